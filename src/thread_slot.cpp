@@ -1,0 +1,1 @@
+#include "elidex/thread_slot.hpp"
