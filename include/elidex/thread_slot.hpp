@@ -1,1 +1,46 @@
+// A small dense number for every live thread, and the per-thread record that epochs hang on.
+//
+//   counters[elidex::this_thread_slot() % shards].add(1);
+//
+// Invariants: two threads that live at the same time never have the same slot; a slot is used again after its
+// thread has ended; records are never freed, so a walk over them needs no lock.
+// Thread-safety: everything here may be called from any thread. The first call of a thread may throw
+// std::bad_alloc; later calls cannot fail.
 #pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace elidex {
+
+namespace detail {
+
+// One per live thread, on cache lines of its own (two, because of the adjacent-line prefetcher).
+struct alignas(128) thread_record {
+  // Epoch in which the thread is inside a pinned region, 0 when it is in none. Written by its thread only.
+  std::atomic<std::uint64_t> pinned_epoch{0};
+  // How deeply pins are nested. Touched by its thread only.
+  std::uint32_t pin_depth = 0;
+  std::uint32_t slot = 0;
+  std::atomic<bool> in_use{false};
+  thread_record* next = nullptr;
+};
+
+inline constinit thread_local thread_record* current_thread_record = nullptr;
+
+// Takes a free record or makes one; throws std::bad_alloc.
+thread_record& register_this_thread();
+
+// The newest record; follow `next` to see all that ever were.
+const thread_record* first_thread_record() noexcept;
+
+inline thread_record& this_thread_record() {
+  thread_record* const record = current_thread_record;
+  return record != nullptr ? *record : register_this_thread();
+}
+
+}  // namespace detail
+
+inline std::uint32_t this_thread_slot() { return detail::this_thread_record().slot; }
+
+}  // namespace elidex

@@ -1,0 +1,46 @@
+// Immutable byte strings outside the nodes, for keys and values of any length.
+//
+// A blob is written once, before any node refers to it, and freed through the container's limbo list: a reader
+// that found its address in a validated node may read it for as long as it is pinned.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+namespace elidex::detail {
+
+class blob {
+ public:
+  static blob* make(std::string_view bytes) {
+    blob* const made = make_room(bytes.size());
+    std::memcpy(made->data(), bytes.data(), bytes.size());
+    return made;
+  }
+  // A blob of `size` bytes that are not written yet.
+  static blob* make_room(std::size_t size) {
+    return ::new (::operator new(sizeof(blob) + size)) blob(static_cast<std::uint32_t>(size));
+  }
+  // Writes a blob that no reader knows yet; it must have been made for exactly as many bytes.
+  void fill(std::string_view bytes) noexcept { std::memcpy(data(), bytes.data(), bytes.size()); }
+  static void destroy(blob* b) noexcept { ::operator delete(b); }
+
+  std::string_view view() const noexcept { return {reinterpret_cast<const char*>(this + 1), size_}; }
+  std::size_t size() const noexcept { return size_; }
+
+  // What the system's allocator sets aside for it, in bytes: 16-byte granules with an 8-byte header, as in glibc.
+  static constexpr std::size_t footprint_bytes(std::size_t size) noexcept {
+    return (sizeof(blob) + size + 8 + 15) / 16 * 16;
+  }
+
+ private:
+  explicit blob(std::uint32_t size) noexcept : size_(size) {}
+  char* data() noexcept { return reinterpret_cast<char*>(this + 1); }
+
+  std::uint32_t size_;
+};
+
+}  // namespace elidex::detail

@@ -1,0 +1,247 @@
+// A B+tree, written once for every way of synchronising it.
+//
+//   elidex::btree<std::uint64_t, std::uint64_t, elidex::optimistic> tree;
+//   tree.insert(7, 70);
+//   tree.update(7, [](std::uint64_t& v) { ++v; });
+//   tree.scan(0, 10, [](std::uint64_t key, std::uint64_t value) { ... });
+//
+// The algorithm is that of optimistic lock coupling: go down from node to node, remember the version of the parent
+// and of the node, look at nothing twice without validating it, lock by upgrading a remembered version, and begin
+// again when that fails. Under a coarse policy the node locks and validations vanish and what stays is the ordinary
+// B+tree of papers 001 (section 4.1) and 003 (section 2), inside one region per attempt.
+//
+// Invariants
+//   * Keys in a node ascend; child i of an inner node holds the keys k with key(i - 1) <= k < key(i).
+//   * All leaves have the same depth. A node that can be reached is not obsolete; one that has left the tree stays
+//     obsolete until its memory is used again, two epochs later (reclaim/epoch.hpp).
+//   * Only the parent's lock and the node's own lock together allow splitting, merging or removing a node.
+//   * A separator in an inner node owns its bytes. It outlives the key it was made from.
+//
+// Order of locks: parent, node, sibling, each by try_upgrade, which never waits: whoever fails lets go of all and
+// begins again. Only range_collector waits for a lock with another one held; there, from left to right.
+//
+// Linearization points
+//   get, contains      the read of the leaf's version in enter(): the validation proves that the leaf held then what
+//                      was read from it, and the parent's that it was then the leaf for the key
+//   insert, upsert, update, erase that change something: the try_upgrade() of the leaf. Everybody else who looks for
+//                      a key of the leaf waits until the unlock, and sees the change
+//   those that change nothing: as get
+//   scan               range_collector.hpp
+//   Under a coarse policy: the acquisition of the lock, or the commit of the transaction.
+//
+// Splits are made on the way down wherever an inner node is full, so that a split never has to climb; merges
+// likewise on the way down of an erase, wherever a node is sparse and fits into a sibling. Each is a region of its
+// own that leaves the contents as they were, after which the operation begins again. Memory is never allocated
+// inside a region: a body that lacks some says so and is run again with it (`operation`).
+//
+// Deviations from the papers' B+tree: leaves have no links to their neighbours. A scan goes on through the parent it
+// came by, or descends again to the leaf's fence; so a split locks no third node, and backward is as easy as forward.
+// Nodes are merged when sparse (a third full), not when half full.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "elidex/index/btree_node.hpp"
+#include "elidex/index/btree_operation.hpp"
+#include "elidex/index/cursor.hpp"
+#include "elidex/index/range_collector.hpp"
+#include "elidex/reclaim/block_pool.hpp"
+#include "elidex/reclaim/epoch.hpp"
+#include "elidex/reclaim/limbo.hpp"
+#include "elidex/sharded_counter.hpp"
+#include "elidex/sync/backoff.hpp"
+#include "elidex/sync/policies.hpp"
+
+namespace elidex {
+
+// Counts since construction; each exact when no operation runs.
+struct btree_stats {
+  std::int64_t restarts = 0;       // attempts thrown away because another thread changed a node
+  std::int64_t splits = 0;         // of leaves and inner nodes
+  std::int64_t merges = 0;         // likewise
+  std::size_t leaves = 0;          // nodes in use, those in limbo included
+  std::size_t inner_nodes = 0;
+  std::size_t limbo_objects = 0;   // unlinked nodes and blobs that wait for their epoch
+};
+
+// Key: an integer type, or std::string (given as std::string_view, compared as unsigned bytes, at most 64 KiB).
+// Value: a trivially copyable type, or std::string (given as std::string_view).
+//
+// Thread-safety: that of the policy. unsynchronized: one thread at a time, const functions included. All others:
+// every function but constructor and destructor may be called from any thread at any time, and all are linearizable
+// except size(), empty(), memory_bytes() and stats(), which are exact when no operation runs, and cursors (cursor.hpp).
+//
+// Errors: std::invalid_argument for a key over 64 KiB. std::bad_alloc from any function that stores something, from
+// scans and cursors (their buffer), and from the first call of a thread; the tree is then unchanged.
+template <class Key, class Value, class Sync, class Shape = paper_fan_out>
+class btree {
+  using keys = detail::key_codec<Key>;
+  using values = detail::value_codec<Value>;
+  using node = detail::btree_node<Sync>;
+  using leaf = detail::btree_leaf<Key, Value, Sync, Shape>;
+  using inner = detail::btree_inner<Key, Sync, Shape>;
+  using node_lock = typename Sync::node_lock;
+  using token = typename node_lock::token;
+  using key_slot = typename keys::slot;
+  using value_slot = typename values::slot;
+  using probe = typename keys::probe;
+  using operation = detail::btree_operation<btree>;
+  using step = detail::step;
+
+ public:
+  using key_type = Key;
+  using mapped_type = Value;
+  using sync_policy = Sync;
+  using key_argument = typename keys::argument;
+  using value_argument = typename values::argument;
+  using cursor_type = detail::map_cursor<btree>;
+
+  btree();
+  ~btree();
+  btree(const btree&) = delete;
+  btree& operator=(const btree&) = delete;
+
+  // The value of `key`, if it is there.
+  std::optional<Value> get(key_argument key) const;
+  bool contains(key_argument key) const;
+
+  // Adds `key` unless it is there; says whether it added it.
+  bool insert(key_argument key, value_argument value) { return put(key, value, false); }
+
+  // Adds `key` or overwrites its value; says whether it added it.
+  bool upsert(key_argument key, value_argument value) { return put(key, value, true); }
+
+  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there.
+  // fn(Value&) must not use the tree, and should be short: others who want the leaf wait for it. It may run more
+  // than once, with effects only of the last time, when transactions abort or when Value is std::string. If it
+  // throws, the exception comes out of update() and the value stays.
+  template <class Fn>
+  bool update(key_argument key, Fn&& fn);
+
+  // Removes `key`; says whether it was there.
+  bool erase(key_argument key);
+
+  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how many there were.
+  // All of them were in the tree at one moment, with no other key between them. fn runs after that moment, outside
+  // of all locks, and may use the tree. Buffers what it returns: for long ranges prefer a cursor.
+  template <class Fn>
+  std::size_t scan(key_argument from, std::size_t limit, Fn&& fn) const;
+
+  // A cursor that stands nowhere yet. Valid while others insert and erase; see cursor.hpp.
+  cursor_type cursor() const { return cursor_type(*this); }
+
+  std::size_t size() const noexcept { return static_cast<std::size_t>(size_.sum()); }
+  bool empty() const noexcept { return size() == 0; }
+
+  // Everything obtained from the system for keys, values, nodes and free nodes, in bytes.
+  std::size_t memory_bytes() const noexcept;
+  btree_stats stats() const noexcept;
+
+  // Frees whatever no reader can reach any more now instead of at the next retirements.
+  void reclaim() noexcept { limbo_.sweep_all(); }
+
+  // The policy's state, for an elided lock's statistics.
+  const Sync& sync() const noexcept { return sync_; }
+
+ private:
+  friend operation;
+  friend detail::range_collector<btree>;
+  friend cursor_type;
+
+  static constexpr bool racing = Sync::readers_race;
+  // Memory can be reused at once after a region, unless a reader may still follow an address it found inside:
+  // always with racing readers, and with blobs because they are copied out behind the region.
+  static constexpr bool defers_reclamation = racing || keys::owns_blobs || values::owns_blobs;
+  using pin = std::conditional_t<defers_reclamation, epoch_pin, detail::no_pin>;
+
+  // A node is sparse, and worth merging, at a third of its slots; the merged node keeps room for a few inserts, so
+  // that it does not split again at once. Both chosen.
+  static constexpr unsigned leaf_sparse = leaf::capacity / 3;
+  static constexpr unsigned leaf_merged_max = leaf::capacity * 5 / 6;
+  static constexpr unsigned inner_sparse = inner::capacity / 3;
+  static constexpr unsigned inner_merged_max = inner::capacity * 5 / 6;
+
+  // Where a descent stands: a node, its parent, and the versions under which both were what they seem.
+  struct position {
+    node_lock* parent_lock;  // of the parent, or root_lock_
+    token parent_seen;
+    inner* parent;  // null at the root
+    unsigned index;  // which child of the parent
+    node* at;
+    token seen;
+
+    inner& as_inner() const noexcept { return *static_cast<inner*>(at); }
+    leaf& as_leaf() const noexcept { return *static_cast<leaf*>(at); }
+    bool still_valid() const noexcept { return at->lock.validate(seen); }
+    bool try_lock_parent_and_node() noexcept;
+    void unlock_both() noexcept;
+    void unlock_both_unchanged() noexcept;
+  };
+
+  // What find() made out in a leaf.
+  struct found_slot {
+    unsigned count = 0;     // slots in the leaf
+    unsigned rank = 0;      // keys less than the one looked for
+    bool exact = false;     // slot `rank` holds the key
+    bool torn = false;      // the leaf changed meanwhile
+  };
+
+  // Down and sideways: each returns false when what it stands on has changed.
+  bool enter(position& p) const noexcept;
+  bool enter_root(position& p) const noexcept;
+  bool enter_child(position& p, unsigned index) const noexcept;
+  bool enter_sibling(position& p, unsigned index) const noexcept;
+  bool descend_to_leaf(const probe& key, position& p) const noexcept;
+
+  // How many of the node's keys are less than `key` (or_equal: or equal to it); false when torn.
+  template <bool OrEqual, class Node, class StillValid>
+  static bool rank(const Node& n, unsigned count, const probe& key, StillValid&& still_valid,
+                   unsigned& result) noexcept;
+  static found_slot find(const position& p, const probe& key) noexcept;
+
+  template <class Body>
+  step run_shared(Body&& body) const;
+  template <class Body>
+  step run_exclusive(operation& op, Body&& body);
+
+  bool put(key_argument key, value_argument value, bool overwrite);
+  step try_get(const probe& key, std::optional<value_slot>& value) const noexcept;
+  step try_put(const probe& where, key_argument key, value_argument value, bool overwrite, operation& op) noexcept;
+  step try_erase(const probe& key, operation& op) noexcept;
+  template <class Fn>
+  step try_update(const probe& key, Fn& fn, std::exception_ptr& thrown) noexcept;
+  step try_replace(const probe& key, const value_slot& expected, value_argument value, operation& op) noexcept;
+
+  step split_leaf(position& p, unsigned insert_rank, operation& op) noexcept;
+  step split_inner(position& p, operation& op) noexcept;
+  void link_right_half(position& p, const key_slot& separator, node* right, operation& op) noexcept;
+  bool find_sibling(const position& p, position& left, position& right) const noexcept;
+  step erase_and_merge(position& p, unsigned rank, operation& op) noexcept;
+  step merge_inner(position& p, operation& op) noexcept;
+  step collapse_root(position& p, operation& op) noexcept;
+
+  void free_blobs_below(node* n) noexcept;
+
+  [[no_unique_address]] mutable Sync sync_;
+  [[no_unique_address]] mutable node_lock root_lock_;
+  detail::field<node*> root_;
+  block_pool leaf_pool_{sizeof(leaf)};
+  block_pool inner_pool_{sizeof(inner)};
+  detail::sharded_counter size_;
+  detail::sharded_counter blob_bytes_;
+  mutable detail::sharded_counter restarts_;
+  detail::sharded_counter splits_;
+  detail::sharded_counter merges_;
+  limbo_list limbo_{this};  // destroyed first: what is in it gives its memory back to the pools
+};
+
+}  // namespace elidex
+
+#include "elidex/index/btree_impl.hpp"

@@ -1,0 +1,190 @@
+// The nodes of the B+tree: a leaf holds slots of key and value in order, an inner node keys that part its children.
+//
+// Child i of an inner node holds the keys k with key(i - 1) <= k < key(i). A node never changes between leaf and
+// inner, not even when its memory is used again, because leaves and inner nodes come from pools of their own.
+//
+// Members that only read take the policy's readers_race into account; those that change need the node's lock.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "elidex/index/codec.hpp"
+#include "elidex/index/field.hpp"
+
+namespace elidex {
+
+// How many slots a node has: a fixed number, as in the papers,
+template <unsigned LeafSlots, unsigned InnerSlots>
+struct fan_out {
+  static_assert(LeafSlots >= 2 && InnerSlots >= 3);
+  static constexpr unsigned leaf_slots(std::size_t /*slot_bytes*/) { return LeafSlots; }
+  static constexpr unsigned inner_slots(std::size_t /*key_bytes*/) { return InnerSlots; }
+};
+
+// or as many as a node of so many bytes can hold.
+template <std::size_t LeafBytes, std::size_t InnerBytes>
+struct node_bytes {
+  static constexpr std::size_t header_bytes = 16;
+  static constexpr unsigned leaf_slots(std::size_t slot_bytes) {
+    const std::size_t slots = (LeafBytes - header_bytes) / slot_bytes;
+    return slots < 4 ? 4 : static_cast<unsigned>(slots);
+  }
+  static constexpr unsigned inner_slots(std::size_t key_bytes) {
+    const std::size_t slots = (InnerBytes - header_bytes - sizeof(void*)) / (key_bytes + sizeof(void*));
+    return slots < 4 ? 4 : static_cast<unsigned>(slots);
+  }
+};
+
+// The papers' fan-out (001 section 4.1, 003 section 6.1).
+using paper_fan_out = fan_out<16, 16>;
+
+namespace detail {
+
+inline void prefetch_bytes(const void* address, std::size_t bytes) noexcept {
+  for (std::size_t offset = 0; offset < bytes; offset += 64) {
+    __builtin_prefetch(static_cast<const char*>(address) + offset);
+  }
+}
+
+template <class Sync>
+struct btree_node {
+  using node_lock = typename Sync::node_lock;
+  static constexpr bool racing = Sync::readers_race;
+
+  explicit btree_node(unsigned level_above_leaves) noexcept : level(static_cast<std::uint8_t>(level_above_leaves)) {
+    set_count(0);
+  }
+
+  // Slots in use; never more than the node has, even when it is read while a writer changes it.
+  unsigned count() const noexcept { return count_.template load<racing>(); }
+  void set_count(unsigned n) noexcept { count_.template store<racing>(static_cast<std::uint16_t>(n)); }
+  bool is_leaf() const noexcept { return level == 0; }
+
+  [[no_unique_address]] mutable node_lock lock;
+  field<std::uint16_t> count_;
+  const std::uint8_t level;
+};
+
+template <class Key, class Value, class Sync, class Shape>
+struct btree_leaf : btree_node<Sync> {
+  using key_slot = typename key_codec<Key>::slot;
+  using value_slot = typename value_codec<Value>::slot;
+  struct slot {
+    field<key_slot> key;
+    field<value_slot> value;
+  };
+  static constexpr bool racing = Sync::readers_race;
+  static constexpr unsigned capacity = Shape::leaf_slots(sizeof(slot));
+
+  btree_leaf() noexcept : btree_node<Sync>(0) {}
+
+  key_slot key(unsigned i) const noexcept { return slots[i].key.template load<racing>(); }
+  value_slot value(unsigned i) const noexcept { return slots[i].value.template load<racing>(); }
+  void set_value(unsigned i, const value_slot& v) noexcept { slots[i].value.template store<racing>(v); }
+
+  void insert(unsigned position, const key_slot& k, const value_slot& v) noexcept {
+    const unsigned n = this->count();
+    for (unsigned i = n; i > position; --i) copy_slot(i, *this, i - 1);
+    slots[position].key.template store<racing>(k);
+    set_value(position, v);
+    this->set_count(n + 1);
+  }
+  void erase(unsigned position) noexcept {
+    const unsigned n = this->count();
+    for (unsigned i = position + 1; i < n; ++i) copy_slot(i - 1, *this, i);
+    this->set_count(n - 1);
+  }
+  // Moves the slots from `first` on to the end of `to`.
+  void move_tail(unsigned first, btree_leaf& to) noexcept {
+    const unsigned n = this->count();
+    const unsigned at = to.count();
+    for (unsigned i = first; i < n; ++i) to.copy_slot(at + i - first, *this, i);
+    to.set_count(at + n - first);
+    this->set_count(first);
+  }
+
+  std::array<slot, capacity> slots;
+
+ private:
+  // The reading side is not racing: the caller holds the lock of `from`.
+  void copy_slot(unsigned i, const btree_leaf& from, unsigned j) noexcept {
+    slots[i].key.template store<racing>(from.slots[j].key.template load<false>());
+    slots[i].value.template store<racing>(from.slots[j].value.template load<false>());
+  }
+};
+
+template <class Key, class Sync, class Shape>
+struct btree_inner : btree_node<Sync> {
+  using node = btree_node<Sync>;
+  using key_slot = typename key_codec<Key>::slot;
+  static constexpr bool racing = Sync::readers_race;
+  static constexpr unsigned capacity = Shape::inner_slots(sizeof(key_slot));
+
+  explicit btree_inner(unsigned level_above_leaves) noexcept : node(level_above_leaves) {}
+
+  key_slot key(unsigned i) const noexcept { return keys[i].template load<racing>(); }
+  node* child(unsigned i) const noexcept { return children[i].template load<racing>(); }
+  void set_child(unsigned i, node* c) noexcept { children[i].template store<racing>(c); }
+
+  // Puts `right` behind child `position`, parted from it by `k`.
+  void insert(unsigned position, const key_slot& k, node* right) noexcept {
+    const unsigned n = this->count();
+    for (unsigned i = n; i > position; --i) {
+      copy_key(i, *this, i - 1);
+      copy_child(i + 1, *this, i);
+    }
+    keys[position].template store<racing>(k);
+    set_child(position + 1, right);
+    this->set_count(n + 1);
+  }
+  // Takes out key `position` and the child behind it.
+  void erase(unsigned position) noexcept {
+    const unsigned n = this->count();
+    for (unsigned i = position + 1; i < n; ++i) {
+      copy_key(i - 1, *this, i);
+      copy_child(i, *this, i + 1);
+    }
+    this->set_count(n - 1);
+  }
+  // Moves the children behind key `middle` to the empty node `right`; key `middle` itself goes to neither.
+  void split(unsigned middle, btree_inner& right) noexcept {
+    const unsigned n = this->count();
+    right.copy_child(0, *this, middle + 1);
+    for (unsigned i = middle + 1; i < n; ++i) {
+      right.copy_key(i - middle - 1, *this, i);
+      right.copy_child(i - middle, *this, i + 1);
+    }
+    right.set_count(n - middle - 1);
+    this->set_count(middle);
+  }
+  // Appends `k` and all of `right`.
+  void append(const key_slot& k, const btree_inner& right) noexcept {
+    const unsigned n = this->count();
+    const unsigned more = right.count();
+    keys[n].template store<racing>(k);
+    copy_child(n + 1, right, 0);
+    for (unsigned i = 0; i < more; ++i) {
+      copy_key(n + 1 + i, right, i);
+      copy_child(n + 2 + i, right, i + 1);
+    }
+    this->set_count(n + 1 + more);
+  }
+
+  std::array<field<key_slot>, capacity> keys;
+  std::array<field<node*>, capacity + 1> children;
+
+ private:
+  // The reading side is not racing: the caller holds the lock of `from`.
+  void copy_key(unsigned i, const btree_inner& from, unsigned j) noexcept {
+    keys[i].template store<racing>(from.keys[j].template load<false>());
+  }
+  void copy_child(unsigned i, const btree_inner& from, unsigned j) noexcept {
+    children[i].template store<racing>(from.children[j].template load<false>());
+  }
+};
+
+}  // namespace detail
+}  // namespace elidex

@@ -1,0 +1,66 @@
+// Fields of a node that readers may look at while a writer changes them.
+//
+//   field<std::uint64_t> key;
+//   auto k = key.load<true>();   // racing: relaxed atomic loads, to be believed only after validation
+//   auto k = key.load<false>();  // nobody can be writing
+//
+// A value wider than a word is read and written word by word, so a racing load may be torn: it yields some bits,
+// never undefined behaviour, and the caller's validation throws it away. Values are held as words and not as their
+// own type, because only words have atomic loads.
+// Memory order: relaxed throughout; the version lock's fences order them (version_lock.hpp).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace elidex::detail {
+
+template <std::size_t Bytes>
+using widest_word =
+    std::conditional_t<Bytes % 8 == 0, std::uint64_t,
+                       std::conditional_t<Bytes % 4 == 0, std::uint32_t,
+                                          std::conditional_t<Bytes % 2 == 0, std::uint16_t, std::uint8_t>>>;
+
+template <class T>
+class field {
+  static_assert(std::is_trivially_copyable_v<T>);
+  using word = widest_word<sizeof(T)>;
+  using words = std::array<word, sizeof(T) / sizeof(word)>;
+
+ public:
+  template <bool Racing>
+  T load() const noexcept {
+    if constexpr (!Racing) {
+      return std::bit_cast<T>(words_);
+    } else {
+      words copy;
+      for (std::size_t i = 0; i < copy.size(); ++i) {
+        // relaxed: pairs with the relaxed stores below; ordered by the version lock's fences.
+        copy[i] = std::atomic_ref(const_cast<word&>(words_[i])).load(std::memory_order_relaxed);
+      }
+      return std::bit_cast<T>(copy);
+    }
+  }
+
+  template <bool Racing>
+  void store(const T& value) noexcept {
+    const words copy = std::bit_cast<words>(value);
+    if constexpr (!Racing) {
+      words_ = copy;
+    } else {
+      for (std::size_t i = 0; i < copy.size(); ++i) {
+        // relaxed: pairs with the relaxed loads above; ordered by the version lock's fences.
+        std::atomic_ref(words_[i]).store(copy[i], std::memory_order_relaxed);
+      }
+    }
+  }
+
+ private:
+  words words_;
+};
+
+}  // namespace elidex::detail

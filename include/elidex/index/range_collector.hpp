@@ -1,0 +1,227 @@
+// Collects a range of a tree as it stood at one moment.
+//
+//   range_collector range(tree, limit);
+//   range.collect_forward(start::at(probe));    // up to `limit` slots, in ascending order
+//   for (const auto& e : range.entries()) ...   // slots: the caller stays pinned while it follows their addresses
+//
+// How: walk over the leaves, copy their slots, keep each leaf with the version it had, and validate all of them at
+// the end. If none has changed, every one of them held what was copied at the moment of the first validation: that
+// is the linearization point. No key can have come between two of the leaves, since only splitting one of them
+// could make room there, and that would have changed its version; and the fence that led from one to the next
+// stays the fence as long as neither is split or merged.
+//
+// A range that is being changed all the time would never validate. After `optimistic_attempts` the leaves are
+// locked instead, from left to right, each before it is read, and all are let go at the end; the linearization point
+// is then any moment at which all are held. This cannot deadlock: those who wait for a leaf while they hold another
+// are all in here and wait for one further right, and all others only try.
+//
+// Under a coarse policy there is nothing to remember or to validate: the region is one moment.
+//
+// Backward is for cursors: one leaf at a time, from the largest key below a bound.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+
+#include "elidex/index/btree_operation.hpp"
+#include "elidex/index/staging_buffer.hpp"
+#include "elidex/sync/backoff.hpp"
+
+namespace elidex::detail {
+
+template <class Tree>
+class range_collector {
+  using keys = typename Tree::keys;
+  using key_slot = typename Tree::key_slot;
+  using value_slot = typename Tree::value_slot;
+  using leaf = typename Tree::leaf;
+  using inner = typename Tree::inner;
+  using node_lock = typename Tree::node_lock;
+  using token = typename Tree::token;
+  using position = typename Tree::position;
+  using probe = typename Tree::probe;
+
+ public:
+  struct entry {
+    key_slot key;
+    value_slot value;
+  };
+
+  // Where a range begins, seen in the direction of the walk.
+  class start {
+   public:
+    static start at(const probe& p) noexcept { return {kind::at, p}; }         // this key or the next
+    static start beyond(const probe& p) noexcept { return {kind::beyond, p}; }  // strictly behind this key
+    static start at_end() noexcept { return {kind::end, probe{}}; }             // the tree's end where walks begin
+
+   private:
+    friend range_collector;
+    enum class kind : std::uint8_t { at, beyond, end };
+    start(kind k, const probe& p) noexcept : which(k), key(p) {}
+    kind which;
+    probe key;
+  };
+
+  static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+  static constexpr unsigned optimistic_attempts = 8;  // chosen: by then the range is hot
+
+  range_collector(const Tree& tree, std::size_t limit) noexcept : tree_(tree), limit_(limit) {}
+
+  // Both throw std::bad_alloc.
+  void collect_forward(start from) { collect<true>(from); }
+  // From largest to smallest key.
+  void collect_backward(start from) { collect<false>(from); }
+  // Ends with the first leaf that has anything.
+  void stop_after_one_leaf() noexcept { one_leaf_ = true; }
+
+  std::span<const entry> entries() const noexcept { return entries_.items(); }
+
+ private:
+  static constexpr bool racing = Tree::racing;
+  struct visited {
+    leaf* at;
+    token seen;
+  };
+
+  template <bool Forward>
+  void collect(start from) {
+    if (limit_ == 0) return;
+    backoff wait;
+    for (unsigned restarts = 0;;) {
+      locking_ = racing && Forward && !one_leaf_ && restarts >= optimistic_attempts;
+      const step s = tree_.sync_.shared([&] { return attempt<Forward>(from); });
+      if (s == step::yes) return;
+      if (s == step::need_memory) {
+        if (visited_.full()) visited_.grow();
+        if (entries_.full()) entries_.grow();
+      } else {
+        ++restarts;
+        tree_.restarts_.add(1);
+        wait.once();
+      }
+    }
+  }
+
+  template <bool Forward>
+  step attempt(start from) noexcept {
+    entries_.clear();
+    visited_.clear();
+    step s = walk<Forward>(from);
+    if constexpr (racing) {
+      for (const visited& v : visited_.items()) {
+        if (locking_) {
+          v.at->lock.unlock_unchanged(v.seen);
+        } else if (s == step::yes && !v.at->lock.validate(v.seen)) {
+          s = step::restart;
+        }
+      }
+    }
+    return s;
+  }
+
+  template <bool Forward>
+  step walk(start from) noexcept {
+    for (;;) {
+      // Where the parent's stretch of keys ends, in the direction of the walk; nothing at the end of the tree.
+      std::optional<key_slot> fence;
+      position p;
+      if (!descend<Forward>(from, p, fence)) return step::restart;
+      for (;;) {
+        const step s = visit_leaf<Forward>(from, p);
+        if (s != step::no) return s;
+        const unsigned separators = p.parent != nullptr ? p.parent->count() : 0;
+        if (Forward ? p.index >= separators : p.index == 0) break;
+        if (!tree_.enter_sibling(p, Forward ? p.index + 1 : p.index - 1)) return step::restart;
+        if (Forward && p.index < separators) prefetch_leaf(*p.parent, p.index + 1);
+        from = start::at_end();  // all of the sibling is in the range
+      }
+      // That this was the parent's outermost child must still be true.
+      if (!p.parent_lock->validate(p.parent_seen)) return step::restart;
+      if (!fence) return step::yes;
+      const probe bound = keys::probe_of_slot(*fence);
+      from = Forward ? start::at(bound) : start::beyond(bound);
+    }
+  }
+
+  // Down to the leaf where the range begins.
+  template <bool Forward>
+  bool descend(const start& from, position& p, std::optional<key_slot>& fence) const noexcept {
+    if (!tree_.enter_root(p)) return false;
+    while (!p.at->is_leaf()) {
+      const inner& in = p.as_inner();
+      const unsigned count = in.count();
+      unsigned index = 0;
+      if (from.which == start::kind::end) {
+        index = Forward ? 0 : count;
+      } else if (!rank_of<Forward, true>(from, in, count, [&] { return p.still_valid(); }, index)) {
+        return false;
+      }
+      if (in.level > 1 && (Forward ? index < count : index > 0)) {
+        fence.emplace(in.key(Forward ? index : index - 1));
+      }
+      // This validates `in` behind the reading of the fence: its address may be followed from here on.
+      if (!tree_.enter_child(p, index)) return false;
+      if (Forward && in.level == 1 && index < count && limit_ > leaf::capacity / 2) prefetch_leaf(in, index + 1);
+    }
+    return true;
+  }
+
+  // Copies what is in the range: yes when the range is complete, no when it goes on behind this leaf.
+  template <bool Forward>
+  step visit_leaf(const start& from, position& p) noexcept {
+    leaf& l = p.as_leaf();
+    if constexpr (racing) {
+      if (visited_.full()) return step::need_memory;
+      if (locking_) {
+        p.seen = l.lock.lock();
+        if (p.seen.is_obsolete() || !p.parent_lock->validate(p.parent_seen)) {
+          l.lock.unlock_unchanged(p.seen);
+          return step::restart;
+        }
+      }
+      visited_.push({&l, p.seen});
+    }
+    const unsigned count = l.count();
+    unsigned bound = Forward ? 0 : count;
+    if (from.which != start::kind::end &&
+        !rank_of<Forward, false>(from, l, count, [&] { return locking_ || p.still_valid(); }, bound)) {
+      return step::restart;
+    }
+    const std::size_t available = Forward ? count - bound : bound;
+    const std::size_t wanted = std::min(available, limit_ - entries_.size());
+    for (unsigned i = 0; i < wanted; ++i) {
+      const unsigned slot = Forward ? bound + i : bound - 1 - i;
+      if (!entries_.push({l.key(slot), l.value(slot)})) return step::need_memory;
+    }
+    const bool complete = entries_.size() == limit_ || (one_leaf_ && entries_.size() != 0);
+    return complete ? step::yes : step::no;
+  }
+
+  // In an inner node the child to go to, in a leaf where to cut: how many keys come before `from` in key order.
+  template <bool Forward, bool InInner, class Node, class StillValid>
+  static bool rank_of(const start& from, const Node& n, unsigned count, StillValid&& still_valid,
+                      unsigned& result) noexcept {
+    const bool strictly_behind = from.which == start::kind::beyond;
+    const bool or_equal = InInner ? Forward || !strictly_behind : Forward == strictly_behind;
+    return or_equal ? Tree::template rank<true>(n, count, from.key, still_valid, result)
+                    : Tree::template rank<false>(n, count, from.key, still_valid, result);
+  }
+
+  // A guess at where the walk goes next. What is read here is never followed.
+  static void prefetch_leaf(const inner& parent, unsigned index) noexcept {
+    prefetch_bytes(parent.child(index), sizeof(leaf));
+  }
+
+  const Tree& tree_;
+  const std::size_t limit_;
+  bool one_leaf_ = false;
+  bool locking_ = false;
+  staging_buffer<entry, 4096> entries_;
+  staging_buffer<visited, 512> visited_;
+};
+
+}  // namespace elidex::detail

@@ -1,0 +1,34 @@
+// A sum that many threads add to without meeting on a cache line.
+//
+// Thread-safety: all of it. sum() adds up the shards one after the other: it is exact when nobody adds meanwhile,
+// and otherwise counts some of the additions that run beside it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "elidex/thread_slot.hpp"
+
+namespace elidex::detail {
+
+class sharded_counter {
+ public:
+  void add(std::int64_t amount) noexcept {
+    // relaxed: pairs with sum()'s relaxed loads; a count orders nothing.
+    shards_[this_thread_slot() % shards_.size()].value.fetch_add(amount, std::memory_order_relaxed);
+  }
+  std::int64_t sum() const noexcept {
+    std::int64_t total = 0;
+    for (const auto& s : shards_) total += s.value.load(std::memory_order_relaxed);  // pairs with add(): see there
+    return total;
+  }
+
+ private:
+  struct alignas(64) shard {
+    std::atomic<std::int64_t> value{0};
+  };
+  std::array<shard, 16> shards_{};
+};
+
+}  // namespace elidex::detail

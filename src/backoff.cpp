@@ -1,0 +1,17 @@
+#include "elidex/sync/backoff.hpp"
+
+#if !defined(ELIDEX_SIMULATED)
+#  include <sched.h>
+#endif
+
+namespace elidex {
+
+void yield_processor() noexcept {
+#if defined(ELIDEX_SIMULATED)
+  cpu_pause();  // each simulated core runs one thread: there is nobody to yield to
+#else
+  ::sched_yield();
+#endif
+}
+
+}  // namespace elidex

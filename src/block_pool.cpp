@@ -1,0 +1,146 @@
+#include "elidex/reclaim/block_pool.hpp"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "elidex/thread_slot.hpp"
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ELIDEX_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ELIDEX_ADDRESS_SANITIZER 1
+#endif
+#endif
+#if defined(ELIDEX_ADDRESS_SANITIZER)
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace elidex {
+namespace {
+
+// AddressSanitizer does not know our blocks: tell it which ones nobody may touch, beyond the link in a free one.
+void forbid_access([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes) {
+#if defined(ELIDEX_ADDRESS_SANITIZER)
+  ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(block) + sizeof(void*), bytes - sizeof(void*));
+#endif
+}
+void permit_access([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes) {
+#if defined(ELIDEX_ADDRESS_SANITIZER)
+  ASAN_UNPOISON_MEMORY_REGION(block, bytes);
+#endif
+}
+
+constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
+constexpr std::size_t chunk_bytes_max = std::size_t{8} << 20;   // chosen: 3 % of a tree of 10 M keys
+constexpr std::size_t refill_blocks = 16;                       // chosen: 1/16 lock of the chunk per block
+constexpr std::size_t free_blocks_per_shard_max = 64;           // chosen: above it, other shards may have them
+
+std::size_t chunk_alignment(std::size_t bytes) {
+  return bytes >= huge_page_bytes ? huge_page_bytes : block_pool::block_alignment;
+}
+
+void ask_for_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) {
+#if defined(MADV_HUGEPAGE)
+  // A wish: where the kernel does not grant it, everything works with small pages.
+  if (bytes >= huge_page_bytes) ::madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
+}
+
+}  // namespace
+
+block_pool::block_pool(std::size_t block_bytes) noexcept
+    : block_bytes_((block_bytes + block_alignment - 1) / block_alignment * block_alignment) {}
+
+block_pool::~block_pool() {
+  for (const auto& [memory, bytes] : chunks_) {
+    permit_access(memory, bytes);
+    ::operator delete(memory, std::align_val_t{chunk_alignment(bytes)});
+  }
+}
+
+block_pool::shard& block_pool::this_threads_shard() noexcept { return shards_[this_thread_slot() % shards_.size()]; }
+
+void* block_pool::allocate() {
+  shard& s = this_threads_shard();
+  const std::lock_guard guard(s.mutex);
+  if (s.free == nullptr) refill(s);
+  free_block* const block = std::exchange(s.free, s.free->next);
+  --s.free_count;
+  ++s.in_use;
+  permit_access(block, block_bytes_);
+  return block;
+}
+
+void block_pool::deallocate(void* block) noexcept {
+  shard& s = this_threads_shard();
+  const std::lock_guard guard(s.mutex);
+  s.free = ::new (block) free_block{s.free};
+  forbid_access(block, block_bytes_);
+  ++s.free_count;
+  --s.in_use;
+  if (s.free_count > free_blocks_per_shard_max) spill(s);
+}
+
+void block_pool::refill(shard& s) {
+  const std::lock_guard guard(chunk_mutex_);
+  if (spilled_ == nullptr && unused_begin_ == unused_end_) add_chunk();
+  // A small pool hands out single blocks, so that a map of ten keys does not reserve sixteen nodes.
+  const std::size_t wanted = std::clamp<std::size_t>(reserved_bytes() / block_bytes_ / 64, 1, refill_blocks);
+  for (std::size_t i = 0; i < wanted; ++i) {
+    void* block = nullptr;
+    if (spilled_ != nullptr) {
+      block = std::exchange(spilled_, spilled_->next);
+    } else if (unused_begin_ != unused_end_) {
+      block = std::exchange(unused_begin_, unused_begin_ + block_bytes_);
+    } else {
+      return;
+    }
+    s.free = ::new (block) free_block{s.free};
+    ++s.free_count;
+  }
+}
+
+void block_pool::spill(shard& s) noexcept {
+  const std::lock_guard guard(chunk_mutex_);
+  while (s.free_count > free_blocks_per_shard_max / 2) {
+    free_block* const block = std::exchange(s.free, s.free->next);
+    --s.free_count;
+    spilled_ = ::new (static_cast<void*>(block)) free_block{spilled_};
+  }
+}
+
+void block_pool::add_chunk() {
+  // Doubling while small; a sixteenth of the whole later, so that at most that much lies idle.
+  const std::size_t reserved = reserved_bytes();
+  std::size_t bytes = std::max(2 * block_bytes_, reserved < huge_page_bytes ? reserved : reserved / 16);
+  bytes = std::min(bytes, chunk_bytes_max);
+  if (bytes >= huge_page_bytes) {
+    bytes = bytes / huge_page_bytes * huge_page_bytes;
+  } else if (reserved >= huge_page_bytes) {
+    bytes = huge_page_bytes;
+  }
+  chunks_.reserve(chunks_.size() + 1);
+  void* const memory = ::operator new(bytes, std::align_val_t{chunk_alignment(bytes)});
+  ask_for_huge_pages(memory, bytes);
+  chunks_.emplace_back(memory, bytes);
+  unused_begin_ = static_cast<std::byte*>(memory);
+  unused_end_ = unused_begin_ + bytes / block_bytes_ * block_bytes_;
+  reserved_bytes_ += bytes;
+}
+
+std::size_t block_pool::blocks_in_use() const noexcept {
+  std::ptrdiff_t sum = 0;
+  for (const shard& s : shards_) {
+    const std::lock_guard guard(s.mutex);
+    sum += s.in_use;
+  }
+  return static_cast<std::size_t>(sum);
+}
+
+}  // namespace elidex

@@ -1,0 +1,17 @@
+#include "elidex/reclaim/epoch.hpp"
+
+namespace elidex {
+
+std::uint64_t try_advance_epoch() noexcept {
+  std::uint64_t epoch = detail::global_epoch.load();
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // A in the argument of epoch.hpp
+  for (const auto* record = detail::first_thread_record(); record != nullptr; record = record->next) {
+    // acquire: pairs with the release store of ~epoch_pin().
+    const std::uint64_t pinned = record->pinned_epoch.load(std::memory_order_acquire);
+    if (pinned != 0 && pinned != epoch) return epoch;
+  }
+  if (detail::global_epoch.compare_exchange_strong(epoch, epoch + 1)) return epoch + 1;
+  return epoch;  // another thread advanced it; the failed exchange has loaded the newer value
+}
+
+}  // namespace elidex
