@@ -3,12 +3,13 @@
 //   elidex::backoff wait;
 //   while (lock.is_locked()) wait.once();
 //
-// With more threads than cores the thread waited for may not be running at all; then pausing only burns the time
-// that it needs, and sched_yield lets it in. With a core for each thread the doubling keeps waiters off the lock's
-// cache line.
+// With more threads than cores the thread waited for may not be running at all; then pausing only burns the
+// time that it needs, and sched_yield lets it in. With a core for each thread the doubling keeps waiters off
+// the lock's cache line.
 //
 // Invariants: one call takes at most backoff_pauses_max pauses or one yield. Never sleeps.
-// Thread-safety: an object belongs to one thread. yield_processor() is a system call and aborts a hardware region.
+// Thread-safety: an object belongs to one thread. yield_processor() is a system call and aborts a hardware
+// region.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@
 
 namespace elidex {
 
-// The longest run of pauses between two looks. Chosen: some microseconds where a pause takes 40 to 140 cycles, about
-// the cost of the system call that follows it.
+// The longest run of pauses between two looks. Chosen: some microseconds where a pause takes 40 to 140
+// cycles, about the cost of the system call that follows it.
 inline constexpr std::uint32_t backoff_pauses_max = 64;
 
 // Lets another thread run on this core.

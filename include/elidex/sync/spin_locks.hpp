@@ -4,18 +4,21 @@
 //   { std::lock_guard guard(lock); ++shared; }
 //
 // tas_lock   exchanges until it gets the word: every try takes the cache line away from the holder.
-// ttas_lock  reads until the word is free and exchanges only then; the better one nearly always, and what an elided
+// ttas_lock  reads until the word is free and exchanges only then; the better one nearly always, and what an
+// elided
 //            lock should wrap.
 //
 // Invariants: the word is 0 (free) or 1 (held). Not fair, not recursive; unlock() by any thread frees it.
-// Thread-safety: all members, from any thread. Linearization: lock() and a successful try_lock() at the exchange,
-// unlock() at the store. Nothing throws. Waiting: backoff.hpp, so more threads than cores still make progress.
+// Thread-safety: all members, from any thread. Linearization: lock() and a successful try_lock() at the
+// exchange, unlock() at the store. Nothing throws. Waiting: backoff.hpp, so more threads than cores still
+// make progress.
 //
-// For elision (elided.hpp) a lock must be visible as held before its holder's first access to what it protects.
-// On x86, the only CPU here that commits regions, the exchange is a full barrier, whatever its C++ order.
+// For elision (elided.hpp) a lock must be visible as held before its holder's first access to what it
+// protects. On x86, the only CPU here that commits regions, the exchange is a full barrier, whatever its C++
+// order.
 //
-// From: papers/001 section 3.3.2 (test before taking), papers/004 figure 2.7 (exchange) and 2.4 (a 4-byte word).
-// Deviation: waiting ends in sched_yield; the papers had a core for each thread.
+// From: papers/001 section 3.3.2 (test before taking), papers/004 figure 2.7 (exchange) and 2.4 (a 4-byte
+// word). Deviation: waiting ends in sched_yield; the papers had a core for each thread.
 #pragma once
 
 #include <atomic>
@@ -25,11 +28,12 @@
 
 namespace elidex {
 
-class tas_lock {
+template <bool TestFirst>
+class basic_spin_lock {
  public:
-  tas_lock() = default;
-  tas_lock(const tas_lock&) = delete;
-  tas_lock& operator=(const tas_lock&) = delete;
+  basic_spin_lock() = default;
+  basic_spin_lock(const basic_spin_lock&) = delete;
+  basic_spin_lock& operator=(const basic_spin_lock&) = delete;
 
   void lock() noexcept {
     backoff wait;
@@ -38,6 +42,9 @@ class tas_lock {
 
   // False: held by somebody at this moment.
   bool try_lock() noexcept {
+    if constexpr (TestFirst) {
+      if (is_locked()) return false;
+    }
     return word_.exchange(1, std::memory_order_acquire) == 0;  // pairs with the release in unlock()
   }
 
@@ -53,33 +60,7 @@ class tas_lock {
   std::atomic<std::uint32_t> word_{0};
 };
 
-class ttas_lock {
- public:
-  ttas_lock() = default;
-  ttas_lock(const ttas_lock&) = delete;
-  ttas_lock& operator=(const ttas_lock&) = delete;
-
-  void lock() noexcept {
-    backoff wait;
-    while (!try_lock()) wait.once();
-  }
-
-  // False: held by somebody at this moment; then the word is only read.
-  bool try_lock() noexcept {
-    if (is_locked()) return false;
-    return word_.exchange(1, std::memory_order_acquire) == 0;  // pairs with the release in unlock()
-  }
-
-  void unlock() noexcept {
-    word_.store(0, std::memory_order_release);  // pairs with the acquires in try_lock() and is_locked()
-  }
-
-  bool is_locked() const noexcept {
-    return word_.load(std::memory_order_acquire) != 0;  // pairs with the release in unlock()
-  }
-
- private:
-  std::atomic<std::uint32_t> word_{0};
-};
+using tas_lock = basic_spin_lock<false>;
+using ttas_lock = basic_spin_lock<true>;
 
 }  // namespace elidex

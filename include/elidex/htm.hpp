@@ -1,0 +1,293 @@
+// Hardware transactional memory: begin, commit, abort, test, and whether any of it works on this machine.
+//
+//   using namespace elidex;
+//   if (htm::enabled()) {
+//     const htm::status entry = htm::begin();
+//     if (entry.started()) {      // inside the region; an abort comes back here with started() == false
+//       balance += amount;
+//       htm::commit();
+//     } else if (entry.cause() == htm::abort_cause::conflict) { ... }
+//   }
+//   std::puts(htm::capability().reason);
+//
+// This is the only file of the library that knows the instructions. They are written as bytes, so that
+// neither the library nor its users need -mrtm or -mhle. What they become:
+//   x86-64                    Intel RTM and HLE, after the run-time check behind enabled()
+//   ELIDEX_SIMULATED defined  calls of the simulated machine (the elidex_sim_* functions below)
+//   other CPUs, real TSan     never commits: enabled() and test() are false and begin() reports an abort.
+//   (TSan
+//                             sees neither the region nor its rollback.)
+// A program must not mix objects built with and without ELIDEX_SIMULATED.
+//
+// Invariants: begin() may run only while enabled() is true, commit() only while test() is true: elsewhere
+// these instructions fault. abort() and test() are harmless everywhere. Regions nest flatly: an abort at any
+// depth goes back to the outermost begin(), and only the outermost commit() publishes. Order: a region is
+// atomic and totally ordered with other regions; begin() and commit() are compiler barriers. Thread-safety:
+// all functions may be called from any thread; retest() and the first capability() must not be called inside
+// a region. Nothing here throws or allocates.
+//
+// From: papers/001 section 3.1 and 3.3.1 (programming interface, abort causes); detection as Linux and the
+// Intel manual describe it. Deviation: the paper needed no run-time check, because its one machine always
+// committed; today microcode may make every region abort while CPUID still shows RTM, hence the trial.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#if defined(ELIDEX_SIMULATED)
+#  define ELIDEX_HTM_SIMULATED 1
+#elif defined(__SANITIZE_THREAD__)
+#  define ELIDEX_HTM_NONE 1
+#elif defined(__has_feature)
+#  if __has_feature(thread_sanitizer)
+#    define ELIDEX_HTM_NONE 1
+#  endif
+#endif
+#if !defined(ELIDEX_HTM_SIMULATED) && !defined(ELIDEX_HTM_NONE)
+#  if defined(__x86_64__)
+#    define ELIDEX_HTM_X86 1
+#  else
+#    define ELIDEX_HTM_NONE 1
+#  endif
+#endif
+
+#if defined(ELIDEX_HTM_SIMULATED)
+// What the simulated machine supplies. begin() must save enough to come back a second time, as the hardware
+// does.
+extern "C" {
+bool elidex_sim_enabled() noexcept;
+std::uint32_t elidex_sim_begin() noexcept;
+void elidex_sim_commit() noexcept;
+void elidex_sim_abort(std::uint8_t code) noexcept;
+bool elidex_sim_test() noexcept;
+}
+#endif
+
+namespace elidex::htm {
+
+// Why a region ended without committing.
+enum class abort_cause : std::uint8_t {
+  conflict,   // another core touched a line of the region
+  capacity,   // the region's lines did not fit
+  explicit_,  // abort() was called
+  interrupt,  // the hardware gave no reason: interrupts, page faults, system calls, unfriendly instructions
+  other,      // a debugger's breakpoint, or a combination that the manual doesn't name
+};
+inline constexpr std::size_t abort_cause_count = 5;
+
+// The names that JSON output uses.
+constexpr const char* to_string(abort_cause cause) noexcept {
+  switch (cause) {
+    case abort_cause::conflict:
+      return "conflict";
+    case abort_cause::capacity:
+      return "capacity";
+    case abort_cause::explicit_:
+      return "explicit";
+    case abort_cause::interrupt:
+      return "interrupt";
+    case abort_cause::other:
+      break;
+  }
+  return "other";
+}
+
+// Codes for abort(). Those from 0xf0 up belong to the library, the others to whoever writes a region.
+inline constexpr std::uint8_t code_lock_busy = 0xff;  // the elided lock was found held
+inline constexpr std::uint8_t code_nested_trylock =
+    0xfe;  // a try_lock that a region cannot answer truthfully
+
+// The word that begin() yields, laid out as in Intel's EAX after XBEGIN.
+struct status {
+  static constexpr std::uint32_t started_word = 0xffffffff;
+  static constexpr std::uint32_t explicit_bit = 1u << 0;
+  static constexpr std::uint32_t retry_bit = 1u << 1;
+  static constexpr std::uint32_t conflict_bit = 1u << 2;
+  static constexpr std::uint32_t capacity_bit = 1u << 3;
+  static constexpr std::uint32_t debug_bit = 1u << 4;
+  static constexpr std::uint32_t nested_bit = 1u << 5;
+  static constexpr unsigned code_shift = 24;
+
+  std::uint32_t word = 0;
+
+  static constexpr status of_abort(std::uint8_t code) noexcept {
+    return {explicit_bit | (static_cast<std::uint32_t>(code) << code_shift)};
+  }
+
+  constexpr bool started() const noexcept { return word == started_word; }
+  constexpr bool is_explicit() const noexcept { return has(explicit_bit); }
+  // The hardware's guess that another attempt may commit.
+  constexpr bool may_retry() const noexcept { return has(retry_bit); }
+  constexpr bool is_conflict() const noexcept { return has(conflict_bit); }
+  constexpr bool is_capacity() const noexcept { return has(capacity_bit); }
+  constexpr bool is_debug() const noexcept { return has(debug_bit); }
+  // The abort happened below the outermost region.
+  constexpr bool is_nested() const noexcept { return has(nested_bit); }
+  // What was given to abort(); 0 unless is_explicit().
+  constexpr std::uint8_t code() const noexcept {
+    return is_explicit() ? static_cast<std::uint8_t>(word >> code_shift) : std::uint8_t{0};
+  }
+  constexpr bool is_lock_busy() const noexcept { return is_explicit() && code() == code_lock_busy; }
+
+  // One cause for each abort. Bits may come together; the one that outlasts a retry wins: an explicit abort,
+  // then capacity, then conflict. A started region has no cause; asking gives `other`.
+  constexpr abort_cause cause() const noexcept {
+    if (started()) return abort_cause::other;
+    if (is_explicit()) return abort_cause::explicit_;
+    if (is_capacity()) return abort_cause::capacity;
+    if (is_conflict()) return abort_cause::conflict;
+    return (word & ~nested_bit) == 0 ? abort_cause::interrupt : abort_cause::other;
+  }
+
+  friend constexpr bool operator==(status, status) noexcept = default;
+
+ private:
+  constexpr bool has(std::uint32_t bit) const noexcept { return !started() && (word & bit) != 0; }
+};
+
+// What this machine offers. Objects of this type are constants of the program: references stay valid for
+// ever.
+struct htm_capability {
+  bool rtm_commits;        // regions do commit here: the one answer that matters
+  bool rtm_advertised;     // CPUID.7.EBX[11]
+  bool rtm_always_aborts;  // CPUID.7.EDX[11]: microcode aborts every region
+  bool hle_advertised;     // CPUID.7.EBX[4]: the elision prefixes may do something
+  const char* reason;      // the same in words, one clause without a full stop
+};
+
+// How many trial regions are run before the machine counts as never committing. Chosen: an interrupt may take
+// a few of them, 64 in a row it cannot; on a machine that aborts always they cost some microseconds, once.
+inline constexpr unsigned trial_regions = 64;
+
+// Detects at the first call, then answers from memory.
+const htm_capability& capability() noexcept;
+
+// Detects again, for a process that was migrated live to another CPU, and returns the new answer. Regions
+// that other threads are in stay correct. It cannot protect regions begun between the migration and this
+// call: where the new CPU lacks RTM those fault, so call it from the hook that announces the migration.
+const htm_capability& retest() noexcept;
+
+namespace detail {
+
+inline constexpr std::uint8_t feature_known = 1;    // detection has run
+inline constexpr std::uint8_t feature_xtest = 2;    // XTEST may be executed
+inline constexpr std::uint8_t feature_commits = 4;  // XBEGIN may be executed and commits
+
+inline constinit std::atomic<std::uint8_t> features{0};
+
+std::uint8_t detect() noexcept;
+
+inline std::uint8_t known_features() noexcept {
+  // relaxed, without a partner: the byte is all there is to know, nothing else is published through it.
+  const std::uint8_t found = features.load(std::memory_order_relaxed);
+  return found != 0 ? found : detect();
+}
+
+}  // namespace detail
+
+// The machine this program runs on, as a type: the default of every template that takes an `Htm`. Tests put a
+// scripted one in its place.
+struct native {
+  // Whether begin() may be called. Cheap: one load and a branch.
+  static bool enabled() noexcept {
+#if defined(ELIDEX_HTM_SIMULATED)
+    return elidex_sim_enabled();
+#elif defined(ELIDEX_HTM_X86)
+    return (detail::known_features() & detail::feature_commits) != 0;
+#else
+    return false;
+#endif
+  }
+
+  [[nodiscard]] static status begin() noexcept {
+#if defined(ELIDEX_HTM_SIMULATED)
+    return {elidex_sim_begin()};
+#elif defined(ELIDEX_HTM_X86)
+    std::uint32_t word = status::started_word;
+    // XBEGIN with displacement 0: an abort continues behind it, with every register but EAX as it was.
+    asm volatile(".byte 0xc7, 0xf8, 0, 0, 0, 0" : "+a"(word) : : "memory");
+    return {word};
+#else
+    return {};
+#endif
+  }
+
+  static void commit() noexcept {
+#if defined(ELIDEX_HTM_SIMULATED)
+    elidex_sim_commit();
+#elif defined(ELIDEX_HTM_X86)
+    asm volatile(".byte 0x0f, 0x01, 0xd5" : : : "memory");  // XEND
+#endif
+  }
+
+  // Inside a region control goes back to begin(), which yields `Code`, and this never returns. Outside
+  // nothing happens. The value is for machines that cannot roll back (tests): what begin() would have
+  // yielded.
+  template <std::uint8_t Code>
+  static status abort() noexcept {
+#if defined(ELIDEX_HTM_SIMULATED)
+    elidex_sim_abort(Code);
+#elif defined(ELIDEX_HTM_X86)
+    asm volatile(".byte 0xc6, 0xf8, %c0" : : "i"(Code) : "memory");  // XABORT
+#endif
+    return status::of_abort(Code);
+  }
+
+  // Whether the calling thread is inside a region.
+  static bool test() noexcept {
+#if defined(ELIDEX_HTM_SIMULATED)
+    return elidex_sim_test();
+#elif defined(ELIDEX_HTM_X86)
+    if ((detail::known_features() & detail::feature_xtest) == 0) return false;
+    bool inside = false;
+    asm volatile(".byte 0x0f, 0x01, 0xd6" : "=@ccnz"(inside) : : "memory");  // XTEST
+    return inside;
+#else
+    return false;
+#endif
+  }
+};
+
+inline bool enabled() noexcept {
+  return native::enabled();
+}
+[[nodiscard]] inline status begin() noexcept {
+  return native::begin();
+}
+inline void commit() noexcept {
+  native::commit();
+}
+template <std::uint8_t Code>
+status abort() noexcept {
+  return native::abort<Code>();
+}
+inline bool test() noexcept {
+  return native::test();
+}
+
+// Hardware lock elision (papers/001 section 3.1): the same exchange and store as without it, plus a prefix
+// that CPUs without HLE ignore. A CPU with it doesn't write the word but begins a region at the first and
+// commits at the second, which must bring back the value that the first found. Words of 4 bytes: papers/004
+// figure 2.4 saw other sizes abort always.
+
+// Exchanges with acquire order; pairs with hle_store_release().
+inline std::uint32_t hle_exchange_acquire(std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
+#if defined(ELIDEX_HTM_X86)
+  asm volatile(".byte 0xf2\n\txchgl %0, %1" : "+r"(value), "+m"(word) : : "memory");  // XACQUIRE
+  return value;
+#else
+  return word.exchange(value, std::memory_order_acquire);  // pairs with the release in hle_store_release()
+#endif
+}
+
+// Stores with release order; pairs with hle_exchange_acquire().
+inline void hle_store_release(std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
+#if defined(ELIDEX_HTM_X86)
+  asm volatile(".byte 0xf3\n\tmovl %1, %0" : "=m"(word) : "r"(value) : "memory");  // XRELEASE
+#else
+  word.store(value, std::memory_order_release);  // pairs with the acquire in hle_exchange_acquire()
+#endif
+}
+
+}  // namespace elidex::htm
