@@ -1,0 +1,81 @@
+#pragma once
+// driven<Key, Map> makes an any_index out of a map: the whole request loop is compiled once for each map, with the map's
+// operations inlined.
+//
+// Map (a default constructible class) provides, with key_arg<Key> and index_value:
+//   bool read(key, value&)   bool insert(key, value)   bool put(key, value)   bool modify(key, delta)
+//   optional: bool erase(key)   std::size_t scan(from, limit, sum&)   std::size_t memory_bytes() const
+//             index_counters counters() const   an inner class `visit`, alive on a worker thread while it runs
+// put overwrites a key that is there, modify adds delta to its value atomically; each returns false without the key.
+// Where erase or scan is missing the index must not be registered for the workloads that need it: such a request throws.
+//
+// Thread-safety: that of the map.
+
+#include <concepts>
+#include <stdexcept>
+
+#include "lab/indexes/any_index.hpp"
+
+namespace elidex::lab {
+
+template <class Key, class Map>
+class driven final : public any_index<Key> {
+ public:
+  void run(const request_stream<Key>& stream, run_control& control, worker_result& result) override {
+    if constexpr (requires { typename Map::visit; }) {
+      const typename Map::visit here;
+      loop(stream, control, result);
+    } else {
+      loop(stream, control, result);
+    }
+  }
+
+  [[nodiscard]] std::size_t memory_bytes() const override {
+    if constexpr (requires { map_.memory_bytes(); }) return map_.memory_bytes();
+    return 0;
+  }
+
+  [[nodiscard]] index_counters counters() const override {
+    if constexpr (requires { map_.counters(); }) return map_.counters();
+    return {};
+  }
+
+ private:
+  void loop(const request_stream<Key>& stream, run_control& control, worker_result& result) {
+    index_value next_value = 1;
+    run_worker(stream, control, result,
+               [&](request_cursor<Key>& cursor, const request<Key>& wanted, worker_result& counts) {
+                 bool done = false;
+                 switch (wanted.kind) {
+                   case request_kind::read: {
+                     index_value value = 0;
+                     done = map_.read(wanted.key, value);
+                     counts.checksum += value;
+                     break;
+                   }
+                   case request_kind::insert: done = map_.insert(wanted.key, next_value++); break;
+                   case request_kind::put: done = map_.put(wanted.key, next_value++); break;
+                   case request_kind::modify: done = map_.modify(wanted.key, index_value{1}); break;
+                   case request_kind::erase:
+                     if constexpr (requires { map_.erase(wanted.key); }) {
+                       done = map_.erase(wanted.key);
+                     } else {
+                       throw std::logic_error("this index cannot erase");
+                     }
+                     break;
+                   case request_kind::scan:
+                     if constexpr (requires { map_.scan(wanted.key, std::size_t{}, counts.checksum); }) {
+                       done = map_.scan(wanted.key, cursor.scan_length(), counts.checksum) > 0;
+                     } else {
+                       throw std::logic_error("this index cannot scan");
+                     }
+                     break;
+                 }
+                 counts.misses += done ? 0 : 1;
+               });
+  }
+
+  Map map_;
+};
+
+}  // namespace elidex::lab

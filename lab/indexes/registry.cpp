@@ -1,0 +1,37 @@
+#include "lab/indexes/registry.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "lab/indexes/factories.hpp"
+
+namespace elidex::lab {
+
+std::span<const index_info> indexes() {
+  static const std::array all{
+      absl_mutex_info(),
+      std_shared_mutex_info(),
+      tbb_map_info(),
+      libcds_map_info(),
+  };
+  return all;
+}
+
+const index_info* find_index(std::string_view name) {
+  const auto all = indexes();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const index_info& one) { return one.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::optional<std::string> why_not(const index_info& index, const workload& what, unsigned threads, key_type keys) {
+  const auto because = [&](std::string_view reason) { return std::string(index.name) + " " + std::string(reason); };
+  if (keys == key_type::u64 ? index.make_u64 == nullptr : index.make_string == nullptr) {
+    return because(keys == key_type::u64 ? "has no u64 keys" : "has no string keys");
+  }
+  if (index.single_thread && threads > 1) return because("has no synchronisation: one thread only");
+  if (what.scans && !index.no_scan.empty()) return because(index.no_scan);
+  if (what.erases && !index.no_erase.empty()) return because(index.no_erase);
+  return std::nullopt;
+}
+
+}  // namespace elidex::lab

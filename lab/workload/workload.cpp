@@ -1,0 +1,168 @@
+#include "lab/workload/workload.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <future>
+#include <thread>
+
+#include "lab/workload/zipf.hpp"
+
+namespace elidex::lab {
+namespace {
+
+constexpr std::array<workload, 8> all_workloads{{
+    {workload_kind::a, "a", "50 % read, 50 % update", false, false, false},
+    {workload_kind::b, "b", "95 % read, 5 % update", false, false, false},
+    {workload_kind::c, "c", "100 % read", false, false, false},
+    {workload_kind::d, "d", "95 % read of the latest, 5 % insert", true, false, false},
+    {workload_kind::e, "e", "95 % scan, 5 % insert", true, false, true},
+    {workload_kind::f, "f", "50 % read, 50 % read-modify-write", false, false, false},
+    {workload_kind::load, "load", "insert every key", true, false, false},
+    {workload_kind::erase_all, "delete", "erase every key", false, true, false},
+}};
+
+// Independent sequences out of one seed: what a number is used for is part of its seed.
+enum class purpose : std::uint64_t { requests = 1, scrambling, erase_order };
+
+std::uint64_t seed_for(std::uint64_t seed, purpose use, std::uint64_t thread = 0) {
+  return mix(mix(seed) + (static_cast<std::uint64_t>(use) << 32U) + thread);
+}
+
+template <class Key>
+request_stream<Key> make_drain_stream(const key_set<Key>& keys, const stream_shape& shape, unsigned thread,
+                                      unsigned threads) {
+  const bool load = shape.what->kind == workload_kind::load;
+  const permutation erase_order(keys.size(), seed_for(shape.seed, purpose::erase_order));
+  const std::size_t begin = keys.size() * thread / threads;
+  const std::size_t end = keys.size() * (thread + 1) / threads;
+  const auto rank_of = [&](std::size_t position) {
+    if (!shape.random_order) return position;
+    return load ? keys.load_rank(position) : static_cast<std::size_t>(erase_order(position));
+  };
+  request_stream<Key> stream;
+  std::size_t key_bytes = 0;
+  if constexpr (std::is_same_v<Key, std::string>) {
+    for (std::size_t i = begin; i < end; ++i) key_bytes += keys.at(rank_of(i)).size();
+  }
+  stream.reserve(end - begin, key_bytes);
+  for (std::size_t i = begin; i < end; ++i) {
+    stream.append(load ? request_kind::insert : request_kind::erase, keys.at(rank_of(i)));
+  }
+  return stream;
+}
+
+struct request_mix {
+  unsigned common_percent;
+  request_kind common;
+  request_kind other;
+};
+
+request_mix mix_of(workload_kind kind) {
+  switch (kind) {
+    case workload_kind::a: return {50, request_kind::read, request_kind::put};
+    case workload_kind::b: return {95, request_kind::read, request_kind::put};
+    case workload_kind::d: return {95, request_kind::read, request_kind::insert};
+    case workload_kind::e: return {95, request_kind::scan, request_kind::insert};
+    case workload_kind::f: return {50, request_kind::read, request_kind::modify};
+    default: return {100, request_kind::read, request_kind::read};
+  }
+}
+
+}  // namespace
+
+std::span<const workload> workloads() { return all_workloads; }
+
+const workload* find_workload(std::string_view name) {
+  const auto found = std::find_if(all_workloads.begin(), all_workloads.end(),
+                                  [&](const workload& one) { return one.name == name; });
+  return found == all_workloads.end() ? nullptr : &*found;
+}
+
+std::optional<distribution> parse_distribution(std::string_view text) {
+  distribution result;
+  result.name = std::string(text);
+  if (text == "uniform") return result;
+  constexpr std::string_view prefix = "zipf:";
+  constexpr std::string_view suffix = ":scrambled";
+  if (!text.starts_with(prefix)) return std::nullopt;
+  text.remove_prefix(prefix.size());
+  if (text.ends_with(suffix)) {
+    result.scrambled = true;
+    text.remove_suffix(suffix.size());
+  }
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result.theta);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  if (!(result.theta >= 0 && result.theta <= zipf_theta_max)) return std::nullopt;
+  return result;
+}
+
+template <class Key>
+request_stream<Key> make_stream(const key_set<Key>& keys, const stream_shape& shape, unsigned thread,
+                                unsigned threads) {
+  if (shape.what->drains()) return make_drain_stream(keys, shape, thread, threads);
+
+  const std::size_t count = keys.size();
+  const request_mix mixture = mix_of(shape.what->kind);
+  const zipf_ranks ranks(count, shape.where.theta);
+  const permutation scattered(count, seed_for(shape.seed, purpose::scrambling));
+  random_bits bits(seed_for(shape.seed, purpose::requests, thread));
+  std::vector<Key> inserted;  // by this stream so far; only d looks back at them
+  std::uint64_t fresh_keys = 0;
+  const std::uint64_t length_choices = shape.scan_length_max - shape.scan_length_min + 1;
+
+  const auto append_existing = [&](request_stream<Key>& stream, request_kind kind) {
+    std::size_t rank = ranks.draw(bits);
+    if (shape.what->kind == workload_kind::d) {
+      // The rank counts back in time: first this thread's own inserts, then the loaded keys.
+      if (rank < inserted.size()) return stream.append(kind, inserted[inserted.size() - 1 - rank]);
+      rank = keys.load_rank(count - 1 - (rank - inserted.size()));
+    } else if (shape.where.scrambled) {
+      rank = scattered(rank);
+    }
+    if (kind == request_kind::scan) {
+      return stream.append_scan(keys.at(rank),
+                                shape.scan_length_min + static_cast<std::uint32_t>(bits.below(length_choices)));
+    }
+    stream.append(kind, keys.at(rank));
+  };
+
+  request_stream<Key> stream;
+  stream.reserve(shape.requests, 0);
+  for (std::uint64_t i = 0; i < shape.requests && stream.bytes() < stream_bytes_max; ++i) {
+    const request_kind kind = bits.below(100) < mixture.common_percent ? mixture.common : mixture.other;
+    if (kind != request_kind::insert) {
+      append_existing(stream, kind);
+      continue;
+    }
+    const Key key = keys.fresh(thread, fresh_keys++, bits);
+    stream.append(kind, key);
+    if (shape.what->kind == workload_kind::d) inserted.push_back(key);
+  }
+  return stream;
+}
+
+template <class Key>
+std::vector<request_stream<Key>> make_streams(const key_set<Key>& keys, const stream_shape& shape, unsigned threads) {
+  std::vector<request_stream<Key>> streams(threads);
+  const unsigned makers = std::min(threads, std::max(1U, std::thread::hardware_concurrency()));
+  std::vector<std::future<void>> pending;
+  for (unsigned maker = 0; maker < makers; ++maker) {
+    pending.push_back(std::async(std::launch::async, [&, maker] {
+      for (unsigned t = maker; t < threads; t += makers) streams[t] = make_stream(keys, shape, t, threads);
+    }));
+  }
+  for (auto& one : pending) one.get();
+  return streams;
+}
+
+template request_stream<std::uint64_t> make_stream(const key_set<std::uint64_t>&, const stream_shape&, unsigned,
+                                                   unsigned);
+template request_stream<std::string> make_stream(const key_set<std::string>&, const stream_shape&, unsigned, unsigned);
+template std::vector<request_stream<std::uint64_t>> make_streams(const key_set<std::uint64_t>&, const stream_shape&,
+                                                                 unsigned);
+template std::vector<request_stream<std::string>> make_streams(const key_set<std::string>&, const stream_shape&,
+                                                               unsigned);
+
+}  // namespace elidex::lab

@@ -1,0 +1,84 @@
+#pragma once
+// The workloads: YCSB a to f, plus the two phases that YCSB leaves out of the clock, load and delete.
+//
+//   workload what = *find_workload("a");
+//   distribution where = *parse_distribution("zipf:0.99");
+//   auto streams = make_streams(keys, {what, where, ...}, threads);
+//
+// a: 50 % read, 50 % update.  b: 95/5.  c: reads only.  d: 95 % reads of the latest inserts, 5 % inserts.
+// e: 95 % scans, 5 % inserts.  f: 50 % read, 50 % read-modify-write.  load: insert every key.  delete: erase every key.
+//
+// Invariants: thread t's stream depends on the keys, the shape and t alone, not on how many threads there are, and never
+// on the index, so that every index of a comparison does the same work. Reads, updates and scans name keys that are there.
+// Thread-safety: pure functions.
+//
+// DEVIATIONS from YCSB: scans have a fixed length unless a range is asked for (YCSB draws it from 1..100); hot keys of a
+// Zipf distribution are neighbours in key order, as in paper 003, section 6.1, unless ":scrambled" is asked for (YCSB
+// scatters them); in d the recency of a read follows the distribution that was asked for, and each thread reads the
+// inserts of its own (the streams know nothing of each other), then the loaded keys from the last loaded to the first.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lab/workload/key_set.hpp"
+#include "lab/workload/requests.hpp"
+
+namespace elidex::lab {
+
+enum class workload_kind : std::uint8_t { a, b, c, d, e, f, load, erase_all };
+
+struct workload {
+  workload_kind kind;
+  std::string_view name;
+  std::string_view description;
+  bool inserts;  // the map holds more or other keys afterwards
+  bool erases;
+  bool scans;
+  /// Runs through its streams once and is timed by that, instead of running for a fixed time.
+  [[nodiscard]] bool drains() const noexcept {
+    return kind == workload_kind::load || kind == workload_kind::erase_all;
+  }
+};
+
+[[nodiscard]] std::span<const workload> workloads();
+[[nodiscard]] const workload* find_workload(std::string_view name);
+
+struct distribution {
+  double theta = 0;        // 0: uniform
+  bool scrambled = false;  // hot keys scattered over the key space instead of adjacent
+  std::string name = "uniform";
+};
+
+inline constexpr double zipf_theta_max = 1.2;
+
+/// "uniform", "zipf:THETA" or "zipf:THETA:scrambled", THETA from 0 to zipf_theta_max; nothing otherwise.
+[[nodiscard]] std::optional<distribution> parse_distribution(std::string_view text);
+
+struct stream_shape {
+  const workload* what = nullptr;
+  distribution where;
+  std::uint64_t requests = 0;  // for each thread; load and delete share out the keys instead
+  std::uint32_t scan_length_min = 100;
+  std::uint32_t scan_length_max = 100;
+  bool random_order = true;  // load and delete: otherwise ascending
+  std::uint64_t seed = 1;
+};
+
+/// The most bytes that one stream of string keys may take; it ends early there.
+inline constexpr std::size_t stream_bytes_max = std::size_t{1} << 28U;
+
+/// The stream of thread `thread` of `threads`.
+template <class Key>
+[[nodiscard]] request_stream<Key> make_stream(const key_set<Key>& keys, const stream_shape& shape, unsigned thread,
+                                              unsigned threads);
+
+/// One for each thread, made in parallel.
+template <class Key>
+[[nodiscard]] std::vector<request_stream<Key>> make_streams(const key_set<Key>& keys, const stream_shape& shape,
+                                                            unsigned threads);
+
+}  // namespace elidex::lab

@@ -1,0 +1,238 @@
+// elidex bench: reads the flags, runs the comparison, prints a table or JSON.
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "lab/bad_input.hpp"
+#include "lab/runner/bench.hpp"
+#include "lab/runner/machine.hpp"
+#include "tools/commands.hpp"
+#include "tools/flags.hpp"
+#include "tools/json_output.hpp"
+#include "tools/progress.hpp"
+#include "tools/results_json.hpp"
+#include "tools/table.hpp"
+
+namespace elidex::tools {
+namespace {
+
+// Limits against slips of the keyboard; the machine's memory sets its own.
+constexpr std::uint64_t keys_max = 4'000'000'000;
+constexpr std::uint64_t threads_max = 1024;
+constexpr std::uint64_t threads_per_cpu_max = 64;
+constexpr double seconds_min = 0.01;
+constexpr double seconds_max = 3600;
+constexpr std::uint64_t rounds_max = 1000;
+constexpr std::uint64_t scan_length_limit = 1'000'000;
+
+template <class Table>
+std::string names_of(const Table& entries) {
+  std::string names;
+  for (const auto& one : entries) names += (names.empty() ? "" : ", ") + std::string(one.name);
+  return names;
+}
+
+// What is named twice would be run twice and look like two results.
+void refuse_repeats(std::string_view flag, const std::vector<std::string>& parts) {
+  std::set<std::string_view> seen;
+  for (const std::string& one : parts) {
+    if (!seen.insert(one).second) refuse(flag, one, "is there twice; it takes each value once");
+  }
+}
+
+std::vector<std::string> list_of(std::string_view flag, const std::string& text) {
+  auto parts = split_list(flag, text);
+  refuse_repeats(flag, parts);
+  return parts;
+}
+
+std::vector<unsigned> threads_of(const bench_flags& flags) {
+  const std::uint64_t cpus = lab::allowed_cpus().size();
+  const std::uint64_t limit = std::min(threads_max, threads_per_cpu_max * cpus);
+  std::vector<unsigned> threads;
+  for (const std::string& one : list_of("--threads", flags.threads)) {
+    const std::uint64_t count = parse_count("--threads", one, 1, limit);
+    if (count > cpus && !flags.oversubscribe) {
+      refuse("--threads", one,
+             "is more than the " + std::to_string(cpus) + " CPUs here; it takes 1 to " + std::to_string(cpus) +
+                 ", or with --oversubscribe up to " + std::to_string(limit));
+    }
+    threads.push_back(static_cast<unsigned>(count));
+  }
+  return threads;
+}
+
+void read_scan_length(const std::string& text, lab::bench_options& options) {
+  const std::size_t dash = text.find('-', 1);
+  const std::string_view low = std::string_view(text).substr(0, dash);
+  const std::string_view high = dash == std::string::npos ? low : std::string_view(text).substr(dash + 1);
+  options.scan_length_min = static_cast<std::uint32_t>(parse_count("--scan-length", low, 1, scan_length_limit));
+  options.scan_length_max = static_cast<std::uint32_t>(parse_count("--scan-length", high, 1, scan_length_limit));
+  if (options.scan_length_min > options.scan_length_max) {
+    refuse("--scan-length", text, "is empty; it takes N, or LOW-HIGH with LOW no more than HIGH");
+  }
+}
+
+lab::bench_options options_of(const bench_flags& flags) {
+  lab::bench_options options;
+  for (const std::string& name : list_of("--index", flags.index)) {
+    const lab::index_info* const index = lab::find_index(name);
+    if (index == nullptr) refuse("--index", name, "is unknown; it takes " + names_of(lab::indexes()));
+    options.indexes.push_back(index);
+  }
+  for (const std::string& name : list_of("--workload", flags.workload)) {
+    const lab::workload* const what = lab::find_workload(name);
+    if (what == nullptr) refuse("--workload", name, "is unknown; it takes " + names_of(lab::workloads()));
+    options.workloads.push_back(what);
+  }
+  for (const std::string& name : list_of("--dist", flags.dist)) {
+    const auto where = lab::parse_distribution(name);
+    if (!where) {
+      refuse("--dist", name, "is unknown; it takes uniform, zipf:THETA or zipf:THETA:scrambled with THETA from 0 to 1.2");
+    }
+    options.distributions.push_back(*where);
+  }
+  options.threads = threads_of(flags);
+  if (!flags.keys.empty()) options.keys = parse_count("--keys", flags.keys, 1, keys_max);
+  options.seconds = parse_seconds("--seconds", flags.seconds, seconds_min, seconds_max);
+  options.warm_up_seconds = flags.warm_up.empty() ? std::min(1.0, options.seconds / 5)
+                                                  : parse_seconds("--warm-up", flags.warm_up, 0, seconds_max);
+  options.rounds = static_cast<unsigned>(parse_count("--repeat", flags.repeat, 1, rounds_max));
+  options.seed = parse_count("--seed", flags.seed, 0, UINT64_MAX);
+  read_scan_length(flags.scan_length, options);
+  if (flags.order != "random" && flags.order != "ascending") {
+    refuse("--order", flags.order, "is unknown; it takes random or ascending");
+  }
+  options.random_order = flags.order == "random";
+
+  const std::string type = flags.key_type.empty() ? (flags.key_file.empty() ? "u64" : "string") : flags.key_type;
+  if (type != "u64" && type != "string") refuse("--key-type", type, "is unknown; it takes u64 or string");
+  options.keys_are = type == "u64" ? lab::key_type::u64 : lab::key_type::string;
+  options.key_file = flags.key_file;
+  if (type == "string" && flags.key_file.empty()) {
+    throw lab::bad_input("--key-file: is missing; with --key-type string it takes a file of keys, one per line");
+  }
+  if (type == "u64" && !flags.key_file.empty()) {
+    throw lab::bad_input("--key-file: does not go with --key-type u64; it takes --key-type string");
+  }
+  return options;
+}
+
+std::string heading(const lab::bench_options& options, const lab::bench_result& result) {
+  const bool words = options.keys_are == lab::key_type::string;
+  std::string text = count_text(result.keys) + (words ? " string keys of " + options.key_file.string() : " u64 keys") +
+                     ", 8-byte values; ";
+  if (options.rounds > 1) text += "medians of " + std::to_string(options.rounds) + " interleaved rounds, ";
+  text += formatted("%g s each after %g s of warm-up; seed %llu\n", options.seconds, options.warm_up_seconds,
+                    static_cast<unsigned long long>(options.seed));
+  return text + machine_line() + ", commit " + source_commit() + "\n";
+}
+
+std::string title(const lab::bench_options& options, const lab::bench_run& run) {
+  std::string text = "workload " + std::string(run.what->name) + ": " + std::string(run.what->description);
+  if (run.what->scans) {
+    text += ", scans of " + std::to_string(options.scan_length_min);
+    if (options.scan_length_max != options.scan_length_min) text += " to " + std::to_string(options.scan_length_max);
+  }
+  if (run.what->drains()) return text + (options.random_order ? ", in random order" : ", in ascending order");
+  text += "; " + run.distribution_name;
+  const auto where = lab::parse_distribution(run.distribution_name);
+  if (where && where->theta > 0 && run.what->kind != lab::workload_kind::d) {
+    text += where->scrambled ? " (hot keys scattered)" : " (hot keys adjacent)";
+  }
+  return text;
+}
+
+// One table for each workload and distribution, the indexes of each number of threads next to each other.
+std::string tables(const lab::bench_options& options, const lab::bench_result& result) {
+  const bool elided = std::any_of(result.runs.begin(), result.runs.end(),
+                                  [](const lab::bench_run& run) { return run.counters.attempts > 0; });
+  const bool ratios = options.indexes.size() > 1;
+  const bool spread = options.rounds > 1;
+  std::string text;
+  for (auto first = result.runs.begin(); first != result.runs.end();) {
+    const auto last = std::find_if(first, result.runs.end(), [&](const lab::bench_run& run) {
+      return run.what != first->what || run.distribution_name != first->distribution_name;
+    });
+    std::vector<table::column> columns{{"index"}, {"threads", table::right}, {"Mops/s", table::right}};
+    if (spread) columns.push_back({"min..max", table::right});
+    if (ratios) columns.push_back({"x first", table::right});
+    columns.push_back({"p50 ns", table::right});
+    columns.push_back({"p99 ns", table::right});
+    columns.push_back({"bytes/key", table::right});
+    if (elided) {
+      columns.push_back({"aborts/op", table::right});
+      columns.push_back({"fallback %", table::right});
+    }
+    table out(std::move(columns));
+    for (auto run = first; run != last; ++run) {
+      if (run != first && run->threads != std::prev(run)->threads && ratios) out.gap();
+      std::vector<std::string> cells{std::string(run->index->name), std::to_string(run->threads),
+                                     formatted("%.3f", run->mops)};
+      if (spread) cells.push_back(formatted("%.3f..%.3f", run->mops_min, run->mops_max));
+      if (ratios) cells.push_back(formatted("%.2f", run->ratio_to_first));
+      cells.push_back(formatted("%.0f", run->latency.percentile(50)));
+      cells.push_back(formatted("%.0f", run->latency.percentile(99)));
+      cells.push_back(formatted("%.1f", run->bytes_per_key));
+      if (elided) {
+        const auto& counts = run->counters;
+        const auto requests = static_cast<double>(std::max<std::uint64_t>(run->counted_requests, 1));
+        const auto ended = static_cast<double>(std::max<std::uint64_t>(counts.commits + counts.fallbacks, 1));
+        cells.push_back(formatted("%.4f", static_cast<double>(counts.aborts()) / requests));
+        cells.push_back(formatted("%.2f", 100 * static_cast<double>(counts.fallbacks) / ended));
+      }
+      out.row(std::move(cells));
+    }
+    text += "\n" + title(options, *first) + "\n" + out.text();
+    first = last;
+  }
+  return text;
+}
+
+std::string notes(const lab::bench_options& options, const lab::bench_result& result) {
+  std::string text;
+  std::map<std::string, std::string> threads_by_reason;
+  for (const lab::bench_skip& one : result.skipped) {
+    std::string& threads = threads_by_reason[one.why + " (workload " + std::string(one.what->name)];
+    threads += (threads.empty() ? "" : ", ") + std::to_string(one.threads);
+  }
+  for (const auto& [reason, threads] : threads_by_reason) text += "skipped: " + reason + ", threads " + threads + ")\n";
+  for (const lab::bench_run& run : result.runs) {
+    if (run.misses == 0) continue;
+    text += "WRONG: " + std::string(run.index->name) + " missed " + std::to_string(run.misses) + " of " +
+            std::to_string(run.requests) + " keys in workload " + std::string(run.what->name) + "\n";
+  }
+  for (const lab::index_info* index : options.indexes) {
+    const std::string remark = index->remark == nullptr ? std::string() : index->remark();
+    if (!remark.empty()) text += "note: " + std::string(index->name) + " " + remark + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+int bench_command(const bench_flags& flags) {
+  const lab::bench_options options = options_of(flags);
+  const json_output json(flags.json);
+  lab::bench_result result;
+  {
+    progress_bar bar;
+    result = lab::run_bench(options, [&](const lab::bench_progress& at) { bar.show(at.done, at.doing); });
+  }
+  if (json.wanted()) json.write(bench_document(options, result).dump(2));
+  const std::string remarks = notes(options, result);
+  if (json.to_stdout()) {
+    std::fputs(remarks.c_str(), stderr);
+    return 0;
+  }
+  const std::string text = heading(options, result) + tables(options, result) + (remarks.empty() ? "" : "\n" + remarks);
+  if (std::fputs(text.c_str(), stdout) == EOF || std::fflush(stdout) != 0) {
+    throw std::runtime_error("standard output cannot be written");
+  }
+  return 0;
+}
+
+}  // namespace elidex::tools

@@ -1,0 +1,82 @@
+#include "tools/flags.hpp"
+
+#include <charconv>
+#include <cstdarg>
+#include <cstdio>
+#include <limits>
+
+#include "lab/bad_input.hpp"
+
+namespace elidex::tools {
+
+void refuse(std::string_view flag, std::string_view text, std::string_view what) {
+  constexpr std::size_t shown_max = 60;
+  std::string shown(text.substr(0, shown_max));
+  if (text.size() > shown_max) shown += "...";
+  throw lab::bad_input(std::string(flag) + ": '" + shown + "' " + std::string(what));
+}
+
+std::vector<std::string> split_list(std::string_view flag, std::string_view text) {
+  std::vector<std::string> parts;
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t end = std::min(text.find(',', start), text.size());
+    if (end == start) refuse(flag, text, "has an empty part; it takes one value or several with commas between them");
+    parts.emplace_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return parts;
+}
+
+std::uint64_t parse_count(std::string_view flag, std::string_view text, std::uint64_t low, std::uint64_t high) {
+  const auto wrong = [&] {
+    refuse(flag, text,
+           "is not possible; it takes a whole number from " + count_text(low) + " to " + count_text(high) +
+               (high >= 1000 ? ", with K, M or G for thousands, millions or billions" : ""));
+  };
+  std::uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc{}) wrong();
+  std::uint64_t unit = 1;
+  if (rest != end) {
+    switch (*rest) {
+      case 'k':
+      case 'K': unit = 1'000; break;
+      case 'M': unit = 1'000'000; break;
+      case 'G': unit = 1'000'000'000; break;
+      default: wrong();
+    }
+    if (rest + 1 != end || number > std::numeric_limits<std::uint64_t>::max() / unit) wrong();
+  }
+  number *= unit;
+  if (number < low || number > high) wrong();
+  return number;
+}
+
+double parse_seconds(std::string_view flag, std::string_view text, double low, double high) {
+  double seconds = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, seconds);
+  if (text.empty() || error != std::errc{} || rest != end || !(seconds >= low && seconds <= high)) {
+    refuse(flag, text, formatted("is not possible; it takes seconds from %g to %g", low, high));
+  }
+  return seconds;
+}
+
+std::string count_text(std::uint64_t count) {
+  if (count >= 1'000'000'000 && count % 1'000'000'000 == 0) return std::to_string(count / 1'000'000'000) + "G";
+  if (count >= 1'000'000 && count % 1'000'000 == 0) return std::to_string(count / 1'000'000) + "M";
+  if (count >= 10'000 && count % 1'000 == 0) return std::to_string(count / 1'000) + "K";
+  return std::to_string(count);
+}
+
+std::string formatted(const char* format, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  return text;
+}
+
+}  // namespace elidex::tools

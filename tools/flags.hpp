@@ -1,0 +1,33 @@
+#pragma once
+// Reading what was typed. Each function names its flag in the error, says what it takes, and throws lab::bad_input.
+//
+//   parse_count("--keys", "10M", 1, 1'000'000'000);           // 10000000
+//   split_list("--threads", "1,2");                           // {"1", "2"}
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace elidex::tools {
+
+/// "--flag: 'text' WHAT"
+[[noreturn]] void refuse(std::string_view flag, std::string_view text, std::string_view what);
+
+/// The parts between commas; none may be empty.
+[[nodiscard]] std::vector<std::string> split_list(std::string_view flag, std::string_view text);
+
+/// A whole number from low to high; K, M and G after it mean thousands, millions and billions.
+[[nodiscard]] std::uint64_t parse_count(std::string_view flag, std::string_view text, std::uint64_t low,
+                                        std::uint64_t high);
+
+/// Seconds, with a fraction, from low to high.
+[[nodiscard]] double parse_seconds(std::string_view flag, std::string_view text, double low, double high);
+
+/// 1000000 as "1M", 345123 as "345123".
+[[nodiscard]] std::string count_text(std::uint64_t count);
+
+/// printf into a string.
+[[nodiscard]] [[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...);
+
+}  // namespace elidex::tools

@@ -1,0 +1,76 @@
+#include "tools/json_output.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+#include <system_error>
+
+#include "lab/bad_input.hpp"
+
+namespace elidex::tools {
+namespace fs = std::filesystem;
+namespace {
+
+[[noreturn]] void refuse_file(const std::string& file, const std::string& why) {
+  throw lab::bad_input("--json: " + file + " " + why + "; it takes a file that can be written, or - for standard output");
+}
+
+}  // namespace
+
+json_output::json_output(const std::string& flag) {
+  if (flag.empty()) return;
+  if (flag == "-") {
+    to_stdout_ = true;
+    return;
+  }
+  std::error_code error;
+  target_ = flag;
+  // A link is kept, and what it points to is replaced.
+  if (fs::is_symlink(target_, error)) {
+    const fs::path real = fs::weakly_canonical(target_, error);
+    if (!error) target_ = real;
+  }
+  const fs::file_status status = fs::status(target_, error);
+  if (fs::is_directory(status) || !target_.has_filename()) refuse_file(flag, "is a directory");
+  if (fs::exists(status)) {
+    if (access(target_.c_str(), W_OK) != 0) refuse_file(flag, std::string("cannot be written (") + std::strerror(errno) + ")");
+    replace_ = fs::is_regular_file(status);
+  }
+  if (!replace_) return;
+  temporary_ = target_;
+  temporary_.replace_filename(target_.filename().string() + "." + std::to_string(getpid()) + ".tmp");
+  errno = 0;
+  const bool possible = static_cast<bool>(std::ofstream(temporary_));
+  const int reason = errno;
+  fs::remove(temporary_, error);
+  if (!possible) refuse_file(flag, std::string("cannot be written (") + std::strerror(reason) + ")");
+}
+
+void json_output::write(std::string_view text) const {
+  if (to_stdout_) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fputc('\n', stdout) == EOF ||
+        std::fflush(stdout) != 0) {
+      throw std::runtime_error("standard output cannot be written");
+    }
+    return;
+  }
+  if (target_.empty()) return;
+  const fs::path& file = replace_ ? temporary_ : target_;
+  {
+    std::ofstream out(file, std::ios::binary);
+    out << text << '\n';
+    out.close();
+    std::error_code error;
+    if (!out) {
+      if (replace_) fs::remove(file, error);
+      throw std::runtime_error(target_.string() + " cannot be written");
+    }
+  }
+  if (replace_) fs::rename(temporary_, target_);
+}
+
+}  // namespace elidex::tools

@@ -1,0 +1,32 @@
+#pragma once
+// Where --json goes: a file that appears whole or not at all, or standard output.
+//
+//   json_output out(flags.json);      // throws lab::bad_input now, before the work, if it could not be written later
+//   ...
+//   out.write(document.dump(2));      // to a temporary file beside the target, then renamed over it
+//
+// Thread-safety: none.
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace elidex::tools {
+
+class json_output {
+ public:
+  /// Empty: nowhere. "-": standard output.
+  explicit json_output(const std::string& flag);
+
+  [[nodiscard]] bool wanted() const noexcept { return to_stdout_ || !target_.empty(); }
+  [[nodiscard]] bool to_stdout() const noexcept { return to_stdout_; }
+  void write(std::string_view text) const;
+
+ private:
+  bool to_stdout_ = false;
+  bool replace_ = true;  // false for devices and pipes, which are written to directly
+  std::filesystem::path target_;
+  std::filesystem::path temporary_;
+};
+
+}  // namespace elidex::tools

@@ -1,0 +1,81 @@
+// elidex list: what bench can be asked for.
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "lab/indexes/registry.hpp"
+#include "tools/commands.hpp"
+#include "tools/json_output.hpp"
+#include "tools/results_json.hpp"
+#include "tools/table.hpp"
+
+namespace elidex::tools {
+namespace {
+
+std::string limits_of(const lab::index_info& index) {
+  std::string text;
+  const auto add = [&](std::string_view limit) { text += (text.empty() ? "" : ", ") + std::string(limit); };
+  if (index.single_thread) add("1 thread");
+  if (!index.no_scan.empty()) add("no e");
+  if (!index.no_erase.empty()) add("no delete");
+  return text;
+}
+
+std::string keys_of(const lab::index_info& index) {
+  std::string text = index.make_u64 != nullptr ? "u64" : "";
+  if (index.make_string != nullptr) text += text.empty() ? "string" : ", string";
+  return text;
+}
+
+struct named {
+  std::string_view name;
+  std::string_view description;
+};
+
+constexpr named distributions[] = {
+    {"uniform", "every key alike"},
+    {"zipf:THETA", "key of rank k in proportion to k^-THETA, 0 to 1.2; the hot keys are the smallest, next to each other"},
+    {"zipf:THETA:scrambled", "the same with the hot keys scattered over the key space"},
+};
+
+}  // namespace
+
+int list_command(const list_flags& flags) {
+  const json_output json(flags.json);
+  if (json.wanted()) {
+    nlohmann::ordered_json document = results_document();
+    for (const lab::index_info& one : lab::indexes()) {
+      document["indexes"].push_back({{"name", one.name},
+                                     {"description", one.description},
+                                     {"u64", one.make_u64 != nullptr},
+                                     {"string", one.make_string != nullptr},
+                                     {"single_thread", one.single_thread},
+                                     {"scan", one.no_scan.empty()},
+                                     {"erase", one.no_erase.empty()}});
+    }
+    for (const lab::workload& one : lab::workloads()) {
+      document["workloads"].push_back({{"name", one.name}, {"description", one.description}});
+    }
+    for (const named& one : distributions) {
+      document["distributions"].push_back({{"name", one.name}, {"description", one.description}});
+    }
+    document["machines"] = nlohmann::ordered_json::array();
+    document["experiments"] = nlohmann::ordered_json::array();
+    json.write(document.dump(2));
+    if (json.to_stdout()) return 0;
+  }
+
+  table indexes({{"index"}, {"keys"}, {"limits"}, {"what it is"}});
+  for (const lab::index_info& one : lab::indexes()) {
+    indexes.row({std::string(one.name), keys_of(one), limits_of(one), std::string(one.description)});
+  }
+  table workloads({{"workload"}, {"what it does"}});
+  for (const lab::workload& one : lab::workloads()) workloads.row({std::string(one.name), std::string(one.description)});
+  table where({{"distribution"}, {"which keys"}});
+  for (const named& one : distributions) where.row({std::string(one.name), std::string(one.description)});
+  std::printf("%s\n%s\n%s\n", indexes.text().c_str(), workloads.text().c_str(), where.text().c_str());
+  std::puts("  machines: none yet (they belong to the simulator)\n  experiments: none yet");
+  return 0;
+}
+
+}  // namespace elidex::tools

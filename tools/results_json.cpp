@@ -1,0 +1,134 @@
+#include "tools/results_json.hpp"
+
+#include <sys/utsname.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "lab/runner/machine.hpp"
+#include "tools/process.hpp"
+
+#if __has_include("tools/doctor.hpp")
+#include "tools/doctor.hpp"
+#endif
+
+namespace elidex::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string cpu_model() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with("model name")) continue;
+    const std::size_t start = line.find_first_not_of(" \t", line.find(':') + 1);
+    if (start != std::string::npos) return line.substr(start);
+  }
+  utsname system{};
+  return uname(&system) == 0 ? system.machine : "unknown";
+}
+
+std::string kernel_release() {
+  utsname system{};
+  return uname(&system) == 0 ? std::string(system.sysname) + " " + system.release : "unknown";
+}
+
+std::string compiler_name() {
+#ifdef __clang__
+  return std::string("Clang ") + std::to_string(__clang_major__) + "." + std::to_string(__clang_minor__) + "." +
+         std::to_string(__clang_patchlevel__);
+#else
+  return std::string("GCC ") + std::to_string(__GNUC__) + "." + std::to_string(__GNUC_MINOR__) + "." +
+         std::to_string(__GNUC_PATCHLEVEL__);
+#endif
+}
+
+ordered_json machine_facts() {
+  return {{"cpu", cpu_model()},
+          {"cores", lab::allowed_cpus().size()},
+          {"kernel", kernel_release()},
+          {"compiler", compiler_name()},
+          {"build", ELIDEX_BUILD_TYPE},
+          {"allocator", lab::allocator_name()}};
+}
+
+double share(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+ordered_json run_document(const lab::bench_options& options, const lab::bench_result& result,
+                          const lab::bench_run& run) {
+  const lab::index_counters& counts = run.counters;
+  ordered_json document{{"index", run.index->name},
+                        {"workload", run.what->name},
+                        {"dist", run.distribution_name},
+                        {"threads", run.threads},
+                        {"mops", run.mops},
+                        {"mops_min", run.mops_min},
+                        {"mops_max", run.mops_max},
+                        {"ns_p50", run.latency.percentile(50)},
+                        {"ns_p99", run.latency.percentile(99)},
+                        {"aborts_per_op", share(counts.aborts(), run.counted_requests)},
+                        {"aborts",
+                         {{"conflict", counts.aborts_conflict},
+                          {"capacity", counts.aborts_capacity},
+                          {"explicit", counts.aborts_explicit},
+                          {"interrupt", counts.aborts_interrupt},
+                          {"other", counts.aborts_other}}},
+                        {"fallback_pct", 100 * share(counts.fallbacks, counts.commits + counts.fallbacks)},
+                        {"wasted_pct", 100 * share(counts.aborts(), counts.attempts)},
+                        {"bytes_per_key", run.bytes_per_key},
+                        {"seed", options.seed},
+                        {"raw_mops", run.raw_mops},
+                        {"ratio_to_first", run.ratio_to_first},
+                        {"keys", result.keys},
+                        {"key_type", options.keys_are == lab::key_type::u64 ? "u64" : "string"},
+                        {"seconds", run.seconds},
+                        {"requests", run.requests},
+                        {"misses", run.misses},
+                        {"latency_samples", run.latency.samples()},
+                        {"own_bytes_per_key", run.own_bytes_per_key}};
+  if (run.what->scans) {
+    document["scan_length"] = {options.scan_length_min, options.scan_length_max};
+  }
+  if (run.what->drains()) document["order"] = options.random_order ? "random" : "ascending";
+  return document;
+}
+
+}  // namespace
+
+std::string source_commit() {
+  // A tree with the same commit but other sources must not pass for it.
+  return output_of({"git", "-C", ELIDEX_SOURCE_DIR, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"})
+      .value_or("unknown");
+}
+
+std::string machine_line() {
+  const std::size_t cpus = lab::allowed_cpus().size();
+  return cpu_model() + ", " + std::to_string(cpus) + (cpus == 1 ? " CPU, " : " CPUs, ") + kernel_release() + ", " +
+         compiler_name() + " " + ELIDEX_BUILD_TYPE + ", " + lab::allocator_name();
+}
+
+ordered_json results_document() {
+  return {{"schema", 1},
+          {"commit", source_commit()},
+          {"machine", machine_facts()},
+          {"runs", ordered_json::array()},
+          {"claims", ordered_json::array()}};
+}
+
+ordered_json bench_document(const lab::bench_options& options, const lab::bench_result& result) {
+  ordered_json document = results_document();
+  for (const lab::bench_run& run : result.runs) document["runs"].push_back(run_document(options, result, run));
+  ordered_json skipped = ordered_json::array();
+  for (const lab::bench_skip& one : result.skipped) {
+    skipped.push_back({{"index", one.index->name},
+                       {"workload", one.what->name},
+                       {"threads", one.threads},
+                       {"why", one.why}});
+  }
+  document["skipped"] = std::move(skipped);
+  return document;
+}
+
+}  // namespace elidex::tools
