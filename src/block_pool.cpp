@@ -7,24 +7,25 @@
 #include "elidex/thread_slot.hpp"
 
 #if defined(__linux__)
-#include <sys/mman.h>
+#  include <sys/mman.h>
 #endif
 
 #if defined(__SANITIZE_ADDRESS__)
-#define ELIDEX_ADDRESS_SANITIZER 1
+#  define ELIDEX_ADDRESS_SANITIZER 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ELIDEX_ADDRESS_SANITIZER 1
-#endif
+#  if __has_feature(address_sanitizer)
+#    define ELIDEX_ADDRESS_SANITIZER 1
+#  endif
 #endif
 #if defined(ELIDEX_ADDRESS_SANITIZER)
-#include <sanitizer/asan_interface.h>
+#  include <sanitizer/asan_interface.h>
 #endif
 
 namespace elidex {
 namespace {
 
-// AddressSanitizer does not know our blocks: tell it which ones nobody may touch, beyond the link in a free one.
+// AddressSanitizer does not know our blocks: tell it which ones nobody may touch, beyond the link in a free
+// one.
 void forbid_access([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes) {
 #if defined(ELIDEX_ADDRESS_SANITIZER)
   ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(block) + sizeof(void*), bytes - sizeof(void*));
@@ -37,9 +38,9 @@ void permit_access([[maybe_unused]] void* block, [[maybe_unused]] std::size_t by
 }
 
 constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
-constexpr std::size_t chunk_bytes_max = std::size_t{8} << 20;   // chosen: 3 % of a tree of 10 M keys
-constexpr std::size_t refill_blocks = 16;                       // chosen: 1/16 lock of the chunk per block
-constexpr std::size_t free_blocks_per_shard_max = 64;           // chosen: above it, other shards may have them
+constexpr std::size_t chunk_bytes_max = std::size_t{8} << 20;  // chosen: 3 % of a tree of 10 M keys
+constexpr std::size_t refill_blocks = 16;                      // chosen: 1/16 lock of the chunk per block
+constexpr std::size_t free_blocks_per_shard_max = 64;          // chosen: above it, other shards may have them
 
 std::size_t chunk_alignment(std::size_t bytes) {
   return bytes >= huge_page_bytes ? huge_page_bytes : block_pool::block_alignment;
@@ -64,7 +65,9 @@ block_pool::~block_pool() {
   }
 }
 
-block_pool::shard& block_pool::this_threads_shard() noexcept { return shards_[this_thread_slot() % shards_.size()]; }
+block_pool::shard& block_pool::this_threads_shard() noexcept {
+  return shards_[this_thread_slot() % shards_.size()];
+}
 
 void* block_pool::allocate() {
   shard& s = this_threads_shard();

@@ -41,6 +41,8 @@ inline thread_record& this_thread_record() {
 
 }  // namespace detail
 
-inline std::uint32_t this_thread_slot() { return detail::this_thread_record().slot; }
+inline std::uint32_t this_thread_slot() {
+  return detail::this_thread_record().slot;
+}
 
 }  // namespace elidex

@@ -4,10 +4,10 @@
 //   auto k = key.load<true>();   // racing: relaxed atomic loads, to be believed only after validation
 //   auto k = key.load<false>();  // nobody can be writing
 //
-// A value wider than a word is read and written word by word, so a racing load may be torn: it yields some bits,
-// never undefined behaviour, and the caller's validation throws it away. Values are held as words and not as their
-// own type, because only words have atomic loads.
-// Memory order: relaxed throughout; the version lock's fences order them (version_lock.hpp).
+// A value wider than a word is read and written word by word, so a racing load may be torn: it yields some
+// bits, never undefined behaviour, and the caller's validation throws it away. Values are held as words and
+// not as their own type, because only words have atomic loads. Memory order: relaxed throughout; the version
+// lock's fences order them (version_lock.hpp).
 #pragma once
 
 #include <array>
