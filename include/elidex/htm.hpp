@@ -12,22 +12,27 @@
 //
 // This is the only file of the library that knows the instructions. They are written as bytes, so that
 // neither the library nor its users need -mrtm or -mhle. What they become:
+//
 //   x86-64                    Intel RTM and HLE, after the run-time check behind enabled()
 //   ELIDEX_SIMULATED defined  calls of the simulated machine (the elidex_sim_* functions below)
-//   other CPUs, real TSan     never commits: enabled() and test() are false and begin() reports an abort.
-//   (TSan
-//                             sees neither the region nor its rollback.)
+//   other CPUs, real TSan     nothing: enabled() and test() are false and begin() reports an abort
+//                             (TSan would see neither a region nor its rollback)
+//
 // A program must not mix objects built with and without ELIDEX_SIMULATED.
 //
 // Invariants: begin() may run only while enabled() is true, commit() only while test() is true: elsewhere
-// these instructions fault. abort() and test() are harmless everywhere. Regions nest flatly: an abort at any
-// depth goes back to the outermost begin(), and only the outermost commit() publishes. Order: a region is
-// atomic and totally ordered with other regions; begin() and commit() are compiler barriers. Thread-safety:
-// all functions may be called from any thread; retest() and the first capability() must not be called inside
-// a region. Nothing here throws or allocates.
+// these instructions fault. abort() and test() are harmless everywhere. Regions nest flatly: an abort at
+// any depth goes back to the outermost begin(), and only the outermost commit() publishes.
 //
-// From: papers/001 section 3.1 and 3.3.1 (programming interface, abort causes); detection as Linux and the
-// Intel manual describe it. Deviation: the paper needed no run-time check, because its one machine always
+// Order: a region is atomic and totally ordered with other regions; begin() and commit() are compiler
+// barriers.
+//
+// Thread-safety: all functions may be called from any thread. The first use in a process detects
+// (enabled(), test() and capability() do), and retest() does so again: neither inside a region. Nothing
+// here throws or allocates.
+//
+// From: papers/001 sections 3.1 and 3.3.1 (programming interface, abort causes); detection as the Intel
+// manual describes it. Deviation: the paper needed no run-time check, because its one machine always
 // committed; today microcode may make every region abort while CPUID still shows RTM, hence the trial.
 #pragma once
 
@@ -94,9 +99,10 @@ constexpr const char* to_string(abort_cause cause) noexcept {
 }
 
 // Codes for abort(). Those from 0xf0 up belong to the library, the others to whoever writes a region.
-inline constexpr std::uint8_t code_lock_busy = 0xff;  // the elided lock was found held
-inline constexpr std::uint8_t code_nested_trylock =
-    0xfe;  // a try_lock that a region cannot answer truthfully
+// The elided lock was found held.
+inline constexpr std::uint8_t code_lock_busy = 0xff;
+// A try_lock that a region cannot answer truthfully.
+inline constexpr std::uint8_t code_nested_trylock = 0xfe;
 
 // The word that begin() yields, laid out as in Intel's EAX after XBEGIN.
 struct status {
@@ -229,7 +235,8 @@ struct native {
 #if defined(ELIDEX_HTM_SIMULATED)
     elidex_sim_abort(Code);
 #elif defined(ELIDEX_HTM_X86)
-    asm volatile(".byte 0xc6, 0xf8, %c0" : : "i"(Code) : "memory");  // XABORT
+    // XABORT; outside a region it would do nothing on a CPU with RTM, but fault on others.
+    if (test()) asm volatile(".byte 0xc6, 0xf8, %c0" : : "i"(Code) : "memory");
 #endif
     return status::of_abort(Code);
   }

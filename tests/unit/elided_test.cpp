@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <sstream>
 #include <stdexcept>
@@ -181,16 +184,29 @@ TEST_F(Elided, NeverBeginsARegionWhileTheLockIsHeld) {
   EXPECT_FALSE(begun_while_held);
 }
 
-TEST_F(Elided, WaitsForAHeldLockOnlySoLong) {
-  scripted<default_retry> lock;
-  lock.underlying().lock();
-  std::thread holder([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    lock.underlying().unlock();
-  });
-  EXPECT_FALSE(section(lock)) << "queued for the lock, so the section took it";
-  holder.join();
+// Held until somebody queues for it.
+class stubborn_lock {
+ public:
+  void lock() { held_by_other_ = false; }
+  bool try_lock() { return false; }
+  void unlock() {}
+  bool is_locked() const {
+    ++looks_;
+    return held_by_other_;
+  }
+  std::uint32_t looks() const { return looks_; }
+
+ private:
+  bool held_by_other_ = true;
+  mutable std::uint32_t looks_ = 0;
+};
+
+TEST_F(Elided, WaitsForAHeldLockOnlySoLongAndThenQueues) {
+  elided<stubborn_lock, default_retry, scripted_htm> lock;
+  lock.lock();
+  EXPECT_EQ(lock.underlying().looks(), 1 + free_waits_max);
   EXPECT_EQ(scripted_htm::begins(), 0u);
+  lock.unlock();
   EXPECT_EQ(lock.stats().fallbacks, 1u);
 }
 

@@ -6,8 +6,9 @@
 //
 // It cannot roll back. What the hardware would do by going back to the outermost begin() shows up as follows:
 // an abort() at the very place of the outermost begin() yields its status, which is how elided goes on; one
-// deeper down throws rolled_back, and the test goes on where it catches that. Belongs to one thread, and to
-// one test at a time.
+// deeper down throws rolled_back, and the test goes on where it catches that.
+//
+// Belongs to one thread, and to one test at a time.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,7 @@
 #include <deque>
 #include <functional>
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "elidex/htm.hpp"

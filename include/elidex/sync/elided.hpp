@@ -1,48 +1,52 @@
-// A lock whose critical sections run as hardware regions: threads that don't touch the same data don't wait.
+// A lock whose critical sections run as hardware regions: threads that don't touch the same data don't
+// wait.
 //
 //   elidex::elided<elidex::ttas_lock> lock;
 //   { std::lock_guard guard(lock); ++table[i]; }
 //   const int seen = lock.run([&] { return table[j]; });
 //   std::cout << lock.stats() << '\n';
 //
-// lock() begins a region and only reads the underlying lock; unlock() commits. If the region aborts, control
-// comes back to lock(), which asks the retry policy (retry.hpp) whether to try again, and takes the
+// lock() begins a region and only reads the underlying lock; unlock() commits. If the region aborts,
+// control comes back to lock(), which asks the retry policy (retry.hpp) whether to try again, and takes the
 // underlying lock at last. Where no region commits on this machine, each acquisition takes it at once, and
 // the statistics say so.
 //
-//   Lock         lock(), try_lock(), unlock(), is_locked() const. While it is held, is_locked() must be true
-//   for the
-//                regions of other threads before the holder's first access to what it protects.
-//   RetryPolicy  how often to try again; `adaptive<...>` also switches elision off for a while when it
-//   doesn't pay. Htm          the machine: htm::native, or a scripted one in tests.
+// Lock has lock(), try_lock(), unlock() and is_locked() const. While it is held, is_locked() must be true
+// for the regions of other threads before the holder's first access to what it protects. RetryPolicy says
+// how often to try again; `adaptive<...>` also switches elision off for a while when it doesn't pay. Htm is
+// the machine: htm::native, or a scripted one in tests.
 //
-// Invariants
-// - A region reads the underlying lock first and aborts if it is held. So no region commits while somebody
-// holds the
-//   lock, and taking the lock aborts all regions.
-// - No attempt begins while the lock is held (the lemming effect): it is waited for, and no longer than
-//   free_waits_max rounds; then the caller queues for it like everybody.
-// - lock() inside a region joins it: the region reads this lock too, and each unlock() ends one level, in any
-// order.
-//   Nothing commits before the outermost level does.
-// - try_lock() inside a region aborts it and lets the outermost section take its lock: inside a region nobody
-// can
-//   know whether the caller "holds" this lock already, so neither answer would be true.
-// - unlock() commits only inside a region and only if the underlying lock is free; every other unlock() goes
-// to the
-//   underlying lock, which answers a wrong one exactly as it does without elision.
+// Invariants:
+//
+// 1. A region reads the underlying lock first and aborts if it is held. So no region commits while somebody
+//    holds the lock, and taking the lock aborts all regions.
+//
+// 2. No attempt begins while the lock is held (the lemming effect): it is waited for, but no longer than
+//    free_waits_max rounds; then the caller queues for it like everybody.
+//
+// 3. lock() inside a region joins it: the region reads this lock too, and each unlock() ends one level, in
+//    any order. Nothing commits before the outermost level does.
+//
+// 4. try_lock() inside a region aborts it and lets the outermost section take its lock: inside a region
+//    nobody can know whether the caller "holds" this lock already, so neither answer would be true.
+//
+// 5. unlock() commits only inside a region and only if the underlying lock is free; every other unlock()
+//    goes to the underlying lock, which answers a wrong one exactly as it does without elision.
+//
 // Order of locks: as with the underlying lock. Waiting happens outside regions only.
+//
 // Linearization: an elided section at its commit, any other at the underlying lock's.
 //
 // The body of a section may run several times. What memory holds is rolled back each time, nothing else is:
 // no I/O. A system call aborts, and the section runs again with the lock held. Exceptions work as with any
 // lock.
 //
-// Thread-safety: all members, from any thread. lock() and try_lock() throw what the underlying lock's throw.
-// An object takes some 4.7 KiB, nearly all of it statistics.
+// Thread-safety: all members, from any thread. lock() and try_lock() throw what the underlying lock's
+// throw. An object takes some 4.6 KiB, nearly all of it statistics.
 //
-// From: papers/001 sections 3.1 to 3.3. Deviations: budgets by abort cause instead of one number of retries;
-// the wait for a free lock is bounded; the bounds of adaptation are ours, since the paper gives none.
+// From: papers/001 sections 3.1 to 3.3. Deviations: budgets by abort cause instead of one number of
+// retries; the wait for a free lock is bounded; the bounds of adaptation are ours, since the paper gives
+// none.
 #pragma once
 
 #include <atomic>
@@ -84,8 +88,8 @@ class elision_switch<adaptive<Base>> {
   // here. `gave_up` says that aborts led to it.
   void after_lock(bool gave_up, const adaptive<Base>& policy, lock_counters& counters) noexcept {
     const adaptation_bounds& bounds = policy.adaptation;
-    const std::uint32_t off_left =
-        off_left_.load(std::memory_order_relaxed);  // written under the lock, which we hold
+    // relaxed, without a partner: written under the lock only, which we hold.
+    const std::uint32_t off_left = off_left_.load(std::memory_order_relaxed);
     if (off_left != 0) {
       off_left_.store(off_left - 1, std::memory_order_relaxed);  // no partner, as in is_off()
       if (off_left == 1) begin_window(counters);

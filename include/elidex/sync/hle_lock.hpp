@@ -1,19 +1,22 @@
-// A spin lock whose exchange and store carry the HLE prefixes: the CPU elides it by itself, where it has HLE.
+// A spin lock whose exchange and store carry the HLE prefixes: the CPU elides it by itself, where it has
+// HLE.
 //
 //   elidex::hle_lock lock;
 //   { std::lock_guard guard(lock); ++shared; }
 //   std::cout << lock.stats() << '\n';
 //
 // On a CPU with HLE the critical section runs as a region; at the first abort the CPU goes back to the
-// exchange and takes the lock, so the retry policy is the hardware's: one attempt. On any other CPU this is a
-// ttas_lock.
+// exchange and takes the lock, so the retry policy is the hardware's: one attempt. On any other CPU this is
+// a ttas_lock.
 //
-// Statistics: acquisitions are counted as commits (elided) or fallbacks (taken). Aborts are not: the hardware
-// tells neither their number nor their cause, so attempts() counts only the commits.
+// Statistics: acquisitions are counted as commits (elided) or fallbacks (taken). Aborts are not: the
+// hardware tells neither their number nor their cause, so attempts() counts only the commits. An
+// acquisition inside another region belongs to that region and isn't counted.
 //
-// Invariants and linearization: those of ttas_lock. An elided section linearizes at its commit, the store in
-// unlock(). An acquisition inside another region belongs to that region and isn't counted. Thread-safety: all
-// members, from any thread. Nothing throws.
+// Invariants and linearization: those of ttas_lock. An elided section linearizes at its commit, the store
+// in unlock().
+//
+// Thread-safety: all members, from any thread. Nothing throws.
 //
 // From: papers/001 sections 3.1 and 3.3.2 (the pause in the wait loop ends an elision that found the lock
 // held). Deviation: waiting ends in sched_yield, see backoff.hpp.
@@ -69,8 +72,7 @@ class hle_lock {
   lock_counts stats() const noexcept { return counters_.read(); }
 
  private:
-  alignas(64) std::atomic<std::uint32_t> word_{
-      0};  // a line of its own: any write beside it would abort regions
+  alignas(64) std::atomic<std::uint32_t> word_{0};  // its own line: a write beside it would abort regions
   lock_counters counters_;
 };
 

@@ -5,16 +5,16 @@
 //   const elidex::lock_counts counts = lock.stats();
 //   std::cout << counts << '\n';
 //
-// lock_counts    a plain snapshot; sums and differences of snapshots are snapshots.
-// lock_counters  the counters behind it, spread over the threads: no cache line is shared on the hot path as
-// long as
-//                no more than owned_shards threads use the library at a time; later threads share
-//                shared_shards lines.
+// lock_counts is a plain snapshot; sums and differences of snapshots are snapshots. lock_counters are the
+// counters behind it, spread over the threads: as long as no more than owned_shards threads use the library
+// at a time, the hot path shares no cache line; later threads share shared_shards places.
 //
-// Invariants: counts never go down. acquisitions = commits + fallbacks, and attempts = commits + aborts, once
-// the threads are quiet; a snapshot taken while they run may miss what is in flight, and its numbers may come
-// from slightly different moments. Thread-safety: all members, from any thread. Nothing throws. A
-// lock_counters takes 4.5 KiB, so give it to locks of trees and tables, not of nodes.
+// Invariants: counts never go down. acquisitions = commits + fallbacks, and attempts = commits + aborts,
+// once the threads are quiet; a snapshot taken while they run may miss what is in flight, and its numbers
+// may come from slightly different moments.
+//
+// Thread-safety: all members, from any thread. Nothing throws. A lock_counters takes 4.5 KiB, so give it to
+// the locks of trees and tables, not of nodes.
 #pragma once
 
 #include <array>

@@ -8,14 +8,15 @@
 //
 // A policy is a small value with start(), called once for each acquisition, whose result answers
 // retry_after(htm::status) until it says false. `adaptive` adds the bounds by which a lock switches elision
-// off for a while (papers/001 section 3.3.3). Waiting for the lock to be free (3.3.2) isn't a policy: elided
-// does it always.
+// off for a while (papers/001 section 3.3.3). Waiting for the lock to be free (3.3.2) isn't a policy:
+// elided does it always.
 //
 // Invariants: every budget is finite, so an acquisition ends in the lock at last. The hardware's retry hint
-// isn't asked: papers/001 section 4.3 retries without it too, since even capacity aborts pass. Thread-safety:
-// policies are values; elided only reads the one it holds.
+// isn't asked: papers/001 section 4.3 retries without it too, since even capacity aborts pass.
 //
-// From: papers/001 section 3.3; budgets by cause as DBX, oneTBB and tsx-tools have them. The papers give no
+// Thread-safety: policies are values; elided only reads the one it holds.
+//
+// From: papers/001 section 3.3; budgets by cause as DBX, oneTBB and tsx-tools have them. The paper gives no
 // numbers for TSX-R, so those of retry_budgets are chosen.
 #pragma once
 

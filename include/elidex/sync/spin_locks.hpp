@@ -3,22 +3,21 @@
 //   elidex::ttas_lock lock;
 //   { std::lock_guard guard(lock); ++shared; }
 //
-// tas_lock   exchanges until it gets the word: every try takes the cache line away from the holder.
-// ttas_lock  reads until the word is free and exchanges only then; the better one nearly always, and what an
-// elided
-//            lock should wrap.
+// tas_lock exchanges until it gets the word: every try takes the cache line away from the holder. ttas_lock
+// reads until the word is free and exchanges only then; nearly always the better one, and what an elided
+// lock should wrap.
 //
 // Invariants: the word is 0 (free) or 1 (held). Not fair, not recursive; unlock() by any thread frees it.
-// Thread-safety: all members, from any thread. Linearization: lock() and a successful try_lock() at the
-// exchange, unlock() at the store. Nothing throws. Waiting: backoff.hpp, so more threads than cores still
-// make progress.
 //
 // For elision (elided.hpp) a lock must be visible as held before its holder's first access to what it
-// protects. On x86, the only CPU here that commits regions, the exchange is a full barrier, whatever its C++
-// order.
+// protects. On x86, the only CPU here that commits regions, the exchange is a full barrier, whatever its
+// C++ order.
 //
-// From: papers/001 section 3.3.2 (test before taking), papers/004 figure 2.7 (exchange) and 2.4 (a 4-byte
-// word). Deviation: waiting ends in sched_yield; the papers had a core for each thread.
+// Thread-safety: all members, from any thread. Nothing throws. Linearization: lock() and a successful
+// try_lock() at the exchange, unlock() at the store.
+//
+// From: papers/001 section 3.3.2 (test before taking), papers/004 figures 2.7 (exchange) and 2.4 (a 4-byte
+// word). Deviation: waiting ends in sched_yield (backoff.hpp); the papers had a core for each thread.
 #pragma once
 
 #include <atomic>
