@@ -212,7 +212,11 @@ bool btree<Key, Value, Sync, Shape>::put(key_argument key, value_argument value,
   const probe where = keys::probe_of(key);
   values::check(value);
   operation op(*this);
-  if (!overwrite && !(op.has_key(key) && op.has_value(value)))
+  if (!overwrite) {  // will be needed, but for duplicates
+    static_cast<void>(op.has_key(key));
+    static_cast<void>(op.has_value(value));
+    op.provide();
+  }
     op.provide();  // will be needed, but for duplicates
   const step s = run_exclusive(op, [&] { return try_put(where, key, value, overwrite, op); });
   if (s == step::yes) size_.add(1);
