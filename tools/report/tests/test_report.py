@@ -1,0 +1,92 @@
+"""The page has everything, loads nothing, and bad files change nothing."""
+
+import json
+import re
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import report  # noqa: E402
+
+
+def run_of(index, threads=1, workload="a", dist="uniform", mops=2.0, **more):
+    return {"index": index, "workload": workload, "dist": dist, "threads": threads, "mops": mops,
+            "mops_min": mops * 0.9, "mops_max": mops * 1.1, "ns_p50": 300.0, "ns_p99": 2000.0, "aborts_per_op": 0.0,
+            "fallback_pct": 0.0, "bytes_per_key": 24.5, "seed": 1, "keys": 10**6, "key_type": "u64",
+            "ratio_to_first": 1.0, **more}
+
+
+def content_of(runs, **machine):
+    return {"schema": 1, "commit": "abc", "machine": {"cpu": "A CPU", "cores": 2, **machine}, "runs": runs, "claims": []}
+
+
+def outside_addresses(page):
+    """Whatever a browser would load from elsewhere; names of XML vocabularies are no addresses to load."""
+    return [a for a in re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?([^"')\s>]+)""", page) if not a.startswith("#")]
+
+
+class Page(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.out = Path(self.folder.name) / "page.html"
+
+    def write(self, content, name="r.json"):
+        path = Path(self.folder.name) / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return str(path)
+
+    def page_of(self, *contents):
+        files = [self.write(c, f"r{n}.json") for n, c in enumerate(contents)]
+        self.assertEqual(report.main([*files, "--out", str(self.out)]), 0)
+        return self.out.read_text()
+
+    def test_every_index_is_there(self):
+        names = [f"index/{n}" for n in range(12)]
+        page = self.page_of(content_of([run_of(n, t, mops=1 + t) for n in names for t in (1, 2, 8)]))
+        for name in names:
+            self.assertIn(name, page)
+
+    def test_skews_are_plotted_and_claims_listed(self):
+        dists = ("uniform", "zipf:0.5", "zipf:0.9", "zipf:0.99")
+        content = content_of([run_of(i, 2, dist=d) for i in ("x", "ordered_map") for d in dists])
+        content["claims"] = [{"id": "E-F10a", "paper": "11", "here": "12", "verdict": "agrees"}]
+        page = self.page_of(content)
+        self.assertIn("Zipf theta", page)
+        self.assertIn("E-F10a", page)
+
+    def test_loads_nothing(self):
+        page = self.page_of(content_of([run_of("x"), run_of("ordered_map", 2)]))
+        self.assertEqual(outside_addresses(page), [])
+        # The check can fail: a planted image is found.
+        self.assertEqual(outside_addresses(page + "<img src='http://example.org/a.png'>"), ["http://example.org/a.png"])
+
+    def test_names_are_escaped(self):
+        page = self.page_of(content_of([run_of("<script>alert(1)</script>")]))
+        self.assertNotIn("<script>", page)
+
+    def test_simulated_and_native_do_not_share_a_table(self):
+        page = self.page_of(content_of([run_of("x")]), content_of([run_of("x")], simulated=True))
+        self.assertIn("Simulated", page)
+        self.assertEqual(page.count("<h2>1 M u64 integer keys</h2>"), 2)
+
+    def test_bad_files_are_refused_and_nothing_is_written(self):
+        for bad in ("not json", {"schema": 2, "runs": []}, {"schema": 1}, {"schema": 1, "runs": [{"index": "x"}]}):
+            self.assertEqual(report.main([self.write(bad), "--out", str(self.out)]), 2, bad)
+        self.assertEqual(report.main(["/nowhere/r.json", "--out", str(self.out)]), 2)
+        self.assertEqual(report.main([self.write(content_of([run_of("x")])), "--out", "/nowhere/page.html"]), 2)
+        self.assertFalse(self.out.exists())
+        self.assertEqual([p.suffix for p in Path(self.folder.name).iterdir()], [".json"])
+
+    def test_picture(self):
+        runs = [run_of(i, t, w, d) for i in ("x", "ordered_map") for t in (1, 2)
+                for w, d in (("b", "uniform"), ("a", "zipf:0.99"))]
+        picture = Path(self.folder.name) / "p.png"
+        self.assertEqual(report.main([self.write(content_of(runs)), "--out", str(self.out), "--picture", str(picture)]), 0)
+        self.assertTrue(picture.read_bytes().startswith(b"\x89PNG"))
+
+
+if __name__ == "__main__":
+    unittest.main()
