@@ -149,7 +149,7 @@ std::string title(const lab::bench_options& options, const lab::bench_run& run) 
 // One table for each workload and distribution, the indexes of each number of threads next to each other.
 std::string tables(const lab::bench_options& options, const lab::bench_result& result) {
   const bool elided = std::any_of(result.runs.begin(), result.runs.end(),
-                                  [](const lab::bench_run& run) { return run.counters.attempts > 0; });
+                                  [](const lab::bench_run& run) { return run.counters.attempts + run.counters.fallbacks > 0; });
   const bool ratios = options.indexes.size() > 1;
   const bool spread = options.rounds > 1;
   std::string text;

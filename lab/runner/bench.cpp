@@ -200,17 +200,16 @@ class bench {
     total.aborts_other += more.aborts_other;
   }
 
-  // What an index sets up once for the process and for each thread (hazard pointers, epochs) is no memory of its keys: an
-  // empty map is visited by all threads and dropped before the first load is accounted for.
+  // What an index sets up once for the process and for each thread (hazard pointers, epochs) is no memory of its keys: all
+  // threads look into an empty map, at the same time, before the first load is accounted for.
   void set_up_once(const index_info& info) {
     if (!set_up_.insert(&info).second) return;
-    const std::vector<request_stream<Key>> nothing(std::max<std::size_t>(threads_max_, allowed_cpus().size()));
-    const auto empty = make<Key>(info);
-    if (info.single_thread) {
-      (void)run_threads(*empty, std::span(nothing).first(1), {.drain = true});
-    } else {
-      (void)run_threads<Key>(*empty, nothing, {.drain = true});
-    }
+    request_stream<Key> look;
+    look.reserve(1, 0);
+    look.append(request_kind::read, key_arg<Key>{});
+    const std::size_t threads = info.single_thread ? 1 : std::max<std::size_t>(threads_max_, allowed_cpus().size());
+    const std::vector<request_stream<Key>> looks(threads, look);
+    (void)run_threads<Key>(*make<Key>(info), looks, {.seconds = 0.01, .warm_up_seconds = 0.01});
   }
 
   // The load that is measured.

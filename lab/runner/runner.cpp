@@ -149,6 +149,11 @@ run_outcome run_threads(any_index<Key>& index, std::span<const request_stream<Ke
 
   run_outcome outcome = summary(results, settings.drain);
   outcome.counters = difference(index.counters(), before);
+  if (outcome.counters.attempts == 0 && outcome.counters.aborts() > 0) {
+    // Counted as restarts only: each request ended with one more pass.
+    outcome.counters.commits = outcome.counted_requests;
+    outcome.counters.attempts = outcome.counted_requests + outcome.counters.aborts();
+  }
   return outcome;
 }
 
