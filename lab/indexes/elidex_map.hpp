@@ -1,7 +1,8 @@
 // The adapter between the driver and elidex's own maps.
 //
 //   template <class Key>
-//   using tree = elidex_map<btree<Key, index_value, coarse<posix_mutex>>>;   // make_driven<std::string, tree>
+//   using tree = elidex_map<btree<Key, index_value, coarse<posix_mutex>>>;
+//   ... make_driven<std::string, tree> ...
 //
 // Statistics: the lock's where the policy elides one; otherwise the tree's restarts count as conflicts.
 // Thread-safety: that of the map.
