@@ -1,7 +1,7 @@
 #pragma once
-// The commands of the program, each with its flags as they were typed. main.cpp fills the flags in; a command checks them,
-// does its work and returns the exit status. It throws lab::bad_input for a flag it cannot take: main prints that as one
-// line and exits with status 2.
+// The commands of the program, each with its flags as they were typed. main.cpp fills the flags in; a command
+// checks them, does its work and returns the exit status. It throws lab::bad_input for a flag it cannot take:
+// main prints that as one line and exits with status 2.
 
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@
 namespace elidex::tools {
 
 struct bench_flags {
-  std::string index = "absl+mutex";
+  std::string index = "ordered_map,absl+mutex";
   std::string workload = "a";
   std::string dist = "uniform";
   std::string keys;

@@ -1,9 +1,11 @@
 #include "tools/flags.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdarg>
 #include <cstdio>
 #include <limits>
+#include <stdexcept>
 
 #include "lab/bad_input.hpp"
 
@@ -20,14 +22,16 @@ std::vector<std::string> split_list(std::string_view flag, std::string_view text
   std::vector<std::string> parts;
   for (std::size_t start = 0; start <= text.size();) {
     const std::size_t end = std::min(text.find(',', start), text.size());
-    if (end == start) refuse(flag, text, "has an empty part; it takes one value or several with commas between them");
+    if (end == start)
+      refuse(flag, text, "has an empty part; it takes one value or several with commas between them");
     parts.emplace_back(text.substr(start, end - start));
     start = end + 1;
   }
   return parts;
 }
 
-std::uint64_t parse_count(std::string_view flag, std::string_view text, std::uint64_t low, std::uint64_t high) {
+std::uint64_t parse_count(std::string_view flag, std::string_view text, std::uint64_t low,
+                          std::uint64_t high) {
   const auto wrong = [&] {
     refuse(flag, text,
            "is not possible; it takes a whole number from " + count_text(low) + " to " + count_text(high) +
@@ -41,10 +45,17 @@ std::uint64_t parse_count(std::string_view flag, std::string_view text, std::uin
   if (rest != end) {
     switch (*rest) {
       case 'k':
-      case 'K': unit = 1'000; break;
-      case 'M': unit = 1'000'000; break;
-      case 'G': unit = 1'000'000'000; break;
-      default: wrong();
+      case 'K':
+        unit = 1'000;
+        break;
+      case 'M':
+        unit = 1'000'000;
+        break;
+      case 'G':
+        unit = 1'000'000'000;
+        break;
+      default:
+        wrong();
     }
     if (rest + 1 != end || number > std::numeric_limits<std::uint64_t>::max() / unit) wrong();
   }
@@ -64,7 +75,8 @@ double parse_seconds(std::string_view flag, std::string_view text, double low, d
 }
 
 std::string count_text(std::uint64_t count) {
-  if (count >= 1'000'000'000 && count % 1'000'000'000 == 0) return std::to_string(count / 1'000'000'000) + "G";
+  if (count >= 1'000'000'000 && count % 1'000'000'000 == 0)
+    return std::to_string(count / 1'000'000'000) + "G";
   if (count >= 1'000'000 && count % 1'000'000 == 0) return std::to_string(count / 1'000'000) + "M";
   if (count >= 10'000 && count % 1'000 == 0) return std::to_string(count / 1'000) + "K";
   return std::to_string(count);
@@ -77,6 +89,12 @@ std::string formatted(const char* format, ...) {
   std::vsnprintf(text, sizeof(text), format, arguments);
   va_end(arguments);
   return text;
+}
+
+void print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) == EOF || std::fflush(stdout) != 0) {
+    throw std::runtime_error("standard output cannot be written");
+  }
 }
 
 }  // namespace elidex::tools

@@ -1,5 +1,6 @@
 #pragma once
-// Reading what was typed. Each function names its flag in the error, says what it takes, and throws lab::bad_input.
+// Reading what was typed. Each function names its flag in the error, says what it takes, and throws
+// lab::bad_input.
 //
 //   parse_count("--keys", "10M", 1, 1'000'000'000);           // 10000000
 //   split_list("--threads", "1,2");                           // {"1", "2"}
@@ -29,5 +30,8 @@ namespace elidex::tools {
 
 /// printf into a string.
 [[nodiscard]] [[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...);
+
+/// To standard output, whole; throws std::runtime_error where that cannot be written.
+void print(const std::string& text);
 
 }  // namespace elidex::tools

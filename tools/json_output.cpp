@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 namespace {
 
 [[noreturn]] void refuse_file(const std::string& file, const std::string& why) {
-  throw lab::bad_input("--json: " + file + " " + why + "; it takes a file that can be written, or - for standard output");
+  throw lab::bad_input("--json: " + file + " " + why +
+                       "; it takes a file that can be written, or - for standard output");
 }
 
 }  // namespace
@@ -37,7 +38,8 @@ json_output::json_output(const std::string& flag) {
   const fs::file_status status = fs::status(target_, error);
   if (fs::is_directory(status) || !target_.has_filename()) refuse_file(flag, "is a directory");
   if (fs::exists(status)) {
-    if (access(target_.c_str(), W_OK) != 0) refuse_file(flag, std::string("cannot be written (") + std::strerror(errno) + ")");
+    if (access(target_.c_str(), W_OK) != 0)
+      refuse_file(flag, std::string("cannot be written (") + std::strerror(errno) + ")");
     replace_ = fs::is_regular_file(status);
   }
   if (!replace_) return;

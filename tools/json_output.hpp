@@ -1,7 +1,7 @@
 #pragma once
 // Where --json goes: a file that appears whole or not at all, or standard output.
 //
-//   json_output out(flags.json);      // throws lab::bad_input now, before the work, if it could not be written later
+//   json_output out(flags.json);      // throws lab::bad_input now if it could not be written later
 //   ...
 //   out.write(document.dump(2));      // to a temporary file beside the target, then renamed over it
 //

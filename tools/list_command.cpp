@@ -1,10 +1,10 @@
 // elidex list: what bench can be asked for.
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "lab/indexes/registry.hpp"
 #include "tools/commands.hpp"
+#include "tools/flags.hpp"
 #include "tools/json_output.hpp"
 #include "tools/results_json.hpp"
 #include "tools/table.hpp"
@@ -34,7 +34,8 @@ struct named {
 
 constexpr named distributions[] = {
     {"uniform", "every key alike"},
-    {"zipf:THETA", "key of rank k in proportion to k^-THETA, 0 to 1.2; the hot keys are the smallest, next to each other"},
+    {"zipf:THETA",
+     "key of rank k in proportion to k^-THETA, 0 to 1.2; the hot keys are the smallest, next to each other"},
     {"zipf:THETA:scrambled", "the same with the hot keys scattered over the key space"},
 };
 
@@ -70,11 +71,12 @@ int list_command(const list_flags& flags) {
     indexes.row({std::string(one.name), keys_of(one), limits_of(one), std::string(one.description)});
   }
   table workloads({{"workload"}, {"what it does"}});
-  for (const lab::workload& one : lab::workloads()) workloads.row({std::string(one.name), std::string(one.description)});
+  for (const lab::workload& one : lab::workloads())
+    workloads.row({std::string(one.name), std::string(one.description)});
   table where({{"distribution"}, {"which keys"}});
   for (const named& one : distributions) where.row({std::string(one.name), std::string(one.description)});
-  std::printf("%s\n%s\n%s\n", indexes.text().c_str(), workloads.text().c_str(), where.text().c_str());
-  std::puts("  machines: none yet (they belong to the simulator)\n  experiments: none yet");
+  print(indexes.text() + "\n" + workloads.text() + "\n" + where.text() +
+        "\n  machines: none yet (they belong to the simulator)\n  experiments: none yet\n");
   return 0;
 }
 

@@ -7,7 +7,8 @@
 
 namespace elidex::tools {
 
-/// Runs it with our standard streams; its exit status, 127 where it could not be started, 128 + the signal that ended it.
+/// Runs it with our standard streams; its exit status, 127 where it could not be started, 128 + the signal
+/// that ended it.
 [[nodiscard]] int run_program(const std::vector<std::string>& command);
 
 /// Its standard output without the last newline; nothing unless it ends with status 0. Its errors go nowhere.

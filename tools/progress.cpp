@@ -24,7 +24,7 @@ progress_bar::~progress_bar() {
 void progress_bar::show(double done, std::string_view doing) {
   if (!on_) return;
   constexpr std::size_t bar_cells = 24;
-  struct winsize window {};
+  struct winsize window{};
   const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0;
   const std::size_t width = known ? window.ws_col - std::size_t{1} : 79;
 

@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 
 #include "lab/bad_input.hpp"
 #include "tools/commands.hpp"
+#include "tools/flags.hpp"
 #include "tools/process.hpp"
 
 namespace elidex::tools {
@@ -42,7 +42,8 @@ int report_command(const report_flags& flags) {
   const std::vector<std::string> files = flags.files.empty() ? all_results() : flags.files;
   if (files.empty()) {
     throw lab::bad_input(
-        "files: results/ and docs/results/ hold no *.json; it takes result files, which elidex bench --json writes");
+        "files: results/ and docs/results/ hold no *.json; it takes result files, which elidex bench --json "
+        "writes");
   }
   for (const std::string& one : files) {
     if (access(one.c_str(), R_OK) != 0 || fs::is_directory(one)) {
@@ -65,9 +66,10 @@ int report_command(const report_flags& flags) {
   command.insert(command.end(), files.begin(), files.end());
   command.insert(command.end(), {"--out", flags.out});
   const int status = run_program(command);
-  if (status == 127) throw std::runtime_error(command.front() + " could not be started; ELIDEX_PYTHON names another one");
+  if (status == 127)
+    throw std::runtime_error(command.front() + " could not be started; ELIDEX_PYTHON names another one");
   if (status != 0) return status;
-  std::printf("%s\n", fs::absolute(out, error).string().c_str());
+  print(fs::absolute(out, error).string() + "\n");
   return 0;
 }
 

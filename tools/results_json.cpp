@@ -1,55 +1,21 @@
 #include "tools/results_json.hpp"
 
-#include <sys/utsname.h>
-
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "lab/runner/machine.hpp"
-#include "tools/process.hpp"
-
-#if __has_include("tools/doctor.hpp")
 #include "tools/doctor.hpp"
-#endif
+#include "tools/process.hpp"
 
 namespace elidex::tools {
 namespace {
 
 using nlohmann::ordered_json;
 
-std::string cpu_model() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with("model name")) continue;
-    const std::size_t start = line.find_first_not_of(" \t", line.find(':') + 1);
-    if (start != std::string::npos) return line.substr(start);
-  }
-  utsname system{};
-  return uname(&system) == 0 ? system.machine : "unknown";
-}
-
-std::string kernel_release() {
-  utsname system{};
-  return uname(&system) == 0 ? std::string(system.sysname) + " " + system.release : "unknown";
-}
-
-std::string compiler_name() {
-#ifdef __clang__
-  return std::string("Clang ") + std::to_string(__clang_major__) + "." + std::to_string(__clang_minor__) + "." +
-         std::to_string(__clang_patchlevel__);
-#else
-  return std::string("GCC ") + std::to_string(__GNUC__) + "." + std::to_string(__GNUC_MINOR__) + "." +
-         std::to_string(__GNUC_PATCHLEVEL__);
-#endif
-}
-
 ordered_json machine_facts() {
-  return {{"cpu", cpu_model()},
-          {"cores", lab::allowed_cpus().size()},
-          {"kernel", kernel_release()},
-          {"compiler", compiler_name()},
-          {"build", ELIDEX_BUILD_TYPE},
-          {"allocator", lab::allocator_name()}};
+  ordered_json facts = machine_json(collect());
+  facts["build"] = ELIDEX_BUILD_TYPE;
+  facts["allocator"] = lab::allocator_name();
+  return facts;
 }
 
 double share(std::uint64_t part, std::uint64_t whole) {
@@ -99,14 +65,16 @@ ordered_json run_document(const lab::bench_options& options, const lab::bench_re
 
 std::string source_commit() {
   // A tree with the same commit but other sources must not pass for it.
-  return output_of({"git", "-C", ELIDEX_SOURCE_DIR, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"})
+  return output_of({"git", "-C", ELIDEX_SOURCE_DIR, "describe", "--always", "--dirty", "--abbrev=12",
+                    "--exclude=*"})
       .value_or("unknown");
 }
 
 std::string machine_line() {
+  const doctor_facts facts = collect();
   const std::size_t cpus = lab::allowed_cpus().size();
-  return cpu_model() + ", " + std::to_string(cpus) + (cpus == 1 ? " CPU, " : " CPUs, ") + kernel_release() + ", " +
-         compiler_name() + " " + ELIDEX_BUILD_TYPE + ", " + lab::allocator_name();
+  return facts.cpu_model + ", " + std::to_string(cpus) + (cpus == 1 ? " CPU, " : " CPUs, ") + facts.kernel +
+         ", " + facts.compiler + " " + ELIDEX_BUILD_TYPE + ", " + lab::allocator_name();
 }
 
 ordered_json results_document() {
@@ -119,7 +87,8 @@ ordered_json results_document() {
 
 ordered_json bench_document(const lab::bench_options& options, const lab::bench_result& result) {
   ordered_json document = results_document();
-  for (const lab::bench_run& run : result.runs) document["runs"].push_back(run_document(options, result, run));
+  for (const lab::bench_run& run : result.runs)
+    document["runs"].push_back(run_document(options, result, run));
   ordered_json skipped = ordered_json::array();
   for (const lab::bench_skip& one : result.skipped) {
     skipped.push_back({{"index", one.index->name},

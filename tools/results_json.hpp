@@ -1,7 +1,8 @@
 #pragma once
 // Results as JSON, schema 1: what scripts, tests and the report read.
 //
-//   {"schema":1, "commit":.., "machine":{..}, "runs":[{"index", "workload", "dist", "threads", "mops", ..}], "claims":[]}
+//   {"schema":1, "commit":.., "machine":{..}, "runs":[{"index", "workload", "dist", "threads", ..}],
+//   "claims":[]}
 //
 // Times in nanoseconds, sizes in bytes, rates in millions of requests per second.
 
@@ -22,6 +23,7 @@ namespace elidex::tools {
 [[nodiscard]] nlohmann::ordered_json results_document();
 
 /// The document of a bench.
-[[nodiscard]] nlohmann::ordered_json bench_document(const lab::bench_options& options, const lab::bench_result& result);
+[[nodiscard]] nlohmann::ordered_json bench_document(const lab::bench_options& options,
+                                                    const lab::bench_result& result);
 
 }  // namespace elidex::tools

@@ -1,13 +1,13 @@
 #pragma once
-// An index as the driver sees it: one virtual call runs a thread's whole stream, so that the cost per request is the
-// index's own and nothing is dispatched in between.
+// An index as the driver sees it: one virtual call runs a thread's whole stream, so that the cost per request
+// is the index's own and nothing is dispatched in between.
 //
 //   std::unique_ptr<any_index<std::uint64_t>> index = find_index("absl+mutex")->make_u64();
 //   index->run(stream, control, result);       // on each worker thread
 //
 // Values are 64-bit integers throughout (8 bytes, as in paper 003, section 6.1).
-// Thread-safety: run() may be called from several threads at once unless index_info::single_thread says otherwise;
-// counters() and memory_bytes() between runs only.
+// Thread-safety: run() may be called from several threads at once unless index_info::single_thread says
+// otherwise; counters() and memory_bytes() between runs only.
 
 #include <cstdint>
 #include <string>

@@ -1,13 +1,15 @@
 #pragma once
-// driven<Key, Map> makes an any_index out of a map: the whole request loop is compiled once for each map, with the map's
-// operations inlined.
+// driven<Key, Map> makes an any_index out of a map: the whole request loop is compiled once for each map,
+// with the map's operations inlined.
 //
 // Map (a default constructible class) provides, with key_arg<Key> and index_value:
 //   bool read(key, value&)   bool insert(key, value)   bool put(key, value)   bool modify(key, delta)
 //   optional: bool erase(key)   std::size_t scan(from, limit, sum&)   std::size_t memory_bytes() const
-//             index_counters counters() const   an inner class `visit`, alive on a worker thread while it runs
-// put overwrites a key that is there, modify adds delta to its value atomically; each returns false without the key.
-// Where erase or scan is missing the index must not be registered for the workloads that need it: such a request throws.
+//             index_counters counters() const
+//             an inner class `visit`, alive on a worker thread while that runs a stream
+// put overwrites a key that is there, modify adds delta to its value atomically; each returns false without
+// the key. Where erase or scan is missing the index must not be registered for the workloads that need it:
+// such a request throws.
 //
 // Thread-safety: that of the map.
 
@@ -53,9 +55,15 @@ class driven final : public any_index<Key> {
                      counts.checksum += value;
                      break;
                    }
-                   case request_kind::insert: done = map_.insert(wanted.key, next_value++); break;
-                   case request_kind::put: done = map_.put(wanted.key, next_value++); break;
-                   case request_kind::modify: done = map_.modify(wanted.key, index_value{1}); break;
+                   case request_kind::insert:
+                     done = map_.insert(wanted.key, next_value++);
+                     break;
+                   case request_kind::put:
+                     done = map_.put(wanted.key, next_value++);
+                     break;
+                   case request_kind::modify:
+                     done = map_.modify(wanted.key, index_value{1});
+                     break;
                    case request_kind::erase:
                      if constexpr (requires { map_.erase(wanted.key); }) {
                        done = map_.erase(wanted.key);

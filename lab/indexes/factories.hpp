@@ -1,6 +1,6 @@
 #pragma once
-// What an index's source file needs to register itself: the factory that index_info points to, and the list of the info
-// functions that registry.cpp collects.
+// What an index's source file needs to register itself: the factory that index_info points to, and the list
+// of the info functions that registry.cpp collects.
 
 #include <memory>
 
@@ -14,6 +14,17 @@ template <class Key, template <class> class Map>
 std::unique_ptr<any_index<Key>> make_driven() {
   return std::make_unique<driven<Key, Map<Key>>>();
 }
+
+index_info ordered_map_info();
+index_info btree_none_info();
+index_info btree_mutex_info();
+index_info btree_spin_info();
+index_info btree_rw_info();
+index_info btree_rtm_info();
+index_info btree_rtm_noretry_info();
+index_info btree_hle_info();
+index_info btree_htm_dbx_info();
+index_info btree_optimistic_info();
 
 index_info absl_mutex_info();
 index_info std_shared_mutex_info();

@@ -1,5 +1,6 @@
-// The peer libcds: its lock-free skip list with hazard pointers. It has no range scan (its iterators are for debugging),
-// so workload e is not offered. Values are read and written in place as atomics, inside find(), which keeps the node alive.
+// The peer libcds: its lock-free skip list with hazard pointers. It has no range scan (its iterators are for
+// debugging), so workload e is not offered. Values are read and written in place as atomics, inside find(),
+// which keeps the node alive.
 
 #include <cds/container/skip_list_map_hp.h>
 #include <cds/gc/hp.h>
@@ -27,7 +28,8 @@ struct skip_list_traits : cds::container::skip_list::traits {
 template <class Key>
 using skip_list = cds::container::SkipListMap<cds::gc::HP, Key, index_value, skip_list_traits>;
 
-// The library and its garbage collector live as long as the program; every thread that touches a map is made known to it.
+// The library and its garbage collector live as long as the program; every thread that touches a map is made
+// known to it.
 class collector {
  public:
   static void ensure() { static const collector only; }

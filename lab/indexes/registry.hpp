@@ -1,6 +1,6 @@
 #pragma once
-// Every index by its registry name. An index is one source file in this folder that defines its info function; adding one
-// is that file and one line in registry.cpp.
+// Every index by its registry name. An index is one source file in this folder that defines its info
+// function; adding one is that file and one line in registry.cpp.
 //
 //   const index_info* index = find_index("tbb");        // nullptr: unknown
 //   if (auto why = why_not(*index, workload, threads)) ...  // what it cannot do, in words
@@ -41,7 +41,7 @@ struct index_info {
 [[nodiscard]] const index_info* find_index(std::string_view name);
 
 /// Why this index cannot run this, in one clause; nothing where it can.
-[[nodiscard]] std::optional<std::string> why_not(const index_info& index, const workload& what, unsigned threads,
-                                                 key_type keys);
+[[nodiscard]] std::optional<std::string> why_not(const index_info& index, const workload& what,
+                                                 unsigned threads, key_type keys);
 
 }  // namespace elidex::lab

@@ -1,6 +1,7 @@
-// The peer tbb: oneTBB's concurrent skip list. Lookups, inserts and scans run concurrently without locks; erase does not
-// (concurrent_map has only unsafe_erase), so the delete workload is not offered. Values are read and written in place as
-// atomics, because the map leaves their synchronisation to its user. It is given the standard allocator, as all are.
+// The peer tbb: oneTBB's concurrent skip list. Lookups, inserts and scans run concurrently without locks;
+// erase does not (concurrent_map has only unsafe_erase), so the delete workload is not offered. Values are
+// read and written in place as atomics, because the map leaves their synchronisation to its user. It is given
+// the standard allocator, as all are.
 
 #include <oneapi/tbb/concurrent_map.h>
 
@@ -40,7 +41,8 @@ class tbb_map {
 
   std::size_t scan(key_arg<Key> from, std::size_t limit, index_value& sum) {
     std::size_t count = 0;
-    for (auto at = map_.lower_bound(from); at != map_.end() && count < limit; ++at, ++count) sum += load(at->second);
+    for (auto at = map_.lower_bound(from); at != map_.end() && count < limit; ++at, ++count)
+      sum += load(at->second);
     return count;
   }
 

@@ -15,8 +15,8 @@ constexpr std::uint64_t keys_default = 1'000'000;
 // Rough upper bounds for deciding what fits into memory: a key in a map, and a key in the key set.
 constexpr double map_key_bytes = 100;
 constexpr double set_key_bytes = 16;
-// A stream that is repeated needs to be long enough to touch what the distribution touches; one that is not must last
-// for the whole run at the highest rate that a thread can reach.
+// A stream that is repeated needs to be long enough to touch what the distribution touches; one that is not
+// must last for the whole run at the highest rate that a thread can reach.
 constexpr std::uint64_t repeated_requests_min = 1'000'000;
 constexpr std::uint64_t repeated_requests_max = 8'000'000;
 constexpr std::uint64_t single_requests_max = 16'000'000;
@@ -37,7 +37,8 @@ std::unique_ptr<any_index<Key>> make(const index_info& index) {
 template <class Key>
 class bench {
  public:
-  bench(const bench_options& options, const std::function<void(const bench_progress&)>& progress, key_set<Key> keys)
+  bench(const bench_options& options, const std::function<void(const bench_progress&)>& progress,
+        key_set<Key> keys)
       : options_(options), progress_(progress), keys_(std::move(keys)) {
     const double all_maps = static_cast<double>(keys_.size() * options.indexes.size()) * map_key_bytes;
     keep_maps_ = all_maps < 0.5 * static_cast<double>(available_memory_bytes());
@@ -83,7 +84,8 @@ class bench {
         for (const unsigned threads : options_.threads) {
           for (const index_info* index : options_.indexes) {
             if (why_not(*index, *what, threads, options_.keys_are)) continue;
-            result.runs.push_back({.index = index, .what = what, .distribution_name = where.name, .threads = threads});
+            result.runs.push_back(
+                {.index = index, .what = what, .distribution_name = where.name, .threads = threads});
           }
         }
         if (what->drains()) break;  // load and delete visit every key once: there is nothing to distribute
@@ -97,7 +99,8 @@ class bench {
   [[nodiscard]] std::uint64_t requests_per_thread(const workload& what) const {
     const std::uint64_t share = std::max<std::uint64_t>(all_requests_max / threads_max_, request_block);
     if (!what.inserts) {
-      return std::min(share, std::clamp<std::uint64_t>(4 * keys_.size(), repeated_requests_min, repeated_requests_max));
+      return std::min(
+          share, std::clamp<std::uint64_t>(4 * keys_.size(), repeated_requests_min, repeated_requests_max));
     }
     const double rate = what.scans ? scan_requests_per_second_max : point_requests_per_second_max;
     const double wanted = rate * (options_.seconds + options_.warm_up_seconds);
@@ -117,10 +120,9 @@ class bench {
   void run_combination(std::span<bench_run> runs) {
     const workload& what = *runs.front().what;
     const unsigned threads = runs.front().threads;
-    const auto& where = *std::find_if(options_.distributions.begin(), options_.distributions.end(),
-                                      [&](const distribution& one) {
-                                        return what.drains() || one.name == runs.front().distribution_name;
-                                      });
+    const auto& where = *std::find_if(
+        options_.distributions.begin(), options_.distributions.end(),
+        [&](const distribution& one) { return what.drains() || one.name == runs.front().distribution_name; });
     say("making the requests");
     const auto streams = streams_for(what, where, threads);
     for (unsigned round = 0; round < options_.rounds; ++round) {
@@ -139,7 +141,8 @@ class bench {
   }
 
   // Streams do not depend on the number of threads, except where the keys are shared out.
-  std::span<const request_stream<Key>> streams_for(const workload& what, const distribution& where, unsigned threads) {
+  std::span<const request_stream<Key>> streams_for(const workload& what, const distribution& where,
+                                                   unsigned threads) {
     const unsigned made_for = what.drains() ? threads : threads_max_;
     if (streams_of_ != &what || streams_where_ != where.name || streams_.size() != made_for) {
       streams_.clear();
@@ -185,7 +188,8 @@ class bench {
     run.counted_requests += outcome.counted_requests;
     add(run.counters, outcome.counters);
 
-    const bool as_loaded = what.kind == workload_kind::load ? options_.random_order : !what.inserts && !what.erases;
+    const bool as_loaded =
+        what.kind == workload_kind::load ? options_.random_order : !what.inserts && !what.erases;
     if (!keep_maps_ || !as_loaded) map = {};
   }
 
@@ -200,17 +204,17 @@ class bench {
     total.aborts_other += more.aborts_other;
   }
 
-  // What an index sets up once for the process and for each thread (hazard pointers, epochs) is no memory of its keys: an
-  // empty map is visited by all threads and dropped before the first load is accounted for.
+  // What an index sets up once for the process and for each thread (hazard pointers, epochs) is no memory of
+  // its keys: all threads look into an empty map, at the same time, before the first load is accounted for.
   void set_up_once(const index_info& info) {
     if (!set_up_.insert(&info).second) return;
-    const std::vector<request_stream<Key>> nothing(std::max<std::size_t>(threads_max_, allowed_cpus().size()));
-    const auto empty = make<Key>(info);
-    if (info.single_thread) {
-      (void)run_threads(*empty, std::span(nothing).first(1), {.drain = true});
-    } else {
-      (void)run_threads<Key>(*empty, nothing, {.drain = true});
-    }
+    request_stream<Key> look;
+    look.reserve(1, 0);
+    look.append(request_kind::read, key_arg<Key>{});
+    const std::size_t threads =
+        info.single_thread ? 1 : std::max<std::size_t>(threads_max_, allowed_cpus().size());
+    const std::vector<request_stream<Key>> looks(threads, look);
+    (void)run_threads<Key>(*make<Key>(info), looks, {.seconds = 0.01, .warm_up_seconds = 0.01});
   }
 
   // The load that is measured.
@@ -249,7 +253,8 @@ class bench {
     const std::size_t after = allocated_bytes();
     const auto keys = static_cast<double>(keys_.size());
     map.own_bytes_per_key = static_cast<double>(map.index->memory_bytes()) / keys;
-    map.bytes_per_key = std::max(after > before ? static_cast<double>(after - before) / keys : 0, map.own_bytes_per_key);
+    map.bytes_per_key =
+        std::max(after > before ? static_cast<double>(after - before) / keys : 0, map.own_bytes_per_key);
   }
 
   void say(const std::string& doing, double share_of_run = 0) const {
@@ -283,16 +288,20 @@ double median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-bench_result run_bench(const bench_options& options, const std::function<void(const bench_progress&)>& progress) {
+bench_result run_bench(const bench_options& options,
+                       const std::function<void(const bench_progress&)>& progress) {
   if (options.keys_are == key_type::string) {
-    return bench<std::string>(options, progress, read_keys(options.key_file, options.keys, options.seed)).run();
+    return bench<std::string>(options, progress, read_keys(options.key_file, options.keys, options.seed))
+        .run();
   }
   const std::uint64_t keys = options.keys.value_or(keys_default);
   const auto available = static_cast<double>(available_memory_bytes());
   if (available > 0 && static_cast<double>(keys) * (map_key_bytes + set_key_bytes) > available) {
     throw bad_input("--keys: " + std::to_string(keys) + " keys do not fit into the " +
-                    std::to_string(static_cast<std::uint64_t>(available / 1e6)) + " MB of memory that are free; it takes at most " +
-                    std::to_string(static_cast<std::uint64_t>(available / (map_key_bytes + set_key_bytes))) + " here");
+                    std::to_string(static_cast<std::uint64_t>(available / 1e6)) +
+                    " MB of memory that are free; it takes at most " +
+                    std::to_string(static_cast<std::uint64_t>(available / (map_key_bytes + set_key_bytes))) +
+                    " here");
   }
   return bench<std::uint64_t>(options, progress, random_keys(keys, options.seed)).run();
 }

@@ -5,8 +5,9 @@
 //   latencies.record(412);                  // nanoseconds
 //   double p99 = latencies.percentile(99);
 //
-// Invariants: values below 64 ns are exact; above, each octave has 64 buckets, and a percentile is the middle of its
-// bucket. Values above about 68 s count as that.
+// Invariants: values below 64 ns are exact; above, each octave has 64 buckets, and a percentile is the middle
+// of its bucket. Values above about 68 s count as that.
+//
 // Thread-safety: none; each thread has its own, merged afterwards with +=.
 
 #include <algorithm>

@@ -1,11 +1,12 @@
 #pragma once
-// What the lab needs to know of the machine: the CPUs it may use, the memory that is free, the allocator's account.
+// What the lab needs to know of the machine: the CPUs it may use, the memory that is free, the allocator's
+// account.
 //
 //   std::vector<int> cpus = allowed_cpus();
 //   const std::size_t before = allocated_bytes();
 //
-// Thread-safety: all functions may be called from any thread; allocated_bytes() is exact only while no other thread
-// allocates.
+// Thread-safety: all functions may be called from any thread; allocated_bytes() is exact only while no other
+// thread allocates.
 
 #include <cstddef>
 #include <string>

@@ -27,9 +27,10 @@ std::uint64_t clock_cost_ns() {
   return static_cast<std::uint64_t>(costs[costs.size() / 2]);
 }
 
-// Sleeps until `until`, waking a few times a second for the progress bar and when a worker has ended the phase.
-void sleep_until(run_clock::time_point from, run_clock::time_point until, const run_control& control, run_phase during,
-                 const std::function<void(run_clock::time_point)>& tick) {
+// Sleeps until `until`, waking a few times a second for the progress bar and when a worker has ended the
+// phase.
+void sleep_until(run_clock::time_point from, run_clock::time_point until, const run_control& control,
+                 run_phase during, const std::function<void(run_clock::time_point)>& tick) {
   constexpr auto nap = std::chrono::milliseconds(50);
   for (auto now = from; now < until; now = run_clock::now()) {
     // relaxed: partner of the stores in run_worker.
@@ -44,9 +45,13 @@ void run_the_clock(run_control& control, const run_settings& settings) {
   const auto whole = seconds_type(settings.warm_up_seconds + settings.seconds);
   std::function<void(run_clock::time_point)> tick;
   if (settings.tick) {
-    tick = [&](run_clock::time_point now) { settings.tick(std::min(1.0, seconds_type(now - start) / whole)); };
+    tick = [&](run_clock::time_point now) {
+      settings.tick(std::min(1.0, seconds_type(now - start) / whole));
+    };
   }
-  const auto length = [](double seconds) { return std::chrono::duration_cast<run_clock::duration>(seconds_type(seconds)); };
+  const auto length = [](double seconds) {
+    return std::chrono::duration_cast<run_clock::duration>(seconds_type(seconds));
+  };
   sleep_until(start, start + length(settings.warm_up_seconds), control, run_phase::warm_up, tick);
   run_phase expected = run_phase::warm_up;
   // relaxed here and below: partner of the load in run_worker; a flag without data behind it.
@@ -149,6 +154,11 @@ run_outcome run_threads(any_index<Key>& index, std::span<const request_stream<Ke
 
   run_outcome outcome = summary(results, settings.drain);
   outcome.counters = difference(index.counters(), before);
+  if (outcome.counters.attempts == 0 && outcome.counters.aborts() > 0) {
+    // Counted as restarts only: each request ended with one more pass.
+    outcome.counters.commits = outcome.counted_requests;
+    outcome.counters.attempts = outcome.counted_requests + outcome.counters.aborts();
+  }
   return outcome;
 }
 

@@ -3,9 +3,10 @@
 //
 //   key_set<std::uint64_t> keys = random_keys(10'000'000);
 //   key_set<std::string> words = read_keys("/usr/share/dict/american-english-huge", std::nullopt, seed);
-//   keys.at(0);          // the smallest key: the hottest one when hot keys are adjacent (paper 003, section 6.1)
-//   keys.load_rank(0);   // the place in key order of the key that is loaded first
-//   keys.fresh(t, i);    // the i-th key that thread t inserts during a run: in no key set, handed out once
+//   keys.at(0);             // the smallest key: the hottest where hot keys are adjacent (paper 003,
+//   section 6.1) keys.load_rank(0);      // the place in key order of the key that is loaded first
+//   keys.fresh(t, i, bits)  // the i-th key that thread t inserts during a run: in no key set, handed out
+//   once
 //
 // Invariants: at(i) < at(i + 1); load_rank is a bijection of 0..size()-1, the same for equal seeds.
 // Thread-safety: immutable; any number of readers.
@@ -58,7 +59,8 @@ class key_set<std::string> {
   [[nodiscard]] std::size_t size() const noexcept { return keys_.size(); }
   [[nodiscard]] std::string_view at(std::size_t rank) const { return keys_[rank]; }
   [[nodiscard]] std::size_t load_rank(std::size_t position) const { return load_order_(position); }
-  /// An existing key with a suffix that names thread and counter after a byte 1, so that it sorts among its likes.
+  /// An existing key with a suffix that names thread and counter after a byte 1, so that it sorts among its
+  /// likes.
   [[nodiscard]] std::string fresh(unsigned thread, std::uint64_t i, random_bits& bits) const;
 
  private:
@@ -67,12 +69,14 @@ class key_set<std::string> {
   permutation load_order_;
 };
 
-/// `count` distinct scattered 64-bit keys: mix(0) .. mix(count - 1), the same whatever the seed; the seed orders the load.
+/// `count` distinct scattered 64-bit keys: mix(0) .. mix(count - 1), the same whatever the seed; the seed
+/// orders the load.
 [[nodiscard]] key_set<std::uint64_t> random_keys(std::uint64_t count, std::uint64_t seed);
 
-/// One key per line, `count` of them picked at random, or all. Throws bad_input where the file cannot be read, is empty,
-/// repeats a key, holds a NUL byte or a key longer than key_bytes_max, or has fewer than `count` keys.
-[[nodiscard]] key_set<std::string> read_keys(const std::filesystem::path& file, std::optional<std::uint64_t> count,
-                                             std::uint64_t seed);
+/// One key per line, `count` of them picked at random, or all. Throws bad_input where the file cannot be
+/// read, is empty, repeats a key, holds a NUL byte or a key longer than key_bytes_max, or has fewer than
+/// `count` keys.
+[[nodiscard]] key_set<std::string> read_keys(const std::filesystem::path& file,
+                                             std::optional<std::uint64_t> count, std::uint64_t seed);
 
 }  // namespace elidex::lab

@@ -4,7 +4,7 @@
 //   random_bits bits(42);            // a generator
 //   bits.below(10); bits.unit();     // 0..9; a double in [0, 1)
 //   permutation order(1000, 42);     // order(0), order(1), ... visits 0..999 once each, without a table
-//   mix(17);                         // a bijection of the 64-bit integers: distinct in, distinct and scattered out
+//   mix(17);                         // a bijection of the 64-bit integers: distinct in, distinct out
 //
 // Invariants: mix() and every permutation are bijections, so keys made through them are distinct.
 // Thread-safety: random_bits belongs to one thread; the rest are pure functions.
@@ -14,7 +14,8 @@
 
 namespace elidex::lab {
 
-/// A bijection on 64-bit integers whose output bits all depend on all input bits (xor-shifts and odd multiplications).
+/// A bijection on 64-bit integers whose output bits all depend on all input bits (xor-shifts and odd
+/// multiplications).
 [[nodiscard]] constexpr std::uint64_t mix(std::uint64_t x) noexcept {
   x += 0x9e3779b97f4a7c15U;
   x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
@@ -42,8 +43,8 @@ class random_bits {
   std::uint64_t state_;
 };
 
-/// A pseudo-random bijection of 0..size-1 that needs no table: bijective steps on the enclosing power of two, repeated
-/// until the value falls below size (at most two repetitions on average).
+/// A pseudo-random bijection of 0..size-1 that needs no table: bijective steps on the enclosing power of two,
+/// repeated until the value falls below size (at most two repetitions on average).
 class permutation {
  public:
   constexpr permutation(std::uint64_t size, std::uint64_t seed) noexcept

@@ -5,9 +5,12 @@
 //   stream.append(request_kind::read, 42);
 //   for (request_cursor<std::uint64_t> at(stream); at.remaining() > 0;) { auto [kind, key] = at.next(); ... }
 //
-// Invariants: the key material lies in the stream itself, in the order of use, so that a run reads it sequentially and a
-// lookup's cache misses are the index's own. Values are not stored: writers make them from a counter.
-// Thread-safety: a finished stream is immutable and may be read by many cursors; a cursor belongs to one thread.
+// Invariants: the key material lies in the stream itself, in the order of use, so that a run reads it
+// sequentially and a lookup's cache misses are the index's own. Values are not stored: writers make them from
+// a counter.
+//
+// Thread-safety: a finished stream is immutable and may be read by many cursors; a cursor belongs to one
+// thread.
 
 #include <cstdint>
 #include <cstring>
@@ -71,7 +74,9 @@ class request_stream<std::uint64_t> {
 template <>
 class request_stream<std::string> {
  public:
-  void reserve(std::size_t requests, std::size_t key_bytes) { bytes_.reserve(requests * header_bytes + key_bytes); }
+  void reserve(std::size_t requests, std::size_t key_bytes) {
+    bytes_.reserve(requests * header_bytes + key_bytes);
+  }
   void append(request_kind kind, std::string_view key) {
     const auto length = static_cast<std::uint32_t>(key.size());
     const std::size_t at = bytes_.size();

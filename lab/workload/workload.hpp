@@ -5,17 +5,22 @@
 //   distribution where = *parse_distribution("zipf:0.99");
 //   auto streams = make_streams(keys, {what, where, ...}, threads);
 //
-// a: 50 % read, 50 % update.  b: 95/5.  c: reads only.  d: 95 % reads of the latest inserts, 5 % inserts.
-// e: 95 % scans, 5 % inserts.  f: 50 % read, 50 % read-modify-write.  load: insert every key.  delete: erase every key.
+//   a     50 % read, 50 % update            d  95 % read of the latest inserts, 5 % insert
+//   b     95 % read, 5 % update             e  95 % scan, 5 % insert
+//   c     reads only                        f  50 % read, 50 % read-modify-write
+//   load  insert every key                  delete  erase every key
 //
-// Invariants: thread t's stream depends on the keys, the shape and t alone, not on how many threads there are, and never
-// on the index, so that every index of a comparison does the same work. Reads, updates and scans name keys that are there.
+// Invariants: thread t's stream depends on the keys, the shape and t alone, not on how many threads there
+// are, and never on the index, so that every index of a comparison does the same work. Reads, updates and
+// scans name keys that are there.
+//
 // Thread-safety: pure functions.
 //
-// DEVIATIONS from YCSB: scans have a fixed length unless a range is asked for (YCSB draws it from 1..100); hot keys of a
-// Zipf distribution are neighbours in key order, as in paper 003, section 6.1, unless ":scrambled" is asked for (YCSB
-// scatters them); in d the recency of a read follows the distribution that was asked for, and each thread reads the
-// inserts of its own (the streams know nothing of each other), then the loaded keys from the last loaded to the first.
+// DEVIATIONS from YCSB: scans have a fixed length unless a range is asked for (YCSB draws it from 1..100);
+// hot keys of a Zipf distribution are neighbours in key order, as in paper 003, section 6.1, unless
+// ":scrambled" is asked for (YCSB scatters them); in d the recency of a read follows the distribution that
+// was asked for, and each thread reads the inserts of its own (the streams know nothing of each other), then
+// the loaded keys from the last loaded to the first.
 
 #include <cstdint>
 #include <optional>
@@ -73,12 +78,12 @@ inline constexpr std::size_t stream_bytes_max = std::size_t{1} << 28U;
 
 /// The stream of thread `thread` of `threads`.
 template <class Key>
-[[nodiscard]] request_stream<Key> make_stream(const key_set<Key>& keys, const stream_shape& shape, unsigned thread,
-                                              unsigned threads);
+[[nodiscard]] request_stream<Key> make_stream(const key_set<Key>& keys, const stream_shape& shape,
+                                              unsigned thread, unsigned threads);
 
 /// One for each thread, made in parallel.
 template <class Key>
-[[nodiscard]] std::vector<request_stream<Key>> make_streams(const key_set<Key>& keys, const stream_shape& shape,
-                                                            unsigned threads);
+[[nodiscard]] std::vector<request_stream<Key>> make_streams(const key_set<Key>& keys,
+                                                            const stream_shape& shape, unsigned threads);
 
 }  // namespace elidex::lab

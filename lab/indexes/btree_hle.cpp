@@ -1,0 +1,29 @@
+// The B+tree under a spin lock with the HLE prefixes.
+
+#include "elidex/htm.hpp"
+#include "elidex/index/btree.hpp"
+#include "elidex/sync/hle_lock.hpp"
+#include "lab/indexes/elidex_map.hpp"
+
+namespace elidex::lab {
+namespace {
+
+template <class Key>
+using btree_hle = elidex_map<btree<Key, index_value, coarse<hle_lock>, paper_fan_out>>;
+
+std::string remark_on_hle() {
+  return htm::capability().hle_advertised ? std::string()
+                                          : "takes its lock every time here: the CPU offers no HLE";
+}
+
+}  // namespace
+
+index_info btree_hle_info() {
+  return {.name = "btree/hle",
+          .description = "the B+tree, its spin lock elided by the CPU itself (HLE prefixes)",
+          .make_u64 = make_driven<std::uint64_t, btree_hle>,
+          .make_string = make_driven<std::string, btree_hle>,
+          .remark = remark_on_hle};
+}
+
+}  // namespace elidex::lab

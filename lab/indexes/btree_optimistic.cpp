@@ -1,0 +1,24 @@
+// The B+tree with optimistic lock coupling.
+
+#include "elidex/index/btree.hpp"
+#include "elidex/sync/policies.hpp"
+#include "lab/indexes/elidex_map.hpp"
+
+namespace elidex::lab {
+namespace {
+
+template <class Key>
+using btree_optimistic = elidex_map<btree<Key, index_value, optimistic, paper_fan_out>>;
+
+}  // namespace
+
+index_info btree_optimistic_info() {
+  return {
+      .name = "btree/optimistic",
+      .description = "the B+tree with optimistic lock coupling: versions in the nodes, readers write nothing",
+      .make_u64 = make_driven<std::uint64_t, btree_optimistic>,
+      .make_string = make_driven<std::string, btree_optimistic>,
+      .loads_in_parallel = true};
+}
+
+}  // namespace elidex::lab

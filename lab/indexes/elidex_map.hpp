@@ -1,0 +1,69 @@
+// The adapter between the driver and elidex's own maps.
+//
+//   template <class Key>
+//   using tree = elidex_map<btree<Key, index_value, coarse<posix_mutex>>>;
+//   ... make_driven<std::string, tree> ...
+//
+// Statistics: the lock's where the policy elides one; otherwise the tree's restarts count as conflicts.
+// Thread-safety: that of the map.
+#pragma once
+
+#include <string>
+
+#include "elidex/htm.hpp"
+#include "lab/indexes/factories.hpp"
+
+namespace elidex::lab {
+
+template <class Map>
+class elidex_map {
+  using key_argument = typename Map::key_argument;
+
+ public:
+  bool read(key_argument key, index_value& value) {
+    const auto found = map_.get(key);
+    if (!found) return false;
+    value = *found;
+    return true;
+  }
+  bool insert(key_argument key, index_value value) { return map_.insert(key, value); }
+  bool put(key_argument key, index_value value) { return !map_.upsert(key, value); }
+  bool modify(key_argument key, index_value delta) {
+    return map_.update(key, [delta](index_value& value) { value += delta; });
+  }
+  bool erase(key_argument key) { return map_.erase(key); }
+  std::size_t scan(key_argument from, std::size_t limit, index_value& sum) {
+    return map_.scan(from, limit, [&sum](key_argument, index_value value) { sum += value; });
+  }
+
+  [[nodiscard]] std::size_t memory_bytes() const { return map_.memory_bytes(); }
+
+  [[nodiscard]] index_counters counters() const {
+    index_counters result;
+    if constexpr (requires { map_.sync().lock().stats(); }) {
+      const auto counts = map_.sync().lock().stats();
+      result.attempts = counts.attempts();
+      result.commits = counts.commits;
+      result.fallbacks = counts.fallbacks;
+      result.aborts_conflict = counts.aborts_by(htm::abort_cause::conflict);
+      result.aborts_capacity = counts.aborts_by(htm::abort_cause::capacity);
+      result.aborts_explicit = counts.aborts_by(htm::abort_cause::explicit_);
+      result.aborts_interrupt = counts.aborts_by(htm::abort_cause::interrupt);
+      result.aborts_other = counts.aborts_by(htm::abort_cause::other);
+    } else {
+      result.aborts_conflict = static_cast<std::uint64_t>(map_.stats().restarts);
+    }
+    return result;
+  }
+
+ private:
+  Map map_;
+};
+
+/// For index_info::remark of what elides its lock by RTM.
+inline std::string remark_on_rtm() {
+  const htm::htm_capability& here = htm::capability();
+  return here.rtm_commits ? std::string() : std::string("takes its lock every time here: ") + here.reason;
+}
+
+}  // namespace elidex::lab
