@@ -130,17 +130,22 @@ def claims_section(contents):
 
 
 def headline(key_sets):
-    """Ten seconds' worth: each key set's winner count for ordered_map, or for whoever wins most."""
+    """Ten seconds' worth: who is fastest, for each number of threads."""
     lines = []
     for key_set in key_sets:
-        best = [fastest(runs, count)[0]["index"] for runs in key_set.works.values()
-                for count in sorted({r["threads"] for r in runs})]
         if len({r["index"] for runs in key_set.works.values() for r in runs}) < 2:
             continue
-        leader = max(sorted(set(best)), key=best.count)
         kind = "simulated" if key_set.simulated else "native"
-        lines.append(f"<li>{escape(key_set.title)} ({kind}): <b>{escape(leader)}</b> is the fastest in "
-                     f"{best.count(leader)} of {len(best)} combinations of work and threads.</li>")
+        words = []
+        for count in all_threads(key_set):
+            best = [fastest(runs, count) for runs in key_set.works.values() if any(r["threads"] == count for r in runs)]
+            names = [run["index"] for run, _ in best]
+            leader = max(sorted(set(names)), key=names.count)
+            leads = sorted(lead for run, lead in best if run["index"] == leader and lead)
+            ahead = f", {leads[0]:.2f} to {leads[-1]:.2f} x the next" if len(leads) > 1 else ""
+            words.append(f"with {plots.threads_title(count)} <b>{escape(leader)}</b> is the fastest at "
+                         f"{names.count(leader)} of {len(names)} kinds of work{ahead}")
+        lines.append(f"<li>{escape(key_set.title)} ({kind}): {'; '.join(words)}.</li>")
     return "<ul>" + "".join(lines) + "</ul>" if lines else ""
 
 

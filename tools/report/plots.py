@@ -7,7 +7,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.ticker import MaxNLocator  # noqa: E402
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter  # noqa: E402
 
 from results import theta_of  # noqa: E402
 
@@ -114,6 +114,9 @@ def latency(runs, looks):
             axis.plot(run["ns_p50"], row, marker="o", color=colour, markersize=6)
             axis.plot(run["ns_p99"], row, marker="D", color=colour, markersize=6, markerfacecolor="white")
         axis.set_xscale("log")
+        axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=8))
+        axis.xaxis.set_major_formatter(FuncFormatter(lambda ns, _: f"{ns:g}"))
+        axis.xaxis.set_minor_formatter(NullFormatter())
         axis.set_xlim(low / 1.4, high * 1.6)
         axis.set_xlabel("ns per operation, log scale: ● p50, ◇ p99")
     figure.tight_layout()
