@@ -62,6 +62,7 @@ fight_result fight(Lock& lock, std::chrono::milliseconds time) {
   std::atomic<std::uint64_t> torn{0};
   std::vector<std::uint64_t> sections(thread_count(), 0);
   std::vector<std::thread> threads;
+  threads.reserve(thread_count());
   for (unsigned t = 0; t < thread_count(); ++t) {
     threads.emplace_back([&, t] {
       std::minstd_rand random(t + 1);

@@ -581,6 +581,7 @@ TEST(LockCounters, NothingIsLostWithMoreThreadsThanShards) {
   constexpr int each = 2000;
   constexpr int thread_count = static_cast<int>(lock_counters::owned_shards) + 12;
   std::vector<std::thread> threads;
+  threads.reserve(thread_count);
   std::atomic<int> arrived{0};
   for (int t = 0; t < thread_count; ++t) {
     threads.emplace_back([&] {

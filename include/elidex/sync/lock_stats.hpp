@@ -97,14 +97,13 @@ class lock_counters {
   };
 
   static place this_threads_place() noexcept {
-    std::uint32_t slot = owned_shards;
     try {
-      slot = this_thread_slot();
+      const std::uint32_t slot = this_thread_slot();
+      if (slot < owned_shards) return {slot, true};
+      return {owned_shards + slot % shared_shards, false};
     } catch (...) {
-      // No memory for this thread's record: count where everybody may.
+      return {owned_shards, false};  // no memory for this thread's record: count where everybody may
     }
-    if (slot < owned_shards) return {slot, true};
-    return {owned_shards + slot % shared_shards, false};
   }
 
   static void add_one(counter& value, bool owned) noexcept {
