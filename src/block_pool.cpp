@@ -24,8 +24,7 @@
 namespace elidex {
 namespace {
 
-// AddressSanitizer does not know our blocks: tell it which ones nobody may touch, beyond the link in a free
-// one.
+// AddressSanitizer does not know our blocks: tell it which ones nobody may touch, beyond the link in a free one.
 void forbid_access([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes) {
 #if defined(ELIDEX_ADDRESS_SANITIZER)
   ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(block) + sizeof(void*), bytes - sizeof(void*));

@@ -19,8 +19,7 @@ constexpr std::size_t answer_count = 16;
 
 constexpr const char* reason_for(std::size_t bits) noexcept {
 #if defined(ELIDEX_HTM_SIMULATED)
-  return (bits & bit_commits) != 0 ? "the simulated machine commits regions"
-                                   : "the simulated machine has no HTM";
+  return (bits & bit_commits) != 0 ? "the simulated machine commits regions" : "the simulated machine has no HTM";
 #elif defined(ELIDEX_HTM_NONE) && defined(__x86_64__)
   static_cast<void>(bits);
   return "this build runs under ThreadSanitizer, which cannot follow hardware transactions";

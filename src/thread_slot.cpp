@@ -13,8 +13,7 @@ struct release_at_thread_exit {
   ~release_at_thread_exit() {
     if (record == nullptr) return;
     current_thread_record = nullptr;
-    // release: pairs with the acquire exchange in register_this_thread(), so that the next owner sees
-    // pin_depth.
+    // release: pairs with the acquire exchange in register_this_thread(), so that the next owner sees pin_depth.
     record->in_use.store(false, std::memory_order_release);
   }
 };
@@ -28,12 +27,10 @@ const thread_record* first_thread_record() noexcept {
 }
 
 thread_record& register_this_thread() {
-  thread_record* record =
-      newest_record.load(std::memory_order_acquire);  // pairs with the publishing CAS below
+  thread_record* record = newest_record.load(std::memory_order_acquire);  // pairs with the publishing CAS below
   for (; record != nullptr; record = record->next) {
     // relaxed: only a hint; the exchange decides. acquire: pairs with the release store at thread exit.
-    if (!record->in_use.load(std::memory_order_relaxed) &&
-        !record->in_use.exchange(true, std::memory_order_acquire)) {
+    if (!record->in_use.load(std::memory_order_relaxed) && !record->in_use.exchange(true, std::memory_order_acquire)) {
       break;
     }
   }

@@ -57,8 +57,8 @@ std::vector<unsigned> threads_of(const bench_flags& flags) {
     const std::uint64_t count = parse_count("--threads", one, 1, limit);
     if (count > cpus && !flags.oversubscribe) {
       refuse("--threads", one,
-             "is more than the " + std::to_string(cpus) + " CPUs here; it takes 1 to " +
-                 std::to_string(cpus) + ", or with --oversubscribe up to " + std::to_string(limit));
+             "is more than the " + std::to_string(cpus) + " CPUs here; it takes 1 to " + std::to_string(cpus) +
+                 ", or with --oversubscribe up to " + std::to_string(limit));
     }
     threads.push_back(static_cast<unsigned>(count));
   }
@@ -69,10 +69,8 @@ void read_scan_length(const std::string& text, lab::bench_options& options) {
   const std::size_t dash = text.find('-', 1);
   const std::string_view low = std::string_view(text).substr(0, dash);
   const std::string_view high = dash == std::string::npos ? low : std::string_view(text).substr(dash + 1);
-  options.scan_length_min =
-      static_cast<std::uint32_t>(parse_count("--scan-length", low, 1, scan_length_limit));
-  options.scan_length_max =
-      static_cast<std::uint32_t>(parse_count("--scan-length", high, 1, scan_length_limit));
+  options.scan_length_min = static_cast<std::uint32_t>(parse_count("--scan-length", low, 1, scan_length_limit));
+  options.scan_length_max = static_cast<std::uint32_t>(parse_count("--scan-length", high, 1, scan_length_limit));
   if (options.scan_length_min > options.scan_length_max) {
     refuse("--scan-length", text, "is empty; it takes N, or LOW-HIGH with LOW no more than HIGH");
   }
@@ -111,14 +109,12 @@ lab::bench_options options_of(const bench_flags& flags) {
   }
   options.random_order = flags.order == "random";
 
-  const std::string type =
-      flags.key_type.empty() ? (flags.key_file.empty() ? "u64" : "string") : flags.key_type;
+  const std::string type = flags.key_type.empty() ? (flags.key_file.empty() ? "u64" : "string") : flags.key_type;
   if (type != "u64" && type != "string") refuse("--key-type", type, "is unknown; it takes u64 or string");
   options.keys_are = type == "u64" ? lab::key_type::u64 : lab::key_type::string;
   options.key_file = flags.key_file;
   if (type == "string" && flags.key_file.empty()) {
-    throw lab::bad_input(
-        "--key-file: is missing; with --key-type string it takes a file of keys, one per line");
+    throw lab::bad_input("--key-file: is missing; with --key-type string it takes a file of keys, one per line");
   }
   if (type == "u64" && !flags.key_file.empty()) {
     throw lab::bad_input("--key-file: does not go with --key-type u64; it takes --key-type string");
@@ -128,8 +124,7 @@ lab::bench_options options_of(const bench_flags& flags) {
 
 std::string heading(const lab::bench_options& options, const lab::bench_result& result) {
   const bool words = options.keys_are == lab::key_type::string;
-  std::string text = count_text(result.keys) +
-                     (words ? " string keys of " + options.key_file.string() : " u64 keys") +
+  std::string text = count_text(result.keys) + (words ? " string keys of " + options.key_file.string() : " u64 keys") +
                      ", 8-byte values; ";
   if (options.rounds > 1) text += "medians of " + std::to_string(options.rounds) + " interleaved rounds, ";
   text += formatted("%g s each after %g s of warm-up; seed %llu\n", options.seconds, options.warm_up_seconds,
@@ -141,8 +136,7 @@ std::string title(const lab::bench_options& options, const lab::bench_run& run) 
   std::string text = "workload " + std::string(run.what->name) + ": " + std::string(run.what->description);
   if (run.what->scans) {
     text += ", scans of " + std::to_string(options.scan_length_min);
-    if (options.scan_length_max != options.scan_length_min)
-      text += " to " + std::to_string(options.scan_length_max);
+    if (options.scan_length_max != options.scan_length_min) text += " to " + std::to_string(options.scan_length_max);
   }
   if (run.what->drains()) return text + (options.random_order ? ", in random order" : ", in ascending order");
   text += "; " + run.distribution_name;
@@ -207,8 +201,7 @@ std::string notes(const lab::bench_options& options, const lab::bench_result& re
     std::string& threads = threads_by_reason[one.why + " (workload " + std::string(one.what->name)];
     threads += (threads.empty() ? "" : ", ") + std::to_string(one.threads);
   }
-  for (const auto& [reason, threads] : threads_by_reason)
-    text += "skipped: " + reason + ", threads " + threads + ")\n";
+  for (const auto& [reason, threads] : threads_by_reason) text += "skipped: " + reason + ", threads " + threads + ")\n";
   for (const lab::bench_run& run : result.runs) {
     if (run.misses == 0) continue;
     text += "WRONG: " + std::string(run.index->name) + " missed " + std::to_string(run.misses) + " of " +
@@ -237,8 +230,7 @@ int bench_command(const bench_flags& flags) {
     std::fputs(remarks.c_str(), stderr);
     return 0;
   }
-  const std::string text =
-      heading(options, result) + tables(options, result) + (remarks.empty() ? "" : "\n" + remarks);
+  const std::string text = heading(options, result) + tables(options, result) + (remarks.empty() ? "" : "\n" + remarks);
   print(text);
   return 0;
 }

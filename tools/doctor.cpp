@@ -89,8 +89,7 @@ void for_each_pair(const fs::path& file, Use&& use) {
 }
 
 // The entries of a folder whose names are `prefix` and then a number, by number.
-std::vector<std::pair<std::uint64_t, fs::path>> numbered_entries(const fs::path& folder,
-                                                                 std::string_view prefix) {
+std::vector<std::pair<std::uint64_t, fs::path>> numbered_entries(const fs::path& folder, std::string_view prefix) {
   std::vector<std::pair<std::uint64_t, fs::path>> found;
   std::error_code failed;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
@@ -149,8 +148,7 @@ void read_topology(const fs::path& root, doctor_facts& facts) {
     if (socket.empty()) continue;  // offline
     ++online;
     sockets.insert(socket);
-    cores.insert(socket + "/" + first_line(cpu / "topology/die_id") + "/" +
-                 first_line(cpu / "topology/core_id"));
+    cores.insert(socket + "/" + first_line(cpu / "topology/die_id") + "/" + first_line(cpu / "topology/core_id"));
   }
   facts.sockets = static_cast<unsigned>(sockets.size());
   facts.cores = static_cast<unsigned>(cores.size());
@@ -333,15 +331,13 @@ std::string to_text(const doctor_facts& facts) {
   lines.add("microcode", facts.microcode);
   lines.add("cores", cores_text(facts));
   for (const cache_facts& cache : facts.caches) {
-    lines.add(
-        cache_name(cache),
-        joined({readable_bytes(cache.size_bytes), cache.ways != 0 ? std::to_string(cache.ways) + "-way" : "",
-                cache.line_bytes != 0 ? std::to_string(cache.line_bytes) + "-byte lines" : "",
-                cache.shared_by.empty() ? "" : "CPU 0's is shared by CPU " + cache.shared_by},
-               ", "));
+    lines.add(cache_name(cache),
+              joined({readable_bytes(cache.size_bytes), cache.ways != 0 ? std::to_string(cache.ways) + "-way" : "",
+                      cache.line_bytes != 0 ? std::to_string(cache.line_bytes) + "-byte lines" : "",
+                      cache.shared_by.empty() ? "" : "CPU 0's is shared by CPU " + cache.shared_by},
+                     ", "));
   }
-  lines.add("hardware transactions",
-            std::string(facts.htm.rtm_commits ? "yes: " : "no: ") + facts.htm.reason);
+  lines.add("hardware transactions", std::string(facts.htm.rtm_commits ? "yes: " : "no: ") + facts.htm.reason);
   lines.add("hardware lock elision", facts.htm.hle_advertised ? "advertised" : "no");
   lines.add("TSX flags of the kernel", facts.tsx_flags.empty() ? "none" : joined(facts.tsx_flags, ", "));
   lines.add("TSX boot option", facts.tsx_boot_option);
@@ -381,8 +377,7 @@ nlohmann::ordered_json machine_json(const doctor_facts& facts) {
   }
   nlohmann::ordered_json huge_pages = nlohmann::ordered_json::array();
   for (const huge_page_facts& pages : facts.huge_pages) {
-    huge_pages.push_back(
-        {{"page_bytes", pages.page_bytes}, {"reserved", pages.reserved}, {"free", pages.free}});
+    huge_pages.push_back({{"page_bytes", pages.page_bytes}, {"reserved", pages.reserved}, {"free", pages.free}});
   }
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
   for (const numa_node_facts& node : facts.numa_nodes) {

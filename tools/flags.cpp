@@ -22,16 +22,14 @@ std::vector<std::string> split_list(std::string_view flag, std::string_view text
   std::vector<std::string> parts;
   for (std::size_t start = 0; start <= text.size();) {
     const std::size_t end = std::min(text.find(',', start), text.size());
-    if (end == start)
-      refuse(flag, text, "has an empty part; it takes one value or several with commas between them");
+    if (end == start) refuse(flag, text, "has an empty part; it takes one value or several with commas between them");
     parts.emplace_back(text.substr(start, end - start));
     start = end + 1;
   }
   return parts;
 }
 
-std::uint64_t parse_count(std::string_view flag, std::string_view text, std::uint64_t low,
-                          std::uint64_t high) {
+std::uint64_t parse_count(std::string_view flag, std::string_view text, std::uint64_t low, std::uint64_t high) {
   const auto wrong = [&] {
     refuse(flag, text,
            "is not possible; it takes a whole number from " + count_text(low) + " to " + count_text(high) +
@@ -75,8 +73,7 @@ double parse_seconds(std::string_view flag, std::string_view text, double low, d
 }
 
 std::string count_text(std::uint64_t count) {
-  if (count >= 1'000'000'000 && count % 1'000'000'000 == 0)
-    return std::to_string(count / 1'000'000'000) + "G";
+  if (count >= 1'000'000'000 && count % 1'000'000'000 == 0) return std::to_string(count / 1'000'000'000) + "G";
   if (count >= 1'000'000 && count % 1'000'000 == 0) return std::to_string(count / 1'000'000) + "M";
   if (count >= 10'000 && count % 1'000 == 0) return std::to_string(count / 1'000) + "K";
   return std::to_string(count);

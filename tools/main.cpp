@@ -47,45 +47,33 @@ int main(int argc, char** argv) {
 
   bench_flags bench;
   CLI::App* const bench_app = app.add_subcommand(
-      "bench",
-      "compare indexes on this machine; flags with a list take commas, and all combinations are run");
-  bench_app->add_option("--index", bench.index, "names from 'elidex list'")
-      ->type_name("A,B")
-      ->capture_default_str();
+      "bench", "compare indexes on this machine; flags with a list take commas, and all combinations are run");
+  bench_app->add_option("--index", bench.index, "names from 'elidex list'")->type_name("A,B")->capture_default_str();
   bench_app->add_option("--workload", bench.workload, "a|b|c|d|e|f|load|delete")
       ->type_name("A,B")
       ->capture_default_str();
   bench_app->add_option("--dist", bench.dist, "uniform | zipf:THETA | zipf:THETA:scrambled, THETA 0 to 1.2")
       ->type_name("A,B")
       ->capture_default_str();
-  bench_app->add_option("--keys", bench.keys, "keys to load, such as 10M [1M, or the whole key file]")
-      ->type_name("N");
+  bench_app->add_option("--keys", bench.keys, "keys to load, such as 10M [1M, or the whole key file]")->type_name("N");
   bench_app->add_option("--threads", bench.threads, "threads")->type_name("N,M")->capture_default_str();
   bench_app->add_flag("--oversubscribe", bench.oversubscribe, "allow more threads than the machine has CPUs");
-  bench_app->add_option("--seconds", bench.seconds, "measured time of each run")
-      ->type_name("S")
-      ->capture_default_str();
-  bench_app
-      ->add_option("--warm-up", bench.warm_up,
-                   "time before the measurement [a fifth of --seconds, at most 1]")
+  bench_app->add_option("--seconds", bench.seconds, "measured time of each run")->type_name("S")->capture_default_str();
+  bench_app->add_option("--warm-up", bench.warm_up, "time before the measurement [a fifth of --seconds, at most 1]")
       ->type_name("S");
   bench_app->add_option("--repeat", bench.repeat, "rounds; medians are reported")
       ->type_name("R")
       ->capture_default_str();
-  bench_app->add_option("--key-type", bench.key_type, "u64 | string [u64, or string with --key-file]")
-      ->type_name("T");
+  bench_app->add_option("--key-type", bench.key_type, "u64 | string [u64, or string with --key-file]")->type_name("T");
   bench_app->add_option("--key-file", bench.key_file, "string keys, one per line")->type_name("FILE");
   bench_app
-      ->add_option("--scan-length", bench.scan_length,
-                   "of workload e: N, or LOW-HIGH drawn uniformly (YCSB: 1-100)")
+      ->add_option("--scan-length", bench.scan_length, "of workload e: N, or LOW-HIGH drawn uniformly (YCSB: 1-100)")
       ->type_name("N")
       ->capture_default_str();
   bench_app->add_option("--order", bench.order, "of load and delete: random | ascending")
       ->type_name("O")
       ->capture_default_str();
-  bench_app->add_option("--seed", bench.seed, "equal seeds give equal requests")
-      ->type_name("N")
-      ->capture_default_str();
+  bench_app->add_option("--seed", bench.seed, "equal seeds give equal requests")->type_name("N")->capture_default_str();
   bench_app->add_option("--json", bench.json, json_help)->type_name("FILE");
   bench_app->callback([&] { status = bench_command(bench); });
 
@@ -102,8 +90,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
     print_error(std::string(error.what()) + " (elidex " +
-                (app.get_subcommands().empty() ? "" : app.get_subcommands().front()->get_name() + " ") +
-                "--help)");
+                (app.get_subcommands().empty() ? "" : app.get_subcommands().front()->get_name() + " ") + "--help)");
     return status_bad_input;
   } catch (const elidex::lab::bad_input& error) {
     print_error(error.what());

@@ -13,14 +13,12 @@ extern char** environ;
 namespace elidex::tools {
 namespace {
 
-std::optional<pid_t> start(const std::vector<std::string>& command,
-                           const posix_spawn_file_actions_t* actions) {
+std::optional<pid_t> start(const std::vector<std::string>& command, const posix_spawn_file_actions_t* actions) {
   std::vector<char*> arguments;
   for (const std::string& one : command) arguments.push_back(const_cast<char*>(one.c_str()));
   arguments.push_back(nullptr);
   pid_t child = 0;
-  if (posix_spawnp(&child, arguments[0], actions, nullptr, arguments.data(), environ) != 0)
-    return std::nullopt;
+  if (posix_spawnp(&child, arguments[0], actions, nullptr, arguments.data(), environ) != 0) return std::nullopt;
   return child;
 }
 

@@ -65,16 +65,15 @@ ordered_json run_document(const lab::bench_options& options, const lab::bench_re
 
 std::string source_commit() {
   // A tree with the same commit but other sources must not pass for it.
-  return output_of({"git", "-C", ELIDEX_SOURCE_DIR, "describe", "--always", "--dirty", "--abbrev=12",
-                    "--exclude=*"})
+  return output_of({"git", "-C", ELIDEX_SOURCE_DIR, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"})
       .value_or("unknown");
 }
 
 std::string machine_line() {
   const doctor_facts facts = collect();
   const std::size_t cpus = lab::allowed_cpus().size();
-  return facts.cpu_model + ", " + std::to_string(cpus) + (cpus == 1 ? " CPU, " : " CPUs, ") + facts.kernel +
-         ", " + facts.compiler + " " + ELIDEX_BUILD_TYPE + ", " + lab::allocator_name();
+  return facts.cpu_model + ", " + std::to_string(cpus) + (cpus == 1 ? " CPU, " : " CPUs, ") + facts.kernel + ", " +
+         facts.compiler + " " + ELIDEX_BUILD_TYPE + ", " + lab::allocator_name();
 }
 
 ordered_json results_document() {
@@ -87,14 +86,11 @@ ordered_json results_document() {
 
 ordered_json bench_document(const lab::bench_options& options, const lab::bench_result& result) {
   ordered_json document = results_document();
-  for (const lab::bench_run& run : result.runs)
-    document["runs"].push_back(run_document(options, result, run));
+  for (const lab::bench_run& run : result.runs) document["runs"].push_back(run_document(options, result, run));
   ordered_json skipped = ordered_json::array();
   for (const lab::bench_skip& one : result.skipped) {
-    skipped.push_back({{"index", one.index->name},
-                       {"workload", one.what->name},
-                       {"threads", one.threads},
-                       {"why", one.why}});
+    skipped.push_back(
+        {{"index", one.index->name}, {"workload", one.what->name}, {"threads", one.threads}, {"why", one.why}});
   }
   document["skipped"] = std::move(skipped);
   return document;

@@ -23,7 +23,6 @@ namespace elidex::tools {
 [[nodiscard]] nlohmann::ordered_json results_document();
 
 /// The document of a bench.
-[[nodiscard]] nlohmann::ordered_json bench_document(const lab::bench_options& options,
-                                                    const lab::bench_result& result);
+[[nodiscard]] nlohmann::ordered_json bench_document(const lab::bench_options& options, const lab::bench_result& result);
 
 }  // namespace elidex::tools

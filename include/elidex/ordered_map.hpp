@@ -1,13 +1,14 @@
 // The ordered map to use.
 //
-//   elidex::ordered_map<std::uint64_t, std::uint64_t> map;          // or <std::string, ...>: keys as
-//   std::string_view map.upsert(7, 70); if (auto value = map.get(7)) ... map.update(7, [](std::uint64_t& v) {
-//   ++v; });                   // atomic map.scan(5, 100, [](std::uint64_t key, std::uint64_t value) { ...
-//   });
+//   elidex::ordered_map<std::uint64_t, std::uint64_t> map;          // or <std::string, ...>: keys as std::string_view
+//   map.upsert(7, 70);
+//   if (auto value = map.get(7)) ...
+//   map.update(7, [](std::uint64_t& v) { ++v; });                   // atomic
+//   map.scan(5, 100, [](std::uint64_t key, std::uint64_t value) { ... });
 //
-// It is a B+tree under optimistic lock coupling (index/btree.hpp, which holds the functions, their
-// thread-safety and their errors): readers write nothing and wait only for a writer that is inside the very
-// node they want. Node sizes are measured: docs/PERFORMANCE.md.
+// It is a B+tree under optimistic lock coupling (index/btree.hpp, which holds the functions, their thread-safety and
+// their errors): readers write nothing and wait only for a writer that is inside the very node they want.
+// Node sizes are measured: docs/PERFORMANCE.md.
 #pragma once
 
 #include <cstddef>

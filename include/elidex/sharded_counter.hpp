@@ -1,7 +1,7 @@
 // A sum that many threads add to without meeting on a cache line.
 //
-// Thread-safety: all of it. sum() adds up the shards one after the other: it is exact when nobody adds
-// meanwhile, and otherwise counts some of the additions that run beside it.
+// Thread-safety: all of it. sum() adds up the shards one after the other: it is exact when nobody adds meanwhile,
+// and otherwise counts some of the additions that run beside it.
 #pragma once
 
 #include <array>
@@ -20,8 +20,7 @@ class sharded_counter {
   }
   std::int64_t sum() const noexcept {
     std::int64_t total = 0;
-    for (const auto& s : shards_)
-      total += s.value.load(std::memory_order_relaxed);  // pairs with add(): see there
+    for (const auto& s : shards_) total += s.value.load(std::memory_order_relaxed);  // pairs with add(): see there
     return total;
   }
 

@@ -12,8 +12,7 @@ template <class Key>
 using btree_hle = elidex_map<btree<Key, index_value, coarse<hle_lock>, paper_fan_out>>;
 
 std::string remark_on_hle() {
-  return htm::capability().hle_advertised ? std::string()
-                                          : "takes its lock every time here: the CPU offers no HLE";
+  return htm::capability().hle_advertised ? std::string() : "takes its lock every time here: the CPU offers no HLE";
 }
 
 }  // namespace

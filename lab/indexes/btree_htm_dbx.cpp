@@ -9,8 +9,7 @@ namespace elidex::lab {
 namespace {
 
 template <class Key>
-using btree_htm_dbx =
-    elidex_map<btree<Key, index_value, coarse<elided<ttas_lock, dbx_budgets>>, paper_fan_out>>;
+using btree_htm_dbx = elidex_map<btree<Key, index_value, coarse<elided<ttas_lock, dbx_budgets>>, paper_fan_out>>;
 
 }  // namespace
 

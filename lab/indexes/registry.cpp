@@ -9,26 +9,21 @@ namespace elidex::lab {
 
 std::span<const index_info> indexes() {
   static const std::array all{
-      ordered_map_info(),   btree_none_info(),       btree_mutex_info(),       btree_spin_info(),
-      btree_rw_info(),      btree_rtm_info(),        btree_rtm_noretry_info(), btree_hle_info(),
-      btree_htm_dbx_info(), btree_optimistic_info(), absl_mutex_info(),        std_shared_mutex_info(),
-      tbb_map_info(),       libcds_map_info(),
+      ordered_map_info(), btree_none_info(),        btree_mutex_info(), btree_spin_info(),    btree_rw_info(),
+      btree_rtm_info(),   btree_rtm_noretry_info(), btree_hle_info(),   btree_htm_dbx_info(), btree_optimistic_info(),
+      absl_mutex_info(),  std_shared_mutex_info(),  tbb_map_info(),     libcds_map_info(),
   };
   return all;
 }
 
 const index_info* find_index(std::string_view name) {
   const auto all = indexes();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const index_info& one) { return one.name == name; });
+  const auto found = std::find_if(all.begin(), all.end(), [&](const index_info& one) { return one.name == name; });
   return found == all.end() ? nullptr : &*found;
 }
 
-std::optional<std::string> why_not(const index_info& index, const workload& what, unsigned threads,
-                                   key_type keys) {
-  const auto because = [&](std::string_view reason) {
-    return std::string(index.name) + " " + std::string(reason);
-  };
+std::optional<std::string> why_not(const index_info& index, const workload& what, unsigned threads, key_type keys) {
+  const auto because = [&](std::string_view reason) { return std::string(index.name) + " " + std::string(reason); };
   if (keys == key_type::u64 ? index.make_u64 == nullptr : index.make_string == nullptr) {
     return because(keys == key_type::u64 ? "has no u64 keys" : "has no string keys");
   }

@@ -41,7 +41,7 @@ struct index_info {
 [[nodiscard]] const index_info* find_index(std::string_view name);
 
 /// Why this index cannot run this, in one clause; nothing where it can.
-[[nodiscard]] std::optional<std::string> why_not(const index_info& index, const workload& what,
-                                                 unsigned threads, key_type keys);
+[[nodiscard]] std::optional<std::string> why_not(const index_info& index, const workload& what, unsigned threads,
+                                                 key_type keys);
 
 }  // namespace elidex::lab

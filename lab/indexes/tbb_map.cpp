@@ -41,8 +41,7 @@ class tbb_map {
 
   std::size_t scan(key_arg<Key> from, std::size_t limit, index_value& sum) {
     std::size_t count = 0;
-    for (auto at = map_.lower_bound(from); at != map_.end() && count < limit; ++at, ++count)
-      sum += load(at->second);
+    for (auto at = map_.lower_bound(from); at != map_.end() && count < limit; ++at, ++count) sum += load(at->second);
     return count;
   }
 

@@ -37,8 +37,7 @@ std::unique_ptr<any_index<Key>> make(const index_info& index) {
 template <class Key>
 class bench {
  public:
-  bench(const bench_options& options, const std::function<void(const bench_progress&)>& progress,
-        key_set<Key> keys)
+  bench(const bench_options& options, const std::function<void(const bench_progress&)>& progress, key_set<Key> keys)
       : options_(options), progress_(progress), keys_(std::move(keys)) {
     const double all_maps = static_cast<double>(keys_.size() * options.indexes.size()) * map_key_bytes;
     keep_maps_ = all_maps < 0.5 * static_cast<double>(available_memory_bytes());
@@ -84,8 +83,7 @@ class bench {
         for (const unsigned threads : options_.threads) {
           for (const index_info* index : options_.indexes) {
             if (why_not(*index, *what, threads, options_.keys_are)) continue;
-            result.runs.push_back(
-                {.index = index, .what = what, .distribution_name = where.name, .threads = threads});
+            result.runs.push_back({.index = index, .what = what, .distribution_name = where.name, .threads = threads});
           }
         }
         if (what->drains()) break;  // load and delete visit every key once: there is nothing to distribute
@@ -99,8 +97,7 @@ class bench {
   [[nodiscard]] std::uint64_t requests_per_thread(const workload& what) const {
     const std::uint64_t share = std::max<std::uint64_t>(all_requests_max / threads_max_, request_block);
     if (!what.inserts) {
-      return std::min(
-          share, std::clamp<std::uint64_t>(4 * keys_.size(), repeated_requests_min, repeated_requests_max));
+      return std::min(share, std::clamp<std::uint64_t>(4 * keys_.size(), repeated_requests_min, repeated_requests_max));
     }
     const double rate = what.scans ? scan_requests_per_second_max : point_requests_per_second_max;
     const double wanted = rate * (options_.seconds + options_.warm_up_seconds);
@@ -141,8 +138,7 @@ class bench {
   }
 
   // Streams do not depend on the number of threads, except where the keys are shared out.
-  std::span<const request_stream<Key>> streams_for(const workload& what, const distribution& where,
-                                                   unsigned threads) {
+  std::span<const request_stream<Key>> streams_for(const workload& what, const distribution& where, unsigned threads) {
     const unsigned made_for = what.drains() ? threads : threads_max_;
     if (streams_of_ != &what || streams_where_ != where.name || streams_.size() != made_for) {
       streams_.clear();
@@ -188,8 +184,7 @@ class bench {
     run.counted_requests += outcome.counted_requests;
     add(run.counters, outcome.counters);
 
-    const bool as_loaded =
-        what.kind == workload_kind::load ? options_.random_order : !what.inserts && !what.erases;
+    const bool as_loaded = what.kind == workload_kind::load ? options_.random_order : !what.inserts && !what.erases;
     if (!keep_maps_ || !as_loaded) map = {};
   }
 
@@ -211,8 +206,7 @@ class bench {
     request_stream<Key> look;
     look.reserve(1, 0);
     look.append(request_kind::read, key_arg<Key>{});
-    const std::size_t threads =
-        info.single_thread ? 1 : std::max<std::size_t>(threads_max_, allowed_cpus().size());
+    const std::size_t threads = info.single_thread ? 1 : std::max<std::size_t>(threads_max_, allowed_cpus().size());
     const std::vector<request_stream<Key>> looks(threads, look);
     (void)run_threads<Key>(*make<Key>(info), looks, {.seconds = 0.01, .warm_up_seconds = 0.01});
   }
@@ -288,11 +282,9 @@ double median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-bench_result run_bench(const bench_options& options,
-                       const std::function<void(const bench_progress&)>& progress) {
+bench_result run_bench(const bench_options& options, const std::function<void(const bench_progress&)>& progress) {
   if (options.keys_are == key_type::string) {
-    return bench<std::string>(options, progress, read_keys(options.key_file, options.keys, options.seed))
-        .run();
+    return bench<std::string>(options, progress, read_keys(options.key_file, options.keys, options.seed)).run();
   }
   const std::uint64_t keys = options.keys.value_or(keys_default);
   const auto available = static_cast<double>(available_memory_bytes());
@@ -300,8 +292,7 @@ bench_result run_bench(const bench_options& options,
     throw bad_input("--keys: " + std::to_string(keys) + " keys do not fit into the " +
                     std::to_string(static_cast<std::uint64_t>(available / 1e6)) +
                     " MB of memory that are free; it takes at most " +
-                    std::to_string(static_cast<std::uint64_t>(available / (map_key_bytes + set_key_bytes))) +
-                    " here");
+                    std::to_string(static_cast<std::uint64_t>(available / (map_key_bytes + set_key_bytes))) + " here");
   }
   return bench<std::uint64_t>(options, progress, random_keys(keys, options.seed)).run();
 }

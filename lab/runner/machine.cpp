@@ -11,8 +11,8 @@
 #include <limits>
 
 // Present only where the program is linked with jemalloc.
-extern "C" int mallctl(const char* name, void* old_value, size_t* old_bytes, void* new_value,
-                       size_t new_bytes) __attribute__((weak));
+extern "C" int mallctl(const char* name, void* old_value, size_t* old_bytes, void* new_value, size_t new_bytes)
+    __attribute__((weak));
 
 namespace elidex::lab {
 namespace {

@@ -45,8 +45,7 @@ struct run_control {
 struct alignas(64) worker_result {
   std::uint64_t requests = 0;  // while measuring
   std::uint64_t all_requests = 0;
-  std::uint64_t misses =
-      0;  // requests that found no key, or for an insert found one: 0 unless the index is wrong
+  std::uint64_t misses = 0;    // requests that found no key, or for an insert found one: 0 unless the index is wrong
   std::uint64_t checksum = 0;  // of every value read, so that nothing is optimised away
   run_clock::time_point begin{};
   run_clock::time_point end{};
@@ -55,8 +54,7 @@ struct alignas(64) worker_result {
 
 /// The loop of one worker. execute(cursor, request, result) does one request.
 template <class Key, class Execute>
-void run_worker(const request_stream<Key>& stream, run_control& control, worker_result& result,
-                Execute&& execute) {
+void run_worker(const request_stream<Key>& stream, run_control& control, worker_result& result, Execute&& execute) {
   request_cursor<Key> cursor(stream);
   bool measuring = control.drain;
   result.begin = run_clock::now();

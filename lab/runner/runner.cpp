@@ -29,8 +29,8 @@ std::uint64_t clock_cost_ns() {
 
 // Sleeps until `until`, waking a few times a second for the progress bar and when a worker has ended the
 // phase.
-void sleep_until(run_clock::time_point from, run_clock::time_point until, const run_control& control,
-                 run_phase during, const std::function<void(run_clock::time_point)>& tick) {
+void sleep_until(run_clock::time_point from, run_clock::time_point until, const run_control& control, run_phase during,
+                 const std::function<void(run_clock::time_point)>& tick) {
   constexpr auto nap = std::chrono::milliseconds(50);
   for (auto now = from; now < until; now = run_clock::now()) {
     // relaxed: partner of the stores in run_worker.
@@ -45,9 +45,7 @@ void run_the_clock(run_control& control, const run_settings& settings) {
   const auto whole = seconds_type(settings.warm_up_seconds + settings.seconds);
   std::function<void(run_clock::time_point)> tick;
   if (settings.tick) {
-    tick = [&](run_clock::time_point now) {
-      settings.tick(std::min(1.0, seconds_type(now - start) / whole));
-    };
+    tick = [&](run_clock::time_point now) { settings.tick(std::min(1.0, seconds_type(now - start) / whole)); };
   }
   const auto length = [](double seconds) {
     return std::chrono::duration_cast<run_clock::duration>(seconds_type(seconds));

@@ -16,10 +16,9 @@ namespace {
 constexpr unsigned fresh_range_bits = 40;
 
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& why) {
-  throw bad_input(
-      "--key-file: " + file.string() + " " + why +
-      "; it takes a readable file of distinct keys, one per line, without NUL bytes, of at most " +
-      std::to_string(key_bytes_max) + " bytes each");
+  throw bad_input("--key-file: " + file.string() + " " + why +
+                  "; it takes a readable file of distinct keys, one per line, without NUL bytes, of at most " +
+                  std::to_string(key_bytes_max) + " bytes each");
 }
 
 std::vector<char> read_whole(const std::filesystem::path& file) {

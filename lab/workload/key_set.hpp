@@ -76,7 +76,7 @@ class key_set<std::string> {
 /// One key per line, `count` of them picked at random, or all. Throws bad_input where the file cannot be
 /// read, is empty, repeats a key, holds a NUL byte or a key longer than key_bytes_max, or has fewer than
 /// `count` keys.
-[[nodiscard]] key_set<std::string> read_keys(const std::filesystem::path& file,
-                                             std::optional<std::uint64_t> count, std::uint64_t seed);
+[[nodiscard]] key_set<std::string> read_keys(const std::filesystem::path& file, std::optional<std::uint64_t> count,
+                                             std::uint64_t seed);
 
 }  // namespace elidex::lab

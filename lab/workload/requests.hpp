@@ -74,9 +74,7 @@ class request_stream<std::uint64_t> {
 template <>
 class request_stream<std::string> {
  public:
-  void reserve(std::size_t requests, std::size_t key_bytes) {
-    bytes_.reserve(requests * header_bytes + key_bytes);
-  }
+  void reserve(std::size_t requests, std::size_t key_bytes) { bytes_.reserve(requests * header_bytes + key_bytes); }
   void append(request_kind kind, std::string_view key) {
     const auto length = static_cast<std::uint32_t>(key.size());
     const std::size_t at = bytes_.size();
@@ -125,8 +123,7 @@ class request_cursor<std::uint64_t> {
 template <>
 class request_cursor<std::string> {
  public:
-  explicit request_cursor(const request_stream<std::string>& stream)
-      : stream_(&stream), here_(stream.bytes_.data()) {}
+  explicit request_cursor(const request_stream<std::string>& stream) : stream_(&stream), here_(stream.bytes_.data()) {}
   [[nodiscard]] std::size_t position() const noexcept { return at_; }
   [[nodiscard]] std::size_t remaining() const noexcept { return stream_->size() - at_; }
   [[nodiscard]] request<std::string> next() noexcept {

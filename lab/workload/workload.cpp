@@ -83,8 +83,8 @@ std::span<const workload> workloads() {
 }
 
 const workload* find_workload(std::string_view name) {
-  const auto found = std::find_if(all_workloads.begin(), all_workloads.end(),
-                                  [&](const workload& one) { return one.name == name; });
+  const auto found =
+      std::find_if(all_workloads.begin(), all_workloads.end(), [&](const workload& one) { return one.name == name; });
   return found == all_workloads.end() ? nullptr : &*found;
 }
 
@@ -130,8 +130,8 @@ request_stream<Key> make_stream(const key_set<Key>& keys, const stream_shape& sh
       rank = scattered(rank);
     }
     if (kind == request_kind::scan) {
-      return stream.append_scan(
-          keys.at(rank), shape.scan_length_min + static_cast<std::uint32_t>(bits.below(length_choices)));
+      return stream.append_scan(keys.at(rank),
+                                shape.scan_length_min + static_cast<std::uint32_t>(bits.below(length_choices)));
     }
     stream.append(kind, keys.at(rank));
   };
@@ -152,8 +152,7 @@ request_stream<Key> make_stream(const key_set<Key>& keys, const stream_shape& sh
 }
 
 template <class Key>
-std::vector<request_stream<Key>> make_streams(const key_set<Key>& keys, const stream_shape& shape,
-                                              unsigned threads) {
+std::vector<request_stream<Key>> make_streams(const key_set<Key>& keys, const stream_shape& shape, unsigned threads) {
   std::vector<request_stream<Key>> streams(threads);
   const unsigned makers = std::min(threads, std::max(1U, std::thread::hardware_concurrency()));
   std::vector<std::future<void>> pending;
@@ -166,13 +165,12 @@ std::vector<request_stream<Key>> make_streams(const key_set<Key>& keys, const st
   return streams;
 }
 
-template request_stream<std::uint64_t> make_stream(const key_set<std::uint64_t>&, const stream_shape&,
-                                                   unsigned, unsigned);
-template request_stream<std::string> make_stream(const key_set<std::string>&, const stream_shape&, unsigned,
-                                                 unsigned);
-template std::vector<request_stream<std::uint64_t>> make_streams(const key_set<std::uint64_t>&,
-                                                                 const stream_shape&, unsigned);
-template std::vector<request_stream<std::string>> make_streams(const key_set<std::string>&,
-                                                               const stream_shape&, unsigned);
+template request_stream<std::uint64_t> make_stream(const key_set<std::uint64_t>&, const stream_shape&, unsigned,
+                                                   unsigned);
+template request_stream<std::string> make_stream(const key_set<std::string>&, const stream_shape&, unsigned, unsigned);
+template std::vector<request_stream<std::uint64_t>> make_streams(const key_set<std::uint64_t>&, const stream_shape&,
+                                                                 unsigned);
+template std::vector<request_stream<std::string>> make_streams(const key_set<std::string>&, const stream_shape&,
+                                                               unsigned);
 
 }  // namespace elidex::lab

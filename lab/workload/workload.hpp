@@ -44,9 +44,7 @@ struct workload {
   bool erases;
   bool scans;
   /// Runs through its streams once and is timed by that, instead of running for a fixed time.
-  [[nodiscard]] bool drains() const noexcept {
-    return kind == workload_kind::load || kind == workload_kind::erase_all;
-  }
+  [[nodiscard]] bool drains() const noexcept { return kind == workload_kind::load || kind == workload_kind::erase_all; }
 };
 
 [[nodiscard]] std::span<const workload> workloads();
@@ -78,12 +76,12 @@ inline constexpr std::size_t stream_bytes_max = std::size_t{1} << 28U;
 
 /// The stream of thread `thread` of `threads`.
 template <class Key>
-[[nodiscard]] request_stream<Key> make_stream(const key_set<Key>& keys, const stream_shape& shape,
-                                              unsigned thread, unsigned threads);
+[[nodiscard]] request_stream<Key> make_stream(const key_set<Key>& keys, const stream_shape& shape, unsigned thread,
+                                              unsigned threads);
 
 /// One for each thread, made in parallel.
 template <class Key>
-[[nodiscard]] std::vector<request_stream<Key>> make_streams(const key_set<Key>& keys,
-                                                            const stream_shape& shape, unsigned threads);
+[[nodiscard]] std::vector<request_stream<Key>> make_streams(const key_set<Key>& keys, const stream_shape& shape,
+                                                            unsigned threads);
 
 }  // namespace elidex::lab

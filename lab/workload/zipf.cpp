@@ -16,8 +16,7 @@ double log1p_ratio(double t) {
 
 }  // namespace
 
-zipf_ranks::zipf_ranks(std::uint64_t count, double theta)
-    : count_(std::max<std::uint64_t>(count, 1)), theta_(theta) {
+zipf_ranks::zipf_ranks(std::uint64_t count, double theta) : count_(std::max<std::uint64_t>(count, 1)), theta_(theta) {
   area_low_ = area(1.5) - 1;
   area_high_ = area(static_cast<double>(count_) + 0.5);
   accept_gap_ = 2 - inverse_area(area(2.5) - density(2));

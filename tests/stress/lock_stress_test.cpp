@@ -177,10 +177,10 @@ using turn_taking = elided<turn_taking_lock, Policy, turn_taking_htm>;
 template <class Lock>
 class LockStress : public testing::Test {};
 
-using all_locks = testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>, hle_lock,
-                                 elided<ttas_lock>, elided<tas_lock, no_retry>,
-                                 elided<ttas_lock, dbx_budgets>, elided<posix_mutex>, turn_taking<no_retry>,
-                                 turn_taking<retry_budgets>, turn_taking<default_retry>>;
+using all_locks =
+    testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>, hle_lock, elided<ttas_lock>,
+                   elided<tas_lock, no_retry>, elided<ttas_lock, dbx_budgets>, elided<posix_mutex>,
+                   turn_taking<no_retry>, turn_taking<retry_budgets>, turn_taking<default_retry>>;
 TYPED_TEST_SUITE(LockStress, all_locks);
 
 TYPED_TEST(LockStress, SectionsExcludeEachOther) {
@@ -197,8 +197,7 @@ TYPED_TEST(LockStress, SectionsExcludeEachOther) {
 
 // Bounds so short that elision goes off and on all the time.
 TEST(LockStress, AdaptationKeepsSectionsExclusiveAndCountsRight) {
-  turn_taking<adaptive<no_retry>> lock(
-      {{}, {.window_fallbacks = 2, .fallback_pct_max = 10, .off_acquisitions = 20}});
+  turn_taking<adaptive<no_retry>> lock({{}, {.window_fallbacks = 2, .fallback_pct_max = 10, .off_acquisitions = 20}});
   const fight_result result = fight<plain_cell>(lock, stress_time);
   EXPECT_FALSE(result.violated());
   const lock_counts counts = lock.stats();

@@ -94,13 +94,8 @@ TEST_F(Elided, RetriesAfterAnAbortAndCommits) {
 }
 
 TEST_F(Elided, EachCauseHasItsBudget) {
-  const retry_budgets budgets{.conflict = 5,
-                              .capacity = 4,
-                              .explicit_abort = 3,
-                              .interrupt = 2,
-                              .other = 1,
-                              .nested = 6,
-                              .lock_busy = 7};
+  const retry_budgets budgets{
+      .conflict = 5, .capacity = 4, .explicit_abort = 3, .interrupt = 2, .other = 1, .nested = 6, .lock_busy = 7};
   EXPECT_EQ(attempts_when_always(scripted_htm::conflict, budgets), 6u);
   EXPECT_EQ(attempts_when_always(scripted_htm::capacity, budgets), 5u);
   EXPECT_EQ(attempts_when_always(scripted_htm::user_abort, budgets), 4u);
@@ -409,8 +404,7 @@ TEST_F(Elided, WorksOverAMutex) {
 
 // --- adaptation
 
-constexpr adaptation_bounds short_bounds{
-    .window_fallbacks = 4, .fallback_pct_max = 50, .off_acquisitions = 10};
+constexpr adaptation_bounds short_bounds{.window_fallbacks = 4, .fallback_pct_max = 50, .off_acquisitions = 10};
 
 TEST_F(Elided, AdaptationSwitchesElisionOffWhenItDoesNotPayAndOnAgain) {
   scripted<adaptive<no_retry>> lock({{}, short_bounds});
@@ -510,8 +504,7 @@ TEST(ElidedNative, EveryAcquisitionIsCounted) {
 class ElidedOnHardware : public testing::Test {
  protected:
   void SetUp() override {
-    if (!htm::capability().rtm_commits)
-      GTEST_SKIP() << "no hardware transactions: " << htm::capability().reason;
+    if (!htm::capability().rtm_commits) GTEST_SKIP() << "no hardware transactions: " << htm::capability().reason;
   }
 };
 
@@ -587,8 +580,7 @@ TEST(LockCounters, NothingIsLostWithMoreThreadsThanShards) {
     threads.emplace_back([&] {
       counters.prepare_this_thread();
       ++arrived;
-      while (arrived.load() < thread_count)
-        std::this_thread::yield();  // all slots are in use at the same time
+      while (arrived.load() < thread_count) std::this_thread::yield();  // all slots are in use at the same time
       for (int i = 0; i < each; ++i) {
         counters.count_commit();
         counters.count_abort(abort_cause::conflict);

@@ -19,9 +19,9 @@ namespace {
 template <class Lock>
 class AnyLock : public testing::Test {};
 
-using all_locks = testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>, hle_lock,
-                                 elided<ttas_lock>, elided<tas_lock, no_retry>,
-                                 elided<ttas_lock, dbx_budgets>, elided<posix_mutex>>;
+using all_locks =
+    testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>, hle_lock, elided<ttas_lock>,
+                   elided<tas_lock, no_retry>, elided<ttas_lock, dbx_budgets>, elided<posix_mutex>>;
 TYPED_TEST_SUITE(AnyLock, all_locks);
 
 TYPED_TEST(AnyLock, IsNeitherCopiedNorMoved) {

@@ -1,7 +1,7 @@
 // Immutable byte strings outside the nodes, for keys and values of any length.
 //
-// A blob is written once, before any node refers to it, and freed through the container's limbo list: a
-// reader that found its address in a validated node may read it for as long as it is pinned.
+// A blob is written once, before any node refers to it, and freed through the container's limbo list: a reader
+// that found its address in a validated node may read it for as long as it is pinned.
 #pragma once
 
 #include <atomic>
@@ -31,8 +31,7 @@ class blob {
   std::string_view view() const noexcept { return {reinterpret_cast<const char*>(this + 1), size_}; }
   std::size_t size() const noexcept { return size_; }
 
-  // What the system's allocator sets aside for it, in bytes: 16-byte granules with an 8-byte header, as in
-  // glibc.
+  // What the system's allocator sets aside for it, in bytes: 16-byte granules with an 8-byte header, as in glibc.
   static constexpr std::size_t footprint_bytes(std::size_t size) noexcept {
     return (sizeof(blob) + size + 8 + 15) / 16 * 16;
   }

@@ -5,42 +5,40 @@
 //   tree.update(7, [](std::uint64_t& v) { ++v; });
 //   tree.scan(0, 10, [](std::uint64_t key, std::uint64_t value) { ... });
 //
-// The algorithm is that of optimistic lock coupling: go down from node to node, remember the version of the
-// parent and of the node, look at nothing twice without validating it, lock by upgrading a remembered
-// version, and begin again when that fails. Under a coarse policy the node locks and validations vanish and
-// what stays is the ordinary B+tree of papers 001 (section 4.1) and 003 (section 2), inside one region per
-// attempt.
+// The algorithm is that of optimistic lock coupling: go down from node to node, remember the version of the parent
+// and of the node, look at nothing twice without validating it, lock by upgrading a remembered version, and begin
+// again when that fails. Under a coarse policy the node locks and validations vanish and what stays is the ordinary
+// B+tree of papers 001 (section 4.1) and 003 (section 2), inside one region per attempt.
 //
 // Invariants
 //   * Keys in a node ascend; child i of an inner node holds the keys k with key(i - 1) <= k < key(i).
-//   * All leaves have the same depth. A node that can be reached is not obsolete; one that has left the tree
-//   stays
+//   * All leaves have the same depth. A node that can be reached is not obsolete; one that has left the tree stays
 //     obsolete until its memory is used again, two epochs later (reclaim/epoch.hpp).
 //   * Only the parent's lock and the node's own lock together allow splitting, merging or removing a node.
 //   * A separator in an inner node owns its bytes. It outlives the key it was made from.
 //
-// Order of locks: parent, node, sibling, each by try_upgrade, which never waits: whoever fails lets go of all
-// and begins again. Only range_collector waits for a lock with another one held; there, from left to right.
+// Order of locks: parent, node, sibling, each by try_upgrade, which never waits: whoever fails lets go of all and
+// begins again. Only range_collector waits for a lock with another one held; there, from left to right.
 //
 // Linearization points
-//   get, contains      the read of the leaf's version in enter(): the validation proves that the leaf held
-//   then what
+//   get, contains      the read of the leaf's version in enter(): the validation proves that the leaf held then what
 //                      was read from it, and the parent's that it was then the leaf for the key
-//   insert, upsert, update, erase that change something: the try_upgrade() of the leaf. Everybody else who
-//   looks for
+//   insert, upsert, update, erase that change something: the try_upgrade() of the leaf. Everybody else who looks for
 //                      a key of the leaf waits until the unlock, and sees the change
 //   those that change nothing: as get
 //   scan               range_collector.hpp
+//   That one thread's operations take effect in their order needs a fence between a change and the reads of the next
+//   operation (else two threads could each miss the other's last change, as in any store buffer): epoch_pin has it.
 //   Under a coarse policy: the acquisition of the lock, or the commit of the transaction.
 //
 // Splits are made on the way down wherever an inner node is full, so that a split never has to climb; merges
-// likewise on the way down of an erase, wherever a node is sparse and fits into a sibling. Each is a region
-// of its own that leaves the contents as they were, after which the operation begins again. Memory is never
-// allocated inside a region: a body that lacks some says so and is run again with it (`operation`).
+// likewise on the way down of an erase, wherever a node is sparse and fits into a sibling. Each is a region of its
+// own that leaves the contents as they were, after which the operation begins again. Memory is never allocated
+// inside a region: a body that lacks some says so and is run again with it (`operation`).
 //
-// Deviations from the papers' B+tree: leaves have no links to their neighbours. A scan goes on through the
-// parent it came by, or descends again to the leaf's fence; so a split locks no third node, and backward is
-// as easy as forward. Nodes are merged when sparse (a third full), not when half full.
+// Deviations from the papers' B+tree: leaves have no links to their neighbours. A scan goes on through the parent it
+// came by, or descends again to the leaf's fence; so a split locks no third node, and backward is as easy as forward.
+// Nodes are merged when sparse (a third full), not when half full.
 #pragma once
 
 #include <array>
@@ -75,17 +73,15 @@ struct btree_stats {
   std::size_t limbo_objects = 0;  // unlinked nodes and blobs that wait for their epoch
 };
 
-// Key: an integer type, or std::string (given as std::string_view, compared as unsigned bytes, at most 64
-// KiB). Value: a trivially copyable type, or std::string (given as std::string_view).
+// Key: an integer type, or std::string (given as std::string_view, compared as unsigned bytes, at most 64 KiB).
+// Value: a trivially copyable type, or std::string (given as std::string_view).
 //
-// Thread-safety: that of the policy. unsynchronized: one thread at a time, const functions included. All
-// others: every function but constructor and destructor may be called from any thread at any time, and all
-// are linearizable except size(), empty(), memory_bytes() and stats(), which are exact when no operation
-// runs, and cursors (cursor.hpp).
+// Thread-safety: that of the policy. unsynchronized: one thread at a time, const functions included. All others:
+// every function but constructor and destructor may be called from any thread at any time, and all are linearizable
+// except size(), empty(), memory_bytes() and stats(), which are exact when no operation runs, and cursors (cursor.hpp).
 //
-// Errors: std::invalid_argument for a key over 64 KiB. std::bad_alloc from any function that stores
-// something, from scans and cursors (their buffer), and from the first call of a thread; the tree is then
-// unchanged.
+// Errors: std::invalid_argument for a key over 64 KiB. std::bad_alloc from any function that stores something, from
+// scans and cursors (their buffer), and from the first call of a thread; the tree is then unchanged.
 template <class Key, class Value, class Sync, class Shape = paper_fan_out>
 class btree {
   using keys = detail::key_codec<Key>;
@@ -124,20 +120,19 @@ class btree {
   // Adds `key` or overwrites its value; says whether it added it.
   bool upsert(key_argument key, value_argument value) { return put(key, value, true); }
 
-  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was
-  // there. fn(Value&) must not use the tree, and should be short: others who want the leaf wait for it. It
-  // may run more than once, with effects only of the last time, when transactions abort or when Value is
-  // std::string. If it throws, the exception comes out of update() and the value stays.
+  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there.
+  // fn(Value&) must not use the tree, and should be short: others who want the leaf wait for it. It may run more
+  // than once, with effects only of the last time, when transactions abort or when Value is std::string. If it
+  // throws, the exception comes out of update() and the value stays.
   template <class Fn>
   bool update(key_argument key, Fn&& fn);
 
   // Removes `key`; says whether it was there.
   bool erase(key_argument key);
 
-  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how many
-  // there were. All of them were in the tree at one moment, with no other key between them. fn runs after
-  // that moment, outside of all locks, and may use the tree. Buffers what it returns: for long ranges prefer
-  // a cursor.
+  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how many there were.
+  // All of them were in the tree at one moment, with no other key between them. fn runs after that moment, outside
+  // of all locks, and may use the tree. Buffers what it returns: for long ranges prefer a cursor.
   template <class Fn>
   std::size_t scan(key_argument from, std::size_t limit, Fn&& fn) const;
 
@@ -168,8 +163,8 @@ class btree {
   static constexpr bool defers_reclamation = racing || keys::owns_blobs || values::owns_blobs;
   using pin = std::conditional_t<defers_reclamation, epoch_pin, detail::no_pin>;
 
-  // A node is sparse, and worth merging, at a third of its slots; the merged node keeps room for a few
-  // inserts, so that it does not split again at once. Both chosen.
+  // A node is sparse, and worth merging, at a third of its slots; the merged node keeps room for a few inserts, so
+  // that it does not split again at once. Both chosen.
   static constexpr unsigned leaf_sparse = leaf::capacity / 3;
   static constexpr unsigned leaf_merged_max = leaf::capacity * 5 / 6;
   static constexpr unsigned inner_sparse = inner::capacity / 3;
@@ -220,13 +215,11 @@ class btree {
 
   bool put(key_argument key, value_argument value, bool overwrite);
   step try_get(const probe& key, std::optional<value_slot>& value) const noexcept;
-  step try_put(const probe& where, key_argument key, value_argument value, bool overwrite,
-               operation& op) noexcept;
+  step try_put(const probe& where, key_argument key, value_argument value, bool overwrite, operation& op) noexcept;
   step try_erase(const probe& key, operation& op) noexcept;
   template <class Fn>
   step try_update(const probe& key, Fn& fn, std::exception_ptr& thrown) noexcept;
-  step try_replace(const probe& key, const value_slot& expected, value_argument value,
-                   operation& op) noexcept;
+  step try_replace(const probe& key, const value_slot& expected, value_argument value, operation& op) noexcept;
 
   step split_leaf(position& p, unsigned insert_rank, operation& op) noexcept;
   step split_inner(position& p, operation& op) noexcept;

@@ -1,5 +1,4 @@
-// The bodies of btree.hpp; included at its end. Read that header first: it holds the argument for
-// correctness.
+// The bodies of btree.hpp; included at its end. Read that header first: it holds the argument for correctness.
 #pragma once
 
 namespace elidex {
@@ -38,8 +37,7 @@ void btree<Key, Value, Sync, Shape>::free_blobs_below(node* n) noexcept {
 template <class Key, class Value, class Sync, class Shape>
 bool btree<Key, Value, Sync, Shape>::enter(position& p) const noexcept {
   p.seen = p.at->lock.read();
-  // The node's version was read while the parent still pointed at it: the node is the right one at that
-  // version.
+  // The node's version was read while the parent still pointed at it: the node is the right one at that version.
   return p.parent_lock->validate(p.parent_seen) && !p.seen.is_obsolete();
 }
 
@@ -86,8 +84,7 @@ bool btree<Key, Value, Sync, Shape>::descend_to_leaf(const probe& key, position&
 template <class Key, class Value, class Sync, class Shape>
 template <bool OrEqual, class Node, class StillValid>
 bool btree<Key, Value, Sync, Shape>::rank(const Node& n, unsigned count, const probe& key,
-                                          [[maybe_unused]] StillValid&& still_valid,
-                                          unsigned& result) noexcept {
+                                          [[maybe_unused]] StillValid&& still_valid, unsigned& result) noexcept {
   if constexpr (keys::compares_in_place) {
     // Without branches: the halves are taken by conditional moves, which no random key mispredicts.
     const auto before = [&](unsigned i) { return OrEqual ? n.key(i) <= key : n.key(i) < key; };
@@ -178,8 +175,8 @@ auto btree<Key, Value, Sync, Shape>::run_exclusive(operation& op, Body&& body) -
 // --- looking up ---
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::try_get(const probe& key,
-                                             std::optional<value_slot>& value) const noexcept -> step {
+auto btree<Key, Value, Sync, Shape>::try_get(const probe& key, std::optional<value_slot>& value) const noexcept
+    -> step {
   position p;
   if (!descend_to_leaf(key, p)) return step::restart;
   const found_slot f = find(p, key);
@@ -217,15 +214,14 @@ bool btree<Key, Value, Sync, Shape>::put(key_argument key, value_argument value,
     static_cast<void>(op.has_value(value));
     op.provide();
   }
-    op.provide();  // will be needed, but for duplicates
   const step s = run_exclusive(op, [&] { return try_put(where, key, value, overwrite, op); });
   if (s == step::yes) size_.add(1);
   return s == step::yes;
 }
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::try_put(const probe& where, key_argument key, value_argument value,
-                                             bool overwrite, operation& op) noexcept -> step {
+auto btree<Key, Value, Sync, Shape>::try_put(const probe& where, key_argument key, value_argument value, bool overwrite,
+                                             operation& op) noexcept -> step {
   position p;
   if (!enter_root(p)) return step::restart;
   while (!p.at->is_leaf()) {
@@ -278,15 +274,13 @@ void btree<Key, Value, Sync, Shape>::position::unlock_both_unchanged() noexcept 
 }
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::split_leaf(position& p, unsigned insert_rank, operation& op) noexcept
-    -> step {
+auto btree<Key, Value, Sync, Shape>::split_leaf(position& p, unsigned insert_rank, operation& op) noexcept -> step {
   const bool is_root = p.parent == nullptr;
   if (!op.has_nodes(true, is_root ? 1 : 0)) return step::need_memory;
   if (!p.try_lock_parent_and_node()) return step::restart;
   leaf& left = p.as_leaf();
 
-  // Keys that arrive in ascending order would leave half-full leaves behind: at the right edge, split off one
-  // key.
+  // Keys that arrive in ascending order would leave half-full leaves behind: at the right edge, split off one key.
   const bool ascending = insert_rank == leaf::capacity && (is_root || p.index == p.parent->count());
   const unsigned middle = ascending ? leaf::capacity - 1 : leaf::capacity / 2;
 
@@ -345,8 +339,8 @@ bool btree<Key, Value, Sync, Shape>::update(key_argument key, Fn&& fn) {
     if (s == step::threw) std::rethrow_exception(thrown);
     return s == step::yes;
   } else {
-    // The new blob must be made outside of the region, so: read, compute, and replace if it is still the same
-    // blob. While pinned, a blob's address is not used again, so the same address means the same value.
+    // The new blob must be made outside of the region, so: read, compute, and replace if it is still the same blob.
+    // While pinned, a blob's address is not used again, so the same address means the same value.
     const epoch_pin pinned;
     for (;;) {
       std::optional<value_slot> old;
@@ -364,8 +358,7 @@ bool btree<Key, Value, Sync, Shape>::update(key_argument key, Fn&& fn) {
 
 template <class Key, class Value, class Sync, class Shape>
 template <class Fn>
-auto btree<Key, Value, Sync, Shape>::try_update(const probe& key, Fn& fn, std::exception_ptr& thrown) noexcept
-    -> step {
+auto btree<Key, Value, Sync, Shape>::try_update(const probe& key, Fn& fn, std::exception_ptr& thrown) noexcept -> step {
   position p;
   if (!descend_to_leaf(key, p)) return step::restart;
   leaf& l = p.as_leaf();
@@ -387,8 +380,8 @@ auto btree<Key, Value, Sync, Shape>::try_update(const probe& key, Fn& fn, std::e
 }
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::try_replace(const probe& key, const value_slot& expected,
-                                                 value_argument value, operation& op) noexcept -> step {
+auto btree<Key, Value, Sync, Shape>::try_replace(const probe& key, const value_slot& expected, value_argument value,
+                                                 operation& op) noexcept -> step {
   position p;
   if (!descend_to_leaf(key, p)) return step::restart;
   leaf& l = p.as_leaf();
@@ -448,11 +441,10 @@ auto btree<Key, Value, Sync, Shape>::try_erase(const probe& key, operation& op) 
   return step::yes;
 }
 
-// The sibling to merge with, and which of the two is the left one. False: there is none, or something
-// changed, which the caller's own validation finds out.
+// The sibling to merge with, and which of the two is the left one. False: there is none, or something changed, which
+// the caller's own validation finds out.
 template <class Key, class Value, class Sync, class Shape>
-bool btree<Key, Value, Sync, Shape>::find_sibling(const position& p, position& left,
-                                                  position& right) const noexcept {
+bool btree<Key, Value, Sync, Shape>::find_sibling(const position& p, position& left, position& right) const noexcept {
   const unsigned separators = p.parent->count();
   if (separators == 0) return false;
   left = right = p;
@@ -460,8 +452,7 @@ bool btree<Key, Value, Sync, Shape>::find_sibling(const position& p, position& l
 }
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, unsigned rank, operation& op) noexcept
-    -> step {
+auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, unsigned rank, operation& op) noexcept -> step {
   position left;
   position right;
   if (!find_sibling(p, left, right)) return step::no;

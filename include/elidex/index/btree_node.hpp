@@ -1,9 +1,7 @@
-// The nodes of the B+tree: a leaf holds slots of key and value in order, an inner node keys that part its
-// children.
+// The nodes of the B+tree: a leaf holds slots of key and value in order, an inner node keys that part its children.
 //
-// Child i of an inner node holds the keys k with key(i - 1) <= k < key(i). A node never changes between leaf
-// and inner, not even when its memory is used again, because leaves and inner nodes come from pools of their
-// own.
+// Child i of an inner node holds the keys k with key(i - 1) <= k < key(i). A node never changes between leaf and
+// inner, not even when its memory is used again, because leaves and inner nodes come from pools of their own.
 //
 // Members that only read take the policy's readers_race into account; those that change need the node's lock.
 #pragma once
@@ -56,8 +54,7 @@ struct btree_node {
   using node_lock = typename Sync::node_lock;
   static constexpr bool racing = Sync::readers_race;
 
-  explicit btree_node(unsigned level_above_leaves) noexcept
-      : level(static_cast<std::uint8_t>(level_above_leaves)) {
+  explicit btree_node(unsigned level_above_leaves) noexcept : level(static_cast<std::uint8_t>(level_above_leaves)) {
     set_count(0);
   }
 

@@ -1,5 +1,5 @@
-// What an operation that changes a tree carries from attempt to attempt: memory set aside for it, and what it
-// has unlinked.
+// What an operation that changes a tree carries from attempt to attempt: memory set aside for it, and what it has
+// unlinked.
 //
 //   operation op(tree);
 //   for (;;) switch (region(op)) {
@@ -8,10 +8,9 @@
 //   }
 //   op.settle();                                           // what was unlinked goes to limbo
 //
-// Region bodies allocate nothing (DESIGN.md, rule 3): a body that lacks memory notes what it lacks and
-// returns need_memory, before it has changed anything. What is set aside and not used goes back at the end.
-// Everything here is touched by one thread. An aborted hardware transaction rolls it back together with the
-// tree.
+// Region bodies allocate nothing (DESIGN.md, rule 3): a body that lacks memory notes what it lacks and returns
+// need_memory, before it has changed anything. What is set aside and not used goes back at the end.
+// Everything here is touched by one thread. An aborted hardware transaction rolls it back together with the tree.
 #pragma once
 
 #include <array>
@@ -93,9 +92,7 @@ class btree_operation {
   // --- inside the region: from here on it will not be run again, unless a transaction aborts ---
 
   leaf* take_leaf() noexcept { return ::new (std::exchange(spare_leaf_, nullptr)) leaf; }
-  inner* take_inner(unsigned level) noexcept {
-    return ::new (spare_inners_[--spare_inner_count_]) inner(level);
-  }
+  inner* take_inner(unsigned level) noexcept { return ::new (spare_inners_[--spare_inner_count_]) inner(level); }
   typename keys::slot take_key(key_argument key) noexcept {
     return keys::slot_of(key, keys::needs_blob(key) ? std::exchange(key_blob_, nullptr) : nullptr);
   }
@@ -108,9 +105,7 @@ class btree_operation {
   }
 
   void retire_key(const typename keys::slot& key) noexcept { retire(keys::blob_of(key), &destroy_blob); }
-  void retire_value(const typename values::slot& value) noexcept {
-    retire(values::blob_of(value), &destroy_blob);
-  }
+  void retire_value(const typename values::slot& value) noexcept { retire(values::blob_of(value), &destroy_blob); }
   void retire_leaf(leaf* l) noexcept { retire(l, &destroy_leaf); }
   void retire_inner(inner* n) noexcept { retire(n, &destroy_inner); }
 
@@ -171,12 +166,8 @@ class btree_operation {
     count_blob(*static_cast<Tree*>(tree), static_cast<blob*>(b), -1);
     blob::destroy(static_cast<blob*>(b));
   }
-  static void destroy_leaf(void* tree, void* l) noexcept {
-    static_cast<Tree*>(tree)->leaf_pool_.deallocate(l);
-  }
-  static void destroy_inner(void* tree, void* n) noexcept {
-    static_cast<Tree*>(tree)->inner_pool_.deallocate(n);
-  }
+  static void destroy_leaf(void* tree, void* l) noexcept { static_cast<Tree*>(tree)->leaf_pool_.deallocate(l); }
+  static void destroy_inner(void* tree, void* n) noexcept { static_cast<Tree*>(tree)->inner_pool_.deallocate(n); }
 
   static void count_blob(Tree& tree, const blob* b, int sign) noexcept {
     tree.blob_bytes_.add(sign * static_cast<std::int64_t>(blob::footprint_bytes(b->size())));

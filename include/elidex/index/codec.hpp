@@ -2,18 +2,17 @@
 //
 //   key type        in the API          in a slot
 //   integer         by value            itself
-//   std::string     std::string_view    its first 8 bytes as a big-endian number (the head), and either its
-//   length
+//   std::string     std::string_view    its first 8 bytes as a big-endian number (the head), and either its length
 //                                       (up to 8 bytes) or the address of a blob that holds all of it
 //   value type      in the API          in a slot
 //   trivial         const T&            itself
 //   std::string     std::string_view    the address of a blob
 //
-// Most comparisons of strings end at the head, without leaving the node. Byte strings compare as unsigned
-// bytes, a prefix before what it is a prefix of; NUL is a byte like any other.
+// Most comparisons of strings end at the head, without leaving the node. Byte strings compare as unsigned bytes,
+// a prefix before what it is a prefix of; NUL is a byte like any other.
 //
-// A codec's `compare(slot, probe, still_valid)` may have to follow an address out of a slot that was read
-// while a writer changed it. It asks still_valid() first; a torn slot gives `torn` and is not followed.
+// A codec's `compare(slot, probe, still_valid)` may have to follow an address out of a slot that was read while a
+// writer changed it. It asks still_valid() first; a torn slot gives `torn` and is not followed.
 #pragma once
 
 #include <bit>
@@ -114,8 +113,7 @@ struct key_codec<std::string> {
     if (is_inline(s)) return order(inline_size(s), p.size);
     if (p.size <= inline_bytes) return comparison::greater;
     if (!still_valid()) return comparison::torn;
-    const int sign =
-        blob_of(s)->view().compare({p.data, p.size});  // as unsigned bytes: char_traits<char> sees to it
+    const int sign = blob_of(s)->view().compare({p.data, p.size});  // as unsigned bytes: char_traits<char> sees to it
     return sign < 0 ? comparison::less : sign > 0 ? comparison::greater : comparison::equal;
   }
 

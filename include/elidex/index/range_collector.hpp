@@ -2,19 +2,18 @@
 //
 //   range_collector range(tree, limit);
 //   range.collect_forward(start::at(probe));    // up to `limit` slots, in ascending order
-//   for (const auto& e : range.entries()) ...   // slots: the caller stays pinned while it follows their
-//   addresses
+//   for (const auto& e : range.entries()) ...   // slots: the caller stays pinned while it follows their addresses
 //
-// How: walk over the leaves, copy their slots, keep each leaf with the version it had, and validate all of
-// them at the end. If none has changed, every one of them held what was copied at the moment of the first
-// validation: that is the linearization point. No key can have come between two of the leaves, since only
-// splitting one of them could make room there, and that would have changed its version; and the fence that
-// led from one to the next stays the fence as long as neither is split or merged.
+// How: walk over the leaves, copy their slots, keep each leaf with the version it had, and validate all of them at
+// the end. If none has changed, every one of them held what was copied at the moment of the first validation: that
+// is the linearization point. No key can have come between two of the leaves, since only splitting one of them
+// could make room there, and that would have changed its version; and the fence that led from one to the next
+// stays the fence as long as neither is split or merged.
 //
 // A range that is being changed all the time would never validate. After `optimistic_attempts` the leaves are
-// locked instead, from left to right, each before it is read, and all are let go at the end; the
-// linearization point is then any moment at which all are held. This cannot deadlock: those who wait for a
-// leaf while they hold another are all in here and wait for one further right, and all others only try.
+// locked instead, from left to right, each before it is read, and all are let go at the end; the linearization point
+// is then any moment at which all are held. This cannot deadlock: those who wait for a leaf while they hold another
+// are all in here and wait for one further right, and all others only try.
 //
 // Under a coarse policy there is nothing to remember or to validate: the region is one moment.
 //
@@ -57,7 +56,7 @@ class range_collector {
    public:
     static start at(const probe& p) noexcept { return {kind::at, p}; }          // this key or the next
     static start beyond(const probe& p) noexcept { return {kind::beyond, p}; }  // strictly behind this key
-    static start at_end() noexcept { return {kind::end, probe{}}; }  // the tree's end where walks begin
+    static start at_end() noexcept { return {kind::end, probe{}}; }             // the tree's end where walks begin
 
    private:
     friend range_collector;
@@ -127,8 +126,7 @@ class range_collector {
   template <bool Forward>
   step walk(start from) noexcept {
     for (;;) {
-      // Where the parent's stretch of keys ends, in the direction of the walk; nothing at the end of the
-      // tree.
+      // Where the parent's stretch of keys ends, in the direction of the walk; nothing at the end of the tree.
       std::optional<key_slot> fence;
       position p;
       if (!descend<Forward>(from, p, fence)) return step::restart;
@@ -167,8 +165,7 @@ class range_collector {
       }
       // This validates `in` behind the reading of the fence: its address may be followed from here on.
       if (!tree_.enter_child(p, index)) return false;
-      if (Forward && in.level == 1 && index < count && limit_ > leaf::capacity / 2)
-        prefetch_leaf(in, index + 1);
+      if (Forward && in.level == 1 && index < count && limit_ > leaf::capacity / 2) prefetch_leaf(in, index + 1);
     }
     return true;
   }
@@ -204,8 +201,7 @@ class range_collector {
     return complete ? step::yes : step::no;
   }
 
-  // In an inner node the child to go to, in a leaf where to cut: how many keys come before `from` in key
-  // order.
+  // In an inner node the child to go to, in a leaf where to cut: how many keys come before `from` in key order.
   template <bool Forward, bool InInner, class Node, class StillValid>
   static bool rank_of(const start& from, const Node& n, unsigned count, StillValid&& still_valid,
                       unsigned& result) noexcept {

@@ -1,5 +1,5 @@
-// A list of trivially copyable things that is filled inside a region, where nothing may be allocated: push()
-// fails when it is full, and grow() is called outside. Up to InlineBytes lie in the object itself.
+// A list of trivially copyable things that is filled inside a region, where nothing may be allocated: push() fails
+// when it is full, and grow() is called outside. Up to InlineBytes lie in the object itself.
 // Thread-safety: one thread.
 #pragma once
 
@@ -40,9 +40,7 @@ class staging_buffer {
 
   std::size_t size() const noexcept { return size_; }
   bool full() const noexcept { return size_ == capacity_; }
-  std::span<const T> items() const noexcept {
-    return {std::launder(reinterpret_cast<const T*>(data_)), size_};
-  }
+  std::span<const T> items() const noexcept { return {std::launder(reinterpret_cast<const T*>(data_)), size_}; }
 
  private:
   static constexpr std::size_t inline_count = InlineBytes / sizeof(T);

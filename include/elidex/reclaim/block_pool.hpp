@@ -5,9 +5,9 @@
 //   pool.deallocate(node);
 //
 // Chunks grow with the pool, from two blocks to 8 MiB, and from 2 MiB on they are aligned and marked for huge
-// pages: random look-ups over 10 M keys spend half of their time on TLB misses with 4 KiB pages. Chunks go
-// back to the system when the pool is destroyed. Threads allocate from shards of their own and meet in the
-// chunk only once per `refill_blocks`.
+// pages: random look-ups over 10 M keys spend half of their time on TLB misses with 4 KiB pages. Chunks go back to
+// the system when the pool is destroyed. Threads allocate from shards of their own and meet in the chunk only once
+// per `refill_blocks`.
 //
 // Thread-safety: all functions but constructor and destructor.
 // Errors: allocate() throws std::bad_alloc and then has changed nothing.
@@ -46,8 +46,7 @@ class block_pool {
     mutable std::mutex mutex;
     free_block* free = nullptr;
     std::size_t free_count = 0;
-    std::ptrdiff_t in_use =
-        0;  // allocations less deallocations here; only the sum over shards means anything
+    std::ptrdiff_t in_use = 0;  // allocations less deallocations here; only the sum over shards means anything
   };
 
   shard& this_threads_shard() noexcept;

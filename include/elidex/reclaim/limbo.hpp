@@ -5,14 +5,14 @@
 //   limbo.retire(node, &destroy_node);        // cannot fail
 //   limbo.unreserve();
 //
-// Retiring must not fail, because it follows a change that is already visible; so room is reserved ahead.
-// Lists are sharded by thread; entries of a shard are in the order of their epochs. Every
-// `retirements_per_sweep` retirements in a shard its ripe prefix is destroyed, so that at most that many
-// objects a shard, and those a pinned thread holds back, wait at any time: steady churn does not grow memory.
+// Retiring must not fail, because it follows a change that is already visible; so room is reserved ahead. Lists
+// are sharded by thread; entries of a shard are in the order of their epochs. Every `retirements_per_sweep`
+// retirements in a shard its ripe prefix is destroyed, so that at most that many objects a shard, and those a
+// pinned thread holds back, wait at any time: steady churn does not grow memory.
 //
-// Thread-safety: all functions but the destructor, which needs the container to be quiet: it destroys what is
-// left at once, since nobody may be inside a container that is being destroyed. Errors: reserve() throws
-// std::bad_alloc and then changes nothing.
+// Thread-safety: all functions but the destructor, which needs the container to be quiet: it destroys what is left
+// at once, since nobody may be inside a container that is being destroyed.
+// Errors: reserve() throws std::bad_alloc and then changes nothing.
 #pragma once
 
 #include <array>

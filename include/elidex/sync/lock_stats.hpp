@@ -34,9 +34,7 @@ struct lock_counts {
   std::uint64_t off_periods = 0;  // how often too many aborts switched elision off for a while
   std::array<std::uint64_t, htm::abort_cause_count> aborts{};  // by htm::abort_cause
 
-  std::uint64_t aborts_by(htm::abort_cause cause) const noexcept {
-    return aborts[static_cast<std::size_t>(cause)];
-  }
+  std::uint64_t aborts_by(htm::abort_cause cause) const noexcept { return aborts[static_cast<std::size_t>(cause)]; }
   std::uint64_t aborts_total() const noexcept;
   // Regions begun.
   std::uint64_t attempts() const noexcept { return commits + aborts_total(); }

@@ -1,20 +1,19 @@
-// Synchronisation policies: how the operations of an index are kept apart. An index is written once, against
-// the strictest of them, and takes its policy as a template parameter.
+// Synchronisation policies: how the operations of an index are kept apart. An index is written once, against the
+// strictest of them, and takes its policy as a template parameter.
 //
-//   btree<Key, Value, unsynchronized>              one thread, no locking: the papers' "no concurrency
-//   control" btree<Key, Value, coarse<posix_mutex>>         one lock around every operation btree<Key, Value,
-//   coarse<elided<ttas_lock>>>   the same lock, elided by hardware transactions btree<Key, Value, optimistic>
-//   a version and a lock in every node, readers write nothing
+//   btree<Key, Value, unsynchronized>              one thread, no locking: the papers' "no concurrency control"
+//   btree<Key, Value, coarse<posix_mutex>>         one lock around every operation
+//   btree<Key, Value, coarse<elided<ttas_lock>>>   the same lock, elided by hardware transactions
+//   btree<Key, Value, optimistic>                  a version and a lock in every node, readers write nothing
 //
 // A policy P gives
 //   P::node_lock               what each node carries: version_lock, or no_node_lock, whose calls vanish
-//   P::readers_race            true: readers look at fields while a writer changes them, so every field
-//   access is a
+//   P::readers_race            true: readers look at fields while a writer changes them, so every field access is a
 //                              relaxed atomic and is believed only after validation
 //   p.shared(body)             runs body, a region that only reads; returns what body returns
 //   p.exclusive(body)          runs body, a region that may write
-// A region's body may run several times (an aborted transaction) and may be cut off anywhere, so it allocates
-// and frees nothing, throws nothing and calls nothing outside the index: DESIGN.md's rule 3.
+// A region's body may run several times (an aborted transaction) and may be cut off anywhere, so it allocates and
+// frees nothing, throws nothing and calls nothing outside the index: DESIGN.md's rule 3.
 #pragma once
 
 #include <concepts>
@@ -41,8 +40,8 @@ struct unsynchronized {
   }
 };
 
-// Optimistic lock coupling (Leis et al., "The ART of practical synchronization", 2016): all the work is done
-// by the version locks in the nodes.
+// Optimistic lock coupling (Leis et al., "The ART of practical synchronization", 2016): all the work is done by the
+// version locks in the nodes.
 struct optimistic {
   using node_lock = version_lock;
   static constexpr bool readers_race = true;
@@ -67,8 +66,8 @@ concept shared_lockable = requires(Lock& lock) {
 };
 }  // namespace detail
 
-// One lock around every operation. A lock that can run a region itself (an elided one) is asked to; a lock
-// with a shared mode is taken shared by readers.
+// One lock around every operation. A lock that can run a region itself (an elided one) is asked to; a lock with a
+// shared mode is taken shared by readers.
 template <class Lock>
 class coarse {
  public:
