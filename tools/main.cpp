@@ -23,6 +23,19 @@ void print_error(std::string text) {
   std::fprintf(stderr, "elidex: %s\n", text.c_str());
 }
 
+// What the parser would only call a missing subcommand.
+void check_command(const CLI::App& app, const char* first) {
+  const std::string word = first == nullptr ? "" : first;
+  if (word.starts_with("-")) return;
+  std::string names;
+  for (const CLI::App* const one : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (one->check_name(word)) return;
+    names += (names.empty() ? "" : ", ") + one->get_name();
+  }
+  throw elidex::lab::bad_input((word.empty() ? "a command is missing" : "'" + word + "' is no command") +
+                               std::string("; it takes ") + names);
+}
+
 constexpr const char* json_help = "write the results to FILE as JSON (schema 1); - for standard output";
 
 }  // namespace
@@ -85,6 +98,7 @@ int main(int argc, char** argv) {
   report_app->callback([&] { status = report_command(report); });
 
   try {
+    check_command(app, argc > 1 ? argv[1] : nullptr);
     app.parse(argc, argv);
     return status;
   } catch (const CLI::ParseError& error) {

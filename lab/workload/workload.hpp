@@ -63,7 +63,7 @@ inline constexpr double zipf_theta_max = 1.2;
 
 struct stream_shape {
   const workload* what = nullptr;
-  distribution where;
+  distribution where = {};
   std::uint64_t requests = 0;  // for each thread; load and delete share out the keys instead
   std::uint32_t scan_length_min = 100;
   std::uint32_t scan_length_max = 100;

@@ -1,0 +1,275 @@
+// The program itself, as a user runs it: what bad input is told, and what JSON comes out.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "lab/runner/machine.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct outcome {
+  int status = -1;
+  std::string out;
+  std::string err;
+};
+
+class elidex_tool : public testing::Test {
+ protected:
+  elidex_tool() { fs::create_directories(folder_); }
+  ~elidex_tool() override { fs::remove_all(folder_); }
+
+  [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  std::string file(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+    return path(name);
+  }
+
+  static std::string text_of(const std::string& file) {
+    std::ostringstream text;
+    text << std::ifstream(file).rdbuf();
+    return text.str();
+  }
+
+  /// Runs it through the shell in the test's own folder.
+  outcome run(const std::string& arguments) const {
+    const std::string command = "cd '" + folder_.string() + "' && '" ELIDEX_TOOL "' " + arguments + " >'" +
+                                path(".out") + "' 2>'" + path(".err") + "' </dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(path(".out")), text_of(path(".err"))};
+  }
+
+  /// Refused with one line that begins with the flag, status 2, and nothing on standard output.
+  void refused(const std::string& arguments, const std::string& flag,
+               const std::string& also = "it takes") const {
+    SCOPED_TRACE("elidex " + arguments);
+    const outcome got = run(arguments);
+    EXPECT_EQ(got.status, 2);
+    EXPECT_EQ(got.out, "");
+    EXPECT_THAT(got.err, StartsWith("elidex: " + flag));
+    EXPECT_THAT(got.err, HasSubstr(also));
+    EXPECT_EQ(std::count(got.err.begin(), got.err.end(), '\n'), 1) << got.err;
+    EXPECT_TRUE(got.err.ends_with('\n'));
+  }
+
+ private:
+  fs::path folder_ = testing::TempDir() + "elidex_cli_" + std::to_string(getpid());
+};
+
+TEST_F(elidex_tool, refuses_unknown_names) {
+  refused("bench --index nonsense", "--index: 'nonsense'", "absl+mutex");
+  refused("bench --index tbb,", "--index: 'tbb,'");
+  refused("bench --index ''", "--index");
+  refused("bench --index tbb,tbb", "--index: 'tbb' is there twice");
+  refused("bench --workload g", "--workload: 'g'", "delete");
+  refused("bench --workload a,,b", "--workload");
+  refused("bench --dist normal", "--dist: 'normal'", "zipf:THETA");
+  refused("bench --dist zipf:1.3", "--dist");
+  refused("bench --dist zipf:-1", "--dist");
+  refused("bench --dist zipf", "--dist");
+  refused("bench --key-type int", "--key-type", "u64 or string");
+  refused("bench --order sideways", "--order", "random or ascending");
+  refused("bench --index \"$(printf 'two\\nlines')\"", "--index");
+}
+
+TEST_F(elidex_tool, refuses_negative_and_absurd_sizes) {
+  for (const char* keys :
+       {"-1", "=-1", "0", "1.5", "abc", "10X", "10MM", "1e6", "''", "99999999999999999999", "5G", "4G"}) {
+    if (std::string(keys) == "''") continue;
+    refused(std::string("bench --keys") + (keys[0] == '=' ? "" : " ") + keys, "--keys");
+  }
+  for (const char* seconds : {"-1", "0", "nan", "inf", "1h", "1e9"}) {
+    refused(std::string("bench --seconds ") + seconds, "--seconds", "it takes seconds from 0.01 to 3600");
+  }
+  refused("bench --warm-up -1", "--warm-up");
+  refused("bench --repeat 0", "--repeat");
+  refused("bench --repeat 100000", "--repeat");
+  refused("bench --seed -1", "--seed");
+  refused("bench --scan-length 0", "--scan-length");
+  refused("bench --scan-length 10-5", "--scan-length");
+  refused("bench --scan-length -5", "--scan-length");
+}
+
+TEST_F(elidex_tool, refuses_threads_beyond_the_machine) {
+  const std::size_t cpus = elidex::lab::allowed_cpus().size();
+  refused("bench --threads 0", "--threads");
+  refused("bench --threads -2", "--threads");
+  refused("bench --threads 1,x", "--threads: 'x'");
+  refused("bench --threads " + std::to_string(cpus + 1), "--threads", "--oversubscribe");
+  refused("bench --oversubscribe --threads " + std::to_string(64 * cpus + 1), "--threads");
+  refused("bench --oversubscribe --threads 1000000", "--threads");
+  EXPECT_EQ(run("bench --index tbb --keys 1K --seconds 0.02 --repeat 1 --oversubscribe --threads " +
+                std::to_string(cpus + 1))
+                .status,
+            0);
+}
+
+TEST_F(elidex_tool, refuses_key_files_that_are_no_good) {
+  refused("bench --key-file " + path("missing"), "--key-file", "does not exist");
+  refused("bench --key-file .", "--key-file", "is a directory");
+  refused("bench --key-file " + file("empty", ""), "--key-file", "is empty");
+  refused("bench --key-file " + file("twice", "one\ntwo\nthree\ntwo\n"), "--key-file",
+          "repeats line 2 in line 4");
+  refused("bench --key-file " + file("nul", std::string("one\nt\0wo\n", 9)), "--key-file",
+          "NUL byte in line 2");
+  refused("bench --key-file " + file("long", "x\n" + std::string(65537, 'y') + "\n"), "--key-file",
+          "65537 bytes in line 2");
+  refused("bench --key-type string", "--key-file", "is missing");
+  refused("bench --key-type u64 --key-file " + file("good", "a\nb\n"), "--key-file", "--key-type string");
+  refused("bench --keys 3 --key-file " + path("good"), "--keys", "has 2 keys");
+  if (geteuid() != 0) {
+    fs::permissions(file("secret", "a\n"), fs::perms::none);
+    refused("bench --key-file " + path("secret"), "--key-file", "cannot be read");
+  }
+}
+
+TEST_F(elidex_tool, refuses_an_unwritable_json_before_the_run) {
+  for (const std::string& command :
+       {std::string("bench --seconds 3600"), std::string("list"), std::string("doctor")}) {
+    refused(command + " --json " + path("no/such/folder/x.json"), "--json", "cannot be written");
+    refused(command + " --json .", "--json", "is a directory");
+    refused(command + " --json /proc/elidex.json", "--json", "cannot be written");
+  }
+}
+
+TEST_F(elidex_tool, refuses_what_is_no_flag) {
+  refused("", "a command is missing", "bench");
+  refused("frobnicate", "'frobnicate' is no command", "bench");
+  refused("bench --frobnicate", "", "--frobnicate");
+  refused("bench --index", "--index", "bench --help");
+}
+
+TEST_F(elidex_tool, refuses_a_bench_of_which_nothing_can_run) {
+  refused("bench --index tbb --workload delete --keys 1K", "--index: tbb has no erase", "erase");
+  refused("bench --index libcds --workload e --keys 1K", "--index: libcds has no range scan", "scan");
+}
+
+TEST_F(elidex_tool, a_refused_run_leaves_the_json_file_alone) {
+  const std::string target = file("kept.json", "precious");
+  refused("bench --index nonsense --json " + target, "--index");
+  refused("bench --key-file " + path("missing") + " --json " + target, "--key-file");
+  refused("bench --keys 4G --json " + target, "--keys");
+  EXPECT_EQ(text_of(target), "precious");
+}
+
+TEST_F(elidex_tool, refuses_a_report_without_results) {
+  refused("report", "files", "bench --json");
+  refused("report missing.json", "files", "missing.json");
+  refused("report " + file("some.json", "{}") + " --out .", "--out");
+}
+
+TEST_F(elidex_tool, bench_prints_schema_1_and_nothing_else) {
+  const outcome got = run(
+      "bench --index absl+mutex,std+shared_mutex,tbb --workload a --dist zipf:0.99 --keys 10K --threads 1,2 "
+      "--seconds 0.1 --oversubscribe --json -");
+  ASSERT_EQ(got.status, 0) << got.err;
+  EXPECT_EQ(got.err, "");
+  const auto document = nlohmann::json::parse(got.out);
+  EXPECT_EQ(document.at("schema"), 1);
+  EXPECT_TRUE(document.at("commit").is_string());
+  EXPECT_TRUE(document.at("machine").at("cpu").is_string());
+  EXPECT_TRUE(document.at("machine").at("allocator").is_string());
+  EXPECT_TRUE(document.at("machine").at("htm").at("reason").is_string());
+  EXPECT_TRUE(document.at("claims").empty());
+  ASSERT_EQ(document.at("runs").size(), 6U);
+  std::vector<std::string> seen;
+  for (const auto& run : document.at("runs")) {
+    seen.push_back(run.at("index").get<std::string>() + "/" + std::to_string(run.at("threads").get<int>()));
+    EXPECT_EQ(run.at("workload"), "a");
+    EXPECT_EQ(run.at("dist"), "zipf:0.99");
+    EXPECT_GT(run.at("mops"), 0);
+    EXPECT_LE(run.at("mops_min"), run.at("mops"));
+    EXPECT_LE(run.at("mops"), run.at("mops_max"));
+    EXPECT_GT(run.at("ns_p50"), 0);
+    EXPECT_LE(run.at("ns_p50"), run.at("ns_p99"));
+    EXPECT_GT(run.at("bytes_per_key"), 16);
+    EXPECT_LT(run.at("bytes_per_key"), 200);
+    EXPECT_EQ(run.at("raw_mops").size(), 3U);
+    EXPECT_EQ(run.at("keys"), 10'000);
+    EXPECT_EQ(run.at("seed"), 1);
+    EXPECT_EQ(run.at("misses"), 0);
+    for (const char* field : {"aborts_per_op", "fallback_pct", "wasted_pct", "ratio_to_first", "seconds"}) {
+      EXPECT_TRUE(run.at(field).is_number()) << field;
+    }
+    for (const char* cause : {"conflict", "capacity", "explicit", "interrupt", "other"}) {
+      EXPECT_TRUE(run.at("aborts").at(cause).is_number()) << cause;
+    }
+  }
+  EXPECT_THAT(seen, testing::ElementsAre("absl+mutex/1", "std+shared_mutex/1", "tbb/1", "absl+mutex/2",
+                                         "std+shared_mutex/2", "tbb/2"));
+}
+
+TEST_F(elidex_tool, bench_runs_real_string_keys) {
+  std::string words;
+  for (int i = 0; i < 3000; ++i) words += "word" + std::to_string(i * 7919) + "\n";
+  const outcome got =
+      run("bench --index ordered_map,absl+mutex,tbb --workload load,c,e --seconds 0.03 --repeat 1 "
+          "--key-file " +
+          file("words", words) + " --json " + path("out.json"));
+  ASSERT_EQ(got.status, 0) << got.err;
+  EXPECT_THAT(got.out, HasSubstr("3000 string keys"));
+  EXPECT_THAT(got.out, HasSubstr("Mops/s"));
+  EXPECT_EQ(got.out.find('\r'), std::string::npos) << "a progress bar in a pipe";
+  const auto document = nlohmann::json::parse(text_of(path("out.json")));
+  ASSERT_EQ(document.at("runs").size(), 9U);
+  for (const auto& run : document.at("runs")) {
+    EXPECT_EQ(run.at("key_type"), "string");
+    EXPECT_EQ(run.at("misses"), 0);
+    EXPECT_EQ(run.at("keys"), 3000);
+  }
+}
+
+TEST_F(elidex_tool, json_replaces_a_file_whole_and_leaves_nothing_else) {
+  const std::string target = file("results.json", std::string(100'000, 'x'));
+  fs::create_symlink("results.json", path("link.json"));
+  ASSERT_EQ(run("list --json link.json").status, 0);
+  EXPECT_TRUE(fs::is_symlink(path("link.json")));
+  EXPECT_EQ(nlohmann::json::parse(text_of(target)).at("schema"), 1);
+  EXPECT_EQ(run("list --json /dev/null").status, 0);
+  std::size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(fs::path(target).parent_path())) {
+    files += entry.path().filename().string().starts_with('.') ? 0U : 1U;
+  }
+  EXPECT_EQ(files, 2U);
+}
+
+TEST_F(elidex_tool, equal_seeds_do_equal_work) {
+  const auto requests = [&] {
+    const outcome got = run("bench --index tbb --workload load --keys 5K --repeat 1 --seed 9 --json -");
+    return nlohmann::json::parse(got.out).at("runs").at(0).at("requests").get<std::uint64_t>();
+  };
+  EXPECT_EQ(requests(), 5000U);
+  EXPECT_EQ(requests(), 5000U);
+}
+
+TEST_F(elidex_tool, lists_and_diagnoses) {
+  const outcome list = run("list");
+  EXPECT_EQ(list.status, 0);
+  for (const char* name : {"ordered_map", "btree/rtm-noretry", "libcds", "delete", "zipf:THETA"}) {
+    EXPECT_THAT(list.out, HasSubstr(name));
+  }
+  const auto document = nlohmann::json::parse(run("list --json -").out);
+  EXPECT_GE(document.at("indexes").size(), 14U);
+  EXPECT_EQ(document.at("workloads").size(), 8U);
+
+  EXPECT_EQ(run("doctor").status, 0);
+  EXPECT_EQ(nlohmann::json::parse(run("doctor --json -").out).at("schema"), 1);
+  EXPECT_EQ(run("--help").status, 0);
+  EXPECT_THAT(run("bench --help").out, HasSubstr("--oversubscribe"));
+}
+
+}  // namespace

@@ -1,0 +1,195 @@
+// Every registered index does what std::map does, request by request, under the driver that the benchmarks
+// use.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "lab/indexes/driven.hpp"
+#include "lab/indexes/registry.hpp"
+#include "lab/runner/runner.hpp"
+
+namespace {
+
+using namespace elidex::lab;
+
+template <class Key>
+class reference_map {
+ public:
+  bool read(key_arg<Key> key, index_value& value) {
+    const auto found = map_.find(key);
+    if (found == map_.end()) return false;
+    value = found->second;
+    return true;
+  }
+  bool insert(key_arg<Key> key, index_value value) { return map_.try_emplace(Key(key), value).second; }
+  bool put(key_arg<Key> key, index_value value) {
+    const auto found = map_.find(key);
+    if (found == map_.end()) return false;
+    found->second = value;
+    return true;
+  }
+  bool modify(key_arg<Key> key, index_value delta) {
+    const auto found = map_.find(key);
+    if (found == map_.end()) return false;
+    found->second += delta;
+    return true;
+  }
+  bool erase(key_arg<Key> key) {
+    const auto found = map_.find(key);
+    if (found == map_.end()) return false;
+    map_.erase(found);
+    return true;
+  }
+  std::size_t scan(key_arg<Key> from, std::size_t limit, index_value& sum) {
+    std::size_t count = 0;
+    for (auto at = map_.lower_bound(from); at != map_.end() && count < limit; ++at, ++count)
+      sum += at->second;
+    return count;
+  }
+
+ private:
+  std::map<Key, index_value, std::less<>> map_;
+};
+
+std::uint64_t key_for(std::uint64_t id, std::uint64_t) {
+  return mix(id);
+}
+std::string key_for(std::uint64_t id, const std::string&) {
+  // Shared prefixes, the empty key, NUL bytes, and lengths up to some hundred.
+  if (id == 0) return {};
+  std::string key(id % 7 == 0 ? 300 : id % 5, 'p');
+  return key + std::string(id % 3, '\0') + std::to_string(id);
+}
+
+// A stream of all kinds of requests that the index has, over few keys, so that each meets present and absent
+// ones. Only put is kept to present keys: where the key is absent, an index may insert it or not.
+template <class Key>
+request_stream<Key> every_request(const index_info& index) {
+  constexpr std::uint64_t ids = 600;
+  request_stream<Key> stream;
+  std::set<std::uint64_t> present;
+  random_bits bits(42);
+  for (int i = 0; i < 40'000; ++i) {
+    const std::uint64_t id = bits.below(ids);
+    const Key key = key_for(id, Key{});
+    switch (bits.below(7)) {
+      case 0:
+      case 1:
+        stream.append(request_kind::insert, key);
+        present.insert(id);
+        break;
+      case 2:
+        stream.append(request_kind::read, key);
+        break;
+      case 3:
+        if (present.contains(id)) stream.append(request_kind::put, key);
+        break;
+      case 4:
+        stream.append(request_kind::modify, key);
+        break;
+      case 5:
+        if (!index.no_erase.empty()) break;
+        stream.append(request_kind::erase, key);
+        present.erase(id);
+        break;
+      default:
+        if (index.no_scan.empty()) stream.append_scan(key, static_cast<std::uint32_t>(bits.below(50)));
+    }
+  }
+  // What is left, read back.
+  for (std::uint64_t id = 0; id < ids; ++id) stream.append(request_kind::read, key_for(id, Key{}));
+  return stream;
+}
+
+template <class Key>
+void expect_agreement(const index_info& info, std::unique_ptr<any_index<Key>> index) {
+  const std::vector<request_stream<Key>> streams{every_request<Key>(info)};
+  driven<Key, reference_map<Key>> reference;
+  const run_outcome wanted = run_threads<Key>(reference, streams, {.drain = true});
+  const run_outcome seen = run_threads<Key>(*index, streams, {.drain = true});
+  EXPECT_GT(wanted.misses, 0U);
+  EXPECT_EQ(seen.misses, wanted.misses);
+  EXPECT_EQ(seen.checksum, wanted.checksum);
+}
+
+class every_index : public testing::TestWithParam<std::string> {
+ protected:
+  const index_info& info() const { return *find_index(GetParam()); }
+};
+
+TEST_P(every_index, agrees_with_std_map_on_integers) {
+  ASSERT_NE(info().make_u64, nullptr);
+  expect_agreement<std::uint64_t>(info(), info().make_u64());
+}
+
+TEST_P(every_index, agrees_with_std_map_on_strings) {
+  ASSERT_NE(info().make_string, nullptr);
+  expect_agreement<std::string>(info(), info().make_string());
+}
+
+// Threads that load disjoint keys and then all modify the same ones: nothing is lost.
+TEST_P(every_index, loses_nothing_under_threads) {
+  const unsigned threads = info().single_thread ? 1 : 4;
+  const auto keys = random_keys(4000, 1);
+  const auto index = info().make_u64();
+  const auto load = make_streams(keys, {.what = find_workload("load")}, threads);
+  EXPECT_EQ(run_threads<std::uint64_t>(*index, load, {.drain = true}).misses, 0U);
+
+  const auto sum_of_all = [&] {
+    request_stream<std::uint64_t> reads;
+    for (std::size_t i = 0; i < keys.size(); ++i) reads.append(request_kind::read, keys.at(i));
+    const std::vector<request_stream<std::uint64_t>> streams{reads};
+    const run_outcome outcome = run_threads<std::uint64_t>(*index, streams, {.drain = true});
+    EXPECT_EQ(outcome.misses, 0U);
+    return outcome.checksum;
+  };
+  const std::uint64_t before = sum_of_all();
+  request_stream<std::uint64_t> increments;
+  random_bits bits(3);
+  for (int i = 0; i < 20'000; ++i)
+    increments.append(request_kind::modify, keys.at(bits.below(bits.below(2) ? 8 : 4000)));
+  const std::vector<request_stream<std::uint64_t>> streams(threads, increments);
+  EXPECT_EQ(run_threads<std::uint64_t>(*index, streams, {.drain = true}).misses, 0U);
+  EXPECT_EQ(sum_of_all(), before + threads * 20'000U);
+}
+
+std::vector<std::string> all_names() {
+  std::vector<std::string> names;
+  for (const index_info& one : indexes()) names.emplace_back(one.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(registry, every_index, testing::ValuesIn(all_names()), [](const auto& named) {
+  std::string name = named.param;
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  return name;
+});
+
+TEST(registry, holds_the_names_of_the_design) {
+  for (const char* name : {"btree/none", "btree/mutex", "btree/spin", "btree/rw", "btree/rtm",
+                           "btree/rtm-noretry", "btree/hle", "btree/htm-dbx", "btree/optimistic",
+                           "ordered_map", "absl+mutex", "std+shared_mutex", "tbb", "libcds"}) {
+    EXPECT_NE(find_index(name), nullptr) << name;
+  }
+  const auto names = all_names();
+  EXPECT_EQ(std::set(names.begin(), names.end()).size(), names.size());
+  EXPECT_EQ(find_index("nonsense"), nullptr);
+}
+
+TEST(registry, says_what_an_index_cannot_do) {
+  const auto why = [](const char* index, const char* what, unsigned threads) {
+    return why_not(*find_index(index), *find_workload(what), threads, key_type::u64).value_or("");
+  };
+  EXPECT_EQ(why("btree/none", "a", 1), "");
+  EXPECT_EQ(why("btree/none", "a", 2), "btree/none has no synchronisation: one thread only");
+  EXPECT_EQ(why("tbb", "a", 2), "");
+  EXPECT_NE(why("tbb", "delete", 1), "");
+  EXPECT_NE(why("libcds", "e", 1), "");
+  EXPECT_EQ(why("absl+mutex", "e", 2), "");
+}
+
+}  // namespace
