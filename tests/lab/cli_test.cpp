@@ -54,8 +54,7 @@ class elidex_tool : public testing::Test {
   }
 
   /// Refused with one line that begins with the flag, status 2, and nothing on standard output.
-  void refused(const std::string& arguments, const std::string& flag,
-               const std::string& also = "it takes") const {
+  void refused(const std::string& arguments, const std::string& flag, const std::string& also = "it takes") const {
     SCOPED_TRACE("elidex " + arguments);
     const outcome got = run(arguments);
     EXPECT_EQ(got.status, 2);
@@ -112,20 +111,18 @@ TEST_F(elidex_tool, refuses_threads_beyond_the_machine) {
   refused("bench --threads " + std::to_string(cpus + 1), "--threads", "--oversubscribe");
   refused("bench --oversubscribe --threads " + std::to_string(64 * cpus + 1), "--threads");
   refused("bench --oversubscribe --threads 1000000", "--threads");
-  EXPECT_EQ(run("bench --index tbb --keys 1K --seconds 0.02 --repeat 1 --oversubscribe --threads " +
-                std::to_string(cpus + 1))
-                .status,
-            0);
+  EXPECT_EQ(
+      run("bench --index tbb --keys 1K --seconds 0.02 --repeat 1 --oversubscribe --threads " + std::to_string(cpus + 1))
+          .status,
+      0);
 }
 
 TEST_F(elidex_tool, refuses_key_files_that_are_no_good) {
   refused("bench --key-file " + path("missing"), "--key-file", "does not exist");
   refused("bench --key-file .", "--key-file", "is a directory");
   refused("bench --key-file " + file("empty", ""), "--key-file", "is empty");
-  refused("bench --key-file " + file("twice", "one\ntwo\nthree\ntwo\n"), "--key-file",
-          "repeats line 2 in line 4");
-  refused("bench --key-file " + file("nul", std::string("one\nt\0wo\n", 9)), "--key-file",
-          "NUL byte in line 2");
+  refused("bench --key-file " + file("twice", "one\ntwo\nthree\ntwo\n"), "--key-file", "repeats line 2 in line 4");
+  refused("bench --key-file " + file("nul", std::string("one\nt\0wo\n", 9)), "--key-file", "NUL byte in line 2");
   refused("bench --key-file " + file("long", "x\n" + std::string(65537, 'y') + "\n"), "--key-file",
           "65537 bytes in line 2");
   refused("bench --key-type string", "--key-file", "is missing");
@@ -138,8 +135,7 @@ TEST_F(elidex_tool, refuses_key_files_that_are_no_good) {
 }
 
 TEST_F(elidex_tool, refuses_an_unwritable_json_before_the_run) {
-  for (const std::string& command :
-       {std::string("bench --seconds 3600"), std::string("list"), std::string("doctor")}) {
+  for (const std::string& command : {std::string("bench --seconds 3600"), std::string("list"), std::string("doctor")}) {
     refused(command + " --json " + path("no/such/folder/x.json"), "--json", "cannot be written");
     refused(command + " --json .", "--json", "is a directory");
     refused(command + " --json /proc/elidex.json", "--json", "cannot be written");
@@ -173,9 +169,9 @@ TEST_F(elidex_tool, refuses_a_report_without_results) {
 }
 
 TEST_F(elidex_tool, bench_prints_schema_1_and_nothing_else) {
-  const outcome got = run(
-      "bench --index absl+mutex,std+shared_mutex,tbb --workload a --dist zipf:0.99 --keys 10K --threads 1,2 "
-      "--seconds 0.1 --oversubscribe --json -");
+  const outcome got =
+      run("bench --index absl+mutex,std+shared_mutex,tbb --workload a --dist zipf:0.99 --keys 10K --threads 1,2 "
+          "--seconds 0.1 --oversubscribe --json -");
   ASSERT_EQ(got.status, 0) << got.err;
   EXPECT_EQ(got.err, "");
   const auto document = nlohmann::json::parse(got.out);

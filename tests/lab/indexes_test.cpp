@@ -44,8 +44,7 @@ class reference_map {
   }
   std::size_t scan(key_arg<Key> from, std::size_t limit, index_value& sum) {
     std::size_t count = 0;
-    for (auto at = map_.lower_bound(from); at != map_.end() && count < limit; ++at, ++count)
-      sum += at->second;
+    for (auto at = map_.lower_bound(from); at != map_.end() && count < limit; ++at, ++count) sum += at->second;
     return count;
   }
 
@@ -170,9 +169,9 @@ INSTANTIATE_TEST_SUITE_P(registry, every_index, testing::ValuesIn(all_names()), 
 });
 
 TEST(registry, holds_the_names_of_the_design) {
-  for (const char* name : {"btree/none", "btree/mutex", "btree/spin", "btree/rw", "btree/rtm",
-                           "btree/rtm-noretry", "btree/hle", "btree/htm-dbx", "btree/optimistic",
-                           "ordered_map", "absl+mutex", "std+shared_mutex", "tbb", "libcds"}) {
+  for (const char* name :
+       {"btree/none", "btree/mutex", "btree/spin", "btree/rw", "btree/rtm", "btree/rtm-noretry", "btree/hle",
+        "btree/htm-dbx", "btree/optimistic", "ordered_map", "absl+mutex", "std+shared_mutex", "tbb", "libcds"}) {
     EXPECT_NE(find_index(name), nullptr) << name;
   }
   const auto names = all_names();

@@ -25,8 +25,7 @@ std::filesystem::path file_with(const std::string& text) {
   return file;
 }
 
-stream_shape shape(std::string_view what, std::string_view where = "uniform",
-                   std::uint64_t requests = 20000) {
+stream_shape shape(std::string_view what, std::string_view where = "uniform", std::uint64_t requests = 20000) {
   return {.what = find_workload(what), .where = *parse_distribution(where), .requests = requests};
 }
 
@@ -77,12 +76,10 @@ TEST(key_set, fresh_keys_are_in_no_key_set_and_handed_out_once) {
 }
 
 TEST(key_set, reads_one_key_per_line_in_byte_order) {
-  const auto keys =
-      read_keys(file_with("b\n\xc3\xa9t\xc3\xa9\nZebra\na b\n\nlast without newline"), std::nullopt, 1);
+  const auto keys = read_keys(file_with("b\n\xc3\xa9t\xc3\xa9\nZebra\na b\n\nlast without newline"), std::nullopt, 1);
   std::vector<std::string> all;
   for (std::size_t i = 0; i < keys.size(); ++i) all.emplace_back(keys.at(i));
-  EXPECT_THAT(all,
-              testing::ElementsAre("", "Zebra", "a b", "b", "last without newline", "\xc3\xa9t\xc3\xa9"));
+  EXPECT_THAT(all, testing::ElementsAre("", "Zebra", "a b", "b", "last without newline", "\xc3\xa9t\xc3\xa9"));
 }
 
 TEST(key_set, takes_a_sample_where_fewer_keys_are_asked_for) {
@@ -109,8 +106,8 @@ TEST(distributions, are_read_strictly) {
   EXPECT_EQ(parse_distribution("zipf:0.99")->theta, 0.99);
   EXPECT_FALSE(parse_distribution("zipf:0.99")->scrambled);
   EXPECT_TRUE(parse_distribution("zipf:1.2:scrambled")->scrambled);
-  for (const char* wrong : {"", "zipf", "zipf:", "zipf:x", "zipf:-0.1", "zipf:1.3", "zipf:nan", "zipf:inf",
-                            "zipf:0.5x", "zipf:0.5:", "uniform:scrambled", "Uniform", "zipf: 0.5"}) {
+  for (const char* wrong : {"", "zipf", "zipf:", "zipf:x", "zipf:-0.1", "zipf:1.3", "zipf:nan", "zipf:inf", "zipf:0.5x",
+                            "zipf:0.5:", "uniform:scrambled", "Uniform", "zipf: 0.5"}) {
     EXPECT_FALSE(parse_distribution(wrong)) << wrong;
   }
 }
@@ -182,8 +179,7 @@ TEST(streams, load_and_delete_name_every_key_once) {
   auto ascending = shape("load");
   ascending.random_order = false;
   const auto requests = requests_of(make_stream(keys, ascending, 0, 1));
-  EXPECT_TRUE(
-      std::is_sorted(requests.begin(), requests.end(), [](auto& l, auto& r) { return l.key < r.key; }));
+  EXPECT_TRUE(std::is_sorted(requests.begin(), requests.end(), [](auto& l, auto& r) { return l.key < r.key; }));
 }
 
 TEST(streams, d_reads_only_what_is_there_and_mostly_the_latest) {
