@@ -200,7 +200,7 @@ class btree_operation {
   std::string_view wanted_key_;
   std::string_view wanted_value_;
 
-  std::array<retired, limbo_list::reserved_entries> retired_;
+  std::array<retired, limbo_list::reserved_entries> retired_{};
   std::size_t retired_count_ = 0;
   std::int64_t splits_ = 0;
   std::int64_t merges_ = 0;

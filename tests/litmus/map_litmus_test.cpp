@@ -1,0 +1,110 @@
+// What a map must never show between threads, whatever the processor reorders.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <barrier>
+#include <thread>
+#include <vector>
+
+#include "elidex/ordered_map.hpp"
+#include "support/concurrent_rounds.hpp"
+#include "support/policies_under_test.hpp"
+#include "support/random_seed.hpp"
+
+namespace elidex::testing {
+namespace {
+
+using u64 = std::uint64_t;
+
+template <class Map>
+class MapLitmus : public ::testing::Test {};
+using maps = ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, ordered_map<u64, u64>,
+                              btree<u64, u64, coarse_spin>, btree<u64, u64, coarse_elided>>;
+TYPED_TEST_SUITE(MapLitmus, maps);
+
+// Message passing: who finds the key sees what was written before it was inserted. The data are plain: under
+// ThreadSanitizer a missing edge shows even when the processor is kind.
+TYPED_TEST(MapLitmus, AKeyPublishesWhatWasWrittenBefore) {
+  constexpr u64 messages = 5'000;
+  TypeParam map;
+  std::vector<u64> data(messages, 0);
+  u64 stale = 0;
+  std::jthread writer([&] {
+    for (u64 n = 0; n < messages; ++n) {
+      data[n] = n + 1;
+      map.insert(n, n);
+    }
+  });
+  for (u64 n = 0; n < messages;) {
+    if (!map.contains(n)) {
+      std::this_thread::yield();
+      continue;
+    }
+    stale += data[n] == n + 1 ? 0u : 1u;
+    ++n;
+  }
+  EXPECT_EQ(stale, 0u);
+}
+
+// How often both threads missed the other's write before them.
+template <class Write, class Read>
+int both_missed(int rounds, Write write, Read read) {
+  int both = 0;
+  std::array<bool, 2> saw{};
+  run_rounds(
+      2,
+      [&](int t, int round) {
+        write(t, round);
+        saw[static_cast<std::size_t>(t)] = read(1 - t, round);
+      },
+      [&](int round) {
+        both += !saw[0] && !saw[1] ? 1 : 0;
+        return round + 1 < rounds;
+      });
+  return both;
+}
+
+// Store buffering: of two threads that each write one key and then read the other's, one sees the other's write. The
+// keys lie in different leaves.
+TYPED_TEST(MapLitmus, OneOfTwoWritersSeesTheOther) {
+  TypeParam map;
+  for (u64 n = 0; n < 500; ++n) map.insert(n, 0);
+  const std::array<u64, 2> keys{1, 498};
+  EXPECT_EQ(
+      both_missed(
+          5'000 * effort(),
+          [&](int t, int round) { map.upsert(keys[static_cast<std::size_t>(t)], static_cast<u64>(round) + 1); },
+          [&](int t, int round) { return map.get(keys[static_cast<std::size_t>(t)]) == static_cast<u64>(round) + 1; }),
+      0);
+}
+
+// The canary: plain stores and loads without a fence do show it, if the harness lets threads meet closely enough.
+TEST(MapLitmusCanary, TheHarnessSeesStoreBuffering) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two cores";
+  struct alignas(128) cell {
+    std::atomic<int> value{-1};
+  };
+  std::array<cell, 2> cells;
+  std::atomic<int> meet{0};
+  int both = 0;
+  for (int batch = 0; batch < 20 && both == 0; ++batch) {
+    both += both_missed(
+        2'000,
+        [&](int t, int round) {
+          // The barrier wakes the threads microseconds apart: meet once more, spinning.
+          const int everyone = 2 * (batch * 2'000 + round + 1);
+          ++meet;
+          for (int spins = 0; meet.load() < everyone && spins < 20'000; ++spins) {
+          }
+          // relaxed: no ordering is the point.
+          cells[static_cast<std::size_t>(t)].value.store(batch * 2'000 + round, std::memory_order_relaxed);
+        },
+        [&](int t, int round) {
+          return cells[static_cast<std::size_t>(t)].value.load(std::memory_order_relaxed) == batch * 2'000 + round;
+        });
+  }
+  EXPECT_GT(both, 0);
+}
+
+}  // namespace
+}  // namespace elidex::testing

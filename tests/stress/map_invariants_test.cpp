@@ -1,0 +1,224 @@
+// Invariants that must hold while threads work on one map; each with a canary where it is not obvious that it can fail.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "elidex/ordered_map.hpp"
+#include "support/broken_maps.hpp"
+#include "support/policies_under_test.hpp"
+#include "support/random_seed.hpp"
+#include "support/samples.hpp"
+
+namespace elidex::testing {
+namespace {
+
+using u64 = std::uint64_t;
+
+// Runs body(thread, random) on `threads` threads.
+template <class Body>
+void run_threads(int threads, Body body) {
+  std::vector<std::jthread> running;
+  for (int t = 0; t < threads; ++t) {
+    running.emplace_back([&body, t] {
+      random_numbers random(seed_or(static_cast<u64>(t) + 1));
+      body(t, random);
+    });
+  }
+}
+
+template <class Map>
+class MapInvariants : public ::testing::Test {};
+using maps = ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
+                              ordered_map<u64, u64>, btree<u64, u64, coarse_spin, fan_out<4, 4>>,
+                              btree<u64, u64, coarse_elided, fan_out<4, 4>>>;
+TYPED_TEST_SUITE(MapInvariants, maps);
+
+// What is lost of all the increments.
+template <class Map>
+u64 lost_increments(u64 per_thread) {
+  constexpr u64 keys = 8;
+  Map map;
+  for (u64 k = 0; k < keys; ++k) map.insert(k, 0);
+  run_threads(4, [&](int, random_numbers& random) {
+    for (u64 i = 0; i < per_thread; ++i) map.update(random.below(keys), [](u64& v) { ++v; });
+  });
+  u64 sum = 0;
+  map.scan(0, keys, [&](u64, u64 v) { sum += v; });
+  return 4 * per_thread - sum;
+}
+
+TYPED_TEST(MapInvariants, NoIncrementIsLost) {
+  EXPECT_EQ(lost_increments<TypeParam>(static_cast<u64>(20'000 * effort())), 0u);
+}
+
+TEST(MapInvariantsCanary, LostIncrementsAreFound) {
+  EXPECT_GT(lost_increments<loses_updates>(1'000), 0u);
+}
+
+// Keys that are always there are never missed, however much is inserted and erased between them.
+TYPED_TEST(MapInvariants, PermanentKeysAreNeverMissed) {
+  constexpr u64 permanent_step = 16;
+  constexpr u64 range = 2'048;
+  TypeParam map;
+  for (u64 k = 0; k < range; k += permanent_step) map.insert(k, k);
+  std::atomic<u64> missed{0};
+  run_threads(4, [&](int t, random_numbers& random) {
+    for (int i = 0; i < 15'000 * effort(); ++i) {
+      const u64 any = random.below(range);
+      if (t < 2) {
+        if (any % permanent_step == 0) continue;
+        if (random.below(2) == 0) {
+          map.insert(any, any);
+        } else {
+          map.erase(any);
+        }
+      } else if (i % 64 == 0) {
+        u64 next = any / permanent_step * permanent_step;
+        bool first = true;
+        u64 last = 0;
+        map.scan(next, 200, [&](u64 k, u64 v) {
+          if (k != v || (!first && k <= last)) ++missed;
+          first = false;
+          last = k;
+          if (k == next) next += permanent_step;
+          if (k > next) ++missed;
+        });
+      } else if (i % 64 == 1) {
+        auto cursor = map.cursor();
+        u64 next = 0;
+        for (cursor.seek_first(); cursor.valid() && cursor.key() < 512; cursor.next()) {
+          if (cursor.key() == next) next += permanent_step;
+          if (cursor.key() > next) ++missed;
+        }
+        cursor.seek_last();
+        for (u64 previous = range; cursor.valid() && cursor.key() > range - 256; cursor.prev()) {
+          if (cursor.key() >= previous) ++missed;
+          previous = cursor.key();
+        }
+      } else {
+        const u64 key = any / permanent_step * permanent_step;
+        if (map.get(key) != key) ++missed;
+      }
+    }
+  });
+  EXPECT_EQ(missed, 0u);
+}
+
+// A writer sets all keys to the same number, one after the other in ascending order: a snapshot shows a number n up to
+// some key and n - 1 behind it.
+template <class Map>
+u64 torn_scans(int scans) {
+  constexpr u64 keys = 40;
+  Map map;
+  for (u64 k = 0; k < keys; ++k) map.insert(k, 0);
+  std::atomic<bool> stop{false};
+  u64 torn = 0;
+  {
+    std::jthread writer([&] {
+      for (u64 n = 1; !stop; ++n) {
+        for (u64 k = 0; k < keys; ++k) map.upsert(k, n);
+      }
+    });
+    for (int i = 0; i < scans && torn == 0; ++i) {
+      std::vector<u64> values;
+      map.scan(0, keys, [&](u64, u64 v) { values.push_back(v); });
+      bool whole = values.size() == keys && values.front() - values.back() <= 1;
+      for (std::size_t k = 1; k < values.size(); ++k) whole = whole && values[k] <= values[k - 1];
+      torn += whole ? 0u : 1u;
+    }
+    stop = true;
+  }
+  return torn;
+}
+
+TYPED_TEST(MapInvariants, ScansAreSnapshots) {
+  EXPECT_EQ(torn_scans<TypeParam>(1'000 * effort()), 0u);
+}
+
+TEST(MapInvariantsCanary, TornScansAreFound) {
+  EXPECT_GT(torn_scans<scans_piecemeal>(1'000), 0u);
+}
+
+// Values wider than a word are seen whole.
+TEST(MapInvariants, WideValuesAreNeverTorn) {
+  btree<u64, wide_value, optimistic, fan_out<4, 4>> map;
+  std::atomic<u64> torn{0};
+  run_threads(4, [&](int t, random_numbers& random) {
+    for (int i = 0; i < 20'000 * effort(); ++i) {
+      const u64 key = random.below(20);
+      if (t < 2) {
+        map.upsert(key, sample<wide_value>::of(random.below(1'000'000)));
+        if (random.below(8) == 0) map.erase(key);
+      } else if (const auto value = map.get(key)) {
+        if (*value != sample<wide_value>::of(value->words[0])) ++torn;
+      }
+    }
+  });
+  EXPECT_EQ(torn, 0u);
+}
+
+// Byte strings: what a reader follows is never freed under it (AddressSanitizer), nor written (ThreadSanitizer).
+template <class Map>
+void churn_strings() {
+  Map map;
+  std::atomic<u64> wrong{0};
+  run_threads(4, [&](int, random_numbers& random) {
+    for (int i = 0; i < 10'000 * effort(); ++i) {
+      const u64 n = random.below(300);
+      const std::string key = sample<std::string>::of(n);
+      switch (random.below(6)) {
+        case 0:
+        case 1:
+          map.upsert(key, "value of " + key);
+          break;
+        case 2:
+          map.erase(key);
+          break;
+        case 3:
+          map.update(key, [](std::string& v) { v = std::string(v); });
+          break;
+        case 4: {
+          const auto value = map.get(key);
+          if (value && *value != "value of " + key) ++wrong;
+          break;
+        }
+        default:
+          map.scan(key, 30, [&](std::string_view k, std::string_view v) {
+            if (v != "value of " + std::string(k)) ++wrong;
+          });
+      }
+    }
+  });
+  EXPECT_EQ(wrong, 0u);
+}
+
+TEST(MapInvariants, StringsUnderOptimisticPolicy) {
+  churn_strings<btree<std::string, std::string, optimistic, fan_out<4, 4>>>();
+}
+TEST(MapInvariants, StringsInOrderedMap) {
+  churn_strings<ordered_map<std::string, std::string>>();
+}
+TEST(MapInvariants, StringsUnderSharedMutex) {
+  churn_strings<btree<std::string, std::string, coarse_shared, fan_out<4, 4>>>();
+}
+
+// Ends empty, with its nodes given back but for the root and what waits for an epoch.
+TYPED_TEST(MapInvariants, EverythingErasedIsReclaimed) {
+  TypeParam map;
+  run_threads(4, [&](int t, random_numbers&) {
+    for (int round = 0; round < 5; ++round) {
+      for (u64 k = 0; k < 2'000; ++k) map.insert(4 * k + static_cast<u64>(t), k);
+      for (u64 k = 0; k < 2'000; ++k) EXPECT_TRUE(map.erase(4 * k + static_cast<u64>(t)));
+    }
+  });
+  EXPECT_TRUE(map.empty());
+  for (int i = 0; i < 3; ++i) map.reclaim();
+  EXPECT_EQ(map.stats().limbo_objects, 0u);
+  // Erasing merges what it meets on its way; the last threads may leave a few empty leaves that nobody visits again.
+  EXPECT_LE(map.stats().leaves, 64u);
+  EXPECT_EQ(map.scan(0, SIZE_MAX, [](u64, u64) {}), 0u);
+}
+
+}  // namespace
+}  // namespace elidex::testing

@@ -1,0 +1,121 @@
+// Concurrent histories of maps, checked for linearizability; with canaries.
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "elidex/ordered_map.hpp"
+#include "support/broken_maps.hpp"
+#include "support/concurrent_rounds.hpp"
+#include "support/linearizability.hpp"
+#include "support/policies_under_test.hpp"
+#include "support/random_seed.hpp"
+
+namespace elidex::testing {
+namespace {
+
+constexpr int threads = 3;
+constexpr std::size_t events_per_thread = 20;
+static_assert(threads * events_per_thread <= history_events_max);
+
+// Which calls a history is made of. Writers next to scanners find other bugs than all mixed.
+std::vector<event> plan_of(random_numbers& random, int thread, bool with_specialists) {
+  std::vector<event> plan(events_per_thread);
+  for (event& e : plan) {
+    e.key = random.below(history_keys);
+    e.value = random() >> 8;
+    const bool scanner = with_specialists && thread == 0;
+    if (scanner) {
+      e.what = random.below(4) == 0 ? call::get : call::scan;
+      if (e.what == call::scan) e.key = random.below(2);
+    } else {
+      e.what = static_cast<call>(random.below(6));
+    }
+  }
+  return plan;
+}
+
+std::string words(const std::vector<event>& history) {
+  static constexpr std::array names{"get", "insert", "upsert", "add", "erase", "scan"};
+  std::ostringstream out;
+  const std::int64_t zero = history.empty() ? 0 : history.front().begin;
+  for (const event& e : history) {
+    out << names[static_cast<std::size_t>(e.what)] << " key " << e.key << " value " << e.value << " yes " << e.yes
+        << " got " << (e.got ? std::to_string(*e.got) : "-") << " seen";
+    for (const auto& [k, v] : e.seen) out << ' ' << k << '=' << v;
+    out << " from " << e.begin - zero << " to " << e.end - zero << " ns\n";
+  }
+  return out.str();
+}
+
+// The first history that is not linearizable, in words; empty if there is none in so many rounds.
+template <class Map>
+std::string find_violation(int rounds, std::uint64_t seed) {
+  Map map;
+  map_state state;
+  std::array<std::vector<event>, threads> plans;
+  std::string violation;
+  const auto plan_all = [&](int round) {
+    random_numbers random(seed + static_cast<std::uint64_t>(round));
+    for (int t = 0; t < threads; ++t) plans[static_cast<std::size_t>(t)] = plan_of(random, t, round % 2 == 0);
+  };
+  plan_all(0);
+  run_rounds(
+      threads,
+      [&](int t, int) {
+        for (event& e : plans[static_cast<std::size_t>(t)]) perform(map, e);
+      },
+      [&](int round) {
+        std::vector<event> history;
+        for (auto& plan : plans) history.insert(history.end(), plan.begin(), plan.end());
+        if (!linearizability(history).holds(state)) {
+          violation =
+              "ELIDEX_TEST_SEED=" + std::to_string(seed) + " round " + std::to_string(round) + "\n" + words(history);
+          return false;
+        }
+        // The next history begins with what is there now: nobody is inside the map.
+        for (std::uint64_t key = 0; key < history_keys; ++key) state[key] = map.get(key);
+        plan_all(round + 1);
+        return round + 1 < rounds;
+      });
+  return violation;
+}
+
+template <class Map>
+class Linearizability : public ::testing::Test {};
+
+using u64 = std::uint64_t;
+using maps =
+    ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
+                     ordered_map<u64, u64>, btree<u64, u64, coarse_mutex, fan_out<2, 3>>,
+                     btree<u64, u64, coarse_shared, fan_out<2, 3>>, btree<u64, u64, coarse_elided, fan_out<2, 3>>>;
+TYPED_TEST_SUITE(Linearizability, maps);
+
+TYPED_TEST(Linearizability, OfRandomHistories) {
+  EXPECT_EQ(find_violation<TypeParam>(4'000 * effort(), seed_or(1)), "");
+}
+
+// A thread that is preempted in the wrong place is rare on an idle machine; the planted bugs yield there.
+TEST(LinearizabilityCanary, BrokenMapsAreFound) {
+  EXPECT_NE(find_violation<loses_updates>(20'000, 1), "");
+  EXPECT_NE(find_violation<scans_piecemeal>(20'000, 1), "");
+  EXPECT_NE(find_violation<gets_stale_values>(20'000, 1), "");
+}
+
+// By hand: two threads each write a key and then miss what the other one has written; one of them may, not both.
+TEST(LinearizabilityCanary, AStoreBufferedHistoryIsRefused) {
+  const auto history = [](std::optional<u64> first_got, std::optional<u64> second_got) {
+    std::vector<event> h(4);
+    h[0] = {.what = call::upsert, .key = 0, .value = 1, .yes = true, .got = {}, .seen = {}, .begin = 0, .end = 1};
+    h[1] = {.what = call::get, .key = 1, .got = first_got, .seen = {}, .begin = 2, .end = 3};
+    h[2] = {.what = call::upsert, .key = 1, .value = 1, .yes = true, .got = {}, .seen = {}, .begin = 0, .end = 5};
+    h[3] = {.what = call::get, .key = 0, .got = second_got, .seen = {}, .begin = 6, .end = 7};
+    return h;
+  };
+  const auto linearizable = [](const std::vector<event>& h) { return linearizability(h).holds({}); };
+  EXPECT_FALSE(linearizable(history({}, {})));
+  EXPECT_TRUE(linearizable(history({}, 1)));
+  EXPECT_TRUE(linearizable(history(1, 1)));
+}
+
+}  // namespace
+}  // namespace elidex::testing

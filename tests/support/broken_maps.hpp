@@ -1,0 +1,90 @@
+#pragma once
+// Maps with planted bugs: every harness must report them, or it proves nothing.
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <thread>
+
+#include "elidex/index/btree.hpp"
+#include "elidex/sync/posix_mutex.hpp"
+
+namespace elidex::testing {
+
+using sound_map = btree<std::uint64_t, std::uint64_t, coarse<posix_mutex>, fan_out<4, 4>>;
+
+// An update in two steps: what another thread does in between is lost.
+struct loses_updates : sound_map {
+  template <class Fn>
+  bool update(std::uint64_t key, Fn&& fn) {
+    auto value = get(key);
+    if (!value) return false;
+    std::this_thread::yield();
+    fn(*value);
+    upsert(key, *value);
+    return true;
+  }
+};
+
+// A scan that asks for one key after the other: no moment at which all of it was true.
+struct scans_piecemeal : sound_map {
+  template <class Fn>
+  std::size_t scan(std::uint64_t from, std::size_t limit, Fn&& fn) const {
+    std::size_t count = 0;
+    for (std::uint64_t next = from; count < limit; ++count) {
+      std::uint64_t key = 0;
+      if (sound_map::scan(next, 1, [&](std::uint64_t k, std::uint64_t v) {
+            key = k;
+            fn(k, v);
+          }) == 0) {
+        break;
+      }
+      std::this_thread::yield();
+      next = key + 1;
+    }
+    return count;
+  }
+};
+
+// A get that remembers the last answer for each key, and gives it every third time.
+struct gets_stale_values : sound_map {
+  std::optional<std::uint64_t> get(std::uint64_t key) const {
+    const std::lock_guard guard(mutex);
+    if (auto known = last.find(key); known != last.end() && ++asked % 3 == 0) return known->second;
+    return last[key] = sound_map::get(key);
+  }
+  mutable std::mutex mutex;
+  mutable std::map<std::uint64_t, std::optional<std::uint64_t>> last;
+  mutable int asked = 0;
+};
+
+// A cursor that skips the key on which seek_first() lands.
+struct cursor_skips_a_key : sound_map {
+  struct skipping_cursor : cursor_type {
+    explicit skipping_cursor(const sound_map& map) : cursor_type(map.cursor()) {}
+    void seek_first() {
+      cursor_type::seek_first();
+      if (this->valid()) this->next();
+    }
+  };
+  skipping_cursor cursor() const { return skipping_cursor(*this); }
+};
+
+// Says that it inserted what was there already, once in a while.
+struct insert_lies : sound_map {
+  bool insert(std::uint64_t key, std::uint64_t value) { return sound_map::insert(key, value) || ++calls % 64 == 0; }
+  int calls = 0;
+};
+
+// Erases before it allocates: a failed allocation loses the key.
+struct forgets_on_bad_alloc : sound_map {
+  bool upsert(std::uint64_t key, std::uint64_t value) {
+    const bool was_there = sound_map::erase(key);
+    ::operator delete(::operator new(64));  // what it needs the memory for does not matter
+    return sound_map::upsert(key, value) && !was_there;
+  }
+};
+
+}  // namespace elidex::testing

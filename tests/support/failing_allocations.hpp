@@ -1,0 +1,26 @@
+#pragma once
+// Makes the n-th allocation of the calling thread fail.
+//
+//   { const failing_allocation armed(3); map.insert(...); }    // the third operator new from here throws
+//
+// Works in executables that link failing_allocations' replacement of operator new: tests/allocation.
+
+#include <cstdint>
+
+namespace elidex::testing {
+
+// How many allocations of this thread may still succeed before one fails; negative: all.
+extern thread_local std::int64_t allocations_left;
+
+class failing_allocation {
+ public:
+  explicit failing_allocation(std::int64_t nth) { allocations_left = nth - 1; }
+  ~failing_allocation() { allocations_left = -1; }
+  failing_allocation(const failing_allocation&) = delete;
+  failing_allocation& operator=(const failing_allocation&) = delete;
+
+  // Whether the allocation that was to fail has come.
+  static bool has_failed() { return allocations_left < -1; }
+};
+
+}  // namespace elidex::testing

@@ -1,0 +1,141 @@
+#pragma once
+// Random operations on a map beside the same on std::map: every result must be equal.
+//
+//   EXPECT_EQ(first_difference(map, {.seed = 1, .operations = 10'000, .keys = 100}), "");
+//
+// Returns words instead of failing, so that a canary can demand that a broken map is found out.
+
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "support/random_seed.hpp"
+#include "support/samples.hpp"
+
+namespace elidex::testing {
+
+struct model_run {
+  std::uint64_t seed = 1;
+  int operations = 20'000;
+  std::uint64_t keys = 200;          // how many different ones
+  int operations_per_phase = 4'000;  // phases in which the map grows take turns with phases in which it shrinks
+};
+
+// What the map's content differs in from `expected`, by cursors in both directions; empty if in nothing.
+template <class Map, class Key, class Value>
+std::string content_difference(const Map& map, const std::map<Key, Value>& expected) {
+  if (map.size() != expected.size()) return "size";
+  auto cursor = map.cursor();
+  auto ascending = expected.begin();
+  for (cursor.seek_first(); cursor.valid(); cursor.next(), ++ascending) {
+    if (ascending == expected.end() || cursor.key() != ascending->first || !(cursor.value() == ascending->second)) {
+      return "cursor forward";
+    }
+  }
+  if (ascending != expected.end()) return "cursor forward ends early";
+  auto descending = expected.rbegin();
+  for (cursor.seek_last(); cursor.valid(); cursor.prev(), ++descending) {
+    if (descending == expected.rend() || cursor.key() != descending->first) return "cursor backward";
+  }
+  return descending == expected.rend() ? "" : "cursor backward ends early";
+}
+
+template <class Map, class Key, class Value>
+std::string scan_difference(const Map& map, const std::map<Key, Value>& expected, const Key& from, std::size_t limit) {
+  auto at = expected.lower_bound(from);
+  bool equal = true;
+  const std::size_t count = map.scan(from, limit, [&](const auto& key, const auto& value) {
+    equal = equal && at != expected.end() && at->first == key && at->second == value;
+    if (at != expected.end()) ++at;
+  });
+  const auto rest = static_cast<std::size_t>(std::distance(expected.lower_bound(from), expected.end()));
+  return equal && count == std::min(limit, rest) ? "" : "scan";
+}
+
+// A walk that changes its direction, from a random key on.
+template <class Map, class Key, class Value>
+std::string walk_difference(const Map& map, const std::map<Key, Value>& expected, const Key& from,
+                            random_numbers& random) {
+  auto cursor = map.cursor();
+  auto at = expected.lower_bound(from);
+  if (random.below(2) == 0) {
+    cursor.seek(from);
+  } else {
+    cursor.seek_before(from);
+    if (cursor.valid() != (at != expected.begin())) return "seek_before";
+    if (!cursor.valid()) return "";
+    --at;
+  }
+  for (int step = 0; step < 40; ++step) {
+    if (cursor.valid() != (at != expected.end())) return "cursor's validity";
+    if (!cursor.valid()) return "";
+    if (cursor.key() != at->first) return "cursor's key";
+    if (random.below(3) != 0) {
+      cursor.next();
+      ++at;
+    } else {
+      cursor.prev();
+      if (at == expected.begin()) return cursor.valid() ? "cursor before the first key" : "";
+      --at;
+    }
+  }
+  return "";
+}
+
+template <class Map>
+std::string first_difference(Map& map, const model_run& run) {
+  using key_type = typename Map::key_type;
+  using mapped_type = typename Map::mapped_type;
+  std::map<key_type, mapped_type> expected;
+  const std::uint64_t seed = seed_or(run.seed);
+  random_numbers random(seed);
+  const auto where = [&](const std::string& what, int operation) {
+    return what + " differs at operation " + std::to_string(operation) + "; ELIDEX_TEST_SEED=" + std::to_string(seed);
+  };
+  for (int i = 0; i < run.operations * effort(); ++i) {
+    const bool shrinking = (i / run.operations_per_phase) % 2 == 1;
+    const key_type key = sample<key_type>::of(random.below(run.keys));
+    const mapped_type value = sample<mapped_type>::of(random.below(1'000'000));
+    const auto found = expected.find(key);
+    const bool present = found != expected.end();
+    std::string what;
+    switch (random.below(shrinking ? 12 : 9)) {
+      case 0:
+      case 1:
+        if (map.insert(key, value) == present) what = "insert";
+        expected.emplace(key, value);
+        break;
+      case 2:
+        if (map.upsert(key, value) == present) what = "upsert";
+        expected[key] = value;
+        break;
+      case 3: {
+        const auto got = map.get(key);
+        if (got.has_value() != present || (present && !(*got == found->second))) what = "get";
+        if (map.contains(key) != present) what = "contains";
+        break;
+      }
+      case 4:
+        if (map.update(key, [&](mapped_type& v) { v = value; }) != present) what = "update";
+        if (present) found->second = value;
+        break;
+      case 5:
+        what = scan_difference(map, expected, key, random.below(8) == 0 ? SIZE_MAX : random.below(40));
+        break;
+      case 6:
+        what = walk_difference(map, expected, key, random);
+        break;
+      default:
+        if (map.erase(key) != present) what = "erase";
+        expected.erase(key);
+    }
+    if (what.empty() && i % 1'000 == 999) what = content_difference(map, expected);
+    if (!what.empty()) return where(what, i);
+  }
+  const std::string what = content_difference(map, expected);
+  return what.empty() ? "" : where(what, run.operations);
+}
+
+}  // namespace elidex::testing

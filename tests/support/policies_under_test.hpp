@@ -1,0 +1,22 @@
+#pragma once
+// The synchronisation policies that tests go through, with all kinds of locks.
+
+#include <shared_mutex>
+
+#include "elidex/index/btree.hpp"
+#include "elidex/sync/elided.hpp"
+#include "elidex/sync/hle_lock.hpp"
+#include "elidex/sync/posix_mutex.hpp"
+#include "elidex/sync/spin_locks.hpp"
+
+namespace elidex::testing {
+
+using coarse_mutex = coarse<posix_mutex>;
+using coarse_spin = coarse<ttas_lock>;
+using coarse_shared = coarse<std::shared_mutex>;
+using coarse_hle = coarse<hle_lock>;
+using coarse_elided = coarse<elided<ttas_lock>>;
+using coarse_elided_noretry = coarse<elided<ttas_lock, no_retry>>;
+using coarse_elided_dbx = coarse<elided<ttas_lock, dbx_budgets>>;
+
+}  // namespace elidex::testing

@@ -1,0 +1,30 @@
+#pragma once
+// The seed of a randomised test: fixed, unless ELIDEX_TEST_SEED replays another one. A test that fails prints it.
+
+#include <cstdint>
+#include <cstdlib>
+#include <random>
+
+namespace elidex::testing {
+
+inline std::uint64_t seed_or(std::uint64_t usual) {
+  const char* const wish = std::getenv("ELIDEX_TEST_SEED");
+  return wish != nullptr ? std::strtoull(wish, nullptr, 0) : usual;
+}
+
+// How many times longer than usual the tests shall run: ELIDEX_TEST_LONG=1 says 20.
+inline int effort() {
+  return std::getenv("ELIDEX_TEST_LONG") != nullptr ? 20 : 1;
+}
+
+class random_numbers {
+ public:
+  explicit random_numbers(std::uint64_t seed) : engine_(seed) {}
+  std::uint64_t operator()() { return engine_(); }
+  std::uint64_t below(std::uint64_t bound) { return engine_() % bound; }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+}  // namespace elidex::testing
