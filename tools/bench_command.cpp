@@ -149,8 +149,12 @@ std::string title(const lab::bench_options& options, const lab::bench_run& run) 
 
 // One table for each workload and distribution, the indexes of each number of threads next to each other.
 std::string tables(const lab::bench_options& options, const lab::bench_result& result) {
+  // Columns of zeros tell nothing: shown where something was aborted or fell back often enough to be seen.
+  constexpr double aborts_shown_min = 0.0001;
   const bool elided = std::any_of(result.runs.begin(), result.runs.end(), [](const lab::bench_run& run) {
-    return run.counters.attempts + run.counters.fallbacks > 0;
+    const lab::index_counters& counts = run.counters;
+    return counts.fallbacks > 0 || static_cast<double>(counts.aborts()) >=
+                                       aborts_shown_min * static_cast<double>(run.counted_requests + 1);
   });
   const bool ratios = options.indexes.size() > 1;
   const bool spread = options.rounds > 1;
