@@ -205,7 +205,9 @@ std::string notes(const lab::bench_options& options, const lab::bench_result& re
     std::string& threads = threads_by_reason[one.why + " (workload " + std::string(one.what->name)];
     threads += (threads.empty() ? "" : ", ") + std::to_string(one.threads);
   }
-  for (const auto& [reason, threads] : threads_by_reason) text += "skipped: " + reason + ", threads " + threads + ")\n";
+  for (const auto& [reason, threads] : threads_by_reason) {
+    text.append("skipped: ").append(reason).append(", threads ").append(threads).append(")\n");
+  }
   for (const lab::bench_run& run : result.runs) {
     if (run.misses == 0) continue;
     text += "WRONG: " + std::string(run.index->name) + " missed " + std::to_string(run.misses) + " of " +

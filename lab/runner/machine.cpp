@@ -71,7 +71,7 @@ std::string allocator_name() {
   if (mallctl != nullptr) {
     const char* version = nullptr;
     std::size_t bytes = sizeof(version);
-    if (mallctl("version", &version, &bytes, nullptr, 0) == 0 && version != nullptr) {
+    if (mallctl("version", static_cast<void*>(&version), &bytes, nullptr, 0) == 0 && version != nullptr) {
       const std::string_view text(version);
       return "jemalloc " + std::string(text.substr(0, text.find('-')));
     }
