@@ -149,8 +149,12 @@ std::string title(const lab::bench_options& options, const lab::bench_run& run) 
 
 // One table for each workload and distribution, the indexes of each number of threads next to each other.
 std::string tables(const lab::bench_options& options, const lab::bench_result& result) {
+  // Columns of zeros tell nothing: shown where something was aborted or fell back often enough to be seen.
+  constexpr double aborts_shown_min = 0.0001;
   const bool elided = std::any_of(result.runs.begin(), result.runs.end(), [](const lab::bench_run& run) {
-    return run.counters.attempts + run.counters.fallbacks > 0;
+    const lab::index_counters& counts = run.counters;
+    return counts.fallbacks > 0 ||
+           static_cast<double>(counts.aborts()) >= aborts_shown_min * static_cast<double>(run.counted_requests + 1);
   });
   const bool ratios = options.indexes.size() > 1;
   const bool spread = options.rounds > 1;
@@ -201,11 +205,25 @@ std::string notes(const lab::bench_options& options, const lab::bench_result& re
     std::string& threads = threads_by_reason[one.why + " (workload " + std::string(one.what->name)];
     threads += (threads.empty() ? "" : ", ") + std::to_string(one.threads);
   }
-  for (const auto& [reason, threads] : threads_by_reason) text += "skipped: " + reason + ", threads " + threads + ")\n";
+  for (const auto& [reason, threads] : threads_by_reason) {
+    text.append("skipped: ").append(reason).append(", threads ").append(threads).append(")\n");
+  }
   for (const lab::bench_run& run : result.runs) {
     if (run.misses == 0) continue;
     text += "WRONG: " + std::string(run.index->name) + " missed " + std::to_string(run.misses) + " of " +
             std::to_string(run.requests) + " keys in workload " + std::string(run.what->name) + "\n";
+  }
+  // Chosen: below it the disturbance is smaller than what rounds differ by anyhow.
+  constexpr double cpu_wait_pct_max = 5;
+  const std::size_t cpus = lab::allowed_cpus().size();
+  const auto disturbed = std::count_if(result.runs.begin(), result.runs.end(), [&](const lab::bench_run& run) {
+    return run.threads <= cpus && run.cpu_wait_pct > cpu_wait_pct_max;
+  });
+  if (disturbed > 0) {
+    text += formatted(
+        "note: in %td of %zu runs other programs kept the threads waiting for more than %g %% of the time: "
+        "these rates are too low\n",
+        disturbed, result.runs.size(), cpu_wait_pct_max);
   }
   for (const lab::index_info* index : options.indexes) {
     const std::string remark = index->remark == nullptr ? std::string() : index->remark();

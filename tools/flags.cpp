@@ -37,7 +37,7 @@ std::uint64_t parse_count(std::string_view flag, std::string_view text, std::uin
   };
   std::uint64_t number = 0;
   const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{}) wrong();
   std::uint64_t unit = 1;
   if (rest != end) {
@@ -65,7 +65,7 @@ std::uint64_t parse_count(std::string_view flag, std::string_view text, std::uin
 double parse_seconds(std::string_view flag, std::string_view text, double low, double high) {
   double seconds = 0;
   const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, seconds);
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (text.empty() || error != std::errc{} || rest != end || !(seconds >= low && seconds <= high)) {
     refuse(flag, text, formatted("is not possible; it takes seconds from %g to %g", low, high));
   }

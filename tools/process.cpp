@@ -15,6 +15,7 @@ namespace {
 
 std::optional<pid_t> start(const std::vector<std::string>& command, const posix_spawn_file_actions_t* actions) {
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& one : command) arguments.push_back(const_cast<char*>(one.c_str()));
   arguments.push_back(nullptr);
   pid_t child = 0;

@@ -52,6 +52,7 @@ ordered_json run_document(const lab::bench_options& options, const lab::bench_re
                         {"seconds", run.seconds},
                         {"requests", run.requests},
                         {"misses", run.misses},
+                        {"cpu_wait_pct", run.cpu_wait_pct},
                         {"latency_samples", run.latency.samples()},
                         {"own_bytes_per_key", run.own_bytes_per_key}};
   if (run.what->scans) {

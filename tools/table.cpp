@@ -6,6 +6,7 @@ namespace elidex::tools {
 
 std::string table::text() const {
   std::vector<std::size_t> widths;
+  widths.reserve(columns_.size());
   for (const column& one : columns_) widths.push_back(one.title.size());
   for (const auto& cells : rows_) {
     for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], cells[i].size());

@@ -179,6 +179,7 @@ class bench {
     run.raw_mops.push_back(outcome.mops);
     run.latency += outcome.latency;
     run.seconds += (outcome.seconds - run.seconds) / static_cast<double>(run.raw_mops.size());
+    run.cpu_wait_pct += (outcome.cpu_wait_pct - run.cpu_wait_pct) / static_cast<double>(run.raw_mops.size());
     run.requests += outcome.requests;
     run.misses += outcome.misses;
     run.counted_requests += outcome.counted_requests;

@@ -60,6 +60,9 @@ struct bench_run {
   double ratio_to_first = 1;  // of the medians, to the first index that ran this combination
   latency_histogram latency = {};
   double seconds = 0;  // measured, the mean over the rounds
+  /// Share of the threads' time that they were ready to run but had no CPU, the mean over the rounds. With no more
+  /// threads than CPUs it says how much other programs disturbed the run.
+  double cpu_wait_pct = 0;
   std::uint64_t requests = 0;
   std::uint64_t misses = 0;
   index_counters counters = {};

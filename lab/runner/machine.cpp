@@ -45,6 +45,13 @@ void pin_this_thread(int cpu) {
   pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
 }
 
+std::uint64_t cpu_wait_ns() {
+  std::ifstream in("/proc/thread-self/schedstat");
+  std::uint64_t running_ns = 0;
+  std::uint64_t waiting_ns = 0;
+  return in >> running_ns >> waiting_ns ? waiting_ns : 0;
+}
+
 std::size_t available_memory_bytes() {
   std::size_t bytes = 0;
   std::ifstream in("/proc/meminfo");
@@ -64,7 +71,7 @@ std::string allocator_name() {
   if (mallctl != nullptr) {
     const char* version = nullptr;
     std::size_t bytes = sizeof(version);
-    if (mallctl("version", &version, &bytes, nullptr, 0) == 0 && version != nullptr) {
+    if (mallctl("version", static_cast<void*>(&version), &bytes, nullptr, 0) == 0 && version != nullptr) {
       const std::string_view text(version);
       return "jemalloc " + std::string(text.substr(0, text.find('-')));
     }

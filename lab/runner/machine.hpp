@@ -9,6 +9,7 @@
 // thread allocates.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,10 @@ namespace elidex::lab {
 
 /// Binds the calling thread to one CPU; without effect where the system refuses.
 void pin_this_thread(int cpu);
+
+/// How long the calling thread has been ready to run without a CPU since it started, in nanoseconds; 0 where the
+/// kernel keeps no account. Growth during a run means that somebody else used the machine.
+[[nodiscard]] std::uint64_t cpu_wait_ns();
 
 /// MemAvailable of the kernel, further bounded by the control group; 0 where neither is known.
 [[nodiscard]] std::size_t available_memory_bytes();

@@ -21,6 +21,7 @@
 #include <cstdint>
 
 #include "lab/runner/latency.hpp"
+#include "lab/runner/machine.hpp"
 #include "lab/workload/requests.hpp"
 
 namespace elidex::lab {
@@ -49,6 +50,7 @@ struct alignas(64) worker_result {
   std::uint64_t checksum = 0;  // of every value read, so that nothing is optimised away
   run_clock::time_point begin{};
   run_clock::time_point end{};
+  std::uint64_t cpu_wait_ns = 0;  // of the time from begin to end, ready to run but without a CPU
   latency_histogram latency;
 };
 
@@ -57,6 +59,7 @@ template <class Key, class Execute>
 void run_worker(const request_stream<Key>& stream, run_control& control, worker_result& result, Execute&& execute) {
   request_cursor<Key> cursor(stream);
   bool measuring = control.drain;
+  result.cpu_wait_ns = cpu_wait_ns();
   result.begin = run_clock::now();
   for (;;) {
     if (!control.drain) {
@@ -67,6 +70,7 @@ void run_worker(const request_stream<Key>& stream, run_control& control, worker_
         measuring = true;
         result.requests = result.misses = 0;
         result.latency.clear();
+        result.cpu_wait_ns = cpu_wait_ns();
         result.begin = run_clock::now();
       }
       // A stream that may run only once keeps three quarters of itself for the measurement.
@@ -97,6 +101,7 @@ void run_worker(const request_stream<Key>& stream, run_control& control, worker_
     result.all_requests += block;
   }
   result.end = run_clock::now();
+  result.cpu_wait_ns = cpu_wait_ns() - result.cpu_wait_ns;
   if (!measuring) result.requests = 0;
 }
 

@@ -75,8 +75,12 @@ run_outcome summary(std::span<const worker_result> results, bool drain) {
   auto first = results.front().begin;
   auto last = results.front().end;
   double rate = 0;
+  double time_ns = 0;
+  double wait_ns = 0;
   for (const worker_result& one : results) {
     const double seconds = seconds_type(one.end - one.begin).count();
+    time_ns += seconds * 1e9;
+    wait_ns += static_cast<double>(one.cpu_wait_ns);
     first = std::min(first, one.begin);
     last = std::max(last, one.end);
     outcome.seconds = std::max(outcome.seconds, one.requests > 0 ? seconds : 0);
@@ -92,6 +96,7 @@ run_outcome summary(std::span<const worker_result> results, bool drain) {
     rate = outcome.seconds > 0 ? static_cast<double>(outcome.requests) / outcome.seconds : 0;
   }
   outcome.mops = rate / 1e6;
+  outcome.cpu_wait_pct = time_ns > 0 ? 100 * wait_ns / time_ns : 0;
   return outcome;
 }
 

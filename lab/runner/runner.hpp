@@ -35,6 +35,7 @@ struct run_outcome {
   std::uint64_t requests = 0;
   std::uint64_t misses = 0;
   std::uint64_t checksum = 0;
+  double cpu_wait_pct = 0;  // of the threads' time, ready to run but without a CPU
   latency_histogram latency;
   index_counters counters;             // of the whole run, warm-up included
   std::uint64_t counted_requests = 0;  // the requests that the counters cover

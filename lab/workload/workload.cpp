@@ -156,6 +156,7 @@ std::vector<request_stream<Key>> make_streams(const key_set<Key>& keys, const st
   std::vector<request_stream<Key>> streams(threads);
   const unsigned makers = std::min(threads, std::max(1U, std::thread::hardware_concurrency()));
   std::vector<std::future<void>> pending;
+  pending.reserve(makers);
   for (unsigned maker = 0; maker < makers; ++maker) {
     pending.push_back(std::async(std::launch::async, [&, maker] {
       for (unsigned t = maker; t < threads; t += makers) streams[t] = make_stream(keys, shape, t, threads);
