@@ -118,14 +118,11 @@ void block_pool::spill(shard& s) noexcept {
 }
 
 void block_pool::add_chunk() {
-  // Doubling while small; a sixteenth of the whole later, so that at most that much lies idle.
+  // A quarter of the whole while chunks are smaller than a huge page, a sixteenth later: that much may lie idle.
   const std::size_t reserved = reserved_bytes();
-  std::size_t bytes = std::max(2 * block_bytes_, reserved < huge_page_bytes ? reserved : reserved / 16);
-  bytes = std::min(bytes, chunk_bytes_max);
+  std::size_t bytes = std::max(2 * block_bytes_, reserved / 4);
   if (bytes >= huge_page_bytes) {
-    bytes = bytes / huge_page_bytes * huge_page_bytes;
-  } else if (reserved >= huge_page_bytes) {
-    bytes = huge_page_bytes;
+    bytes = std::clamp(reserved / 16, huge_page_bytes, chunk_bytes_max) / huge_page_bytes * huge_page_bytes;
   }
   chunks_.reserve(chunks_.size() + 1);
   void* const memory = ::operator new(bytes, std::align_val_t{chunk_alignment(bytes)});
