@@ -3,14 +3,17 @@
 // outcome of every round is judged. What a lock must forbid is what atomic sections in some order cannot
 // give.
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <random>
-#include <string>
 #include <thread>
+#include <vector>
 
 #include "elidex/sync/backoff.hpp"
 #include "elidex/sync/elided.hpp"
@@ -35,23 +38,46 @@ class variable {
   alignas(128) int value_ = 0;
 };
 
-// Two variables, and what a program may do between its steps to let the other thread in.
 struct world {
   variable x;
   variable y;
 };
 
-struct dawdler {
-  std::minstd_rand random;
-  bool yields = false;  // in this round
+// Lets the threads meet at ever other places: they begin a round a little apart, and between the steps of
+// their programs they hurry on, or wait about as long as a round takes, or hand their core to the other one.
+// Before a round it also stores to memory that is not in the near caches: stores leave a core in order, so
+// those of the round wait behind them in the store buffer, and what a missing barrier does shows a thousand
+// times as often.
+class dawdler {
+ public:
+  explicit dawdler(unsigned seed) : random_(seed), far_memory_(far_lines * words_per_line) {}
 
   void before_round() {
-    yields = random() % 16 == 0;
-    for (auto pauses = random() % 32; pauses > 0; --pauses) cpu_pause();
+    mode_ = pick(4);
+    step_pauses_ = pick(32);
+    std::array<std::size_t, 4> far_words;
+    for (std::size_t& word : far_words) word = pick(far_lines) * words_per_line;
+    // Finer steps than a pause has: it takes some forty cycles, longer than the moment that matters.
+    for (std::size_t left = pick(1024); left > 0; --left) asm volatile("");
+    for (const std::size_t word : far_words) ++far_memory_[word];
   }
   void between_steps() const {
-    if (yields) std::this_thread::yield();
+    if (mode_ == 1) std::this_thread::yield();
+    if (mode_ < 2) return;
+    for (std::size_t left = step_pauses_; left > 0; --left) cpu_pause();
   }
+
+ private:
+  static constexpr std::size_t words_per_line = 16;
+  static constexpr std::size_t far_lines = std::size_t{4 << 20} / 64;  // 4 MiB: more than an L2 holds
+
+  // The low bits of this generator are its worst.
+  std::size_t pick(std::size_t below) { return random_() / 8 % below; }
+
+  std::minstd_rand random_;
+  std::vector<std::uint32_t> far_memory_;
+  std::size_t mode_ = 0;  // of this round
+  std::size_t step_pauses_ = 0;
 };
 
 struct outcome {
@@ -185,13 +211,45 @@ class meeting_point {
  public:
   void meet(unsigned number) {
     ++arrived_;
-    backoff wait;
-    while (arrived_.load() < 2 * number) wait.once();
+    for (unsigned looks = 0; arrived_.load() < 2 * number; ++looks) {
+      if (looks < short_looks) {
+        cpu_pause();
+      } else {
+        yield_processor();
+      }
+    }
   }
 
  private:
+  // Not a backoff: its long pauses would let one thread leave microseconds after the other. Some
+  // microseconds' worth, in case the other thread waits for this core.
+  static constexpr unsigned short_looks = 500;
+
   alignas(128) std::atomic<unsigned> arrived_{0};
 };
+
+// The core that the caller is on and the next one it may use: left to itself, the scheduler often keeps two
+// threads that wait for each other on one core, where no store buffer shows. The same core twice if there is
+// no other.
+std::array<std::size_t, 2> two_cores() {
+  const int current = sched_getcpu();
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (current < 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {0, 0};
+  const auto here = static_cast<std::size_t>(current);
+  for (std::size_t step = 1; step < CPU_SETSIZE; ++step) {
+    const std::size_t other = (here + step) % CPU_SETSIZE;
+    if (CPU_ISSET(other, &allowed)) return {here, other};
+  }
+  return {here, here};
+}
+
+void stay_on(std::size_t core) {
+  cpu_set_t only;
+  CPU_ZERO(&only);
+  CPU_SET(core, &only);
+  sched_setaffinity(0, sizeof only, &only);  // if it fails the test only finds less
+}
 
 enum class until { time_is_up, forbidden_outcome };
 
@@ -209,9 +267,11 @@ unsigned forbidden_outcomes(until end, std::chrono::milliseconds time_max) {
   outcome seen;
   unsigned found = 0;
   std::atomic<bool> stop{false};
+  const std::array<std::size_t, 2> cores = two_cores();
 
   std::thread right([&] {
-    dawdler dawdle{std::minstd_rand(2)};
+    stay_on(cores[1]);
+    dawdler dawdle(2);
     for (unsigned round = 1;; ++round) {
       world& memory = worlds[round % 2];
       memory.x.write(0);
@@ -222,22 +282,26 @@ unsigned forbidden_outcomes(until end, std::chrono::milliseconds time_max) {
       finish.meet(round);
     }
   });
-  const auto deadline = std::chrono::steady_clock::now() + time_max;
-  dawdler dawdle{std::minstd_rand(1)};
-  for (unsigned round = 1;; ++round) {
-    world& memory = worlds[round % 2];
-    memory.y.write(0);
-    const bool enough = end == until::forbidden_outcome && found > 0;
-    if (enough || std::chrono::steady_clock::now() >= deadline) stop.store(true);
-    start.meet(round);
-    if (stop.load()) break;
-    dawdle.before_round();
-    seen.left = Shape::left(lock, memory, dawdle);
-    finish.meet(round);
-    seen.x = memory.x.read();
-    seen.y = memory.y.read();
-    if (Shape::forbidden(seen)) ++found;
-  }
+  std::thread left([&] {
+    stay_on(cores[0]);
+    dawdler dawdle(1);
+    const auto deadline = std::chrono::steady_clock::now() + time_max;
+    for (unsigned round = 1;; ++round) {
+      world& memory = worlds[round % 2];
+      memory.y.write(0);
+      const bool enough = end == until::forbidden_outcome && found > 0;
+      if (enough || std::chrono::steady_clock::now() >= deadline) stop.store(true);
+      start.meet(round);
+      if (stop.load()) return;
+      dawdle.before_round();
+      seen.left = Shape::left(lock, memory, dawdle);
+      finish.meet(round);
+      seen.x = memory.x.read();
+      seen.y = memory.y.read();
+      if (Shape::forbidden(seen)) ++found;
+    }
+  });
+  left.join();
   right.join();
   return found;
 }
@@ -289,14 +353,14 @@ class look_then_take_lock {
   void lock() {
     backoff wait;
     while (held_.load()) wait.once();
-    if (++entries_ % 8 == 0) std::this_thread::yield();
+    thread_local std::minstd_rand random;
+    if (random() / 8 % 8 == 0) std::this_thread::yield();
     held_.store(true);
   }
   void unlock() { held_.store(false); }
 
  private:
   std::atomic<bool> held_{false};
-  std::atomic<unsigned> entries_{0};
 };
 
 template <class Shape, class Lock>
@@ -322,7 +386,8 @@ TEST(LockLitmusCanary, LookThenTakeTearsPairs) {
 
 // No interleaving gives this one, only a real store buffer.
 TEST(LockLitmusCanary, AnOpenDoorShowsTheStoreBuffer) {
-  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one core has one store buffer";
+  const std::array<std::size_t, 2> cores = two_cores();
+  if (cores[0] == cores[1]) GTEST_SKIP() << "one core has one store buffer";
   EXPECT_TRUE((is_found<store_buffering, open_door>()));
 }
 

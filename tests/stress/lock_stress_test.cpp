@@ -215,7 +215,8 @@ class look_then_take_lock {
   }
   bool try_lock() {
     if (held_.load()) return false;
-    if (++tries_ % 16 == 0) std::this_thread::yield();
+    thread_local std::minstd_rand random;
+    if (random() / 8 % 16 == 0) std::this_thread::yield();
     held_.store(true);
     return true;
   }
@@ -223,7 +224,6 @@ class look_then_take_lock {
 
  private:
   std::atomic<bool> held_{false};
-  std::atomic<unsigned> tries_{0};
 };
 
 TEST(LockStressCanary, TheSameFightFindsABrokenLock) {
