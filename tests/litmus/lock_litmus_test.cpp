@@ -46,8 +46,8 @@ struct world {
 // Lets the threads meet at ever other places: they begin a round a little apart, and between the steps of
 // their programs they hurry on, or wait about as long as a round takes, or hand their core to the other one.
 // Before a round it also stores to memory that is not in the near caches: stores leave a core in order, so
-// those of the round wait behind them in the store buffer, and what a missing barrier does shows a thousand
-// times as often.
+// those of the round wait behind them in the store buffer, and what a missing barrier does shows more
+// often.
 class dawdler {
  public:
   explicit dawdler(unsigned seed) : random_(seed), far_memory_(far_lines * words_per_line) {}
