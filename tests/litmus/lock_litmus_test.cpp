@@ -3,7 +3,6 @@
 // outcome of every round is judged. What a lock must forbid is what atomic sections in some order cannot
 // give.
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <array>
 #include <atomic>
@@ -20,11 +19,14 @@
 #include "elidex/sync/hle_lock.hpp"
 #include "elidex/sync/posix_mutex.hpp"
 #include "elidex/sync/spin_locks.hpp"
+#include "support/two_cores.hpp"
 
 namespace elidex {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::stay_on;
+using testing::two_cores;
 
 // The compiler's builtins instead of std::atomic, because that one ignores the order it is given (and takes
 // the strongest) where nothing is inlined; then a debug build would hide what these tests look for.
@@ -227,29 +229,6 @@ class meeting_point {
 
   alignas(128) std::atomic<unsigned> arrived_{0};
 };
-
-// The core that the caller is on and the next one it may use: left to itself, the scheduler often keeps two
-// threads that wait for each other on one core, where no store buffer shows. The same core twice if there is
-// no other.
-std::array<std::size_t, 2> two_cores() {
-  const int current = sched_getcpu();
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (current < 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {0, 0};
-  const auto here = static_cast<std::size_t>(current);
-  for (std::size_t step = 1; step < CPU_SETSIZE; ++step) {
-    const std::size_t other = (here + step) % CPU_SETSIZE;
-    if (CPU_ISSET(other, &allowed)) return {here, other};
-  }
-  return {here, here};
-}
-
-void stay_on(std::size_t core) {
-  cpu_set_t only;
-  CPU_ZERO(&only);
-  CPU_SET(core, &only);
-  sched_setaffinity(0, sizeof only, &only);  // if it fails the test only finds less
-}
 
 enum class until { time_is_up, forbidden_outcome };
 

@@ -45,7 +45,10 @@ def main(arguments=None):
     try:
         contents = [read_file(path) for path in flags.files]
         sets = key_sets(contents)
-        from page import render  # matplotlib takes a second to load: after the input is known to be good
+        try:
+            from page import render  # matplotlib takes a second to load: after the input is known to be good
+        except ImportError as error:
+            raise BadResults(f"report: {error.name} is missing; ./dev setup installs it") from None
 
         write_whole(flags.out, render(contents, sets).encode())
         if flags.picture:
