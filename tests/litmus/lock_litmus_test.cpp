@@ -295,8 +295,8 @@ class LockLitmus : public ::testing::Test {
 };
 
 using all_locks = ::testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>, hle_lock,
-                                 elided<ttas_lock>, elided<tas_lock, no_retry>, elided<ttas_lock, dbx_budgets>,
-                                 elided<posix_mutex>, elided<basic_posix_mutex<held_flag>, retry_budgets>>;
+                                   elided<ttas_lock>, elided<tas_lock, no_retry>, elided<ttas_lock, dbx_budgets>,
+                                   elided<posix_mutex>, elided<basic_posix_mutex<held_flag>, retry_budgets>>;
 TYPED_TEST_SUITE(LockLitmus, all_locks);
 
 TYPED_TEST(LockLitmus, StoreBuffering) {

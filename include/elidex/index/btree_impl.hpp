@@ -5,6 +5,7 @@ namespace elidex {
 
 template <class Key, class Value, class Sync, class Shape>
 btree<Key, Value, Sync, Shape>::btree() {
+  static_cast<void>(this_thread_slot());  // may throw on a thread's first use; what follows could not say so
   root_.template store<racing>(::new (leaf_pool_.allocate()) leaf);
 }
 

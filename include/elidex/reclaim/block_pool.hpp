@@ -10,7 +10,8 @@
 // per `refill_blocks`.
 //
 // Thread-safety: all functions but constructor and destructor.
-// Errors: allocate() throws std::bad_alloc and then has changed nothing.
+// Errors: allocate() throws std::bad_alloc and then has changed nothing. The calling thread must have its slot already
+// (thread_slot.hpp): what makes a tree or changes one sees to it.
 #pragma once
 
 #include <array>
