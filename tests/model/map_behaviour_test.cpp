@@ -51,6 +51,10 @@ TEST(ModelCanary, BrokenMapsAreFound) {
   EXPECT_THAT(first_difference(lying, {}), ::testing::HasSubstr("insert"));
   cursor_skips_a_key skipping;
   EXPECT_THAT(first_difference(skipping, {}), ::testing::HasSubstr("cursor"));
+  updates_a_fresh_value fresh;
+  EXPECT_THAT(first_difference(fresh, {}), ::testing::HasSubstr("update's old value"));
+  cursor_skips_backward backward;
+  EXPECT_THAT(first_difference(backward, {}), ::testing::HasSubstr("cursor"));
   gets_stale_values stale;
   EXPECT_THAT(first_difference(stale, {}), ::testing::HasSubstr("get"));
 }

@@ -9,6 +9,7 @@
 #include "support/policies_under_test.hpp"
 #include "support/random_seed.hpp"
 #include "support/samples.hpp"
+#include "support/strings_as_integers.hpp"
 
 namespace elidex::testing {
 namespace {
@@ -31,7 +32,10 @@ template <class Map>
 class MapInvariants : public ::testing::Test {};
 using maps = ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
                               ordered_map<u64, u64>, btree<u64, u64, coarse_spin, fan_out<4, 4>>,
-                              btree<u64, u64, coarse_elided, fan_out<4, 4>>>;
+                              btree<u64, u64, coarse_elided, fan_out<4, 4>>,
+                              strings_as_integers<btree<std::string, std::string, optimistic, fan_out<4, 4>>>,
+                              strings_as_integers<btree<std::string, std::string, coarse_shared, fan_out<4, 4>>>,
+                              strings_as_integers<ordered_map<std::string, std::string>>>;
 TYPED_TEST_SUITE(MapInvariants, maps);
 
 // What is lost of all the increments.
@@ -54,17 +58,20 @@ TYPED_TEST(MapInvariants, NoIncrementIsLost) {
 
 TEST(MapInvariantsCanary, LostIncrementsAreFound) {
   EXPECT_GT(lost_increments<loses_updates>(1'000), 0u);
+  EXPECT_GT(lost_increments<strings_as_integers<loses_string_updates>>(1'000), 0u);
 }
 
-// Keys that are always there are never missed, however much is inserted and erased between them.
-TYPED_TEST(MapInvariants, PermanentKeysAreNeverMissed) {
+// How often a key that is always there was missed, or keys came in the wrong order, while much was inserted and erased
+// between them.
+template <class Map>
+u64 missed_keys(int operations) {
   constexpr u64 permanent_step = 16;
   constexpr u64 range = 2'048;
-  TypeParam map;
+  Map map;
   for (u64 k = 0; k < range; k += permanent_step) map.insert(k, k);
   std::atomic<u64> missed{0};
   run_threads(4, [&](int t, random_numbers& random) {
-    for (int i = 0; i < 15'000 * effort(); ++i) {
+    for (int i = 0; i < operations; ++i) {
       const u64 any = random.below(range);
       if (t < 2) {
         if (any % permanent_step == 0) continue;
@@ -92,9 +99,12 @@ TYPED_TEST(MapInvariants, PermanentKeysAreNeverMissed) {
           if (cursor.key() > next) ++missed;
         }
         cursor.seek_last();
+        u64 next_below = range - permanent_step;
         for (u64 previous = range; cursor.valid() && cursor.key() > range - 256; cursor.prev()) {
           if (cursor.key() >= previous) ++missed;
           previous = cursor.key();
+          if (cursor.key() < next_below) ++missed;
+          if (cursor.key() <= next_below) next_below -= permanent_step;
         }
       } else {
         const u64 key = any / permanent_step * permanent_step;
@@ -102,7 +112,16 @@ TYPED_TEST(MapInvariants, PermanentKeysAreNeverMissed) {
       }
     }
   });
-  EXPECT_EQ(missed, 0u);
+  return missed;
+}
+
+TYPED_TEST(MapInvariants, PermanentKeysAreNeverMissed) {
+  EXPECT_EQ(missed_keys<TypeParam>(15'000 * effort()), 0u);
+}
+
+TEST(MapInvariantsCanary, MissedKeysAreFound) {
+  EXPECT_GT(missed_keys<cursor_skips_a_key>(1'000), 0u);
+  EXPECT_GT(missed_keys<cursor_skips_backward>(1'000), 0u);
 }
 
 // A writer sets all keys to the same number, one after the other in ascending order: a snapshot shows a number n up to

@@ -9,6 +9,7 @@
 #include "support/linearizability.hpp"
 #include "support/policies_under_test.hpp"
 #include "support/random_seed.hpp"
+#include "support/strings_as_integers.hpp"
 
 namespace elidex::testing {
 namespace {
@@ -87,7 +88,11 @@ using u64 = std::uint64_t;
 using maps =
     ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
                      ordered_map<u64, u64>, btree<u64, u64, coarse_mutex, fan_out<2, 3>>,
-                     btree<u64, u64, coarse_shared, fan_out<2, 3>>, btree<u64, u64, coarse_elided, fan_out<2, 3>>>;
+                     btree<u64, u64, coarse_shared, fan_out<2, 3>>, btree<u64, u64, coarse_elided, fan_out<2, 3>>,
+                     strings_as_integers<btree<std::string, u64, optimistic, fan_out<2, 3>>>,
+                     strings_as_integers<btree<std::string, std::string, optimistic, fan_out<4, 4>>>,
+                     strings_as_integers<btree<std::string, std::string, coarse_shared, fan_out<2, 3>>>,
+                     strings_as_integers<ordered_map<std::string, std::string>>>;
 TYPED_TEST_SUITE(Linearizability, maps);
 
 TYPED_TEST(Linearizability, OfRandomHistories) {
@@ -97,6 +102,7 @@ TYPED_TEST(Linearizability, OfRandomHistories) {
 // A thread that is preempted in the wrong place is rare on an idle machine; the planted bugs yield there.
 TEST(LinearizabilityCanary, BrokenMapsAreFound) {
   EXPECT_NE(find_violation<loses_updates>(20'000, 1), "");
+  EXPECT_NE(find_violation<strings_as_integers<loses_string_updates>>(20'000, 1), "");
   EXPECT_NE(find_violation<scans_piecemeal>(20'000, 1), "");
   EXPECT_NE(find_violation<gets_stale_values>(20'000, 1), "");
 }

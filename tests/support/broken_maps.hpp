@@ -6,6 +6,8 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "elidex/index/btree.hpp"
@@ -25,6 +27,27 @@ struct loses_updates : sound_map {
     fn(*value);
     upsert(key, *value);
     return true;
+  }
+};
+
+// The same with byte strings.
+struct loses_string_updates : btree<std::string, std::string, coarse<posix_mutex>, fan_out<4, 4>> {
+  template <class Fn>
+  bool update(std::string_view key, Fn&& fn) {
+    auto value = get(key);
+    if (!value) return false;
+    std::this_thread::yield();
+    fn(*value);
+    upsert(key, *value);
+    return true;
+  }
+};
+
+// An update that starts from nothing instead of from what is there.
+struct updates_a_fresh_value : sound_map {
+  template <class Fn>
+  bool update(std::uint64_t key, Fn&& fn) {
+    return sound_map::update(key, [&](std::uint64_t& v) { fn(v = 0); });
   }
 };
 
@@ -67,6 +90,18 @@ struct cursor_skips_a_key : sound_map {
     void seek_first() {
       cursor_type::seek_first();
       if (this->valid()) this->next();
+    }
+  };
+  skipping_cursor cursor() const { return skipping_cursor(*this); }
+};
+
+// A cursor that going backward skips every key that is a multiple of 64.
+struct cursor_skips_backward : sound_map {
+  struct skipping_cursor : cursor_type {
+    explicit skipping_cursor(const sound_map& map) : cursor_type(map.cursor()) {}
+    void prev() {
+      cursor_type::prev();
+      if (this->valid() && this->key() % 64 == 0) cursor_type::prev();
     }
   };
   skipping_cursor cursor() const { return skipping_cursor(*this); }
