@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "elidex/ordered_map.hpp"
+#include "elidex/thread_slot.hpp"
 #include "support/failing_allocations.hpp"
 #include "support/model.hpp"
 #include "support/policies_under_test.hpp"
@@ -98,6 +99,13 @@ TYPED_TEST(FirstCall, MayFailAndBeTriedAgain) {
   };
 
   lasting_threads threads;
+  // What threads of earlier tests have given back is taken first.
+  std::size_t given_back = 0;
+  for (const auto* record = detail::first_thread_record(); record != nullptr; record = record->next) {
+    if (!record->in_use) ++given_back;
+  }
+  while (given_back-- > 0) threads.run([] { static_cast<void>(this_thread_slot()); });
+
   int failures = 0;
   for (const operation& op : operations) {
     bool done = false;
@@ -120,7 +128,7 @@ TYPED_TEST(FirstCall, MayFailAndBeTriedAgain) {
     op.on_model();
     ASSERT_EQ(content_difference(map, expected), "") << op.name;
   }
-  EXPECT_GT(failures, 1);
+  EXPECT_GE(failures, 4);  // whatever stores something needs the record
 }
 
 }  // namespace

@@ -17,6 +17,37 @@ namespace elidex::testing {
 
 using sound_map = btree<std::uint64_t, std::uint64_t, coarse<posix_mutex>, fan_out<4, 4>>;
 
+// Optimistic trees whose node locks are broken. Nothing in them yields in the right place: only threads that really run
+// at the same time find them out. For tests in which no node is split or merged: there they would follow any address.
+
+// Believes whatever was read.
+struct validates_nothing : optimistic {
+  struct node_lock : version_lock {
+    bool validate(token) const noexcept { return true; }
+  };
+};
+
+// Lets in a second writer who has come while the first one is on its way in.
+struct excludes_nobody : optimistic {
+  class node_lock {
+   public:
+    struct token {
+      std::uint64_t word = 0;
+      bool is_obsolete() const noexcept { return false; }
+    };
+    token read() const noexcept { return {word_.load()}; }
+    bool validate(token seen) const noexcept { return word_.load() == seen.word; }
+    bool try_upgrade(token seen) noexcept { return validate(seen); }
+    token lock() noexcept { return read(); }
+    void unlock() noexcept { ++word_; }
+    void unlock_obsolete() noexcept { ++word_; }
+    void unlock_unchanged(token) noexcept {}
+
+   private:
+    std::atomic<std::uint64_t> word_{0};
+  };
+};
+
 // An update in two steps: what another thread does in between is lost.
 struct loses_updates : sound_map {
   template <class Fn>
