@@ -109,7 +109,9 @@ TYPED_TEST(FirstCall, MayFailAndBeTriedAgain) {
   int failures = 0;
   for (const operation& op : operations) {
     bool done = false;
-    for (int nth = 1; !done; ++nth) {
+    int nth = 0;
+    while (!done) {
+      ++nth;
       threads.run([&] {
         {
           const failing_allocation armed(nth);

@@ -27,7 +27,8 @@ struct validates_nothing : optimistic {
   };
 };
 
-// Lets in a second writer who has come while the first one is on its way in.
+// Lets in a second writer who has come while the first one is on its way in. Only for updates of keys that stay: two
+// who erase at once would count a leaf's slots below zero.
 struct excludes_nobody : optimistic {
   class node_lock {
    public:
