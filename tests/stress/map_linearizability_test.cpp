@@ -9,12 +9,14 @@
 #include "support/linearizability.hpp"
 #include "support/policies_under_test.hpp"
 #include "support/random_seed.hpp"
+#include "support/spread_threads.hpp"
+#include "support/strings_as_integers.hpp"
 
 namespace elidex::testing {
 namespace {
 
-constexpr int threads = 3;
-constexpr std::size_t events_per_thread = 20;
+constexpr int threads = 4;
+constexpr std::size_t events_per_thread = 16;
 static_assert(threads * events_per_thread <= history_events_max);
 
 // Which calls a history is made of. Writers next to scanners find other bugs than all mixed.
@@ -54,6 +56,7 @@ std::string find_violation(int rounds, std::uint64_t seed) {
   map_state state;
   std::array<std::vector<event>, threads> plans;
   std::string violation;
+  spinning_meeting all(threads);
   const auto plan_all = [&](int round) {
     random_numbers random(seed + static_cast<std::uint64_t>(round));
     for (int t = 0; t < threads; ++t) plans[static_cast<std::size_t>(t)] = plan_of(random, t, round % 2 == 0);
@@ -61,7 +64,9 @@ std::string find_violation(int rounds, std::uint64_t seed) {
   plan_all(0);
   run_rounds(
       threads,
-      [&](int t, int) {
+      [&](int t, int round) {
+        if (round == 0) stay_on_nth_core(t);
+        all.meet(round);
         for (event& e : plans[static_cast<std::size_t>(t)]) perform(map, e);
       },
       [&](int round) {
@@ -87,7 +92,11 @@ using u64 = std::uint64_t;
 using maps =
     ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
                      ordered_map<u64, u64>, btree<u64, u64, coarse_mutex, fan_out<2, 3>>,
-                     btree<u64, u64, coarse_shared, fan_out<2, 3>>, btree<u64, u64, coarse_elided, fan_out<2, 3>>>;
+                     btree<u64, u64, coarse_shared, fan_out<2, 3>>, btree<u64, u64, coarse_elided, fan_out<2, 3>>,
+                     strings_as_integers<btree<std::string, u64, optimistic, fan_out<2, 3>>>,
+                     strings_as_integers<btree<std::string, std::string, optimistic, fan_out<4, 4>>>,
+                     strings_as_integers<btree<std::string, std::string, coarse_shared, fan_out<2, 3>>>,
+                     strings_as_integers<ordered_map<std::string, std::string>>>;
 TYPED_TEST_SUITE(Linearizability, maps);
 
 TYPED_TEST(Linearizability, OfRandomHistories) {
@@ -97,8 +106,15 @@ TYPED_TEST(Linearizability, OfRandomHistories) {
 // A thread that is preempted in the wrong place is rare on an idle machine; the planted bugs yield there.
 TEST(LinearizabilityCanary, BrokenMapsAreFound) {
   EXPECT_NE(find_violation<loses_updates>(20'000, 1), "");
+  EXPECT_NE(find_violation<strings_as_integers<loses_string_updates>>(20'000, 1), "");
   EXPECT_NE(find_violation<scans_piecemeal>(20'000, 1), "");
   EXPECT_NE(find_violation<gets_stale_values>(20'000, 1), "");
+}
+
+// All keys lie in one leaf here, which is never split.
+TEST(LinearizabilityCanary, BrokenLocksAreFound) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two cores";
+  EXPECT_NE((find_violation<btree<u64, u64, validates_nothing>>(20'000, 1)), "");
 }
 
 // By hand: two threads each write a key and then miss what the other one has written; one of them may, not both.

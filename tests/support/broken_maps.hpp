@@ -6,6 +6,8 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "elidex/index/btree.hpp"
@@ -14,6 +16,38 @@
 namespace elidex::testing {
 
 using sound_map = btree<std::uint64_t, std::uint64_t, coarse<posix_mutex>, fan_out<4, 4>>;
+
+// Optimistic trees whose node locks are broken. Nothing in them yields in the right place: only threads that really run
+// at the same time find them out. For tests in which no node is split or merged: there they would follow any address.
+
+// Believes whatever was read.
+struct validates_nothing : optimistic {
+  struct node_lock : version_lock {
+    bool validate(token) const noexcept { return true; }
+  };
+};
+
+// Lets in a second writer who has come while the first one is on its way in. Only for updates of keys that stay: two
+// who erase at once would count a leaf's slots below zero.
+struct excludes_nobody : optimistic {
+  class node_lock {
+   public:
+    struct token {
+      std::uint64_t word = 0;
+      bool is_obsolete() const noexcept { return false; }
+    };
+    token read() const noexcept { return {word_.load()}; }
+    bool validate(token seen) const noexcept { return word_.load() == seen.word; }
+    bool try_upgrade(token seen) noexcept { return validate(seen); }
+    token lock() noexcept { return read(); }
+    void unlock() noexcept { ++word_; }
+    void unlock_obsolete() noexcept { ++word_; }
+    void unlock_unchanged(token) noexcept {}
+
+   private:
+    std::atomic<std::uint64_t> word_{0};
+  };
+};
 
 // An update in two steps: what another thread does in between is lost.
 struct loses_updates : sound_map {
@@ -25,6 +59,27 @@ struct loses_updates : sound_map {
     fn(*value);
     upsert(key, *value);
     return true;
+  }
+};
+
+// The same with byte strings.
+struct loses_string_updates : btree<std::string, std::string, coarse<posix_mutex>, fan_out<4, 4>> {
+  template <class Fn>
+  bool update(std::string_view key, Fn&& fn) {
+    auto value = get(key);
+    if (!value) return false;
+    std::this_thread::yield();
+    fn(*value);
+    upsert(key, *value);
+    return true;
+  }
+};
+
+// An update that starts from nothing instead of from what is there.
+struct updates_a_fresh_value : sound_map {
+  template <class Fn>
+  bool update(std::uint64_t key, Fn&& fn) {
+    return sound_map::update(key, [&](std::uint64_t& v) { fn(v = 0); });
   }
 };
 
@@ -67,6 +122,18 @@ struct cursor_skips_a_key : sound_map {
     void seek_first() {
       cursor_type::seek_first();
       if (this->valid()) this->next();
+    }
+  };
+  skipping_cursor cursor() const { return skipping_cursor(*this); }
+};
+
+// A cursor that going backward skips every key that is a multiple of 64.
+struct cursor_skips_backward : sound_map {
+  struct skipping_cursor : cursor_type {
+    explicit skipping_cursor(const sound_map& map) : cursor_type(map.cursor()) {}
+    void prev() {
+      cursor_type::prev();
+      if (this->valid() && this->key() % 64 == 0) cursor_type::prev();
     }
   };
   skipping_cursor cursor() const { return skipping_cursor(*this); }

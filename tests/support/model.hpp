@@ -118,7 +118,12 @@ std::string first_difference(Map& map, const model_run& run) {
         break;
       }
       case 4:
-        if (map.update(key, [&](mapped_type& v) { v = value; }) != present) what = "update";
+        if (map.update(key, [&](mapped_type& v) {
+              if (!present || !(v == found->second)) what = "update's old value";
+              v = value;
+            }) != present) {
+          what = "update";
+        }
         if (present) found->second = value;
         break;
       case 5:
