@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+#include <vector>
+
 #include "elidex/ordered_map.hpp"
 #include "support/broken_maps.hpp"
 #include "support/model.hpp"
@@ -24,6 +28,37 @@ TEST(Model, ChurnDoesNotGrowMemory) {
   }
   EXPECT_LE(map.memory_bytes(), settled + settled / 4);
   EXPECT_LE(map.stats().limbo_objects, 8 * limbo_list::retirements_per_sweep);
+}
+
+// Nodes that nothing is left in are nowhere left behind, in whatever order keys come and go. An inner node may stay with
+// one child, but not a chain of them for each key.
+template <class Shape>
+class NodesInUse : public ::testing::Test {};
+using shapes = ::testing::Types<fan_out<2, 3>, fan_out<4, 4>, paper_fan_out>;
+TYPED_TEST_SUITE(NodesInUse, shapes);
+
+TYPED_TEST(NodesInUse, NoLeafIsEmptyAfterErasing) {
+  btree<u64, u64, unsynchronized, TypeParam> map;
+  random_numbers random(seed_or(5));
+  std::vector<u64> keys;
+  for (int round = 0; round < 600 * effort(); ++round) {
+    const u64 base = random.below(100'000);
+    const u64 order = random.below(3);
+    for (u64 i = 0; i < 300; ++i) {
+      const u64 key = base + (order == 0 ? random.below(2'000) : order == 1 ? i : 300 - i);
+      if (map.insert(key, key)) keys.push_back(key);
+    }
+    std::sort(keys.begin(), keys.end());
+    const u64 erasing = random.below(3);
+    if (erasing == 0) std::reverse(keys.begin(), keys.end());
+    if (erasing == 1) std::shuffle(keys.begin(), keys.end(), std::mt19937_64(random()));
+    std::rotate(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(random.below(keys.size())), keys.end());
+    const u64 kept = random.below(4) == 0 ? random.below(400) : random.below(8);
+    for (; keys.size() > kept; keys.pop_back()) ASSERT_TRUE(map.erase(keys.back()));
+    const btree_stats nodes = map.stats();
+    ASSERT_LE(nodes.leaves, std::max<std::size_t>(1, kept)) << "in round " << round;
+    ASSERT_LE(nodes.inner_nodes, 2 * kept + 8) << "in round " << round;
+  }
 }
 
 TEST(Model, ACursorSurvivesTheErasingOfItsKey) {

@@ -33,7 +33,9 @@
 //
 // Splits are made on the way down wherever an inner node is full, so that a split never has to climb; merges
 // likewise on the way down of an erase, wherever a node is sparse and fits into a sibling. Each is a region of its
-// own that leaves the contents as they were, after which the operation begins again. Memory is never allocated
+// own that leaves the contents as they were, after which the operation begins again. An inner node left with one child
+// gets some of its sibling's when the two don't fit into one: so an erase finds a sibling for every leaf that it empties,
+// no leaf but the root is ever empty, and churn leaves no nodes behind. Memory is never allocated
 // inside a region: a body that lacks some says so and is run again with it (`operation`).
 //
 // Deviations from the papers' B+tree: leaves have no links to their neighbours. A scan goes on through the parent it
@@ -227,6 +229,7 @@ class btree {
   bool find_sibling(const position& p, position& left, position& right) const noexcept;
   step erase_and_merge(position& p, unsigned rank, operation& op) noexcept;
   step merge_inner(position& p, operation& op) noexcept;
+  static key_slot share_children(inner& left, const key_slot& between, inner& right) noexcept;
   step collapse_root(position& p, operation& op) noexcept;
 
   void free_blobs_below(node* n) noexcept;

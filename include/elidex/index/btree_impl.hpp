@@ -490,21 +490,46 @@ auto btree<Key, Value, Sync, Shape>::merge_inner(position& p, operation& op) noe
   inner& l = left.as_inner();
   inner& r = right.as_inner();
   const unsigned merged = l.count() + r.count() + 1;  // the separator comes down between them
-  const bool one_is_empty = p.at->count() == 0;
-  if (merged > (one_is_empty ? inner::capacity : inner_merged_max)) return step::no;
-  if (!op.may_retire()) return step::need_memory;
+  const bool one_is_alone = p.at->count() == 0;       // has one child only
+  const bool fits = merged <= (one_is_alone ? inner::capacity : inner_merged_max);
+  if (!fits && !one_is_alone) return step::no;
+  if (fits && !op.may_retire()) return step::need_memory;
   if (!left.try_lock_parent_and_node()) return step::restart;
   if (!r.lock.try_upgrade(right.seen)) {
     left.unlock_both_unchanged();
     return step::restart;
   }
-  l.append(left.parent->key(left.index), r);
-  left.parent->erase(left.index);
-  op.retire_inner(&r);
-  r.lock.unlock_obsolete();
+  if (fits) {
+    l.append(left.parent->key(left.index), r, r.count() + 1);
+    left.parent->erase(left.index);
+    op.retire_inner(&r);
+    r.lock.unlock_obsolete();
+    op.note_merge();
+  } else {
+    left.parent->set_key(left.index, share_children(l, left.parent->key(left.index), r));
+    r.lock.unlock();
+  }
   left.unlock_both();
-  op.note_merge();
   return step::restructured;
+}
+
+// Parts the children of a node that has one and of its full sibling anew. Takes the separator between them and returns
+// the new one.
+template <class Key, class Value, class Sync, class Shape>
+auto btree<Key, Value, Sync, Shape>::share_children(inner& left, const key_slot& between, inner& right) noexcept
+    -> key_slot {
+  constexpr unsigned half = inner::capacity / 2;
+  if (left.count() == 0) {
+    const key_slot separator = right.key(half - 1);
+    left.append(between, right, half);
+    right.drop_front(half);
+    return separator;
+  }
+  const key_slot separator = left.key(half);
+  node* const last = right.child(0);
+  left.split(half, right);
+  right.insert(right.count(), between, last);
+  return separator;
 }
 
 template <class Key, class Value, class Sync, class Shape>

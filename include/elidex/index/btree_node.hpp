@@ -126,6 +126,7 @@ struct btree_inner : btree_node<Sync> {
   explicit btree_inner(unsigned level_above_leaves) noexcept : node(level_above_leaves) {}
 
   key_slot key(unsigned i) const noexcept { return keys[i].template load<racing>(); }
+  void set_key(unsigned i, const key_slot& k) noexcept { keys[i].template store<racing>(k); }
   node* child(unsigned i) const noexcept { return children[i].template load<racing>(); }
   void set_child(unsigned i, node* c) noexcept { children[i].template store<racing>(c); }
 
@@ -136,7 +137,7 @@ struct btree_inner : btree_node<Sync> {
       copy_key(i, *this, i - 1);
       copy_child(i + 1, *this, i);
     }
-    keys[position].template store<racing>(k);
+    set_key(position, k);
     set_child(position + 1, right);
     this->set_count(n + 1);
   }
@@ -160,17 +161,26 @@ struct btree_inner : btree_node<Sync> {
     right.set_count(n - middle - 1);
     this->set_count(middle);
   }
-  // Appends `k` and all of `right`.
-  void append(const key_slot& k, const btree_inner& right) noexcept {
+  // Appends `k` and the first `taken` children of `right`, which keeps them; key `taken - 1` of `right` goes to neither.
+  void append(const key_slot& k, const btree_inner& right, unsigned taken) noexcept {
     const unsigned n = this->count();
-    const unsigned more = right.count();
-    keys[n].template store<racing>(k);
+    set_key(n, k);
     copy_child(n + 1, right, 0);
-    for (unsigned i = 0; i < more; ++i) {
-      copy_key(n + 1 + i, right, i);
-      copy_child(n + 2 + i, right, i + 1);
+    for (unsigned i = 1; i < taken; ++i) {
+      copy_key(n + i, right, i - 1);
+      copy_child(n + 1 + i, right, i);
     }
-    this->set_count(n + 1 + more);
+    this->set_count(n + taken);
+  }
+  // Takes out the first `dropped` children and the keys behind them.
+  void drop_front(unsigned dropped) noexcept {
+    const unsigned n = this->count();
+    copy_child(0, *this, dropped);
+    for (unsigned i = dropped; i < n; ++i) {
+      copy_key(i - dropped, *this, i);
+      copy_child(i - dropped + 1, *this, i + 1);
+    }
+    this->set_count(n - dropped);
   }
 
   std::array<field<key_slot>, capacity> keys;
