@@ -85,14 +85,14 @@ def run_table(runs):
 def theta_plots(key_set, looks):
     """For every workload that was run at three skews or more."""
     out = []
-    for workload in sorted({w for w, _ in key_set.works}, key=list(WORKLOADS).index):
+    for workload in sorted({w for w, _ in key_set.works}, key=lambda w: work_order((w, ''))):
         for scrambled in (False, True):
             works = {d: runs for (w, d), runs in key_set.works.items()
                      if w == workload and (d == "uniform" or d.endswith("scrambled") == scrambled)}
             if len({theta_of(d) for d in works}) < 3:
                 continue
             where = "scattered" if scrambled else "side by side"
-            out.append(f"<h3>{escape(WORKLOADS[workload])}: the hotter the keys (hot keys {where})</h3>")
+            out.append(f"<h3>{escape(WORKLOADS.get(workload, workload))}: the hotter the keys (hot keys {where})</h3>")
             for count in sorted({r["threads"] for runs in works.values() for r in runs}):
                 out.append(plots.svg(plots.by_theta(works, count, looks)))
     return "\n".join(out)

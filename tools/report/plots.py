@@ -14,7 +14,7 @@ from results import theta_of  # noqa: E402
 plt.rcParams.update({
     "font.size": 10, "font.family": "DejaVu Sans", "axes.spines.top": False, "axes.spines.right": False,
     "axes.titlesize": 10, "axes.titleweight": "bold", "svg.fonttype": "none", "svg.hashsalt": "elidex",
-    "hatch.linewidth": 0.6,
+    "hatch.linewidth": 0.6, "text.parse_math": False,
 })
 
 # Okabe and Ito's colours, told apart by colour-blind readers too; hatches and markers tell repeated ones apart.
@@ -164,8 +164,8 @@ def bytes_per_key(size_of, looks):
     return figure
 
 
-def picture(panels, looks, path):
-    """The README's picture. `panels`: (title, runs) pairs."""
+def picture(panels, looks):
+    """The README's picture as PNG bytes. `panels`: (title, runs) pairs."""
     columns = [(title, count, [r for r in runs if r["threads"] == count])
                for title, runs in panels for count in sorted({r["threads"] for r in runs})]
     indexes = ordered_indexes([r for _, runs in panels for r in runs])
@@ -188,7 +188,9 @@ def picture(panels, looks, path):
         axis.set_title(f"{title}\n{threads_title(count)}", loc="left", fontsize=10.5)
         axis.grid(axis="x", alpha=0.3, linewidth=0.6)
         axis.set_axisbelow(True)
-    figure.supxlabel("million operations per second", fontsize=10.5)
-    figure.tight_layout()
-    figure.savefig(path, dpi=130)
+    figure.supxlabel("million operations per second", fontsize=10.5, y=0.03)
+    figure.tight_layout(rect=(0, -0.02, 1, 1))
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=130)
     plt.close(figure)
+    return out.getvalue()

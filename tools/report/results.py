@@ -53,20 +53,66 @@ def theta_of(dist):
     return float(parts[1]) if parts[0] == "zipf" and len(parts) > 1 else 0.0
 
 
+def no_number(text):
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
+
+
+def is_count(value):
+    return is_number(value) and value == int(value)
+
+
+def is_text(value):
+    return isinstance(value, str) and value != ""
+
+
+def is_dist(value):
+    try:
+        return is_text(value) and is_number(theta_of(value))
+    except ValueError:
+        return False
+
+
+NEEDED = {"index": is_text, "workload": is_text, "dist": is_dist, "threads": is_count, "mops": is_number}
+OPTIONAL = {"key_type": is_text, "keys": is_count,
+            **dict.fromkeys(("mops_min", "mops_max", "ns_p50", "ns_p99", "aborts_per_op", "fallback_pct",
+                             "bytes_per_key", "ratio_to_first"), is_number)}
+
+
+def check_run(path, run):
+    """Refuses what the page could not draw. A null stands for what was not measured."""
+    if not isinstance(run, dict):
+        raise BadResults(f"report: {path}: a run that is no object")
+    for name in [name for name in OPTIONAL if run.get(name, 0) is None]:
+        del run[name]
+    for name, accepts in {**NEEDED, **OPTIONAL}.items():
+        if name not in run:
+            if name in NEEDED:
+                raise BadResults(f"report: {path}: a run without {name}")
+        elif not accepts(run[name]):
+            raise BadResults(f"report: {path}: a run with {name} {json.dumps(run[name])}")
+
+
 def read_file(path):
     try:
         with open(path, encoding="utf-8") as file:
-            content = json.load(file)
+            content = json.load(file, parse_constant=no_number)
     except OSError as error:
         raise BadResults(f"report: {path}: {error.strerror}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError):
+    except (ValueError, RecursionError):
         raise BadResults(f"report: {path}: not JSON") from None
     if not isinstance(content, dict) or content.get("schema") != 1 or not isinstance(content.get("runs"), list):
         raise BadResults(f"report: {path}: not a result file of schema 1")
+    claims = content.setdefault("claims", [])
+    if not isinstance(content.setdefault("machine", {}), dict):
+        raise BadResults(f"report: {path}: a machine that is no object")
+    if not isinstance(claims, list) or not all(isinstance(claim, dict) for claim in claims):
+        raise BadResults(f"report: {path}: claims that are no list of objects")
     for run in content["runs"]:
-        missing = [name for name in ("index", "workload", "dist", "threads", "mops") if name not in run]
-        if missing:
-            raise BadResults(f"report: {path}: a run without {missing[0]}")
+        check_run(path, run)
         run.setdefault("mops_min", run["mops"])
         run.setdefault("mops_max", run["mops"])
         run["file"] = str(path)

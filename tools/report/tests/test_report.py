@@ -1,5 +1,7 @@
 """The page has everything, loads nothing, and bad files change nothing."""
 
+import contextlib
+import io
 import json
 import re
 import sys
@@ -73,12 +75,34 @@ class Page(unittest.TestCase):
         self.assertEqual(page.count("<h2>1 M u64 integer keys</h2>"), 2)
 
     def test_bad_files_are_refused_and_nothing_is_written(self):
-        for bad in ("not json", {"schema": 2, "runs": []}, {"schema": 1}, {"schema": 1, "runs": [{"index": "x"}]}):
-            self.assertEqual(report.main([self.write(bad), "--out", str(self.out)]), 2, bad)
+        wrong_fields = [{"mops": "x"}, {"mops": None}, {"mops": -1.0}, {"mops": float("nan")}, {"keys": "many"},
+                        {"dist": "zipf:q"}, {"index": ["x"]}, {"threads": "2"}, {"threads": 1.5}, {"ns_p50": []}]
+        for bad in ("not json", {"schema": 2, "runs": []}, {"schema": 1}, {"schema": 1, "runs": [{"index": "x"}]},
+                    {"schema": 1, "runs": [3]}, {"schema": 1, "runs": [], "machine": "x"},
+                    {"schema": 1, "runs": [], "claims": {"a": 1}}, *(content_of([run_of("x") | w]) for w in wrong_fields)):
+            with self.subTest(bad=bad), contextlib.redirect_stderr(io.StringIO()) as said:
+                self.assertEqual(report.main([self.write(bad), "--out", str(self.out)]), 2)
+                self.assertRegex(said.getvalue(), r"\Areport: .*r\.json: [^\n]+\n\Z")
         self.assertEqual(report.main(["/nowhere/r.json", "--out", str(self.out)]), 2)
         self.assertEqual(report.main([self.write(content_of([run_of("x")])), "--out", "/nowhere/page.html"]), 2)
         self.assertFalse(self.out.exists())
         self.assertEqual([p.suffix for p in Path(self.folder.name).iterdir()], [".json"])
+
+    def test_one_bad_output_leaves_the_other_as_it_was(self):
+        good = self.write(content_of([run_of("x")]))
+        for picture in ("/nowhere/p.png", str(Path(self.folder.name) / "p.png")):  # no such folder; no runs to draw it
+            with contextlib.redirect_stderr(io.StringIO()):
+                self.assertEqual(report.main([good, "--out", str(self.out), "--picture", picture]), 2)
+        self.assertEqual([p.name for p in Path(self.folder.name).iterdir()], ["r.json"])
+
+    def test_odd_names_and_unmeasured_figures_are_drawn(self):
+        dists = ("uniform", "zipf:0.5", "zipf:0.9", "custom")
+        page = self.page_of(content_of([run_of("$x_{y$", workload="of my own", dist=d, ns_p50=None) for d in dists]))
+        self.assertIn("$x_{y$", page)
+        self.assertIn("of my own", page)
+
+    def test_a_run_that_did_nothing_is_drawn(self):
+        self.page_of(content_of([run_of("x", mops=0.0), run_of("ordered_map", mops=0.0)]))
 
     def test_picture(self):
         runs = [run_of(i, t, w, d) for i in ("x", "ordered_map") for t in (1, 2)
