@@ -16,7 +16,8 @@ h1 { margin-bottom: 0; } h2 { margin-top: 2.2em; border-bottom: 2px solid #ddd; 
 table { border-collapse: collapse; margin: .6em 0; font-size: 14px; }
 th, td { padding: .25em .8em; text-align: right; border-bottom: 1px solid #e4e4e4; }
 th { border-bottom: 2px solid #bbb; font-weight: 600; } th:first-child, td:first-child, .words { text-align: left; }
-td { white-space: pre-line; vertical-align: top; font-variant-numeric: tabular-nums; }
+td { white-space: pre; vertical-align: top; font-variant-numeric: tabular-nums; }
+td.words, td:first-child { white-space: pre-line; }
 .best { font-weight: 700; } .note { color: #555; font-size: 13.5px; }
 .simulated { background: #fff6dd; border-left: 5px solid #E69F00; padding: .4em .8em; }
 details { margin: .4em 0; } summary { cursor: pointer; color: #0072B2; } li { margin: .3em 0; }
@@ -40,12 +41,23 @@ def table(headings, rows):
     return f"<table><tr>{head}</tr>\n{body}</table>\n"
 
 
-def words(value):
+def size_words(count):
+    for size, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if count >= size:
+            return f"{count / size:.4g} {unit}"
+    return f"{count} bytes"
+
+
+def words(value, name=""):
     if isinstance(value, dict):
-        return ", ".join(f"{k.replace('_', ' ')} {words(v)}" for k, v in value.items())
+        return ", ".join(f"{k.replace('_', ' ').removesuffix(' bytes')} {words(v, k)}" for k, v in value.items())
     if isinstance(value, list):
         return "\n".join(map(words, value)) or "none"
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and name.endswith("bytes"):
+        return size_words(value)
+    return str(value) if value != "" else "none"
 
 
 def machines_section(contents):
@@ -57,8 +69,9 @@ def machines_section(contents):
               for n, host in enumerate(hosts, 1)]
     rows = []
     for name in names:
-        told = [words(host[name]) if name in host else "" for host in hosts]
-        rows.append((name.replace("_", " "), *((t, "words best" if len(set(told)) > 1 else "words") for t in told)))
+        told = [words(host[name], name) if name in host else "" for host in hosts]
+        css = "words best" if len(set(told)) > 1 else "words"
+        rows.append((name.replace("_", " ").removesuffix(" bytes"), *((t, css) for t in told)))
     return "<h2>Where it was measured</h2>" + table(("", *((t, "words") for t in titles)), rows)
 
 
@@ -72,10 +85,10 @@ def runs_with(runs, count):
 
 def winners(key_set):
     """Who is fastest at what, and how clearly."""
-    rows = []
+    rows, threads = [], plots.few(key_set.threads)
     for work in sorted(key_set.works, key=work_order):
         cells = []
-        for count in key_set.threads:
+        for count in threads:
             if not runs_with(key_set.works[work], count):
                 cells.append("")
                 continue
@@ -86,20 +99,20 @@ def winners(key_set):
                 text += f"\n{lead(best, second):.2f} x {second['index']}{sign}"
             cells.append((text, "best" if best["index"] == "ordered_map" else ""))
         rows.append((work_title(work), *cells))
-    drawn = table(("the fastest, Mops/s", *map(plots.threads_title, key_set.threads)), rows)
+    drawn = table(("the fastest, Mops/s", *map(plots.threads_title, threads)), rows)
     return drawn if len(rows) <= ROWS_MAX else folded(f"The fastest at each of {len(rows)} kinds of work", drawn)
 
 
 def notes(key_set):
     spreads = sorted(spread(r) for runs in key_set.works.values() for r in runs)
     text = (f"Medians of interleaved rounds. Between its slowest and its fastest round a run differs by a factor of "
-            f"{spreads[len(spreads) // 2]:.2f} (median over {len(spreads)} runs), {spreads[-1]:.2f} at worst; where the "
+            f"{spreads[len(spreads) // 2]:.2f} (the median run), {spreads[-1]:.2f} (the worst); where the "
             f"ranges of two indexes overlap, their order is unproven.")
     if any(dist.startswith("zipf") for _, dist in key_set.works):
         text += " Zipf: hot keys lie side by side in key order, unless it says scattered."
     text += f" From {', '.join(map(basename, key_set.files))}; elidex {key_set.commit}."
     if key_set.replaced:
-        text += f" {key_set.replaced} earlier runs of the same kind were left out: the file named last counts."
+        text += f" Earlier runs of the same kind left out, since the file named last counts: {key_set.replaced}."
     return f"<p class=note>{escape(text)}</p>"
 
 
@@ -127,7 +140,7 @@ def theta_plots(works, looks):
         there = {d: runs for d, runs in works.items() if d == "uniform" or d.endswith("scrambled") == scrambled}
         if len({theta_of(d) for d in there}) < 3:
             continue
-        out.append(f"<p>The hotter the keys{' (hot keys scattered)' if scrambled else ''}:</p>")
+        out.append(f"<p>Throughput as the keys get hotter{' (hot keys scattered)' if scrambled else ''}:</p>")
         for count in plots.few(plots.thread_counts([r for runs in there.values() for r in runs])):
             out.append(plots.svg(plots.by_theta(there, count, looks)))
     return "\n".join(out)
@@ -169,7 +182,7 @@ def claims_section(contents):
     for content in contents:
         kind = "simulated" if content["machine"].get("simulated") else "native"
         for claim in content["claims"]:
-            rows.append((claim.get("id", ""), *((words(claim.get(n, "")), "words") for n in ("where", "paper", "here")),
+            rows.append((claim.get("id", ""), *((str(claim.get(n, "")), "words") for n in ("where", "paper", "here")),
                          kind, (claim.get("verdict", ""), "best")))
     verdicts = Counter(str(row[-1][0]) for row in rows)
     told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
@@ -191,7 +204,7 @@ def leader_words(key_set, count):
     leader = max(sorted(won), key=won.get)
     ours = [(best, second) for best, second in ends if best["index"] == leader]
     clear = sum(second is not None and beyond_spread(best, second) for best, second in ours)
-    text = f"<b>{escape(leader)}</b> at {len(ours)} of {len(ends)} kinds of work ({clear} of them beyond the spread of the rounds)"
+    text = f"<b>{escape(leader)}</b> at {len(ours)} of {len(ends)} kinds of work ({clear} beyond the spread)"
     leads = [lead(best, second) for best, second in ours if lead(best, second)]
     if leads:
         text += f", {factors(leads)} the next"

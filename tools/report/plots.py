@@ -9,7 +9,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter  # noqa: E402
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator  # noqa: E402
 
 from results import theta_of  # noqa: E402
 
@@ -34,7 +34,8 @@ class Looks:
     def __init__(self, indexes):
         others = sorted(i for i in indexes if i != "ordered_map")
         self._of = {name: (OTHERS[n % len(OTHERS)], HATCHES[n // len(OTHERS) % len(HATCHES)],
-                           MARKERS[(n + 1) % len(MARKERS)], LINES[n // len(OTHERS) % len(LINES)]) for n, name in enumerate(others)}
+                           MARKERS[(n + 1) % len(MARKERS)], LINES[n // len(OTHERS) % len(LINES)])
+                    for n, name in enumerate(others)}
         self._of["ordered_map"] = (OURS, "", "o", "-")
 
     def colour(self, index):
@@ -84,20 +85,24 @@ def few(threads):
     return [threads[round(n * (len(threads) - 1) / (PANELS_MAX - 1))] for n in range(PANELS_MAX)]
 
 
+def name_rows(axis, indexes, **font):
+    axis.set_yticks(range(len(indexes)), indexes, **font)
+    for label in axis.get_yticklabels():
+        label.set_fontweight("bold" if label.get_text() == "ordered_map" else "normal")
+
+
 def thread_panels(runs, row_inches, title_of):
     threads = few(thread_counts(runs))
     indexes = ordered_indexes(runs)
-    figure, axes = plt.subplots(1, len(threads), sharey=True, squeeze=False, gridspec_kw={"wspace": 0.06},
+    figure, axes = plt.subplots(1, len(threads), sharey=True, squeeze=False, gridspec_kw={"wspace": 0.08},
                                 figsize=(10, 1.0 + row_inches * max(len(indexes), 2)))
     for axis, count in zip(axes[0], threads):
         axis.set_title(title_of(count), loc="left")
-        axis.set_yticks(range(len(indexes)), indexes)
+        name_rows(axis, indexes)
         axis.set_ylim(-0.6, len(indexes) - 0.4)
         axis.tick_params(axis="y", length=0)
         axis.grid(axis="x", alpha=0.3, linewidth=0.6)
         axis.set_axisbelow(True)
-        for label in axis.get_yticklabels():
-            label.set_fontweight("bold" if label.get_text() == "ordered_map" else "normal")
     return figure, list(zip(axes[0], threads)), {name: row for row, name in enumerate(indexes)}
 
 
@@ -135,6 +140,7 @@ def latency(runs, looks):
         return None
     figure, panels, rows = thread_panels(runs, 0.26, threads_title)
     low, high = min(r["ns_p50"] for r in runs), max(r["ns_p99"] for r in runs)
+    crowded = len(panels) > 2 and high / low > 20
     for axis, count in panels:
         for run in (r for r in runs if r["threads"] == count):
             row, colour = rows[run["index"]], looks.colour(run["index"])
@@ -142,11 +148,11 @@ def latency(runs, looks):
             axis.plot(run["ns_p50"], row, marker="o", color=colour, markersize=6)
             axis.plot(run["ns_p99"], row, marker="D", color=colour, markersize=6, markerfacecolor="white")
         axis.set_xscale("log")
-        axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=8))
+        axis.xaxis.set_major_locator(LogLocator(subs=(1.0,) if crowded else (1.0, 3.0), numticks=8))
         axis.xaxis.set_major_formatter(FuncFormatter(lambda ns, _: f"{ns:g}"))
-        axis.xaxis.set_minor_formatter(NullFormatter())
+        axis.xaxis.set_minor_locator(NullLocator())
         axis.set_xlim(low / 1.4, high * 1.6)
-        axis.set_xlabel("ns per operation, log scale: ● p50, ◇ p99")
+        axis.set_xlabel("ns, log scale: ● p50  ◇ p99")
     return figure
 
 
@@ -185,14 +191,15 @@ def by_theta(works, threads, looks):
 def bytes_per_key(size_of, looks):
     """`size_of`: index -> bytes."""
     indexes = sorted(size_of, key=lambda i: -size_of[i])
+    longest = max(size_of.values())
     figure, axis = plt.subplots(figsize=(10, 0.8 + 0.28 * max(len(indexes), 2)))
     for row, index in enumerate(indexes):
         axis.barh(row, size_of[index], height=0.68, color=looks.colour(index), hatch=looks.hatch(index),
                   edgecolor="white", linewidth=0)
-        axis.text(size_of[index], row, f" {size_of[index]:.1f}", va="center", fontsize=9)
-    axis.set_yticks(range(len(indexes)), indexes)
+        axis.text(size_of[index] + 0.008 * longest, row, f"{size_of[index]:.1f}", va="center", fontsize=9)
+    name_rows(axis, indexes)
     axis.tick_params(axis="y", length=0)
-    axis.set_xlim(0, max(size_of.values()) * 1.1)
+    axis.set_xlim(0, longest * 1.1)
     axis.set_xlabel("bytes per key, value included")
     return figure
 
@@ -212,9 +219,7 @@ def picture(panels, looks):
                       edgecolor="white", linewidth=0)
             axis.plot([run["mops_min"], run["mops_max"]], [row, row], color="black", linewidth=1)
             axis.text(max(run["mops_max"], run["mops"]) + 0.02 * longest, row, f"{run['mops']:.3g}", va="center", fontsize=10)
-        axis.set_yticks(range(len(indexes)), indexes, fontsize=11)
-        for label in axis.get_yticklabels():
-            label.set_fontweight("bold" if label.get_text() == "ordered_map" else "normal")
+        name_rows(axis, indexes, fontsize=11)
         axis.tick_params(axis="y", length=0)
         axis.set_xlim(0, longest * 1.25)
         axis.xaxis.set_major_locator(MaxNLocator(4))
