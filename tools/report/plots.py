@@ -1,37 +1,42 @@
 """The plots, as SVG text or as a PNG file. An index has one colour and one hatch everywhere."""
 
 import io
+import itertools
 import re
+from collections import defaultdict
 
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter  # noqa: E402
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator  # noqa: E402
 
 from results import theta_of  # noqa: E402
 
 plt.rcParams.update({
     "font.size": 10, "font.family": "DejaVu Sans", "axes.spines.top": False, "axes.spines.right": False,
-    "axes.titlesize": 10, "axes.titleweight": "bold", "svg.fonttype": "none", "svg.hashsalt": "elidex",
-    "hatch.linewidth": 0.6,
+    "axes.titlesize": 10, "axes.titleweight": "bold", "svg.fonttype": "none", 
+    "hatch.linewidth": 0.6, "text.parse_math": False,
 })
 
-# Okabe and Ito's colours, told apart by colour-blind readers too; hatches and markers tell repeated ones apart.
+# Okabe and Ito's colours, told apart by colour-blind readers too; hatches, markers and lines tell repeated ones apart.
 OURS = "#D55E00"
 OTHERS = ["#0072B2", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#7F7F7F", "#B8A900"]
 HATCHES = ["", "///", "...", "xxx"]
+LINES = ["-", "--", ":", "-."]
 MARKERS = "osD^vP*X"
+PANELS_MAX = 3  # beside each other in the width of a page
 
 
 class Looks:
-    """Which colour, hatch and marker each index has, over all plots of a page."""
+    """Which colour, hatch, marker and line each index has, over all plots of a page."""
 
     def __init__(self, indexes):
         others = sorted(i for i in indexes if i != "ordered_map")
         self._of = {name: (OTHERS[n % len(OTHERS)], HATCHES[n // len(OTHERS) % len(HATCHES)],
-                           MARKERS[(n + 1) % len(MARKERS)]) for n, name in enumerate(others)}
-        self._of["ordered_map"] = (OURS, "", "o")
+                           MARKERS[(n + 1) % len(MARKERS)], LINES[n // len(OTHERS) % len(LINES)])
+                    for n, name in enumerate(others)}
+        self._of["ordered_map"] = (OURS, "", "o", "-")
 
     def colour(self, index):
         return self._of[index][0]
@@ -42,9 +47,17 @@ class Looks:
     def marker(self, index):
         return self._of[index][2]
 
+    def line(self, index):
+        return self._of[index][3]
+
+
+drawn = itertools.count()
+
 
 def svg(figure):
     out = io.StringIO()
+    # Plots of one page share no element names, and equal data gives an equal page.
+    plt.rcParams["svg.hashsalt"] = f"elidex {next(drawn)}"
     figure.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
     plt.close(figure)
     text = out.getvalue()
@@ -61,20 +74,35 @@ def ordered_indexes(runs):
     return sorted(best, key=best.get)
 
 
+def thread_counts(runs):
+    return sorted({r["threads"] for r in runs})
+
+
+def few(threads):
+    """At most PANELS_MAX of them, the first and the last included."""
+    if len(threads) <= PANELS_MAX:
+        return threads
+    return [threads[round(n * (len(threads) - 1) / (PANELS_MAX - 1))] for n in range(PANELS_MAX)]
+
+
+def name_rows(axis, indexes, **font):
+    axis.set_yticks(range(len(indexes)), indexes, **font)
+    for label in axis.get_yticklabels():
+        label.set_fontweight("bold" if label.get_text() == "ordered_map" else "normal")
+
+
 def thread_panels(runs, row_inches, title_of):
-    threads = sorted({r["threads"] for r in runs})
+    threads = few(thread_counts(runs))
     indexes = ordered_indexes(runs)
-    figure, axes = plt.subplots(1, len(threads), sharey=True, squeeze=False,
+    figure, axes = plt.subplots(1, len(threads), sharey=True, squeeze=False, gridspec_kw={"wspace": 0.08},
                                 figsize=(10, 1.0 + row_inches * max(len(indexes), 2)))
     for axis, count in zip(axes[0], threads):
         axis.set_title(title_of(count), loc="left")
-        axis.set_yticks(range(len(indexes)), indexes)
+        name_rows(axis, indexes)
         axis.set_ylim(-0.6, len(indexes) - 0.4)
         axis.tick_params(axis="y", length=0)
         axis.grid(axis="x", alpha=0.3, linewidth=0.6)
         axis.set_axisbelow(True)
-        for label in axis.get_yticklabels():
-            label.set_fontweight("bold" if label.get_text() == "ordered_map" else "normal")
     return figure, list(zip(axes[0], threads)), {name: row for row, name in enumerate(indexes)}
 
 
@@ -83,6 +111,12 @@ def threads_title(count):
 
 
 def throughput(runs, looks):
+    """Bars side by side for few numbers of threads, curves for many."""
+    if len(thread_counts(runs)) > PANELS_MAX:
+        points = defaultdict(list)
+        for run in runs:
+            points[run["index"]].append((run["threads"], run))
+        return curves(points, looks, "threads", "")
     figure, panels, rows = thread_panels(runs, 0.3, threads_title)
     longest = max(max(r["mops_max"], r["mops"]) for r in runs) or 1
     for axis, count in panels:
@@ -96,8 +130,7 @@ def throughput(runs, looks):
                       fontsize=9)
         axis.set_xlim(0, longest * 1.16)
         axis.xaxis.set_major_locator(MaxNLocator(5))
-        axis.set_xlabel("million operations per second")
-    figure.tight_layout()
+        axis.set_xlabel("Mops/s")
     return figure
 
 
@@ -107,6 +140,7 @@ def latency(runs, looks):
         return None
     figure, panels, rows = thread_panels(runs, 0.26, threads_title)
     low, high = min(r["ns_p50"] for r in runs), max(r["ns_p99"] for r in runs)
+    crowded = len(panels) > 2 and high / low > 20
     for axis, count in panels:
         for run in (r for r in runs if r["threads"] == count):
             row, colour = rows[run["index"]], looks.colour(run["index"])
@@ -114,58 +148,64 @@ def latency(runs, looks):
             axis.plot(run["ns_p50"], row, marker="o", color=colour, markersize=6)
             axis.plot(run["ns_p99"], row, marker="D", color=colour, markersize=6, markerfacecolor="white")
         axis.set_xscale("log")
-        axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=8))
+        axis.xaxis.set_major_locator(LogLocator(subs=(1.0,) if crowded else (1.0, 3.0), numticks=8))
         axis.xaxis.set_major_formatter(FuncFormatter(lambda ns, _: f"{ns:g}"))
-        axis.xaxis.set_minor_formatter(NullFormatter())
+        axis.xaxis.set_minor_locator(NullLocator())
         axis.set_xlim(low / 1.4, high * 1.6)
-        axis.set_xlabel("ns per operation, log scale: ● p50, ◇ p99")
-    figure.tight_layout()
+        axis.set_xlabel("ns, log scale: ● p50  ◇ p99")
+    return figure
+
+
+def curves(points, looks, label, title):
+    """Throughput over something, whiskers from the slowest to the fastest round. `points`: index -> [(where, run)]."""
+    figure, axis = plt.subplots(figsize=(8.4, max(3.6, 0.8 + 0.23 * len(points))))
+    last = {index: max(there, key=lambda point: point[0])[1]["mops"] for index, there in points.items()}
+    for index in sorted(points, key=last.get, reverse=True):  # the legend reads as the right ends of the curves
+        there = sorted(points[index], key=lambda point: point[0])
+        ours = index == "ordered_map"
+        axis.errorbar([x for x, _ in there], [r["mops"] for _, r in there],
+                      yerr=[[max(r["mops"] - r["mops_min"], 0) for _, r in there],
+                            [max(r["mops_max"] - r["mops"], 0) for _, r in there]],
+                      color=looks.colour(index), marker=looks.marker(index), linestyle=looks.line(index), markersize=5.5,
+                      capsize=2, linewidth=2.6 if ours else 1.3, elinewidth=0.8, zorder=3 if ours else 2, label=index)
+    axis.set_ylim(bottom=0)
+    axis.xaxis.set_major_locator(FixedLocator(sorted({x for there in points.values() for x, _ in there})))
+    axis.set_xlabel(label)
+    axis.set_ylabel("Mops/s (million operations per second)" if len(points) > 8 else "Mops/s")
+    axis.set_title(title, loc="left")
+    axis.grid(alpha=0.3, linewidth=0.6)
+    axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
     return figure
 
 
 def by_theta(works, threads, looks):
     """Throughput over skew. `works`: dist -> runs of one workload."""
-    figure, axis = plt.subplots(figsize=(10, 3.6))
-    indexes = sorted({r["index"] for runs in works.values() for r in runs})
-    for index in indexes:
-        points = sorted(((theta_of(dist), r) for dist, runs in works.items() for r in runs
-                         if r["index"] == index and r["threads"] == threads), key=lambda point: point[0])
-        if not points:
-            continue
-        thetas = [t for t, _ in points]
-        axis.errorbar(thetas, [r["mops"] for _, r in points],
-                      yerr=[[max(r["mops"] - r["mops_min"], 0) for _, r in points],
-                            [max(r["mops_max"] - r["mops"], 0) for _, r in points]],
-                      color=looks.colour(index), marker=looks.marker(index), markersize=5.5, capsize=2,
-                      linewidth=2.4 if index == "ordered_map" else 1.3, elinewidth=0.8, label=index)
-    axis.set_ylim(bottom=0)
-    axis.set_xlabel("skew of the keys: Zipf theta (0 = uniform)")
-    axis.set_ylabel("million operations per second")
-    axis.set_title(threads_title(threads), loc="left")
-    axis.grid(alpha=0.3, linewidth=0.6)
-    axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
-    figure.tight_layout()
-    return figure
+    points = defaultdict(list)
+    for dist, runs in works.items():
+        for run in runs:
+            if run["threads"] == threads:
+                points[run["index"]].append((theta_of(dist), run))
+    return curves(points, looks, "skew of the keys: Zipf theta (0 = uniform)", threads_title(threads))
 
 
 def bytes_per_key(size_of, looks):
     """`size_of`: index -> bytes."""
     indexes = sorted(size_of, key=lambda i: -size_of[i])
+    longest = max(size_of.values())
     figure, axis = plt.subplots(figsize=(10, 0.8 + 0.28 * max(len(indexes), 2)))
     for row, index in enumerate(indexes):
         axis.barh(row, size_of[index], height=0.68, color=looks.colour(index), hatch=looks.hatch(index),
                   edgecolor="white", linewidth=0)
-        axis.text(size_of[index], row, f" {size_of[index]:.1f}", va="center", fontsize=9)
-    axis.set_yticks(range(len(indexes)), indexes)
+        axis.text(size_of[index] + 0.008 * longest, row, f"{size_of[index]:.1f}", va="center", fontsize=9)
+    name_rows(axis, indexes)
     axis.tick_params(axis="y", length=0)
-    axis.set_xlim(0, max(size_of.values()) * 1.1)
+    axis.set_xlim(0, longest * 1.1)
     axis.set_xlabel("bytes per key, value included")
-    figure.tight_layout()
     return figure
 
 
-def picture(panels, looks, path):
-    """The README's picture. `panels`: (title, runs) pairs."""
+def picture(panels, looks):
+    """The README's picture as PNG bytes. `panels`: (title, runs) pairs."""
     columns = [(title, count, [r for r in runs if r["threads"] == count])
                for title, runs in panels for count in sorted({r["threads"] for r in runs})]
     indexes = ordered_indexes([r for _, runs in panels for r in runs])
@@ -179,16 +219,16 @@ def picture(panels, looks, path):
                       edgecolor="white", linewidth=0)
             axis.plot([run["mops_min"], run["mops_max"]], [row, row], color="black", linewidth=1)
             axis.text(max(run["mops_max"], run["mops"]) + 0.02 * longest, row, f"{run['mops']:.3g}", va="center", fontsize=10)
-        axis.set_yticks(range(len(indexes)), indexes, fontsize=11)
-        for label in axis.get_yticklabels():
-            label.set_fontweight("bold" if label.get_text() == "ordered_map" else "normal")
+        name_rows(axis, indexes, fontsize=11)
         axis.tick_params(axis="y", length=0)
         axis.set_xlim(0, longest * 1.25)
         axis.xaxis.set_major_locator(MaxNLocator(4))
         axis.set_title(f"{title}\n{threads_title(count)}", loc="left", fontsize=10.5)
         axis.grid(axis="x", alpha=0.3, linewidth=0.6)
         axis.set_axisbelow(True)
-    figure.supxlabel("million operations per second", fontsize=10.5)
-    figure.tight_layout()
-    figure.savefig(path, dpi=130)
+    figure.supxlabel("Mops/s (million operations per second), more is better", fontsize=10.5, y=0.03)
+    figure.tight_layout(rect=(0, -0.02, 1, 1))
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=130)
     plt.close(figure)
+    return out.getvalue()

@@ -2,6 +2,7 @@
 """One self-contained HTML page of everything measured: report.py FILES... --out FILE [--picture FILE.png]"""
 
 import argparse
+import errno
 import os
 import sys
 import tempfile
@@ -9,20 +10,28 @@ import tempfile
 from results import BadResults, key_sets, read_file
 
 
-def write_whole(path, data):
-    """The file is there with all of its content, or as it was."""
-    folder = os.path.dirname(os.path.abspath(path))
+def write_whole(files):
+    """Path -> bytes. None is replaced unless all could be written, and each then has all of its content."""
+    written = []
     try:
-        handle, temporary = tempfile.mkstemp(dir=folder, suffix=os.path.splitext(path)[1])
+        for path, data in files.items():
+            handle, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)))
+            written.append((temporary, path))
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            os.chmod(temporary, 0o644)
+            if os.path.isdir(path):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        for temporary, path in written:
+            os.replace(temporary, path)
     except OSError as error:
+        for temporary, _ in written:
+            if os.path.exists(temporary):
+                os.unlink(temporary)
         raise BadResults(f"report: {path}: {error.strerror}") from None
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
 
 
-def draw_picture(sets, path):
+def draw_picture(sets):
     """The read-mostly and the hot-key mix over the largest integer key set that has both."""
     import plots
 
@@ -31,8 +40,7 @@ def draw_picture(sets, path):
         if all((workload, dist) in key_set.works for workload, dist, _ in wanted):
             panels = [(title, key_set.works[(workload, dist)]) for workload, dist, title in wanted]
             looks = plots.Looks({r["index"] for _, runs in panels for r in runs})
-            plots.picture(panels, looks, path)
-            return
+            return plots.picture(panels, looks)
     raise BadResults("report: --picture: needs workload b uniform and workload a zipf:0.99 over the same integer keys")
 
 
@@ -50,9 +58,10 @@ def main(arguments=None):
         except ImportError as error:
             raise BadResults(f"report: {error.name} is missing; ./dev setup installs it") from None
 
-        write_whole(flags.out, render(contents, sets).encode())
+        files = {flags.out: render(contents, sets).encode()}
         if flags.picture:
-            draw_picture(sets, flags.picture)
+            files[flags.picture] = draw_picture(sets)
+        write_whole(files)
     except BadResults as error:
         print(error, file=sys.stderr)
         return 2

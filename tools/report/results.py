@@ -26,8 +26,12 @@ class KeySet:
     """The runs over one set of keys on one machine: what may stand in one table."""
 
     machine: dict
+    commit: str
     key_type: str
     keys: int
+    files: list = field(default_factory=list)
+    replaced: int = 0  # runs that a later file measured again
+    apart: str = ""  # what tells this set from others with the same keys
     works: dict = field(default_factory=lambda: defaultdict(list))  # (workload, dist) -> runs
 
     @property
@@ -37,7 +41,15 @@ class KeySet:
     @property
     def title(self):
         kind = "string" if self.key_type == "string" else f"{self.key_type} integer"
-        return f"{shorten(self.keys)} {kind} keys"
+        return f"{shorten(self.keys)} {kind} keys" + (", simulated" if self.simulated else "") + self.apart
+
+    @property
+    def indexes(self):
+        return {r["index"] for runs in self.works.values() for r in runs}
+
+    @property
+    def threads(self):
+        return sorted({r["threads"] for runs in self.works.values() for r in runs})
 
 
 def shorten(count):
@@ -53,39 +65,105 @@ def theta_of(dist):
     return float(parts[1]) if parts[0] == "zipf" and len(parts) > 1 else 0.0
 
 
+def no_number(text):
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
+
+
+def is_count(value):
+    return is_number(value) and value == int(value)
+
+
+def is_text(value):
+    return isinstance(value, str) and value != ""
+
+
+def is_dist(value):
+    try:
+        return is_text(value) and is_number(theta_of(value))
+    except ValueError:
+        return False
+
+
+NEEDED = {"index": is_text, "workload": is_text, "dist": is_dist, "threads": is_count, "mops": is_number}
+OPTIONAL = {"key_type": is_text, "keys": is_count,
+            **dict.fromkeys(("mops_min", "mops_max", "ns_p50", "ns_p99", "aborts_per_op", "fallback_pct",
+                             "bytes_per_key", "ratio_to_first"), is_number)}
+
+
+def check_run(path, run):
+    """Refuses what the page could not draw. A null stands for what was not measured."""
+    if not isinstance(run, dict):
+        raise BadResults(f"report: {path}: a run that is no object")
+    for name in [name for name in OPTIONAL if run.get(name, 0) is None]:
+        del run[name]
+    for name, accepts in {**NEEDED, **OPTIONAL}.items():
+        if name not in run:
+            if name in NEEDED:
+                raise BadResults(f"report: {path}: a run without {name}")
+        elif not accepts(run[name]):
+            raise BadResults(f"report: {path}: a run with {name} {json.dumps(run[name])}")
+
+
 def read_file(path):
     try:
         with open(path, encoding="utf-8") as file:
-            content = json.load(file)
+            content = json.load(file, parse_constant=no_number)
     except OSError as error:
         raise BadResults(f"report: {path}: {error.strerror}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError):
+    except (ValueError, RecursionError):
         raise BadResults(f"report: {path}: not JSON") from None
     if not isinstance(content, dict) or content.get("schema") != 1 or not isinstance(content.get("runs"), list):
         raise BadResults(f"report: {path}: not a result file of schema 1")
+    claims = content.setdefault("claims", [])
+    if not isinstance(content.setdefault("machine", {}), dict):
+        raise BadResults(f"report: {path}: a machine that is no object")
+    if not isinstance(claims, list) or not all(isinstance(claim, dict) for claim in claims):
+        raise BadResults(f"report: {path}: claims that are no list of objects")
     for run in content["runs"]:
-        missing = [name for name in ("index", "workload", "dist", "threads", "mops") if name not in run]
-        if missing:
-            raise BadResults(f"report: {path}: a run without {missing[0]}")
+        check_run(path, run)
         run.setdefault("mops_min", run["mops"])
         run.setdefault("mops_max", run["mops"])
         run["file"] = str(path)
+        run["first"] = content["runs"][0]["index"]
     return content
 
 
-def key_sets(contents):
-    """Groups all runs by machine and keys. Of equal runs in several files the last one counts."""
-    sets = {}
+def lasting(machine):
+    """The machine without what changes while it runs."""
+    return {name: value for name, value in machine.items() if name not in ("huge_pages", "numa_nodes")}
+
+
+def machines(contents):
+    """The different machines, in the order in which the files name them."""
+    different = []
     for content in contents:
-        machine = content.get("machine", {})
+        if not any(lasting(content["machine"]) == lasting(m) for m in different):
+            different.append(content["machine"])
+    return different
+
+
+def key_sets(contents):
+    """Groups all runs by machine, commit and keys. Of equal runs in several files the last one counts."""
+    sets, hosts = {}, [lasting(m) for m in machines(contents)]
+    for content in contents:
+        host, commit = hosts.index(lasting(content["machine"])), str(content.get("commit", "unknown"))
         for run in content["runs"]:
-            keys = int(run.get("keys", 0))
-            key_type = run.get("key_type", "u64")
-            identity = (json.dumps(machine, sort_keys=True), key_type, keys)
-            one = sets.setdefault(identity, KeySet(machine, key_type, keys))
+            keys, key_type = int(run.get("keys", 0)), run.get("key_type", "u64")
+            one = sets.setdefault((host, commit, key_type, keys), KeySet(content["machine"], commit, key_type, keys))
+            if run["file"] not in one.files:
+                one.files.append(run["file"])
             runs = one.works[(run["workload"], run["dist"])]
-            runs[:] = [r for r in runs if (r["index"], r["threads"]) != (run["index"], run["threads"])]
-            runs.append(run)
+            others = [r for r in runs if (r["index"], r["threads"]) != (run["index"], run["threads"])]
+            one.replaced += len(runs) - len(others)
+            runs[:] = [*others, run]
+    titles = [one.title for one in sets.values()]
+    for (host, commit, _, _), one in sets.items():
+        if titles.count(one.title) > 1:
+            one.apart = f" (elidex {commit}" + (f", machine {host + 1})" if len(hosts) > 1 else ")")
     return sorted(sets.values(), key=lambda s: (s.simulated, s.key_type != "u64", s.keys))
 
 
@@ -97,17 +175,26 @@ def work_order(work):
 
 def work_title(work):
     workload, dist = work
-    words = "uniform keys" if dist == "uniform" else f"Zipf {theta_of(dist):g}"
-    if dist.startswith("zipf"):
-        words += ", hot keys scattered" if dist.endswith("scrambled") else ", hot keys side by side"
+    words = f"Zipf {theta_of(dist):g}" if dist.startswith("zipf") else f"{dist} keys"
+    if dist.endswith("scrambled"):
+        words += " scattered"
     return f"{WORKLOADS.get(workload, workload)}, {words}"
 
 
 def fastest(runs, threads):
-    """The fastest run with that many threads, and by what factor it leads the next one (None: it is alone)."""
+    """The fastest run with that many threads, and the next one (None: it is alone)."""
     there = sorted((r for r in runs if r["threads"] == threads), key=lambda r: -r["mops"])
-    lead = there[0]["mops"] / there[1]["mops"] if len(there) > 1 and there[1]["mops"] > 0 else None
-    return there[0], lead
+    return there[0], there[1] if len(there) > 1 else None
+
+
+def lead(run, other):
+    """By what factor `run` is faster; None when that says nothing."""
+    return run["mops"] / other["mops"] if other is not None and other["mops"] > 0 else None
+
+
+def beyond_spread(run, other):
+    """Whether the slowest round of `run` beats the fastest one of `other`."""
+    return run["mops_min"] > other["mops_max"]
 
 
 def spread(run):
