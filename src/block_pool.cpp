@@ -65,7 +65,7 @@ block_pool::~block_pool() {
 }
 
 block_pool::shard& block_pool::this_threads_shard() noexcept {
-  return shards_[this_thread_slot() % shards_.size()];
+  return shards_[this_thread_slot_or_0() % shards_.size()];
 }
 
 void* block_pool::allocate() {
@@ -122,7 +122,9 @@ void block_pool::add_chunk() {
   const std::size_t reserved = reserved_bytes();
   std::size_t bytes = std::max(2 * block_bytes_, reserved / 4);
   if (bytes >= huge_page_bytes) {
-    bytes = std::clamp(reserved / 16, huge_page_bytes, chunk_bytes_max) / huge_page_bytes * huge_page_bytes;
+    const std::size_t wished = std::clamp(reserved / 16, huge_page_bytes, chunk_bytes_max);
+    // Two blocks at least: one alone could leave half of the chunk unused.
+    bytes = (std::max(wished, 2 * block_bytes_) + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
   }
   chunks_.reserve(chunks_.size() + 1);
   void* const memory = ::operator new(bytes, std::align_val_t{chunk_alignment(bytes)});
@@ -139,7 +141,7 @@ std::size_t block_pool::blocks_in_use() const noexcept {
     const std::lock_guard guard(s.mutex);
     sum += s.in_use;
   }
-  return static_cast<std::size_t>(sum);
+  return static_cast<std::size_t>(std::max<std::ptrdiff_t>(sum, 0));  // below: while others allocate
 }
 
 }  // namespace elidex

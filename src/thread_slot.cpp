@@ -1,23 +1,49 @@
 #include "elidex/thread_slot.hpp"
 
+#include <pthread.h>
+
+#include <new>
+
 namespace elidex::detail {
 namespace {
 
 std::atomic<thread_record*> newest_record{nullptr};
 std::atomic<std::uint32_t> slots_made{0};
 
-// Gives the record back when the thread ends. A thread_local destructor that runs later and uses the library
-// registers once more and keeps that record for good: rare, and harmless but for the record's 128 bytes.
-struct release_at_thread_exit {
-  thread_record* record = nullptr;
-  ~release_at_thread_exit() {
-    if (record == nullptr) return;
-    current_thread_record = nullptr;
-    // release: pairs with the acquire exchange in register_this_thread(), so that the next owner sees pin_depth.
-    record->in_use.store(false, std::memory_order_release);
+// Gives a thread's record back when the thread ends. Not a thread_local's destructor: others that run behind it may
+// still use the library. Those of a key run behind all of them, and again if one of them registers the thread anew.
+class release_at_thread_exit {
+ public:
+  static void of(thread_record* record) {
+    static const release_at_thread_exit all;
+    if (::pthread_setspecific(all.key_, record) != 0) throw std::bad_alloc();
   }
+
+ private:
+  release_at_thread_exit() {
+    if (::pthread_key_create(&key_, [](void* record) {
+          current_thread_record = nullptr;
+          static_cast<thread_record*>(record)->give_back();
+        }) != 0) {
+      throw std::bad_alloc();
+    }
+  }
+  pthread_key_t key_{};
 };
-thread_local release_at_thread_exit release_guard;
+
+// The free record with the lowest slot, so that the slots in use stay dense when many threads have come and gone.
+thread_record* take_free_record() noexcept {
+  for (;;) {
+    thread_record* lowest = nullptr;
+    // acquire: pairs with the publishing compare-exchange in register_this_thread().
+    for (thread_record* r = newest_record.load(std::memory_order_acquire); r != nullptr; r = r->next) {
+      // relaxed: only a hint; the exchange below decides.
+      if (!r->in_use.load(std::memory_order_relaxed) && (lowest == nullptr || r->slot < lowest->slot)) lowest = r;
+    }
+    // acquire: pairs with the release in give_back(), so that the next owner sees pin_depth.
+    if (lowest == nullptr || !lowest->in_use.exchange(true, std::memory_order_acquire)) return lowest;
+  }
+}
 
 }  // namespace
 
@@ -27,13 +53,7 @@ const thread_record* first_thread_record() noexcept {
 }
 
 thread_record& register_this_thread() {
-  thread_record* record = newest_record.load(std::memory_order_acquire);  // pairs with the publishing CAS below
-  for (; record != nullptr; record = record->next) {
-    // relaxed: only a hint; the exchange decides. acquire: pairs with the release store at thread exit.
-    if (!record->in_use.load(std::memory_order_relaxed) && !record->in_use.exchange(true, std::memory_order_acquire)) {
-      break;
-    }
-  }
+  thread_record* record = take_free_record();
   if (record == nullptr) {
     record = new thread_record;
     record->slot = slots_made.fetch_add(1);
@@ -42,8 +62,13 @@ thread_record& register_this_thread() {
     while (!newest_record.compare_exchange_weak(record->next, record)) {
     }
   }
+  try {
+    release_at_thread_exit::of(record);
+  } catch (...) {
+    record->give_back();
+    throw;
+  }
   current_thread_record = record;
-  release_guard.record = record;
   return *record;
 }
 

@@ -7,8 +7,8 @@
 //   map.scan(5, 100, [](std::uint64_t key, std::uint64_t value) { ... });
 //
 // It is a B+tree under optimistic lock coupling (index/btree.hpp, which holds the functions, their thread-safety and
-// their errors): readers write nothing and wait only for a writer that is inside the very node they want.
-// Node sizes are measured: docs/PERFORMANCE.md.
+// their errors): readers write nothing, and wait only for a writer that is inside the very node they want, or for a scan
+// that has come to locking it because its range is hot. Node sizes are measured: docs/PERFORMANCE.md.
 #pragma once
 
 #include <cstddef>

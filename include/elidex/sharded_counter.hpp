@@ -1,7 +1,7 @@
 // A sum that many threads add to without meeting on a cache line.
 //
 // Thread-safety: all of it. sum() adds up the shards one after the other: it is exact when nobody adds meanwhile,
-// and otherwise counts some of the additions that run beside it.
+// and otherwise counts some of the additions that run beside it, so it may be below 0 although no count ever was.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ class sharded_counter {
  public:
   void add(std::int64_t amount) noexcept {
     // relaxed: pairs with sum()'s relaxed loads; a count orders nothing.
-    shards_[this_thread_slot() % shards_.size()].value.fetch_add(amount, std::memory_order_relaxed);
+    shards_[this_thread_slot_or_0() % shards_.size()].value.fetch_add(amount, std::memory_order_relaxed);
   }
   std::int64_t sum() const noexcept {
     std::int64_t total = 0;

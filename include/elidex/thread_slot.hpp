@@ -1,11 +1,12 @@
-// A small dense number for every live thread, and the per-thread record that epochs hang on.
+// A small number for every live thread, and the per-thread record that epochs hang on.
 //
 //   counters[elidex::this_thread_slot() % shards].add(1);
 //
-// Invariants: two threads that live at the same time never have the same slot; a slot is used again after its
-// thread has ended; records are never freed, so a walk over them needs no lock.
+// Invariants: two threads that live at the same time never have the same slot; a new thread gets the lowest that is
+// free; records are never freed, so a walk over them needs no lock.
 // Thread-safety: everything here may be called from any thread. The first call of a thread may throw
-// std::bad_alloc; later calls cannot fail.
+// std::bad_alloc; later calls cannot fail. A thread's record is given back when it ends, behind the destructors of its
+// thread_local variables.
 #pragma once
 
 #include <atomic>
@@ -24,6 +25,9 @@ struct alignas(128) thread_record {
   std::uint32_t slot = 0;
   std::atomic<bool> in_use{false};
   thread_record* next = nullptr;
+
+  // release: pairs with the acquire exchange of the next thread that takes it.
+  void give_back() noexcept { in_use.store(false, std::memory_order_release); }
 };
 
 inline constinit thread_local thread_record* current_thread_record = nullptr;
@@ -43,6 +47,13 @@ inline thread_record& this_thread_record() {
 
 inline std::uint32_t this_thread_slot() {
   return detail::this_thread_record().slot;
+}
+
+// The same, but 0 in a thread that has no slot yet, which may thus meet the owner of slot 0. For what must not fail, and
+// protects what it finds behind the slot.
+inline std::uint32_t this_thread_slot_or_0() noexcept {
+  const detail::thread_record* const record = detail::current_thread_record;
+  return record != nullptr ? record->slot : 0;
 }
 
 }  // namespace elidex

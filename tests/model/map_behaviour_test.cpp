@@ -61,6 +61,35 @@ TYPED_TEST(NodesInUse, NoLeafIsEmptyAfterErasing) {
   }
 }
 
+// Whoever clears up in key order meets each leaf when the next one is still full.
+TEST(Model, ThinningLeavesFullLeavesInAnyOrder) {
+  constexpr u64 keys = 100'000;
+  constexpr u64 kept_one_in = 50;
+  for (const bool ascending : {true, false}) {
+    ordered_map<u64, u64> map;
+    for (u64 n = 0; n < keys; ++n) map.insert(n, n);
+    for (u64 n = 0; n < keys; ++n) {
+      const u64 key = ascending ? n : keys - 1 - n;
+      if (key % kept_one_in != 0) map.erase(key);
+    }
+    EXPECT_GE(map.size() / (map.stats().leaves - map.stats().limbo_objects), 16u) << "keys per leaf";
+  }
+}
+
+TEST(Model, OneReclaimIsEnough) {
+  ordered_map<u64, u64> map;
+  for (u64 n = 0; n < 10'000; ++n) map.insert(n, n);
+  for (u64 n = 0; n < 10'000; ++n) map.erase(n);
+  map.reclaim();
+  EXPECT_EQ(map.stats().limbo_objects, 0u);
+}
+
+TEST(Model, AnEmptyViewIsAnEmptyString) {
+  ordered_map<std::string, std::string> map;
+  EXPECT_TRUE(map.insert(std::string_view(), std::string_view()));
+  EXPECT_EQ(map.get(""), "");
+}
+
 TEST(Model, ACursorSurvivesTheErasingOfItsKey) {
   btree<u64, u64, optimistic, fan_out<4, 4>> map;
   for (u64 n = 0; n < 100; ++n) map.insert(n, n);

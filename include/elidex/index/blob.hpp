@@ -4,6 +4,7 @@
 // that found its address in a validated node may read it for as long as it is pinned.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +18,7 @@ class blob {
  public:
   static blob* make(std::string_view bytes) {
     blob* const made = make_room(bytes.size());
-    std::memcpy(made->data(), bytes.data(), bytes.size());
+    made->fill(bytes);
     return made;
   }
   // A blob of `size` bytes that are not written yet.
@@ -25,15 +26,18 @@ class blob {
     return ::new (::operator new(sizeof(blob) + size)) blob(static_cast<std::uint32_t>(size));
   }
   // Writes a blob that no reader knows yet; it must have been made for exactly as many bytes.
-  void fill(std::string_view bytes) noexcept { std::memcpy(data(), bytes.data(), bytes.size()); }
+  void fill(std::string_view bytes) noexcept {
+    if (!bytes.empty()) std::memcpy(data(), bytes.data(), bytes.size());  // an empty view may point nowhere
+  }
   static void destroy(blob* b) noexcept { ::operator delete(b); }
 
   std::string_view view() const noexcept { return {reinterpret_cast<const char*>(this + 1), size_}; }
   std::size_t size() const noexcept { return size_; }
 
-  // What the system's allocator sets aside for it, in bytes: 16-byte granules with an 8-byte header, as in glibc.
+  // What the system's allocator sets aside for it, in bytes: 16-byte granules with an 8-byte header, two of them at least,
+  // as in glibc.
   static constexpr std::size_t footprint_bytes(std::size_t size) noexcept {
-    return (sizeof(blob) + size + 8 + 15) / 16 * 16;
+    return std::max<std::size_t>((sizeof(blob) + size + 8 + 15) / 16 * 16, 32);
   }
 
  private:

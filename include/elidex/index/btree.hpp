@@ -32,7 +32,7 @@
 //   Under a coarse policy: the acquisition of the lock, or the commit of the transaction.
 //
 // Splits are made on the way down wherever an inner node is full, so that a split never has to climb; merges
-// likewise on the way down of an erase, wherever a node is sparse and fits into a sibling. Each is a region of its
+// likewise on the way down of an erase, wherever a node is sparse and fits into a sibling, left or right. Each is a region of its
 // own that leaves the contents as they were, after which the operation begins again. An inner node left with one child
 // gets some of its sibling's when the two don't fit into one: so an erase finds a sibling for every leaf that it empties,
 // no leaf but the root is ever empty, and churn leaves no nodes behind. Memory is never allocated
@@ -43,6 +43,7 @@
 // Nodes are merged when sparse (a third full), not when half full.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -82,8 +83,10 @@ struct btree_stats {
 // every function but constructor and destructor may be called from any thread at any time, and all are linearizable
 // except size(), empty(), memory_bytes() and stats(), which are exact when no operation runs, and cursors (cursor.hpp).
 //
-// Errors: std::invalid_argument for a key over 64 KiB. std::bad_alloc from any function that stores something, from
-// scans and cursors (their buffer), and from the first call of a thread; the tree is then unchanged.
+// Errors: std::invalid_argument for a key over 64 KiB. std::bad_alloc from any function that changes something (erase()
+// too: what it unlinks is noted until no reader has it), from scans and cursors (their buffer), where a std::string is
+// returned, and from the first call of a thread; the tree is then unchanged. Destructor, reclaim(), size(), empty(),
+// memory_bytes() and stats() never throw.
 template <class Key, class Value, class Sync, class Shape = paper_fan_out>
 class btree {
   using keys = detail::key_codec<Key>;
@@ -134,21 +137,25 @@ class btree {
 
   // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how many there were.
   // All of them were in the tree at one moment, with no other key between them. fn runs after that moment, outside
-  // of all locks, and may use the tree. Buffers what it returns: for long ranges prefer a cursor.
+  // of all locks, and may use the tree. Buffers what it returns: for long ranges prefer a cursor. With string keys or
+  // values no map of the process gives memory back while fn runs, so it should not block then.
   template <class Fn>
   std::size_t scan(key_argument from, std::size_t limit, Fn&& fn) const;
 
   // A cursor that stands nowhere yet. Valid while others insert and erase; see cursor.hpp.
   cursor_type cursor() const { return cursor_type(*this); }
 
-  std::size_t size() const noexcept { return static_cast<std::size_t>(size_.sum()); }
+  std::size_t size() const noexcept {
+    const std::int64_t sum = size_.sum();  // may be below 0 while others insert and erase
+    return sum < 0 ? 0 : static_cast<std::size_t>(sum);
+  }
   bool empty() const noexcept { return size() == 0; }
 
   // Everything obtained from the system for keys, values, nodes and free nodes, in bytes.
   std::size_t memory_bytes() const noexcept;
   btree_stats stats() const noexcept;
 
-  // Frees whatever no reader can reach any more now instead of at the next retirements.
+  // Frees what was erased before this call, as far as no reader was in the way, now instead of at the next erasures.
   void reclaim() noexcept { limbo_.sweep_all(); }
 
   // The policy's state, for an elided lock's statistics.
@@ -166,7 +173,7 @@ class btree {
   using pin = std::conditional_t<defers_reclamation, epoch_pin, detail::no_pin>;
 
   // A node is sparse, and worth merging, at a third of its slots; the merged node keeps room for a few inserts, so
-  // that it does not split again at once. Both chosen.
+  // that it does not split again at once, unless one of the two was empty. Both chosen.
   static constexpr unsigned leaf_sparse = leaf::capacity / 3;
   static constexpr unsigned leaf_merged_max = leaf::capacity * 5 / 6;
   static constexpr unsigned inner_sparse = inner::capacity / 3;
@@ -226,9 +233,13 @@ class btree {
   step split_leaf(position& p, unsigned insert_rank, operation& op) noexcept;
   step split_inner(position& p, operation& op) noexcept;
   void link_right_half(position& p, const key_slot& separator, node* right, operation& op) noexcept;
-  bool find_sibling(const position& p, position& left, position& right) const noexcept;
+  enum class side : std::uint8_t { left, right };
+  enum class if_full : std::uint8_t { leave, share };
+  step find_sibling(const position& p, side where, position& left, position& right) const noexcept;
   step erase_and_merge(position& p, unsigned rank, operation& op) noexcept;
+  step erase_and_merge(position& p, side where, unsigned rank, operation& op) noexcept;
   step merge_inner(position& p, operation& op) noexcept;
+  step merge_inner(position& p, side where, if_full otherwise, operation& op) noexcept;
   static key_slot share_children(inner& left, const key_slot& between, inner& right) noexcept;
   step collapse_root(position& p, operation& op) noexcept;
 

@@ -281,7 +281,8 @@ auto btree<Key, Value, Sync, Shape>::split_leaf(position& p, unsigned insert_ran
   if (!p.try_lock_parent_and_node()) return step::restart;
   leaf& left = p.as_leaf();
 
-  // Keys that arrive in ascending order would leave half-full leaves behind: at the right edge, split off one key.
+  // Keys that arrive in ascending order would leave half-full leaves behind: at the parent's right edge, split off one
+  // key. (A random key comes to that place once in a parent's life or so.)
   const bool ascending = insert_rank == leaf::capacity && (is_root || p.index == p.parent->count());
   const unsigned middle = ascending ? leaf::capacity - 1 : leaf::capacity / 2;
 
@@ -442,21 +443,29 @@ auto btree<Key, Value, Sync, Shape>::try_erase(const probe& key, operation& op) 
   return step::yes;
 }
 
-// The sibling to merge with, and which of the two is the left one. False: there is none, or something changed, which
-// the caller's own validation finds out.
+// The node with its sibling on one side: no when there is none, restart when the parent has changed.
 template <class Key, class Value, class Sync, class Shape>
-bool btree<Key, Value, Sync, Shape>::find_sibling(const position& p, position& left, position& right) const noexcept {
-  const unsigned separators = p.parent->count();
-  if (separators == 0) return false;
+auto btree<Key, Value, Sync, Shape>::find_sibling(const position& p, side where, position& left,
+                                                  position& right) const noexcept -> step {
+  const bool there = where == side::left ? p.index > 0 : p.index < p.parent->count();
+  if (!there) return p.parent_lock->validate(p.parent_seen) ? step::no : step::restart;
   left = right = p;
-  return p.index < separators ? enter_sibling(right, p.index + 1) : enter_sibling(left, p.index - 1);
+  const bool entered = where == side::left ? enter_sibling(left, p.index - 1) : enter_sibling(right, p.index + 1);
+  return entered ? step::yes : step::restart;
 }
 
 template <class Key, class Value, class Sync, class Shape>
 auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, unsigned rank, operation& op) noexcept -> step {
+  const step s = erase_and_merge(p, side::left, rank, op);
+  return s != step::no ? s : erase_and_merge(p, side::right, rank, op);
+}
+
+template <class Key, class Value, class Sync, class Shape>
+auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, side where, unsigned rank, operation& op) noexcept
+    -> step {
   position left;
   position right;
-  if (!find_sibling(p, left, right)) return step::no;
+  if (const step s = find_sibling(p, where, left, right); s != step::yes) return s;
   leaf& l = left.as_leaf();
   leaf& r = right.as_leaf();
   const unsigned remaining = l.count() + r.count() - 1;
@@ -484,15 +493,27 @@ auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, unsigned rank,
 
 template <class Key, class Value, class Sync, class Shape>
 auto btree<Key, Value, Sync, Shape>::merge_inner(position& p, operation& op) noexcept -> step {
+  for (const if_full otherwise : {if_full::leave, if_full::share}) {
+    // To share makes sense for a node with one child only: the leaf that it may be has no sibling.
+    if (otherwise == if_full::share && p.at->count() != 0) break;
+    for (const side where : {side::left, side::right}) {
+      if (const step s = merge_inner(p, where, otherwise, op); s != step::no) return s;
+    }
+  }
+  return step::no;
+}
+
+template <class Key, class Value, class Sync, class Shape>
+auto btree<Key, Value, Sync, Shape>::merge_inner(position& p, side where, if_full otherwise, operation& op) noexcept
+    -> step {
   position left;
   position right;
-  if (!find_sibling(p, left, right)) return step::no;
+  if (const step s = find_sibling(p, where, left, right); s != step::yes) return s;
   inner& l = left.as_inner();
   inner& r = right.as_inner();
   const unsigned merged = l.count() + r.count() + 1;  // the separator comes down between them
-  const bool one_is_alone = p.at->count() == 0;       // has one child only
-  const bool fits = merged <= (one_is_alone ? inner::capacity : inner_merged_max);
-  if (!fits && !one_is_alone) return step::no;
+  const bool fits = merged <= (p.at->count() == 0 ? inner::capacity : inner_merged_max);
+  if (!fits && otherwise == if_full::leave) return step::no;
   if (fits && !op.may_retire()) return step::need_memory;
   if (!left.try_lock_parent_and_node()) return step::restart;
   if (!r.lock.try_upgrade(right.seen)) {
@@ -550,20 +571,32 @@ template <class Key, class Value, class Sync, class Shape>
 template <class Fn>
 std::size_t btree<Key, Value, Sync, Shape>::scan(key_argument from, std::size_t limit, Fn&& fn) const {
   using collector = detail::range_collector<btree>;
-  [[maybe_unused]] const pin pinned;  // until the caller's function has seen the last blob
   collector range(*this, limit);
-  range.collect_forward(collector::start::at(keys::probe_of(from)));
-  for (const auto& e : range.entries()) {
-    const typename keys::view key(e.key);
-    fn(key.get(), values::view(e.value));
+  const auto collect = [&] { range.collect_forward(collector::start::at(keys::probe_of(from))); };
+  const auto pass_on = [&] {
+    for (const auto& e : range.entries()) {
+      const typename keys::view key(e.key);
+      fn(key.get(), values::view(e.value));
+    }
+  };
+  if constexpr (keys::owns_blobs || values::owns_blobs) {
+    [[maybe_unused]] const pin until_the_last_blob_is_seen;
+    collect();
+    pass_on();
+  } else {
+    {
+      [[maybe_unused]] const pin pinned;
+      collect();
+    }
+    pass_on();
   }
   return range.entries().size();
 }
 
 template <class Key, class Value, class Sync, class Shape>
 std::size_t btree<Key, Value, Sync, Shape>::memory_bytes() const noexcept {
-  return sizeof(*this) + leaf_pool_.reserved_bytes() + inner_pool_.reserved_bytes() +
-         static_cast<std::size_t>(blob_bytes_.sum());
+  return sizeof(*this) + leaf_pool_.reserved_bytes() + inner_pool_.reserved_bytes() + limbo_.reserved_bytes() +
+         static_cast<std::size_t>(std::max<std::int64_t>(blob_bytes_.sum(), 0));
 }
 
 template <class Key, class Value, class Sync, class Shape>

@@ -6,6 +6,7 @@
 // Members that only read take the policy's readers_race into account; those that change need the node's lock.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -43,11 +44,16 @@ using paper_fan_out = fan_out<16, 16>;
 
 namespace detail {
 
+// At most the bytes that ordered_map's nodes have: of larger nodes a search touches only a few lines.
 inline void prefetch_bytes(const void* address, std::size_t bytes) noexcept {
-  for (std::size_t offset = 0; offset < bytes; offset += 64) {
+  constexpr std::size_t bytes_max = 1024;
+  for (std::size_t offset = 0; offset < std::min(bytes, bytes_max); offset += 64) {
     __builtin_prefetch(static_cast<const char*>(address) + offset);
   }
 }
+
+// What a node's 16-bit count can say.
+inline constexpr unsigned slots_max = 65535;
 
 template <class Sync>
 struct btree_node {
@@ -78,6 +84,7 @@ struct btree_leaf : btree_node<Sync> {
   };
   static constexpr bool racing = Sync::readers_race;
   static constexpr unsigned capacity = Shape::leaf_slots(sizeof(slot));
+  static_assert(capacity <= slots_max);
 
   btree_leaf() noexcept : btree_node<Sync>(0) {}
 
@@ -122,6 +129,7 @@ struct btree_inner : btree_node<Sync> {
   using key_slot = typename key_codec<Key>::slot;
   static constexpr bool racing = Sync::readers_race;
   static constexpr unsigned capacity = Shape::inner_slots(sizeof(key_slot));
+  static_assert(capacity <= slots_max);
 
   explicit btree_inner(unsigned level_above_leaves) noexcept : node(level_above_leaves) {}
 

@@ -53,7 +53,6 @@ struct key_codec<Key> {
   static slot slot_of(argument key, blob*) noexcept { return key; }
   static blob* blob_of(slot) noexcept { return nullptr; }
   static Key owned(slot s) { return s; }
-  static bool less(slot s, probe p) noexcept { return s < p; }
 
   // A stretch of API shape made from a slot.
   struct view {

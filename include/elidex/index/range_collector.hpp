@@ -83,7 +83,7 @@ class range_collector {
  private:
   static constexpr bool racing = Tree::racing;
   struct visited {
-    leaf* at;
+    leaf* node;
     token seen;
   };
 
@@ -114,8 +114,8 @@ class range_collector {
     if constexpr (racing) {
       for (const visited& v : visited_.items()) {
         if (locking_) {
-          v.at->lock.unlock_unchanged(v.seen);
-        } else if (s == step::yes && !v.at->lock.validate(v.seen)) {
+          v.node->lock.unlock_unchanged(v.seen);
+        } else if (s == step::yes && !v.node->lock.validate(v.seen)) {
           s = step::restart;
         }
       }

@@ -16,9 +16,11 @@
 //     U's thread read E, and the counter only grows: e <= E. The node is reused once the counter is E + 2, so some
 //     advance from E + 1 to E + 2 came first. Its fence A comes after the counter became E + 1, hence after U (which
 //     precedes a read of E), hence after R: that advancer saw the reader's record, and e != E + 1 stopped it. So
-//     the advance happened after the unpinning, and its acquiring load puts the reader's reads before the reuse.
+//     the advance happened after the unpinning: its acquiring load saw the 0 that the reader stored or a later pin of
+//     the same record. Both are release stores behind the reader's reads (and a record changes hands by release and
+//     acquire), so the reads come before the reuse.
 //
-// Thread-safety: all of it. Pins nest and cost one locked store at the outermost level. A thread that stays
+// Thread-safety: all of it. Pins nest and cost a fence at every level. A thread that stays
 // pinned holds back all reclamation of the process: keep pins as short as the operation.
 // Source: Fraser, "Practical lock-freedom" (2004), section 5.2.3. Deviation: the counter only grows, garbage is
 // kept with the container that made it (limbo.hpp), so that a container can be destroyed without a grace period.
@@ -32,7 +34,7 @@
 namespace elidex {
 
 namespace detail {
-// Starts above 1, so that 0 can mean "not pinned" and E - 2 never wraps.
+// Starts above 0, which means "not pinned".
 inline constinit std::atomic<std::uint64_t> global_epoch{2};
 }  // namespace detail
 
@@ -50,8 +52,9 @@ class epoch_pin {
  public:
   epoch_pin() : record_(detail::this_thread_record()) {
     if (record_.pin_depth++ == 0) {
-      // relaxed: ordered by the fence below.
-      record_.pinned_epoch.store(detail::global_epoch.load(std::memory_order_relaxed), std::memory_order_relaxed);
+      // The load: relaxed, ordered by the fence below. The store: release, as in the destructor, for what this thread
+      // has read under its last pin; an advancer that sees this value may never see the 0 in between.
+      record_.pinned_epoch.store(detail::global_epoch.load(std::memory_order_relaxed), std::memory_order_release);
     }
     // R in the argument above. Nested pins have it too: it also keeps a thread's reads in this operation behind its
     // writes in the one before, without which two threads could each miss the other's last change.

@@ -7,8 +7,9 @@
 //
 // Retiring must not fail, because it follows a change that is already visible; so room is reserved ahead. Lists
 // are sharded by thread; entries of a shard are in the order of their epochs. Every `retirements_per_sweep`
-// retirements in a shard its ripe prefix is destroyed, so that at most that many objects a shard, and those a
-// pinned thread holds back, wait at any time: steady churn does not grow memory.
+// retirements in a shard its ripe prefix is destroyed, and that of one other shard in turn, whose threads may have gone.
+// A sweep moves the epoch on by one at most and an entry waits for two, so a few times that many objects a shard wait at
+// any time, and those that a pinned thread holds back: steady churn does not grow memory.
 //
 // Thread-safety: all functions but the destructor, which needs the container to be quiet: it destroys what is left
 // at once, since nobody may be inside a container that is being destroyed.
@@ -16,6 +17,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -46,6 +48,8 @@ class limbo_list {
 
   // Objects waiting, over all shards.
   std::size_t pending() const noexcept;
+  // What the lists themselves take.
+  std::size_t reserved_bytes() const noexcept;
   // Destroys whatever is ripe, in every shard; for tests and for users who want the memory now.
   void sweep_all() noexcept;
 
@@ -62,11 +66,13 @@ class limbo_list {
     std::size_t until_sweep = retirements_per_sweep;
   };
 
-  shard& this_threads_shard() noexcept { return shards_[this_thread_slot() % shards_.size()]; }
+  shard& this_threads_shard() noexcept { return shards_[this_thread_slot_or_0() % shards_.size()]; }
   void sweep(shard&) noexcept;  // the caller holds the shard's mutex
+  void sweep_next_in_turn() noexcept;
 
   void* owner_;
   std::array<shard, 8> shards_;
+  std::atomic<std::uint32_t> next_in_turn_{0};
 };
 
 }  // namespace elidex

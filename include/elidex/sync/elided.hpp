@@ -230,7 +230,9 @@ class elided {
     switch_.after_lock(result == entry::out_of_retries, policy_, counters_);
   }
 
-  alignas(64) Lock lock_;  // lines of its own: any write beside it would abort regions
+  // Apart from what lies around the object: any write beside it would abort regions. The two behind it change only while
+  // the lock is held.
+  alignas(64) Lock lock_;
   detail::elision_switch<RetryPolicy> switch_;
   [[no_unique_address]] RetryPolicy policy_{};
   lock_counters counters_;

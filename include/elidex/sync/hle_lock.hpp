@@ -28,6 +28,7 @@
 #include "elidex/htm.hpp"
 #include "elidex/sync/backoff.hpp"
 #include "elidex/sync/lock_stats.hpp"
+#include "elidex/sync/pause.hpp"
 
 namespace elidex {
 
@@ -51,7 +52,9 @@ class hle_lock {
   bool try_lock() noexcept {
     counters_.prepare_this_thread();
     if (is_locked()) return false;
-    return htm::hle_exchange_acquire(word_, 1) == 0;
+    if (htm::hle_exchange_acquire(word_, 1) == 0) return true;
+    cpu_pause();  // ends an elided exchange that found 1, as in lock(): the answer must not be thrown away later
+    return false;
   }
 
   void unlock() noexcept {

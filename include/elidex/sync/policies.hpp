@@ -13,7 +13,8 @@
 //   p.shared(body)             runs body, a region that only reads; returns what body returns
 //   p.exclusive(body)          runs body, a region that may write
 // A region's body may run several times (an aborted transaction) and may be cut off anywhere, so it allocates and
-// frees nothing, throws nothing and calls nothing outside the index: DESIGN.md's rule 3.
+// frees nothing and lets no exception out: DESIGN.md's rule 3. It calls nothing outside the index but the function that
+// the user gave to update().
 #pragma once
 
 #include <concepts>

@@ -13,6 +13,9 @@
 // acquisition. Its order is seq_cst, so that the flag is visible before the holder's first access to what
 // the mutex protects; a region that saw it clear has committed before that, or aborts.
 //
+// Not for processes that switch glibc's own elision on (GLIBC_TUNABLES=glibc.elision.enable=1, up to glibc 2.42): there
+// a mutex may be held by a region of glibc's while its word says free. Exclusion holds, the statistics don't.
+//
 // Invariants: not recursive. Between lock() and unlock() is_locked() is true for every thread that the
 // holder synchronised with.
 //

@@ -1,0 +1,93 @@
+// Threads' slots, node pools and limbo lists, as far as maps do not show what they do.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <barrier>
+#include <cstring>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "elidex/ordered_map.hpp"
+#include "elidex/reclaim/block_pool.hpp"
+#include "elidex/reclaim/epoch.hpp"
+#include "elidex/thread_slot.hpp"
+
+namespace elidex {
+namespace {
+
+std::size_t records() {
+  std::size_t n = 0;
+  for (const auto* r = detail::first_thread_record(); r != nullptr; r = r->next) ++n;
+  return n;
+}
+
+TEST(ThreadSlot, LiveThreadsDifferAndTheNextOneGetsTheLowestFree) {
+  constexpr int threads = 40;
+  std::barrier all(threads);
+  std::vector<std::uint32_t> slots(threads);
+  {
+    std::vector<std::jthread> running;
+    for (int t = 0; t < threads; ++t) {
+      running.emplace_back([&, t] {
+        slots[static_cast<std::size_t>(t)] = this_thread_slot();
+        all.arrive_and_wait();
+      });
+    }
+  }
+  EXPECT_EQ(std::set<std::uint32_t>(slots.begin(), slots.end()).size(), slots.size());
+  const std::uint32_t lowest = *std::min_element(slots.begin(), slots.end());
+  std::jthread([&] { EXPECT_EQ(this_thread_slot(), lowest); });
+}
+
+ordered_map<int, int>& late_map() {
+  static ordered_map<int, int> map;
+  return map;
+}
+struct writes_at_thread_exit {
+  int n = 0;
+  ~writes_at_thread_exit() { late_map().upsert(n, n); }
+};
+thread_local writes_at_thread_exit late_writer;
+
+TEST(ThreadSlot, IsGivenBackBehindThreadLocalsThatUseTheLibraryLate) {
+  for (int n = 0; n < 3; ++n) {  // registers late_writer's destructor before the library's
+    std::jthread([n] { late_writer.n = n; });
+  }
+  const std::size_t before = records();
+  for (int n = 0; n < 50; ++n) std::jthread([n] { late_writer.n = n; });
+  EXPECT_EQ(records(), before);
+  EXPECT_EQ(late_map().size(), 50u);
+}
+
+TEST(BlockPool, BlocksOfAnySize) {
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{1} << 20, (std::size_t{2} << 20) + 64}) {
+    block_pool pool(bytes);
+    std::vector<void*> blocks;
+    for (int i = 0; i < 5; ++i) {
+      blocks.push_back(pool.allocate());
+      std::memset(blocks.back(), i, bytes);
+    }
+    EXPECT_EQ(std::set<void*>(blocks.begin(), blocks.end()).size(), blocks.size());
+    for (void* const b : blocks) pool.deallocate(b);
+    EXPECT_EQ(pool.blocks_in_use(), 0u);
+  }
+}
+
+// Threads that have retired much while a reader was pinned, and then nothing more.
+TEST(Limbo, OthersSweepWhatAnIdleThreadHasLeft) {
+  ordered_map<int, std::string> map;
+  const auto churn = [&](int times) {
+    for (int n = 0; n < times; ++n) map.upsert(n % 10, "some value");
+  };
+  {
+    const epoch_pin reader;
+    std::jthread([&] { churn(5'000); });
+  }
+  EXPECT_GE(map.stats().limbo_objects, 4'900u);
+  churn(2'000);
+  EXPECT_LE(map.stats().limbo_objects, 1'000u);
+}
+
+}  // namespace
+}  // namespace elidex
