@@ -1,0 +1,221 @@
+// The machine while it runs: hardware threads, whose turn it is, transactions, and threads that wait for each other.
+// simulation.hpp is its public face; hooks.cpp and libc_calls.cpp call it in the program's name.
+//
+// A hook charges the access to the thread's clock and lets others run until that clock is the smallest; then it does the
+// bookkeeping and returns, and the access itself follows with nobody in between.
+//
+// Frames of the engine are thrown away when their thread's transaction is aborted: everything between take_turn() and
+// the return to the program must have no destructor to run.
+//
+// Thread-safety: one thread of the system.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/caches.hpp"
+#include "sim/fiber.hpp"
+#include "sim/machine.hpp"
+#include "sim/memory.hpp"
+#include "sim/simulation.hpp"
+#include "sim/transaction.hpp"
+
+namespace elidex::sim {
+
+inline constexpr std::uint32_t region_started = 0xffffffff;
+
+// The word that Intel's XBEGIN gives after an abort.
+std::uint32_t status_word(abort_reason reason, std::uint8_t code, bool nested) noexcept;
+
+class engine {
+ public:
+  engine(const machine& which, const run_options& options, memory& where);
+  ~engine();
+  engine(const engine&) = delete;
+  engine& operator=(const engine&) = delete;
+
+  report run(const std::vector<std::function<void()>>& bodies);
+
+  // --- memory ---
+  void access(std::uint64_t address, std::uint64_t bytes, bool write) {
+    visit(address, bytes, write);
+    if (write) pending_write_ = {address, bytes};
+  }
+  // A locked instruction; the caller makes the access before anything else can happen.
+  void access_atomically(std::uint64_t address, std::uint64_t bytes, bool write) {
+    now_running_->clock += write ? machine_.atomic_cycles : 0;
+    visit(address, bytes, write);
+  }
+
+  // --- time ---
+  void spend(std::uint64_t cycles);
+  void spend_fence() noexcept { now_running_->clock += machine_.atomic_cycles; }
+  void pause();
+  void yield();
+  void sleep(std::uint64_t cycles);
+  std::uint64_t now() const noexcept { return now_running_->clock; }
+  std::uint64_t nanoseconds() const noexcept { return now_running_->clock * 1000 / machine_.megahertz; }
+  std::uint64_t cycles_of(std::uint64_t nanoseconds) const noexcept { return nanoseconds * machine_.megahertz / 1000; }
+
+  // --- transactions ---
+  bool has_rtm() const noexcept { return machine_.rtm != 0; }
+  bool in_transaction() const noexcept { return now_running_->tx.active(); }
+  std::uint32_t begin(const registers& back);
+  void commit();
+  void abort(std::uint8_t code);
+  // What a transaction cannot contain; outside of one, its price.
+  void unfriendly(std::uint64_t cycles);
+  // HLE: begins to elide and answers region_started, or says 0: make the exchange for real.
+  std::uint32_t begin_elision(const registers& back, std::uint32_t& word, std::uint32_t value);
+  // Whether the store was the end of an elision; otherwise make it for real.
+  bool end_elision(std::uint32_t& word, std::uint32_t value);
+  // What the calling thread sees in a word that it may be eliding.
+  template <class Word>
+  Word seen_in(const Word* address) const noexcept {
+    const transaction& tx = now_running_->tx;
+    if (static_cast<const void*>(address) == tx.elided_word && tx.elided_word != nullptr) {
+      return static_cast<Word>(tx.elided_now);
+    }
+    return *address;
+  }
+  std::uint32_t value_before_elision() const noexcept { return now_running_->tx.elided_before; }
+
+  // --- memory management ---
+  void* allocate(std::size_t bytes, std::size_t alignment);
+  void free(void* at);
+
+  // --- threads and waiting ---
+  // The new hardware thread's number, or -1 if all are taken.
+  int start_thread(std::function<void()> body);
+  void wait_for_end(unsigned thread);
+  void forget_thread(unsigned thread) noexcept;  // its place may be used again
+  pthread_t handle_of(unsigned thread) const noexcept;
+  int thread_of(pthread_t handle) const noexcept;
+  unsigned current() const noexcept { return now_running_->number; }
+  // Sleeps until woken by the same key. `why` is for the report of a deadlock. False: the time was up.
+  bool wait(const void* key, const char* why, std::uint64_t deadline = ~std::uint64_t{0});
+  // Wakes up to so many; returns how many.
+  unsigned wake(const void* key, unsigned count);
+  void note_lock(const void* lock, bool held);
+
+  void unmap(std::uint64_t from, std::uint64_t bytes);
+
+ private:
+  enum class state : std::uint8_t { free, able, waiting, ended };
+
+  struct hardware_thread {
+    unsigned number = 0;
+    unsigned core = 0;
+    state is = state::free;
+    std::uint64_t clock = 0;
+    std::uint64_t next_timer = 0;
+    unsigned place = 0;  // in the queue
+    std::unique_ptr<fiber> runs;
+    transaction tx;
+    // Reads of the transaction that have left the L1: how many in each set of the table.
+    std::unordered_map<std::uint64_t, unsigned> read_table;
+    thread_report counts;
+    const void* waits_for = nullptr;
+    const char* why = "";
+    bool timed_out = false;
+    std::uint64_t deadline = ~std::uint64_t{0};
+    std::vector<const void*> held;
+    std::exception_ptr thrown;
+  };
+
+  struct address_range {
+    std::uint64_t begin = 0;
+    std::uint64_t bytes = 0;
+  };
+  void visit(std::uint64_t address, std::uint64_t bytes, bool write);
+  void touch(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
+  void abort_others(hardware_thread& me, line& l, std::uint64_t address, std::uint64_t bytes, bool write);
+  void abort_owner_of_stack(hardware_thread& me, std::uint64_t address);
+  void line_left_l1(unsigned core, line& l);
+  void page_fault(page& p);
+  void timer();
+
+  void take_turn(bool waits = false) {
+    if (now_running_->clock > turn_ends_ || waits) next_turn(waits);
+    if (now_running_->clock >= now_running_->next_timer) timer();
+  }
+  void next_turn(bool waits);
+  void leave();  // the current thread cannot go on for now
+  void go_on_with(hardware_thread& next);
+  hardware_thread& by_schedule(bool waits);
+  // `format` takes the number.
+  void stop(const char* format, std::uint64_t number);
+  void abort_thread(hardware_thread& victim, abort_reason why, std::uint8_t code);
+  [[noreturn]] void abort_myself(abort_reason why, std::uint8_t code = 0);
+  std::uint32_t roll_back(hardware_thread& victim, abort_reason why, std::uint8_t code);
+  void save_point(hardware_thread& me, const registers& back);
+  void end_transaction(hardware_thread& t, bool committed, abort_reason why);
+  void count_conflict(const hardware_thread& victim, const line& l, std::uint64_t address, std::uint64_t bytes,
+                      bool write);
+  std::string state_of_all() const;
+  report make_report();
+
+  // A heap of the threads that are able to run and don't, the smallest clock first.
+  void enqueue(hardware_thread& t);
+  hardware_thread& dequeue();
+  void moved(hardware_thread& t);  // its clock has changed
+  bool before(unsigned a, unsigned b) const noexcept;
+  void sift_up(unsigned place);
+  void sift_down(unsigned place);
+
+  const machine machine_;
+  const run_options options_;
+  memory& memory_;
+  caches caches_;
+  std::vector<hardware_thread> threads_;
+  hardware_thread* now_running_ = nullptr;
+  std::uint64_t turn_ends_ = 0;
+  std::vector<unsigned> queue_;
+  address_range pending_write_;
+
+  registers outside_;
+  std::uint64_t outside_thread_pointer_ = 0;
+  hardware_thread* ending_ = nullptr;  // whose host shall end
+  std::string stuck_;
+  std::uint64_t able_or_waiting_ = 0;
+
+  std::map<const void*, std::deque<unsigned>> waiting_;
+  std::map<unsigned, conflict_report> conflicts_;  // by the name's number
+  std::vector<event> events_;
+};
+
+// What the program calls its memory.
+class memory_names {
+ public:
+  void add(std::uint64_t from, std::uint64_t bytes, const char* name, std::uint64_t block_bytes,
+           std::uint64_t head_bytes);
+  // A number for the name of what lies there.
+  unsigned of(std::uint64_t address) const noexcept;
+  const std::string& text(unsigned number) const { return texts_[number]; }
+
+ private:
+  struct range {
+    std::uint64_t end;
+    unsigned body;
+    unsigned head;
+    std::uint64_t block_bytes;
+    std::uint64_t head_bytes;
+  };
+  unsigned number_of(const std::string& text);
+
+  std::vector<std::string> texts_{"other"};
+  std::map<std::uint64_t, range> ranges_;
+};
+memory_names& process_names();
+
+// The engine of the run in progress; null outside of runs.
+extern engine* running;
+
+}  // namespace elidex::sim

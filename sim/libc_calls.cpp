@@ -1,0 +1,325 @@
+// The C library's calls for threads, locks, waiting and time, as the simulated program sees them. They stand before the
+// C library's own in the order of look-up, so the C++ library's std::thread, std::mutex and the like end here as well.
+// Outside of runs each hands on to the real one.
+//
+// A mutex is held in its own words (glibc's layout, which programs may look at: elidex's posix_mutex does), so its line
+// takes part in conflicts like any other. Who finds it held sleeps and is woken in order.
+#include <dlfcn.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdint>
+#include <memory>
+
+#include "sim/engine.hpp"
+
+namespace elidex::sim {
+namespace {
+
+// The function of that name behind ours.
+template <class Function>
+Function* real(Function*, const char* name) {
+  return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
+}
+
+template <class T>
+std::uint64_t address_of(const T& what) noexcept {
+  return reinterpret_cast<std::uint64_t>(&what);
+}
+
+constexpr std::uint64_t nanoseconds_per_second = 1'000'000'000;
+
+std::uint64_t nanoseconds_of(const timespec& t) noexcept {
+  return static_cast<std::uint64_t>(t.tv_sec) * nanoseconds_per_second + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+// --- mutexes ---
+
+bool is_recursive(const pthread_mutex_t& m) noexcept {
+  return (m.__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE;
+}
+
+int try_lock(pthread_mutex_t& m) {
+  engine& e = *running;
+  e.access_atomically(address_of(m.__data.__lock), sizeof m.__data.__lock, true);
+  const int me = static_cast<int>(e.current()) + 1;
+  if (m.__data.__lock == 0) {
+    m.__data.__lock = 1;
+    m.__data.__owner = me;
+    m.__data.__count = 1;
+    if (!e.in_transaction()) e.note_lock(&m, true);
+    return 0;
+  }
+  if (is_recursive(m) && m.__data.__owner == me) {
+    ++m.__data.__count;
+    return 0;
+  }
+  return EBUSY;
+}
+
+int lock(pthread_mutex_t& m, std::uint64_t deadline) {
+  engine& e = *running;
+  bool waited = false;
+  for (;;) {
+    if (try_lock(m) == 0) {
+      if (waited) m.__data.__lock = 2;  // there may be more who wait
+      return 0;
+    }
+    e.access_atomically(address_of(m.__data.__lock), sizeof m.__data.__lock, true);
+    if (m.__data.__lock == 0) continue;
+    m.__data.__lock = 2;
+    if (!e.wait(&m, "mutex", deadline)) return ETIMEDOUT;
+    waited = true;
+  }
+}
+
+int unlock(pthread_mutex_t& m) {
+  engine& e = *running;
+  e.access_atomically(address_of(m.__data.__lock), sizeof m.__data.__lock, true);
+  if (m.__data.__lock == 0) return is_recursive(m) ? EPERM : 0;  // as glibc answers for its normal kind
+  if (is_recursive(m) && --m.__data.__count > 0) return 0;
+  const bool somebody_waits = m.__data.__lock == 2;
+  m.__data.__owner = 0;
+  m.__data.__lock = 0;
+  e.note_lock(&m, false);
+  if (somebody_waits) {
+    e.unfriendly(0);
+    e.wake(&m, 1);
+  }
+  return 0;
+}
+
+// The system's clock of that kind counts from the start of the run.
+std::uint64_t deadline_of(const timespec* until) {
+  return until == nullptr ? ~std::uint64_t{0} : running->cycles_of(nanoseconds_of(*until));
+}
+
+int wait_on(pthread_cond_t& c, pthread_mutex_t& m, std::uint64_t deadline) {
+  unlock(m);
+  const bool woken = running->wait(&c, "condition", deadline);
+  lock(m, ~std::uint64_t{0});
+  return woken ? 0 : ETIMEDOUT;
+}
+
+// --- locks for readers and writers: readers in __readers, a writer in __cur_writer ---
+
+int lock_shared(pthread_rwlock_t& l, bool may_wait) {
+  engine& e = *running;
+  for (;;) {
+    e.access_atomically(address_of(l.__data.__readers), sizeof l.__data.__readers, true);
+    if (l.__data.__cur_writer == 0) {
+      ++l.__data.__readers;
+      return 0;
+    }
+    if (!may_wait) return EBUSY;
+    e.wait(&l, "rwlock");
+  }
+}
+
+int lock_alone(pthread_rwlock_t& l, bool may_wait) {
+  engine& e = *running;
+  for (;;) {
+    e.access_atomically(address_of(l.__data.__readers), sizeof l.__data.__readers, true);
+    if (l.__data.__cur_writer == 0 && l.__data.__readers == 0) {
+      l.__data.__cur_writer = static_cast<int>(e.current()) + 1;
+      return 0;
+    }
+    if (!may_wait) return EBUSY;
+    e.wait(&l, "rwlock");
+  }
+}
+
+int unlock(pthread_rwlock_t& l) {
+  engine& e = *running;
+  e.access_atomically(address_of(l.__data.__readers), sizeof l.__data.__readers, true);
+  if (l.__data.__cur_writer != 0) {
+    l.__data.__cur_writer = 0;
+  } else {
+    --l.__data.__readers;
+  }
+  e.wake(&l, ~0u);
+  return 0;
+}
+
+// --- waiting on a word, which std::atomic's wait(), semaphores and barriers are made of ---
+
+long futex(std::uint32_t* word, int operation, std::uint32_t value, const timespec* timeout) {
+  engine& e = *running;
+  switch (operation & ~(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME)) {
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET: {
+      e.access_atomically(address_of(*word), sizeof *word, false);
+      if (*word != value) {
+        errno = EAGAIN;
+        return -1;
+      }
+      const std::uint64_t deadline =
+          timeout == nullptr ? ~std::uint64_t{0} : e.now() + e.cycles_of(nanoseconds_of(*timeout));
+      if (e.wait(word, "futex", deadline)) return 0;
+      errno = ETIMEDOUT;
+      return -1;
+    }
+    case FUTEX_WAKE:
+    case FUTEX_WAKE_BITSET:
+      e.unfriendly(e.cycles_of(100));  // assumed
+      return e.wake(word, value);
+    default:
+      errno = ENOSYS;
+      return -1;
+  }
+}
+
+}  // namespace
+}  // namespace elidex::sim
+
+using namespace elidex::sim;
+
+#define ELIDEX_SIM_OR_REAL(name, ...)                           \
+  if (running == nullptr) {                                     \
+    static const auto behind = real(&::name, #name);            \
+    return behind(__VA_ARGS__);                                 \
+  }
+
+extern "C" {
+
+int pthread_create(pthread_t* handle, const pthread_attr_t* attributes, void* (*body)(void*), void* argument) noexcept {
+  ELIDEX_SIM_OR_REAL(pthread_create, handle, attributes, body, argument)
+  running->unfriendly(0);
+  const int number = running->start_thread([body, argument] { body(argument); });
+  if (number < 0) return EAGAIN;
+  *handle = running->handle_of(static_cast<unsigned>(number));
+  return 0;
+}
+
+int pthread_join(pthread_t handle, void** result) {
+  ELIDEX_SIM_OR_REAL(pthread_join, handle, result)
+  const int number = running->thread_of(handle);
+  if (number < 0) return ESRCH;
+  running->wait_for_end(static_cast<unsigned>(number));
+  running->forget_thread(static_cast<unsigned>(number));
+  if (result != nullptr) *result = nullptr;
+  return 0;
+}
+
+int pthread_detach(pthread_t handle) noexcept {
+  ELIDEX_SIM_OR_REAL(pthread_detach, handle)
+  return 0;
+}
+
+int pthread_mutex_lock(pthread_mutex_t* m) noexcept {
+  ELIDEX_SIM_OR_REAL(pthread_mutex_lock, m)
+  return lock(*m, ~std::uint64_t{0});
+}
+int pthread_mutex_trylock(pthread_mutex_t* m) noexcept {
+  ELIDEX_SIM_OR_REAL(pthread_mutex_trylock, m)
+  return try_lock(*m);
+}
+int pthread_mutex_timedlock(pthread_mutex_t* m, const timespec* until) noexcept {
+  ELIDEX_SIM_OR_REAL(pthread_mutex_timedlock, m, until)
+  return lock(*m, deadline_of(until));
+}
+int pthread_mutex_unlock(pthread_mutex_t* m) noexcept {
+  ELIDEX_SIM_OR_REAL(pthread_mutex_unlock, m)
+  return unlock(*m);
+}
+
+int pthread_cond_wait(pthread_cond_t* c, pthread_mutex_t* m) {
+  ELIDEX_SIM_OR_REAL(pthread_cond_wait, c, m)
+  return wait_on(*c, *m, ~std::uint64_t{0});
+}
+int pthread_cond_timedwait(pthread_cond_t* c, pthread_mutex_t* m, const timespec* until) {
+  ELIDEX_SIM_OR_REAL(pthread_cond_timedwait, c, m, until)
+  return wait_on(*c, *m, deadline_of(until));
+}
+int pthread_cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m, clockid_t clock, const timespec* until) {
+  ELIDEX_SIM_OR_REAL(pthread_cond_clockwait, c, m, clock, until)
+  return wait_on(*c, *m, deadline_of(until));
+}
+int pthread_cond_signal(pthread_cond_t* c) noexcept {
+  ELIDEX_SIM_OR_REAL(pthread_cond_signal, c)
+  running->unfriendly(0);
+  running->wake(c, 1);
+  return 0;
+}
+int pthread_cond_broadcast(pthread_cond_t* c) noexcept {
+  ELIDEX_SIM_OR_REAL(pthread_cond_broadcast, c)
+  running->unfriendly(0);
+  running->wake(c, ~0u);
+  return 0;
+}
+
+int pthread_rwlock_rdlock(pthread_rwlock_t* l) noexcept {
+  ELIDEX_SIM_OR_REAL(pthread_rwlock_rdlock, l)
+  return lock_shared(*l, true);
+}
+int pthread_rwlock_tryrdlock(pthread_rwlock_t* l) noexcept {
+  ELIDEX_SIM_OR_REAL(pthread_rwlock_tryrdlock, l)
+  return lock_shared(*l, false);
+}
+int pthread_rwlock_wrlock(pthread_rwlock_t* l) noexcept {
+  ELIDEX_SIM_OR_REAL(pthread_rwlock_wrlock, l)
+  return lock_alone(*l, true);
+}
+int pthread_rwlock_trywrlock(pthread_rwlock_t* l) noexcept {
+  ELIDEX_SIM_OR_REAL(pthread_rwlock_trywrlock, l)
+  return lock_alone(*l, false);
+}
+int pthread_rwlock_unlock(pthread_rwlock_t* l) noexcept {
+  ELIDEX_SIM_OR_REAL(pthread_rwlock_unlock, l)
+  return unlock(*l);
+}
+
+int sched_yield() noexcept {
+  ELIDEX_SIM_OR_REAL(sched_yield, )
+  running->yield();
+  return 0;
+}
+
+int sched_setaffinity(pid_t who, std::size_t bytes, const cpu_set_t* set) noexcept {
+  ELIDEX_SIM_OR_REAL(sched_setaffinity, who, bytes, set)
+  return 0;  // every thread has its own hardware thread already
+}
+
+int clock_gettime(clockid_t clock, timespec* answer) noexcept {
+  ELIDEX_SIM_OR_REAL(clock_gettime, clock, answer)
+  const std::uint64_t now = running->nanoseconds();
+  answer->tv_sec = static_cast<time_t>(now / nanoseconds_per_second);
+  answer->tv_nsec = static_cast<long>(now % nanoseconds_per_second);
+  return 0;
+}
+
+int nanosleep(const timespec* how_long, timespec* left) {
+  ELIDEX_SIM_OR_REAL(nanosleep, how_long, left)
+  running->sleep(running->cycles_of(nanoseconds_of(*how_long)));
+  return 0;
+}
+int clock_nanosleep(clockid_t clock, int flags, const timespec* when, timespec* left) {
+  ELIDEX_SIM_OR_REAL(clock_nanosleep, clock, flags, when, left)
+  const std::uint64_t wanted = running->cycles_of(nanoseconds_of(*when));
+  const std::uint64_t now = running->now();
+  running->sleep((flags & TIMER_ABSTIME) == 0 ? wanted : wanted > now ? wanted - now : 0);
+  return 0;
+}
+
+long syscall(long number, ...) noexcept {
+  std::va_list list;
+  va_start(list, number);
+  long a[6];
+  for (long& one : a) one = va_arg(list, long);
+  va_end(list);
+  if (running != nullptr && number == SYS_futex) {
+    return futex(reinterpret_cast<std::uint32_t*>(a[0]), static_cast<int>(a[1]), static_cast<std::uint32_t>(a[2]),
+                 reinterpret_cast<const timespec*>(a[3]));
+  }
+  if (running != nullptr) running->unfriendly(running->cycles_of(200));  // assumed
+  static const auto behind = real(&::syscall, "syscall");
+  return behind(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+}  // extern "C"

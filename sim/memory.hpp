@@ -1,0 +1,93 @@
+// Simulated memory: for each 64-byte line that the program touches, what caches and transactions know of it.
+//
+//   line& l = memory.at(address);
+//   const page& p = memory.page_of(address);      // p.mapped: false until the first touch
+//
+// The program's data lies at its own addresses in this process; here is only the bookkeeping. What has to lie at equal
+// addresses in every run (heap, stacks) lies in the arena, at a fixed place. Physical frames are dealt out to pages in
+// the order of their first use, mixed by the seed, so that nothing depends on where the system has put a page.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+
+namespace elidex::sim {
+
+inline constexpr std::uint64_t line_bytes = 64;
+inline constexpr std::uint64_t page_bytes = 4096;
+inline constexpr unsigned hardware_threads_max = 128;
+
+inline constexpr std::uint64_t arena_begin = 0x2000'0000'0000;
+inline constexpr std::uint64_t arena_bytes = std::uint64_t{64} << 30;
+inline constexpr std::uint64_t stacks_begin = arena_begin + arena_bytes;
+inline constexpr std::uint64_t stack_bytes = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t stacks_bytes = stack_bytes * hardware_threads_max;
+
+struct line {
+  std::uint64_t copies = 0;      // a bit for each core whose L1 or L2 holds it
+  std::uint64_t busy_until = 0;  // on its way from cache to cache until then
+  std::array<std::uint64_t, hardware_threads_max / 64> readers{};  // hardware threads with it in their read set
+  std::int16_t writer = -1;  // the hardware thread with it in its write set
+  std::int16_t owner = -1;   // the core that has the only copy
+  bool dirty = false;        // and has written it
+  std::uint8_t l3 = 0;       // a bit for each socket whose L3 holds it
+  std::uint32_t number = 0;  // its physical address by line_bytes: finds its set in every cache
+
+  bool in_read_set_of(unsigned thread) const noexcept { return (readers[thread / 64] >> thread % 64 & 1) != 0; }
+  void add_reader(unsigned thread) noexcept { readers[thread / 64] |= std::uint64_t{1} << thread % 64; }
+  void remove_reader(unsigned thread) noexcept { readers[thread / 64] &= ~(std::uint64_t{1} << thread % 64); }
+};
+
+struct page {
+  std::array<line, page_bytes / line_bytes> lines;
+  bool mapped = true;  // false: the first touch is a page fault
+};
+
+class memory {
+ public:
+  // Reserves the arena and the stacks; throws std::bad_alloc where the system refuses.
+  memory();
+  ~memory();
+  memory(const memory&) = delete;
+  memory& operator=(const memory&) = delete;
+
+  // A new run: no line is known. Arena pages from `fresh_from` on have not been mapped yet.
+  void reset(std::uint64_t seed, std::uint64_t fresh_from);
+
+  page& page_of(std::uint64_t address) {
+    const std::uint64_t n = address / page_bytes;
+    if (n - first_arena_page < arena_pages) {
+      page* const p = arena_[n - first_arena_page];
+      if (p != nullptr) return *p;
+    } else if (n < low_pages && low_[n] != nullptr) {
+      return *low_[n];
+    }
+    return look_up(n);
+  }
+  line& at(std::uint64_t address) { return page_of(address).lines[address % page_bytes / line_bytes]; }
+
+ private:
+  static constexpr std::uint64_t first_arena_page = arena_begin / page_bytes;
+  static constexpr std::uint64_t arena_pages = (arena_bytes + stacks_bytes) / page_bytes;
+  static constexpr std::uint64_t low_pages = (std::uint64_t{4} << 30) / page_bytes;  // where static data lies
+
+  page& look_up(std::uint64_t number);
+  page& make(std::uint64_t number);
+  void forget_all();
+
+  page** arena_ = nullptr;
+  page** low_ = nullptr;
+  std::unordered_map<std::uint64_t, page*> elsewhere_;
+  std::uint64_t seed_ = 0;
+  std::uint64_t pages_made_ = 0;
+  std::uint64_t fresh_from_ = 0;
+};
+
+// The one of this process: the arena can be at its place only once.
+memory& process_memory();
+
+}  // namespace elidex::sim

@@ -1,0 +1,36 @@
+#include "sim/simulation.hpp"
+
+#include "sim/engine.hpp"
+#include "sim/heap.hpp"
+
+namespace elidex::sim {
+
+report run(const machine& which, const run_options& options, const std::vector<std::function<void()>>& bodies) {
+  memory& where = process_memory();
+  where.reset(options.seed, heap::end());
+  engine e(which, options, where);
+  return e.run(bodies);
+}
+
+void spend(std::uint64_t cycles) noexcept {
+  if (running != nullptr) running->spend(cycles);
+}
+
+std::uint64_t now() noexcept {
+  return running != nullptr ? running->now() : 0;
+}
+
+bool inside() noexcept {
+  return running != nullptr;
+}
+
+void unmap_pages(void* from, std::size_t bytes) noexcept {
+  if (running != nullptr) running->unmap(reinterpret_cast<std::uint64_t>(from), bytes);
+}
+
+void name_memory(const void* from, std::size_t bytes, const char* name, std::size_t block_bytes,
+                 std::size_t head_bytes) noexcept {
+  process_names().add(reinterpret_cast<std::uint64_t>(from), bytes, name, block_bytes, head_bytes);
+}
+
+}  // namespace elidex::sim
