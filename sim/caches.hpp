@@ -16,6 +16,7 @@
 // Thread-safety: one thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -44,6 +45,10 @@ class caches {
   access_cost access(unsigned core, line& l, bool write, std::uint64_t now);
   // An aborted transaction's writes are thrown away: the core has no copy any more.
   void discard(unsigned core, line& l) noexcept;
+
+  // Puts a line into a socket's L3, as if it had been there before.
+  void warm(unsigned socket, line& l) { fill_l3(socket, l); }
+  void reset_counts() noexcept { std::fill(counts_.begin(), counts_.end(), cache_counts{}); }
 
   const cache_counts& counts(unsigned core) const noexcept { return counts_[core]; }
 

@@ -24,6 +24,7 @@
 #include "sim/fiber.hpp"
 #include "sim/machine.hpp"
 #include "sim/memory.hpp"
+#include "sim/memory_names.hpp"
 #include "sim/simulation.hpp"
 #include "sim/transaction.hpp"
 
@@ -106,6 +107,8 @@ class engine {
   void note_lock(const void* lock, bool held);
 
   void unmap(std::uint64_t from, std::uint64_t bytes);
+  void exempt(std::uint64_t from, std::uint64_t bytes);
+  void start_counting();
 
  private:
   enum class state : std::uint8_t { free, able, waiting, ended };
@@ -116,6 +119,9 @@ class engine {
     state is = state::free;
     std::uint64_t clock = 0;
     std::uint64_t next_timer = 0;
+    std::uint64_t next_stray = 0;
+    std::uint64_t next_interrupt = 0;  // the earlier of the two
+    std::uint64_t random = 0;
     unsigned place = 0;  // in the queue
     std::unique_ptr<fiber> runs;
     transaction tx;
@@ -140,11 +146,13 @@ class engine {
   void abort_owner_of_stack(hardware_thread& me, std::uint64_t address);
   void line_left_l1(unsigned core, line& l);
   void page_fault(page& p);
-  void timer();
+  void warm_l3();
+  void interrupt();
+  void expect_stray(hardware_thread& t);
 
   void take_turn(bool waits = false) {
     if (now_running_->clock > turn_ends_ || waits) next_turn(waits);
-    if (now_running_->clock >= now_running_->next_timer) timer();
+    if (now_running_->clock >= now_running_->next_interrupt) interrupt();
   }
   void next_turn(bool waits);
   void leave();  // the current thread cannot go on for now
@@ -184,36 +192,13 @@ class engine {
   std::uint64_t outside_thread_pointer_ = 0;
   hardware_thread* ending_ = nullptr;  // whose host shall end
   std::string stuck_;
-  std::uint64_t able_or_waiting_ = 0;
+  unsigned ready_to_count_ = 0;
+  std::uint64_t counting_from_ = 0;
 
   std::map<const void*, std::deque<unsigned>> waiting_;
   std::map<unsigned, conflict_report> conflicts_;  // by the name's number
   std::vector<event> events_;
 };
-
-// What the program calls its memory.
-class memory_names {
- public:
-  void add(std::uint64_t from, std::uint64_t bytes, const char* name, std::uint64_t block_bytes,
-           std::uint64_t head_bytes);
-  // A number for the name of what lies there.
-  unsigned of(std::uint64_t address) const noexcept;
-  const std::string& text(unsigned number) const { return texts_[number]; }
-
- private:
-  struct range {
-    std::uint64_t end;
-    unsigned body;
-    unsigned head;
-    std::uint64_t block_bytes;
-    std::uint64_t head_bytes;
-  };
-  unsigned number_of(const std::string& text);
-
-  std::vector<std::string> texts_{"other"};
-  std::map<std::uint64_t, range> ranges_;
-};
-memory_names& process_names();
 
 // The engine of the run in progress; null outside of runs.
 extern engine* running;

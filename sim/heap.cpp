@@ -48,9 +48,9 @@ struct state {
   std::atomic_flag lock;
   std::uint64_t end = arena_begin;
   std::array<std::array<free_list, classes>, lists> small;
-  std::vector<std::uint8_t> class_of_chunk;                         // by 64 KiB; 255: large
-  std::map<std::uint64_t, std::size_t> large;                       // in use: address to bytes
-  std::multimap<std::size_t, std::uint64_t> large_free;             // bytes to address
+  std::vector<std::uint8_t> class_of_chunk;              // by 64 KiB; 255: large
+  std::map<std::uint64_t, std::size_t> large;            // in use: address to bytes
+  std::multimap<std::size_t, std::uint64_t> large_free;  // bytes to address
 };
 
 state& the() noexcept {
@@ -58,7 +58,9 @@ state& the() noexcept {
   return *s;
 }
 
-unsigned list_of(unsigned thread) noexcept { return thread == shared_list ? lists - 1 : thread; }
+unsigned list_of(unsigned thread) noexcept {
+  return thread == shared_list ? lists - 1 : thread;
+}
 
 std::uint64_t grow(state& s, std::size_t bytes, std::uint8_t kind) noexcept {
   const std::uint64_t at = s.end;

@@ -75,13 +75,25 @@ extern "C" {
 
 void __tsan_init() {}
 
-#define ELIDEX_SIM_PLAIN(BYTES)                                                                  \
-  void __tsan_read##BYTES(void* at) { plain(at, BYTES, false); }                                 \
-  void __tsan_write##BYTES(void* at) { plain(at, BYTES, true); }                                 \
-  void __tsan_unaligned_read##BYTES(void* at) { plain(at, BYTES, false); }                       \
-  void __tsan_unaligned_write##BYTES(void* at) { plain(at, BYTES, true); }                       \
-  void __tsan_volatile_read##BYTES(void* at) { plain(at, BYTES, false); }                        \
-  void __tsan_volatile_write##BYTES(void* at) { plain(at, BYTES, true); }
+#define ELIDEX_SIM_PLAIN(BYTES)                  \
+  void __tsan_read##BYTES(void* at) {            \
+    plain(at, BYTES, false);                     \
+  }                                              \
+  void __tsan_write##BYTES(void* at) {           \
+    plain(at, BYTES, true);                      \
+  }                                              \
+  void __tsan_unaligned_read##BYTES(void* at) {  \
+    plain(at, BYTES, false);                     \
+  }                                              \
+  void __tsan_unaligned_write##BYTES(void* at) { \
+    plain(at, BYTES, true);                      \
+  }                                              \
+  void __tsan_volatile_read##BYTES(void* at) {   \
+    plain(at, BYTES, false);                     \
+  }                                              \
+  void __tsan_volatile_write##BYTES(void* at) {  \
+    plain(at, BYTES, true);                      \
+  }
 ELIDEX_SIM_PLAIN(1)
 ELIDEX_SIM_PLAIN(2)
 ELIDEX_SIM_PLAIN(4)
@@ -89,8 +101,12 @@ ELIDEX_SIM_PLAIN(8)
 ELIDEX_SIM_PLAIN(16)
 #undef ELIDEX_SIM_PLAIN
 
-void __tsan_vptr_update(void** at, void*) { plain(at, sizeof(void*), true); }
-void __tsan_vptr_read(void** at) { plain(at, sizeof(void*), false); }
+void __tsan_vptr_update(void** at, void*) {
+  plain(at, sizeof(void*), true);
+}
+void __tsan_vptr_read(void** at) {
+  plain(at, sizeof(void*), false);
+}
 void __tsan_read_range(void* at, std::size_t bytes) {
   if (bytes != 0) plain(at, bytes, false);
 }
@@ -98,36 +114,40 @@ void __tsan_write_range(void* at, std::size_t bytes) {
   if (bytes != 0) plain(at, bytes, true);
 }
 
-#define ELIDEX_SIM_ATOMIC(BITS, WORD)                                                                               \
-  WORD __tsan_atomic##BITS##_load(const volatile WORD* at, int) { return load(at); }                                \
-  void __tsan_atomic##BITS##_store(volatile WORD* at, WORD value, int) { store(at, value); }                        \
-  WORD __tsan_atomic##BITS##_exchange(volatile WORD* at, WORD value, int) {                                         \
-    return exchange(at, [=](WORD) { return value; });                                                               \
-  }                                                                                                                 \
-  WORD __tsan_atomic##BITS##_fetch_add(volatile WORD* at, WORD value, int) {                                        \
-    return exchange(at, [=](WORD before) { return static_cast<WORD>(before + value); });                            \
-  }                                                                                                                 \
-  WORD __tsan_atomic##BITS##_fetch_sub(volatile WORD* at, WORD value, int) {                                        \
-    return exchange(at, [=](WORD before) { return static_cast<WORD>(before - value); });                            \
-  }                                                                                                                 \
-  WORD __tsan_atomic##BITS##_fetch_and(volatile WORD* at, WORD value, int) {                                        \
-    return exchange(at, [=](WORD before) { return static_cast<WORD>(before & value); });                            \
-  }                                                                                                                 \
-  WORD __tsan_atomic##BITS##_fetch_or(volatile WORD* at, WORD value, int) {                                         \
-    return exchange(at, [=](WORD before) { return static_cast<WORD>(before | value); });                            \
-  }                                                                                                                 \
-  WORD __tsan_atomic##BITS##_fetch_xor(volatile WORD* at, WORD value, int) {                                        \
-    return exchange(at, [=](WORD before) { return static_cast<WORD>(before ^ value); });                            \
-  }                                                                                                                 \
-  int __tsan_atomic##BITS##_compare_exchange_strong(volatile WORD* at, WORD* expected, WORD value, int, int) {      \
-    return compare_exchange(at, expected, value) ? 1 : 0;                                                           \
-  }                                                                                                                 \
-  int __tsan_atomic##BITS##_compare_exchange_weak(volatile WORD* at, WORD* expected, WORD value, int, int) {        \
-    return compare_exchange(at, expected, value) ? 1 : 0;                                                           \
-  }                                                                                                                 \
-  WORD __tsan_atomic##BITS##_compare_exchange_val(volatile WORD* at, WORD expected, WORD value, int, int) {         \
-    compare_exchange(at, &expected, value);                                                                         \
-    return expected;                                                                                                \
+#define ELIDEX_SIM_ATOMIC(BITS, WORD)                                                                          \
+  WORD __tsan_atomic##BITS##_load(const volatile WORD* at, int) {                                              \
+    return load(at);                                                                                           \
+  }                                                                                                            \
+  void __tsan_atomic##BITS##_store(volatile WORD* at, WORD value, int) {                                       \
+    store(at, value);                                                                                          \
+  }                                                                                                            \
+  WORD __tsan_atomic##BITS##_exchange(volatile WORD* at, WORD value, int) {                                    \
+    return exchange(at, [=](WORD) { return value; });                                                          \
+  }                                                                                                            \
+  WORD __tsan_atomic##BITS##_fetch_add(volatile WORD* at, WORD value, int) {                                   \
+    return exchange(at, [=](WORD before) { return static_cast<WORD>(before + value); });                       \
+  }                                                                                                            \
+  WORD __tsan_atomic##BITS##_fetch_sub(volatile WORD* at, WORD value, int) {                                   \
+    return exchange(at, [=](WORD before) { return static_cast<WORD>(before - value); });                       \
+  }                                                                                                            \
+  WORD __tsan_atomic##BITS##_fetch_and(volatile WORD* at, WORD value, int) {                                   \
+    return exchange(at, [=](WORD before) { return static_cast<WORD>(before & value); });                       \
+  }                                                                                                            \
+  WORD __tsan_atomic##BITS##_fetch_or(volatile WORD* at, WORD value, int) {                                    \
+    return exchange(at, [=](WORD before) { return static_cast<WORD>(before | value); });                       \
+  }                                                                                                            \
+  WORD __tsan_atomic##BITS##_fetch_xor(volatile WORD* at, WORD value, int) {                                   \
+    return exchange(at, [=](WORD before) { return static_cast<WORD>(before ^ value); });                       \
+  }                                                                                                            \
+  int __tsan_atomic##BITS##_compare_exchange_strong(volatile WORD* at, WORD* expected, WORD value, int, int) { \
+    return compare_exchange(at, expected, value) ? 1 : 0;                                                      \
+  }                                                                                                            \
+  int __tsan_atomic##BITS##_compare_exchange_weak(volatile WORD* at, WORD* expected, WORD value, int, int) {   \
+    return compare_exchange(at, expected, value) ? 1 : 0;                                                      \
+  }                                                                                                            \
+  WORD __tsan_atomic##BITS##_compare_exchange_val(volatile WORD* at, WORD expected, WORD value, int, int) {    \
+    compare_exchange(at, &expected, value);                                                                    \
+    return expected;                                                                                           \
   }
 ELIDEX_SIM_ATOMIC(8, std::uint8_t)
 ELIDEX_SIM_ATOMIC(16, std::uint16_t)
@@ -179,7 +199,9 @@ void* elidex_sim_memchr(const void* s, int value, std::size_t bytes) {
 
 // --- transactions, as elidex/htm.hpp declares them ---
 
-bool elidex_sim_enabled() noexcept { return running != nullptr && running->has_rtm(); }
+bool elidex_sim_enabled() noexcept {
+  return running != nullptr && running->has_rtm();
+}
 
 __attribute__((visibility("hidden"), used)) std::uint32_t elidex_sim_begin_here(const registers& back) {
   return running->begin(back);
@@ -196,7 +218,9 @@ void elidex_sim_commit() noexcept {
 void elidex_sim_abort(std::uint8_t code) noexcept {
   if (running != nullptr) running->abort(code);
 }
-bool elidex_sim_test() noexcept { return running != nullptr && running->in_transaction(); }
+bool elidex_sim_test() noexcept {
+  return running != nullptr && running->in_transaction();
+}
 void elidex_sim_pause() noexcept {
   if (running != nullptr) {
     running->pause();
@@ -205,7 +229,14 @@ void elidex_sim_pause() noexcept {
   }
 }
 
-std::uint32_t elidex_sim_value_before_elision() noexcept { return running->value_before_elision(); }
+void elidex_sim_name_memory(const void* from, std::size_t bytes, const char* name, std::size_t block_bytes,
+                            std::size_t head_bytes) noexcept {
+  name_memory(from, bytes, name, block_bytes, head_bytes);
+}
+
+std::uint32_t elidex_sim_value_before_elision() noexcept {
+  return running->value_before_elision();
+}
 bool elidex_sim_end_elision(std::uint32_t* word, std::uint32_t value) noexcept {
   return running != nullptr && running->end_elision(*word, value);
 }

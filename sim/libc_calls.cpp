@@ -180,10 +180,10 @@ long futex(std::uint32_t* word, int operation, std::uint32_t value, const timesp
 
 using namespace elidex::sim;
 
-#define ELIDEX_SIM_OR_REAL(name, ...)                           \
-  if (running == nullptr) {                                     \
-    static const auto behind = real(&::name, #name);            \
-    return behind(__VA_ARGS__);                                 \
+#define ELIDEX_SIM_OR_REAL(name, ...)                \
+  if (running == nullptr) {                          \
+    static const auto behind = real(&::name, #name); \
+    return behind(__VA_ARGS__);                      \
   }
 
 extern "C" {

@@ -40,6 +40,7 @@ constexpr std::array table{
     parameter{"allocate_cycles", &machine::allocate_cycles, 0, cycles_max},
     parameter{"timer_period_cycles", &machine::timer_period_cycles, 10'000, 100 * cycles_max},
     parameter{"timer_cycles", &machine::timer_cycles, 0, 9'999},
+    parameter{"stray_interrupt_period_cycles", &machine::stray_interrupt_period_cycles, 10'000, 100 * cycles_max},
     parameter{"rtm", &machine::rtm, 0, 1},
     parameter{"hle", &machine::hle, 0, 1},
     parameter{"begin_cycles", &machine::begin_cycles, 0, 10'000},
@@ -70,8 +71,8 @@ std::string complaint(const parameter& p, std::uint64_t value) {
   if (value < p.min || value > p.max) {
     return words(p.name, " takes ", p.min, " to ", p.max, ", not ", value);
   }
-  const bool must = std::find(must_be_powers_of_two.begin(), must_be_powers_of_two.end(), p.value) !=
-                    must_be_powers_of_two.end();
+  const bool must =
+      std::find(must_be_powers_of_two.begin(), must_be_powers_of_two.end(), p.value) != must_be_powers_of_two.end();
   if (must && (value & (value - 1)) != 0) {
     return words(p.name, " takes a power of two, not ", value);
   }
@@ -102,9 +103,7 @@ machine parse_machine(std::string_view text, std::string_view file, std::string_
   result.name = name;
   std::array<bool, table.size()> seen{};
   std::size_t number = 0;
-  const auto refuse = [&](const std::string& why) {
-    throw bad_machine(words(file, ':', number, ": ", why));
-  };
+  const auto refuse = [&](const std::string& why) { throw bad_machine(words(file, ':', number, ": ", why)); };
   while (!text.empty()) {
     ++number;
     const std::size_t end = text.find('\n');

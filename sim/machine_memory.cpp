@@ -28,15 +28,33 @@ void give_back(void* at) noexcept {
 
 }  // namespace
 
-void* operator new(std::size_t bytes) { return from_system(bytes, 1); }
-void* operator new[](std::size_t bytes) { return from_system(bytes, 1); }
-void* operator new(std::size_t bytes, std::align_val_t a) { return from_system(bytes, static_cast<std::size_t>(a)); }
-void operator delete(void* at) noexcept { give_back(at); }
-void operator delete[](void* at) noexcept { give_back(at); }
-void operator delete(void* at, std::size_t) noexcept { give_back(at); }
-void operator delete[](void* at, std::size_t) noexcept { give_back(at); }
-void operator delete(void* at, std::align_val_t) noexcept { give_back(at); }
-void operator delete(void* at, std::size_t, std::align_val_t) noexcept { give_back(at); }
+void* operator new(std::size_t bytes) {
+  return from_system(bytes, 1);
+}
+void* operator new[](std::size_t bytes) {
+  return from_system(bytes, 1);
+}
+void* operator new(std::size_t bytes, std::align_val_t a) {
+  return from_system(bytes, static_cast<std::size_t>(a));
+}
+void operator delete(void* at) noexcept {
+  give_back(at);
+}
+void operator delete[](void* at) noexcept {
+  give_back(at);
+}
+void operator delete(void* at, std::size_t) noexcept {
+  give_back(at);
+}
+void operator delete[](void* at, std::size_t) noexcept {
+  give_back(at);
+}
+void operator delete(void* at, std::align_val_t) noexcept {
+  give_back(at);
+}
+void operator delete(void* at, std::size_t, std::align_val_t) noexcept {
+  give_back(at);
+}
 
 extern "C" {
 

@@ -5,6 +5,8 @@
 #include <new>
 #include <vector>
 
+#include "sim/random.hpp"
+
 namespace elidex::sim {
 namespace {
 
@@ -13,12 +15,6 @@ page** table_of(std::uint64_t entries) {
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) throw std::bad_alloc();
   return static_cast<page**>(at);
-}
-
-std::uint64_t mixed(std::uint64_t x) noexcept {  // SplitMix64's finaliser
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-  x = (x ^ x >> 27) * 0x94d049bb133111eb;
-  return x ^ x >> 31;
 }
 
 }  // namespace

@@ -28,13 +28,13 @@ inline constexpr std::uint64_t stack_bytes = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t stacks_bytes = stack_bytes * hardware_threads_max;
 
 struct line {
-  std::uint64_t copies = 0;      // a bit for each core whose L1 or L2 holds it
-  std::uint64_t busy_until = 0;  // on its way from cache to cache until then
+  std::uint64_t copies = 0;                                        // a bit for each core whose L1 or L2 holds it
+  std::uint64_t busy_until = 0;                                    // on its way from cache to cache until then
   std::array<std::uint64_t, hardware_threads_max / 64> readers{};  // hardware threads with it in their read set
-  std::int16_t writer = -1;  // the hardware thread with it in its write set
-  std::int16_t owner = -1;   // the core that has the only copy
-  bool dirty = false;        // and has written it
-  std::uint8_t l3 = 0;       // a bit for each socket whose L3 holds it
+  std::int16_t writer = -1;                                        // the hardware thread with it in its write set
+  std::int16_t owner = -1;                                         // the core that has the only copy
+  bool dirty = false;                                              // and has written it
+  std::uint8_t l3 = 0;                                             // a bit for each socket whose L3 holds it
   std::uint32_t number = 0;  // its physical address by line_bytes: finds its set in every cache
 
   bool in_read_set_of(unsigned thread) const noexcept { return (readers[thread / 64] >> thread % 64 & 1) != 0; }
@@ -44,7 +44,8 @@ struct line {
 
 struct page {
   std::array<line, page_bytes / line_bytes> lines;
-  bool mapped = true;  // false: the first touch is a page fault
+  bool mapped = true;   // false: the first touch is a page fault
+  bool exempt = false;  // no concern of the caches
 };
 
 class memory {

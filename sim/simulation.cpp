@@ -24,6 +24,14 @@ bool inside() noexcept {
   return running != nullptr;
 }
 
+void start_counting() noexcept {
+  if (running != nullptr) running->start_counting();
+}
+
+void exempt_pages(const void* from, std::size_t bytes) noexcept {
+  if (running != nullptr) running->exempt(reinterpret_cast<std::uint64_t>(from), bytes);
+}
+
 void unmap_pages(void* from, std::size_t bytes) noexcept {
   if (running != nullptr) running->unmap(reinterpret_cast<std::uint64_t>(from), bytes);
 }

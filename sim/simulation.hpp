@@ -10,6 +10,9 @@
 // cores' second threads. The hardware thread whose clock is behind goes next, so the run is a function of program,
 // machine and seed alone: every run gives the same result.
 //
+// An access to the thread's own stack takes part in transactions but costs nothing: nearly all of them are temporaries
+// that the compiler would keep in registers if it had not to announce them.
+//
 // Inside, threads, mutexes, condition variables, thread-local variables, new and delete, exceptions and clocks work and
 // take simulated time. Input and output, signals and processes do not belong there.
 //
@@ -48,6 +51,8 @@ struct run_options {
   // Instead of the clocks; null: the clocks.
   strategy* schedule = nullptr;
   bool record_events = false;  // for a timeline
+  // The L3 caches begin with the program's heap in them, page by page in turn, as if it had been written just before.
+  bool warm_l3 = false;
 };
 
 // Why a transaction ended, as the machine knows it: finer than what the program is told.
@@ -56,7 +61,7 @@ enum class abort_reason : std::uint8_t {
   write_capacity,  // a written line had to leave the L1
   read_capacity,   // the table of reads that have left the L1 was full
   explicit_,
-  timer,
+  interrupt,
   page_fault,
   system_call,  // or another instruction that a transaction cannot contain
   nesting,
@@ -119,6 +124,10 @@ void spend(std::uint64_t cycles) noexcept;
 // The calling thread's clock in cycles.
 std::uint64_t now() noexcept;
 bool inside() noexcept;
+// Waits for all threads; from here on everything is counted anew, the cycles of report included.
+void start_counting() noexcept;
+// Whole pages whose accesses cost what a hit in the L1 costs and concern nobody: for data of the measurement itself.
+void exempt_pages(const void* from, std::size_t bytes) noexcept;
 // Pages that have never been touched, as if they came from the system just now.
 void unmap_pages(void* from, std::size_t bytes) noexcept;
 // What conflicts in these bytes shall be called in the report. Blocks of `block_bytes` begin at `from`; the first

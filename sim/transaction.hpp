@@ -25,8 +25,8 @@ class transaction {
  public:
   struct entry {
     line* at;
-    std::uint64_t address;         // of the line's first byte
-    std::uint64_t read = 0;        // a bit for each byte
+    std::uint64_t address;   // of the line's first byte
+    std::uint64_t read = 0;  // a bit for each byte
     std::uint64_t written = 0;
     std::array<std::byte, line_bytes> before{};  // valid when written != 0
   };
@@ -38,7 +38,8 @@ class transaction {
     if (last_ < lines_.size() && lines_[last_].at == &l) return lines_[last_];
     std::size_t i = slot_of(l);
     for (; table_[i].at_end > lines_before_; i = (i + 1) & (table_.size() - 1)) {
-      if (lines_[table_[i].at_end - lines_before_ - 1].at == &l) return lines_[last_ = table_[i].at_end - lines_before_ - 1];
+      if (lines_[table_[i].at_end - lines_before_ - 1].at == &l)
+        return lines_[last_ = table_[i].at_end - lines_before_ - 1];
     }
     lines_.push_back({&l, address / line_bytes * line_bytes});
     last_ = lines_.size() - 1;

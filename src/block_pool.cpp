@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "elidex/memory_name.hpp"
 #include "elidex/thread_slot.hpp"
 
 #if defined(__linux__)
@@ -54,8 +55,10 @@ void ask_for_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::siz
 
 }  // namespace
 
-block_pool::block_pool(std::size_t block_bytes) noexcept
-    : block_bytes_((block_bytes + block_alignment - 1) / block_alignment * block_alignment) {}
+block_pool::block_pool(std::size_t block_bytes, const char* name, std::size_t head_bytes) noexcept
+    : block_bytes_((block_bytes + block_alignment - 1) / block_alignment * block_alignment),
+      name_(name),
+      head_bytes_(head_bytes) {}
 
 block_pool::~block_pool() {
   for (const auto& [memory, bytes] : chunks_) {
@@ -130,6 +133,7 @@ void block_pool::add_chunk() {
   void* const memory = ::operator new(bytes, std::align_val_t{chunk_alignment(bytes)});
   ask_for_huge_pages(memory, bytes);
   chunks_.emplace_back(memory, bytes);
+  detail::name_memory(memory, bytes, name_, block_bytes_, head_bytes_);
   unused_begin_ = static_cast<std::byte*>(memory);
   unused_end_ = unused_begin_ + bytes / block_bytes_ * block_bytes_;
   reserved_bytes_ += bytes;

@@ -8,24 +8,50 @@
 
 namespace elidex::tools {
 
-struct bench_flags {
-  std::string index = "ordered_map,absl+mutex";
+struct workload_flags {
+  std::string index = "ordered_map";
   std::string workload = "a";
   std::string dist = "uniform";
   std::string keys;
-  std::string threads = "1";
-  std::string seconds = "1";
-  std::string warm_up;
-  std::string repeat = "3";
   std::string key_type;
   std::string key_file;
   std::string scan_length = "100";
   std::string order = "random";
   std::string seed = "1";
   std::string json;
+};
+
+struct bench_flags : workload_flags {
+  std::string threads = "1";
+  std::string seconds = "1";
+  std::string warm_up;
+  std::string repeat = "3";
   bool oversubscribe = false;
 };
 int bench_command(const bench_flags& flags);
+
+struct sim_flags : workload_flags {
+  std::string machine = "haswell-ep-2x10";
+  std::string cores = "1";
+  std::string operations = "2000";
+  std::string retries;
+  std::string quantum = "0";
+  std::vector<std::string> set;
+  std::string trace;
+  std::string jobs;
+};
+int sim_command(const sim_flags& flags);
+
+struct repro_flags {
+  std::vector<std::string> ids;
+  std::string scale = "smoke";
+  std::string machine;
+  std::string seed = "1";
+  std::string out = "results";
+  std::string jobs;
+  std::string json;
+};
+int repro_command(const repro_flags& flags);
 
 struct list_flags {
   std::string json;

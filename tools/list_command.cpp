@@ -6,6 +6,7 @@
 #include "tools/commands.hpp"
 #include "tools/flags.hpp"
 #include "tools/json_output.hpp"
+#include "tools/machines.hpp"
 #include "tools/results_json.hpp"
 #include "tools/table.hpp"
 
@@ -60,7 +61,7 @@ int list_command(const list_flags& flags) {
     for (const named& one : distributions) {
       document["distributions"].push_back({{"name", one.name}, {"description", one.description}});
     }
-    document["machines"] = nlohmann::ordered_json::array();
+    document["machines"] = machine_names();
     document["experiments"] = nlohmann::ordered_json::array();
     json.write(document.dump(2));
     if (json.to_stdout()) return 0;
@@ -75,8 +76,9 @@ int list_command(const list_flags& flags) {
     workloads.row({std::string(one.name), std::string(one.description)});
   table where({{"distribution"}, {"which keys"}});
   for (const named& one : distributions) where.row({std::string(one.name), std::string(one.description)});
-  print(indexes.text() + "\n" + workloads.text() + "\n" + where.text() +
-        "\n  machines: none yet (they belong to the simulator)\n  experiments: none yet\n");
+  std::string machines;
+  for (const std::string& one : machine_names()) machines += (machines.empty() ? "" : ", ") + one;
+  print(indexes.text() + "\n" + workloads.text() + "\n" + where.text() + "\n  machines: " + machines + "\n");
   return 0;
 }
 

@@ -38,6 +38,25 @@ void check_command(const CLI::App& app, const char* first) {
 
 constexpr const char* json_help = "write the results to FILE as JSON (schema 1); - for standard output";
 
+void add_workload_options(CLI::App& app, elidex::tools::workload_flags& flags) {
+  app.add_option("--index", flags.index, "names from 'elidex list'")->type_name("A,B")->capture_default_str();
+  app.add_option("--workload", flags.workload, "a|b|c|d|e|f|load|delete")->type_name("A,B")->capture_default_str();
+  app.add_option("--dist", flags.dist, "uniform | zipf:THETA | zipf:THETA:scrambled, THETA 0 to 1.2")
+      ->type_name("A,B")
+      ->capture_default_str();
+  app.add_option("--keys", flags.keys, "keys to load, such as 10M [1M, or the whole key file]")->type_name("N");
+  app.add_option("--key-type", flags.key_type, "u64 | string [u64, or string with --key-file]")->type_name("T");
+  app.add_option("--key-file", flags.key_file, "string keys, one per line")->type_name("FILE");
+  app.add_option("--scan-length", flags.scan_length, "of workload e: N, or LOW-HIGH drawn uniformly (YCSB: 1-100)")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--order", flags.order, "of load and delete: random | ascending")
+      ->type_name("O")
+      ->capture_default_str();
+  app.add_option("--seed", flags.seed, "equal seeds give equal requests")->type_name("N")->capture_default_str();
+  app.add_option("--json", flags.json, json_help)->type_name("FILE");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -61,14 +80,8 @@ int main(int argc, char** argv) {
   bench_flags bench;
   CLI::App* const bench_app = app.add_subcommand(
       "bench", "compare indexes on this machine; flags with a list take commas, and all combinations are run");
-  bench_app->add_option("--index", bench.index, "names from 'elidex list'")->type_name("A,B")->capture_default_str();
-  bench_app->add_option("--workload", bench.workload, "a|b|c|d|e|f|load|delete")
-      ->type_name("A,B")
-      ->capture_default_str();
-  bench_app->add_option("--dist", bench.dist, "uniform | zipf:THETA | zipf:THETA:scrambled, THETA 0 to 1.2")
-      ->type_name("A,B")
-      ->capture_default_str();
-  bench_app->add_option("--keys", bench.keys, "keys to load, such as 10M [1M, or the whole key file]")->type_name("N");
+  bench.index = "ordered_map,absl+mutex";
+  add_workload_options(*bench_app, bench);
   bench_app->add_option("--threads", bench.threads, "threads")->type_name("N,M")->capture_default_str();
   bench_app->add_flag("--oversubscribe", bench.oversubscribe, "allow more threads than the machine has CPUs");
   bench_app->add_option("--seconds", bench.seconds, "measured time of each run")->type_name("S")->capture_default_str();
@@ -77,18 +90,42 @@ int main(int argc, char** argv) {
   bench_app->add_option("--repeat", bench.repeat, "rounds; medians are reported")
       ->type_name("R")
       ->capture_default_str();
-  bench_app->add_option("--key-type", bench.key_type, "u64 | string [u64, or string with --key-file]")->type_name("T");
-  bench_app->add_option("--key-file", bench.key_file, "string keys, one per line")->type_name("FILE");
-  bench_app
-      ->add_option("--scan-length", bench.scan_length, "of workload e: N, or LOW-HIGH drawn uniformly (YCSB: 1-100)")
+  bench_app->callback([&] { status = bench_command(bench); });
+
+  sim_flags sim;
+  CLI::App* const sim_app = app.add_subcommand(
+      "sim", "the same on a simulated machine with hardware transactions; equal flags give equal runs");
+  add_workload_options(*sim_app, sim);
+  sim_app->add_option("--machine", sim.machine, "a name from 'elidex list', or a machine file")
+      ->type_name("M")
+      ->capture_default_str();
+  sim_app->add_option("--cores,--threads", sim.cores, "threads, each on a hardware thread of its own")
+      ->type_name("N,M")
+      ->capture_default_str();
+  sim_app->add_option("--ops", sim.operations, "operations of each thread")->type_name("N")->capture_default_str();
+  sim_app->add_option("--retries", sim.retries, "of btree/htm-dbx after conflicts [as DBX: 128]")->type_name("N");
+  sim_app->add_option("--quantum", sim.quantum, "cycles that a core may run ahead; 0 for published numbers")
       ->type_name("N")
       ->capture_default_str();
-  bench_app->add_option("--order", bench.order, "of load and delete: random | ascending")
-      ->type_name("O")
-      ->capture_default_str();
-  bench_app->add_option("--seed", bench.seed, "equal seeds give equal requests")->type_name("N")->capture_default_str();
-  bench_app->add_option("--json", bench.json, json_help)->type_name("FILE");
-  bench_app->callback([&] { status = bench_command(bench); });
+  sim_app->add_option("--set", sim.set, "another value for a machine's parameter; may be repeated")
+      ->type_name("NAME=N");
+  sim_app->add_option("--trace", sim.trace, "write a timeline of all transactions to FILE, for a trace viewer")
+      ->type_name("FILE");
+  sim_app->add_option("--jobs", sim.jobs, "runs at the same time [the CPUs here]")->type_name("N");
+  sim_app->callback([&] { status = sim_command(sim); });
+
+  repro_flags repro;
+  CLI::App* const repro_app = app.add_subcommand("repro", "repeat the papers' figures and tables, and say what agrees");
+  repro_app->add_option("id", repro.ids, "a claim (S-3.5), a figure with all its claims (E-F2), a paper (K, E, S), all")
+      ->type_name("ID")
+      ->required();
+  repro_app->add_option("--scale", repro.scale, "smoke | full")->type_name("S")->capture_default_str();
+  repro_app->add_option("--machine", repro.machine, "another machine than the paper's")->type_name("M");
+  repro_app->add_option("--seed", repro.seed, "equal seeds give equal results")->type_name("N")->capture_default_str();
+  repro_app->add_option("--out", repro.out, "the folder for plots")->type_name("DIR")->capture_default_str();
+  repro_app->add_option("--jobs", repro.jobs, "runs at the same time [the CPUs here]")->type_name("N");
+  repro_app->add_option("--json", repro.json, json_help)->type_name("FILE");
+  repro_app->callback([&] { status = repro_command(repro); });
 
   report_flags report;
   CLI::App* const report_app = app.add_subcommand("report", "one HTML page of everything measured");

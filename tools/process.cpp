@@ -2,11 +2,15 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
 
 extern char** environ;
 
@@ -64,6 +68,47 @@ std::optional<std::string> output_of(const std::vector<std::string>& command) {
   if (!child || wait_for(*child) != 0) return std::nullopt;
   if (text.ends_with('\n')) text.pop_back();
   return text;
+}
+
+std::string python() {
+  if (const char* const wish = std::getenv("ELIDEX_PYTHON"); wish != nullptr && *wish != '\0') return wish;
+  const std::filesystem::path own = std::filesystem::path(ELIDEX_SOURCE_DIR) / ".venv/bin/python";
+  std::error_code error;
+  return std::filesystem::exists(own, error) ? own.string() : "python3";
+}
+
+program_result converse(const std::vector<std::string>& command, const std::string& input) {
+  // Files instead of pipes: nobody has to wait for the other side to read.
+  const auto temporary = [] {
+    const int file = memfd_create("elidex", MFD_CLOEXEC);
+    if (file < 0) throw std::runtime_error("no memory for talking to another program");
+    return file;
+  };
+  const auto text_of = [](int file) {
+    std::string text(static_cast<std::size_t>(lseek(file, 0, SEEK_END)), '\0');
+    lseek(file, 0, SEEK_SET);
+    std::size_t done = 0;
+    while (done < text.size()) {
+      const ssize_t got = read(file, text.data() + done, text.size() - done);
+      if (got <= 0) break;
+      done += static_cast<std::size_t>(got);
+    }
+    return text;
+  };
+  const std::array files{temporary(), temporary(), temporary()};
+  if (write(files[0], input.data(), input.size()) != static_cast<ssize_t>(input.size())) return {};
+  lseek(files[0], 0, SEEK_SET);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, files[0], STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, files[1], STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, files[2], STDERR_FILENO);
+  const auto child = start(command, &actions);
+  posix_spawn_file_actions_destroy(&actions);
+  program_result result;
+  if (child) result = {wait_for(*child), text_of(files[1]), text_of(files[2])};
+  for (const int file : files) close(file);
+  return result;
 }
 
 }  // namespace elidex::tools

@@ -28,14 +28,6 @@ std::vector<std::string> all_results() {
   return files;
 }
 
-// The one that is asked for, the project's own, or the system's.
-std::string interpreter() {
-  if (const char* const wish = std::getenv("ELIDEX_PYTHON"); wish != nullptr && *wish != '\0') return wish;
-  const fs::path own = fs::path(ELIDEX_SOURCE_DIR) / ".venv/bin/python";
-  std::error_code error;
-  return fs::exists(own, error) ? own.string() : "python3";
-}
-
 }  // namespace
 
 int report_command(const report_flags& flags) {
@@ -62,7 +54,7 @@ int report_command(const report_flags& flags) {
   const fs::path script = fs::path(ELIDEX_SOURCE_DIR) / "tools/report/report.py";
   if (!fs::exists(script, error)) throw std::runtime_error(script.string() + " is missing");
 
-  std::vector<std::string> command{interpreter(), script.string()};
+  std::vector<std::string> command{python(), script.string()};
   command.insert(command.end(), files.begin(), files.end());
   command.insert(command.end(), {"--out", flags.out});
   const int status = run_program(command);

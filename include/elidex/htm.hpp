@@ -66,6 +66,11 @@ std::uint32_t elidex_sim_begin() noexcept;
 void elidex_sim_commit() noexcept;
 void elidex_sim_abort(std::uint8_t code) noexcept;
 bool elidex_sim_test() noexcept;
+// HLE: begin_elision() comes back a second time as begin() does. Anything but `started` means: exchange for real.
+std::uint32_t elidex_sim_begin_elision(std::uint32_t* word, std::uint32_t value) noexcept;
+std::uint32_t elidex_sim_value_before_elision() noexcept;
+// Whether the store was the end of an elision; otherwise store for real.
+bool elidex_sim_end_elision(std::uint32_t* word, std::uint32_t value) noexcept;
 }
 #endif
 
@@ -284,6 +289,11 @@ inline std::uint32_t hle_exchange_acquire(std::atomic<std::uint32_t>& word, std:
   asm volatile(".byte 0xf2\n\txchgl %0, %1" : "+r"(value), "+m"(word) : : "memory");  // XACQUIRE
   return value;
 #else
+#  if defined(ELIDEX_HTM_SIMULATED)
+  if (elidex_sim_begin_elision(reinterpret_cast<std::uint32_t*>(&word), value) == status::started_word) {
+    return elidex_sim_value_before_elision();
+  }
+#  endif
   return word.exchange(value, std::memory_order_acquire);  // pairs with the release in hle_store_release()
 #endif
 }
@@ -293,6 +303,9 @@ inline void hle_store_release(std::atomic<std::uint32_t>& word, std::uint32_t va
 #if defined(ELIDEX_HTM_X86)
   asm volatile(".byte 0xf3\n\tmovl %1, %0" : "=m"(word) : "r"(value) : "memory");  // XRELEASE
 #else
+#  if defined(ELIDEX_HTM_SIMULATED)
+  if (elidex_sim_end_elision(reinterpret_cast<std::uint32_t*>(&word), value)) return;
+#  endif
   word.store(value, std::memory_order_release);  // pairs with the acquire in hle_exchange_acquire()
 #endif
 }

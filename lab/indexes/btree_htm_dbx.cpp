@@ -8,8 +8,15 @@
 namespace elidex::lab {
 namespace {
 
+// DBX's, unless an experiment asks for another number of retries after conflicts.
+struct asked_for_budgets : dbx_budgets {
+  asked_for_budgets() noexcept {
+    if (conflict_retries_asked_for) conflict = lock_busy = *conflict_retries_asked_for;
+  }
+};
+
 template <class Key>
-using btree_htm_dbx = elidex_map<btree<Key, index_value, coarse<elided<ttas_lock, dbx_budgets>>, paper_fan_out>>;
+using btree_htm_dbx = elidex_map<btree<Key, index_value, coarse<elided<ttas_lock, asked_for_budgets>>, paper_fan_out>>;
 
 }  // namespace
 

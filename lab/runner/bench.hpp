@@ -30,21 +30,25 @@
 
 namespace elidex::lab {
 
-struct bench_options {
+/// What is done on which keys; all combinations are run.
+struct workload_choice {
   std::vector<const index_info*> indexes;
   std::vector<const workload*> workloads;
   std::vector<distribution> distributions;
-  std::vector<unsigned> threads;
   std::optional<std::uint64_t> keys;  // none: a million, or all of the key file
   key_type keys_are = key_type::u64;
   std::filesystem::path key_file;  // for strings
-  double seconds = 1;
-  double warm_up_seconds = 0.1;
-  unsigned rounds = 3;
   std::uint64_t seed = 1;
   std::uint32_t scan_length_min = 100;
   std::uint32_t scan_length_max = 100;
   bool random_order = true;
+};
+
+struct bench_options : workload_choice {
+  std::vector<unsigned> threads;
+  double seconds = 1;
+  double warm_up_seconds = 0.1;
+  unsigned rounds = 3;
 };
 
 /// One index under one workload, distribution and number of threads.

@@ -62,6 +62,13 @@ class request_stream<std::uint64_t> {
   [[nodiscard]] std::size_t bytes() const noexcept {
     return kinds_.size() * (sizeof(request_kind) + sizeof(std::uint64_t)) + scan_lengths_.size() * 4;
   }
+  /// Calls fn(address, bytes) for each buffer of the stream.
+  template <class Fn>
+  void for_each_buffer(Fn fn) const {
+    fn(kinds_.data(), kinds_.size() * sizeof(request_kind));
+    fn(keys_.data(), keys_.size() * sizeof(std::uint64_t));
+    fn(scan_lengths_.data(), scan_lengths_.size() * sizeof(std::uint32_t));
+  }
   friend bool operator==(const request_stream&, const request_stream&) = default;
 
  private:
@@ -90,6 +97,11 @@ class request_stream<std::string> {
   }
   [[nodiscard]] std::size_t size() const noexcept { return requests_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.size() + scan_lengths_.size() * 4; }
+  template <class Fn>
+  void for_each_buffer(Fn fn) const {
+    fn(bytes_.data(), bytes_.size());
+    fn(scan_lengths_.data(), scan_lengths_.size() * sizeof(std::uint32_t));
+  }
   friend bool operator==(const request_stream&, const request_stream&) = default;
 
  private:

@@ -10,6 +10,7 @@
 #include "support/concurrent_rounds.hpp"
 #include "support/policies_under_test.hpp"
 #include "support/random_seed.hpp"
+#include "support/spread_threads.hpp"
 #include "support/two_cores.hpp"
 
 namespace elidex::testing {
@@ -95,17 +96,17 @@ TEST(MapLitmusCanary, TheHarnessSeesStoreBuffering) {
   struct alignas(128) cell {
     int value = -1;
   };
-  int both = 0;
-  for (int batch = 0; batch < 50 && both == 0; ++batch) {
+  EXPECT_TRUE(found_in_time([] {
     std::array<cell, 2> cells;
-    both = both_missed(
-        2'000,
-        [&](int t, int round) { __atomic_store_n(&cells[static_cast<std::size_t>(t)].value, round, __ATOMIC_RELAXED); },
-        [&](int t, int round) {
-          return __atomic_load_n(&cells[static_cast<std::size_t>(t)].value, __ATOMIC_RELAXED) == round;
-        });
-  }
-  EXPECT_GT(both, 0);
+    return both_missed(
+               2'000,
+               [&](int t, int round) {
+                 __atomic_store_n(&cells[static_cast<std::size_t>(t)].value, round, __ATOMIC_RELAXED);
+               },
+               [&](int t, int round) {
+                 return __atomic_load_n(&cells[static_cast<std::size_t>(t)].value, __ATOMIC_RELAXED) == round;
+               }) > 0;
+  }));
 }
 
 }  // namespace

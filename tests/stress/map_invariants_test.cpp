@@ -32,15 +32,6 @@ void run_threads(int threads, Body body) {
   }
 }
 
-// For canaries: on a busy machine the threads may not have run at the same time.
-template <class Attempt>
-bool ever_found(Attempt attempt) {
-  for (int i = 0; i < 50; ++i) {
-    if (attempt() > 0) return true;
-  }
-  return false;
-}
-
 template <class Map>
 class MapInvariants : public ::testing::Test {};
 using maps = ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
@@ -73,7 +64,8 @@ TEST(MapInvariantsCanary, LostIncrementsAreFound) {
   EXPECT_GT(lost_increments<loses_updates>(1'000), 0u);
   EXPECT_GT(lost_increments<strings_as_integers<loses_string_updates>>(1'000), 0u);
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "the others need two cores";
-  EXPECT_TRUE(ever_found([] { return lost_increments<btree<u64, u64, excludes_nobody, fan_out<4, 4>>>(60'000); }));
+  EXPECT_TRUE(
+      found_in_time([] { return lost_increments<btree<u64, u64, excludes_nobody, fan_out<4, 4>>>(60'000) > 0; }));
 }
 
 // How often a key that is always there was missed, or keys came in the wrong order, while much was inserted and erased
@@ -186,7 +178,7 @@ TYPED_TEST(MapInvariants, ScansAreSnapshots) {
 TEST(MapInvariantsCanary, TornScansAreFound) {
   EXPECT_GT(torn_scans<scans_piecemeal>(2'000), 0u);
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "the others need two cores";
-  EXPECT_TRUE(ever_found([] { return torn_scans<btree<u64, u64, validates_nothing, fan_out<4, 4>>>(2'000); }));
+  EXPECT_TRUE(found_in_time([] { return torn_scans<btree<u64, u64, validates_nothing, fan_out<4, 4>>>(2'000) > 0; }));
 }
 
 // Values wider than a word are seen whole.

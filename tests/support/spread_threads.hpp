@@ -9,9 +9,22 @@
 #include <sched.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 
 namespace elidex::testing {
+
+// For canaries: a planted bug that only threads at the same time show is looked for until it is found. On a machine with
+// other work that may take a while; only a harness that cannot find it uses up the time.
+template <class Attempt>
+bool found_in_time(Attempt attempt) {
+  constexpr auto limit = std::chrono::seconds(30);
+  const auto begin = std::chrono::steady_clock::now();
+  do {
+    if (attempt()) return true;
+  } while (std::chrono::steady_clock::now() - begin < limit);
+  return false;
+}
 
 // Keeps the calling thread on the n-th of the cores that it may use, counted round and round. Threads begin with what
 // their parent may use: so call it in threads that a test has made, never in the test's own.

@@ -57,6 +57,7 @@
 #include "elidex/index/btree_operation.hpp"
 #include "elidex/index/cursor.hpp"
 #include "elidex/index/range_collector.hpp"
+#include "elidex/memory_name.hpp"
 #include "elidex/reclaim/block_pool.hpp"
 #include "elidex/reclaim/epoch.hpp"
 #include "elidex/reclaim/limbo.hpp"
@@ -248,8 +249,8 @@ class btree {
   [[no_unique_address]] mutable Sync sync_;
   [[no_unique_address]] mutable node_lock root_lock_;
   detail::field<node*> root_;
-  block_pool leaf_pool_{sizeof(leaf)};
-  block_pool inner_pool_{sizeof(inner)};
+  block_pool leaf_pool_{sizeof(leaf), "leaf", sizeof(node)};
+  block_pool inner_pool_{sizeof(inner), "inner", sizeof(node)};
   detail::sharded_counter size_;
   detail::sharded_counter blob_bytes_;
   mutable detail::sharded_counter restarts_;

@@ -6,6 +6,7 @@ namespace elidex {
 template <class Key, class Value, class Sync, class Shape>
 btree<Key, Value, Sync, Shape>::btree() {
   static_cast<void>(this_thread_slot());  // may throw on a thread's first use; what follows could not say so
+  detail::name_memory(this, sizeof(*this), "tree");
   root_.template store<racing>(::new (leaf_pool_.allocate()) leaf);
 }
 

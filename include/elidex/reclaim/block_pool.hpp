@@ -25,7 +25,8 @@ class block_pool {
  public:
   static constexpr std::size_t block_alignment = 64;
 
-  explicit block_pool(std::size_t block_bytes) noexcept;
+  // What the blocks are, and how many of their bytes are head, is for the simulated machine's reports only.
+  explicit block_pool(std::size_t block_bytes, const char* name = "block", std::size_t head_bytes = 0) noexcept;
   ~block_pool();
   block_pool(const block_pool&) = delete;
   block_pool& operator=(const block_pool&) = delete;
@@ -55,6 +56,8 @@ class block_pool {
   void add_chunk();             // the caller holds chunk_mutex_
 
   const std::size_t block_bytes_;
+  const char* const name_;
+  const std::size_t head_bytes_;
   std::array<shard, 8> shards_;
   std::mutex chunk_mutex_;  // taken after a shard's mutex, never before it
   std::vector<std::pair<void*, std::size_t>> chunks_;

@@ -54,6 +54,7 @@
 #include <utility>
 
 #include "elidex/htm.hpp"
+#include "elidex/memory_name.hpp"
 #include "elidex/sync/backoff.hpp"
 #include "elidex/sync/lock_stats.hpp"
 #include "elidex/sync/retry.hpp"
@@ -121,8 +122,11 @@ class elision_switch<adaptive<Base>> {
 template <class Lock, retry_policy RetryPolicy = default_retry, class Htm = htm::native>
 class elided {
  public:
-  elided() = default;
-  explicit elided(const RetryPolicy& policy) noexcept : policy_(policy) {}
+  elided() noexcept : elided(RetryPolicy()) {}
+  explicit elided(const RetryPolicy& policy) noexcept : policy_(policy) {
+    detail::name_memory(&lock_, sizeof lock_, "lock");
+    detail::name_memory(&counters_, sizeof counters_, "lock's counters");
+  }
   elided(const elided&) = delete;
   elided& operator=(const elided&) = delete;
 

@@ -1,0 +1,200 @@
+// The program that runs on the simulated machine: reads one request as JSON from standard input, runs it and writes what
+// came out as JSON to standard output. `elidex sim` and `elidex repro` start it, once for each run.
+//
+// Exit status as of elidex: 0 done, 1 failed, 2 a request that cannot be run, with one line on standard error.
+
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "lab/bad_input.hpp"
+#include "lab/simulated/experiments/experiment.hpp"
+#include "lab/simulated/run_on_machine.hpp"
+
+namespace {
+
+using namespace elidex;
+using nlohmann::ordered_json;
+
+sim::machine machine_of(const ordered_json& request) {
+  sim::machine which = sim::read_machine(request.at("machine_file").get<std::string>());
+  const ordered_json changes = request.value("set", ordered_json::object());
+  for (const auto& [name, value] : changes.items()) {
+    sim::set_parameter(which, name, value.get<std::uint64_t>());
+  }
+  return which;
+}
+
+lab::sim_request request_of(const ordered_json& request) {
+  lab::sim_request wanted;
+  wanted.machine = machine_of(request);
+  wanted.index = request.at("index");
+  wanted.workload = request.at("workload");
+  wanted.dist = request.at("dist");
+  wanted.keys = request.at("keys");
+  wanted.string_keys = request.value("string_keys", false);
+  wanted.key_file = request.value("key_file", "");
+  wanted.threads = request.at("threads");
+  wanted.operations = request.at("operations");
+  wanted.seed = request.at("seed");
+  wanted.quantum_cycles = request.value("quantum", std::uint64_t{0});
+  if (request.contains("retries")) wanted.retries = request.at("retries").get<std::uint32_t>();
+  wanted.scan_length_min = request.value("scan_length_min", 100u);
+  wanted.scan_length_max = request.value("scan_length_max", 100u);
+  wanted.random_order = request.value("random_order", true);
+  wanted.record_events = request.contains("trace_file");
+  return wanted;
+}
+
+double share(double part, double whole) {
+  return whole == 0 ? 0 : part / whole;
+}
+
+ordered_json document_of(const lab::sim_request& wanted, const lab::sim_result& result) {
+  const sim::thread_report all = result.machine.total();
+  const auto operations = static_cast<double>(result.operations);
+  const auto aborts = [&](std::initializer_list<sim::abort_reason> reasons) {
+    std::uint64_t sum = 0;
+    for (const sim::abort_reason r : reasons) sum += all.aborts[static_cast<std::size_t>(r)];
+    return sum;
+  };
+  using enum sim::abort_reason;
+  ordered_json by_reason;
+  for (std::size_t i = 0; i < sim::abort_reasons; ++i) {
+    by_reason[std::string(sim::to_string(static_cast<sim::abort_reason>(i)))] = all.aborts[i];
+  }
+  ordered_json conflicts = ordered_json::array();
+  for (const sim::conflict_report& c : result.machine.conflicts) {
+    conflicts.push_back({{"where", c.where}, {"true_sharing", c.true_sharing}, {"false_sharing", c.false_sharing}});
+  }
+  ordered_json clocks = ordered_json::array();
+  for (const sim::thread_report& t : result.machine.threads) clocks.push_back(t.cycles);
+  const auto transactional = static_cast<double>(all.transactional_cycles);
+  const auto aborted = static_cast<double>(all.aborted_cycles);
+  const auto cycles = static_cast<double>(all.cycles);
+  return {{"index", wanted.index},
+          {"workload", wanted.workload},
+          {"dist", wanted.dist},
+          {"threads", wanted.threads},
+          {"mops", result.mops},
+          {"mops_min", result.mops},
+          {"mops_max", result.mops},
+          {"ns_p50", result.latency.percentile(50)},
+          {"ns_p99", result.latency.percentile(99)},
+          {"aborts_per_op", share(static_cast<double>(all.aborted()), operations)},
+          {"aborts",
+           {{"conflict", aborts({conflict})},
+            {"capacity", aborts({write_capacity, read_capacity})},
+            {"explicit", aborts({explicit_})},
+            {"interrupt", aborts({interrupt, page_fault, system_call, nesting, elision})},
+            {"other", 0}}},
+          {"fallback_pct", 100 * share(static_cast<double>(result.counters.fallbacks),
+                                       static_cast<double>(result.counters.commits + result.counters.fallbacks))},
+          {"wasted_pct", 100 * share(aborted, cycles)},
+          {"bytes_per_key", result.bytes_per_key},
+          {"seed", wanted.seed},
+          {"machine", wanted.machine.name},
+          {"keys", result.keys},
+          {"key_type", wanted.string_keys ? "string" : "u64"},
+          {"operations_per_thread", wanted.operations},
+          {"requests", result.operations},
+          {"misses", result.misses},
+          {"cycles", result.machine.cycles},
+          {"clocks", clocks},
+          {"accesses", all.accesses},
+          {"accesses_per_op", share(static_cast<double>(all.accesses), operations)},
+          {"hits",
+           {{"l1", result.machine.l1_hits},
+            {"l2", result.machine.l2_hits},
+            {"l3", result.machine.l3_hits},
+            {"other_core", result.machine.other_core_hits},
+            {"dram", result.machine.dram_accesses}}},
+          {"aborts_by_reason", by_reason},
+          {"conflicts", conflicts},
+          // The names of `perf stat -T` (tx-conflict and so on are those of Haswell's event list), and papers/004's
+          // equations 2.1 and 2.2.
+          {"perf",
+           {{"cycles", all.cycles},
+            {"cycles-t", all.transactional_cycles},
+            {"cycles-ct", all.transactional_cycles - all.aborted_cycles},
+            {"tx-start", all.begun},
+            {"tx-commit", all.committed},
+            {"tx-abort", all.aborted()},
+            {"tx-conflict", aborts({conflict})},
+            {"tx-capacity", aborts({write_capacity, read_capacity})}}},
+          {"transactional_pct", 100 * share(transactional, cycles)},
+          {"aborted_pct_of_all", 100 * share(aborted, cycles)},
+          {"aborted_pct_of_transactional", 100 * share(aborted, transactional)}};
+}
+
+// For chrome://tracing and its like: a bar per transaction, a row per hardware thread, in microseconds.
+void write_trace(const std::string& file, const sim::machine& which, const sim::report& report) {
+  std::ofstream out(file);
+  const double cycles_per_us = static_cast<double>(which.megahertz);
+  out << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+  const char* before = "";
+  for (const sim::event& e : report.events) {
+    const bool commit = e.what == sim::event::kind::commit;
+    ordered_json bar{{"name", commit ? "commit" : "abort: " + std::string(sim::to_string(e.why))},
+                     {"ph", "X"},
+                     {"pid", 1},
+                     {"tid", e.thread},
+                     {"ts", static_cast<double>(e.begin_cycles) / cycles_per_us},
+                     {"dur", static_cast<double>(e.end_cycles - e.begin_cycles) / cycles_per_us},
+                     {"cname", commit ? "good" : "terrible"}};
+    out << before << bar.dump();
+    before = ",\n";
+  }
+  out << "\n]}\n";
+  if (!out) throw std::runtime_error("--trace: '" + file + "' cannot be written");
+}
+
+int answer(const ordered_json& request) {
+  ordered_json document;
+  if (request.contains("experiment")) {
+    const sim::machine which = machine_of(request);
+    document = lab::run_experiment(request.at("experiment"), which, request.value("full", false),
+                                   request.value("seed", std::uint64_t{1}));
+  } else {
+    const lab::sim_request wanted = request_of(request);
+    const lab::sim_result result = lab::run_on_machine(wanted);
+    document = document_of(wanted, result);
+    if (request.contains("trace_file")) write_trace(request.at("trace_file"), wanted.machine, result.machine);
+  }
+  std::cout << document.dump() << '\n' << std::flush;
+  return std::cout ? 0 : 1;
+}
+
+int run() {
+  try {
+    const ordered_json request = ordered_json::parse(std::cin, nullptr, false);
+    if (request.is_discarded() || !request.is_object()) {
+      std::fprintf(stderr, "elidex-sim: this program runs on the simulated machine; start it with 'elidex sim'\n");
+      return 2;
+    }
+    return answer(request);
+  } catch (const lab::bad_input& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  } catch (const sim::bad_machine& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace
+
+// On a thread of its own: where the first thread's stack begins in its page is left to chance, and to the environment.
+int main() {
+  int status = 1;
+  std::thread([&status] { status = run(); }).join();
+  return status;
+}

@@ -1,0 +1,168 @@
+// The engine's transactions: begin, commit, abort; RTM and HLE.
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "sim/engine.hpp"
+#include "sim/heap.hpp"
+
+namespace elidex::sim {
+namespace {
+
+// Where libstdc++ keeps the calling thread's exceptions in flight; a transaction that is thrown away takes its own with
+// it.
+std::byte* exception_globals() noexcept {
+  return reinterpret_cast<std::byte*>(abi::__cxa_get_globals());
+}
+
+}  // namespace
+
+// Intel, "Software developer's manual" volume 1, section 16.3.5 (RTM abort status definition).
+std::uint32_t status_word(abort_reason reason, std::uint8_t code, bool nested) noexcept {
+  constexpr std::uint32_t bit_explicit = 1;
+  constexpr std::uint32_t bit_retry = 2;
+  constexpr std::uint32_t bit_conflict = 4;
+  constexpr std::uint32_t bit_capacity = 8;
+  constexpr std::uint32_t bit_nested = 32;
+  std::uint32_t word = nested ? bit_nested : 0;
+  switch (reason) {
+    case abort_reason::conflict:
+      return word | bit_conflict | bit_retry;
+    case abort_reason::write_capacity:
+    case abort_reason::read_capacity:
+      return word | bit_capacity;
+    case abort_reason::explicit_:
+      return word | bit_explicit | static_cast<std::uint32_t>(code) << 24;
+    case abort_reason::interrupt:
+    case abort_reason::page_fault:
+    case abort_reason::system_call:
+    case abort_reason::nesting:
+    case abort_reason::elision:
+      break;
+  }
+  return word;
+}
+
+void engine::save_point(hardware_thread& me, const registers& back) {
+  transaction& tx = me.tx;
+  tx.depth = 1;
+  tx.began = me.clock;
+  tx.back = back;
+  const auto* const from = reinterpret_cast<const std::byte*>(back.rsp);
+  tx.stack.assign(from, reinterpret_cast<const std::byte*>(me.runs->stack_high));
+  std::memcpy(tx.exception_globals.data(), exception_globals(), tx.exception_globals.size());
+  ++me.counts.begun;
+}
+
+std::uint32_t engine::begin(const registers& back) {
+  hardware_thread& me = *now_running_;
+  me.clock += machine_.begin_cycles;
+  take_turn();
+  if (me.tx.active()) {
+    if (me.tx.elided_word != nullptr) abort_myself(abort_reason::nesting);  // RTM inside HLE
+    if (++me.tx.depth > machine_.nesting_max) abort_myself(abort_reason::nesting);
+    return region_started;
+  }
+  save_point(me, back);
+  return region_started;
+}
+
+void engine::commit() {
+  hardware_thread& me = *now_running_;
+  if (!me.tx.active()) stop("thread %llu commits outside of a transaction", me.number);
+  me.clock += machine_.commit_cycles;
+  take_turn();
+  if (--me.tx.depth > 0) return;
+  end_transaction(me, true, abort_reason::conflict);
+}
+
+void engine::abort(std::uint8_t code) {
+  if (now_running_->tx.active()) abort_myself(abort_reason::explicit_, code);
+}
+
+std::uint32_t engine::begin_elision(const registers& back, std::uint32_t& word, std::uint32_t value) {
+  hardware_thread& me = *now_running_;
+  if (machine_.hle == 0) return 0;
+  if (me.tx.active()) abort_myself(abort_reason::elision);  // inside RTM, or a second lock
+  me.clock += machine_.begin_cycles;
+  take_turn();
+  save_point(me, back);
+  visit(reinterpret_cast<std::uint64_t>(&word), sizeof word, false);
+  me.tx.elided_before = word;
+  me.tx.elided_now = value;
+  me.tx.elided_word = &word;
+  return region_started;
+}
+
+bool engine::end_elision(std::uint32_t& word, std::uint32_t value) {
+  hardware_thread& me = *now_running_;
+  if (me.tx.elided_word != &word) return false;
+  if (value != me.tx.elided_before) abort_myself(abort_reason::elision);
+  commit();
+  return true;
+}
+
+void engine::end_transaction(hardware_thread& t, bool committed, abort_reason why) {
+  for (const transaction::entry& e : t.tx.lines()) {
+    e.at->remove_reader(t.number);
+    if (e.written != 0) e.at->writer = -1;
+  }
+  const std::uint64_t lasted = t.clock - t.tx.began;
+  t.counts.transactional_cycles += lasted;
+  if (committed) {
+    ++t.counts.committed;
+    for (void* const at : t.tx.to_free) heap::free(at, t.number);
+  } else {
+    t.counts.aborted_cycles += lasted;
+    ++t.counts.aborts[static_cast<std::size_t>(why)];
+    for (void* const at : t.tx.allocated) heap::free(at, t.number);
+  }
+  if (options_.record_events) {
+    events_.push_back({committed ? event::kind::commit : event::kind::abort, why, static_cast<std::uint16_t>(t.number),
+                       t.tx.began, t.clock});
+  }
+  t.read_table.clear();
+  t.tx.elided_word = nullptr;
+  t.tx.clear();
+}
+
+// Undoes all but the registers and the stack; returns what begin() shall answer.
+std::uint32_t engine::roll_back(hardware_thread& victim, abort_reason why, std::uint8_t code) {
+  const std::uint32_t status = victim.tx.elided_word != nullptr ? 0 : status_word(why, code, victim.tx.depth > 1);
+  for (const transaction::entry& e : victim.tx.lines()) {
+    if (e.written == 0) continue;
+    caches_.discard(victim.core, *e.at);
+    const bool on_own_stack = e.address >= victim.runs->stack_low && e.address < victim.runs->stack_high;
+    if (!on_own_stack) std::memcpy(reinterpret_cast<void*>(e.address), e.before.data(), line_bytes);
+  }
+  victim.clock = std::max(victim.clock, now_running_->clock) + machine_.abort_cycles;
+  end_transaction(victim, false, why);
+  return status;
+}
+
+void engine::abort_thread(hardware_thread& victim, abort_reason why, std::uint8_t code) {
+  const registers back = victim.tx.back;
+  const std::uint32_t status = roll_back(victim, why, code);
+  // It stands in one of our calls, from which it will never return: its stack is free to be put back.
+  std::memcpy(reinterpret_cast<void*>(back.rsp), victim.tx.stack.data(), victim.tx.stack.size());
+  victim.runs->at = back;
+  victim.runs->at.rax = status;
+  const std::uint64_t here = thread_pointer();
+  set_thread_pointer(victim.runs->thread_pointer);
+  std::memcpy(exception_globals(), victim.tx.exception_globals.data(), victim.tx.exception_globals.size());
+  set_thread_pointer(here);
+  if (options_.schedule == nullptr) moved(victim);
+}
+
+void engine::abort_myself(abort_reason why, std::uint8_t code) {
+  hardware_thread& me = *now_running_;
+  pending_write_ = {};
+  static registers back;
+  back = me.tx.back;
+  back.rax = roll_back(me, why, code);
+  std::memcpy(exception_globals(), me.tx.exception_globals.data(), me.tx.exception_globals.size());
+  restore_stack_and_go_on(back, reinterpret_cast<void*>(back.rsp), me.tx.stack.data(), me.tx.stack.size());
+}
+
+}  // namespace elidex::sim

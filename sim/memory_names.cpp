@@ -1,0 +1,35 @@
+#include "sim/memory_names.hpp"
+
+#include <algorithm>
+
+namespace elidex::sim {
+
+memory_names& process_names() {
+  static memory_names* const names = new memory_names;
+  return *names;
+}
+
+unsigned memory_names::number_of(const std::string& text) {
+  const auto found = std::find(texts_.begin(), texts_.end(), text);
+  if (found != texts_.end()) return static_cast<unsigned>(found - texts_.begin());
+  texts_.push_back(text);
+  return static_cast<unsigned>(texts_.size() - 1);
+}
+
+void memory_names::add(std::uint64_t from, std::uint64_t bytes, const char* name, std::uint64_t block_bytes,
+                       std::uint64_t head_bytes) {
+  const std::string text(name);
+  ranges_[{from, ~bytes}] = {from + bytes, number_of(text), number_of(text + " head"), block_bytes, head_bytes};
+}
+
+unsigned memory_names::of(std::uint64_t address) const noexcept {
+  // The innermost: ranges may lie in each other.
+  for (auto at = ranges_.upper_bound({address, ~std::uint64_t{0}}); at != ranges_.begin();) {
+    const auto& [key, r] = *--at;
+    if (address >= r.end) continue;
+    return r.head_bytes != 0 && (address - key.first) % r.block_bytes < r.head_bytes ? r.head : r.body;
+  }
+  return 0;
+}
+
+}  // namespace elidex::sim

@@ -1,0 +1,36 @@
+// What the program calls its memory, so that reports can say where threads met.
+//
+// Thread-safety: of() may run beside itself; add() alone.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace elidex::sim {
+
+class memory_names {
+ public:
+  void add(std::uint64_t from, std::uint64_t bytes, const char* name, std::uint64_t block_bytes,
+           std::uint64_t head_bytes);
+  // A number for the name of what lies there.
+  unsigned of(std::uint64_t address) const noexcept;
+  const std::string& text(unsigned number) const { return texts_[number]; }
+
+ private:
+  struct range {
+    std::uint64_t end;
+    unsigned body;
+    unsigned head;
+    std::uint64_t block_bytes;
+    std::uint64_t head_bytes;
+  };
+  unsigned number_of(const std::string& text);
+
+  std::vector<std::string> texts_{"other"};
+  std::map<std::pair<std::uint64_t, std::uint64_t>, range> ranges_;  // by begin; of equal ones the longest first
+};
+memory_names& process_names();
+
+}  // namespace elidex::sim

@@ -1,0 +1,41 @@
+#include "tools/machines.hpp"
+
+#include <algorithm>
+
+#include "lab/bad_input.hpp"
+#include "tools/flags.hpp"
+
+namespace elidex::tools {
+namespace fs = std::filesystem;
+
+std::vector<std::string> machine_names() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(fs::path(ELIDEX_SOURCE_DIR) / "sim/machines", error)) {
+    if (entry.path().extension() == ".machine") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+fs::path machine_file(const std::string& name_or_file) {
+  const auto names = machine_names();
+  if (std::find(names.begin(), names.end(), name_or_file) != names.end()) {
+    return fs::path(ELIDEX_SOURCE_DIR) / "sim/machines" / (name_or_file + ".machine");
+  }
+  std::error_code error;
+  if (fs::is_regular_file(name_or_file, error)) return fs::absolute(name_or_file);
+  std::string known;
+  for (const std::string& one : names) known += (known.empty() ? "" : ", ") + one;
+  refuse("--machine", name_or_file, "is unknown; it takes " + known + ", or a machine file");
+}
+
+fs::path sim_worker() {
+#if defined(ELIDEX_SIM_WORKER)
+  return ELIDEX_SIM_WORKER;
+#else
+  throw lab::bad_input("sim: this build has no simulated machine; it takes GCC on x86-64 Linux");
+#endif
+}
+
+}  // namespace elidex::tools

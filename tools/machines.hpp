@@ -1,0 +1,19 @@
+#pragma once
+// The simulated machines: their data files, and the program that runs on them.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace elidex::tools {
+
+/// The names of the machines that come with the project, in alphabetical order.
+[[nodiscard]] std::vector<std::string> machine_names();
+
+/// The file of a machine by name, or the file itself; throws lab::bad_input.
+[[nodiscard]] std::filesystem::path machine_file(const std::string& name_or_file);
+
+/// The program; throws lab::bad_input where this build has none.
+[[nodiscard]] std::filesystem::path sim_worker();
+
+}  // namespace elidex::tools

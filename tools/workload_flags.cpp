@@ -1,0 +1,90 @@
+#include "tools/workload_flags.hpp"
+
+#include <set>
+
+#include "lab/bad_input.hpp"
+#include "tools/flags.hpp"
+
+namespace elidex::tools {
+namespace {
+
+// Limits against slips of the keyboard; the machine's memory sets its own.
+constexpr std::uint64_t keys_max = 4'000'000'000;
+constexpr std::uint64_t scan_length_limit = 1'000'000;
+
+template <class Table>
+std::string names_of(const Table& entries) {
+  std::string names;
+  for (const auto& one : entries) names += (names.empty() ? "" : ", ") + std::string(one.name);
+  return names;
+}
+
+// What is named twice would be run twice and look like two results.
+void refuse_repeats(std::string_view flag, const std::vector<std::string>& parts) {
+  std::set<std::string_view> seen;
+  for (const std::string& one : parts) {
+    if (!seen.insert(one).second) refuse(flag, one, "is there twice; it takes each value once");
+  }
+}
+
+void read_scan_length(const std::string& text, lab::workload_choice& options) {
+  const std::size_t dash = text.find('-', 1);
+  const std::string_view low = std::string_view(text).substr(0, dash);
+  const std::string_view high = dash == std::string::npos ? low : std::string_view(text).substr(dash + 1);
+  options.scan_length_min = static_cast<std::uint32_t>(parse_count("--scan-length", low, 1, scan_length_limit));
+  options.scan_length_max = static_cast<std::uint32_t>(parse_count("--scan-length", high, 1, scan_length_limit));
+  if (options.scan_length_min > options.scan_length_max) {
+    refuse("--scan-length", text, "is empty; it takes N, or LOW-HIGH with LOW no more than HIGH");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> list_of(std::string_view flag, const std::string& text) {
+  auto parts = split_list(flag, text);
+  refuse_repeats(flag, parts);
+  return parts;
+}
+
+lab::workload_choice read_workload_flags(const workload_flags& flags) {
+  lab::workload_choice options;
+  for (const std::string& name : list_of("--index", flags.index)) {
+    const lab::index_info* const index = lab::find_index(name);
+    if (index == nullptr) refuse("--index", name, "is unknown; it takes " + names_of(lab::indexes()));
+    options.indexes.push_back(index);
+  }
+  for (const std::string& name : list_of("--workload", flags.workload)) {
+    const lab::workload* const what = lab::find_workload(name);
+    if (what == nullptr) refuse("--workload", name, "is unknown; it takes " + names_of(lab::workloads()));
+    options.workloads.push_back(what);
+  }
+  for (const std::string& name : list_of("--dist", flags.dist)) {
+    const auto where = lab::parse_distribution(name);
+    if (!where) {
+      refuse("--dist", name,
+             "is unknown; it takes uniform, zipf:THETA or zipf:THETA:scrambled with THETA from 0 to 1.2");
+    }
+    options.distributions.push_back(*where);
+  }
+  if (!flags.keys.empty()) options.keys = parse_count("--keys", flags.keys, 1, keys_max);
+  options.seed = parse_count("--seed", flags.seed, 0, UINT64_MAX);
+  read_scan_length(flags.scan_length, options);
+  if (flags.order != "random" && flags.order != "ascending") {
+    refuse("--order", flags.order, "is unknown; it takes random or ascending");
+  }
+  options.random_order = flags.order == "random";
+
+  const std::string type = flags.key_type.empty() ? (flags.key_file.empty() ? "u64" : "string") : flags.key_type;
+  if (type != "u64" && type != "string") refuse("--key-type", type, "is unknown; it takes u64 or string");
+  options.keys_are = type == "u64" ? lab::key_type::u64 : lab::key_type::string;
+  options.key_file = flags.key_file;
+  if (type == "string" && flags.key_file.empty()) {
+    throw lab::bad_input("--key-file: is missing; with --key-type string it takes a file of keys, one per line");
+  }
+  if (type == "u64" && !flags.key_file.empty()) {
+    throw lab::bad_input("--key-file: does not go with --key-type u64; it takes --key-type string");
+  }
+  return options;
+}
+
+}  // namespace elidex::tools
