@@ -67,6 +67,7 @@ class engine {
 
   // --- transactions ---
   bool has_rtm() const noexcept { return machine_.rtm != 0; }
+  bool has_hle() const noexcept { return machine_.hle != 0; }
   bool in_transaction() const noexcept { return now_running_->tx.active(); }
   std::uint32_t begin(const registers& back);
   void commit();

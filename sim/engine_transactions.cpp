@@ -136,7 +136,9 @@ std::uint32_t engine::roll_back(hardware_thread& victim, abort_reason why, std::
     const bool on_own_stack = e.address >= victim.runs->stack_low && e.address < victim.runs->stack_high;
     if (!on_own_stack) std::memcpy(reinterpret_cast<void*>(e.address), e.before.data(), line_bytes);
   }
-  victim.clock = std::max(victim.clock, now_running_->clock) + machine_.abort_cycles;
+  // It ends now, even if the victim was in the middle of something that would have lasted longer.
+  if (&victim != now_running_) victim.clock = std::max(victim.tx.began, now_running_->clock);
+  victim.clock += machine_.abort_cycles;
   end_transaction(victim, false, why);
   return status;
 }
@@ -152,7 +154,10 @@ void engine::abort_thread(hardware_thread& victim, abort_reason why, std::uint8_
   set_thread_pointer(victim.runs->thread_pointer);
   std::memcpy(exception_globals(), victim.tx.exception_globals.data(), victim.tx.exception_globals.size());
   set_thread_pointer(here);
-  if (options_.schedule == nullptr) moved(victim);
+  if (options_.schedule == nullptr) {
+    moved(victim);
+    turn_ends_ = std::min(turn_ends_, victim.clock + options_.quantum_cycles);
+  }
 }
 
 void engine::abort_myself(abort_reason why, std::uint8_t code) {

@@ -199,6 +199,9 @@ void* elidex_sim_memchr(const void* s, int value, std::size_t bytes) {
 
 // --- transactions, as elidex/htm.hpp declares them ---
 
+bool elidex_sim_has_hle() noexcept {
+  return running != nullptr && running->has_hle();
+}
 bool elidex_sim_enabled() noexcept {
   return running != nullptr && running->has_rtm();
 }

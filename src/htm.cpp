@@ -83,7 +83,7 @@ std::size_t look() noexcept {
 #elif defined(ELIDEX_HTM_SIMULATED)
 
 std::size_t look() noexcept {
-  return elidex_sim_enabled() ? (bit_commits | bit_rtm) : 0;
+  return (elidex_sim_enabled() ? bit_commits | bit_rtm : 0) | (elidex_sim_has_hle() ? bit_hle : 0);
 }
 
 #else

@@ -62,6 +62,7 @@
 // does.
 extern "C" {
 bool elidex_sim_enabled() noexcept;
+bool elidex_sim_has_hle() noexcept;
 std::uint32_t elidex_sim_begin() noexcept;
 void elidex_sim_commit() noexcept;
 void elidex_sim_abort(std::uint8_t code) noexcept;

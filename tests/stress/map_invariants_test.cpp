@@ -57,7 +57,7 @@ u64 lost_increments(u64 per_thread) {
 }
 
 TYPED_TEST(MapInvariants, NoIncrementIsLost) {
-  EXPECT_EQ(lost_increments<TypeParam>(static_cast<u64>(60'000 * effort())), 0u);
+  EXPECT_EQ(lost_increments<TypeParam>(static_cast<u64>(repetitions(60'000))), 0u);
 }
 
 TEST(MapInvariantsCanary, LostIncrementsAreFound) {
@@ -123,7 +123,7 @@ u64 missed_keys(int operations) {
 }
 
 TYPED_TEST(MapInvariants, PermanentKeysAreNeverMissed) {
-  EXPECT_EQ(missed_keys<TypeParam>(15'000 * effort()), 0u);
+  EXPECT_EQ(missed_keys<TypeParam>(repetitions(15'000)), 0u);
 }
 
 TEST(MapInvariantsCanary, MissedKeysAreFound) {
@@ -172,7 +172,7 @@ u64 torn_scans(int changes_wanted) {
 }
 
 TYPED_TEST(MapInvariants, ScansAreSnapshots) {
-  EXPECT_EQ(torn_scans<TypeParam>(2'000 * effort()), 0u);
+  EXPECT_EQ(torn_scans<TypeParam>(repetitions(2'000)), 0u);
 }
 
 TEST(MapInvariantsCanary, TornScansAreFound) {
@@ -186,7 +186,7 @@ TEST(MapInvariants, WideValuesAreNeverTorn) {
   btree<u64, wide_value, optimistic, fan_out<4, 4>> map;
   std::atomic<u64> torn{0};
   run_threads(4, [&](int t, random_numbers& random) {
-    for (int i = 0; i < 20'000 * effort(); ++i) {
+    for (int i = 0; i < repetitions(20'000); ++i) {
       const u64 key = random.below(20);
       if (t < 2) {
         map.upsert(key, sample<wide_value>::of(random.below(1'000'000)));
@@ -205,7 +205,7 @@ void churn_strings() {
   Map map;
   std::atomic<u64> wrong{0};
   run_threads(4, [&](int, random_numbers& random) {
-    for (int i = 0; i < 10'000 * effort(); ++i) {
+    for (int i = 0; i < repetitions(10'000); ++i) {
       const u64 n = random.below(300);
       const std::string key = sample<std::string>::of(n);
       switch (random.below(6)) {

@@ -100,7 +100,7 @@ using maps =
 TYPED_TEST_SUITE(Linearizability, maps);
 
 TYPED_TEST(Linearizability, OfRandomHistories) {
-  EXPECT_EQ(find_violation<TypeParam>(4'000 * effort(), seed_or(1)), "");
+  EXPECT_EQ(find_violation<TypeParam>(repetitions(4'000), seed_or(1)), "");
 }
 
 // A thread that is preempted in the wrong place is rare on an idle machine; the planted bugs yield there.

@@ -17,6 +17,17 @@ inline int effort() {
   return std::getenv("ELIDEX_TEST_LONG") != nullptr ? 20 : 1;
 }
 
+// So many repetitions of something cheap: fewer inside the simulated machine, which takes a hundred times as long and
+// finds more in each.
+inline int repetitions(int natively) {
+#if defined(ELIDEX_SIMULATED)
+  constexpr int share = 20;
+#else
+  constexpr int share = 1;
+#endif
+  return natively * effort() / share;
+}
+
 class random_numbers {
  public:
   explicit random_numbers(std::uint64_t seed) : engine_(seed) {}
