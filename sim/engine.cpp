@@ -94,6 +94,7 @@ void engine::moved(hardware_thread& t) {
 // Lets others run until the current thread is the furthest behind again.
 void engine::next_turn(bool waits) {
   hardware_thread& me = *now_running_;
+  ++steps_;
   if (me.clock > options_.cycles_max) stop("no end after %llu cycles", options_.cycles_max);
   if (options_.schedule != nullptr) {
     hardware_thread& next = by_schedule(waits);

@@ -65,6 +65,8 @@ class engine {
   std::uint64_t nanoseconds() const noexcept { return now_running_->clock * 1000 / machine_.megahertz; }
   std::uint64_t cycles_of(std::uint64_t nanoseconds) const noexcept { return nanoseconds * machine_.megahertz / 1000; }
 
+  std::uint64_t steps() noexcept { return ++steps_; }
+
   // --- transactions ---
   bool has_rtm() const noexcept { return machine_.rtm != 0; }
   bool has_hle() const noexcept { return machine_.hle != 0; }
@@ -186,6 +188,7 @@ class engine {
   std::vector<hardware_thread> threads_;
   hardware_thread* now_running_ = nullptr;
   std::uint64_t turn_ends_ = 0;
+  std::uint64_t steps_ = 0;
   std::vector<unsigned> queue_;
   address_range pending_write_;
 

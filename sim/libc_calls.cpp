@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdint>
+#include <map>
 #include <memory>
 
 #include "sim/engine.hpp"
@@ -107,27 +108,32 @@ int wait_on(pthread_cond_t& c, pthread_mutex_t& m, std::uint64_t deadline) {
   return woken ? 0 : ETIMEDOUT;
 }
 
-// --- locks for readers and writers: readers in __readers, a writer in __cur_writer ---
+// --- locks for readers and writers ---
+//
+// Who holds one is kept beside it: what glibc leaves in its words between two uses is its own affair. So a transaction
+// cannot take one: it aborts.
 
-int lock_shared(pthread_rwlock_t& l, bool may_wait) {
-  engine& e = *running;
-  for (;;) {
-    e.access_atomically(address_of(l.__data.__readers), sizeof l.__data.__readers, true);
-    if (l.__data.__cur_writer == 0) {
-      ++l.__data.__readers;
-      return 0;
-    }
-    if (!may_wait) return EBUSY;
-    e.wait(&l, "rwlock");
-  }
+struct rwlock_state {
+  unsigned readers = 0;
+  bool writer = false;
+};
+std::map<const pthread_rwlock_t*, rwlock_state>& rwlocks_held() {
+  static auto* const held = new std::map<const pthread_rwlock_t*, rwlock_state>;
+  return *held;
 }
 
-int lock_alone(pthread_rwlock_t& l, bool may_wait) {
+enum class how : std::uint8_t { shared, alone };
+
+int lock(pthread_rwlock_t& l, how wanted, bool may_wait) {
   engine& e = *running;
   for (;;) {
+    e.unfriendly(0);
     e.access_atomically(address_of(l.__data.__readers), sizeof l.__data.__readers, true);
-    if (l.__data.__cur_writer == 0 && l.__data.__readers == 0) {
-      l.__data.__cur_writer = static_cast<int>(e.current()) + 1;
+    rwlock_state& s = rwlocks_held()[&l];
+    if (!s.writer && (wanted == how::shared || s.readers == 0)) {
+      s.readers += wanted == how::shared ? 1 : 0;
+      s.writer = wanted == how::alone;
+      e.note_lock(&l, true);
       return 0;
     }
     if (!may_wait) return EBUSY;
@@ -137,12 +143,16 @@ int lock_alone(pthread_rwlock_t& l, bool may_wait) {
 
 int unlock(pthread_rwlock_t& l) {
   engine& e = *running;
+  e.unfriendly(0);
   e.access_atomically(address_of(l.__data.__readers), sizeof l.__data.__readers, true);
-  if (l.__data.__cur_writer != 0) {
-    l.__data.__cur_writer = 0;
-  } else {
-    --l.__data.__readers;
+  rwlock_state& s = rwlocks_held()[&l];
+  if (s.writer) {
+    s.writer = false;
+  } else if (s.readers > 0) {
+    --s.readers;
   }
+  if (s.readers == 0) rwlocks_held().erase(&l);
+  e.note_lock(&l, false);
   e.wake(&l, ~0u);
   return 0;
 }
@@ -256,19 +266,19 @@ int pthread_cond_broadcast(pthread_cond_t* c) noexcept {
 
 int pthread_rwlock_rdlock(pthread_rwlock_t* l) noexcept {
   ELIDEX_SIM_OR_REAL(pthread_rwlock_rdlock, l)
-  return lock_shared(*l, true);
+  return lock(*l, how::shared, true);
 }
 int pthread_rwlock_tryrdlock(pthread_rwlock_t* l) noexcept {
   ELIDEX_SIM_OR_REAL(pthread_rwlock_tryrdlock, l)
-  return lock_shared(*l, false);
+  return lock(*l, how::shared, false);
 }
 int pthread_rwlock_wrlock(pthread_rwlock_t* l) noexcept {
   ELIDEX_SIM_OR_REAL(pthread_rwlock_wrlock, l)
-  return lock_alone(*l, true);
+  return lock(*l, how::alone, true);
 }
 int pthread_rwlock_trywrlock(pthread_rwlock_t* l) noexcept {
   ELIDEX_SIM_OR_REAL(pthread_rwlock_trywrlock, l)
-  return lock_alone(*l, false);
+  return lock(*l, how::alone, false);
 }
 int pthread_rwlock_unlock(pthread_rwlock_t* l) noexcept {
   ELIDEX_SIM_OR_REAL(pthread_rwlock_unlock, l)

@@ -20,6 +20,10 @@ std::uint64_t now() noexcept {
   return running != nullptr ? running->now() : 0;
 }
 
+std::uint64_t steps() noexcept {
+  return running != nullptr ? running->steps() : 0;
+}
+
 bool inside() noexcept {
   return running != nullptr;
 }

@@ -124,6 +124,8 @@ void spend(std::uint64_t cycles) noexcept;
 // The calling thread's clock in cycles.
 std::uint64_t now() noexcept;
 bool inside() noexcept;
+// How often threads may have changed so far: a clock for all threads, never the same twice under run_options::schedule.
+std::uint64_t steps() noexcept;
 // Waits for all threads; from here on everything is counted anew, the cycles of report included.
 void start_counting() noexcept;
 // Whole pages whose accesses cost what a hit in the L1 costs and concern nobody: for data of the measurement itself.

@@ -134,7 +134,8 @@ TEST(Region, ReadsMayExceedTheFirstLevelCache) {
     u64 sum = 0;
     const htm::status entry = region([&] {
       for (const page_of_bytes& p : memory) {
-        for (std::size_t i = 0; i < p.bytes.size(); i += 64) sum += *const_cast<const volatile unsigned char*>(&p.bytes[i]);
+        for (std::size_t i = 0; i < p.bytes.size(); i += 64)
+          sum += *const_cast<const volatile unsigned char*>(&p.bytes[i]);
       }
     });
     EXPECT_TRUE(entry.started());
@@ -327,17 +328,17 @@ TEST(Elision, AConflictTakesTheLockForReal) {
   cell data;
   alignas(64) std::uint32_t seen_outside = 9;
   const report r = run_here({[&] {
-              EXPECT_EQ(htm::hle_exchange_acquire(word, 1), 0u);
-              data.value = data.value + 1;
-              spend(50'000);
-              htm::hle_store_release(word, 0);
-            },
-            [&] {
-              spend(10'000);
-              data.value.load();
-              spend(5'000);
-              seen_outside = word.load();
-            }});
+                               EXPECT_EQ(htm::hle_exchange_acquire(word, 1), 0u);
+                               data.value = data.value + 1;
+                               spend(50'000);
+                               htm::hle_store_release(word, 0);
+                             },
+                             [&] {
+                               spend(10'000);
+                               data.value.load();
+                               spend(5'000);
+                               seen_outside = word.load();
+                             }});
   EXPECT_EQ(seen_outside, 1u);
   EXPECT_EQ(word, 0u);
   EXPECT_EQ(data.value, 1u);
