@@ -15,31 +15,31 @@ namespace elidex::tools {
 namespace fs = std::filesystem;
 namespace {
 
-[[noreturn]] void refuse_file(const std::string& file, const std::string& why) {
-  throw lab::bad_input("--json: " + file + " " + why +
+[[noreturn]] void refuse_file(const std::string& flag, const std::string& file, const std::string& why) {
+  throw lab::bad_input(flag + ": " + file + " " + why +
                        "; it takes a file that can be written, or - for standard output");
 }
 
 }  // namespace
 
-json_output::json_output(const std::string& flag) {
-  if (flag.empty()) return;
-  if (flag == "-") {
+json_output::json_output(const std::string& file, const std::string& flag) {
+  if (file.empty()) return;
+  if (file == "-") {
     to_stdout_ = true;
     return;
   }
   std::error_code error;
-  target_ = flag;
+  target_ = file;
   // A link is kept, and what it points to is replaced.
   if (fs::is_symlink(target_, error)) {
     const fs::path real = fs::weakly_canonical(target_, error);
     if (!error) target_ = real;
   }
   const fs::file_status status = fs::status(target_, error);
-  if (fs::is_directory(status) || !target_.has_filename()) refuse_file(flag, "is a directory");
+  if (fs::is_directory(status) || !target_.has_filename()) refuse_file(flag, file, "is a directory");
   if (fs::exists(status)) {
     if (access(target_.c_str(), W_OK) != 0)
-      refuse_file(flag, std::string("cannot be written (") + std::strerror(errno) + ")");
+      refuse_file(flag, file, std::string("cannot be written (") + std::strerror(errno) + ")");
     replace_ = fs::is_regular_file(status);
   }
   if (!replace_) return;
@@ -49,7 +49,7 @@ json_output::json_output(const std::string& flag) {
   const bool possible = static_cast<bool>(std::ofstream(temporary_));
   const int reason = errno;
   fs::remove(temporary_, error);
-  if (!possible) refuse_file(flag, std::string("cannot be written (") + std::strerror(reason) + ")");
+  if (!possible) refuse_file(flag, file, std::string("cannot be written (") + std::strerror(reason) + ")");
 }
 
 void json_output::write(std::string_view text) const {

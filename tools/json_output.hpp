@@ -15,8 +15,8 @@ namespace elidex::tools {
 
 class json_output {
  public:
-  /// Empty: nowhere. "-": standard output.
-  explicit json_output(const std::string& flag);
+  /// Empty: nowhere. "-": standard output. `flag` is the one to name in errors.
+  explicit json_output(const std::string& file, const std::string& flag = "--json");
 
   [[nodiscard]] bool wanted() const noexcept { return to_stdout_ || !target_.empty(); }
   [[nodiscard]] bool to_stdout() const noexcept { return to_stdout_; }

@@ -222,7 +222,8 @@ int sim_command(const sim_flags& flags) {
   std::vector<ordered_json> requests = plan(flags, which, common, skipped);
   if (!flags.trace.empty()) {
     if (requests.size() != 1) refuse("--trace", flags.trace, "goes with one run; here are several");
-    const json_output writable(flags.trace);  // throws where it is not
+    if (flags.trace == "-") refuse("--trace", flags.trace, "is no file; it takes a file to write");
+    const json_output writable(flags.trace, "--trace");  // throws where it is not
     requests.front()["trace_file"] = std::filesystem::absolute(flags.trace).string();
   }
   const std::size_t jobs =

@@ -269,4 +269,63 @@ TEST_F(elidex_tool, lists_and_diagnoses) {
   EXPECT_THAT(run("bench --help").out, HasSubstr("--oversubscribe"));
 }
 
+#if defined(ELIDEX_HAS_SIM)
+
+constexpr const char* small_sim =
+    "sim --index btree/htm-dbx,btree/optimistic --keys 2000 --dist zipf:0.99 --cores 4 --ops 100";
+
+TEST_F(elidex_tool, simulates_the_same_each_time) {
+  ASSERT_EQ(run(std::string(small_sim) + " --json first.json").status, 0);
+  ASSERT_EQ(run("sim --json again.json --jobs 1 " + std::string(small_sim).substr(4)).status, 0);
+  const auto first = nlohmann::json::parse(text_of(path("first.json")));
+  EXPECT_EQ(first.at("runs").size(), 2U);
+  EXPECT_EQ(first.at("schema"), 1);
+  EXPECT_GT(first.at("runs").at(0).at("aborts_per_op").get<double>(), 0);
+  EXPECT_EQ(first.at("runs").at(0).at("misses"), 0);
+  EXPECT_EQ(text_of(path("first.json")), text_of(path("again.json")));
+}
+
+TEST_F(elidex_tool, another_seed_gives_another_run) {
+  const auto cycles = [&](const std::string& flags) {
+    const outcome got = run(std::string(small_sim) + flags + " --json -");
+    EXPECT_EQ(got.status, 0) << got.err;
+    return nlohmann::json::parse(got.out).at("runs").at(0).at("cycles").get<std::uint64_t>();
+  };
+  const auto usual = cycles("");
+  EXPECT_NE(cycles(" --seed 2"), usual);
+  EXPECT_NE(cycles(" --set abort_cycles=400"), usual);
+  EXPECT_NE(cycles(" --retries 0"), usual);
+}
+
+TEST_F(elidex_tool, refuses_what_a_machine_cannot_do) {
+  refused("sim --machine pdp11", "--machine: 'pdp11'", "haswell-ep-2x10");
+  refused("sim --cores 0", "--cores: '0'");
+  refused("sim --cores 100000", "--cores: '100000'");
+  refused("sim --ops none", "--ops: 'none'");
+  refused("sim --index absl+mutex", "--index", "not compiled for the simulated machine");
+  refused("sim --set abort_cycles", "--set: 'abort_cycles'");
+  refused("sim --set speed=3", "--set: 'speed=3'", "there is no machine parameter speed");
+  refused("sim --set rtm=7", "--set: 'rtm=7'", "rtm takes 0 to 1");
+  refused("sim --trace no/such/folder/t.json", "--trace", "cannot be written");
+  refused("sim --cores 1,2 --trace t.json", "--trace: 't.json'", "one run");
+  refused("sim --key-type string --key-file missing.txt", "--key-file: 'missing.txt'", "cannot be read");
+  refused("sim --machine '" + file("bad.machine", "# mine\nsockets = 77 -- assumed\n") + "'", "--machine",
+          "bad.machine:2: sockets takes 1 to 4, not 77");
+}
+
+TEST_F(elidex_tool, writes_a_timeline) {
+  ASSERT_EQ(run("sim --index btree/htm-dbx --keys 1000 --cores 2 --ops 50 --trace t.json").status, 0);
+  const auto trace = nlohmann::json::parse(text_of(path("t.json")));
+  EXPECT_GE(trace.at("traceEvents").size(), 100U);
+}
+
+TEST_F(elidex_tool, the_program_on_the_machine_says_what_it_is) {
+  const int status = std::system("'" ELIDEX_SIM_WORKER "' </dev/null 2>'" ELIDEX_SIM_WORKER ".said'");
+  EXPECT_EQ(WEXITSTATUS(status), 2);
+  EXPECT_THAT(text_of(ELIDEX_SIM_WORKER ".said"), HasSubstr("start it with 'elidex sim'"));
+  fs::remove(ELIDEX_SIM_WORKER ".said");
+}
+
+#endif  // ELIDEX_HAS_SIM
+
 }  // namespace
