@@ -227,6 +227,56 @@ std::vector<series> figure_2_4(const sim::machine& which, const experiment_scale
   return all;
 }
 
+// Appendix C.4 (figure C.7): a hundred HLE locks, each thread on all of them or on a part of its own. y: milliseconds. No
+// digitised figure exists.
+std::vector<series> figure_c_7(const sim::machine& which, const experiment_scale& scale) {
+  constexpr std::size_t locks_count = 100;
+  std::vector<series> both{{"all locks", {}}, {"partitioned", {}}};
+  for (const std::uint64_t sections : {1'000u, 5'500u, 10'000u}) {
+    for (const bool partitioned : {false, true}) {
+      const auto locks = std::make_unique<hle_spin[]>(locks_count);
+      std::vector<std::function<void()>> bodies;
+      for (unsigned t = 0; t < spinners; ++t) {
+        bodies.emplace_back([&, t] {
+          constexpr std::size_t part = locks_count / spinners;
+          std::uint64_t state = scale.seed * 1'000 + t;
+          for (std::uint64_t i = 0; i < sections; ++i) {
+            state = state * 6364136223846793005 + 1442695040888963407;
+            hle_spin& lock = locks[partitioned ? t * part + (state >> 33) % part : (state >> 33) % locks_count];
+            lock.lock<spin_on::test_first>();
+            lock.unlock();
+          }
+        });
+      }
+      const sim::report r = sim::run(which, {.seed = scale.seed}, bodies);
+      both[partitioned ? 1 : 0].points.emplace_back(
+          sections, static_cast<double>(r.cycles) / (static_cast<double>(which.megahertz) * 1e3));
+    }
+  }
+  return both;
+}
+
+// What an abort costs: cycles from begin() to its second return, by lines written before. No figure of the papers.
+std::vector<series> abort_cost(const sim::machine& which, const experiment_scale& scale) {
+  series s{"explicit abort", {}};
+  static std::array<std::array<volatile unsigned char, 64>, 256> lines;
+  for (const std::size_t written : {0u, 1u, 4u, 16u, 64u, 256u}) {
+    double cycles = 0;
+    sim::run(which, {.seed = scale.seed}, {[&] {
+               constexpr int times = 100;
+               const std::uint64_t begin = sim::now();
+               for (int i = 0; i < times; ++i) {
+                 if (!htm::begin().started()) continue;
+                 for (std::size_t n = 0; n < written; ++n) lines[n][0] = 1;
+                 htm::abort<1>();
+               }
+               cycles = static_cast<double>(sim::now() - begin) / times;
+             }});
+    s.points.emplace_back(static_cast<double>(written), cycles);
+  }
+  return {s};
+}
+
 // Section 3.1: half of the threads take the lock, half run regions. y: updates lost, in per cent.
 std::vector<series> necessity(const sim::machine& which, const experiment_scale& scale) {
   std::vector<series> both{{"lock in the read set", {}}, {"lock not read", {}}};
@@ -275,8 +325,9 @@ std::vector<series> necessity(const sim::machine& which, const experiment_scale&
 }  // namespace
 
 std::vector<experiment> lock_overheads() {
-  return {{"S-2.4", figure_2_4}, {"S-2.5", figure_2_5}, {"S-2.6", figure_2_6},   {"S-2.7", figure_2_7},
-          {"S-3.0", necessity},  {"S-3.9", figure_3_9}, {"S-3.10", figure_3_10}, {"S-C.3", figure_c_3}};
+  return {{"S-2.4", figure_2_4}, {"S-2.5", figure_2_5},  {"S-2.6", figure_2_6},   {"S-2.7", figure_2_7},
+          {"S-3.0", necessity},  {"S-3.9", figure_3_9},  {"S-3.10", figure_3_10}, {"S-C.3", figure_c_3},
+          {"S-C.7", figure_c_7}, {"S-abort", abort_cost}};
 }
 
 }  // namespace elidex::lab
