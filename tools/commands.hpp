@@ -35,6 +35,7 @@ struct sim_flags : workload_flags {
   std::string cores = "1";
   std::string operations = "2000";
   std::string retries;
+  std::string leaf_version = "none";
   std::string quantum = "0";
   std::vector<std::string> set;
   std::string trace;

@@ -104,6 +104,10 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   sim_app->add_option("--ops", sim.operations, "operations of each thread")->type_name("N")->capture_default_str();
   sim_app->add_option("--retries", sim.retries, "of btree/htm-dbx after conflicts [as DBX: 128]")->type_name("N");
+  sim_app
+      ->add_option("--leaf-version", sim.leaf_version, "of btree/htm-dbx: none | head | line (counted by each write)")
+      ->type_name("V")
+      ->capture_default_str();
   sim_app->add_option("--quantum", sim.quantum, "cycles that a core may run ahead; 0 for published numbers")
       ->type_name("N")
       ->capture_default_str();

@@ -64,6 +64,10 @@ std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which
   base["seed"] = choice.seed;
   base["quantum"] = parse_count("--quantum", flags.quantum, 0, cycles_max);
   if (!flags.retries.empty()) base["retries"] = parse_count("--retries", flags.retries, 0, retries_max);
+  if (flags.leaf_version != "none" && flags.leaf_version != "head" && flags.leaf_version != "line") {
+    refuse("--leaf-version", flags.leaf_version, "is unknown; it takes none, head or line");
+  }
+  base["leaf_version"] = flags.leaf_version;
   base["scan_length_min"] = choice.scan_length_min;
   base["scan_length_max"] = choice.scan_length_max;
   base["random_order"] = choice.random_order;

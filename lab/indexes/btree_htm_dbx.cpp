@@ -3,6 +3,7 @@
 #include "elidex/index/btree.hpp"
 #include "elidex/sync/elided.hpp"
 #include "elidex/sync/spin_locks.hpp"
+#include "lab/indexes/asked_for.hpp"
 #include "lab/indexes/elidex_map.hpp"
 
 namespace elidex::lab {
@@ -15,16 +16,61 @@ struct asked_for_budgets : dbx_budgets {
   }
 };
 
+using lock = coarse<elided<ttas_lock, asked_for_budgets>>;
+
+// A version in every node that each write to the node counts up: what a database over the tree looks at to detect
+// phantoms. It lies in the node's head, or on a line of its own.
+template <std::size_t Alignment>
+class node_version {
+ public:
+  struct token {
+    constexpr bool is_obsolete() const noexcept { return false; }
+  };
+  token read() const noexcept { return {}; }
+  bool validate(token) const noexcept { return true; }
+  bool try_upgrade(token) noexcept { return true; }
+  token lock() noexcept { return {}; }
+  void unlock() noexcept { version_ = version_ + 1; }
+  void unlock_unchanged(token) noexcept {}
+  void unlock_obsolete() noexcept {}
+
+ private:
+  alignas(Alignment) std::uint64_t version_ = 0;
+};
+struct with_version_in_head : lock {
+  using node_lock = node_version<alignof(std::uint64_t)>;
+};
+struct with_version_on_own_line : lock {
+  using node_lock = node_version<64>;
+};
+
 template <class Key>
-using btree_htm_dbx = elidex_map<btree<Key, index_value, coarse<elided<ttas_lock, asked_for_budgets>>, paper_fan_out>>;
+using plain = elidex_map<btree<Key, index_value, lock, paper_fan_out>>;
+template <class Key>
+using in_head = elidex_map<btree<Key, index_value, with_version_in_head, paper_fan_out>>;
+template <class Key>
+using on_own_line = elidex_map<btree<Key, index_value, with_version_on_own_line, paper_fan_out>>;
+
+template <class Key>
+std::unique_ptr<any_index<Key>> make_asked_for() {
+  switch (leaf_version_asked_for) {
+    case leaf_version::in_head:
+      return make_driven<Key, in_head>();
+    case leaf_version::on_own_line:
+      return make_driven<Key, on_own_line>();
+    case leaf_version::none:
+      break;
+  }
+  return make_driven<Key, plain>();
+}
 
 }  // namespace
 
 index_info btree_htm_dbx_info() {
   return {.name = "btree/htm-dbx",
           .description = "as btree/rtm with the retry budgets of DBX (paper 003's HTM-B+Tree)",
-          .make_u64 = make_driven<std::uint64_t, btree_htm_dbx>,
-          .make_string = make_driven<std::string, btree_htm_dbx>,
+          .make_u64 = make_asked_for<std::uint64_t>,
+          .make_string = make_asked_for<std::string>,
           .remark = remark_on_rtm};
 }
 

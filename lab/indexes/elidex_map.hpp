@@ -8,17 +8,12 @@
 // Thread-safety: that of the map.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 
 #include "elidex/htm.hpp"
 #include "lab/indexes/factories.hpp"
 
 namespace elidex::lab {
-
-/// What experiments set in place of the retries of btree/htm-dbx, before they make it.
-inline std::optional<std::uint32_t> conflict_retries_asked_for;
 
 template <class Map>
 class elidex_map {

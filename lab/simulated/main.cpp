@@ -41,6 +41,9 @@ lab::sim_request request_of(const ordered_json& request) {
   wanted.seed = request.at("seed");
   wanted.quantum_cycles = request.value("quantum", std::uint64_t{0});
   if (request.contains("retries")) wanted.retries = request.at("retries").get<std::uint32_t>();
+  const std::string version = request.value("leaf_version", "none");
+  if (version == "head") wanted.version = lab::leaf_version::in_head;
+  if (version == "line") wanted.version = lab::leaf_version::on_own_line;
   wanted.scan_length_min = request.value("scan_length_min", 100u);
   wanted.scan_length_max = request.value("scan_length_max", 100u);
   wanted.random_order = request.value("random_order", true);

@@ -135,6 +135,7 @@ sim_result run_on_machine(const sim_request& wanted) {
                     " hardware threads, not " + std::to_string(wanted.threads));
   }
   conflict_retries_asked_for = wanted.retries;
+  leaf_version_asked_for = wanted.version;
   if (wanted.string_keys) {
     return run_with(wanted, read_keys(wanted.key_file, wanted.keys, wanted.seed), *index, *what, *where);
   }

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "lab/indexes/any_index.hpp"
+#include "lab/indexes/asked_for.hpp"
 #include "lab/runner/latency.hpp"
 #include "sim/simulation.hpp"
 
@@ -32,7 +33,8 @@ struct sim_request {
   std::uint64_t operations = 2'000;  // of each thread
   std::uint64_t seed = 1;
   std::uint64_t quantum_cycles = 0;
-  std::optional<std::uint32_t> retries;  // after conflicts, of btree/htm-dbx
+  std::optional<std::uint32_t> retries;       // after conflicts, of btree/htm-dbx
+  leaf_version version = leaf_version::none;  // likewise
   std::uint32_t scan_length_min = 100;
   std::uint32_t scan_length_max = 100;
   bool random_order = true;

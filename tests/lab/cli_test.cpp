@@ -301,6 +301,7 @@ TEST_F(elidex_tool, refuses_what_a_machine_cannot_do) {
   refused("sim --machine pdp11", "--machine: 'pdp11'", "haswell-ep-2x10");
   refused("sim --cores 0", "--cores: '0'");
   refused("sim --cores 100000", "--cores: '100000'");
+  refused("sim --leaf-version both", "--leaf-version: 'both'");
   refused("sim --ops none", "--ops: 'none'");
   refused("sim --index absl+mutex", "--index", "not compiled for the simulated machine");
   refused("sim --set abort_cycles", "--set: 'abort_cycles'");
