@@ -29,8 +29,11 @@ class Claim:
 def read_claims(file=CLAIMS_FILE):
     with open(file, encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
-    return {row["id"]: Claim(row["id"], f"paper {row['paper']}, {row['where']}", row["claim"], row["paper_value"], row["unit"])
-            for row in rows}
+    return {
+        row["id"]: Claim(row["id"], f"paper {row['paper']}, {row['where']}", row["claim"], row["paper_value"],
+                         row["unit"])
+        for row in rows
+    }
 
 
 def meant_by(wanted, known):
@@ -53,7 +56,8 @@ def select(arguments, known, built):
             raise BadInput(f"id: '{wanted}' is unknown; it takes a claim of lab/papers/claims.csv such as E-F2a, "
                            "a figure such as E-F2, a paper (K, E, S) or all")
         if not any(one in built for one in meant):
-            raise BadInput(f"id: '{wanted}' is not built yet; it takes one of {', '.join(i for i in known if i in built)}, "
-                           "a paper (K, E, S) or all")
+            raise BadInput(
+                f"id: '{wanted}' is not built yet; it takes one of {', '.join(i for i in known if i in built)}, "
+                "a paper (K, E, S) or all")
         chosen.update(meant)
     return [i for i in known if i in chosen and i in built], [i for i in known if i in chosen and i not in built]

@@ -12,9 +12,11 @@ from matplotlib.patches import Patch  # noqa: E402
 from matplotlib.patheffects import Normal, Stroke  # noqa: E402
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator  # noqa: E402
 
-plt.rcParams.update({"font.size": 11, "font.family": "DejaVu Sans", "axes.spines.top": False, "axes.spines.right": False,
-                     "axes.titlesize": 12, "axes.titleweight": "bold", "text.parse_math": False, "axes.grid": True,
-                     "grid.alpha": 0.3, "grid.linewidth": 0.6, "axes.axisbelow": True, "hatch.linewidth": 0.8})
+plt.rcParams.update({
+    "font.size": 11, "font.family": "DejaVu Sans", "axes.spines.top": False, "axes.spines.right": False,
+    "axes.titlesize": 12, "axes.titleweight": "bold", "text.parse_math": False, "axes.grid": True, "grid.alpha": 0.3,
+    "grid.linewidth": 0.6, "axes.axisbelow": True, "hatch.linewidth": 0.8
+})
 
 # Okabe and Ito's colours, told apart by colour-blind readers; the markers tell series apart without colour.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00"]
@@ -32,7 +34,7 @@ AXES = {
               {"xscale": "log"}),
     "S-2.5": ("A hundred locks, unlocked at once, 4 threads", "locked sections of each thread", "time in ms", {}),
     "S-2.6": ("One lock, held for long, 4 threads", "locked sections of each thread", "time in ms", {}),
-    "S-2.7": ("Test-then-set locks with and without HLE, 4 threads", "locked sections of each thread", "time in ms", {}),
+    "S-2.7": ("Test-then-set locks, with and without HLE", "locked sections of each of 4 threads", "time in ms", {}),
     "S-3.0": ("Regions that ignore the lock lose updates", "", "lost updates in %", {}),
     "S-3.1": ("Sequential writes in a transaction", SIZE, ABORTED, {}),
     "S-3.2": ("Sequential reads in a transaction", SIZE, ABORTED, {}),
@@ -45,7 +47,7 @@ AXES = {
     "S-C.1": ("Allocation inside a transaction", "bytes allocated (log scale)", ABORTED, {"xscale": "log"}),
     "S-C.2": ("Random accesses to 64 KB", "accesses in a transaction", ABORTED, {}),
     "S-C.3": ("Lock and unlock around reading 1 KB", "", "cycles, the clock's own included", {}),
-    "K-T1": ("Conflict probability by level of the tree", "level (0: leaves, 4: root)", "probability P_C in millionths", {}),
+    "K-T1": ("Conflict probability by level of the tree", "level (0: leaves, 4: root)", "P_C in millionths", {}),
     "K-F7": ("Overflow of a set of the cache", "random cache lines in the transaction", "overflow probability", {}),
 }
 
@@ -74,7 +76,10 @@ def legend(axis, names, here, paper, looks_of, whose):
         labels.append(name + ("" if name in here and name in paper or not paper else
                               " (here alone)" if name in here else " (paper alone)"))
     if paper:
-        handles += [Line2D([], [], color="#777777", linewidth=2.2), Line2D([], [], color="#777777", linewidth=1.6, linestyle=DASHES)]
+        handles += [
+            Line2D([], [], color="#777777", linewidth=2.2),
+            Line2D([], [], color="#777777", linewidth=1.6, linestyle=DASHES)
+        ]
         labels += [whose, "paper"]
     axis.legend(handles, labels, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
 
@@ -111,8 +116,10 @@ def lines(axis, here, paper, whose):
                       marker=marker if len(here[name]) <= MARKED_MAX else None, markersize=6)
         if name in paper:
             # The dashes of neighbours begin elsewhere, so that each shows in the other's gaps.
-            axis.plot(*zip(*paper[name]), color=colour, linewidth=1.6, linestyle=(3 * n, (4, 2)), zorder=3, path_effects=WHITE_EDGE,
-                      marker=marker if len(paper[name]) <= MARKED_MAX else None, markersize=6, markerfacecolor="white")
+            axis.plot(*zip(*paper[name]), color=colour, linewidth=1.6, linestyle=(3 * n, (4, 2)),
+                      zorder=4 if name in here else 3,
+                      marker=marker if len(paper[name]) <= MARKED_MAX else None, markersize=6, markerfacecolor="white",
+                      path_effects=WHITE_EDGE)
     legend(axis, names, here, paper, look, whose)
 
 
@@ -160,19 +167,20 @@ def overlay(figure_id, here, paper, footnote):
     return png(figure)
 
 
-FOOTPRINTS = ((47, "right", "binary search:\naverage 47, worst 53"), (53, "left", ""), (93, "left", "linear:\naverage 93"),
-              (213, "left", "linear:\nworst 213"))
+FOOTPRINTS = ((47, "right", "binary search:\naverage 47, worst 53"), (53, "left", ""),
+              (93, "left", "linear:\naverage 93"), (213, "left", "linear:\nworst 213"))
 
 
 def footprints(axis):
     """The figure's dotted lines: what searches touch."""
     for lines_touched, side, label in FOOTPRINTS:
         axis.axvline(lines_touched, color="#777777", linestyle=":", linewidth=1.3)
-        axis.annotate(label, (lines_touched, 1.01), xytext=(-3 if side == "right" else 0, 0), textcoords="offset points",
-                      xycoords=("data", "axes fraction"), fontsize=9, ha=side, va="bottom")
+        axis.annotate(label, (lines_touched, 1.01), xytext=(-3 if side == "right" else 0, 0), fontsize=9, ha=side,
+                      va="bottom", textcoords="offset points", xycoords=("data", "axes fraction"))
 
 
-SKEW_PANELS = (("mops", "Mops/s"), ("aborts_per_op", "aborts per operation"), ("wasted_pct", "cycles wasted in aborts, in %"))
+SKEW_PANELS = (("mops", "Mops/s"), ("aborts_per_op", "aborts per operation"),
+               ("wasted_pct", "cycles wasted in aborts, in %"))
 
 
 def over_skew(runs, paper_points, footnote):
@@ -181,11 +189,12 @@ def over_skew(runs, paper_points, footnote):
     thetas = list(runs)
     for axis, (name, label), colour, marker in zip(axes, SKEW_PANELS, COLOURS, MARKERS):
         middle = [runs[t][name] for t in thetas]
-        spread = [[runs[t][name] - runs[t][f"{name}_min"] for t in thetas], [runs[t][f"{name}_max"] - runs[t][name] for t in thetas]]
+        spread = [[runs[t][name] - runs[t][f"{name}_min"] for t in thetas],
+                  [runs[t][f"{name}_max"] - runs[t][name] for t in thetas]]
         axis.errorbar(thetas, middle, yerr=spread, color=colour, marker=marker, linewidth=2, capsize=3, markersize=6)
         for theta, value in paper_points[name]:
-            axis.plot(theta, value, color=colour, marker=marker, markersize=9, markerfacecolor="white", markeredgewidth=1.8,
-                      linestyle="none", zorder=4)
+            axis.plot(theta, value, color=colour, marker=marker, markersize=9, markerfacecolor="white",
+                      markeredgewidth=1.8, linestyle="none", zorder=4)
             bound = "< " if (name, theta) == ("mops", 0.9) else "> " if name == "wasted_pct" else ""
             axis.annotate(f"{bound}{value:g}", (theta, value), xytext=(0, 8) if name == "mops" else (-9, 0),
                           textcoords="offset points", ha="center" if name == "mops" else "right",
@@ -201,9 +210,9 @@ def over_skew(runs, paper_points, footnote):
             axis.yaxis.set_minor_locator(NullLocator())
             axis.set_ylabel(f"{label}\n(log scale)")
     axes[0].set_title("HTM-B+Tree (btree/htm-dbx) by skew, 16 threads, half updates", loc="left")
-    axes[0].legend([Line2D([], [], color="#777777", linewidth=2, marker="o"),
-                    Line2D([], [], color="#777777", linestyle=DASHES, marker="o", markersize=9, markerfacecolor="white")],
-                   ["here, simulated", "paper (points in its text)"], frameon=False, loc="lower left")
+    ours = Line2D([], [], color="#777777", linewidth=2, marker="o")
+    theirs = Line2D([], [], color="#777777", linestyle=DASHES, marker="o", markersize=9, markerfacecolor="white")
+    axes[0].legend([ours, theirs], ["here, simulated", "paper (points in its text)"], frameon=False, loc="lower left")
     axes[-1].set_xlabel("skew of the keys: Zipf theta (0 = uniform)")
     axes[-1].xaxis.set_major_locator(FixedLocator(thetas))
     axes[-1].xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))

@@ -1,7 +1,7 @@
 """The claims of paper 003 about the B+tree under one HTM region, on the simulated machine: figures 2, 3 and 11.
 
-Workload a over a million integer keys, hot keys side by side, 16 threads on two sockets. The retries are DBX's unless the
-sensitivity table says otherwise.
+Workload a over a million integer keys, hot keys side by side, 16 threads on two sockets. The retries are DBX's
+unless the sensitivity table says otherwise.
 """
 
 import statistics
@@ -15,7 +15,9 @@ OPERATIONS = {"smoke": 1_000, "full": 4_000}  # of each core
 SEEDS = {"smoke": 1, "full": 3}
 
 # What is turned one at a time, and what it is otherwise. Retries after a conflict: DBX's 128.
-KNOBS = {"retries": (8, 64, 1000), "abort_cycles": (80, 160, 300), "quantum": (0, 50, 200), "instruction_cycles": (1, 3, 6)}
+KNOBS = {
+    "retries": (8, 64, 1000), "abort_cycles": (80, 160, 300), "quantum": (0, 50, 200), "instruction_cycles": (1, 3, 6)
+}
 DEFAULTS = {"retries": 128, "quantum": 0}
 
 
@@ -75,8 +77,9 @@ def sensitivity(answers, machine, seed):
 
 # --- the tests ---
 
-WHY_NO_COLLAPSE = ("An update in place writes the value alone here; a tree that also writes a counter of the leaf, as DBX's "
-                   "presumably does, collapsed in the simulator's prototype.")
+WHY_NO_COLLAPSE = (
+    "An update in place writes the value alone here; a tree that also writes a counter of the leaf, as DBX's "
+    "presumably does, collapsed in the simulator's prototype.")
 
 
 def hot_throughput(runs):
@@ -89,7 +92,8 @@ def stable(runs):
     """HTM-B+Tree (and HTM-skip list) stable below theta 0.6: each within 25 % of uniform keys."""
     mops = [runs[t]["mops"] for t in THETAS if t < 0.6]
     holds = all(of_ratio(m, mops[0]) == AGREES for m in mops)
-    return Judgement("E-F2b", "stable below 0.6", f"{numbers(mops)} Mops/s at theta {', '.join(map(str, THETAS[:len(mops)]))}",
+    return Judgement("E-F2b", "stable below 0.6",
+                     f"{numbers(mops)} Mops/s at theta {', '.join(map(str, THETAS[:len(mops)]))}",
                      of_shape(holds), "The B+tree alone: the skip list is not built yet.")
 
 
@@ -97,11 +101,13 @@ def abort_growth(runs):
     """HTM-B+Tree abort rate at theta 0.9 over theta 0.5: 47 x."""
     low, high = runs[0.5]["aborts_per_op"], runs[0.9]["aborts_per_op"]
     if low == 0:
-        return Judgement("E-F3a", "47 x", f"{number(high)} aborts/op over none", DIFFERS, "Nothing aborts at theta 0.5.")
-    return Judgement("E-F3a", "47 x", f"{number(high / low)} x ({number(low)} to {number(high)} aborts/op)",
-                     of_ratio(high / low, 47),
-                     f"The growth is that large because next to nothing aborts at theta 0.5 here: "
-                     f"{sum(runs[0.5]['aborts'].values())} aborts in the run, {runs[0.5]['aborts']['conflict']} of them conflicts.")
+        return Judgement("E-F3a", "47 x", f"{number(high)} aborts/op over none", DIFFERS,
+                         "Nothing aborts at theta 0.5.")
+    return Judgement(
+        "E-F3a", "47 x", f"{number(high / low)} x ({number(low)} to {number(high)} aborts/op)",
+        of_ratio(high / low, 47),
+        f"The growth is that large because next to nothing aborts at theta 0.5 here: "
+        f"{sum(runs[0.5]['aborts'].values())} aborts in the run, {runs[0.5]['aborts']['conflict']} of them conflicts.")
 
 
 def wasted(runs):
@@ -138,10 +144,11 @@ def conflict_kinds(runs):
     shares = conflict_shares(runs[0.99])
     here = [shares[n] for n in ("different keys", "shared metadata", "same record")]
     verdicts = [within(share, *bounds) for share, bounds in zip(here, ((87, 90), (6, 10), (9, 12)))]
-    return Judgement("E-F3e", "87-90; 6-10; 9-12 %", numbers(here) + " %", worst(verdicts),
-                     "The machine compares the bytes of the first clash of two transactions, mostly a key read against a value "
-                     "written; the paper compares abort rates with and without shared records, and its shares sum to more "
-                     "than 100.")
+    return Judgement(
+        "E-F3e", "87-90; 6-10; 9-12 %", numbers(here) + " %", worst(verdicts),
+        "The machine compares the bytes of the first clash of two transactions, mostly a key read against a value "
+        "written; the paper compares abort rates with and without shared records, and its shares sum to more "
+        "than 100.")
 
 
 def aborts(runs):

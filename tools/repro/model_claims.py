@@ -29,10 +29,11 @@ def table_1(_):
     """Conflict probability P_C per level L4..L0, b=31, height 5: each within 25 %."""
     here = models.conflict_probabilities()
     literal = models.conflict_probabilities(nodes=PRINTED_NODES)
-    return Judgement("K-T1", "; ".join(f"{p:.2e}" for p in PAPER_TABLE_1), "; ".join(f"{p:.2e}" for p in here),
-                     worst(map(of_ratio, here, PAPER_TABLE_1)),
-                     "The table's probabilities follow from 1 / (0.69 b)^L and from nodes with 16 to 31 children; with the "
-                     f"node counts that it prints, P_C would be {'; '.join(f'{p:.2e}' for p in literal)}.")
+    return Judgement(
+        "K-T1", "; ".join(f"{p:.2e}" for p in PAPER_TABLE_1), "; ".join(f"{p:.2e}" for p in here),
+        worst(map(of_ratio, here, PAPER_TABLE_1)),
+        "The table's probabilities follow from 1 / (0.69 b)^L and from nodes with 16 to 31 children; with the "
+        f"node counts that it prints, P_C would be {'; '.join(f'{p:.2e}' for p in literal)}.")
 
 
 def worst_linear(_):
@@ -90,9 +91,9 @@ def table_1_series():
 
 def overflow_series(these, lines_max=512, step=2):
     """Figure 7. The paper's curves are not digitised; its text gives points."""
-    return {"id": "K-F7",
-            "series": [{"name": name, "points": [(n, these.overflow(name).probability(n)) for n in range(0, lines_max + 1, step)]}
-                       for name in CAPACITIES],
+    def curve(name):
+        return [(n, these.overflow(name).probability(n)) for n in range(0, lines_max + 1, step)]
+    return {"id": "K-F7", "series": [{"name": name, "points": curve(name)} for name in CAPACITIES],
             "paper": [{"name": "4 ways, 16 KB", "points": [(AVERAGE_LINEAR, 0.60)]}]}
 
 

@@ -23,9 +23,9 @@ LINE_BYTES = 64
 def nodes_on_levels(branching, height):
     """Average numbers of nodes, from the root to the leaves.
 
-    A node has between half and all of its children, that is 16 to 31, so 23 on average; the root has between 1 and 31, so
-    16. These are the counts that the paper's P_ACCESS is the reciprocal of; the counts that it prints beside it (16, 496,
-    15100, 465000) take full nodes below the root.
+    A node has between half and all of its children, that is 16 to 31, so 23 on average; the root has between 1 and 31,
+    so 16. These are the counts that the paper's P_ACCESS is the reciprocal of; the counts that it prints beside it (16,
+    496, 15100, 465000) take full nodes below the root.
     """
     least = (branching + 1) // 2
     average, root = (least + branching) // 2, (1 + branching) // 2
@@ -38,7 +38,8 @@ def nodes_on_levels(branching, height):
 def split_reaches(branching, level):
     """P_S: the probability that an insert propagates to that level; leaves are level 0.
 
-    The paper prints 1 / (0.69 b^L); its numbers are 1 / (0.69 b)^L, the inserts that fill an average node on each level.
+    The paper prints 1 / (0.69 b^L); its numbers are 1 / (0.69 b)^L, the inserts that fill an average node on each
+    level.
     """
     return 1 / (FILL * branching) ** level
 

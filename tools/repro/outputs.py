@@ -53,7 +53,9 @@ def document(commit, machine, runs, judgements, **more):
     """Schema 1 of the design."""
     def claim(j):
         return {"id": j.id, "where": j.where, "paper": j.paper, "here": j.here, "verdict": j.verdict, "note": j.note}
-    return {"schema": 1, "commit": commit, "machine": machine, "runs": runs, "claims": [claim(j) for j in judgements], **more}
+
+    return {"schema": 1, "commit": commit, "machine": machine, "runs": runs,
+            "claims": [claim(j) for j in judgements], **more}
 
 
 def json_text(content):
@@ -72,7 +74,8 @@ def prepare_folder(path):
 
 def check_file(path):
     folder = os.path.dirname(os.path.abspath(path))
-    if os.path.isdir(path) or not os.path.isdir(folder) or not os.access(path if os.path.exists(path) else folder, os.W_OK):
+    target = path if os.path.exists(path) else folder
+    if os.path.isdir(path) or not os.path.isdir(folder) or not os.access(target, os.W_OK):
         raise BadInput(f"--json: {path} cannot be written; it takes a file, or - for standard output")
 
 

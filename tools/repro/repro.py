@@ -3,8 +3,8 @@
 
     repro.py --worker build/release/lab/simulated/elidex-sim --scale smoke --out plots S-3.1 E-F2
 
-Where to look: claims.py has the ids, thesis_claims.py, eunomia_claims.py and model_claims.py the tests of papers 004, 003
-and 001, drawing.py the plots, outputs.py the tables and the JSON.
+Where to look: claims.py has the ids, thesis_claims.py, eunomia_claims.py and model_claims.py the tests of papers 004,
+003 and 001, drawing.py the plots, outputs.py the tables and the JSON.
 """
 
 import argparse
@@ -25,7 +25,8 @@ GROUPS = (model_claims, eunomia_claims, thesis_claims)
 
 def arguments_of(given):
     parser = argparse.ArgumentParser(prog="repro.py", description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("ids", nargs="+", metavar="ID", help="a claim (S-3.5), a figure (E-F2), a paper (K, E, S) or all")
+    parser.add_argument("ids", nargs="+", metavar="ID",
+                        help="a claim (S-3.5), a figure (E-F2), a paper (K, E, S) or all")
     parser.add_argument("--worker", required=True, help="the program that runs on the simulated machine")
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("--scale", choices=("smoke", "full"), default="smoke")
@@ -61,10 +62,11 @@ class Plan:
     def requests(self):
         made = {}
         if self.skew:
-            made |= eunomia_claims.requests(self.eunomia_file, machines.values(self.eunomia_file), self.flags.scale, self.flags.seed)
+            made |= eunomia_claims.requests(self.eunomia_file, machines.values(self.eunomia_file), self.flags.scale,
+                                            self.flags.seed)
         for figure in self.figures:
-            made[figure] = {"experiment": figure, "machine_file": str(self.thesis_file), "full": self.flags.scale == "full",
-                            "seed": self.flags.seed}
+            made[figure] = {"experiment": figure, "machine_file": str(self.thesis_file), "seed": self.flags.seed,
+                            "full": self.flags.scale == "full"}
         return made
 
     def machine_document(self):
@@ -109,7 +111,8 @@ class Outcome:
             return [{"name": name, "points": points} for name, points in series.items()]
         made = model_claims.series_of(self.plan.ids, self.models)
         made += eunomia_claims.series(self.runs) if self.runs else []
-        return made + [{"id": f, "series": listed(self.here[f]), "paper": listed(self.paper[f])} for f in self.plan.figures]
+        return made + [{"id": f, "series": listed(self.here[f]), "paper": listed(self.paper[f])}
+                       for f in self.plan.figures]
 
     def plots(self):
         """Path -> PNG. Loads matplotlib, which takes a second: after all that may be refused."""
@@ -121,7 +124,8 @@ class Outcome:
             made[one["id"]] = drawing.overlay(one["id"], here, paper, f"model of paper 001, {scale}")
         if self.runs:
             name = os.path.basename(self.plan.eunomia_file).removesuffix(".machine")
-            made["E-htm-btree"] = drawing.over_skew(self.runs, eunomia_claims.PAPER_POINTS, f"simulated machine {name}, {scale}")
+            made["E-htm-btree"] = drawing.over_skew(self.runs, eunomia_claims.PAPER_POINTS,
+                                                    f"simulated machine {name}, {scale}")
         for f in self.plan.figures:
             name = os.path.basename(self.plan.thesis_file).removesuffix(".machine")
             made[f] = drawing.overlay(f, self.here[f], self.paper[f], f"simulated machine {name}, {scale}")
@@ -132,7 +136,9 @@ def told(outcome, missing, plots):
     """What the terminal shows."""
     flags = outcome.flags
     machine = outcome.plan.machine_document()["simulated"]
-    text = f"{'simulated: ' * (machine[0] != 'm')}{machine}; {flags.scale} scale, seed {flags.seed}, commit {flags.commit}\n\n"
+    if outcome.plan.requests():
+        machine = f"simulated: {machine}"
+    text = f"{machine}; {flags.scale} scale, seed {flags.seed}, commit {flags.commit}\n\n"
     text += outputs.claims_table(outcome.judgements)
     notes = outputs.notes(outcome.judgements)
     text += f"\n{notes}" if notes else ""
@@ -159,7 +165,8 @@ def run(flags):
     files = outcome.plots()
     plots = list(files)
     if flags.json:
-        content = outputs.document(flags.commit, plan.machine_document(), list(outcome.runs.values()), outcome.judgements,
+        runs = list(outcome.runs.values())
+        content = outputs.document(flags.commit, plan.machine_document(), runs, outcome.judgements,
                                    series=outcome.series(), sensitivity=outcome.sensitivity, not_built=missing,
                                    scale=flags.scale, plots=plots)
         if flags.json != "-":

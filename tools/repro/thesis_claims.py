@@ -23,22 +23,21 @@ class Test:
 def writes(here, paper):
     """Sequential transactional writes commit up to the L1D, never past 32 KB; first-touch memory aborts."""
     ours, first_touch = here["S-3.1"]["initialized"], here["S-3.1"]["uninitialized"]
+    theirs, their_first_touch = paper["S-3.1"]["initialized"], paper["S-3.1"]["uninitialized"]
     beyond = min(between(ours, L1D_KB, 1e9) + between(first_touch, L1D_KB, 1e9))
     small = mean(between(ours, 0, 20))
     touched = mean(between(first_touch, 0, L1D_KB)) - mean(between(ours, 0, L1D_KB))
-    theirs = paper["S-3.1"]
     # Seldom: one in twenty on average.
     holds = beyond == 100 and small <= 5 and touched > 0
     return Judgement(
         "S-3.1",
-        f"above 32 KB 100 %; initialised below 20 KB {number(mean(between(theirs['initialized'], 0, 20)))} %; half abort from "
-        f"{number(last_below(theirs['initialized'], HALF))} KB, at first touch from "
-        f"{number(last_below(theirs['uninitialized'], HALF))} KB",
+        f"above 32 KB 100 %; initialised below 20 KB {number(mean(between(theirs, 0, 20)))} %; half abort from "
+        f"{number(last_below(theirs, HALF))} KB, at first touch from {number(last_below(their_first_touch, HALF))} KB",
         f"above 32 KB {number(beyond)} %; initialised below 20 KB {number(small)} %; half abort from "
         f"{number(last_below(ours, HALF))} KB, at first touch from {number(last_below(first_touch, HALF))} KB",
         of_shape(holds),
-        "The shape alone agrees: here every first touch of a page aborts, while most of the thesis's memory below 20 KB "
-        "presumably had a page already; and its writes fail earlier than ours, where other data shares the L1.")
+        "The shape alone agrees: here every first touch of a page aborts, while most of the thesis's memory below 20 "
+        "KB presumably had a page already; and its writes fail earlier than ours, where other data shares the L1.")
 
 
 def reads(here, paper):
@@ -49,11 +48,12 @@ def reads(here, paper):
     exceeds = of_shape(beyond < HALF)
     return Judgement(
         "S-3.2",
-        f"32 to 200 KB abort {number(mean(between(theirs, L1D_KB, 200)))} %; the last of 1 % commit at {number(their_last)} KB",
+        f"32 to 200 KB abort {number(mean(between(theirs, L1D_KB, 200)))} %; the last of 1 % commit at "
+        f"{number(their_last)} KB",
         f"32 to 200 KB abort {number(beyond)} %; the last of 1 % commit at {number(last)} KB",
         worst([exceeds, of_ratio(last, their_last)]),
-        f"The curve is flatter in its middle: half abort from {number(last_below(ours, HALF))} KB on, in the thesis first at "
-        "400 KB, and at first touch every page aborts here.")
+        f"The curve is flatter in its middle: half abort from {number(last_below(ours, HALF))} KB on, in the thesis "
+        "first at 400 KB, and at first touch every page aborts here.")
 
 
 def capacities(series):
@@ -67,8 +67,8 @@ def strides(here, paper):
     verdicts = [of_ratio(ours["step size 2"], one / 2), of_ratio(ours["step size 4"], one / 4)]
     verdicts += [of_ratio(other, one) for other in odd] + [of_ratio(ours[name], theirs[name]) for name in theirs]
     return Judgement("S-3.5", "steps 1, 2, 4: " + numbers(theirs.values()) + " KB; odd steps equal 1",
-                     f"steps 1, 2, 4: {numbers(ours[name] for name in theirs)} KB; odd: {numbers(odd)} KB", worst(verdicts),
-                     "" if odd else "No odd step but 1 was run.")
+                     f"steps 1, 2, 4: {numbers(ours[name] for name in theirs)} KB; odd: {numbers(odd)} KB",
+                     worst(verdicts), "" if odd else "No odd step but 1 was run.")
 
 
 def heap_strides(here, paper):
@@ -82,12 +82,13 @@ def heap_strides(here, paper):
     verdict = worst([of_shape(shrink), *(of_ratio(ours[name], theirs[name]) for name in shared)])
     if missing and verdict == AGREES:
         verdict = NEAR  # half of the test could not be made
-    return Judgement("S-3.6", "steps 1, 2, 4: " + numbers(theirs.values()) + " KB",
-                     "; ".join(f"{name.removeprefix('step size ')}: {number(ours[name])}" for name in ours) + " KB", verdict,
-                     ("The experiment leaves out " + " and ".join(missing) + ", so that half of the test is open. "
-                      if missing else "")
-                     + "Objects lie 80 bytes apart here, one after the other; presumably the thesis's heap scattered them, which "
-                       "fills some sets earlier.")
+    left_out = f"The experiment leaves out {' and '.join(missing)}, so that half of the test is open. "
+    return Judgement(
+        "S-3.6", "steps 1, 2, 4: " + numbers(theirs.values()) + " KB",
+        "; ".join(f"{name.removeprefix('step size ')}: {number(ours[name])}" for name in ours) + " KB", verdict,
+        (left_out if missing else "")
+        + "Objects lie 80 bytes apart here, one after the other; presumably the thesis's heap scattered them, which "
+        "fills some sets earlier.")
 
 
 DURATIONS = [10_000 * 1.15 ** k for k in (24, 30, 36, 42, 48, 51)]  # points that a smoke run has too
@@ -107,7 +108,8 @@ def nesting(here, paper):
     """RTM nests to depth 6 (7 with the outermost), then always aborts."""
     points = here["S-3.8"]["RTM nesting"]
     shallow, deep = between(points, 0, 6.5), between(points, 6.5, 1e9)
-    return Judgement("S-3.8", "0 % to depth 6, 100 % from 7", f"{number(max(shallow))} % to depth 6, {number(min(deep))} % from 7",
+    return Judgement("S-3.8", "0 % to depth 6, 100 % from 7",
+                     f"{number(max(shallow))} % to depth 6, {number(min(deep))} % from 7",
                      of_shape(max(shallow) == 0 and min(deep) == 100))
 
 
@@ -120,10 +122,11 @@ def elided_together(here, paper):
     rates, their_rates = ([at(points, n) for n in LOCKS_HELD] for points in (ours, theirs))
     # With one lock next to nothing aborts (0.06 % in the thesis), which no ratio describes: less than 1 %.
     verdicts = [of_shape(rates[0] < 1), *map(of_ratio, rates[1:], their_rates[1:])]
-    return Judgement("S-3.9", f"{numbers(their_rates)} % with {', '.join(map(str, LOCKS_HELD))} locks", numbers(rates) + " %",
-                     worst(verdicts),
-                     "Every elision aborts from two locks on, as the thesis's counters say; the shares differ because the "
-                     "abort itself counts as transactional cycles here (abort_cycles 0 gives 44 % at two locks).")
+    return Judgement(
+        "S-3.9", f"{numbers(their_rates)} % with {', '.join(map(str, LOCKS_HELD))} locks",
+        numbers(rates) + " %", worst(verdicts),
+        "Every elision aborts from two locks on, as the thesis's counters say; the shares differ because the "
+        "abort itself counts as transactional cycles here (abort_cycles 0 gives 44 % at two locks).")
 
 
 def over_baseline(series, names):
@@ -137,20 +140,22 @@ LOCK_KINDS = ("POSIX", "HLE", "TAS", "RTM")
 def lock_overhead(here, paper):
     """Lock-only overhead over no lock, POSIX / HLE / TAS / RTM: 139 / 126 / 69 / 36 %, each within 25 %."""
     ours, theirs = (over_baseline(one["S-3.10"], LOCK_KINDS) for one in (here, paper))
-    return Judgement("S-3.10", f"{numbers(theirs)} % ({', '.join(LOCK_KINDS)})", numbers(ours) + " %",
-                     worst(map(of_ratio, ours, theirs)),
-                     "The machine charges HLE little more than the transaction that it begins, while it cost the thesis's CPU 43 "
-                     "cycles against RTM's 12; and taking a TAS lock costs 34 cycles here, 24 there.")
+    return Judgement(
+        "S-3.10", f"{numbers(theirs)} % ({', '.join(LOCK_KINDS)})",
+        numbers(ours) + " %", worst(map(of_ratio, ours, theirs)),
+        "The machine charges HLE little more than the transaction that it begins, while it cost the thesis's CPU 43 "
+        "cycles against RTM's 12; and taking a TAS lock costs 34 cycles here, 24 there.")
 
 
 def array_overhead(here, paper):
     """As 3.10 around reading an array of 1 KB (thesis, appendix C.3): each overhead within 25 %."""
     ours, theirs = (over_baseline(one["S-C.3"], LOCK_KINDS) for one in (here, paper))
     free = here["S-C.3"]["no synchronization"][0][1] < at(paper["S-C.3"]["no synchronization"], 0) / 2
-    return Judgement("S-C.3", f"{numbers(theirs)} % ({', '.join(LOCK_KINDS)})", numbers(ours) + " %",
-                     worst(map(of_ratio, ours, theirs)),
-                     "The machine charges nothing for the array: the compiler leaves reads of a static array that no one "
-                     "else can see without a hook." if free else "")
+    return Judgement(
+        "S-C.3", f"{numbers(theirs)} % ({', '.join(LOCK_KINDS)})",
+        numbers(ours) + " %", worst(map(of_ratio, ours, theirs)),
+        "The machine charges nothing for the array: the compiler leaves reads of a static array that no one "
+        "else can see without a hook." if free else "")
 
 
 def test_then_set(here, paper):
@@ -160,12 +165,12 @@ def test_then_set(here, paper):
     at_once, held = ratios(here, "S-2.5"), ratios(here, "S-2.6")
     # Equal: within 25 %. Far better: beyond that at every number of sections.
     holds = all(of_ratio(r, 1) == AGREES for r in at_once) and all(r > 1.25 for r in held)
-    return Judgement("S-2.5", f"TAS takes {numbers(ratios(paper, 'S-2.5'))} times as long at once, "
-                     f"{numbers(ratios(paper, 'S-2.6'))} times when held",
-                     f"{numbers(at_once)} at once, {numbers(held)} held", of_shape(holds),
-                     f"The shape alone agrees: the times themselves are a fifth of the thesis's "
-                     f"({number(at(here['S-2.6']['TAS-T'], 100))} ms against {number(at(paper['S-2.6']['TAS-T'], 100))} ms for "
-                     "100 held sections).")
+    return Judgement(
+        "S-2.5", f"TAS takes {numbers(ratios(paper, 'S-2.5'))} times as long at once, "
+        f"{numbers(ratios(paper, 'S-2.6'))} times when held", f"{numbers(at_once)} at once, {numbers(held)} held",
+        of_shape(holds), f"The shape alone agrees: the times themselves are a fifth of the thesis's "
+        f"({number(at(here['S-2.6']['TAS-T'], 100))} ms against {number(at(paper['S-2.6']['TAS-T'], 100))} ms for "
+        "100 held sections).")
 
 
 def lock_words(here, paper):
@@ -174,10 +179,11 @@ def lock_words(here, paper):
         others = [name for name in series if name != "unsigned(4)"]
         return [y / max(at(series[name], x) for name in others) for x, y in series["unsigned(4)"]]
     ours, theirs = gain(here["S-2.4"]), gain(paper["S-2.4"])
-    return Judgement("S-2.4", f"{numbers(theirs)} times the next with 1, 10, 100 locks", numbers(ours) + " times",
-                     worst([of_shape(min(ours) > 1), *map(of_ratio, ours, theirs)]),
-                     "The other sizes run without elision here, by construction; on the thesis's CPU their elision always "
-                     "failed, which costs more than no elision.")
+    return Judgement(
+        "S-2.4", f"{numbers(theirs)} times the next with 1, 10, 100 locks",
+        numbers(ours) + " times", worst([of_shape(min(ours) > 1), *map(of_ratio, ours, theirs)]),
+        "The other sizes run without elision here, by construction; on the thesis's CPU their elision always "
+        "failed, which costs more than no elision.")
 
 
 def exchange(here, paper):
@@ -190,7 +196,8 @@ def exchange(here, paper):
 def read_set(here, paper):
     """A region that ignores the lock loses updates; one that reads it loses none (thesis, section 3.1)."""
     kept, lost = (at(here["S-3.0"][name], 0) for name in ("lock in the read set", "lock not read"))
-    return Judgement("S-3.0", "the lock must be in the read set", f"lost updates: {number(kept)} % with it, {number(lost)} % without",
+    return Judgement("S-3.0", "the lock must be in the read set",
+                     f"lost updates: {number(kept)} % with it, {number(lost)} % without",
                      of_shape(kept == 0 and lost > 0))
 
 
@@ -198,18 +205,20 @@ def allocation(here, paper):
     """Stack allocation never aborts, heap allocation always does (thesis, appendix C.1)."""
     rates = {name: [y for _, y in points] for name, points in here["S-C.1"].items()}
     holds = max(rates["stack"]) == 0 and min(rates["heap, recycled"]) == 100 and min(rates["heap, new pages"]) == 100
-    return Judgement("S-C.1", "stack 0 %, heap 100 %",
-                     "; ".join(f"{name} {number(mean(ys))} %" for name, ys in rates.items()), of_shape(holds),
-                     "Here the allocator has memory at hand when it is asked for a size again; new pages abort as in the thesis.")
+    return Judgement(
+        "S-C.1", "stack 0 %, heap 100 %", "; ".join(f"{name} {number(mean(ys))} %" for name, ys in rates.items()),
+        of_shape(holds),
+        "Here the allocator has memory at hand when it is asked for a size again; new pages abort as in the thesis.")
 
 
 def random_places(here, paper):
     """Too many random writes abort as sequential ones do, and before random reads (thesis, appendix C.2.2)."""
     half_writes, half_reads = (last_below(here["S-C.2"][name], HALF) for name in ("random write", "random read"))
-    return Judgement("S-C.2", "figure not digitised", f"half abort after {number(half_writes)} writes, {number(half_reads)} reads "
-                     "(the most run)" if half_reads == here["S-C.2"]["random read"][-1][0] else
-                     f"half abort after {number(half_writes)} writes, {number(half_reads)} reads",
-                     of_shape(half_writes < half_reads))
+    return Judgement(
+        "S-C.2", "figure not digitised", f"half abort after {number(half_writes)} writes, {number(half_reads)} reads "
+        "(the most run)" if half_reads == here["S-C.2"]["random read"][-1][0]
+        else f"half abort after {number(half_writes)} writes, {number(half_reads)} reads",
+        of_shape(half_writes < half_reads))
 
 
 TESTS = {
@@ -237,6 +246,7 @@ def judge(claim, here, paper, calibrated):
     judgement = TESTS[claim].judge(here, paper)
     notes = [judgement.note, *(distances_told(here[f], paper[f]) for f in TESTS[claim].figures if f in PER_CENT)]
     if calibrated:
-        notes.append(f"The machine file takes {' and '.join(calibrated)} from this figure, so that agreement is no evidence.")
+        notes.append(
+            f"The machine file takes {' and '.join(calibrated)} from this figure, so that agreement is no evidence.")
     judgement.note = " ".join(n for n in notes if n)
     return judgement
