@@ -39,8 +39,8 @@ def defaults(machine):
 
 def requests(machine_file, machine, scale, seed):
     """key -> request: ("run", theta, seed) for the curves, ("knob", theta, name, value) for the sensitivity table."""
-    made = {("run", theta, seed + n): request(machine_file, theta, scale, seed + n)
-            for theta in THETAS for n in range(SEEDS[scale])}
+    seeds = [(seed + n) % 2**64 for n in range(SEEDS[scale])]
+    made = {("run", theta, one): request(machine_file, theta, scale, one) for theta in THETAS for one in seeds}
     for theta in SENSITIVE_THETAS:
         for name, values in KNOBS.items():
             for value in values:

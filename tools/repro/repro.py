@@ -115,7 +115,7 @@ class Outcome:
                        for f in self.plan.figures]
 
     def plots(self):
-        """Path -> PNG. Loads matplotlib, which takes a second: after all that may be refused."""
+        """Path -> PNG."""
         import drawing
 
         made, scale = {}, f"{self.flags.scale} run, seed {self.flags.seed}"
@@ -156,6 +156,9 @@ def run(flags):
     known = known_claims()
     built = {i for group in GROUPS for i in group.TESTS}
     ids, missing = select(flags.ids, known, built)
+    # matplotlib takes a second to load: after what is refused at once, and before minutes of runs that need it.
+    import drawing  # noqa: F401
+
     outputs.prepare_folder(flags.out)
     if flags.json and flags.json != "-":
         outputs.check_file(flags.json)
