@@ -1,0 +1,113 @@
+"""What the user gets: tables on the terminal, the JSON document, and files that appear whole or not at all."""
+
+import errno
+import json
+import os
+import stat
+import tempfile
+import textwrap
+
+from claims import BadInput
+from verdicts import number
+
+WIDTH = 118
+
+
+def table(titles, rows, widths_max=None):
+    """Columns as wide as their longest cell, wrapped at widths_max; numbers of one column line up on the left."""
+    limits = widths_max or [WIDTH] * len(titles)
+    wrapped = [[textwrap.wrap(str(cell), limit) or [""] for cell, limit in zip(row, limits)] for row in [titles, *rows]]
+    widths = [max(len(line) for row in wrapped for line in row[i]) for i in range(len(titles))]
+    lines = []
+    for row in wrapped:
+        for n in range(max(map(len, row))):
+            cells = [(cell[n] if n < len(cell) else "").ljust(width) for cell, width in zip(row, widths)]
+            lines.append(("  " + "  ".join(cells)).rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def claims_table(judgements):
+    return table(("claim", "paper", "here", "verdict"), [(j.id, j.paper, j.here, j.verdict) for j in judgements],
+                 (10, 44, 44, 8))
+
+
+def notes(judgements):
+    return "".join(textwrap.fill(f"{j.id}: {j.note}", WIDTH, initial_indent="  ", subsequent_indent="      ") + "\n"
+                   for j in judgements if j.note)
+
+
+def sensitivity_table(rows):
+    thetas = sorted({row["theta"] for row in rows})
+    by_change = {}
+    for row in rows:
+        name = "as in the plot" if row["knob"] == "none" else f"{row['knob']} {row['value']}"
+        by_change.setdefault((name, row["default"]), {})[row["theta"]] = row
+    cells = [(name + (" (the default)" if default and name != "as in the plot" else ""),
+              *(number(there[t][what]) for t in thetas for what in ("mops", "aborts_per_op", "wasted_pct")))
+             for (name, default), there in by_change.items()]
+    titles = [f"{what} {t}" for t in thetas for what in ("Mops/s", "aborts/op", "wasted%")]
+    return table(("theta", *titles), cells)
+
+
+def document(commit, machine, runs, judgements, **more):
+    """Schema 1 of the design."""
+    def claim(j):
+        return {"id": j.id, "where": j.where, "paper": j.paper, "here": j.here, "verdict": j.verdict, "note": j.note}
+
+    return {"schema": 1, "commit": commit, "machine": machine, "runs": runs,
+            "claims": [claim(j) for j in judgements], **more}
+
+
+def json_text(content):
+    return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+
+def prepare_folder(path):
+    """The folder for plots, made when missing, before anything runs for minutes."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"--out: {path}: {error.strerror}; it takes a folder for plots") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise BadInput(f"--out: {path} cannot be written; it takes a folder for plots")
+
+
+def check_file(path):
+    folder = os.path.dirname(os.path.abspath(path))
+    target = path if os.path.exists(path) else folder
+    if os.path.isdir(path) or not os.path.isdir(folder) or not os.access(target, os.W_OK):
+        raise BadInput(f"--json: {path} cannot be written; it takes a file, or - for standard output")
+
+
+def is_device(path):
+    return os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode)
+
+
+def write_whole(files):
+    """Path -> bytes. None is replaced unless all could be written. A link is kept; what it points to is replaced."""
+    waiting = []
+    mask = os.umask(0)
+    os.umask(mask)
+    try:
+        for path, data in files.items():
+            real = os.path.realpath(path)
+            if os.path.isdir(real):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            if is_device(real):
+                with open(real, "wb") as file:
+                    file.write(data)
+                continue
+            handle, temporary = tempfile.mkstemp(dir=os.path.dirname(real), suffix=".tmp")
+            waiting.append((temporary, real))
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            os.chmod(temporary, 0o666 & ~mask)
+        while waiting:
+            os.replace(*waiting[0])
+            waiting.pop(0)
+    except OSError as error:
+        raise OSError(error.errno, f"{path}: {error.strerror}") from None
+    finally:
+        for temporary, _ in waiting:
+            if os.path.exists(temporary):
+                os.unlink(temporary)

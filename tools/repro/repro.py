@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""Runs the papers' experiments again, draws ours over theirs and judges each claim: `elidex repro` calls this.
+
+    repro.py --worker build/release/lab/simulated/elidex-sim --scale smoke --out plots S-3.1 E-F2
+
+Where to look: claims.py has the ids, thesis_claims.py, eunomia_claims.py and model_claims.py the tests of papers 004,
+003 and 001, drawing.py the plots, outputs.py the tables and the JSON.
+"""
+
+import argparse
+import os
+import sys
+
+import eunomia_claims
+import figures
+import machines
+import model_claims
+import outputs
+import thesis_claims
+from claims import BadInput, Claim, read_claims, select
+from worker import WorkerFailed, ask_all
+
+GROUPS = (model_claims, eunomia_claims, thesis_claims)
+
+
+def arguments_of(given):
+    parser = argparse.ArgumentParser(prog="repro.py", description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("ids", nargs="+", metavar="ID",
+                        help="a claim (S-3.5), a figure (E-F2), a paper (K, E, S) or all")
+    parser.add_argument("--worker", required=True, help="the program that runs on the simulated machine")
+    parser.add_argument("--commit", default="unknown")
+    parser.add_argument("--scale", choices=("smoke", "full"), default="smoke")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", required=True, help="the folder for plots")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--machine", help="a machine file in place of each paper's own")
+    parser.add_argument("--json", help="a file, or - for standard output")
+    return parser.parse_args(given)
+
+
+def known_claims():
+    """claims.csv and, after the thesis's claims, the thesis's figures that it has no claim for."""
+    known = read_claims()
+    for name, test in thesis_claims.TESTS.items():
+        if not test.claimed:
+            figure = name.removeprefix("S-")
+            where = "section 3.1" if figure == "3.0" else f"appendix {figure}" if figure[0] == "C" else f"Fig {figure}"
+            known[name] = Claim(name, f"paper 004, {where} (no claim of claims.csv)", test.judge.__doc__, "", "")
+    return known
+
+
+class Plan:
+    """What the chosen ids need from the simulated machine."""
+
+    def __init__(self, ids, flags):
+        self.ids, self.flags = ids, flags
+        self.thesis_file = flags.machine or machines.THESIS_MACHINE
+        self.eunomia_file = flags.machine or machines.EUNOMIA_MACHINE
+        self.figures = [f for i in ids if i in thesis_claims.TESTS for f in thesis_claims.TESTS[i].figures]
+        self.skew = any(i in eunomia_claims.TESTS for i in ids)
+
+    def requests(self):
+        made = {}
+        if self.skew:
+            made |= eunomia_claims.requests(self.eunomia_file, machines.values(self.eunomia_file), self.flags.scale,
+                                            self.flags.seed)
+        for figure in self.figures:
+            made[figure] = {"experiment": figure, "machine_file": str(self.thesis_file), "seed": self.flags.seed,
+                            "full": self.flags.scale == "full"}
+        return made
+
+    def machine_document(self):
+        """What the runs and the claims are of. The parameters at the top are those of the runs' machine."""
+        used = {}
+        for wanted, file in ((self.skew, self.eunomia_file), (self.figures, self.thesis_file)):
+            if wanted:
+                used[os.path.basename(file).removesuffix(".machine")] = machines.values(file)
+        if not used:
+            return {"simulated": "models of paper 001"}
+        first = next(iter(used))
+        return {"simulated": ", ".join(used), **used[first], "machines": used}
+
+
+class Outcome:
+    """The judgements, series and plots of the chosen ids."""
+
+    def __init__(self, plan, answers):
+        self.plan, self.flags = plan, plan.flags
+        self.models = model_claims.Models(self.flags.scale, self.flags.seed)
+        self.here = {f: figures.series_of(answers[f]) for f in plan.figures}
+        self.paper = {f: figures.read_figure(f.removeprefix("S-")) for f in plan.figures}
+        self.runs = eunomia_claims.curve(answers) if plan.skew else {}
+        self.sensitivity = (eunomia_claims.sensitivity(answers, machines.values(plan.eunomia_file), self.flags.seed)
+                            if plan.skew else [])
+        known = known_claims()
+        self.judgements = [self.judge(i) for i in plan.ids]
+        for judgement in self.judgements:
+            judgement.where = known[judgement.id].where
+
+    def judge(self, one):
+        if one in model_claims.TESTS:
+            return model_claims.TESTS[one](self.models)
+        if one in eunomia_claims.TESTS:
+            return eunomia_claims.TESTS[one](self.runs)
+        calibrated = [name for f in thesis_claims.TESTS[one].figures
+                      for name in machines.calibrated_from(self.plan.thesis_file, f.removeprefix("S-"))]
+        return thesis_claims.judge(one, self.here, self.paper, calibrated)
+
+    def series(self):
+        def listed(series):
+            return [{"name": name, "points": points} for name, points in series.items()]
+        made = model_claims.series_of(self.plan.ids, self.models)
+        made += eunomia_claims.series(self.runs) if self.runs else []
+        return made + [{"id": f, "series": listed(self.here[f]), "paper": listed(self.paper[f])}
+                       for f in self.plan.figures]
+
+    def plots(self):
+        """Path -> PNG."""
+        import drawing
+
+        made, scale = {}, f"{self.flags.scale} run, seed {self.flags.seed}"
+        for one in model_claims.series_of(self.plan.ids, self.models):
+            here, paper = ({s["name"]: s["points"] for s in one[whose]} for whose in ("series", "paper"))
+            made[one["id"]] = drawing.overlay(one["id"], here, paper, f"model of paper 001, {scale}")
+        if self.runs:
+            name = os.path.basename(self.plan.eunomia_file).removesuffix(".machine")
+            made["E-htm-btree"] = drawing.over_skew(self.runs, eunomia_claims.PAPER_POINTS,
+                                                    f"simulated machine {name}, {scale}")
+        for f in self.plan.figures:
+            name = os.path.basename(self.plan.thesis_file).removesuffix(".machine")
+            made[f] = drawing.overlay(f, self.here[f], self.paper[f], f"simulated machine {name}, {scale}")
+        return {os.path.join(self.flags.out, name + ".png"): png for name, png in made.items()}
+
+
+def told(outcome, missing, plots):
+    """What the terminal shows."""
+    flags = outcome.flags
+    machine = outcome.plan.machine_document()["simulated"]
+    if outcome.plan.requests():
+        machine = f"simulated: {machine}"
+    text = f"{machine}; {flags.scale} scale, seed {flags.seed}, commit {flags.commit}\n\n"
+    text += outputs.claims_table(outcome.judgements)
+    notes = outputs.notes(outcome.judgements)
+    text += f"\n{notes}" if notes else ""
+    if outcome.sensitivity:
+        text += ("\nsensitivity of btree/htm-dbx, one thing changed at a time (otherwise 128 retries, quantum 0):\n"
+                 + outputs.sensitivity_table(outcome.sensitivity))
+    if plots:
+        text += "\nplots:\n" + "".join(f"  {path}\n" for path in plots)
+    if missing:
+        text += "\n" + outputs.textwrap.fill("not built yet: " + ", ".join(missing), outputs.WIDTH) + "\n"
+    return text
+
+
+def run(flags):
+    known = known_claims()
+    built = {i for group in GROUPS for i in group.TESTS}
+    ids, missing = select(flags.ids, known, built)
+    # matplotlib takes a second to load: after what is refused at once, and before minutes of runs that need it.
+    import drawing  # noqa: F401
+
+    outputs.prepare_folder(flags.out)
+    if flags.json and flags.json != "-":
+        outputs.check_file(flags.json)
+    plan = Plan(ids, flags)
+    requests = plan.requests()
+    outcome = Outcome(plan, ask_all(flags.worker, requests, flags.jobs) if requests else {})
+    files = outcome.plots()
+    plots = list(files)
+    if flags.json:
+        runs = list(outcome.runs.values())
+        content = outputs.document(flags.commit, plan.machine_document(), runs, outcome.judgements,
+                                   series=outcome.series(), sensitivity=outcome.sensitivity, not_built=missing,
+                                   scale=flags.scale, plots=plots)
+        if flags.json != "-":
+            files[flags.json] = outputs.json_text(content).encode()
+    outputs.write_whole(files)
+    sys.stdout.write(outputs.json_text(content) if flags.json == "-" else told(outcome, missing, plots))
+    sys.stdout.flush()
+    return 0
+
+
+def main(given=None):
+    flags = arguments_of(given)
+    try:
+        return run(flags)
+    except BadInput as error:
+        print(error, file=sys.stderr)
+        return 2
+    except (WorkerFailed, OSError) as error:
+        print(f"repro: {error}" if isinstance(error, WorkerFailed) else f"repro: {error.strerror}", file=sys.stderr)
+        return 1
+    except ImportError as error:
+        print(f"repro: {error.name} is missing; ./dev setup installs it", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

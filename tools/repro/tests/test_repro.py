@@ -1,0 +1,164 @@
+"""The command as a whole, with a worker that knows the papers' answers: output, files and exit statuses."""
+
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+import threading
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "report"))
+import outputs  # noqa: E402
+import repro  # noqa: E402
+import worker  # noqa: E402
+from claims import BadInput  # noqa: E402
+
+FAKE = Path(__file__).resolve().parent / "fake_worker.py"
+PNG = b"\x89PNG\r\n"
+
+
+class Command(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.out = Path(self.folder.name) / "plots"
+        # The stand-in runs under the Python that runs the tests.
+        self.program = Path(self.folder.name) / "worker"
+        self.program.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{FAKE}'\n")
+        self.program.chmod(0o755)
+
+    def run_it(self, *arguments, **environment):
+        out, err = io.StringIO(), io.StringIO()
+        with mock.patch.dict(os.environ, environment), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = repro.main(["--worker", str(self.program), "--out", str(self.out), "--jobs", "2",
+                                 "--commit", "abc", *arguments])
+        return status, out.getvalue(), err.getvalue()
+
+    def plots(self):
+        return sorted(p.name for p in self.out.iterdir()) if self.out.exists() else []
+
+    def test_a_claim(self):
+        status, out, err = self.run_it("S-3.8")
+        self.assertEqual((status, err), (0, ""))
+        self.assertRegex(out, r"S-3\.8 .*agrees")
+        self.assertIn("S-3.8.png", out)
+        self.assertEqual(self.plots(), ["S-3.8.png"])
+        self.assertTrue((self.out / "S-3.8.png").read_bytes().startswith(PNG))
+
+    def test_everything(self):
+        file = Path(self.folder.name) / "all.json"
+        status, out, err = self.run_it("all", "--json", str(file))
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("not built yet: K-F3", out)
+        content = json.loads(file.read_text())
+        self.assertEqual({c["verdict"] for c in content["claims"]}, {"agrees"})
+        self.assertEqual({len(c) for c in content["claims"]}, {6})
+        self.assertEqual(len(content["runs"]), 9)
+        self.assertEqual(len(self.plots()), len(content["plots"]))
+        self.assertIn("E-F10a", content["not_built"])
+        self.assertTrue(content["sensitivity"] and content["series"])
+        self.assertTrue(max(map(len, out.split("\n"))) <= 140)
+
+    def test_the_report_reads_it(self):
+        import results
+
+        file = Path(self.folder.name) / "r.json"
+        self.run_it("E-F2", "K-T1", "--json", str(file))
+        content = results.read_file(str(file))
+        self.assertTrue(results.key_sets([content])[0].simulated)
+
+    def test_json_to_standard_output_alone(self):
+        status, out, err = self.run_it("K-T1", "E-F2a", "--json", "-")
+        self.assertEqual((status, err), (0, ""))
+        content = json.loads(out)
+        self.assertEqual(content["schema"], 1)
+        self.assertEqual([c["id"] for c in content["claims"]], ["K-T1", "E-F2a"])
+        self.assertEqual(content["machine"]["simulated"], "haswell-ep-2x10")
+
+    def test_equal_seeds_give_equal_documents(self):
+        first, second, other = (self.run_it("K-F7", "--json", "-", "--seed", s)[1] for s in ("3", "3", "4"))
+        self.assertEqual(first, second)
+        self.assertNotEqual(first, other)
+
+    def test_refusals_leave_nothing(self):
+        for wanted in ("X-1", "E-F10a", "S-3.18"):
+            status, out, err = self.run_it(wanted)
+            self.assertEqual((status, out, err.count("\n")), (2, "", 1), wanted)
+        self.assertEqual(self.plots(), [])
+
+    def test_a_worker_that_fails_or_refuses(self):
+        status, out, err = self.run_it("S-3.8", "S-3.9", FAKE_FAILS="S-3.9")
+        self.assertEqual((status, out, err), (1, "", "repro: a fiber fell off\n"))
+        status, out, err = self.run_it("S-3.8", "S-3.9", FAKE_REFUSES="S-3.8")
+        self.assertEqual((status, out, err), (2, "", "--machine: no such thing\n"))
+        self.program.unlink()
+        status, out, err = self.run_it("S-3.8")
+        self.assertEqual((status, out, err.count("\n")), (1, "", 1))
+        self.assertEqual(self.plots(), [])
+
+    def test_outputs_that_cannot_be_written(self):
+        self.out.write_text("a file")
+        self.assertEqual(self.run_it("K-T1")[0], 2)
+        self.out.unlink()
+        for bad in (self.folder.name, self.folder.name + "/none/x.json"):
+            status, _, err = self.run_it("K-T1", "--json", bad)
+            self.assertEqual((status, err.startswith("--json:")), (2, True))
+        self.assertEqual(self.run_it("S-3.8", "--machine", "/none.machine")[0], 2)
+
+
+class Files(unittest.TestCase):
+    def test_all_or_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            old = Path(folder) / "old"
+            old.write_text("old")
+            with self.assertRaises(OSError):
+                outputs.write_whole({str(old): b"new", folder: b"a folder"})
+            self.assertEqual(old.read_text(), "old")
+            self.assertEqual(os.listdir(folder), ["old"])
+            link = Path(folder) / "link"
+            link.symlink_to(old)
+            outputs.write_whole({str(link): b"new"})
+            self.assertTrue(link.is_symlink())
+            self.assertEqual(old.read_text(), "new")
+
+    def test_no_numbers_that_json_lacks(self):
+        with self.assertRaises(ValueError):
+            outputs.json_text({"x": float("nan")})
+
+
+class Worker(unittest.TestCase):
+    def test_runs_at_the_same_time(self):
+        both = threading.Barrier(2, timeout=20)  # breaks unless two are asked at once
+        answers = worker.ask_all("", {n: {"experiment": n} for n in "ab"}, 2,
+                                 lambda _, r: (both.wait(), r["experiment"])[1])
+        self.assertEqual(answers, {"a": "a", "b": "b"})
+
+    def test_the_first_failure_ends_it(self):
+        asked = []
+
+        def ask(_, request):
+            asked.append(request["experiment"])
+            raise BadInput("no")
+
+        with self.assertRaises(BadInput):
+            worker.ask_all("", {n: {"experiment": f"S-{n}"} for n in range(100)}, 1, ask)
+        self.assertLess(len(asked), 100)
+
+    def test_a_bar_on_a_terminal_alone(self):
+        for terminal, term, drawn in ((True, "xterm", True), (True, "dumb", False), (False, "xterm", False)):
+            stream = io.StringIO()
+            stream.isatty = lambda t=terminal: t
+            with mock.patch.dict(os.environ, {"TERM": term}):
+                bar = worker.Progress(2, stream)
+                bar.step("S-3.1")
+                bar.close()
+            self.assertEqual("50 %" in stream.getvalue(), drawn)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,60 @@
+"""What a claim comes to: agrees, near or differs, by the rules of the design ("Honest experiments")."""
+
+from dataclasses import dataclass
+
+AGREES, NEAR, DIFFERS = "agrees", "near", "differs"
+AGREES_RATIO = 1.25  # within 25 %, whichever of the two is larger
+NEAR_RATIO = 2.0
+
+
+@dataclass
+class Judgement:
+    id: str
+    paper: str
+    here: str
+    verdict: str
+    note: str = ""
+    where: str = ""
+
+
+def of_ratio(here, paper):
+    """Two numbers of the same meaning. Zero agrees with zero alone."""
+    if here == paper:
+        return AGREES
+    if here * paper <= 0:
+        return DIFFERS
+    ratio = max(here / paper, paper / here)
+    return AGREES if ratio <= AGREES_RATIO else NEAR if ratio <= NEAR_RATIO else DIFFERS
+
+
+def below(here, bound):
+    """The paper says "less than": only less agrees, up to twice as much is near."""
+    return AGREES if here < bound else NEAR if here < bound * NEAR_RATIO else DIFFERS
+
+
+def above(here, bound):
+    return AGREES if here > bound else NEAR if here > bound / NEAR_RATIO else DIFFERS
+
+
+def within(here, low, high):
+    """The paper gives a range; what is outside is compared with its nearer end."""
+    return of_ratio(here, min(max(here, low), high))
+
+
+def of_shape(holds):
+    return AGREES if holds else DIFFERS
+
+
+def worst(verdicts):
+    return max(verdicts, key=(AGREES, NEAR, DIFFERS).index)
+
+
+def number(value):
+    """Three significant digits, and never 1e+02."""
+    if value and abs(value) < 0.001:
+        return f"{value:.2e}"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def numbers(values):
+    return "; ".join(number(v) for v in values)
