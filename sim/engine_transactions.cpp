@@ -85,7 +85,7 @@ std::uint32_t engine::begin_elision(const registers& back, std::uint32_t& word, 
   hardware_thread& me = *now_running_;
   if (machine_.hle == 0) return 0;
   if (me.tx.active()) abort_myself(abort_reason::elision);  // inside RTM, or a second lock
-  me.clock += machine_.begin_cycles;
+  me.clock += machine_.begin_cycles + machine_.elision_cycles;
   take_turn();
   save_point(me, back);
   visit(reinterpret_cast<std::uint64_t>(&word), sizeof word, false);

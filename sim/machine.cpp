@@ -45,6 +45,7 @@ constexpr std::array table{
     parameter{"hle", &machine::hle, 0, 1},
     parameter{"begin_cycles", &machine::begin_cycles, 0, 10'000},
     parameter{"commit_cycles", &machine::commit_cycles, 0, 10'000},
+    parameter{"elision_cycles", &machine::elision_cycles, 0, 10'000},
     parameter{"abort_cycles", &machine::abort_cycles, 0, 100'000},
     parameter{"nesting_max", &machine::nesting_max, 1, 1000},
     parameter{"elided_locks_max", &machine::elided_locks_max, 1, 1},

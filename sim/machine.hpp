@@ -76,6 +76,7 @@ struct machine {
   std::uint64_t hle = 1;
   std::uint64_t begin_cycles = 30;
   std::uint64_t commit_cycles = 20;
+  std::uint64_t elision_cycles = 31;  // what HLE costs more than RTM
   std::uint64_t abort_cycles = 160;
   std::uint64_t nesting_max = 7;
   std::uint64_t elided_locks_max = 1;  // HLE: locks elided at the same time

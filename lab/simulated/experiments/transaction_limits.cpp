@@ -108,11 +108,9 @@ std::vector<series> strides(const sim::machine& which, const experiment_scale& s
   constexpr std::size_t largest = 35 * 1024;
   constexpr std::size_t lines_per_step = 15;  // as the figure's points lie
   std::vector<series> all;
-  const pages array(4 * (largest / cache_line + 1) * element_bytes + page);
-  for (const std::size_t step : {1u, 2u, 3u, 4u, 5u}) {
-    if (step * largest / cache_line * element_bytes + first_byte > 4 * (largest / cache_line) * element_bytes) {
-      continue;  // the figure shows 1, 2 and 4; 3 is like 1
-    }
+  constexpr std::size_t step_max = 5;
+  const pages array(step_max * (largest / cache_line + 1) * element_bytes + page);
+  for (std::size_t step = 1; step <= step_max; ++step) {
     series& s = all.emplace_back(series{"step size " + std::to_string(step), {}});
     for (std::size_t elements = 0; elements * cache_line <= largest; elements += lines_per_step) {
       const auto write_all = [&](std::size_t shift) {
