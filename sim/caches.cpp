@@ -30,22 +30,27 @@ bool caches::level::touch(const line& l) noexcept {
   return false;
 }
 
-template <class Valid>
-line* caches::level::put(line& l, Valid valid) noexcept {
-  if (touch(l)) return nullptr;
+line* caches::level::put(line& l) noexcept {
   const std::uint64_t first = first_slot(l);
   slot* oldest = &slots_[first];
   for (std::uint64_t i = first; i < first + ways_; ++i) {
     slot& s = slots_[i];
-    if (s.at == nullptr || !valid(*s.at)) {
-      oldest = &s;
-      break;
+    if (s.at == &l) {
+      s.used = ++clock_;
+      return nullptr;
     }
     if (s.used < oldest->used) oldest = &s;
   }
-  line* const left = oldest->at != nullptr && valid(*oldest->at) ? oldest->at : nullptr;
+  line* const left = oldest->at;
   *oldest = {&l, ++clock_};
   return left;
+}
+
+void caches::level::drop(const line& l) noexcept {
+  const std::uint64_t first = first_slot(l);
+  for (std::uint64_t i = first; i < first + ways_; ++i) {
+    if (slots_[i].at == &l) slots_[i] = {};
+  }
 }
 
 caches::caches(const machine& which)
@@ -136,6 +141,14 @@ std::uint64_t caches::fetch(unsigned core, line& l, bool write) {
 std::uint64_t caches::invalidate_others(unsigned core, line& l) noexcept {
   const std::uint64_t others = l.copies & ~(std::uint64_t{1} << core);
   const bool far = (others & ~cores_of_socket(socket_of(core))) != 0;
+  for (std::uint64_t left = others; left != 0; left &= left - 1) {
+    const auto other = static_cast<std::size_t>(__builtin_ctzll(left));
+    l1_[other].drop(l);
+    l2_[other].drop(l);
+  }
+  for (unsigned socket = 0; socket < l3_.size(); ++socket) {
+    if (socket != socket_of(core) && (l.l3 >> socket & 1) != 0) l3_[socket].drop(l);
+  }
   l.copies &= std::uint64_t{1} << core;
   l.l3 &= static_cast<std::uint8_t>(1u << socket_of(core));
   l.owner = -1;
@@ -143,21 +156,20 @@ std::uint64_t caches::invalidate_others(unsigned core, line& l) noexcept {
 }
 
 line* caches::fill_l1(unsigned core, line& l) {
-  const std::uint64_t mine = std::uint64_t{1} << core;
-  line* const left = l1_[core].put(l, [&](const line& other) { return (other.copies & mine) != 0; });
+  line* const left = l1_[core].put(l);
   if (left != nullptr && !l2_[core].holds(*left)) drop_copy(core, *left);
   return left;
 }
 
 void caches::fill_l2(unsigned core, line& l) {
-  const std::uint64_t mine = std::uint64_t{1} << core;
-  line* const left = l2_[core].put(l, [&](const line& other) { return (other.copies & mine) != 0; });
+  line* const left = l2_[core].put(l);
   if (left != nullptr && !l1_[core].holds(*left)) drop_copy(core, *left);
 }
 
 void caches::fill_l3(unsigned socket, line& l) {
   const auto bit = static_cast<std::uint8_t>(1u << socket);
-  line* const left = l3_[socket].put(l, [&](const line& other) { return (other.l3 & bit) != 0; });
+  if ((l.l3 & bit) != 0) return;
+  line* const left = l3_[socket].put(l);
   if (left != nullptr) left->l3 &= static_cast<std::uint8_t>(~bit);
   l.l3 |= bit;
 }
@@ -171,8 +183,10 @@ void caches::drop_copy(unsigned core, line& l) {
 }
 
 void caches::discard(unsigned core, line& l) noexcept {
+  l1_[core].drop(l);
+  l2_[core].drop(l);
   l.copies &= ~(std::uint64_t{1} << core);
-  l.l3 |= static_cast<std::uint8_t>(1u << socket_of(core));  // where the value from before still is
+  fill_l3(socket_of(core), l);  // where the value from before still is
   if (l.owner == static_cast<int>(core)) l.owner = -1;
   l.dirty = false;
 }

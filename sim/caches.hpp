@@ -59,14 +59,15 @@ class caches {
     bool holds(const line& l) const noexcept;
     // False: it is not there.
     bool touch(const line& l) noexcept;
-    // Puts it in; `valid` says of a line whether its copy here still counts. Returns what had to leave.
-    template <class Valid>
-    line* put(line& l, Valid valid) noexcept;
+    // Puts it in; returns what had to leave, or null.
+    line* put(line& l) noexcept;
+    // Takes it out, if it is there.
+    void drop(const line& l) noexcept;
 
    private:
     struct slot {
-      line* at = nullptr;
-      std::uint64_t used = 0;
+      line* at = nullptr;      // null: empty,
+      std::uint64_t used = 0;  // and then 0: the first to be taken
     };
     std::uint64_t first_slot(const line& l) const noexcept;
 

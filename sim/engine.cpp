@@ -99,16 +99,14 @@ void engine::next_turn(bool waits) {
   if (options_.schedule != nullptr) {
     hardware_thread& next = by_schedule(waits);
     if (&next != &me) go_on_with(next);
-  } else if (!queue_.empty()) {
-    enqueue(me);
-    hardware_thread& next = dequeue();
-    if (&next != &me) {
-      go_on_with(next);
-    } else {
-      turn_ends_ = queue_.empty() ? ~std::uint64_t{0} : threads_[queue_.front()].clock + options_.quantum_cycles;
-    }
+  } else if (!queue_.empty() && before(queue_.front(), me.number)) {
+    hardware_thread& next = threads_[queue_.front()];
+    queue_.front() = me.number;
+    me.is = state::able;
+    sift_down(0);
+    go_on_with(next);
   } else {
-    turn_ends_ = ~std::uint64_t{0};
+    turn_ends_ = end_of_turn();
   }
 }
 
@@ -129,7 +127,7 @@ void engine::go_on_with(hardware_thread& next) {
   if (options_.schedule != nullptr) {
     turn_ends_ = 0;
   } else {
-    turn_ends_ = queue_.empty() ? ~std::uint64_t{0} : threads_[queue_.front()].clock + options_.quantum_cycles;
+    turn_ends_ = end_of_turn();
   }
   pending_write_ = {};
   set_thread_pointer(next.runs->thread_pointer);
@@ -232,6 +230,8 @@ int engine::start_thread(std::function<void()> body) {
     wake(&t, ~0u);
     leave();
   });
+  t.stack_low = t.runs->stack_low;
+  t.stack_bytes = t.runs->stack_high - t.runs->stack_low;
   if (now_running_ != nullptr) t.clock = std::max(t.clock, now_running_->clock);
   if (options_.schedule != nullptr) {
     t.is = state::able;
@@ -261,7 +261,7 @@ report engine::run(const std::vector<std::function<void()>>& bodies) {
     if (options_.schedule != nullptr) {
       turn_ends_ = 0;
     } else {
-      turn_ends_ = queue_.empty() ? ~std::uint64_t{0} : threads_[queue_.front()].clock + options_.quantum_cycles;
+      turn_ends_ = end_of_turn();
     }
     pending_write_ = {};
     running = this;
@@ -318,6 +318,7 @@ thread_report report::total() const noexcept {
     for (std::size_t i = 0; i < abort_reasons; ++i) sum.aborts[i] += t.aborts[i];
     sum.transactional_cycles += t.transactional_cycles;
     sum.aborted_cycles += t.aborted_cycles;
+    sum.aborting_cycles += t.aborting_cycles;
   }
   return sum;
 }

@@ -127,6 +127,9 @@ class engine {
     std::uint64_t random = 0;
     unsigned place = 0;  // in the queue
     std::unique_ptr<fiber> runs;
+    std::uint64_t stack_low = 0;  // of the fiber
+    std::uint64_t stack_bytes = 0;
+    bool has_on_stack(std::uint64_t address) const noexcept { return address - stack_low < stack_bytes; }
     transaction tx;
     // Reads of the transaction that have left the L1: how many in each set of the table.
     std::unordered_map<std::uint64_t, unsigned> read_table;
@@ -158,6 +161,10 @@ class engine {
     if (now_running_->clock >= now_running_->next_interrupt) interrupt();
   }
   void next_turn(bool waits);
+  // How far the running thread may go before another one's turn has come.
+  std::uint64_t end_of_turn() const noexcept {
+    return queue_.empty() ? ~std::uint64_t{0} : threads_[queue_.front()].clock + options_.quantum_cycles;
+  }
   void leave();  // the current thread cannot go on for now
   void go_on_with(hardware_thread& next);
   hardware_thread& by_schedule(bool waits);

@@ -20,7 +20,7 @@ std::uint64_t byte_mask(std::uint64_t address, std::uint64_t bytes) noexcept {
 void engine::visit(std::uint64_t address, std::uint64_t bytes, bool write) {
   hardware_thread& me = *now_running_;
   // What lies on the thread's own stack would be in registers but for the compiler's bookkeeping of atomics and the like.
-  const bool own_stack = address - me.runs->stack_low < me.runs->stack_high - me.runs->stack_low;
+  const bool own_stack = me.has_on_stack(address);
   if (own_stack) {
     pending_write_ = {};
     if (!me.tx.active()) return;
@@ -46,7 +46,7 @@ void engine::touch(hardware_thread& me, std::uint64_t address, std::uint64_t byt
     return;
   }
   line& l = p.lines[address % page_bytes / line_bytes];
-  const bool own_stack = address - me.runs->stack_low < me.runs->stack_high - me.runs->stack_low;
+  const bool own_stack = me.has_on_stack(address);
   abort_others(me, l, address, bytes, write);
   if (write && address - stacks_begin < stacks_bytes) abort_owner_of_stack(me, address);
   if (me.tx.active()) {

@@ -138,8 +138,9 @@ std::uint32_t engine::roll_back(hardware_thread& victim, abort_reason why, std::
   }
   // It ends now, even if the victim was in the middle of something that would have lasted longer.
   if (&victim != now_running_) victim.clock = std::max(victim.tx.began, now_running_->clock);
-  victim.clock += machine_.abort_cycles;
   end_transaction(victim, false, why);
+  victim.clock += machine_.abort_cycles;
+  victim.counts.aborting_cycles += machine_.abort_cycles;
   return status;
 }
 

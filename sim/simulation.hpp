@@ -76,8 +76,9 @@ struct thread_report {
   std::uint64_t begun = 0;
   std::uint64_t committed = 0;
   std::array<std::uint64_t, abort_reasons> aborts{};
-  std::uint64_t transactional_cycles = 0;  // in transactions, aborted ones and what aborting cost included
-  std::uint64_t aborted_cycles = 0;        // those of them that were wasted
+  std::uint64_t transactional_cycles = 0;  // in transactions, as a CPU's counters have it
+  std::uint64_t aborted_cycles = 0;        // those of them that were thrown away
+  std::uint64_t aborting_cycles = 0;       // what the aborts themselves took, behind the transactions
 
   std::uint64_t aborted() const noexcept {
     std::uint64_t sum = 0;

@@ -95,7 +95,7 @@ ordered_json document_of(const lab::sim_request& wanted, const lab::sim_result& 
             {"other", 0}}},
           {"fallback_pct", 100 * share(static_cast<double>(result.counters.fallbacks),
                                        static_cast<double>(result.counters.commits + result.counters.fallbacks))},
-          {"wasted_pct", 100 * share(aborted, cycles)},
+          {"wasted_pct", 100 * share(aborted + static_cast<double>(all.aborting_cycles), cycles)},
           {"bytes_per_key", result.bytes_per_key},
           {"seed", wanted.seed},
           {"machine", wanted.machine.name},

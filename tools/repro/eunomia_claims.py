@@ -16,9 +16,10 @@ SEEDS = {"smoke": 1, "full": 3}
 
 # What is turned one at a time, and what it is otherwise. Retries after a conflict: DBX's 128.
 KNOBS = {
-    "retries": (8, 64, 1000), "abort_cycles": (80, 160, 300), "quantum": (0, 50, 200), "instruction_cycles": (1, 3, 6)
+    "retries": (8, 64, 1000), "abort_cycles": (80, 160, 300), "quantum": (0, 50, 200), "instruction_cycles": (1, 3, 6),
+    "leaf_version": ("none", "head", "line")
 }
-DEFAULTS = {"retries": 128, "quantum": 0}
+DEFAULTS = {"retries": 128, "quantum": 0, "leaf_version": "none"}
 
 
 def request(machine_file, theta, scale, seed, **knobs):
@@ -78,8 +79,8 @@ def sensitivity(answers, machine, seed):
 # --- the tests ---
 
 WHY_NO_COLLAPSE = (
-    "An update in place writes the value alone here; a tree that also writes a counter of the leaf, as DBX's "
-    "presumably does, collapsed in the simulator's prototype.")
+    "An update in place writes the value alone here. With a version in each leaf that writes count up (--leaf-version "
+    "head) and a thousand retries (--retries 1000) the same tree falls to 1.5 Mops/s and 32 aborts/op at theta 0.99.")
 
 
 def hot_throughput(runs):

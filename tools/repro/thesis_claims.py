@@ -125,8 +125,7 @@ def elided_together(here, paper):
     return Judgement(
         "S-3.9", f"{numbers(their_rates)} % with {', '.join(map(str, LOCKS_HELD))} locks",
         numbers(rates) + " %", worst(verdicts),
-        "Every elision aborts from two locks on, as the thesis's counters say; the shares differ because the "
-        "abort itself counts as transactional cycles here (abort_cycles 0 gives 44 % at two locks).")
+        "Every elision aborts from two locks on, as the thesis's counters say.")
 
 
 def over_baseline(series, names):
