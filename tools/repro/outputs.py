@@ -40,9 +40,9 @@ def sensitivity_table(rows):
     thetas = sorted({row["theta"] for row in rows})
     by_change = {}
     for row in rows:
-        name = "as in the plot" if row["knob"] == "none" else f"{row['knob']} {row['value']}"
+        name = "nothing, first seed" if row["knob"] == "none" else f"{row['knob']} {row['value']}"
         by_change.setdefault((name, row["default"]), {})[row["theta"]] = row
-    cells = [(name + (" (the default)" if default and name != "as in the plot" else ""),
+    cells = [(name + (" (the default)" if default and name != "nothing, first seed" else ""),
               *(number(there[t][what]) for t in thetas for what in ("mops", "aborts_per_op", "wasted_pct")))
              for (name, default), there in by_change.items()]
     titles = [f"{what} {t}" for t in thetas for what in ("Mops/s", "aborts/op", "wasted%")]
