@@ -8,6 +8,16 @@ namespace {
 
 constexpr std::size_t room_kept = 1024;  // entries of a shard; chosen: lists below that are not worth shrinking
 
+template <class T>
+bool try_reserve(std::vector<T>& list, std::size_t capacity) noexcept {
+  try {
+    list.reserve(capacity);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 limbo_list::~limbo_list() {
@@ -60,13 +70,10 @@ void limbo_list::sweep(shard& s) noexcept {
 
   const std::size_t needed = 2 * (s.entries.size() + s.reserved);
   if (s.entries.capacity() < room_kept || s.entries.capacity() < 4 * needed) return;
-  try {
-    std::vector<entry> smaller;
-    smaller.reserve(std::max(needed, room_kept / 4));
-    smaller.assign(s.entries.begin(), s.entries.end());
-    s.entries.swap(smaller);
-  } catch (const std::bad_alloc&) {  // then the room stays as it is
-  }
+  std::vector<entry> smaller;
+  if (!try_reserve(smaller, std::max(needed, room_kept / 4))) return;
+  smaller.assign(s.entries.begin(), s.entries.end());
+  s.entries.swap(smaller);
 }
 
 std::size_t limbo_list::reserved_bytes() const noexcept {
