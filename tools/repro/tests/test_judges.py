@@ -155,7 +155,8 @@ class Eunomia(unittest.TestCase):
         rows = eunomia_claims.sensitivity(self.answers(), self.machine, 5)
         self.assertEqual(len(rows), 2 * (1 + sum(map(len, eunomia_claims.KNOBS.values()))))
         self.assertEqual({(r["knob"], r["value"]) for r in rows if r["default"]},
-                         {("none", None), ("abort_cycles", 160), ("quantum", 0), ("instruction_cycles", 3)})
+                         {("none", None), ("abort_cycles", 160), ("quantum", 0), ("instruction_cycles", 3),
+                          ("leaf_version", "none")})
 
 
 class FakeWorker(unittest.TestCase):
