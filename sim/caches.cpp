@@ -97,6 +97,7 @@ access_cost caches::access(unsigned core, line& l, bool write, std::uint64_t now
     l.busy_until = now + cycles + machine_.line_busy_cycles;
   }
 
+  if (write) drop_from_other_l3(socket_of(core), l);
   l.copies |= mine;
   if (write || l.copies == mine) l.owner = static_cast<std::int16_t>(core);
   l.dirty |= write;
@@ -146,13 +147,19 @@ std::uint64_t caches::invalidate_others(unsigned core, line& l) noexcept {
     l1_[other].drop(l);
     l2_[other].drop(l);
   }
-  for (unsigned socket = 0; socket < l3_.size(); ++socket) {
-    if (socket != socket_of(core) && (l.l3 >> socket & 1) != 0) l3_[socket].drop(l);
-  }
+  drop_from_other_l3(socket_of(core), l);
   l.copies &= std::uint64_t{1} << core;
-  l.l3 &= static_cast<std::uint8_t>(1u << socket_of(core));
   l.owner = -1;
   return far ? machine_.upgrade_far_cycles : machine_.upgrade_near_cycles;
+}
+
+void caches::drop_from_other_l3(unsigned socket, line& l) noexcept {
+  const auto here = static_cast<std::uint8_t>(1u << socket);
+  if ((l.l3 & ~here) == 0) return;
+  for (unsigned other = 0; other < l3_.size(); ++other) {
+    if (other != socket && (l.l3 >> other & 1) != 0) l3_[other].drop(l);
+  }
+  l.l3 &= here;
 }
 
 line* caches::fill_l1(unsigned core, line& l) {

@@ -81,6 +81,7 @@ class caches {
   std::uint64_t cores_of_socket(unsigned socket) const noexcept;
   std::uint64_t fetch(unsigned core, line& l, bool write);
   std::uint64_t invalidate_others(unsigned core, line& l) noexcept;
+  void drop_from_other_l3(unsigned socket, line& l) noexcept;
   line* fill_l1(unsigned core, line& l);
   void fill_l2(unsigned core, line& l);
   void fill_l3(unsigned socket, line& l);

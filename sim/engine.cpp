@@ -29,6 +29,9 @@ std::string_view to_string(abort_reason reason) noexcept {
 
 engine::engine(const machine& which, const run_options& options, memory& where)
     : machine_(which), options_(options), memory_(where), caches_(machine_), threads_(which.hardware_threads()) {
+  if (machine_.cores() > 64 || threads_.size() > hardware_threads_max) {
+    throw std::invalid_argument("a machine takes up to 64 cores");
+  }
   for (unsigned i = 0; i < machine_.hardware_threads(); ++i) {
     hardware_thread& t = threads_[i];
     t.number = i;
@@ -72,14 +75,20 @@ void engine::sift_down(unsigned place) {
   threads_[queue_[place]].place = place;
 }
 
-void engine::enqueue(hardware_thread& t) {
-  t.is = state::able;
+void engine::push(hardware_thread& t) {
+  t.queued = true;
   queue_.push_back(t.number);
   sift_up(static_cast<unsigned>(queue_.size() - 1));
 }
 
+void engine::enqueue(hardware_thread& t) {
+  t.is = state::able;
+  push(t);
+}
+
 engine::hardware_thread& engine::dequeue() {
   hardware_thread& first = threads_[queue_.front()];
+  first.queued = false;
   queue_.front() = queue_.back();
   queue_.pop_back();
   if (!queue_.empty()) sift_down(0);
@@ -97,11 +106,13 @@ void engine::next_turn(bool waits) {
   ++steps_;
   if (me.clock > options_.cycles_max) stop("no end after %llu cycles", options_.cycles_max);
   if (options_.schedule != nullptr) {
-    hardware_thread& next = by_schedule(waits);
+    hardware_thread& next = by_schedule(me.number, waits);
     if (&next != &me) go_on_with(next);
   } else if (!queue_.empty() && before(queue_.front(), me.number)) {
     hardware_thread& next = threads_[queue_.front()];
+    next.queued = false;
     queue_.front() = me.number;
+    me.queued = true;
     me.is = state::able;
     sift_down(0);
     go_on_with(next);
@@ -110,13 +121,13 @@ void engine::next_turn(bool waits) {
   }
 }
 
-engine::hardware_thread& engine::by_schedule(bool waits) {
+engine::hardware_thread& engine::by_schedule(unsigned current, bool waits) {
   std::array<unsigned, hardware_threads_max> able;
   unsigned count = 0;
   for (const hardware_thread& t : threads_) {
     if (t.is == state::able) able[count++] = t.number;
   }
-  return threads_[options_.schedule->choose(able.data(), count, now_running_->number, waits)];
+  return threads_[options_.schedule->choose(able.data(), count, current, waits)];
 }
 
 // Saves the current thread and runs another one; returns when the current one's turn has come again.
@@ -146,23 +157,16 @@ void engine::go_on_with(hardware_thread& next) {
 void engine::leave() {
   hardware_thread& me = *now_running_;
   hardware_thread* next = nullptr;
-  if (options_.schedule != nullptr) {
-    const bool any = std::any_of(threads_.begin(), threads_.end(), [](const auto& t) { return t.is == state::able; });
-    if (any) next = &by_schedule(true);
-  } else if (!queue_.empty()) {
-    next = &dequeue();
-  }
-  // A thread that waits with a deadline and is not woken goes on when time has come that far.
-  for (hardware_thread& t : threads_) {
-    if (t.is != state::waiting || t.deadline == ~std::uint64_t{0}) continue;
-    if (next != nullptr && next->clock <= t.deadline) continue;
-    if (next != nullptr && next->is == state::able && options_.schedule == nullptr) enqueue(*next);
-    t.timed_out = true;
-    t.clock = std::max(t.clock, t.deadline);
-    t.deadline = ~std::uint64_t{0};
-    for (auto& [key, who] : waiting_) std::erase(who, t.number);
-    t.is = state::able;
-    next = &t;
+  if (options_.schedule == nullptr) {
+    if (!queue_.empty()) next = &dequeue();
+  } else if (std::any_of(threads_.begin(), threads_.end(), [](const auto& t) { return t.is == state::able; })) {
+    next = &by_schedule(me.number, false);
+  } else {
+    // Time passes when nobody can do anything else.
+    for (hardware_thread& t : threads_) {
+      if (t.is != state::waiting || t.deadline == no_deadline) continue;
+      if (next == nullptr || t.deadline < next->deadline) next = &t;
+    }
   }
   if (next == nullptr) {
     const bool somebody_waits =
@@ -172,7 +176,7 @@ void engine::leave() {
       stuck_ = "every thread waits for another one\n" + state_of_all();
     }
   }
-  if (me.is == state::ended) ending_ = &me;
+  if (me.is == state::ended || me.is == state::free) ending_ = &me;
   if (next != nullptr && ending_ == nullptr) {
     go_on_with(*next);
     return;
@@ -220,14 +224,22 @@ int engine::start_thread(std::function<void()> body) {
   const auto place = std::find_if(threads_.begin(), threads_.end(), [](const auto& t) { return t.is == state::free; });
   if (place == threads_.end()) return -1;
   hardware_thread& t = *place;
+  t.forgotten = false;
   t.runs = std::make_unique<fiber>(t.number, [this, &t, run_body = std::move(body)] {
     try {
       run_body();
     } catch (...) {
       t.thrown = std::current_exception();
     }
-    t.is = state::ended;
+    if (t.tx.active()) abort_myself(abort_reason::system_call);  // a thread's end is the system's affair
+    for (; !t.at_end.empty();) {
+      const auto [destroy, object] = t.at_end.back();
+      t.at_end.pop_back();
+      destroy(object);
+    }
+    t.is = t.forgotten ? state::free : state::ended;
     wake(&t, ~0u);
+    if (all_ready_to_count()) count_from_here();
     leave();
   });
   t.stack_low = t.runs->stack_low;
@@ -252,8 +264,7 @@ report engine::run(const std::vector<std::function<void()>>& bodies) {
   outside_thread_pointer_ = thread_pointer();
   if (options_.warm_l3) warm_l3();
   if (options_.schedule != nullptr) {
-    now_running_ = &threads_.front();
-    now_running_ = bodies.empty() ? nullptr : &by_schedule(true);
+    now_running_ = bodies.empty() ? nullptr : &by_schedule(strategy::nobody, false);
   } else {
     now_running_ = queue_.empty() ? nullptr : &dequeue();
   }

@@ -31,6 +31,7 @@
 namespace elidex::sim {
 
 inline constexpr std::uint32_t region_started = 0xffffffff;
+inline constexpr std::uint64_t no_deadline = ~std::uint64_t{0};
 
 // The word that Intel's XBEGIN gives after an abort.
 std::uint32_t status_word(abort_reason reason, std::uint8_t code, bool nested) noexcept;
@@ -46,13 +47,20 @@ class engine {
 
   // --- memory ---
   void access(std::uint64_t address, std::uint64_t bytes, bool write) {
-    visit(address, bytes, write);
+    visit(address, bytes, write, false);
     if (write) pending_write_ = {address, bytes};
   }
+  // Two places in one turn, the first perhaps to be written: the caller makes both accesses at once.
+  void visit_both(std::uint64_t first, bool write_first, std::uint64_t second, std::uint64_t bytes);
   // A locked instruction; the caller makes the access before anything else can happen.
   void access_atomically(std::uint64_t address, std::uint64_t bytes, bool write) {
     now_running_->clock += write ? machine_.atomic_cycles : 0;
-    visit(address, bytes, write);
+    visit(address, bytes, write, true);
+  }
+  // A store that others must not overtake costs as much as a locked instruction.
+  void store_atomically(std::uint64_t address, std::uint64_t bytes, bool sequentially_consistent) {
+    now_running_->clock += sequentially_consistent ? machine_.atomic_cycles : 0;
+    visit(address, bytes, true, true);
   }
 
   // --- time ---
@@ -62,8 +70,13 @@ class engine {
   void yield();
   void sleep(std::uint64_t cycles);
   std::uint64_t now() const noexcept { return now_running_->clock; }
-  std::uint64_t nanoseconds() const noexcept { return now_running_->clock * 1000 / machine_.megahertz; }
-  std::uint64_t cycles_of(std::uint64_t nanoseconds) const noexcept { return nanoseconds * machine_.megahertz / 1000; }
+  std::uint64_t nanoseconds() const noexcept {
+    const std::uint64_t clock = now_running_->clock;
+    return clock / machine_.megahertz * 1000 + clock % machine_.megahertz * 1000 / machine_.megahertz;
+  }
+  std::uint64_t cycles_of(std::uint64_t nanoseconds) const noexcept {
+    return nanoseconds / 1000 * machine_.megahertz + nanoseconds % 1000 * machine_.megahertz / 1000;
+  }
 
   std::uint64_t steps() noexcept { return ++steps_; }
 
@@ -99,12 +112,12 @@ class engine {
   // The new hardware thread's number, or -1 if all are taken.
   int start_thread(std::function<void()> body);
   void wait_for_end(unsigned thread);
-  void forget_thread(unsigned thread) noexcept;  // its place may be used again
+  void forget_thread(unsigned thread) noexcept;  // its place may be used again, at once or when it ends
   pthread_t handle_of(unsigned thread) const noexcept;
   int thread_of(pthread_t handle) const noexcept;
   unsigned current() const noexcept { return now_running_->number; }
   // Sleeps until woken by the same key. `why` is for the report of a deadlock. False: the time was up.
-  bool wait(const void* key, const char* why, std::uint64_t deadline = ~std::uint64_t{0});
+  bool wait(const void* key, const char* why, std::uint64_t deadline = no_deadline);
   // Wakes up to so many; returns how many.
   unsigned wake(const void* key, unsigned count);
   void note_lock(const void* lock, bool held);
@@ -112,6 +125,8 @@ class engine {
   void unmap(std::uint64_t from, std::uint64_t bytes);
   void exempt(std::uint64_t from, std::uint64_t bytes);
   void start_counting();
+  // A thread-local variable of the calling thread that has to be destroyed at its end.
+  void at_thread_end(void (*destroy)(void*), void* object);
 
  private:
   enum class state : std::uint8_t { free, able, waiting, ended };
@@ -136,29 +151,38 @@ class engine {
     thread_report counts;
     const void* waits_for = nullptr;
     const char* why = "";
-    bool timed_out = false;
-    std::uint64_t deadline = ~std::uint64_t{0};
+    bool woken = false;
+    bool queued = false;  // also while it waits with a deadline
+    std::vector<std::pair<void (*)(void*), void*>> at_end;
+    std::uint64_t deadline = no_deadline;
     std::vector<const void*> held;
     std::exception_ptr thrown;
+    bool forgotten = false;
   };
 
   struct address_range {
     std::uint64_t begin = 0;
     std::uint64_t bytes = 0;
   };
-  void visit(std::uint64_t address, std::uint64_t bytes, bool write);
+  void visit(std::uint64_t address, std::uint64_t bytes, bool write, bool atomic);
+  void touch_all(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
   void touch(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
   void abort_others(hardware_thread& me, line& l, std::uint64_t address, std::uint64_t bytes, bool write);
   void abort_owner_of_stack(hardware_thread& me, std::uint64_t address);
   void line_left_l1(unsigned core, line& l);
   void page_fault(page& p);
   void warm_l3();
+  bool all_ready_to_count() const noexcept;
+  void count_from_here();
   void interrupt();
   void expect_stray(hardware_thread& t);
 
   void take_turn(bool waits = false) {
     if (now_running_->clock > turn_ends_ || waits) next_turn(waits);
-    if (now_running_->clock >= now_running_->next_interrupt) interrupt();
+    while (now_running_->clock >= now_running_->next_interrupt) {
+      interrupt();
+      if (now_running_->clock > turn_ends_) next_turn(false);
+    }
   }
   void next_turn(bool waits);
   // How far the running thread may go before another one's turn has come.
@@ -167,11 +191,12 @@ class engine {
   }
   void leave();  // the current thread cannot go on for now
   void go_on_with(hardware_thread& next);
-  hardware_thread& by_schedule(bool waits);
+  hardware_thread& by_schedule(unsigned current, bool waits);
   // `format` takes the number.
   void stop(const char* format, std::uint64_t number);
   void abort_thread(hardware_thread& victim, abort_reason why, std::uint8_t code);
   [[noreturn]] void abort_myself(abort_reason why, std::uint8_t code = 0);
+  void put_back(const transaction::entry& e);
   std::uint32_t roll_back(hardware_thread& victim, abort_reason why, std::uint8_t code);
   void save_point(hardware_thread& me, const registers& back);
   void end_transaction(hardware_thread& t, bool committed, abort_reason why);
@@ -180,7 +205,9 @@ class engine {
   std::string state_of_all() const;
   report make_report();
 
-  // A heap of the threads that are able to run and don't, the smallest clock first.
+  // A heap of the threads that are able to run and don't, and of those that wait with a deadline, the smallest clock
+  // first.
+  void push(hardware_thread& t);
   void enqueue(hardware_thread& t);
   hardware_thread& dequeue();
   void moved(hardware_thread& t);  // its clock has changed
@@ -210,6 +237,9 @@ class engine {
   std::map<unsigned, conflict_report> conflicts_;  // by the name's number
   std::vector<event> events_;
 };
+
+// What a run before has left locked is no concern of the next one.
+void forget_locks() noexcept;
 
 // The engine of the run in progress; null outside of runs.
 extern engine* running;

@@ -17,18 +17,28 @@ std::uint64_t byte_mask(std::uint64_t address, std::uint64_t bytes) noexcept {
 
 }  // namespace
 
-void engine::visit(std::uint64_t address, std::uint64_t bytes, bool write) {
+void engine::visit(std::uint64_t address, std::uint64_t bytes, bool write, bool atomic) {
   hardware_thread& me = *now_running_;
-  // What lies on the thread's own stack would be in registers but for the compiler's bookkeeping of atomics and the like.
-  const bool own_stack = me.has_on_stack(address);
-  if (own_stack) {
-    pending_write_ = {};
-    if (!me.tx.active()) return;
-  } else {
+  // What lies on the thread's own stack would be in registers but for the compiler's bookkeeping of atomics and the like:
+  // it costs nothing. A loop on an atomic there must let the others run all the same.
+  if (atomic || !me.has_on_stack(address)) {
     me.clock += machine_.instruction_cycles;
     take_turn();
-    pending_write_ = {};
   }
+  pending_write_ = {};
+  touch_all(me, address, bytes, write);
+}
+
+void engine::visit_both(std::uint64_t first, bool write_first, std::uint64_t second, std::uint64_t bytes) {
+  hardware_thread& me = *now_running_;
+  me.clock += machine_.instruction_cycles;
+  take_turn();
+  pending_write_ = {};
+  touch_all(me, second, bytes, false);
+  touch_all(me, first, bytes, write_first);
+}
+
+void engine::touch_all(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write) {
   const std::uint64_t end = address + bytes;
   for (;;) {
     const std::uint64_t next = (address / line_bytes + 1) * line_bytes;
@@ -47,6 +57,11 @@ void engine::touch(hardware_thread& me, std::uint64_t address, std::uint64_t byt
   }
   line& l = p.lines[address % page_bytes / line_bytes];
   const bool own_stack = me.has_on_stack(address);
+  // HLE shows the thread another value than memory has: only loads and the store that ends it know of that.
+  const auto elided = reinterpret_cast<std::uint64_t>(me.tx.elided_word);
+  if (write && elided != 0 && address < elided + sizeof(std::uint32_t) && elided < address + bytes) {
+    abort_myself(abort_reason::elision);
+  }
   abort_others(me, l, address, bytes, write);
   if (write && address - stacks_begin < stacks_bytes) abort_owner_of_stack(me, address);
   if (me.tx.active()) {
@@ -108,6 +123,9 @@ void engine::line_left_l1(unsigned core, line& l) {
     abort_reason why = abort_reason::write_capacity;
     if (l.writer != static_cast<int>(n)) {
       if (!l.in_read_set_of(n)) continue;
+      bool& counted = t.tx.of(l, 0).in_read_table;
+      if (counted) continue;  // it has left before
+      counted = true;
       const std::uint64_t hash = (std::uint64_t{l.number} * 0x9e3779b97f4a7c15) >> 32;
       if (++t.read_table[hash & (machine_.read_table_sets - 1)] <= machine_.read_table_ways) continue;
       why = abort_reason::read_capacity;
@@ -149,12 +167,22 @@ void engine::warm_l3() {
 }
 
 void engine::start_counting() {
-  const auto alive = static_cast<unsigned>(std::count_if(
-      threads_.begin(), threads_.end(), [](const auto& t) { return t.is == state::able || t.is == state::waiting; }));
-  if (++ready_to_count_ < alive) {
+  ++ready_to_count_;
+  if (!all_ready_to_count()) {
     wait(&ready_to_count_, "the others to start counting");
     return;
   }
+  count_from_here();
+}
+
+// Of those that have not ended.
+bool engine::all_ready_to_count() const noexcept {
+  const auto alive = static_cast<unsigned>(std::count_if(
+      threads_.begin(), threads_.end(), [](const auto& t) { return t.is == state::able || t.is == state::waiting; }));
+  return ready_to_count_ != 0 && ready_to_count_ >= alive;
+}
+
+void engine::count_from_here() {
   ready_to_count_ = 0;
   std::uint64_t latest = 0;
   for (const hardware_thread& t : threads_) latest = std::max(latest, t.is == state::free ? 0 : t.clock);
@@ -175,7 +203,9 @@ void* engine::allocate(std::size_t bytes, std::size_t alignment) {
   hardware_thread& me = *now_running_;
   me.clock += machine_.allocate_cycles;
   // New pages come from the system, which a transaction cannot call.
-  if (heap::would_grow(bytes, alignment, me.number)) unfriendly(machine_.system_call_cycles);
+  if (options_.schedule == nullptr && heap::would_grow(bytes, alignment, me.number)) {
+    unfriendly(machine_.system_call_cycles);
+  }
   bool grew = false;
   void* const at = heap::allocate(bytes, alignment, me.number, grew);
   if (me.tx.active() && at != nullptr) me.tx.allocated.push_back(at);
@@ -213,6 +243,7 @@ void engine::interrupt() {
 }
 
 void engine::spend(std::uint64_t cycles) {
+  pending_write_ = {};
   now_running_->clock += cycles;
   take_turn();
 }
@@ -231,10 +262,12 @@ void engine::yield() {
 
 void engine::sleep(std::uint64_t cycles) {
   unfriendly(machine_.system_call_cycles);
-  spend(cycles);
+  now_running_->clock += cycles;
+  take_turn(options_.schedule != nullptr);
 }
 
 void engine::unfriendly(std::uint64_t cycles) {
+  pending_write_ = {};
   if (now_running_->tx.active()) abort_myself(abort_reason::system_call);
   now_running_->clock += cycles;
 }

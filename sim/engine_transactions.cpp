@@ -57,6 +57,7 @@ void engine::save_point(hardware_thread& me, const registers& back) {
 
 std::uint32_t engine::begin(const registers& back) {
   hardware_thread& me = *now_running_;
+  pending_write_ = {};
   me.clock += machine_.begin_cycles;
   take_turn();
   if (me.tx.active()) {
@@ -71,6 +72,7 @@ std::uint32_t engine::begin(const registers& back) {
 void engine::commit() {
   hardware_thread& me = *now_running_;
   if (!me.tx.active()) stop("thread %llu commits outside of a transaction", me.number);
+  pending_write_ = {};
   me.clock += machine_.commit_cycles;
   take_turn();
   if (--me.tx.depth > 0) return;
@@ -84,11 +86,12 @@ void engine::abort(std::uint8_t code) {
 std::uint32_t engine::begin_elision(const registers& back, std::uint32_t& word, std::uint32_t value) {
   hardware_thread& me = *now_running_;
   if (machine_.hle == 0) return 0;
+  pending_write_ = {};
   if (me.tx.active()) abort_myself(abort_reason::elision);  // inside RTM, or a second lock
   me.clock += machine_.begin_cycles + machine_.elision_cycles;
   take_turn();
   save_point(me, back);
-  visit(reinterpret_cast<std::uint64_t>(&word), sizeof word, false);
+  visit(reinterpret_cast<std::uint64_t>(&word), sizeof word, false, true);
   me.tx.elided_before = word;
   me.tx.elided_now = value;
   me.tx.elided_word = &word;
@@ -134,7 +137,7 @@ std::uint32_t engine::roll_back(hardware_thread& victim, abort_reason why, std::
     if (e.written == 0) continue;
     caches_.discard(victim.core, *e.at);
     const bool on_own_stack = e.address >= victim.runs->stack_low && e.address < victim.runs->stack_high;
-    if (!on_own_stack) std::memcpy(reinterpret_cast<void*>(e.address), e.before.data(), line_bytes);
+    if (!on_own_stack) put_back(e);
   }
   // It ends now, even if the victim was in the middle of something that would have lasted longer.
   if (&victim != now_running_) victim.clock = std::max(victim.tx.began, now_running_->clock);
@@ -142,6 +145,28 @@ std::uint32_t engine::roll_back(hardware_thread& victim, abort_reason why, std::
   victim.clock += machine_.abort_cycles;
   victim.counts.aborting_cycles += machine_.abort_cycles;
   return status;
+}
+
+// The bytes that it has written; others in the line may have been changed since by who owns them (a stack's owner, say).
+void engine::put_back(const transaction::entry& e) {
+  std::byte* const line_now = reinterpret_cast<std::byte*>(e.address);
+  const auto restore = [&](std::byte* to, std::uint64_t bytes) {
+    for (std::uint64_t left = bytes; left != 0; left &= left - 1) {
+      const auto i = static_cast<std::size_t>(__builtin_ctzll(left));
+      to[i] = e.before[i];
+    }
+  };
+  restore(line_now, e.written);
+  // Another region may have saved this very stack with the bytes in it that are undone now.
+  const std::uint64_t owner = (e.address - stacks_begin) / stack_bytes;
+  if (e.address < stacks_begin || owner >= threads_.size()) return;
+  transaction& saved = threads_[owner].tx;
+  if (!saved.active()) return;
+  for (std::uint64_t i = 0; i < line_bytes; ++i) {
+    const std::uint64_t at = e.address + i;
+    const bool is_saved = at >= saved.back.rsp && at < saved.back.rsp + saved.stack.size();
+    if ((e.written >> i & 1) != 0 && is_saved) saved.stack[at - saved.back.rsp] = e.before[i];
+  }
 }
 
 void engine::abort_thread(hardware_thread& victim, abort_reason why, std::uint8_t code) {

@@ -16,33 +16,56 @@ bool engine::wait(const void* key, const char* why, std::uint64_t deadline) {
   me.waits_for = key;
   me.why = why;
   me.deadline = deadline;
-  me.timed_out = false;
+  me.woken = false;
   me.is = state::waiting;
   waiting_[key].push_back(me.number);
+  if (deadline != no_deadline && options_.schedule == nullptr) {
+    // Its turn comes at the deadline, or when it is woken.
+    me.clock = std::max(me.clock, deadline);
+    push(me);
+  }
   leave();
   me.is = state::able;
   me.waits_for = nullptr;
-  return !me.timed_out;
+  me.deadline = no_deadline;
+  if (me.woken) return true;
+  me.clock = std::max(me.clock, deadline);
+  const auto others = waiting_.find(key);
+  std::erase(others->second, me.number);
+  if (others->second.empty()) waiting_.erase(others);
+  return false;
 }
 
 unsigned engine::wake(const void* key, unsigned count) {
   const auto found = waiting_.find(key);
   if (found == waiting_.end()) return 0;
+  const std::uint64_t now = now_running_->clock + machine_.system_call_cycles;
   unsigned woken = 0;
   while (woken < count && !found->second.empty()) {
     hardware_thread& t = threads_[found->second.front()];
     found->second.pop_front();
-    t.clock = std::max(t.clock, now_running_->clock) + machine_.system_call_cycles;
-    t.deadline = ~std::uint64_t{0};
+    t.woken = true;
     t.is = state::able;
-    if (options_.schedule == nullptr) {
-      enqueue(t);
+    if (options_.schedule != nullptr) {
+      t.clock = std::max(t.clock, now);
+    } else {
+      t.clock = t.queued ? now : std::max(t.clock, now);  // queued: its clock stands at its deadline
+      if (t.queued) {
+        moved(t);
+      } else {
+        push(t);
+      }
       turn_ends_ = std::min(turn_ends_, t.clock + options_.quantum_cycles);
     }
     ++woken;
   }
   if (found->second.empty()) waiting_.erase(found);
   return woken;
+}
+
+void engine::at_thread_end(void (*destroy)(void*), void* object) {
+  unfriendly(0);
+  now_running_->at_end.emplace_back(destroy, object);
 }
 
 void engine::note_lock(const void* lock, bool held) {
@@ -62,6 +85,7 @@ void engine::wait_for_end(unsigned thread) {
 
 void engine::forget_thread(unsigned thread) noexcept {
   hardware_thread& t = threads_[thread];
+  t.forgotten = true;
   if (t.is == state::ended) t.is = state::free;
 }
 

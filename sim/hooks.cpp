@@ -17,6 +17,13 @@ inline void plain(const void* address, std::uint64_t bytes, bool write) {
     running->access(reinterpret_cast<std::uint64_t>(address), bytes, write);
 }
 
+void both(const void* first, bool write_first, const void* second, std::size_t bytes) {
+  if (running != nullptr && bytes != 0) {
+    running->visit_both(reinterpret_cast<std::uint64_t>(first), write_first, reinterpret_cast<std::uint64_t>(second),
+                        bytes);
+  }
+}
+
 template <class Word>
 void announce(const volatile Word* at, bool write) {
   if (running != nullptr) [[likely]]
@@ -32,9 +39,11 @@ Word load(const volatile Word* at) {
 }
 
 template <class Word>
-void store(volatile Word* at, Word value) {
-  if (running != nullptr) running->access(reinterpret_cast<std::uint64_t>(at), sizeof(Word), true);
-  __atomic_store_n(at, value, __ATOMIC_RELAXED);
+void store(volatile Word* at, Word value, int order) {
+  if (running != nullptr) {
+    running->store_atomically(reinterpret_cast<std::uint64_t>(at), sizeof(Word), order == __ATOMIC_SEQ_CST);
+  }
+  __atomic_store_n(at, value, __ATOMIC_SEQ_CST);
 }
 
 template <class Word, class Change>
@@ -118,8 +127,8 @@ void __tsan_write_range(void* at, std::size_t bytes) {
   WORD __tsan_atomic##BITS##_load(const volatile WORD* at, int) {                                              \
     return load(at);                                                                                           \
   }                                                                                                            \
-  void __tsan_atomic##BITS##_store(volatile WORD* at, WORD value, int) {                                       \
-    store(at, value);                                                                                          \
+  void __tsan_atomic##BITS##_store(volatile WORD* at, WORD value, int order) {                                 \
+    store(at, value, order);                                                                                   \
   }                                                                                                            \
   WORD __tsan_atomic##BITS##_exchange(volatile WORD* at, WORD value, int) {                                    \
     return exchange(at, [=](WORD) { return value; });                                                          \
@@ -156,23 +165,23 @@ ELIDEX_SIM_ATOMIC(64, std::uint64_t)
 #undef ELIDEX_SIM_ATOMIC
 
 // Interleavings are sequentially consistent: a fence only takes its time.
-void __tsan_atomic_thread_fence(int) {
-  if (running != nullptr) running->spend_fence();
+void __tsan_atomic_thread_fence(int order) {
+  if (running == nullptr) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  } else if (order == __ATOMIC_SEQ_CST) {
+    running->spend_fence();  // the weaker ones are no instruction on x86
+  }
 }
 void __tsan_atomic_signal_fence(int) {}
 
 // --- the string functions; instrument.py gives calls in the program these names ---
 
 void* elidex_sim_memcpy(void* to, const void* from, std::size_t bytes) {
-  if (bytes == 0) return to;
-  plain(from, bytes, false);
-  plain(to, bytes, true);
+  both(to, true, from, bytes);
   return std::memcpy(to, from, bytes);
 }
 void* elidex_sim_memmove(void* to, const void* from, std::size_t bytes) {
-  if (bytes == 0) return to;
-  plain(from, bytes, false);
-  plain(to, bytes, true);
+  both(to, true, from, bytes);
   return std::memmove(to, from, bytes);
 }
 void* elidex_sim_memset(void* to, int value, std::size_t bytes) {
@@ -181,15 +190,16 @@ void* elidex_sim_memset(void* to, int value, std::size_t bytes) {
   return std::memset(to, value, bytes);
 }
 int elidex_sim_memcmp(const void* a, const void* b, std::size_t bytes) {
-  if (bytes == 0) return 0;
-  plain(a, bytes, false);
-  plain(b, bytes, false);
+  both(a, false, b, bytes);
   return std::memcmp(a, b, bytes);
 }
 std::size_t elidex_sim_strlen(const char* s) {
-  const std::size_t length = std::strlen(s);
-  plain(s, length + 1, false);
-  return length;
+  // Others run while it is announced: until it is still as long as announced.
+  for (;;) {
+    const std::size_t length = std::strlen(s);
+    plain(s, length + 1, false);
+    if (std::strlen(s) == length) return length;
+  }
 }
 void* elidex_sim_memchr(const void* s, int value, std::size_t bytes) {
   if (bytes == 0) return nullptr;

@@ -98,13 +98,13 @@ int unlock(pthread_mutex_t& m) {
 
 // The system's clock of that kind counts from the start of the run.
 std::uint64_t deadline_of(const timespec* until) {
-  return until == nullptr ? ~std::uint64_t{0} : running->cycles_of(nanoseconds_of(*until));
+  return until == nullptr ? no_deadline : running->cycles_of(nanoseconds_of(*until));
 }
 
 int wait_on(pthread_cond_t& c, pthread_mutex_t& m, std::uint64_t deadline) {
   unlock(m);
   const bool woken = running->wait(&c, "condition", deadline);
-  lock(m, ~std::uint64_t{0});
+  lock(m, no_deadline);
   return woken ? 0 : ETIMEDOUT;
 }
 
@@ -122,9 +122,15 @@ std::map<const pthread_rwlock_t*, rwlock_state>& rwlocks_held() {
   return *held;
 }
 
+// What threads that nobody has joined yet have returned.
+std::map<pthread_t, void*>& thread_results() {
+  static auto* const results = new std::map<pthread_t, void*>;
+  return *results;
+}
+
 enum class how : std::uint8_t { shared, alone };
 
-int lock(pthread_rwlock_t& l, how wanted, bool may_wait) {
+int lock(pthread_rwlock_t& l, how wanted, bool may_wait, std::uint64_t deadline = no_deadline) {
   engine& e = *running;
   for (;;) {
     e.unfriendly(0);
@@ -137,7 +143,7 @@ int lock(pthread_rwlock_t& l, how wanted, bool may_wait) {
       return 0;
     }
     if (!may_wait) return EBUSY;
-    e.wait(&l, "rwlock");
+    if (!e.wait(&l, "rwlock", deadline)) return ETIMEDOUT;
   }
 }
 
@@ -169,8 +175,10 @@ long futex(std::uint32_t* word, int operation, std::uint32_t value, const timesp
         errno = EAGAIN;
         return -1;
       }
+      // The plain one waits for so long, the other until then.
+      const bool relative = (operation & FUTEX_CMD_MASK) == FUTEX_WAIT;
       const std::uint64_t deadline =
-          timeout == nullptr ? ~std::uint64_t{0} : e.now() + e.cycles_of(nanoseconds_of(*timeout));
+          timeout == nullptr ? no_deadline : e.cycles_of(nanoseconds_of(*timeout)) + (relative ? e.now() : 0);
       if (e.wait(word, "futex", deadline)) return 0;
       errno = ETIMEDOUT;
       return -1;
@@ -186,6 +194,12 @@ long futex(std::uint32_t* word, int operation, std::uint32_t value, const timesp
 }
 
 }  // namespace
+
+void forget_locks() noexcept {
+  rwlocks_held().clear();
+  thread_results().clear();
+}
+
 }  // namespace elidex::sim
 
 using namespace elidex::sim;
@@ -201,7 +215,7 @@ extern "C" {
 int pthread_create(pthread_t* handle, const pthread_attr_t* attributes, void* (*body)(void*), void* argument) noexcept {
   ELIDEX_SIM_OR_REAL(pthread_create, handle, attributes, body, argument)
   running->unfriendly(0);
-  const int number = running->start_thread([body, argument] { body(argument); });
+  const int number = running->start_thread([body, argument] { thread_results()[::pthread_self()] = body(argument); });
   if (number < 0) return EAGAIN;
   *handle = running->handle_of(static_cast<unsigned>(number));
   return 0;
@@ -213,18 +227,46 @@ int pthread_join(pthread_t handle, void** result) {
   if (number < 0) return ESRCH;
   running->wait_for_end(static_cast<unsigned>(number));
   running->forget_thread(static_cast<unsigned>(number));
-  if (result != nullptr) *result = nullptr;
+  if (result != nullptr) *result = thread_results()[handle];
+  thread_results().erase(handle);
   return 0;
 }
 
 int pthread_detach(pthread_t handle) noexcept {
   ELIDEX_SIM_OR_REAL(pthread_detach, handle)
+  const int number = running->thread_of(handle);
+  if (number < 0) return ESRCH;
+  running->forget_thread(static_cast<unsigned>(number));
+  return 0;
+}
+
+int pthread_once(pthread_once_t* control, void (*initialise)()) {
+  ELIDEX_SIM_OR_REAL(pthread_once, control, initialise)
+  // glibc's own values: 0 not yet, 1 somebody is at it, 2 done.
+  engine& e = *running;
+  for (;;) {
+    e.unfriendly(0);
+    e.access_atomically(address_of(*control), sizeof *control, true);
+    if (*control == 2) return 0;
+    if (*control == 0) break;
+    e.wait(control, "call_once");
+  }
+  *control = 1;
+  try {
+    initialise();
+  } catch (...) {
+    *control = 0;
+    e.wake(control, ~0u);
+    throw;
+  }
+  *control = 2;
+  e.wake(control, ~0u);
   return 0;
 }
 
 int pthread_mutex_lock(pthread_mutex_t* m) noexcept {
   ELIDEX_SIM_OR_REAL(pthread_mutex_lock, m)
-  return lock(*m, ~std::uint64_t{0});
+  return lock(*m, no_deadline);
 }
 int pthread_mutex_trylock(pthread_mutex_t* m) noexcept {
   ELIDEX_SIM_OR_REAL(pthread_mutex_trylock, m)
@@ -234,6 +276,10 @@ int pthread_mutex_timedlock(pthread_mutex_t* m, const timespec* until) noexcept 
   ELIDEX_SIM_OR_REAL(pthread_mutex_timedlock, m, until)
   return lock(*m, deadline_of(until));
 }
+int pthread_mutex_clocklock(pthread_mutex_t* m, clockid_t clock, const timespec* until) noexcept {
+  ELIDEX_SIM_OR_REAL(pthread_mutex_clocklock, m, clock, until)
+  return lock(*m, deadline_of(until));
+}
 int pthread_mutex_unlock(pthread_mutex_t* m) noexcept {
   ELIDEX_SIM_OR_REAL(pthread_mutex_unlock, m)
   return unlock(*m);
@@ -241,7 +287,7 @@ int pthread_mutex_unlock(pthread_mutex_t* m) noexcept {
 
 int pthread_cond_wait(pthread_cond_t* c, pthread_mutex_t* m) {
   ELIDEX_SIM_OR_REAL(pthread_cond_wait, c, m)
-  return wait_on(*c, *m, ~std::uint64_t{0});
+  return wait_on(*c, *m, no_deadline);
 }
 int pthread_cond_timedwait(pthread_cond_t* c, pthread_mutex_t* m, const timespec* until) {
   ELIDEX_SIM_OR_REAL(pthread_cond_timedwait, c, m, until)
@@ -280,6 +326,22 @@ int pthread_rwlock_trywrlock(pthread_rwlock_t* l) noexcept {
   ELIDEX_SIM_OR_REAL(pthread_rwlock_trywrlock, l)
   return lock(*l, how::alone, false);
 }
+int pthread_rwlock_timedrdlock(pthread_rwlock_t* l, const timespec* until) noexcept {
+  ELIDEX_SIM_OR_REAL(pthread_rwlock_timedrdlock, l, until)
+  return lock(*l, how::shared, true, deadline_of(until));
+}
+int pthread_rwlock_timedwrlock(pthread_rwlock_t* l, const timespec* until) noexcept {
+  ELIDEX_SIM_OR_REAL(pthread_rwlock_timedwrlock, l, until)
+  return lock(*l, how::alone, true, deadline_of(until));
+}
+int pthread_rwlock_clockrdlock(pthread_rwlock_t* l, clockid_t clock, const timespec* until) noexcept {
+  ELIDEX_SIM_OR_REAL(pthread_rwlock_clockrdlock, l, clock, until)
+  return lock(*l, how::shared, true, deadline_of(until));
+}
+int pthread_rwlock_clockwrlock(pthread_rwlock_t* l, clockid_t clock, const timespec* until) noexcept {
+  ELIDEX_SIM_OR_REAL(pthread_rwlock_clockwrlock, l, clock, until)
+  return lock(*l, how::alone, true, deadline_of(until));
+}
 int pthread_rwlock_unlock(pthread_rwlock_t* l) noexcept {
   ELIDEX_SIM_OR_REAL(pthread_rwlock_unlock, l)
   return unlock(*l);
@@ -315,6 +377,27 @@ int clock_nanosleep(clockid_t clock, int flags, const timespec* when, timespec* 
   const std::uint64_t now = running->now();
   running->sleep((flags & TIMER_ABSTIME) == 0 ? wanted : wanted > now ? wanted - now : 0);
   return 0;
+}
+
+// Where thread_local variables register what has to be done at their thread's end.
+int __cxa_thread_atexit_impl(void (*destroy)(void*), void* object, void* of_library) noexcept {
+  using function = int(void (*)(void*), void*, void*);
+  if (running == nullptr) {
+    static const auto behind = reinterpret_cast<function*>(::dlsym(RTLD_NEXT, "__cxa_thread_atexit_impl"));
+    return behind(destroy, object, of_library);
+  }
+  running->at_thread_end(destroy, object);
+  return 0;
+}
+// The start of a static's initialisation: a transaction cannot undo that it has been done.
+// By another name, because the compiler has a declaration of its own.
+int acquire_guard(void* guard) asm("__cxa_guard_acquire");
+int acquire_guard(void* guard) {
+  using function = int(void*);
+  if (running != nullptr) running->unfriendly(0);
+  static constinit function* behind = nullptr;  // not initialised by a call, which would come here
+  if (behind == nullptr) behind = reinterpret_cast<function*>(::dlsym(RTLD_NEXT, "__cxa_guard_acquire"));
+  return behind(guard);
 }
 
 long syscall(long number, ...) noexcept {

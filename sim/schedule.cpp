@@ -28,14 +28,16 @@ class random_walk_strategy final : public strategy {
 class pct_strategy final : public strategy {
  public:
   pct_strategy(std::uint64_t seed, unsigned depth, std::uint64_t steps) : state_(seed) {
-    for (std::int64_t& p : priority_) p = static_cast<std::int64_t>(next_random(state_) >> 2);
+    // All above the values that the change points give.
+    for (std::int64_t& p : priority_) p = depth + static_cast<std::int64_t>(next_random(state_) >> 2);
     for (unsigned i = 1; i < depth; ++i) falls_at_.push_back(next_random(state_) % steps);
   }
 
   unsigned choose(const unsigned* able, unsigned count, unsigned current, bool waits) override {
     // Who waits in a loop would keep the others out for ever: it falls as well.
-    const bool falls = std::find(falls_at_.begin(), falls_at_.end(), steps_++) != falls_at_.end();
-    if (falls || waits) priority_[current] = --lowest_;
+    const auto point = std::find(falls_at_.begin(), falls_at_.end(), steps_++);
+    if (point != falls_at_.end() && current != nobody) priority_[current] = falls_at_.end() - point;
+    if (waits) priority_[current] = --lowest_;
     return *std::max_element(able, able + count,
                              [this](unsigned a, unsigned b) { return priority_[a] < priority_[b]; });
   }
@@ -75,7 +77,9 @@ std::unique_ptr<strategy> pct(std::uint64_t seed, unsigned depth, std::uint64_t 
 unsigned exhaustive::choose(const unsigned* able, unsigned count, unsigned current, bool waits) {
   if (at_ < choices_.size()) {
     const choice& c = choices_[at_++];
-    return c.options[c.taken];
+    const unsigned wanted = c.options[c.taken];
+    // A program that did something else this time: go on with anybody.
+    return std::find(able, able + count, wanted) != able + count ? wanted : able[0];
   }
   choice c{{}, 0, false};
   const bool can_stay = std::find(able, able + count, current) != able + count;
@@ -90,7 +94,8 @@ unsigned exhaustive::choose(const unsigned* able, unsigned count, unsigned curre
     c.options.assign(able, able + count);
     const auto behind = std::upper_bound(c.options.begin(), c.options.end(), current);
     std::rotate(c.options.begin(), behind, c.options.end());
-    if (waits) c.options.resize(1);  // its loop would be unrolled without end
+    if (can_stay) c.options.pop_back();  // itself: its loop would be unrolled without end
+    if (c.options.empty()) c.options.push_back(current);
   }
   choices_.push_back(std::move(c));
   ++at_;

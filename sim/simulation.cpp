@@ -7,7 +7,9 @@ namespace elidex::sim {
 
 report run(const machine& which, const run_options& options, const std::vector<std::function<void()>>& bodies) {
   memory& where = process_memory();
-  where.reset(options.seed, heap::end());
+  // Explored runs in one process must not differ by which pages are new.
+  where.reset(options.seed, options.schedule == nullptr ? heap::end() : stacks_begin);
+  forget_locks();
   engine e(which, options, where);
   return e.run(bodies);
 }

@@ -36,6 +36,8 @@ namespace elidex::sim {
 // Chooses who goes next, for exploring interleavings: see schedule.hpp.
 class strategy {
  public:
+  static constexpr unsigned nobody = ~0u;  // `current` at the beginning
+
   virtual ~strategy() = default;
   // `able` holds the threads that can go on, in ascending order; `current` is the one that is running and may be among
   // them. `waits` says that current can do nothing useful before another has run. Returns one of `able`.

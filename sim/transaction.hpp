@@ -5,7 +5,7 @@
 // transaction that was there first aborts at once, before the access is made. So memory never holds anything that a
 // transaction may not see, and plain accesses are kept out as well (strong isolation).
 //
-// A line is saved whole before its first write. The stack from begin()'s caller upward is saved at begin(), because
+// A line is saved before its first write, and the bytes that were written are put back. The stack from begin()'s caller upward is saved at begin(), because
 // most of what lies there is written without a call to the machine; from there downward nothing needs to be put back.
 //
 // Thread-safety: one thread.
@@ -29,6 +29,7 @@ class transaction {
     std::uint64_t read = 0;  // a bit for each byte
     std::uint64_t written = 0;
     std::array<std::byte, line_bytes> before{};  // valid when written != 0
+    bool in_read_table = false;                  // has left the L1 before
   };
 
   bool active() const noexcept { return depth != 0; }

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "elidex/htm.hpp"
+#include "elidex/sync/pause.hpp"
 #include "elidex/sync/spin_locks.hpp"
 #include "schedule/explore.hpp"
 
@@ -124,7 +125,7 @@ struct elision {
             [this] {
               for (;;) {
                 if (!htm::begin().started()) {
-                  sim::spend(1);
+                  cpu_pause();  // says that it waits
                   continue;
                 }
                 if (ReadsLock && lock.is_locked()) htm::abort<htm::code_lock_busy>();

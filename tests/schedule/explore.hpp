@@ -8,7 +8,7 @@
 //   };
 //   EXPECT_EQ(explore<two_increments>(1'000), "");
 //
-// Each schedule has a fresh program. Half of them are random walks, half PCT with bugs of depth 2 to 4 in mind. What is
+// Each schedule has a fresh program; one with a type `made_by_seed` is made from the schedule's seed. Half of them are random walks, half PCT with bugs of depth 2 to 4 in mind. What is
 // found names the seed; ELIDEX_TEST_SEED=N in the environment, or `./dev schedule TEST --seed N`, runs that one first.
 
 #include <functional>
@@ -23,8 +23,13 @@ namespace elidex::testing {
 
 // Under one schedule; what is wrong, in words.
 template <class Program>
-std::string under(sim::strategy& schedule) {
-  const auto program = std::make_unique<Program>();
+std::string under(sim::strategy& schedule, [[maybe_unused]] std::uint64_t seed = 0) {
+  std::unique_ptr<Program> program;
+  if constexpr (requires { typename Program::made_by_seed; }) {
+    program = std::make_unique<Program>(seed);
+  } else {
+    program = std::make_unique<Program>();
+  }
   const sim::report r =
       sim::run(sim::small_machine(), {.cycles_max = 5'000'000, .schedule = &schedule}, program->bodies());
   return r.stuck.empty() ? program->verdict() : r.stuck;
@@ -42,7 +47,7 @@ std::string explore(std::uint64_t schedules) {
   for (std::uint64_t i = 0; i < schedules; ++i) {
     const std::uint64_t seed = first + i;
     const auto schedule = schedule_of(seed);
-    if (std::string what = under<Program>(*schedule); !what.empty()) {
+    if (std::string what = under<Program>(*schedule, seed); !what.empty()) {
       return what + "; replay with --seed " + std::to_string(seed) + ", found after " + std::to_string(i + 1) +
              " schedules";
     }

@@ -21,17 +21,15 @@ using u64 = std::uint64_t;
 constexpr std::size_t threads = 3;
 constexpr std::size_t events_per_thread = 4;
 
-// Each history is planned by a number of its own; explore() makes a fresh program for each schedule.
-u64 plans_made = 0;
-
 template <class Map>
 struct history {
   Map map;
   map_state before;
   std::array<std::vector<event>, threads> plans;
 
-  history() {
-    random_numbers random(++plans_made + seed_or(1) * 1'000'003);
+  using made_by_seed = void;
+  explicit history(u64 seed) {
+    random_numbers random(seed);
     for (int i = 0; i < 16; ++i) {  // grown and shrunk, so that nodes are in all states between sparse and full
       const u64 key = random.below(history_keys);
       if (random.below(3) != 0) {
