@@ -10,7 +10,7 @@
 // cores' second threads. The hardware thread whose clock is behind goes next, so the run is a function of program,
 // machine and seed alone: every run gives the same result.
 //
-// An access to the thread's own stack takes part in transactions but costs nothing: nearly all of them are temporaries
+// An access to the thread's own stack takes part in conflicts but costs nothing: nearly all of them are temporaries
 // that the compiler would keep in registers if it had not to announce them.
 //
 // Inside, threads, mutexes, condition variables, thread-local variables, new and delete, exceptions and clocks work and

@@ -197,6 +197,29 @@ TEST(Region, AnExceptionThatIsThrownAwayLeavesNoTrace) {
   }});
 }
 
+TEST(Region, AStaticIsInitialisedForGood) {
+  static const auto made = [] { return std::make_unique<int>(42); };
+  run_here({[] {
+    const auto value = []() -> int {
+      static const std::unique_ptr<int> once = made();
+      return *once;
+    };
+    int seen = 0;
+    EXPECT_FALSE(region([&] { seen = value(); }).started());  // the machine lets nobody begin that in a region
+    EXPECT_EQ(value(), 42);
+    EXPECT_TRUE(region([&] { seen = value(); }).started());
+  }});
+}
+
+TEST(Region, EndsWithItsThread) {
+  cell shared;
+  const report r = run_here({[&] {
+    if (htm::begin().started()) shared.value = 7;
+  }});
+  EXPECT_EQ(shared.value, 0u);
+  EXPECT_EQ(r.total().aborted(), 1u);
+}
+
 // --- conflicts ---
 
 // One thread holds a region open, the other touches what the region has.
@@ -282,6 +305,43 @@ TEST(Conflict, ACopyOfAStructureIsSeenWhenItIsMade) {
   EXPECT_EQ(torn, 0u);
 }
 
+// A region writes beside what the owner of a stack has there.
+TEST(Conflict, AStackIsUndoneByTheByte) {
+  run_here({[] {
+    struct alignas(64) two_words {
+      volatile u64 first = 0;
+      volatile u64 second = 0;
+    } mine;
+    std::jthread other([&] {
+      if (!htm::begin().started()) return;
+      mine.first = 7;
+      spend(100'000);
+      htm::commit();
+    });
+    spend(50'000);
+    mine.second = 5;  // throws the region out
+    other.join();
+    EXPECT_EQ(mine.first, 0u);
+    EXPECT_EQ(mine.second, 5u);
+  }});
+}
+
+TEST(Conflict, ReadsThatLeaveTheCacheAgainCountOnce) {
+  static std::array<page_of_bytes, 9> memory;
+  machine m = here();
+  set_parameter(m, "read_table_sets", 1);
+  set_parameter(m, "read_table_ways", 9);
+  run(m, {}, {[] {
+        EXPECT_TRUE(region([] {
+                      for (int pass = 0; pass < 20; ++pass) {
+                        for (const page_of_bytes& p : memory) {
+                          static_cast<void>(std::atomic_ref(const_cast<unsigned char&>(p.bytes[0])).load());
+                        }
+                      }
+                    }).started());
+      }});
+}
+
 TEST(Conflict, IsNamedByPlaceAndKind) {
   static std::array<cell, 2> named;
   name_memory(&named, sizeof named, "block", sizeof(cell), 4);
@@ -343,6 +403,17 @@ TEST(Elision, AConflictTakesTheLockForReal) {
   EXPECT_EQ(word, 0u);
   EXPECT_EQ(data.value, 1u);
   EXPECT_EQ(r.total().aborted(), 1u);
+}
+
+TEST(Elision, NothingElseMayChangeTheWord) {
+  alignas(64) std::atomic<std::uint32_t> word{0};
+  run_here({[&] {
+    EXPECT_EQ(htm::hle_exchange_acquire(word, 1), 0u);
+    std::uint32_t expected = 1;
+    EXPECT_TRUE(word.compare_exchange_strong(expected, 1));  // the region ends, and the lock is taken for real
+    htm::hle_store_release(word, 0);
+  }});
+  EXPECT_EQ(word, 0u);
 }
 
 // --- threads, locks, time ---
@@ -414,6 +485,44 @@ TEST(Threads, HaveTheirOwnVariablesAndExceptions) {
       }
     }
   }));
+}
+
+TEST(Threads, TimedWaitsEndInTimeBesideThreadsThatNeverBlock) {
+  run_here({[] {
+              std::mutex mutex;
+              std::condition_variable changed;
+              std::unique_lock lock(mutex);
+              const auto begin = std::chrono::steady_clock::now();
+              EXPECT_EQ(changed.wait_for(lock, std::chrono::microseconds(100)), std::cv_status::timeout);
+              EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::microseconds(110));
+            },
+            [] {
+              for (int i = 0; i < 10'000; ++i) spend(100);
+            }});
+}
+
+TEST(Threads, CallOnceAndThreadLocalDestructors) {
+  static int destroyed = 0;
+  struct counted {
+    int n = 0;
+    ~counted() { ++destroyed; }
+  };
+  run_here({[] {
+    std::once_flag once;
+    int calls = 0;
+    {
+      std::vector<std::jthread> threads;
+      for (int t = 0; t < 4; ++t) {
+        threads.emplace_back([&] {
+          static thread_local counted mine;
+          ++mine.n;
+          std::call_once(once, [&] { ++calls; });
+        });
+      }
+    }
+    EXPECT_EQ(calls, 1);
+    EXPECT_EQ(destroyed, 4);
+  }});
 }
 
 TEST(Threads, AnExceptionOfABodyComesOutOfRun) {
