@@ -7,6 +7,7 @@ from claims import ROOT, BadInput
 MACHINES = ROOT / "sim" / "machines"
 THESIS_MACHINE = MACHINES / "haswell-i5-4670t.machine"  # of paper 004
 EUNOMIA_MACHINE = MACHINES / "haswell-ep-2x10.machine"  # of paper 003
+KARNAGEL_MACHINE = MACHINES / "haswell-i7-4770.machine"  # of paper 001
 PARAMETER = re.compile(r"(\w+)\s*=\s*(\d+)\s*--\s*(.*)")
 
 

@@ -57,6 +57,7 @@ class Plan:
         self.thesis_file = flags.machine or machines.THESIS_MACHINE
         self.eunomia_file = flags.machine or machines.EUNOMIA_MACHINE
         self.figures = [f for i in ids if i in thesis_claims.TESTS for f in thesis_claims.TESTS[i].figures]
+        self.capacity = any(i in model_claims.MEASURED for i in ids)
         self.skew = any(i in eunomia_claims.TESTS for i in ids)
 
     def requests(self):
@@ -64,6 +65,9 @@ class Plan:
         if self.skew:
             made |= eunomia_claims.requests(self.eunomia_file, machines.values(self.eunomia_file), self.flags.scale,
                                             self.flags.seed)
+        if self.capacity:
+            made["K-F7"] = {"experiment": "K-F7", "machine_file": str(self.flags.machine or machines.KARNAGEL_MACHINE),
+                            "seed": self.flags.seed, "full": self.flags.scale == "full"}
         for figure in self.figures:
             made[figure] = {"experiment": figure, "machine_file": str(self.thesis_file), "seed": self.flags.seed,
                             "full": self.flags.scale == "full"}
@@ -72,7 +76,8 @@ class Plan:
     def machine_document(self):
         """What the runs and the claims are of. The parameters at the top are those of the runs' machine."""
         used = {}
-        for wanted, file in ((self.skew, self.eunomia_file), (self.figures, self.thesis_file)):
+        for wanted, file in ((self.skew, self.eunomia_file), (self.figures, self.thesis_file),
+                             (self.capacity, self.flags.machine or machines.KARNAGEL_MACHINE)):
             if wanted:
                 used[os.path.basename(file).removesuffix(".machine")] = machines.values(file)
         if not used:
@@ -87,6 +92,8 @@ class Outcome:
     def __init__(self, plan, answers):
         self.plan, self.flags = plan, plan.flags
         self.models = model_claims.Models(self.flags.scale, self.flags.seed)
+        if plan.capacity:
+            self.models.measured = figures.series_of(answers["K-F7"])
         self.here = {f: figures.series_of(answers[f]) for f in plan.figures}
         self.paper = {f: figures.read_figure(f.removeprefix("S-")) for f in plan.figures}
         self.runs = eunomia_claims.curve(answers) if plan.skew else {}

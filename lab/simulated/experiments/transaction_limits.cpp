@@ -169,6 +169,21 @@ std::vector<series> figure_3_8(const sim::machine& which, const experiment_scale
   return {s};
 }
 
+// Random numbers for one attempt. What a region draws is rolled back when it aborts, so each attempt has to begin
+// somewhere else before its region.
+class random_places {
+ public:
+  explicit random_places(std::uint64_t seed) : state_(seed) {}
+  void begin_elsewhere() { state_ += 0x9e3779b97f4a7c15; }
+  std::uint64_t below(std::uint64_t bound) {
+    state_ = state_ * 6364136223846793005 + 1442695040888963407;
+    return (state_ >> 33) % bound;
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
 // Appendix C.2.2 (figure C.2): as figures 3.1 and 3.2, but every access goes to a random place of the array. No digitised
 // figure exists.
 std::vector<series> figure_c_2(const sim::machine& which, const experiment_scale& scale) {
@@ -177,16 +192,42 @@ std::vector<series> figure_c_2(const sim::machine& which, const experiment_scale
   const pages array(largest);
   for (std::size_t accesses = 0; accesses <= 1'024; accesses += 64) {
     for (const access how : {access::write, access::read}) {
-      std::uint64_t state = scale.seed;
-      const double y = aborted_pct(
-          which, scale.times(20, 100), scale.seed, [&] { visit_lines(array.data(), largest, access::write); },
-          [&] {
-            for (std::size_t i = 0; i < accesses; ++i) {
-              state = state * 6364136223846793005 + 1442695040888963407;
-              visit_lines(array.data() + (state >> 33) % largest, 1, how);
-            }
-          });
+      random_places places(scale.seed);
+      const auto prepare = [&] {
+        places.begin_elsewhere();
+        visit_lines(array.data(), largest, access::write);
+      };
+      const double y = aborted_pct(which, scale.times(20, 100), scale.seed, prepare, [&] {
+        random_places here = places;
+        for (std::size_t i = 0; i < accesses; ++i) visit_lines(array.data() + here.below(largest), 1, how);
+      });
       both[how == access::write ? 0 : 1].points.emplace_back(static_cast<double>(accesses), y);
+    }
+  }
+  return both;
+}
+
+// Figure 7 of papers/001, on the machine instead of by the model: the share of transactions that cannot write so many
+// lines at random places, with all ways of the L1 and with the half that a busy hyperthread sibling leaves.
+std::vector<series> figure_7_of_001(const sim::machine& which, const experiment_scale& scale) {
+  std::vector<series> both;
+  const pages array(std::size_t{1} << 20);
+  const std::size_t lines_of_array = array.bytes() / cache_line;
+  for (const std::uint64_t divisor : {1u, 2u}) {
+    sim::machine halved = which;
+    halved.l1_ways /= divisor;
+    series& s = both.emplace_back(series{std::to_string(halved.l1_ways) + " ways, machine", {}});
+    for (const std::size_t lines : {20u, 47u, 53u, 93u, 120u, 160u, 200u, 213u, 260u, 320u}) {
+      random_places places(scale.seed);
+      const auto attempt = [&] {
+        random_places here = places;
+        for (std::size_t i = 0; i < lines; ++i) {
+          *const_cast<volatile unsigned char*>(array.data() + here.below(lines_of_array) * cache_line) = 1;
+        }
+      };
+      const double y =
+          aborted_pct(halved, scale.times(200, 2'000), scale.seed, [&] { places.begin_elsewhere(); }, attempt);
+      s.points.emplace_back(static_cast<double>(lines), y / 100);
     }
   }
   return both;
@@ -221,8 +262,9 @@ std::vector<series> appendix_c_1(const sim::machine& which, const experiment_sca
 }  // namespace
 
 std::vector<experiment> transaction_limits() {
-  return {{"S-3.1", figure_3_1}, {"S-3.2", figure_3_2}, {"S-3.5", figure_3_5}, {"S-3.6", figure_3_6},
-          {"S-3.7", figure_3_7}, {"S-3.8", figure_3_8}, {"S-C.2", figure_c_2}, {"S-C.1", appendix_c_1}};
+  return {{"S-3.1", figure_3_1}, {"S-3.2", figure_3_2},     {"S-3.5", figure_3_5},
+          {"S-3.6", figure_3_6}, {"S-3.7", figure_3_7},     {"S-3.8", figure_3_8},
+          {"S-C.2", figure_c_2}, {"K-F7", figure_7_of_001}, {"S-C.1", appendix_c_1}};
 }
 
 }  // namespace elidex::lab

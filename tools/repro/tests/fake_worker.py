@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import figures  # noqa: E402
 
 NOT_DIGITISED = {
+    "K-F7": {"8 ways, machine": [(20, 0), (320, 1)], "4 ways, machine": [(47, 0.06), (93, 0.66)]},
     "S-3.0": {"lock in the read set": [(0, 0)], "lock not read": [(0, 3)]},
     "S-C.1": {"stack": [(16, 0), (256, 0)], "heap, recycled": [(16, 100), (256, 100)],
               "heap, new pages": [(16, 100), (256, 100)]},
