@@ -57,6 +57,7 @@ void engine::save_point(hardware_thread& me, const registers& back) {
 
 std::uint32_t engine::begin(const registers& back) {
   hardware_thread& me = *now_running_;
+  if (!has_rtm()) stop("thread %llu begins a transaction on a machine without RTM", me.number);
   pending_write_ = {};
   me.clock += machine_.begin_cycles;
   take_turn();

@@ -250,7 +250,8 @@ def headline(key_sets):
 def render(contents, key_sets):
     looks = plots.Looks({i for key_set in key_sets for i in key_set.indexes})
     commits = ", ".join(sorted({str(c.get("commit", "unknown")) for c in contents}))
-    hosts = "; ".join(dict.fromkeys(f"{m.get('cpu', 'unknown CPU')}, {m.get('cores', '?')} cores" for m in machines(contents)))
+    hosts = "; ".join(dict.fromkeys(f"simulated {m['simulated']}" if "simulated" in m else
+                                     f"{m.get('cpu', 'unknown CPU')}, {m.get('cores', '?')} cores" for m in machines(contents)))
     runs = sum(len(c["runs"]) for c in contents)
     facts = f"{hosts}; elidex {commits}; {runs} run{'s' * (runs != 1)} from {len(contents)} file{'s' * (len(contents) != 1)}"
     body = "\n".join(section(s, looks) for s in key_sets)
