@@ -8,7 +8,8 @@
 namespace elidex::lab {
 
 nlohmann::ordered_json run_experiment(const std::string& id, const sim::machine& which, bool full, std::uint64_t seed) {
-  if (which.rtm == 0) throw bad_input("--machine: " + which.name + " has no transactions; " + id + " takes one that has");
+  if (which.rtm == 0)
+    throw bad_input("--machine: " + which.name + " has no transactions; " + id + " takes one that has");
   for (const auto& group : {transaction_limits(), lock_overheads()}) {
     const auto found = std::find_if(group.begin(), group.end(), [&](const experiment& e) { return e.id == id; });
     if (found == group.end()) continue;
