@@ -135,11 +135,7 @@ void engine::go_on_with(hardware_thread& next) {
   hardware_thread& me = *now_running_;
   const address_range pending = pending_write_;
   now_running_ = &next;
-  if (options_.schedule != nullptr) {
-    turn_ends_ = 0;
-  } else {
-    turn_ends_ = end_of_turn();
-  }
+  turn_ends_ = end_of_turn();
   pending_write_ = {};
   set_thread_pointer(next.runs->thread_pointer);
   elidex_sim_switch(me.runs->at, next.runs->at);
@@ -269,11 +265,7 @@ report engine::run(const std::vector<std::function<void()>>& bodies) {
     now_running_ = queue_.empty() ? nullptr : &dequeue();
   }
   while (now_running_ != nullptr) {
-    if (options_.schedule != nullptr) {
-      turn_ends_ = 0;
-    } else {
-      turn_ends_ = end_of_turn();
-    }
+    turn_ends_ = end_of_turn();
     pending_write_ = {};
     running = this;
     set_thread_pointer(now_running_->runs->thread_pointer);

@@ -185,8 +185,9 @@ class engine {
     }
   }
   void next_turn(bool waits);
-  // How far the running thread may go before another one's turn has come.
+  // How far the running thread may go before another one's turn has come. A schedule is asked at every access.
   std::uint64_t end_of_turn() const noexcept {
+    if (options_.schedule != nullptr) return 0;
     return queue_.empty() ? ~std::uint64_t{0} : threads_[queue_.front()].clock + options_.quantum_cycles;
   }
   void leave();  // the current thread cannot go on for now
@@ -200,8 +201,7 @@ class engine {
   std::uint32_t roll_back(hardware_thread& victim, abort_reason why, std::uint8_t code);
   void save_point(hardware_thread& me, const registers& back);
   void end_transaction(hardware_thread& t, bool committed, abort_reason why);
-  void count_conflict(const hardware_thread& victim, const line& l, std::uint64_t address, std::uint64_t bytes,
-                      bool write);
+  void count_conflict(hardware_thread& victim, const line& l, std::uint64_t address, std::uint64_t bytes, bool write);
   std::string state_of_all() const;
   report make_report();
 

@@ -206,8 +206,7 @@ void* engine::allocate(std::size_t bytes, std::size_t alignment) {
   if (options_.schedule == nullptr && heap::would_grow(bytes, alignment, me.number)) {
     unfriendly(machine_.system_call_cycles);
   }
-  bool grew = false;
-  void* const at = heap::allocate(bytes, alignment, me.number, grew);
+  void* const at = heap::allocate(bytes, alignment, me.number);
   if (me.tx.active() && at != nullptr) me.tx.allocated.push_back(at);
   return at;
 }
@@ -272,9 +271,9 @@ void engine::unfriendly(std::uint64_t cycles) {
   now_running_->clock += cycles;
 }
 
-void engine::count_conflict(const hardware_thread& victim, const line& l, std::uint64_t address, std::uint64_t bytes,
+void engine::count_conflict(hardware_thread& victim, const line& l, std::uint64_t address, std::uint64_t bytes,
                             bool write) {
-  const auto& lines = const_cast<hardware_thread&>(victim).tx.lines();
+  const auto& lines = victim.tx.lines();
   const auto found = std::find_if(lines.begin(), lines.end(), [&](const auto& e) { return e.at == &l; });
   if (found == lines.end()) return;
   const std::uint64_t theirs = write ? found->read | found->written : found->written;

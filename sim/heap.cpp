@@ -95,10 +95,9 @@ bool would_grow(std::size_t bytes, std::size_t alignment, unsigned thread) noexc
   return l.blocks.empty() && l.fresh == l.fresh_end;
 }
 
-void* allocate(std::size_t bytes, std::size_t alignment, unsigned thread, bool& grew) noexcept {
+void* allocate(std::size_t bytes, std::size_t alignment, unsigned thread) noexcept {
   state& s = the();
   const spinning guard(s.lock);
-  grew = false;
   bytes = std::max<std::size_t>(bytes, 1);
   if (bytes > small_max || alignment > page_bytes) {
     if (bytes > arena_bytes / 2 || alignment > arena_bytes / 4) return nullptr;
@@ -108,7 +107,6 @@ void* allocate(std::size_t bytes, std::size_t alignment, unsigned thread, bool& 
       at = found->second;
       s.large_free.erase(found);
     } else {
-      grew = true;
       at = grow(s, wanted, 255);
       if (at == 0) return nullptr;
     }
@@ -125,7 +123,6 @@ void* allocate(std::size_t bytes, std::size_t alignment, unsigned thread, bool& 
     return at;
   }
   if (l.fresh == l.fresh_end) {
-    grew = true;
     const std::uint64_t at = grow(s, chunk_bytes, static_cast<std::uint8_t>(c));
     if (at == 0) return nullptr;
     l.fresh = at;

@@ -13,8 +13,8 @@ namespace elidex::sim::heap {
 
 inline constexpr unsigned shared_list = ~0u;  // for threads outside of runs
 
-// Null: no memory. `grew` says that pages came from the system.
-void* allocate(std::size_t bytes, std::size_t alignment, unsigned thread, bool& grew) noexcept;
+// Null: no memory.
+void* allocate(std::size_t bytes, std::size_t alignment, unsigned thread) noexcept;
 void free(void* at, unsigned thread) noexcept;
 // Whether it would need pages from the system.
 bool would_grow(std::size_t bytes, std::size_t alignment, unsigned thread) noexcept;

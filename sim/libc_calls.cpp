@@ -14,6 +14,7 @@
 
 #include <cerrno>
 #include <cstdarg>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -42,13 +43,19 @@ std::uint64_t nanoseconds_of(const timespec& t) noexcept {
 
 // --- mutexes ---
 
+// Lock, count and owner: what an abort has to put back together.
+void announce(pthread_mutex_t& m) {
+  constexpr std::uint64_t bytes = offsetof(pthread_mutex_t, __data.__owner) + sizeof m.__data.__owner;
+  running->access_atomically(address_of(m.__data.__lock), bytes, true);
+}
+
 bool is_recursive(const pthread_mutex_t& m) noexcept {
   return (m.__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE;
 }
 
 int try_lock(pthread_mutex_t& m) {
   engine& e = *running;
-  e.access_atomically(address_of(m.__data.__lock), sizeof m.__data.__lock, true);
+  announce(m);
   const int me = static_cast<int>(e.current()) + 1;
   if (m.__data.__lock == 0) {
     m.__data.__lock = 1;
@@ -72,7 +79,7 @@ int lock(pthread_mutex_t& m, std::uint64_t deadline) {
       if (waited) m.__data.__lock = 2;  // there may be more who wait
       return 0;
     }
-    e.access_atomically(address_of(m.__data.__lock), sizeof m.__data.__lock, true);
+    announce(m);
     if (m.__data.__lock == 0) continue;
     m.__data.__lock = 2;
     if (!e.wait(&m, "mutex", deadline)) return ETIMEDOUT;
@@ -82,7 +89,7 @@ int lock(pthread_mutex_t& m, std::uint64_t deadline) {
 
 int unlock(pthread_mutex_t& m) {
   engine& e = *running;
-  e.access_atomically(address_of(m.__data.__lock), sizeof m.__data.__lock, true);
+  announce(m);
   if (m.__data.__lock == 0) return is_recursive(m) ? EPERM : 0;  // as glibc answers for its normal kind
   if (is_recursive(m) && --m.__data.__count > 0) return 0;
   const bool somebody_waits = m.__data.__lock == 2;

@@ -61,8 +61,7 @@ extern "C" {
 void* elidex_sim_allocate(std::size_t bytes, std::size_t alignment) noexcept {
   elidex::sim::process_memory();  // the arena must be there
   if (elidex::sim::running != nullptr) return elidex::sim::running->allocate(bytes, alignment);
-  bool grew = false;
-  return elidex::sim::heap::allocate(bytes, alignment, elidex::sim::heap::shared_list, grew);
+  return elidex::sim::heap::allocate(bytes, alignment, elidex::sim::heap::shared_list);
 }
 
 void elidex_sim_free(void* at) noexcept {

@@ -33,6 +33,29 @@ struct index_counters {
   [[nodiscard]] std::uint64_t aborts() const noexcept {
     return aborts_conflict + aborts_capacity + aborts_explicit + aborts_interrupt + aborts_other;
   }
+
+  index_counters& operator+=(const index_counters& more) noexcept {
+    attempts += more.attempts;
+    commits += more.commits;
+    fallbacks += more.fallbacks;
+    aborts_conflict += more.aborts_conflict;
+    aborts_capacity += more.aborts_capacity;
+    aborts_explicit += more.aborts_explicit;
+    aborts_interrupt += more.aborts_interrupt;
+    aborts_other += more.aborts_other;
+    return *this;
+  }
+  /// `before` must have been read of the same index, earlier.
+  friend index_counters operator-(const index_counters& after, const index_counters& before) noexcept {
+    return {.attempts = after.attempts - before.attempts,
+            .commits = after.commits - before.commits,
+            .fallbacks = after.fallbacks - before.fallbacks,
+            .aborts_conflict = after.aborts_conflict - before.aborts_conflict,
+            .aborts_capacity = after.aborts_capacity - before.aborts_capacity,
+            .aborts_explicit = after.aborts_explicit - before.aborts_explicit,
+            .aborts_interrupt = after.aborts_interrupt - before.aborts_interrupt,
+            .aborts_other = after.aborts_other - before.aborts_other};
+  }
 };
 
 template <class Key>

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "lab/indexes/any_index.hpp"
 #include "lab/workload/workload.hpp"
@@ -36,6 +37,16 @@ struct index_info {
   /// Why this machine runs it on its fallback, or empty.
   std::string (*remark)() = nullptr;
 };
+
+/// A new one with such keys.
+template <class Key>
+[[nodiscard]] std::unique_ptr<any_index<Key>> make_index(const index_info& index) {
+  if constexpr (std::is_same_v<Key, std::string>) {
+    return index.make_string();
+  } else {
+    return index.make_u64();
+  }
+}
 
 [[nodiscard]] std::span<const index_info> indexes();
 [[nodiscard]] const index_info* find_index(std::string_view name);

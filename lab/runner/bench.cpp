@@ -26,15 +26,6 @@ constexpr double scan_requests_per_second_max = 4e6;
 constexpr std::uint64_t all_requests_max = 48'000'000;
 
 template <class Key>
-std::unique_ptr<any_index<Key>> make(const index_info& index) {
-  if constexpr (std::is_same_v<Key, std::string>) {
-    return index.make_string();
-  } else {
-    return index.make_u64();
-  }
-}
-
-template <class Key>
 class bench {
  public:
   bench(const bench_options& options, const std::function<void(const bench_progress&)>& progress, key_set<Key> keys)
@@ -183,21 +174,10 @@ class bench {
     run.requests += outcome.requests;
     run.misses += outcome.misses;
     run.counted_requests += outcome.counted_requests;
-    add(run.counters, outcome.counters);
+    run.counters += outcome.counters;
 
     const bool as_loaded = what.kind == workload_kind::load ? options_.random_order : !what.inserts && !what.erases;
     if (!keep_maps_ || !as_loaded) map = {};
-  }
-
-  static void add(index_counters& total, const index_counters& more) {
-    total.attempts += more.attempts;
-    total.commits += more.commits;
-    total.fallbacks += more.fallbacks;
-    total.aborts_conflict += more.aborts_conflict;
-    total.aborts_capacity += more.aborts_capacity;
-    total.aborts_explicit += more.aborts_explicit;
-    total.aborts_interrupt += more.aborts_interrupt;
-    total.aborts_other += more.aborts_other;
   }
 
   // What an index sets up once for the process and for each thread (hazard pointers, epochs) is no memory of
@@ -209,7 +189,7 @@ class bench {
     look.append(request_kind::read, key_arg<Key>{});
     const std::size_t threads = info.single_thread ? 1 : std::max<std::size_t>(threads_max_, allowed_cpus().size());
     const std::vector<request_stream<Key>> looks(threads, look);
-    (void)run_threads<Key>(*make<Key>(info), looks, {.seconds = 0.01, .warm_up_seconds = 0.01});
+    (void)run_threads<Key>(*make_index<Key>(info), looks, {.seconds = 0.01, .warm_up_seconds = 0.01});
   }
 
   // The load that is measured.
@@ -217,7 +197,7 @@ class bench {
                    const run_settings& settings) {
     set_up_once(info);
     const std::size_t before = allocated_bytes();
-    map.index = make<Key>(info);
+    map.index = make_index<Key>(info);
     run_outcome outcome = run_threads(*map.index, streams, settings);
     account(map, before);
     return outcome;
@@ -235,7 +215,7 @@ class bench {
     set_up_once(info);
     const std::size_t at_once = info.loads_in_parallel ? all.size() : 1;
     const std::size_t before = allocated_bytes();
-    map.index = make<Key>(info);
+    map.index = make_index<Key>(info);
     for (std::size_t i = 0; i < all.size(); i += at_once) {
       if (run_threads(*map.index, all.subspan(i, at_once), settings).misses > 0) {
         throw std::runtime_error(std::string(info.name) + " refused a new key while it was loaded");

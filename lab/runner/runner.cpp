@@ -59,17 +59,6 @@ void run_the_clock(run_control& control, const run_settings& settings) {
   control.now.store(run_phase::stop, std::memory_order_relaxed);
 }
 
-index_counters difference(const index_counters& after, const index_counters& before) {
-  return {.attempts = after.attempts - before.attempts,
-          .commits = after.commits - before.commits,
-          .fallbacks = after.fallbacks - before.fallbacks,
-          .aborts_conflict = after.aborts_conflict - before.aborts_conflict,
-          .aborts_capacity = after.aborts_capacity - before.aborts_capacity,
-          .aborts_explicit = after.aborts_explicit - before.aborts_explicit,
-          .aborts_interrupt = after.aborts_interrupt - before.aborts_interrupt,
-          .aborts_other = after.aborts_other - before.aborts_other};
-}
-
 run_outcome summary(std::span<const worker_result> results, bool drain) {
   run_outcome outcome;
   auto first = results.front().begin;
@@ -156,7 +145,7 @@ run_outcome run_threads(any_index<Key>& index, std::span<const request_stream<Ke
   }
 
   run_outcome outcome = summary(results, settings.drain);
-  outcome.counters = difference(index.counters(), before);
+  outcome.counters = index.counters() - before;
   if (outcome.counters.attempts == 0 && outcome.counters.aborts() > 0) {
     // Counted as restarts only: each request ended with one more pass.
     outcome.counters.commits = outcome.counted_requests;

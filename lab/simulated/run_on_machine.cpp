@@ -20,28 +20,6 @@ namespace {
 constexpr std::uint64_t warm_up_share = 10;  // one in ten operations more
 
 template <class Key>
-std::unique_ptr<any_index<Key>> make(const index_info& index) {
-  if constexpr (std::is_same_v<Key, std::string>) {
-    return index.make_string();
-  } else {
-    return index.make_u64();
-  }
-}
-
-index_counters difference(const index_counters& after, const index_counters& before) {
-  index_counters d = after;
-  d.attempts -= before.attempts;
-  d.commits -= before.commits;
-  d.fallbacks -= before.fallbacks;
-  d.aborts_conflict -= before.aborts_conflict;
-  d.aborts_capacity -= before.aborts_capacity;
-  d.aborts_explicit -= before.aborts_explicit;
-  d.aborts_interrupt -= before.aborts_interrupt;
-  d.aborts_other -= before.aborts_other;
-  return d;
-}
-
-template <class Key>
 void run_stream(any_index<Key>& index, const request_stream<Key>& stream, worker_result& result) {
   run_control control;
   control.drain = true;
@@ -59,7 +37,7 @@ std::vector<request_stream<Key>> streams_for(const key_set<Key>& keys, const str
 template <class Key>
 sim_result run_with(const sim_request& wanted, const key_set<Key>& keys, const index_info& info, const workload& what,
                     const distribution& where) {
-  const auto index = make<Key>(info);
+  const auto index = make_index<Key>(info);
   stream_shape shape{.what = &what,
                      .where = where,
                      .requests = wanted.operations,
@@ -106,7 +84,7 @@ sim_result run_with(const sim_request& wanted, const key_set<Key>& keys, const i
                               .warm_l3 = true},
                              bodies);
   if (!outcome.machine.stuck.empty()) throw std::runtime_error(outcome.machine.stuck);
-  outcome.counters = difference(index->counters(), before);
+  outcome.counters = index->counters() - before;
   outcome.keys = keys.size();
   for (const worker_result& one : results) {
     outcome.operations += one.requests;

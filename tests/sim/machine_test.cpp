@@ -211,6 +211,21 @@ TEST(Region, AStaticIsInitialisedForGood) {
   }});
 }
 
+TEST(Region, AMutexIsUndoneWhole) {
+  std::recursive_mutex mutex;
+  const report r = run_here({[&] {
+    mutex.lock();
+    EXPECT_TRUE(region([&] {
+                  mutex.unlock();
+                  htm::abort<3>();
+                }).is_explicit());
+    mutex.lock();  // it is still this thread's
+    mutex.unlock();
+    mutex.unlock();
+  }});
+  EXPECT_EQ(r.stuck, "");
+}
+
 TEST(Region, EndsWithItsThread) {
   cell shared;
   const report r = run_here({[&] {

@@ -50,30 +50,20 @@ struct excludes_nobody : optimistic {
 };
 
 // An update in two steps: what another thread does in between is lost.
-struct loses_updates : sound_map {
+template <class Map>
+struct losing_updates : Map {
   template <class Fn>
-  bool update(std::uint64_t key, Fn&& fn) {
-    auto value = get(key);
+  bool update(typename Map::key_argument key, Fn&& fn) {
+    auto value = this->get(key);
     if (!value) return false;
     std::this_thread::yield();
     fn(*value);
-    upsert(key, *value);
+    this->upsert(key, *value);
     return true;
   }
 };
-
-// The same with byte strings.
-struct loses_string_updates : btree<std::string, std::string, coarse<posix_mutex>, fan_out<4, 4>> {
-  template <class Fn>
-  bool update(std::string_view key, Fn&& fn) {
-    auto value = get(key);
-    if (!value) return false;
-    std::this_thread::yield();
-    fn(*value);
-    upsert(key, *value);
-    return true;
-  }
-};
+using loses_updates = losing_updates<sound_map>;
+using loses_string_updates = losing_updates<btree<std::string, std::string, coarse<posix_mutex>, fan_out<4, 4>>>;
 
 // An update that starts from nothing instead of from what is there.
 struct updates_a_fresh_value : sound_map {
