@@ -1,0 +1,110 @@
+// The policy of Eunomia: an operation is two regions, one for the way to a leaf (the upper region) and one for the leaf
+// (the lower region), and a sequence number in the leaf tells the second one whether the way still leads there.
+//
+//   place at;
+//   sync.upper([&] { at = descend(key); at.seen = at.leaf->sequence.read(); });
+//   sync.lower([&] { if (!at.leaf->sequence.validate(at.seen)) return restart; ... the leaf's records ... });
+//   sync.both([&] { ... split a leaf: its parent changes too ... at.leaf->sequence.invalidate(); });
+//
+// A conflict over records, which is nearly every conflict (papers/003 section 3.2: 90 % in a B+tree), then repeats the
+// leaf's part alone.
+//
+// Which data belongs to which region: what leads to leaves (inner nodes, the root pointer) to the upper one, what is in
+// leaves to the lower one; whoever changes the former runs in both. sequence numbers are read in either and written in
+// both only, or in the lower one by whoever changes how a leaf is to be accessed.
+//
+// Order of locks: upper before lower. Nobody who is in a lower region enters an upper one.
+// Between its regions an operation holds an address, so what it points to must be reclaimed by epochs.
+//
+// Any lock will do: an elided one makes hardware regions of them, a plain one serves machines and tests without.
+// Thread-safety: all of it. Linearization: that of the lock's regions (elided.hpp).
+// From: papers/003 sections 4.2 and 5.1.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#include "elidex/sync/elided.hpp"
+#include "elidex/sync/policies.hpp"
+#include "elidex/sync/retry.hpp"
+#include "elidex/sync/spin_locks.hpp"
+
+namespace elidex {
+
+// A leaf's sequence number: it changes when a request that has come to the leaf must go back to the root.
+//
+// invalidate() comes before the change it announces. Inside a hardware region the order is invisible; on a fallback path
+// it lets what is published with release order afterwards (a cleared mark, conflict_control.hpp) lead its reader to the
+// new number.
+class region_sequence {
+ public:
+  using token = std::uint64_t;
+
+  // relaxed: inside a region the lock or the transaction orders it; outside, validate() says what a reader may rely on.
+  token read() const noexcept { return number_.load(std::memory_order_relaxed); }
+  // acquire: pairs with invalidate()'s release. True outside of a region means: it had not changed before whatever was
+  // read with acquire order earlier was published.
+  bool validate(token seen) const noexcept { return number_.load(std::memory_order_acquire) == seen; }
+  // Only inside a region that excludes others who call it.
+  void invalidate() noexcept {
+    number_.store(read() + 1, std::memory_order_release);  // pairs with the acquire in validate()
+  }
+
+ private:
+  std::atomic<std::uint64_t> number_{0};
+};
+
+// For policies whose node locks do the same.
+class no_sequence {
+ public:
+  struct token {};
+  constexpr token read() const noexcept { return {}; }
+  constexpr bool validate(token) const noexcept { return true; }
+  constexpr void invalidate() noexcept {}
+};
+
+template <class Lock>
+class split_regions {
+ public:
+  using node_lock = no_node_lock;
+  using sequence = region_sequence;
+  static constexpr bool readers_race = false;
+
+  template <class Body>
+  auto upper(Body&& body) {
+    return upper_.run(std::forward<Body>(body));
+  }
+  template <class Body>
+  auto lower(Body&& body) {
+    return lower_.run(std::forward<Body>(body));
+  }
+  template <class Body>
+  auto both(Body&& body) {
+    return upper_.run([&] { return lower_.run(body); });
+  }
+
+  // The locks themselves, for their statistics.
+  const Lock& upper_lock() const noexcept { return upper_.lock(); }
+  const Lock& lower_lock() const noexcept { return lower_.lock(); }
+
+ private:
+  class region {
+   public:
+    template <class Body>
+    auto run(Body&& body) {
+      return lock_.exclusive(std::forward<Body>(body));
+    }
+    const Lock& lock() const noexcept { return lock_.lock(); }
+
+   private:
+    coarse<Lock> lock_;
+  };
+  region upper_;
+  region lower_;
+};
+
+// With hardware regions and the retries of papers/003 section 6.1 ("the fall-back strategy and retry policy in DBX").
+using htm_split_regions = split_regions<elided<ttas_lock, dbx_budgets>>;
+
+}  // namespace elidex
