@@ -84,6 +84,7 @@ struct btree_leaf : btree_node<Sync> {
   };
   static constexpr bool racing = Sync::readers_race;
   static constexpr unsigned capacity = Shape::leaf_slots(sizeof(slot));
+  static constexpr std::size_t head_bytes = sizeof(btree_node<Sync>);
   static_assert(capacity <= slots_max);
 
   btree_leaf() noexcept : btree_node<Sync>(0) {}

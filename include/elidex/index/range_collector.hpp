@@ -207,8 +207,8 @@ class range_collector {
                       unsigned& result) noexcept {
     const bool strictly_behind = from.which == start::kind::beyond;
     const bool or_equal = InInner ? Forward || !strictly_behind : Forward == strictly_behind;
-    return or_equal ? Tree::template rank<true>(n, count, from.key, still_valid, result)
-                    : Tree::template rank<false>(n, count, from.key, still_valid, result);
+    return or_equal ? Tree::template rank_in_node<true>(n, count, from.key, still_valid, result)
+                    : Tree::template rank_in_node<false>(n, count, from.key, still_valid, result);
   }
 
   // A guess at where the walk goes next. What is read here is never followed.
