@@ -223,6 +223,11 @@ class btree : detail::btree_spine_of<Key, Value, Sync, Shape> {
 
   void free_blobs_below(node* n) noexcept;
 
+  template <class Body>
+  auto range_region(Body&& body) const {
+    return sync_.shared(body);
+  }
+
   detail::sharded_counter size_;
   detail::sharded_counter blob_bytes_;
   limbo_list limbo_{this};  // destroyed first: what is in it gives its memory back to the pools
