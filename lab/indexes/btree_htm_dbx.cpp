@@ -9,7 +9,7 @@
 namespace elidex::lab {
 namespace {
 
-using lock = coarse<elided<ttas_lock, asked_for_budgets>>;
+using lock = coarse<elided<ttas_lock, asked_for<dbx_budgets>>>;
 
 // A version in every node that each write to the node counts up: what a database over the tree looks at to detect
 // phantoms. It lies in the node's head, or on a line of its own.

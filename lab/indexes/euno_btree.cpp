@@ -9,7 +9,9 @@ namespace elidex::lab {
 namespace {
 
 using key = std::uint64_t;
-using regions = split_regions<elided<ttas_lock, asked_for_budgets>>;
+// The paper's trees retry as DBX does, all alike; the improved one has budgets of its own.
+using regions = split_regions<elided<ttas_lock, asked_for<dbx_budgets>>>;
+using short_regions = split_regions<elided<ttas_lock, asked_for<short_region_budgets>>>;
 
 template <class Key>
 using split = elidex_map<scattered_btree<Key, index_value, regions, dense_fan_out<>, no_control>>;
@@ -20,7 +22,7 @@ using controlled = elidex_map<scattered_btree<Key, index_value, regions, scatter
 template <class Key>
 using adapting = elidex_map<scattered_btree<Key, index_value, regions, scattered_fan_out<>, adaptive_control>>;
 template <class Key>
-using improved = elidex_map<scattered_btree<Key, index_value, regions, keys_apart_fan_out<>, no_control>>;
+using improved = elidex_map<scattered_btree<Key, index_value, short_regions, keys_apart_fan_out<>, no_control>>;
 template <class Key>
 using improved_without_regions =
     elidex_map<scattered_btree<Key, index_value, optimistic, keys_apart_fan_out<>, no_control>>;

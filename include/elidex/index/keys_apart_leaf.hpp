@@ -96,7 +96,7 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape::leaf_slots(sizeof(re
     set_sorted(last - first);
   }
 
-  bool insert(Key k, const Value& v, std::uint64_t /*random*/) noexcept {
+  bool insert(Key k, const Value& v) noexcept {
     const unsigned n = this->count();
     if (n == capacity) return false;
     set(n, k, v);

@@ -32,7 +32,10 @@
 //     lock, and waits for it, before it marks anything (it has seen the number, so it sees the lock, which was taken before); one that has the
 //     old number marks in vain and begins again.
 //   * A leaf's control changes together with its sequence number, so that no request works under the wrong assumption.
-//   * Between its regions a request is pinned: leaves and controls are reclaimed by epochs.
+//   * Under split regions a request is not pinned between its regions: leaves are only ever reused as leaves, with sequence
+//     numbers that never come again (split_regions.hpp). To use a control it pins itself and then validates the sequence
+//     number: the control was the leaf's after the pin, so it is not reused before the unpinning. Under `optimistic` a
+//     request is pinned as a whole.
 //
 // Order of locks: split lock or a slot's lock bit, neither of which is waited for with the other one held, and both outside
 // of regions; upper region; lower region; parent, node, sibling by try_upgrade; locks of values, leaf by leaf.
@@ -127,12 +130,12 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   using typename spine::leaf;
   using typename spine::node;
   using typename spine::node_lock;
-  using typename spine::pin;
   using typename spine::position;
   using typename spine::probe;
   using typename spine::side;
   using typename spine::token;
   using control = typename leaf::control_type;
+  using pin = std::conditional_t<Sync::readers_race, epoch_pin, detail::no_pin>;
 
  public:
   using key_type = Key;
@@ -228,6 +231,8 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
     control* controlled_by = nullptr;
 
     bool is_still_right() const noexcept { return at->lock.validate(seen) && at->sequence.validate(sequence); }
+    // The same at the end of a region that has begun with it: only racing readers have to look again.
+    bool was_right() const noexcept { return !racing || is_still_right(); }
   };
 
   enum class request : std::uint8_t { look_up, put, erase };
@@ -248,15 +253,14 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
 
   bool put(Key key, const Value& value, bool overwrite);
   step try_get(const place& p, Key key, std::optional<Value>& value) const noexcept;
-  step try_put(const place& p, Key key, const Value& value, bool overwrite, bool known_absent,
-               std::uint64_t random) noexcept;
+  step try_put(const place& p, Key key, const Value& value, bool overwrite, bool known_absent) noexcept;
   template <class Fn>
   step change_value(const place& p, unsigned slot, Fn&& fn) noexcept;
   step try_erase(const place& p, Key key, outcome& result) noexcept;
 
-  void split(Key key, control* controlled_by) const;
+  void split(Key key, const place& p) const;
   void merge_if_sparse(Key key) noexcept;
-  step try_split(Key key, operation& op, std::uint64_t& kept_marks) noexcept;
+  step try_split(Key key, operation& op, std::uint64_t nth_leaf, std::uint64_t& kept_marks) noexcept;
   step try_merge(Key key, operation& op) noexcept;
   static void lock_values(leaf& l) noexcept {
     l.for_each_value_lock([](node_lock& one) { one.lock(); });
@@ -280,6 +284,7 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   }
 
   detail::sharded_counter size_;
+  std::atomic<std::uint64_t> leaves_made_{1};
   mutable detail::sharded_counter switched_on_;
   mutable detail::sharded_counter switched_off_;
   mutable block_pool control_pool_{sizeof(control), "conflict control"};

@@ -7,7 +7,9 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 scattered_btree<Key, Value, Sync, Shape, Control>::scattered_btree() {
   static_cast<void>(this_thread_slot());  // may throw on a thread's first use; what follows could not say so
   detail::name_memory(this, sizeof(*this), "tree");
-  root_.template store<racing>(::new (leaf_pool_.allocate()) leaf);
+  auto* const first = ::new (leaf_pool_.allocate()) leaf;
+  first->sequence.begin_life(leaves_made_.fetch_add(1));
+  root_.template store<racing>(first);
 }
 
 // --- the two regions ---
@@ -30,7 +32,7 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 template <typename scattered_btree<Key, Value, Sync, Shape, Control>::request What, class Body>
 auto scattered_btree<Key, Value, Sync, Shape, Control>::at_leaf(Key key, Body&& body) const -> step {
   for (backoff wait;; wait.once()) {
-    const pin pinned;
+    [[maybe_unused]] const pin pinned;
     place p;
     step s = sync_.upper([&] { return find_place(key, p); });
     if (s == step::yes) {
@@ -38,7 +40,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::at_leaf(Key key, Body&& 
                                                          : at_bare_leaf(p, body);
     }
     if (s == step::full) {
-      split(key, p.controlled_by);
+      split(key, p);
     } else if (s != step::restart) {
       return s;
     } else {
@@ -66,6 +68,8 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 template <typename scattered_btree<Key, Value, Sync, Shape, Control>::request What, class Body>
 auto scattered_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const place& p, Key key, Body&& body) const
     -> step {
+  const epoch_pin pinned;  // before the control is known to be the leaf's, see `Invariants`
+  if (!p.is_still_right()) return step::restart;
   control& guard = *p.controlled_by;
   const unsigned slot = control::slot_of(key);
   auto entry = guard.lock(slot);
@@ -106,7 +110,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_get(const place& p, 
                                                                 std::optional<Value>& value) const noexcept -> step {
   leaf& l = *p.at;
   const unsigned slot = l.find(key);
-  if (slot == detail::no_slot) return p.is_still_right() ? step::no : step::restart;
+  if (slot == detail::no_slot) return p.was_right() ? step::no : step::restart;
   if constexpr (locks_values_apart) {
     const token values_seen = l.value_lock(slot).read();
     value.emplace(l.value(slot));
@@ -114,7 +118,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_get(const place& p, 
   } else {
     value.emplace(l.value(slot));
   }
-  return p.is_still_right() ? step::yes : step::restart;
+  return p.was_right() ? step::yes : step::restart;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
@@ -129,9 +133,8 @@ std::optional<Value> scattered_btree<Key, Value, Sync, Shape, Control>::get(Key 
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 bool scattered_btree<Key, Value, Sync, Shape, Control>::put(Key key, const Value& value, bool overwrite) {
-  const std::uint64_t random = detail::next_random_of_this_thread();
   const step s = at_leaf<request::put>(key, [&](const place& p, bool known_absent, outcome& /*result*/) {
-    return try_put(p, key, value, overwrite, known_absent, random);
+    return try_put(p, key, value, overwrite, known_absent);
   });
   if (s == step::yes) size_.add(1);
   return s == step::yes;
@@ -139,19 +142,18 @@ bool scattered_btree<Key, Value, Sync, Shape, Control>::put(Key key, const Value
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 auto scattered_btree<Key, Value, Sync, Shape, Control>::try_put(const place& p, Key key, const Value& value,
-                                                                bool overwrite, bool known_absent,
-                                                                std::uint64_t random) noexcept -> step {
+                                                                bool overwrite, bool known_absent) noexcept -> step {
   leaf& l = *p.at;
   if (!known_absent) {
     const unsigned slot = l.find(key);
     if (slot != detail::no_slot) {
-      if (!overwrite) return p.is_still_right() ? step::no : step::restart;
+      if (!overwrite) return p.was_right() ? step::no : step::restart;
       const step s = change_value(p, slot, [&](Value& v) { v = value; });
       return s == step::yes ? step::no : s;
     }
   }
   if (!l.lock.try_upgrade(p.seen)) return step::restart;
-  if (!l.insert(key, value, random)) {
+  if (!l.insert(key, value)) {
     l.lock.unlock_unchanged(p.seen);
     return step::full;
   }
@@ -206,7 +208,7 @@ bool scattered_btree<Key, Value, Sync, Shape, Control>::update(Key key, Fn&& fn)
   };
   const step s = at_leaf<request::look_up>(key, [&](const place& p, bool /*known_absent*/, outcome& /*result*/) {
     const unsigned slot = p.at->find(key);
-    if (slot == detail::no_slot) return p.is_still_right() ? step::no : step::restart;
+    if (slot == detail::no_slot) return p.was_right() ? step::no : step::restart;
     return const_cast<scattered_btree&>(*this).change_value(p, slot, keeping_exceptions);
   });
   if (s == step::threw) std::rethrow_exception(thrown);
@@ -232,7 +234,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_erase(const place& p
     -> step {
   leaf& l = *p.at;
   const unsigned slot = l.find(key);
-  if (slot == detail::no_slot) return p.is_still_right() ? step::no : step::restart;
+  if (slot == detail::no_slot) return p.was_right() ? step::no : step::restart;
   if (!l.lock.try_upgrade(p.seen)) return step::restart;
   lock_values(l);
   l.erase(slot);
@@ -248,7 +250,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_erase(const place& p
 // --- splitting and merging ---
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-void scattered_btree<Key, Value, Sync, Shape, Control>::split(Key key, control* controlled_by) const {
+void scattered_btree<Key, Value, Sync, Shape, Control>::split(Key key, const place& p) const {
   // A lookup never finds a leaf full, so this is a tree that may be changed.
   auto& tree = const_cast<scattered_btree&>(*this);
   struct split_lock {
@@ -257,19 +259,22 @@ void scattered_btree<Key, Value, Sync, Shape, Control>::split(Key key, control* 
       if (held != nullptr) held->unlock_after_split();
     }
   };
+  const epoch_pin pinned;  // as in at_controlled_leaf()
+  control* const controlled_by = p.is_still_right() ? p.controlled_by : nullptr;
   if (controlled_by != nullptr && !controlled_by->try_lock_for_split()) {
     controlled_by->wait_for_split();  // by who splits it now
     return;
   }
   const split_lock unlock{controlled_by};
   operation op(tree);
+  const std::uint64_t nth_leaf = tree.leaves_made_.fetch_add(1);
   std::uint64_t kept_marks = ~std::uint64_t{0};
-  tree.run_changing(op, [&] { return sync_.both([&] { return tree.try_split(key, op, kept_marks); }); });
+  tree.run_changing(op, [&] { return sync_.both([&] { return tree.try_split(key, op, nth_leaf, kept_marks); }); });
   if (controlled_by != nullptr) controlled_by->keep_marks(kept_marks);
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, operation& op,
+auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, operation& op, std::uint64_t nth_leaf,
                                                                   std::uint64_t& kept_marks) noexcept -> step {
   kept_marks = ~std::uint64_t{0};
   position p;
@@ -289,6 +294,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
   const unsigned middle = ascending ? count - 1 : count / 2;
 
   leaf* const right = op.take_leaf();
+  right->sequence.begin_life(nth_leaf);
   left.sequence.invalidate();
   right->fill(all, middle, count);
   left.fill(all, 0, middle);
@@ -457,7 +463,7 @@ std::size_t scattered_btree<Key, Value, Sync, Shape, Control>::scan(Key from, st
   using collector = detail::range_collector<scattered_btree>;
   collector range(*this, limit);
   {
-    const pin pinned;
+    [[maybe_unused]] const pin pinned;
     range.collect_forward(collector::start::at(from));
   }
   for (const auto& e : range.entries()) fn(e.key, e.value);

@@ -26,6 +26,7 @@
 #include <cstdint>
 
 #include "elidex/index/btree_node.hpp"
+#include "elidex/random.hpp"
 #include "elidex/sync/conflict_control.hpp"
 
 namespace elidex {
@@ -187,9 +188,10 @@ class scattered_leaf : public controlled_leaf<Sync, scattered_capacity<Shape, re
     this->set_count(last - first);
   }
 
-  // Adds a key that is not there; false: the leaf is full. `random` is the write scheduler's.
-  bool insert(Key k, const Value& v, std::uint64_t random) noexcept {
+  // Adds a key that is not there; false: the leaf is full.
+  bool insert(Key k, const Value& v) noexcept {
     if (k == free_key()) choose_another_free_key(k);
+    std::uint64_t random = next_random_of_this_thread();  // the write scheduler
     for (unsigned draw = 0; draw < draws_max; ++draw, random >>= 8U) {
       const unsigned segment = static_cast<unsigned>(random & 0xFFU) % segments;
       if (insert_into(segment, k, v)) return true;
@@ -290,7 +292,7 @@ class dense_leaf : public controlled_leaf<Sync, Shape::leaf_slots(sizeof(record_
     for (unsigned i = first; i < last; ++i) set(i - first, records.key(i), records.value(i));
     this->set_count(last - first);
   }
-  bool insert(Key k, const Value& v, std::uint64_t /*random*/) noexcept {
+  bool insert(Key k, const Value& v) noexcept {
     const unsigned n = this->count();
     if (n == capacity) return false;
     unsigned i = n;

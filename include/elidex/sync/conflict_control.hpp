@@ -22,6 +22,9 @@
 // 32 bits. The hash is Fibonacci's (Knuth, "Sorting and Searching", 6.4): up to 20 consecutive keys have different marks
 // among 32, so that dense keys, as in the paper's workload, have next to none.
 //
+// Memory order: lock() and mark() acquire and release, each pairing with itself and the other one, because "not marked" is
+// an answer by itself: two threads that each mark a key and then ask for the other's must not both find no mark.
+//
 // Thread-safety: all members. Nothing here may be called inside a hardware region: its line is written by everybody.
 // Order of locks: none is waited for while another one is held.
 // From: papers/003 sections 4.2 and 5.1, algorithm 1. Deviation: a request that finds the split lock taken gives its lock
@@ -59,7 +62,7 @@ class alignas(64) conflict_control {
 
   // Sets the slot's lock bit. Asks for the line to write at once: a look before would fetch a hot line twice.
   entry lock(unsigned slot) noexcept {
-    std::uint64_t before = bits_.fetch_or(lock_bit(slot), std::memory_order_acquire);  // pairs with unlock()
+    std::uint64_t before = bits_.fetch_or(lock_bit(slot), std::memory_order_acq_rel);  // see `Memory order` above
     if ((before & lock_bit(slot)) == 0) return {false, (before & mark_bit(slot)) != 0};
     // The holder is in a region, about so long.
     backoff wait(region_pauses);
@@ -67,7 +70,7 @@ class alignas(64) conflict_control {
       do {
         wait.once();
       } while ((bits_.load(std::memory_order_relaxed) & lock_bit(slot)) != 0);  // relaxed: a hint
-      before = bits_.fetch_or(lock_bit(slot), std::memory_order_acquire);  // as above
+      before = bits_.fetch_or(lock_bit(slot), std::memory_order_acq_rel);  // as above
     } while ((before & lock_bit(slot)) != 0);
     return {true, (before & mark_bit(slot)) != 0};
   }
@@ -81,7 +84,7 @@ class alignas(64) conflict_control {
 
   // Needs the slot's lock bit.
   void mark(unsigned slot) noexcept {
-    bits_.fetch_or(mark_bit(slot), std::memory_order_release);  // pairs with the acquires in lock()
+    bits_.fetch_or(mark_bit(slot), std::memory_order_acq_rel);  // see above
   }
   // Clears all other marks; behind the sequence number's invalidate().
   void keep_marks(std::uint64_t kept) noexcept {

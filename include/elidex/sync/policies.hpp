@@ -50,6 +50,7 @@ class no_sequence {
   struct token {};
   constexpr token read() const noexcept { return {}; }
   constexpr bool validate(token) const noexcept { return true; }
+  constexpr void begin_life(std::uint64_t) noexcept {}
   constexpr void invalidate() noexcept {}
 };
 

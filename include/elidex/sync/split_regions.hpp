@@ -14,7 +14,9 @@
 // both only, or in the lower one by whoever changes how a leaf is to be accessed.
 //
 // Order of locks: upper before lower. Nobody who is in a lower region enters an upper one.
-// Between its regions an operation holds an address, so what it points to must be reclaimed by epochs.
+// Between its regions an operation holds an address. It needs no pin for it if leaves are only ever reused as leaves and no
+// number comes twice at an address (begin_life): then a lower region in a leaf that is gone reads memory that is there, and
+// a number that is not the expected one. Whatever else it follows must be reclaimed by epochs.
 //
 // Any lock will do: an elided one makes hardware regions of them, a plain one serves machines and tests without.
 // Thread-safety: all of it. Linearization: that of the lock's regions (elided.hpp).
@@ -47,6 +49,11 @@ class region_sequence {
   // acquire: pairs with invalidate()'s release. True outside of a region means: it had not changed before whatever was
   // read with acquire order earlier was published.
   bool validate(token seen) const noexcept { return number_.load(std::memory_order_acquire) == seen; }
+  // A leaf's first number, when nobody else knows the leaf: it must differ from all that its memory has had before, in an
+  // earlier leaf's life too. 2^24 invalidations of one leaf and 2^40 leaves do not wrap.
+  void begin_life(std::uint64_t nth_leaf) noexcept {
+    number_.store(nth_leaf << 24U, std::memory_order_relaxed);  // relaxed: the region that publishes the leaf orders it
+  }
   // Only inside a region that excludes others who call it.
   void invalidate() noexcept {
     number_.store(read() + 1, std::memory_order_release);  // pairs with the acquire in validate()
@@ -100,7 +107,15 @@ class split_regions {
   Lock lower_;
 };
 
-// With hardware regions and the retries of papers/003 section 6.1 ("the fall-back strategy and retry policy in DBX").
-using htm_split_regions = split_regions<elided<ttas_lock, dbx_budgets>>;
+// How often a short region is tried again. Measured on the simulated machine (docs/PERFORMANCE.md, 16 and 20 cores, theta
+// 0.99): 8 to 16 retries after conflicts are best by far. Fewer end in the lock so often that its waiters make lemmings;
+// with more, a core far from a hot line loses to all others again and again, and one such request holds up its thread for
+// longer than the lock would.
+struct short_region_budgets : retry_budgets {
+  constexpr short_region_budgets() noexcept : retry_budgets{.conflict = 12, .lock_busy = 64} {}
+};
+
+// With hardware regions.
+using htm_split_regions = split_regions<elided<ttas_lock, short_region_budgets>>;
 
 }  // namespace elidex
