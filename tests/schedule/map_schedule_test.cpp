@@ -11,12 +11,11 @@
 #include "support/linearizability.hpp"
 #include "support/model.hpp"
 #include "support/policies_under_test.hpp"
+#include "support/scattered_trees.hpp"
 #include "support/strings_as_integers.hpp"
 
 namespace elidex::testing {
 namespace {
-
-using u64 = std::uint64_t;
 
 constexpr std::size_t threads = 3;
 constexpr std::size_t events_per_thread = 4;
@@ -97,6 +96,35 @@ using maps =
                      strings_as_integers<btree<std::string, std::string, optimistic, fan_out<2, 3>>>,
                      strings_as_integers<btree<std::string, std::string, coarse_elided, fan_out<2, 3>>>>;
 TYPED_TEST_SUITE(MapSchedules, maps);
+
+using eunomia_maps =
+    ::testing::Types<scattered_btree<u64, u64, elided_regions, tiny_scattered, restless_control>,
+                     scattered_btree<u64, u64, elided_regions_dbx, tiny_scattered, always_control>,
+                     scattered_btree<u64, u64, elided_regions, dense_fan_out<3, 3>, no_control>,
+                     scattered_btree<u64, u64, elided_regions, keys_apart_fan_out<3, 3>, restless_control>,
+                     scattered_btree<u64, u64, spinning_regions, tiny_scattered, restless_control>,
+                     scattered_btree<u64, u64, locked_regions, keys_apart_fan_out<3, 3>, no_control>,
+                     scattered_btree<u64, u64, optimistic, tiny_scattered, restless_control>,
+                     scattered_btree<u64, u64, optimistic, keys_apart_fan_out<3, 3>, no_control>,
+                     scattered_btree<u64, u64, optimistic, keys_apart_fan_out<12, 3>, always_control>>;
+template <class Map>
+class EunomiaSchedules : public MapSchedules<Map> {};
+TYPED_TEST_SUITE(EunomiaSchedules, eunomia_maps);
+
+TYPED_TEST(EunomiaSchedules, AreLinearizable) {
+  EXPECT_EQ(explore<history<TypeParam>>(static_cast<u64>(300 * effort())), "");
+}
+
+TEST(EunomiaSchedulesCanary, AMissingSequenceCheckIsFound) {
+  EXPECT_NE((explore<history<scattered_btree<u64, u64, blind_regions, tiny_scattered, no_control>>>(2'000)), "");
+}
+TEST(EunomiaSchedulesCanary, AMissingMarkIsFound) {
+  EXPECT_NE((explore<history<scattered_btree<u64, u64, spinning_regions, forgets_marks, always_control>>>(2'000)), "");
+}
+TEST(EunomiaSchedulesCanary, ALockOfValuesThatExcludesNobodyIsFound) {
+  EXPECT_NE(
+      (explore<history<scattered_btree<u64, u64, excludes_nobody, keys_apart_fan_out<12, 3>, no_control>>>(2'000)), "");
+}
 
 TYPED_TEST(MapSchedules, AreLinearizable) {
   EXPECT_EQ(explore<history<TypeParam>>(static_cast<u64>(300 * effort())), "");

@@ -9,13 +9,12 @@
 #include "support/policies_under_test.hpp"
 #include "support/random_seed.hpp"
 #include "support/samples.hpp"
+#include "support/scattered_trees.hpp"
 #include "support/spread_threads.hpp"
 #include "support/strings_as_integers.hpp"
 
 namespace elidex::testing {
 namespace {
-
-using u64 = std::uint64_t;
 
 // Runs body(thread, random) on `threads` threads, at the same time as far as there are cores.
 template <class Body>
@@ -39,7 +38,13 @@ using maps = ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, btree<
                               btree<u64, u64, coarse_elided, fan_out<4, 4>>,
                               strings_as_integers<btree<std::string, std::string, optimistic, fan_out<4, 4>>>,
                               strings_as_integers<btree<std::string, std::string, coarse_shared, fan_out<4, 4>>>,
-                              strings_as_integers<ordered_map<std::string, std::string>>>;
+                              strings_as_integers<ordered_map<std::string, std::string>>,
+                              scattered_btree<u64, u64, locked_regions, tiny_scattered, restless_control>,
+                              scattered_btree<u64, u64, elided_regions, tiny_scattered, always_control>,
+                              scattered_btree<u64, u64, locked_regions, keys_apart_fan_out<3, 3>, restless_control>,
+                              scattered_btree<u64, u64, optimistic, tiny_scattered, restless_control>,
+                              scattered_btree<u64, u64, optimistic, keys_apart_fan_out<3, 3>, no_control>,
+                              scattered_btree<u64, u64, optimistic, keys_apart_fan_out<12, 4>, no_control>>;
 TYPED_TEST_SUITE(MapInvariants, maps);
 
 // What is lost of all the increments.

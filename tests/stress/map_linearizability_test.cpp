@@ -9,6 +9,7 @@
 #include "support/linearizability.hpp"
 #include "support/policies_under_test.hpp"
 #include "support/random_seed.hpp"
+#include "support/scattered_trees.hpp"
 #include "support/spread_threads.hpp"
 #include "support/strings_as_integers.hpp"
 
@@ -88,7 +89,6 @@ std::string find_violation(int rounds, std::uint64_t seed) {
 template <class Map>
 class Linearizability : public ::testing::Test {};
 
-using u64 = std::uint64_t;
 using maps =
     ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
                      ordered_map<u64, u64>, btree<u64, u64, coarse_mutex, fan_out<2, 3>>,
@@ -96,7 +96,13 @@ using maps =
                      strings_as_integers<btree<std::string, u64, optimistic, fan_out<2, 3>>>,
                      strings_as_integers<btree<std::string, std::string, optimistic, fan_out<4, 4>>>,
                      strings_as_integers<btree<std::string, std::string, coarse_shared, fan_out<2, 3>>>,
-                     strings_as_integers<ordered_map<std::string, std::string>>>;
+                     strings_as_integers<ordered_map<std::string, std::string>>,
+                     scattered_btree<u64, u64, locked_regions, tiny_scattered, restless_control>,
+                     scattered_btree<u64, u64, elided_regions, tiny_scattered, always_control>,
+                     scattered_btree<u64, u64, locked_regions, keys_apart_fan_out<3, 3>, restless_control>,
+                     scattered_btree<u64, u64, optimistic, tiny_scattered, restless_control>,
+                     scattered_btree<u64, u64, optimistic, keys_apart_fan_out<3, 3>, no_control>,
+                     scattered_btree<u64, u64, optimistic, keys_apart_fan_out<12, 4>, no_control>>;
 TYPED_TEST_SUITE(Linearizability, maps);
 
 TYPED_TEST(Linearizability, OfRandomHistories) {

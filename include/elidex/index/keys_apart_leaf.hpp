@@ -31,7 +31,7 @@ namespace elidex {
 namespace detail {
 
 template <class Key, class Value, class Sync, class Shape>
-class keys_apart_leaf : public controlled_leaf<Sync, Shape::leaf_slots(sizeof(record_slot<Key, Value>))> {
+class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(sizeof(record_slot<Key, Value>))> {
   static constexpr bool racing = Sync::readers_race;
   using node_lock = typename Sync::node_lock;
   static constexpr std::size_t lock_bytes = std::is_empty_v<node_lock> ? 0 : sizeof(node_lock);
@@ -43,7 +43,7 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape::leaf_slots(sizeof(re
       static_cast<unsigned>(std::max<std::size_t>(1, (64 - lock_bytes) / sizeof(field<Value>)));
   static constexpr unsigned lines = (capacity + values_per_line - 1) / values_per_line;
   static constexpr std::size_t value_locks = lock_bytes == 0 ? 0 : lines;
-  static constexpr std::size_t head_bytes = sizeof(controlled_leaf<Sync, capacity>);
+  static constexpr std::size_t head_bytes = sizeof(controlled_leaf<Sync, Shape, capacity>);
   using ordered_copy = gathered_records<Key, Value, capacity>;
 
   keys_apart_leaf() noexcept { set_sorted(0); }
@@ -152,7 +152,7 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape::leaf_slots(sizeof(re
 
 // Leaves whose keys lie apart from their values.
 template <unsigned LeafSlots = 16, unsigned InnerSlots = 16>
-struct keys_apart_fan_out : fan_out<LeafSlots, InnerSlots> {
+struct keys_apart_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
   template <class Key, class Value, class Sync>
   using leaf = detail::keys_apart_leaf<Key, Value, Sync, keys_apart_fan_out>;
 };

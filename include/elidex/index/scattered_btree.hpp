@@ -219,7 +219,6 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   using spine::run_changing;
   using spine::splits_;
   using spine::sync_;
-  static constexpr unsigned requests_per_period = adaptive_control::requests_per_period;
   // Whether values have locks apart from the leaf's.
   static constexpr bool locks_values_apart = racing && leaf::value_locks != 0;
 

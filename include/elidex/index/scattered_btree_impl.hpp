@@ -79,7 +79,12 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const
     entry = guard.lock(slot);
     entry.waited = true;
   }
-  const auto period = guard.count(entry.waited, detail::next_random_of_this_thread(), requests_per_period);
+
+  bool calm = false;  // for long enough to do without a control
+  if constexpr (Control::adaptive) {
+    const auto period = guard.count(entry.waited, detail::next_random_of_this_thread(), Control::requests_per_period);
+    calm = period.over && period.collisions < Control::collisions_to_stay_on;
+  }
 
   step s;
   bool mark_is_free = false;
@@ -97,9 +102,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const
   } else {
     guard.unlock(slot);
   }
-  if constexpr (Control::adaptive) {
-    if (period.over && period.collisions < Control::collisions_to_stay_on) switch_off(p);
-  }
+  if (calm) switch_off(p);
   return s;
 }
 
@@ -388,7 +391,7 @@ void scattered_btree<Key, Value, Sync, Shape, Control>::suspect(const place& p,
                                                                 std::uint32_t collisions) const noexcept {
   // relaxed, without a partner: a guess, and a lost count changes little.
   auto& suspicion = suspicion_[reinterpret_cast<std::uintptr_t>(p.at) / 64 * 0x9E3779B1u % suspects];
-  if (collisions != 0) {
+  if (collisions != 0 || Control::collisions_to_switch_on == 0) {
     if (suspicion.fetch_add(collisions, std::memory_order_relaxed) + collisions >= Control::collisions_to_switch_on) {
       suspicion.store(0, std::memory_order_relaxed);  // as above
       switch_on(p);

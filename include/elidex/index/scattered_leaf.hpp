@@ -35,9 +35,9 @@ namespace detail {
 inline constexpr unsigned no_slot = ~0u;
 
 // What all leaves of a scattered_btree begin with.
-template <class Sync, unsigned Capacity>
+template <class Sync, class Shape, unsigned Capacity>
 struct controlled_leaf : btree_node<Sync> {
-  using control_type = conflict_control<std::min(2 * Capacity, 32u)>;
+  using control_type = typename Shape::template control<std::min(2 * Capacity, 32u)>;
 
   controlled_leaf() noexcept : btree_node<Sync>(0) {}
 
@@ -115,7 +115,7 @@ inline constexpr unsigned scattered_capacity =
     Shape::segment_slots(sizeof(Slot));
 
 template <class Key, class Value, class Sync, class Shape>
-class scattered_leaf : public controlled_leaf<Sync, scattered_capacity<Shape, record_slot<Key, Value>>> {
+class scattered_leaf : public controlled_leaf<Sync, Shape, scattered_capacity<Shape, record_slot<Key, Value>>> {
   static constexpr bool racing = Sync::readers_race;
   using slot = record_slot<Key, Value>;
   static constexpr unsigned per_line = Shape::segment_slots(sizeof(slot));
@@ -252,7 +252,7 @@ class scattered_leaf : public controlled_leaf<Sync, scattered_capacity<Shape, re
 
 // The ordinary leaf, in the place of a scattered one: what splitting regions brings by itself.
 template <class Key, class Value, class Sync, class Shape>
-class dense_leaf : public controlled_leaf<Sync, Shape::leaf_slots(sizeof(record_slot<Key, Value>))> {
+class dense_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(sizeof(record_slot<Key, Value>))> {
   static constexpr bool racing = Sync::readers_race;
   using slot = record_slot<Key, Value>;
 
@@ -260,7 +260,7 @@ class dense_leaf : public controlled_leaf<Sync, Shape::leaf_slots(sizeof(record_
   static constexpr unsigned capacity = Shape::leaf_slots(sizeof(slot));
   static constexpr bool in_order = true;
   static constexpr std::size_t value_locks = 0;
-  static constexpr std::size_t head_bytes = sizeof(controlled_leaf<Sync, capacity>);
+  static constexpr std::size_t head_bytes = sizeof(controlled_leaf<Sync, Shape, capacity>);
   using ordered_copy = gathered_records<Key, Value, capacity>;
 
   Key key(unsigned i) const noexcept { return slots_[i].key.template load<racing>(); }
@@ -318,9 +318,16 @@ class dense_leaf : public controlled_leaf<Sync, Shape::leaf_slots(sizeof(record_
 
 }  // namespace detail
 
+// A shape says how many slots nodes have, what kind of leaf there is, and its conflict control.
+template <unsigned LeafSlots, unsigned InnerSlots>
+struct controlled_fan_out : fan_out<LeafSlots, InnerSlots> {
+  template <unsigned Bits>
+  using control = conflict_control<Bits>;
+};
+
 // The papers' tree: leaves of LeafSlots records in segments of a cache line (or of SegmentSlots records).
 template <unsigned LeafSlots = 16, unsigned InnerSlots = 16, unsigned SegmentSlots = 0>
-struct scattered_fan_out : fan_out<LeafSlots, InnerSlots> {
+struct scattered_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
   static constexpr unsigned segment_slots(std::size_t slot_bytes) {
     return SegmentSlots != 0 ? SegmentSlots : slot_bytes < 64 ? static_cast<unsigned>(64 / slot_bytes) : 1;
   }
@@ -330,7 +337,7 @@ struct scattered_fan_out : fan_out<LeafSlots, InnerSlots> {
 
 // The same with dense leaves.
 template <unsigned LeafSlots = 16, unsigned InnerSlots = 16>
-struct dense_fan_out : fan_out<LeafSlots, InnerSlots> {
+struct dense_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
   template <class Key, class Value, class Sync>
   using leaf = detail::dense_leaf<Key, Value, Sync, dense_fan_out>;
 };
