@@ -55,7 +55,7 @@ class gathered_records {
     Value value;
   };
 
-  unsigned count() const noexcept { return count_; }
+  unsigned count() const noexcept { return std::min(count_, Capacity); }  // tells the compiler what add() keeps to
   const Key& key(unsigned i) const noexcept { return records_[i].key; }
   const Value& value(unsigned i) const noexcept { return records_[i].value; }
 
