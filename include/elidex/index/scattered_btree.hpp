@@ -259,7 +259,8 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
 
   void split(Key key, const place& p) const;
   void merge_if_sparse(Key key) noexcept;
-  step try_split(Key key, operation& op, std::uint64_t nth_leaf, std::uint64_t& kept_marks) noexcept;
+  step try_split(Key key, operation& op, std::uint64_t nth_leaf, const control* locked,
+                 std::uint64_t& kept_marks) noexcept;
   step try_merge(Key key, operation& op) noexcept;
   static void lock_values(leaf& l) noexcept {
     l.for_each_value_lock([](node_lock& one) { one.lock(); });

@@ -272,12 +272,14 @@ void scattered_btree<Key, Value, Sync, Shape, Control>::split(Key key, const pla
   operation op(tree);
   const std::uint64_t nth_leaf = tree.leaves_made_.fetch_add(1);
   std::uint64_t kept_marks = ~std::uint64_t{0};
-  tree.run_changing(op, [&] { return sync_.both([&] { return tree.try_split(key, op, nth_leaf, kept_marks); }); });
+  tree.run_changing(
+      op, [&] { return sync_.both([&] { return tree.try_split(key, op, nth_leaf, controlled_by, kept_marks); }); });
   if (controlled_by != nullptr) controlled_by->keep_marks(kept_marks);
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, operation& op, std::uint64_t nth_leaf,
+                                                                  const control* locked,
                                                                   std::uint64_t& kept_marks) noexcept -> step {
   kept_marks = ~std::uint64_t{0};
   position p;
@@ -301,7 +303,11 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
   left.sequence.invalidate();
   right->fill(all, middle, count);
   left.fill(all, 0, middle);
-  if constexpr (Control::enabled) kept_marks = marks_of(left);
+  if constexpr (Control::enabled) {
+    // The leaf for the key may have become another one, with another control, since the split lock was taken.
+    // relaxed: as in take_control_away().
+    if (left.control.load(std::memory_order_relaxed) == locked) kept_marks = marks_of(left);
+  }
   link_right_half(p, all.key(middle), right, op);
 
   unlock_values(left);
