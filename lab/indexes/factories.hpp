@@ -25,6 +25,8 @@ index_info btree_rtm_noretry_info();
 index_info btree_hle_info();
 index_info btree_htm_dbx_info();
 index_info btree_optimistic_info();
+index_info masstree_info();
+index_info masstree_htm_info();
 
 index_info absl_mutex_info();
 index_info std_shared_mutex_info();
