@@ -13,8 +13,8 @@
 // stable version, looks, and compares. Going down, it takes the child's version before it compares the node's: so the
 // child was the right one at the version by which it will be judged. If the node has changed without losing keys, it looks
 // again there; if it has lost keys (vsplit), it begins again at the root. In a leaf, from which keys only go to the right,
-// it walks right instead, by next pointers and the leaves' lows. A writer finds the leaf like a reader, locks it, and has
-// the right one unless vsplit has changed meanwhile. An insertion writes the key into a free slot and publishes it by one
+// it walks right instead, by next pointers and the leaves' lows. A writer finds the leaf like a reader, looks where the key is, locks
+// the leaf, and has the right one unless vsplit has changed meanwhile. An insertion writes the key into a free slot and publishes it by one
 // store of the permutation; a removal is one store of it, too. Readers need to be warned (a mark) only when a slot is used
 // again that one of them may still look at, when a value is wider than a word, and when keys or children move.
 //
@@ -210,8 +210,16 @@ class masstree {
   bool find_leaf(Key key, leaf*& l, token& seen) const noexcept;
   // On from a leaf that has changed since `seen`, to the one that has taken over the key; false when it is deleted.
   bool follow_splits(Key key, leaf*& l, token& seen) const noexcept;
-  // The leaf for `key`, locked; null when the search must begin again.
-  leaf* lock_leaf(Key key) const noexcept;
+  // The place of `key` in its leaf, which is locked; nothing when the search must begin again.
+  struct place {
+    leaf* at = nullptr;
+    order permuted = order::first_slots(0);
+    unsigned position = 0;
+    bool found = false;
+
+    unsigned slot() const noexcept { return permuted.slot(position); }
+  };
+  bool lock_place(Key key, place& where) const noexcept;
   // The node's parent, locked; null at the root. The caller holds the node.
   static inner* lock_parent(const node& n) noexcept;
 
@@ -227,7 +235,7 @@ class masstree {
   template <class Fn>
   step try_update(Key key, Fn& fn, std::exception_ptr& thrown) noexcept;
 
-  step split_and_insert(leaf& left, unsigned position, Key key, const Value& value, operation& op) noexcept;
+  step split_and_insert(const place& where, Key key, const Value& value, operation& op) noexcept;
   void link_upward(const locked_path& path, node* left, node* right, Key low, locked_path& made,
                    operation& op) noexcept;
   step remove_leaf(leaf& l, operation& op) noexcept;

@@ -52,15 +52,26 @@ bool masstree<Key, Value, Sync, Width>::follow_splits(Key key, leaf*& l, token& 
 }
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
-auto masstree<Key, Value, Sync, Width>::lock_leaf(Key key) const noexcept -> leaf* {
+bool masstree<Key, Value, Sync, Width>::lock_place(Key key, place& where) const noexcept {
   leaf* l = nullptr;
   token seen;
-  if (!find_leaf(key, l, seen)) return nullptr;
+  if (!find_leaf(key, l, seen)) return false;
   for (;;) {
+    // Looked up before the leaf is locked: a search under the lock would make the others wait longer.
+    const order before = l->permuted();
+    where.position = l->rank(before, key);
     const token now = l->version.lock();
-    if (!now.is_deleted() && !version::split_between(seen, now)) return l;
+    if (!now.is_deleted() && !version::split_between(seen, now)) {
+      where.at = l;
+      where.permuted = l->permuted();
+      if (version::changed_between(seen, now) || where.permuted.word() != before.word()) {
+        where.position = l->rank(where.permuted, key);
+      }
+      where.found = l->holds(where.permuted, where.position, key);
+      return true;
+    }
     l->version.unlock();
-    if (!follow_splits(key, l, seen)) return nullptr;
+    if (!follow_splits(key, l, seen)) return false;
     count_restart();
   }
 }
@@ -151,29 +162,31 @@ bool masstree<Key, Value, Sync, Width>::put(Key key, const Value& value, bool ov
 template <std::integral Key, class Value, class Sync, unsigned Width>
 auto masstree<Key, Value, Sync, Width>::try_put(Key key, const Value& value, bool overwrite, operation& op) noexcept
     -> step {
-  leaf* const l = lock_leaf(key);
-  if (l == nullptr) return step::restart;
-  const order o = l->permuted();
-  const unsigned position = l->rank(o, key);
-  if (l->holds(o, position, key)) {
+  place where;
+  if (!lock_place(key, where)) return step::restart;
+  leaf& l = *where.at;
+  if (where.found) {
     if (overwrite) {
-      l->overwrite(o.slot(position), value);
-      l->unlock_changed();
+      l.overwrite(where.slot(), value);
+      l.unlock_changed();
     } else {
-      l->version.unlock();
+      l.version.unlock();
     }
     return step::no;
   }
-  if (o.count() == Width) return split_and_insert(*l, position, key, value, op);
-  l->insert(o, position, key, value);
-  l->unlock_changed();
+  if (where.permuted.count() == Width) return split_and_insert(where, key, value, op);
+  l.insert(where.permuted, where.position, key, value);
+  l.unlock_changed();
   return step::yes;
 }
 
-// The caller holds `left`, which is full.
+// The caller holds the leaf, which is full.
 template <std::integral Key, class Value, class Sync, unsigned Width>
-auto masstree<Key, Value, Sync, Width>::split_and_insert(leaf& left, unsigned position, Key key, const Value& value,
+auto masstree<Key, Value, Sync, Width>::split_and_insert(const place& where, Key key, const Value& value,
                                                          operation& op) noexcept -> step {
+  leaf& left = *where.at;
+  const order o = where.permuted;
+  const unsigned position = where.position;
   // All that will change: the full nodes above the leaf, and the first one that has room.
   locked_path path;
   unsigned inners = 0;
@@ -200,7 +213,6 @@ auto masstree<Key, Value, Sync, Width>::split_and_insert(leaf& left, unsigned po
   }
 
   // Keys that arrive in ascending order would leave half-full leaves behind: at the right end, only the new key moves on.
-  const order o = left.permuted();
   leaf* const next = left.next();
   const bool ascending = position == Width && next == nullptr;
   const unsigned kept = ascending ? Width : (Width + 1) / 2;
@@ -263,24 +275,23 @@ bool masstree<Key, Value, Sync, Width>::update(Key key, Fn&& fn) {
 template <std::integral Key, class Value, class Sync, unsigned Width>
 template <class Fn>
 auto masstree<Key, Value, Sync, Width>::try_update(Key key, Fn& fn, std::exception_ptr& thrown) noexcept -> step {
-  leaf* const l = lock_leaf(key);
-  if (l == nullptr) return step::restart;
-  const order o = l->permuted();
-  const unsigned position = l->rank(o, key);
-  if (!l->holds(o, position, key)) {
-    l->version.unlock();
+  place where;
+  if (!lock_place(key, where)) return step::restart;
+  leaf& l = *where.at;
+  if (!where.found) {
+    l.version.unlock();
     return step::no;
   }
-  Value value = l->value(o.slot(position));
+  Value value = l.value(where.slot());
   try {
     fn(value);
   } catch (...) {
     thrown = std::current_exception();
-    l->version.unlock();
+    l.version.unlock();
     return step::threw;
   }
-  l->overwrite(o.slot(position), value);
-  l->unlock_changed();
+  l.overwrite(where.slot(), value);
+  l.unlock_changed();
   return step::yes;
 }
 
@@ -306,18 +317,17 @@ bool masstree<Key, Value, Sync, Width>::erase(Key key) {
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
 auto masstree<Key, Value, Sync, Width>::try_erase(Key key, operation& op, bool& removed_leaf) noexcept -> step {
-  leaf* const l = lock_leaf(key);
-  if (l == nullptr) return step::restart;
-  const order o = l->permuted();
-  const unsigned position = l->rank(o, key);
-  if (!l->holds(o, position, key)) {
-    l->version.unlock();
+  place where;
+  if (!lock_place(key, where)) return step::restart;
+  leaf& l = *where.at;
+  if (!where.found) {
+    l.version.unlock();
     return step::no;
   }
-  removed_leaf = o.count() == 1 && l->prev() != nullptr;
-  if (removed_leaf) return remove_leaf(*l, op);
-  l->remove(o, position);
-  l->unlock_changed();
+  removed_leaf = where.permuted.count() == 1 && l.prev() != nullptr;
+  if (removed_leaf) return remove_leaf(l, op);
+  l.remove(where.permuted, where.position);
+  l.unlock_changed();
   return step::yes;
 }
 

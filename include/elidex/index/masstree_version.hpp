@@ -81,6 +81,10 @@ class masstree_version {
     return word_.load(std::memory_order_acquire) != seen.word_;
   }
 
+  // Whether anything was marked between the two tokens.
+  static bool changed_between(token before, token after) noexcept {
+    return ((before.word_ ^ after.word_) & ~locked_bit) != 0;
+  }
   // Whether keys have left the node between the two tokens: to a new right sibling, or because it was deleted.
   static bool split_between(token before, token after) noexcept {
     return before.word_ / one_split != after.word_ / one_split;
