@@ -168,7 +168,7 @@ auto masstree<Key, Value, Sync, Width>::try_put(Key key, const Value& value, boo
   if (where.found) {
     if (overwrite) {
       l.overwrite(where.slot(), value);
-      l.unlock_changed();
+      l.version.unlock_changed();
     } else {
       l.version.unlock();
     }
@@ -176,7 +176,7 @@ auto masstree<Key, Value, Sync, Width>::try_put(Key key, const Value& value, boo
   }
   if (where.permuted.count() == Width) return split_and_insert(where, key, value, op);
   l.insert(where.permuted, where.position, key, value);
-  l.unlock_changed();
+  l.version.unlock_changed();
   return step::yes;
 }
 
@@ -230,7 +230,7 @@ auto masstree<Key, Value, Sync, Width>::split_and_insert(const place& where, Key
 
   locked_path made;
   link_upward(path, &left, right, right->low, made, op);
-  left.unlock_changed();
+  left.version.unlock_changed();
   right->version.unlock();
   path.unlock();
   made.unlock();
@@ -291,7 +291,7 @@ auto masstree<Key, Value, Sync, Width>::try_update(Key key, Fn& fn, std::excepti
     return step::threw;
   }
   l.overwrite(where.slot(), value);
-  l.unlock_changed();
+  l.version.unlock_changed();
   return step::yes;
 }
 
@@ -327,7 +327,7 @@ auto masstree<Key, Value, Sync, Width>::try_erase(Key key, operation& op, bool& 
   removed_leaf = where.permuted.count() == 1 && l.prev() != nullptr;
   if (removed_leaf) return remove_leaf(l, op);
   l.remove(where.permuted, where.position);
-  l.unlock_changed();
+  l.version.unlock_changed();
   return step::yes;
 }
 
@@ -346,7 +346,7 @@ auto masstree<Key, Value, Sync, Width>::remove_leaf(leaf& l, operation& op) noex
   }
   const step s = remove_locked_leaf(before, l, op);
   if (s == step::yes) {
-    before.unlock_changed();
+    before.version.unlock_changed();
     l.version.unlock_deleted();
   } else {
     before.version.unlock();

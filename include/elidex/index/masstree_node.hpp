@@ -138,10 +138,6 @@ struct masstree_leaf : masstree_node<Key, Sync, Width> {
   masstree_leaf* prev() const noexcept { return prev_.load(std::memory_order_acquire); }
   void set_prev(masstree_leaf* l) noexcept { prev_.store(l, std::memory_order_release); }
 
-  // How often the leaf's contents or `next` have changed. relaxed, ordered by the version: it changes under the lock only, and is read by
-  // whoever has loaded the word of the version with acquire order, unlocked: in unlocked() or changed_or_locked_since().
-  std::uint64_t changes() const noexcept { return changes_.load(std::memory_order_relaxed); }
-
   Key key(unsigned slot) const noexcept { return keys_[slot].template load<racing>(); }
   Value value(unsigned slot) const noexcept { return values_[slot].template load<racing>(); }
 
@@ -153,12 +149,6 @@ struct masstree_leaf : masstree_node<Key, Sync, Width> {
   }
 
   // --- by the holder of the lock ---
-
-  void unlock_changed() noexcept {
-    if constexpr (racing)
-      changes_.store(changes() + 1, std::memory_order_relaxed);  // ordered by the unlock: see changes()
-    this->version.unlock();
-  }
 
   void insert(order p, unsigned position, Key k, const Value& v) noexcept {
     const unsigned slot = p.slot(p.count());
@@ -200,7 +190,6 @@ struct masstree_leaf : masstree_node<Key, Sync, Width> {
  private:
   std::uint16_t stale_slots_ = 0;  // those free slots whose key was removed since the version last counted
   std::atomic<std::uint64_t> permutation_{order::first_slots(0).word()};
-  std::atomic<std::uint64_t> changes_{0};
   std::atomic<masstree_leaf*> next_{nullptr};
   std::atomic<masstree_leaf*> prev_{nullptr};
   alignas(64) std::array<field<Key>, Width> keys_;

@@ -4,12 +4,12 @@
 //   range.collect(from);                        // up to `limit` keys and values, in ascending order
 //   for (const auto& e : range.entries()) ...
 //
-// How: walk along the leaves, copy what they hold, keep each leaf with its count of changes, and compare all of them at the
+// How: walk along the leaves, copy what they hold, keep each leaf with its version, and compare all of them at the
 // end. If none has changed, each held what was copied at the moment of the first comparison, and each was followed by the
-// next one, since a leaf's changes count those of its next pointer: that moment is the linearization point.
+// next one, since a leaf's changes include those of its next pointer: that moment is the linearization point.
 //
-// The version alone would not do: insertions into fresh slots, removals and new values leave it as it was. So a leaf is
-// read while it is unlocked, and compared as to being locked, too.
+// What other readers compare would not do here: insertions into fresh slots, removals and new values leave it as it was.
+// So a leaf is read while it is unlocked, and the whole of its version is compared.
 //
 // A range that is being changed all the time would never compare equal. After `optimistic_attempts` the leaves are locked
 // instead, from left to right, each before it is read, and all are let go at the end; the linearization point is then any
@@ -73,7 +73,6 @@ class masstree_range {
   struct visited {
     const leaf* at;
     token seen;
-    std::uint64_t changes;
   };
 
   step attempt(key_type from) noexcept {
@@ -84,7 +83,7 @@ class masstree_range {
       for (const visited& v : visited_.items()) {
         if (locking_) {
           v.at->version.unlock();
-        } else if (s == step::yes && (v.at->version.changed_or_locked_since(v.seen) || v.at->changes() != v.changes)) {
+        } else if (s == step::yes && v.at->version.touched_since(v.seen)) {
           s = step::restart;
         }
       }
@@ -101,7 +100,7 @@ class masstree_range {
       if constexpr (racing) {
         if (visited_.full()) return step::need_memory;
         const token seen = locking_ ? l->version.lock() : l->version.unlocked();
-        visited_.push({l, seen, l->changes()});
+        visited_.push({l, seen});
         if (seen.is_deleted() || (first && version::split_between(found, seen))) return step::restart;
       }
       const auto order = l->permuted();
