@@ -1,7 +1,7 @@
 #pragma once
 // A Masstree in which each key of a history has a leaf of its own, below three levels of inner nodes with few children:
-// as it stands when many keys were inserted and most of them erased. So an erasure removes a leaf, often with inner nodes
-// above it, moves separators, and gives up roots.
+// as it stands when many keys were inserted and most of them erased. So an erasure removes a leaf, often with inner
+// nodes above it, moves separators, and gives up roots.
 
 #include <cstddef>
 #include <cstdint>

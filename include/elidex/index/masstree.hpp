@@ -6,46 +6,49 @@
 //   tree.scan(0, 10, [](std::uint64_t key, std::uint64_t value) { ... });
 //
 // A trie of B+trees, of which keys up to 8 bytes need one layer: that is what paper 003 compares Eunomia with. Its
-// HTM-Masstree is this tree under coarse<elided<ttas_lock, dbx_budgets>>: one region for each operation, in which the bits
-// of the versions are still written, but nobody waits for them.
+// HTM-Masstree is this tree under coarse<elided<ttas_lock, dbx_budgets>>: one region for each operation, in which the
+// bits of the versions are still written, but nobody waits for them.
 //
-// The protocol, in short. A node has a version word (masstree_version.hpp) of a lock, marks and counters. A reader takes a
-// stable version, looks, and compares. Going down, it takes the child's version before it compares the node's: so the
-// child was the right one at the version by which it will be judged. If the node has changed without losing keys, it looks
-// again there; if it has lost keys (vsplit), it begins again at the root. In a leaf, from which keys only go to the right,
-// it walks right instead, by next pointers and the leaves' lows. A writer finds the leaf like a reader, looks where the key is, locks
-// the leaf, and has the right one unless vsplit has changed meanwhile. An insertion writes the key into a free slot and publishes it by one
-// store of the permutation; a removal is one store of it, too. Readers need to be warned (a mark) only when a slot is used
-// again that one of them may still look at, when a value is wider than a word, and when keys or children move.
+// The protocol, in short. A node has a version word (masstree_version.hpp) of a lock, marks and counters. A reader
+// takes a stable version, looks, and compares. Going down, it takes the child's version before it compares the node's:
+// so the child was the right one at the version by which it will be judged. If the node has changed without losing
+// keys, it looks again there; if it has lost keys (vsplit), it begins again at the root. In a leaf, from which keys
+// only go to the right, it walks right instead, by next pointers and the leaves' lows. A writer finds the leaf like a
+// reader, looks where the key is, locks the leaf, and has the right one unless vsplit has changed meanwhile. An
+// insertion writes the key into a free slot and publishes it by one store of the permutation; a removal is one store of
+// it, too. Readers need to be warned (a mark) only when a slot is used again that one of them may still look at, when a
+// value is wider than a word, and when keys or children move.
 //
 // Invariants
 //   * Keys in a node ascend. Key i of an inner node is the low of the leftmost leaf below its child i + 1.
 //   * Leaves are linked in both directions, in the order of their keys. A leaf holds keys from its low (which never
 //     changes) to the low of the next one, exclusively.
-//   * No leaf is empty but the leftmost one, which is never removed. An inner node has at least one child, the root two.
+//   * No leaf is empty but the leftmost one, which is never removed. An inner node has at least one child.
 //   * A node that can be reached is not deleted; one that has left the tree stays so until its memory is used again, two
 //     epochs later (reclaim/epoch.hpp).
 //
-// Order of locks: a leaf, then its ancestors upward; each is waited for. A leaf's left neighbour is only tried for: whoever
-// fails lets go of all and begins again. Scans that lock wait for leaves from left to right, while they hold nothing but
-// leaves. Nobody waits for a leaf who holds an inner node, and nobody waits for a stable version who holds a lock: no cycle.
+// Order of locks: a leaf, then its ancestors upward; each is waited for. A leaf's left neighbour is only tried for:
+// whoever fails lets go of all and begins again. Scans that lock wait for leaves from left to right, while they hold
+// nothing but leaves. Nobody waits for a leaf who holds an inner node, and nobody waits for a stable version who holds
+// a lock: no cycle.
 //
 // Splitting and removing reach up as far as they must: all nodes that change are locked first, from below; then it is
-// known what memory is needed, and nothing has changed if there is none. Then all are marked, then changed, then unlocked:
-// as "inserting" where the range of a node's keys stays as it was, else as "splitting". Why a reader that has come half the way
-// down misses nothing: let k belong below child c of node n in the old tree, elsewhere in the new one, and let the reader
-// have gone from n to c. It compared n's version after it took c's. Either n was not marked then: nor was c when its version
-// was taken, since nothing is unmarked before all is marked, so c's version will be found changed in vsplit, if k was to leave it. Or n was marked, and the
-// reader didn't go.
+// known what memory is needed, and nothing has changed if there is none. Then all are marked, then changed, then
+// unlocked: as "inserting" where the range of a node's keys stays as it was, else as "splitting". Why a reader that is
+// half the way down misses nothing: let key k belong below child c of node n before the change and elsewhere after it,
+// and let the reader have gone from n to c. It compared n's version after it had taken c's. If n was not marked by
+// then, nor was c unmarked again (nothing is, before all are marked): so c's version was taken before c was marked, and
+// will be found changed in vsplit. If n was marked, the comparison failed and the reader didn't go.
 //
 // Removing an empty leaf. Its range goes to the leaf before it, so that no low changes. That leaf may be below another
 // inner node; then the separator between the two, in the lowest ancestor that both have, becomes the low of what comes
-// behind the removed leaf, and the nodes between that ancestor and the leaf have lost a part of their ranges: they are marked as
-// splitting. Inner nodes left without children are removed along with the leaf.
+// behind the removed leaf, and the nodes between that ancestor and the leaf have lost a part of their ranges: they are
+// marked as splitting. Inner nodes left without children are removed along with the leaf.
 //
 // Linearization points
 //   get, contains     found: the load of the value, if the key was still there, else the removal. The slot was not used
-//                     again before the version was compared, so the value is the key's last. Not found: the load of the permutation
+//                     again before the version was compared, so the value is the key's last. Not found: the load of the
+//                     permutation
 //   insert, erase     the store of the permutation; when a leaf is split or removed: the unlock that lets readers at it
 //   upsert, update    of a key that is there: the store of the value; when it is wider than a word: the unlock
 //   those that change nothing: any moment under the lock
@@ -54,13 +57,14 @@
 //   operation: epoch_pin has it.
 //   Under a coarse policy: the acquisition of the lock, or the commit of the transaction.
 //
-// From: Mao, Kohler, Morris, "Cache craftiness for fast multicore key-value storage", EuroSys 2012, sections 4.3 to 4.6;
-// papers/003 sections 6.1 and 6.2. Deviations:
+// From: Mao, Kohler, Morris, "Cache craftiness for fast multicore key-value storage", EuroSys 2012, sections 4.3 to
+// 4.6; papers/003 sections 6.1 and 6.2. Deviations:
 //   * One layer: keys are integers, there are no suffixes.
 //   * A split locks all the nodes that it needs before it changes any, instead of hand over hand: memory comes first here.
-//   * A root with one child is given up for it, so that a tree that was emptied is one leaf again.
+//   * A root with one child is given up for it, so that a tree that was emptied is one leaf again. Other inner nodes may
+//     keep one child for as long as that one lives: nothing is merged.
 //   * The left neighbour of a leaf to be removed is locked instead of marked in its next pointer.
-//   * Leaves count all their changes, for scans that are snapshots. The paper's scans are not.
+//   * Versions count all changes of a leaf, for scans that are snapshots. The paper's scans are not.
 //   * Insertions in descending order are not treated specially; ascending ones are.
 #pragma once
 
@@ -106,9 +110,9 @@ struct masstree_stats {
 // function but constructor and destructor may be called from any thread at any time, and all are linearizable except
 // size(), empty(), memory_bytes() and stats(), which are exact when no operation runs.
 //
-// Errors: std::bad_alloc from any function that changes something (erase() too: what it unlinks is noted until no reader has
-// it), from scans (their buffer), and from the first call of a thread; the tree is then unchanged. Destructor, reclaim(),
-// size(), empty(), memory_bytes() and stats() never throw.
+// Errors: std::bad_alloc from any function that changes something (erase() too: what it unlinks is noted until no
+// reader has it), from scans (their buffer), and from the first call of a thread; the tree is then unchanged.
+// Destructor, reclaim(), size(), empty(), memory_bytes() and stats() never throw.
 template <std::integral Key, class Value, class Sync, unsigned Width = 15>
 class masstree {
   static_assert(std::is_trivially_copyable_v<Value>);
@@ -156,8 +160,8 @@ class masstree {
   bool erase(Key key);
 
   // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how many there were.
-  // All of them were in the tree at one moment, with no other key between them. fn runs after that moment, outside of all
-  // locks, and may use the tree. Buffers what it returns.
+  // All of them were in the tree at one moment, with no other key between them. fn runs after that moment, outside of
+  // all locks, and may use the tree. Buffers what it returns.
   template <class Fn>
   std::size_t scan(Key from, std::size_t limit, Fn&& fn) const;
 
@@ -186,8 +190,8 @@ class masstree {
   static constexpr bool defers_reclamation = racing;
   using pin = std::conditional_t<defers_reclamation, epoch_pin, detail::no_pin>;
 
-  // Inner nodes above a leaf at most. Not even a tree of the smallest width gets there: a node must take in two new children
-  // at least between two splits of it, so each level more takes twice as many insertions.
+  // Inner nodes above a leaf at most. Not even a tree of the smallest width gets there: a node must take in two new
+  // children at least between two splits of it, so each level more takes twice as many insertions.
   static constexpr unsigned levels_max = 64;
 
   // Inner nodes that the caller has locked, from below.

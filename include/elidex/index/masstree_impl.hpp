@@ -212,7 +212,8 @@ auto masstree<Key, Value, Sync, Width>::split_and_insert(const place& where, Key
     }
   }
 
-  // Keys that arrive in ascending order would leave half-full leaves behind: at the right end, only the new key moves on.
+  // Keys that arrive in ascending order would leave half-full leaves behind: at the right end, only the new key moves
+  // on.
   leaf* const next = left.next();
   const bool ascending = position == Width && next == nullptr;
   const unsigned kept = ascending ? Width : (Width + 1) / 2;
@@ -357,8 +358,8 @@ auto masstree<Key, Value, Sync, Width>::remove_leaf(leaf& l, operation& op) noex
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
 auto masstree<Key, Value, Sync, Width>::remove_locked_leaf(leaf& before, leaf& l, operation& op) noexcept -> step {
-  // All that will change: inner nodes that have no other child, and go too; the first one that has others; and if it loses
-  // its first child, those above up to where the separator between `before` and the leaf is.
+  // All that will change: inner nodes that have no other child, and go too; the first one that has others; and if it
+  // loses its first child, those above up to where the separator between `before` and the leaf is.
   locked_path path;
   path.push(lock_parent(l));
   while (path.top()->count() == 0) path.push(lock_parent(*path.top()));

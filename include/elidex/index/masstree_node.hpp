@@ -1,4 +1,5 @@
-// The nodes of Masstree: leaves (the paper's border nodes), whose keys are found by way of a permutation, and inner nodes.
+// The nodes of Masstree: leaves (the paper's border nodes), whose keys are found by way of a permutation, and inner
+// nodes.
 //
 // What protects what
 //   * A node's keys, children, values, permutation and `next` are changed by the holder of its lock.
@@ -7,9 +8,9 @@
 //   * An inner node's key i is the `low` of the leftmost leaf below child i + 1.
 //
 // Readers follow pointers before they know whether the node that held them has changed. So pointers are stored with
-// release and loaded with acquire order: whoever follows one finds the node as complete as it was when it was linked. And
-// an inner node's count is loaded before the child, the same way: the child is then one that was there at that moment or
-// later, and so cannot be reused while the reader is pinned.
+// release and loaded with acquire order: whoever follows one finds the node as complete as it was when it was linked.
+// And an inner node's count is loaded before the child, the same way: the child is then one that was there at that
+// moment or later, and so cannot be reused while the reader is pinned.
 #pragma once
 
 #include <array>
@@ -23,8 +24,9 @@
 
 namespace elidex::detail {
 
-// Which slots of a leaf are in use, and in which order: one word, so that one store of it inserts or removes a key. From
-// the bottom: 4 bits count, then 4 bits for each slot, those in use in the order of their keys, then the free ones.
+// Which slots of a leaf are in use, and in which order: one word, so that one store of it inserts or removes a key.
+// From the bottom: 4 bits count, then 4 bits for each slot, those in use in the order of their keys, then the free
+// ones.
 template <unsigned Width>
 class permutation {
   static_assert(Width >= 1 && Width <= 15);
@@ -52,7 +54,8 @@ class permutation {
     return made((order & below(position)) | word_type{slot(n)} << (4 * position) | moved << 4 | (order & ~below(n + 1)),
                 n + 1);
   }
-  // With the slot at `position` made the last of the free ones: until all others are taken, readers may still look at it.
+  // With the slot at `position` made the last of the free ones: until all others are taken, readers may still look at
+  // it.
   constexpr permutation removed(unsigned position) const noexcept {
     const word_type order = word_ >> 4;
     return made(
@@ -270,7 +273,8 @@ struct masstree_inner : masstree_node<Key, Sync, Width> {
     return between;
   }
 
-  // Takes out child `i`; its range goes to the child before it, or with the first child out of this node. There is another.
+  // Takes out child `i`; its range goes to the child before it, or with the first child out of this node. There is
+  // another.
   void remove(unsigned i) noexcept {
     const unsigned n = count();
     for (unsigned k = i == 0 ? 1 : i; k < n; ++k) set_key(k - 1, key(k));

@@ -4,16 +4,16 @@
 //   range.collect(from);                        // up to `limit` keys and values, in ascending order
 //   for (const auto& e : range.entries()) ...
 //
-// How: walk along the leaves, copy what they hold, keep each leaf with its version, and compare all of them at the
-// end. If none has changed, each held what was copied at the moment of the first comparison, and each was followed by the
+// How: walk along the leaves, copy what they hold, keep each leaf with its version, and compare all of them at the end.
+// If none has changed, each held what was copied at the moment of the first comparison, and each was followed by the
 // next one, since a leaf's changes include those of its next pointer: that moment is the linearization point.
 //
-// What other readers compare would not do here: insertions into fresh slots, removals and new values leave it as it was.
-// So a leaf is read while it is unlocked, and the whole of its version is compared.
+// What other readers compare would not do here: insertions into fresh slots, removals and new values leave it as it
+// was. So a leaf is read while it is unlocked, and the whole of its version is compared.
 //
-// A range that is being changed all the time would never compare equal. After `optimistic_attempts` the leaves are locked
-// instead, from left to right, each before it is read, and all are let go at the end; the linearization point is then any
-// moment at which all are held.
+// A range that is being changed all the time would never compare equal. After `optimistic_attempts` the leaves are
+// locked instead, from left to right, each before it is read, and all are let go at the end; the linearization point is
+// then any moment at which all are held.
 //
 // Under a coarse policy there is nothing to remember or to compare: the region is one moment.
 #pragma once

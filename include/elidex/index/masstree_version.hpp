@@ -9,29 +9,29 @@
 //   ... change the node ...
 //   node.version.unlock();                           // counts what was marked
 //
-// The word, from bit 0: locked, inserting, splitting, deleted, root, leaf (the paper's isborder); 18 bits vinsert, which
-// count unlocks after mark_inserting(), 18 bits vsplit, which count those after mark_splitting(), and 22 bits that count
-// unlock_changed(). A reader is deceived if exactly 2^18 insertions into used slots of one leaf pass between its two
-// looks, a scan if exactly 2^22 changes of one leaf do: who loses its core for a tenth of a second and has the leaf
-// hammered at meanwhile is hit once in so many times. (The original has 6 bits for vinsert.)
+// The word, from bit 0: locked, inserting, splitting, deleted, root, leaf (the paper's isborder); 18 bits vinsert,
+// which count unlocks after mark_inserting(), 18 bits vsplit, which count those after mark_splitting(), and 22 bits
+// that count unlock_changed(). A reader is deceived if exactly 2^18 insertions into used slots of one leaf pass between
+// its two looks, a scan if exactly 2^22 changes of one leaf do: who loses its core for a tenth of a second and has the
+// leaf hammered at meanwhile is hit once in so many times. (The original has 6 bits for vinsert.)
 //
-// To be locked and to be changed are nothing to a reader: what a holder does without a mark is a single store that is right
-// at every moment. Only snapshots (masstree_range.hpp) look at these bits. They lie in the word, and not beside it, because
-// readers take the line away from the lock's holder: simulated with 16 cores and Zipf 0.99, a second store per change
-// cost nearly half of the throughput.
+// To be locked and to be changed are nothing to a reader: what a holder does without a mark is a single store that is
+// right at every moment. Only snapshots (masstree_range.hpp) look at these bits. They lie in the word, and not beside
+// it, because readers take the line away from the lock's holder: simulated with 16 cores and Zipf 0.99, a second store
+// per change cost nearly half of the throughput.
 //
 // Marks stay until the unlock, so nothing happens unseen between a mark and its count.
 //
-// Why a look that was not changed since is right: suppose a field load saw a store made under a mark which was set after
-// `seen` was read. The marker's release fence comes before that store, the reader's acquire fence in changed_since()
-// after that load: so the fences synchronize, and the reader's second load of the word sees the mark or its count, not
-// `seen`. lock() has such a fence as well, for snapshots.
+// Why a look that was not changed since is right: suppose a field load saw a store made under a mark which was set
+// after `seen` was read. The marker's release fence comes before that store, the reader's acquire fence in
+// changed_since() after that load: so the fences synchronize, and the reader's second load of the word sees the mark or
+// its count, not `seen`. lock() has such a fence as well, for snapshots.
 //
-// Racing false: an outer lock or region keeps all others out, so there is nothing to wait for and to compare; but the bits
-// are written all the same, as in the HTM-Masstree of paper 003 (section 6.2).
+// Racing false: an outer lock or region keeps all others out, so there is nothing to wait for and to compare; but the
+// bits are written all the same, as in the HTM-Masstree of paper 003 (section 6.2).
 //
-// From: Mao, Kohler, Morris, "Cache craftiness for fast multicore key-value storage", EuroSys 2012, sections 4.5 and 4.6.
-// Deviations: 64 bits instead of 32; the count of changes.
+// From: Mao, Kohler, Morris, "Cache craftiness for fast multicore key-value storage", EuroSys 2012, sections 4.5 and
+// 4.6. Deviations: 64 bits instead of 32; the count of changes.
 #pragma once
 
 #include <atomic>
