@@ -124,7 +124,7 @@ TEST_P(every_index, agrees_with_std_map_on_integers) {
 }
 
 TEST_P(every_index, agrees_with_std_map_on_strings) {
-  ASSERT_NE(info().make_string, nullptr);
+  if (info().make_string == nullptr) GTEST_SKIP() << info().name << " has no string keys";
   expect_agreement<std::string>(info(), info().make_string());
 }
 

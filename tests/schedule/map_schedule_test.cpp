@@ -5,6 +5,7 @@
 #include <array>
 #include <sstream>
 
+#include "elidex/index/masstree.hpp"
 #include "elidex/ordered_map.hpp"
 #include "schedule/explore.hpp"
 #include "support/broken_maps.hpp"
@@ -12,6 +13,7 @@
 #include "support/model.hpp"
 #include "support/policies_under_test.hpp"
 #include "support/scattered_trees.hpp"
+#include "support/sparse_masstree.hpp"
 #include "support/strings_as_integers.hpp"
 
 namespace elidex::testing {
@@ -29,6 +31,7 @@ struct history {
   using made_by_seed = void;
   explicit history(u64 seed) {
     random_numbers random(seed);
+    for (u64 key = 0; key < history_keys; ++key) before[key] = map.get(key);  // some come with keys
     for (int i = 0; i < 16; ++i) {  // grown and shrunk, so that nodes are in all states between sparse and full
       const u64 key = random.below(history_keys);
       if (random.below(3) != 0) {
@@ -86,15 +89,16 @@ struct history {
 
 template <class Map>
 class MapSchedules : public ::testing::Test {};
-using maps =
-    ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
-                     ordered_map<u64, u64>, btree<u64, u64, coarse_mutex, fan_out<2, 3>>,
-                     btree<u64, u64, coarse_spin, fan_out<2, 3>>, btree<u64, u64, coarse_shared, fan_out<2, 3>>,
-                     btree<u64, u64, coarse_hle, fan_out<2, 3>>, btree<u64, u64, coarse_elided, fan_out<2, 3>>,
-                     btree<u64, u64, coarse_elided_noretry, fan_out<2, 3>>,
-                     btree<u64, u64, coarse_elided_dbx, fan_out<2, 3>>,
-                     strings_as_integers<btree<std::string, std::string, optimistic, fan_out<2, 3>>>,
-                     strings_as_integers<btree<std::string, std::string, coarse_elided, fan_out<2, 3>>>>;
+using maps = ::testing::Types<
+    btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>, ordered_map<u64, u64>,
+    masstree<u64, u64, optimistic, 3>, masstree<u64, u64, optimistic, 4>, masstree<u64, u64, coarse_mutex, 3>,
+    masstree<u64, u64, coarse_elided_dbx, 3>, sparse_masstree<optimistic>, sparse_masstree<coarse_elided_dbx>,
+    btree<u64, u64, coarse_mutex, fan_out<2, 3>>, btree<u64, u64, coarse_spin, fan_out<2, 3>>,
+    btree<u64, u64, coarse_shared, fan_out<2, 3>>, btree<u64, u64, coarse_hle, fan_out<2, 3>>,
+    btree<u64, u64, coarse_elided, fan_out<2, 3>>, btree<u64, u64, coarse_elided_noretry, fan_out<2, 3>>,
+    btree<u64, u64, coarse_elided_dbx, fan_out<2, 3>>,
+    strings_as_integers<btree<std::string, std::string, optimistic, fan_out<2, 3>>>,
+    strings_as_integers<btree<std::string, std::string, coarse_elided, fan_out<2, 3>>>>;
 TYPED_TEST_SUITE(MapSchedules, maps);
 
 using eunomia_maps =
@@ -134,6 +138,42 @@ TYPED_TEST(MapSchedules, AreLinearizable) {
 TEST(MapSchedulesCanary, ALockThatValidatesNothingIsFound) {
   EXPECT_NE((explore<history<btree<u64, u64, validates_nothing>>>(2'000)), "");
 }
+// A Masstree whose operations never walk right, nor begin again, when a node on their way has been split.
+struct ignores_splits : optimistic {
+  struct masstree_version : detail::masstree_version<true> {
+    using detail::masstree_version<true>::masstree_version;
+    static bool split_between(token, token) noexcept { return false; }
+  };
+};
+TEST(MapSchedulesCanary, AMasstreeThatIgnoresSplitsIsFound) {
+  EXPECT_NE((explore<history<sparse_masstree<ignores_splits>>>(2'000)), "");
+  EXPECT_NE((explore<history<masstree<u64, u64, ignores_splits, 3>>>(2'000)), "");
+}
+// One whose readers believe what they saw of a node that was being changed.
+struct ignores_marks : optimistic {
+  struct masstree_version : detail::masstree_version<true> {
+    using detail::masstree_version<true>::masstree_version;
+    bool changed_since(token) const noexcept { return false; }
+  };
+};
+TEST(MapSchedulesCanary, AMasstreeThatIgnoresMarksIsFound) {
+  EXPECT_NE((explore<history<masstree<u64, u64, ignores_marks, 3>>>(2'000)), "");
+}
+
+// The sparse trees are as deep as is said of them, and lose nodes while others look for keys below them.
+TEST(MapSchedules, SparseTreesLoseNodes) {
+  u64 losing = 0;
+  for (u64 seed = 1; seed <= 20; ++seed) {
+    history<sparse_masstree<optimistic>> program(seed);
+    const masstree_stats before = program.map.stats();
+    EXPECT_GT(before.inner_nodes, 10u);
+    const auto schedule = schedule_of(seed);
+    sim::run(sim::small_machine(), {.schedule = schedule.get()}, program.bodies());
+    losing += program.map.stats().removals > before.removals ? 1u : 0u;
+  }
+  EXPECT_GE(losing, 5u);
+}
+
 TEST(MapSchedulesCanary, LostUpdatesAndPiecemealScansAreFound) {
   EXPECT_NE((explore<history<loses_updates>>(2'000)), "");
   EXPECT_NE((explore<history<scans_piecemeal>>(2'000)), "");

@@ -3,6 +3,7 @@
 
 #include <sstream>
 
+#include "elidex/index/masstree.hpp"
 #include "elidex/ordered_map.hpp"
 #include "support/broken_maps.hpp"
 #include "support/concurrent_rounds.hpp"
@@ -10,6 +11,7 @@
 #include "support/policies_under_test.hpp"
 #include "support/random_seed.hpp"
 #include "support/scattered_trees.hpp"
+#include "support/sparse_masstree.hpp"
 #include "support/spread_threads.hpp"
 #include "support/strings_as_integers.hpp"
 
@@ -55,6 +57,7 @@ template <class Map>
 std::string find_violation(int rounds, std::uint64_t seed) {
   Map map;
   map_state state;
+  for (std::uint64_t key = 0; key < history_keys; ++key) state[key] = map.get(key);  // some come with keys
   std::array<std::vector<event>, threads> plans;
   std::string violation;
   spinning_meeting all(threads);
@@ -91,7 +94,9 @@ class Linearizability : public ::testing::Test {};
 
 using maps =
     ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
-                     ordered_map<u64, u64>, btree<u64, u64, coarse_mutex, fan_out<2, 3>>,
+                     ordered_map<u64, u64>, masstree<u64, u64, optimistic, 3>, masstree<u64, u64, optimistic>,
+                     sparse_masstree<optimistic>, masstree<u64, u64, coarse_shared, 3>,
+                     masstree<u64, u64, coarse_elided_dbx, 3>, btree<u64, u64, coarse_mutex, fan_out<2, 3>>,
                      btree<u64, u64, coarse_shared, fan_out<2, 3>>, btree<u64, u64, coarse_elided, fan_out<2, 3>>,
                      strings_as_integers<btree<std::string, u64, optimistic, fan_out<2, 3>>>,
                      strings_as_integers<btree<std::string, std::string, optimistic, fan_out<4, 4>>>,
