@@ -26,6 +26,10 @@ index_info btree_hle_info();
 index_info btree_htm_dbx_info();
 index_info btree_optimistic_info();
 
+index_info skiplist_htm_info();
+index_info skiplist_fglock_info();
+index_info skiplist_lockfree_info();
+
 index_info absl_mutex_info();
 index_info std_shared_mutex_info();
 index_info tbb_map_info();

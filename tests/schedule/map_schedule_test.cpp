@@ -5,6 +5,9 @@
 #include <array>
 #include <sstream>
 
+#include "elidex/index/lock_free_skip_list.hpp"
+#include "elidex/index/locked_skip_list.hpp"
+#include "elidex/index/skip_list.hpp"
 #include "elidex/ordered_map.hpp"
 #include "schedule/explore.hpp"
 #include "support/broken_maps.hpp"
@@ -45,6 +48,7 @@ struct history {
       for (std::size_t i = 0; i < events_per_thread; ++i) {
         event e;
         e.what = with_scanner && t == 0 ? call::scan : static_cast<call>(random.below(6));
+        if (!scans_are_snapshots<Map> && e.what == call::scan) e.what = call::get;
         e.key = e.what == call::scan ? random.below(2) : random.below(history_keys);
         e.value = random() >> 8;
         plans[t].push_back(e);
@@ -87,15 +91,15 @@ struct history {
 
 template <class Map>
 class MapSchedules : public ::testing::Test {};
-using maps =
-    ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
-                     ordered_map<u64, u64>, btree<u64, u64, coarse_mutex, fan_out<2, 3>>,
-                     btree<u64, u64, coarse_spin, fan_out<2, 3>>, btree<u64, u64, coarse_shared, fan_out<2, 3>>,
-                     btree<u64, u64, coarse_hle, fan_out<2, 3>>, btree<u64, u64, coarse_elided, fan_out<2, 3>>,
-                     btree<u64, u64, coarse_elided_noretry, fan_out<2, 3>>,
-                     btree<u64, u64, coarse_elided_dbx, fan_out<2, 3>>,
-                     strings_as_integers<btree<std::string, std::string, optimistic, fan_out<2, 3>>>,
-                     strings_as_integers<btree<std::string, std::string, coarse_elided, fan_out<2, 3>>>>;
+using maps = ::testing::Types<
+    btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>, ordered_map<u64, u64>,
+    btree<u64, u64, coarse_mutex, fan_out<2, 3>>, btree<u64, u64, coarse_spin, fan_out<2, 3>>,
+    btree<u64, u64, coarse_shared, fan_out<2, 3>>, btree<u64, u64, coarse_hle, fan_out<2, 3>>,
+    btree<u64, u64, coarse_elided, fan_out<2, 3>>, btree<u64, u64, coarse_elided_noretry, fan_out<2, 3>>,
+    btree<u64, u64, coarse_elided_dbx, fan_out<2, 3>>,
+    strings_as_integers<btree<std::string, std::string, optimistic, fan_out<2, 3>>>,
+    strings_as_integers<btree<std::string, std::string, coarse_elided, fan_out<2, 3>>>,
+    skip_list<u64, u64, coarse_elided_dbx, 1>, locked_skip_list<u64, u64, 1>, lock_free_skip_list<u64, u64, 1>>;
 TYPED_TEST_SUITE(MapSchedules, maps);
 
 TYPED_TEST(MapSchedules, AreLinearizable) {
@@ -105,6 +109,13 @@ TYPED_TEST(MapSchedules, AreLinearizable) {
 // A version lock that says yes to everything; all keys lie in one leaf, which is never split.
 TEST(MapSchedulesCanary, ALockThatValidatesNothingIsFound) {
   EXPECT_NE((explore<history<btree<u64, u64, validates_nothing>>>(2'000)), "");
+}
+// A lock-free erase that takes a node out without marking it: what comes in behind it meanwhile is lost.
+struct unlinks_without_marking {
+  static constexpr bool marks = false;
+};
+TEST(MapSchedulesCanary, ALockFreeListThatDoesNotMarkIsFound) {
+  EXPECT_NE((explore<history<lock_free_skip_list<u64, u64, 1, unlinks_without_marking>>>(2'000)), "");
 }
 TEST(MapSchedulesCanary, LostUpdatesAndPiecemealScansAreFound) {
   EXPECT_NE((explore<history<loses_updates>>(2'000)), "");

@@ -3,6 +3,9 @@
 
 #include <sstream>
 
+#include "elidex/index/lock_free_skip_list.hpp"
+#include "elidex/index/locked_skip_list.hpp"
+#include "elidex/index/skip_list.hpp"
 #include "elidex/ordered_map.hpp"
 #include "support/broken_maps.hpp"
 #include "support/concurrent_rounds.hpp"
@@ -20,7 +23,7 @@ constexpr std::size_t events_per_thread = 16;
 static_assert(threads * events_per_thread <= history_events_max);
 
 // Which calls a history is made of. Writers next to scanners find other bugs than all mixed.
-std::vector<event> plan_of(random_numbers& random, int thread, bool with_specialists) {
+std::vector<event> plan_of(random_numbers& random, int thread, bool with_specialists, bool may_scan) {
   std::vector<event> plan(events_per_thread);
   for (event& e : plan) {
     e.key = random.below(history_keys);
@@ -32,6 +35,7 @@ std::vector<event> plan_of(random_numbers& random, int thread, bool with_special
     } else {
       e.what = static_cast<call>(random.below(6));
     }
+    if (e.what == call::scan && !may_scan) e.what = call::get;
   }
   return plan;
 }
@@ -59,7 +63,8 @@ std::string find_violation(int rounds, std::uint64_t seed) {
   spinning_meeting all(threads);
   const auto plan_all = [&](int round) {
     random_numbers random(seed + static_cast<std::uint64_t>(round));
-    for (int t = 0; t < threads; ++t) plans[static_cast<std::size_t>(t)] = plan_of(random, t, round % 2 == 0);
+    for (int t = 0; t < threads; ++t)
+      plans[static_cast<std::size_t>(t)] = plan_of(random, t, round % 2 == 0, scans_are_snapshots<Map>);
   };
   plan_all(0);
   run_rounds(
@@ -96,7 +101,9 @@ using maps =
                      strings_as_integers<btree<std::string, u64, optimistic, fan_out<2, 3>>>,
                      strings_as_integers<btree<std::string, std::string, optimistic, fan_out<4, 4>>>,
                      strings_as_integers<btree<std::string, std::string, coarse_shared, fan_out<2, 3>>>,
-                     strings_as_integers<ordered_map<std::string, std::string>>>;
+                     strings_as_integers<ordered_map<std::string, std::string>>,
+                     skip_list<u64, u64, coarse_elided_dbx, 1>, locked_skip_list<u64, u64, 1>,
+                     lock_free_skip_list<u64, u64, 1>>;
 TYPED_TEST_SUITE(Linearizability, maps);
 
 TYPED_TEST(Linearizability, OfRandomHistories) {

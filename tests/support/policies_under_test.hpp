@@ -19,4 +19,11 @@ using coarse_elided = coarse<elided<ttas_lock>>;
 using coarse_elided_noretry = coarse<elided<ttas_lock, no_retry>>;
 using coarse_elided_dbx = coarse<elided<ttas_lock, dbx_budgets>>;
 
+// Whether scan() shows the map as it was at one moment: a map without says so.
+template <class Map>
+inline constexpr bool scans_are_snapshots = true;
+template <class Map>
+  requires requires { Map::scans_are_snapshots; }
+inline constexpr bool scans_are_snapshots<Map> = Map::scans_are_snapshots;
+
 }  // namespace elidex::testing
