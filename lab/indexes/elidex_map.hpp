@@ -4,7 +4,7 @@
 //   using tree = elidex_map<btree<Key, index_value, coarse<posix_mutex>>>;
 //   ... make_driven<std::string, tree> ...
 //
-// Statistics: the lock's where the policy elides one; otherwise the tree's restarts count as conflicts.
+// Statistics: the lock's where the policy elides one, or the sum of its two; otherwise the tree's restarts count as conflicts.
 // Thread-safety: that of the map.
 #pragma once
 
@@ -14,6 +14,17 @@
 #include "lab/indexes/factories.hpp"
 
 namespace elidex::lab {
+
+template <class Sync>
+  requires requires(const Sync& sync) { sync.lock().stats(); }
+auto lock_counts_of(const Sync& sync) {
+  return sync.lock().stats();
+}
+template <class Sync>
+  requires requires(const Sync& sync) { sync.upper_lock().stats() + sync.lower_lock().stats(); }
+auto lock_counts_of(const Sync& sync) {
+  return sync.upper_lock().stats() + sync.lower_lock().stats();
+}
 
 template <class Map>
 class elidex_map {
@@ -40,8 +51,8 @@ class elidex_map {
 
   [[nodiscard]] index_counters counters() const {
     index_counters result;
-    if constexpr (requires { map_.sync().lock().stats(); }) {
-      const auto counts = map_.sync().lock().stats();
+    if constexpr (requires { lock_counts_of(map_.sync()); }) {
+      const auto counts = lock_counts_of(map_.sync());
       result.attempts = counts.attempts();
       result.commits = counts.commits;
       result.fallbacks = counts.fallbacks;

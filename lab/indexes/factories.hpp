@@ -29,6 +29,10 @@ index_info btree_optimistic_info();
 index_info skiplist_htm_info();
 index_info skiplist_fglock_info();
 index_info skiplist_lockfree_info();
+index_info euno_skiplist_info();
+index_info euno_skiplist_split_info();
+index_info euno_skiplist_split_part_info();
+index_info euno_skiplist_split_part_ccm_info();
 
 index_info absl_mutex_info();
 index_info std_shared_mutex_info();

@@ -1,4 +1,5 @@
 // The skip lists against std::map, one thread.
+#include "elidex/index/euno_skip_list.hpp"
 #include "elidex/index/lock_free_skip_list.hpp"
 #include "elidex/index/locked_skip_list.hpp"
 #include "elidex/index/skip_list.hpp"
@@ -12,7 +13,11 @@ using u64 = std::uint64_t;
 using maps = ::testing::Types<skip_list<u64, u64, unsynchronized>, skip_list<u64, u64, coarse_shared>,
                               skip_list<std::int32_t, wide_value, coarse_elided_dbx, 1>, locked_skip_list<u64, u64>,
                               locked_skip_list<std::int8_t, wide_value, 1>, lock_free_skip_list<u64, u64>,
-                              lock_free_skip_list<std::int32_t, wide_value, 1>, lock_free_skip_list<u64, std::uint8_t>>;
+                              lock_free_skip_list<std::int32_t, wide_value, 1>, lock_free_skip_list<u64, std::uint8_t>,
+                              euno_skip_list<u64, u64, split_by_mutexes>,
+                              euno_skip_list<u64, u64, htm_split_regions, always_changing_control, 1>,
+                              euno_skip_list<std::int32_t, wide_value, split_by_mutexes, nothing_but_split_regions, 1>,
+                              euno_skip_list<std::int8_t, u64, split_by_mutexes, always_controlled, 1>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(SkipLists, ModelOfIntegers, maps);
 
 template <class Map>

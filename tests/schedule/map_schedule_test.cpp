@@ -5,6 +5,7 @@
 #include <array>
 #include <sstream>
 
+#include "elidex/index/euno_skip_list.hpp"
 #include "elidex/index/lock_free_skip_list.hpp"
 #include "elidex/index/locked_skip_list.hpp"
 #include "elidex/index/skip_list.hpp"
@@ -91,15 +92,20 @@ struct history {
 
 template <class Map>
 class MapSchedules : public ::testing::Test {};
-using maps = ::testing::Types<
-    btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>, ordered_map<u64, u64>,
-    btree<u64, u64, coarse_mutex, fan_out<2, 3>>, btree<u64, u64, coarse_spin, fan_out<2, 3>>,
-    btree<u64, u64, coarse_shared, fan_out<2, 3>>, btree<u64, u64, coarse_hle, fan_out<2, 3>>,
-    btree<u64, u64, coarse_elided, fan_out<2, 3>>, btree<u64, u64, coarse_elided_noretry, fan_out<2, 3>>,
-    btree<u64, u64, coarse_elided_dbx, fan_out<2, 3>>,
-    strings_as_integers<btree<std::string, std::string, optimistic, fan_out<2, 3>>>,
-    strings_as_integers<btree<std::string, std::string, coarse_elided, fan_out<2, 3>>>,
-    skip_list<u64, u64, coarse_elided_dbx, 1>, locked_skip_list<u64, u64, 1>, lock_free_skip_list<u64, u64, 1>>;
+using maps =
+    ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
+                     ordered_map<u64, u64>, btree<u64, u64, coarse_mutex, fan_out<2, 3>>,
+                     btree<u64, u64, coarse_spin, fan_out<2, 3>>, btree<u64, u64, coarse_shared, fan_out<2, 3>>,
+                     btree<u64, u64, coarse_hle, fan_out<2, 3>>, btree<u64, u64, coarse_elided, fan_out<2, 3>>,
+                     btree<u64, u64, coarse_elided_noretry, fan_out<2, 3>>,
+                     btree<u64, u64, coarse_elided_dbx, fan_out<2, 3>>,
+                     strings_as_integers<btree<std::string, std::string, optimistic, fan_out<2, 3>>>,
+                     strings_as_integers<btree<std::string, std::string, coarse_elided, fan_out<2, 3>>>,
+                     skip_list<u64, u64, coarse_elided_dbx, 1>, locked_skip_list<u64, u64, 1>,
+                     lock_free_skip_list<u64, u64, 1>, euno_skip_list<u64, u64, htm_split_regions, euno_skip_parts, 1>,
+                     euno_skip_list<u64, u64, split_by_mutexes, always_controlled, 1>,
+                     euno_skip_list<u64, u64, htm_split_regions, always_changing_control, 1>,
+                     euno_skip_list<u64, u64, split_by_mutexes, always_changing_control, 1>>;
 TYPED_TEST_SUITE(MapSchedules, maps);
 
 TYPED_TEST(MapSchedules, AreLinearizable) {
@@ -116,6 +122,24 @@ struct unlinks_without_marking {
 };
 TEST(MapSchedulesCanary, ALockFreeListThatDoesNotMarkIsFound) {
   EXPECT_NE((explore<history<lock_free_skip_list<u64, u64, 1, unlinks_without_marking>>>(2'000)), "");
+}
+// A segment's sequence number that says yes to everything.
+struct ignores_sequence : split_by_mutexes {
+  struct sequence : region_sequence {
+    bool validate(token) const noexcept { return true; }
+  };
+};
+TEST(MapSchedulesCanary, AnEunoListThatIgnoresSequenceNumbersIsFound) {
+  EXPECT_NE((explore<history<euno_skip_list<u64, u64, ignores_sequence, nothing_but_split_regions, 1>>>(2'000)), "");
+}
+// An insert into a controlled segment that sets no mark.
+struct forgets_marks : always_controlled {
+  struct control : conflict_control<64> {
+    void mark(unsigned) noexcept {}
+  };
+};
+TEST(MapSchedulesCanary, AnEunoListThatForgetsMarksIsFound) {
+  EXPECT_NE((explore<history<euno_skip_list<u64, u64, split_by_mutexes, forgets_marks, 1>>>(2'000)), "");
 }
 TEST(MapSchedulesCanary, LostUpdatesAndPiecemealScansAreFound) {
   EXPECT_NE((explore<history<loses_updates>>(2'000)), "");

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <thread>
 
+#include "elidex/index/euno_skip_list.hpp"
 #include "elidex/index/lock_free_skip_list.hpp"
 #include "elidex/index/locked_skip_list.hpp"
 #include "elidex/index/skip_list.hpp"
@@ -38,14 +39,15 @@ void run_threads(int threads, Body body) {
 
 template <class Map>
 class MapInvariants : public ::testing::Test {};
-using maps =
-    ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
-                     ordered_map<u64, u64>, btree<u64, u64, coarse_spin, fan_out<4, 4>>,
-                     btree<u64, u64, coarse_elided, fan_out<4, 4>>,
-                     strings_as_integers<btree<std::string, std::string, optimistic, fan_out<4, 4>>>,
-                     strings_as_integers<btree<std::string, std::string, coarse_shared, fan_out<4, 4>>>,
-                     strings_as_integers<ordered_map<std::string, std::string>>, skip_list<u64, u64, coarse_elided_dbx>,
-                     locked_skip_list<u64, u64>, lock_free_skip_list<u64, u64>>;
+using maps = ::testing::Types<
+    btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>, ordered_map<u64, u64>,
+    btree<u64, u64, coarse_spin, fan_out<4, 4>>, btree<u64, u64, coarse_elided, fan_out<4, 4>>,
+    strings_as_integers<btree<std::string, std::string, optimistic, fan_out<4, 4>>>,
+    strings_as_integers<btree<std::string, std::string, coarse_shared, fan_out<4, 4>>>,
+    strings_as_integers<ordered_map<std::string, std::string>>, skip_list<u64, u64, coarse_elided_dbx>,
+    locked_skip_list<u64, u64>, lock_free_skip_list<u64, u64>, euno_skip_list<u64, u64, htm_split_regions>,
+    euno_skip_list<u64, u64, split_by_mutexes, always_controlled>,
+    euno_skip_list<u64, u64, split_by_mutexes, always_changing_control, 1>>;
 TYPED_TEST_SUITE(MapInvariants, maps);
 
 // What is lost of all the increments.

@@ -3,6 +3,7 @@
 
 #include <sstream>
 
+#include "elidex/index/euno_skip_list.hpp"
 #include "elidex/index/lock_free_skip_list.hpp"
 #include "elidex/index/locked_skip_list.hpp"
 #include "elidex/index/skip_list.hpp"
@@ -103,7 +104,9 @@ using maps =
                      strings_as_integers<btree<std::string, std::string, coarse_shared, fan_out<2, 3>>>,
                      strings_as_integers<ordered_map<std::string, std::string>>,
                      skip_list<u64, u64, coarse_elided_dbx, 1>, locked_skip_list<u64, u64, 1>,
-                     lock_free_skip_list<u64, u64, 1>>;
+                     lock_free_skip_list<u64, u64, 1>, euno_skip_list<u64, u64, htm_split_regions, euno_skip_parts, 1>,
+                     euno_skip_list<u64, u64, split_by_mutexes, always_controlled, 1>,
+                     euno_skip_list<u64, u64, split_by_mutexes, always_changing_control, 1>>;
 TYPED_TEST_SUITE(Linearizability, maps);
 
 TYPED_TEST(Linearizability, OfRandomHistories) {

@@ -387,8 +387,9 @@ class lock_free_skip_list {
 
   bool link_bottom(node& added, path& way) noexcept {
     for (unsigned level = 0; level < added.height; ++level) {
-      added.link(level).store(word_of(level < way.height ? way.after[level] : nullptr), std::memory_order_relaxed);
-    }  // relaxed: ordered by the next line
+      node* const next = level < way.height ? way.after[level] : nullptr;
+      added.link(level).store(word_of(next), std::memory_order_relaxed);  // relaxed: ordered by the swap below
+    }
     std::uintptr_t expected = word_of(way.after[0]);
     return way.before[0]->link(0).compare_exchange_strong(expected, word_of(&added));
   }

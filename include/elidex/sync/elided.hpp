@@ -172,6 +172,9 @@ class elided {
   // Acquisitions that joined an enclosing region are part of it and not counted.
   lock_counts stats() const noexcept { return counters_.read(); }
 
+  // Aborts by conflict that the calling thread has met here, cheap enough to ask around every section; a hint.
+  std::uint64_t this_threads_conflicts() const noexcept { return counters_.this_threads_conflicts(); }
+
   // Whether adaptation has switched elision off at this moment.
   bool elision_is_off() const noexcept { return switch_.is_off(); }
 

@@ -77,6 +77,12 @@ class lock_counters {
   void prepare_this_thread() noexcept { static_cast<void>(this_threads_place()); }
 
   lock_counts read() const noexcept;
+  // How many aborts by conflict this thread has counted here, and others that count in the same place: a hint.
+  std::uint64_t this_threads_conflicts() const noexcept {
+    const counter& count =
+        shards_[this_threads_place().index].aborts[static_cast<std::size_t>(htm::abort_cause::conflict)];
+    return count.load(std::memory_order_relaxed);  // relaxed, without a partner: as in add_one()
+  }
 
  private:
   using counter = std::atomic<std::uint64_t>;

@@ -84,6 +84,16 @@ class split_regions {
     return upper_.run([&] { return lower_.run(body); });
   }
 
+  // How often the calling thread's lower regions have aborted by conflict, as far as the lock knows: what has been
+  // added since an earlier call tells how contended the leaf is.
+  std::uint64_t this_threads_lower_conflicts() const noexcept {
+    if constexpr (requires { lower_lock().this_threads_conflicts(); }) {
+      return lower_lock().this_threads_conflicts();
+    } else {
+      return 0;
+    }
+  }
+
   // The locks themselves, for their statistics.
   const Lock& upper_lock() const noexcept { return upper_.lock(); }
   const Lock& lower_lock() const noexcept { return lower_.lock(); }
