@@ -130,7 +130,7 @@ struct ignores_sequence : split_by_mutexes {
   };
 };
 TEST(MapSchedulesCanary, AnEunoListThatIgnoresSequenceNumbersIsFound) {
-  EXPECT_NE((explore<history<euno_skip_list<u64, u64, ignores_sequence, nothing_but_split_regions, 1>>>(2'000)), "");
+  EXPECT_NE((explore<history<euno_skip_list<u64, u64, ignores_sequence, nothing_but_split_regions, 1>>>(20'000)), "");
 }
 // An insert into a controlled segment that sets no mark.
 struct forgets_marks : always_controlled {

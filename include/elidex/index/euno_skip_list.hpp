@@ -95,30 +95,55 @@ struct euno_skip_parts {
 
 namespace detail {
 
-template <class Key, class Value>
-struct euno_skip_record {
-  const Key key;
-  const std::uint8_t height;
-  std::array<euno_skip_record*, 2> next{};
-  Value value;
+// A link that knows where it leads: who need not go there reads no line of the target.
+template <class Key, class Target>
+struct keyed_link {
+  Target* to = nullptr;
+  Key target_key{};
+
+  keyed_link() = default;
+  explicit keyed_link(Target* t) noexcept : to(t), target_key(t->key) {}
+  Key key() const noexcept { return target_key; }
+};
+template <class Key, class Target>
+struct plain_link {
+  Target* to = nullptr;
+
+  plain_link() = default;
+  explicit plain_link(Target* t) noexcept : to(t) {}
+  Key key() const noexcept { return to->key; }
 };
 
-// Key: so that the way down needs no record.
-template <class Key, class Value, class Sequence, class Control>
-class euno_skip_tower {
- public:
-  euno_skip_tower(Key k, euno_skip_record<Key, Value>* f, unsigned levels) noexcept : key(k), first(f) {
-    for (unsigned i = 0; i < levels; ++i) ::new (static_cast<void*>(links() + i)) euno_skip_tower* {nullptr};
-  }
-  euno_skip_tower*& next(unsigned level) noexcept { return links()[level]; }
+// All of a node that belongs to the lower region.
+template <class Key, class Value, bool Partitioned>
+struct euno_skip_record {
+  using link = std::conditional_t<Partitioned, keyed_link<Key, euno_skip_record>, plain_link<Key, euno_skip_record>>;
+  static constexpr std::size_t value_alignment = Partitioned ? block_pool::block_alignment : alignof(Value);
 
   const Key key;
-  euno_skip_record<Key, Value>* const first;
+  const std::uint8_t height;
+  std::array<link, 2> next{};
+  alignas(value_alignment) Value value;
+};
+
+// All that belongs to the upper region, of a node that heads a segment.
+template <class Key, class Record, class Sequence, class Control, bool Partitioned>
+class euno_skip_tower {
+ public:
+  using link = std::conditional_t<Partitioned, keyed_link<Key, euno_skip_tower>, plain_link<Key, euno_skip_tower>>;
+
+  euno_skip_tower(Key k, Record* f, unsigned levels) noexcept : key(k), first(f) {
+    for (unsigned level = 0; level < levels; ++level) ::new (static_cast<void*>(links() + level)) link;
+  }
+  link& next(unsigned level) noexcept { return links()[level]; }
+
+  const Key key;
+  Record* const first;
   Sequence sequence;
   std::atomic<Control*> control{nullptr};
 
  private:
-  euno_skip_tower** links() noexcept { return std::launder(reinterpret_cast<euno_skip_tower**>(this + 1)); }
+  link* links() noexcept { return std::launder(reinterpret_cast<link*>(this + 1)); }
 };
 
 }  // namespace detail
@@ -134,8 +159,10 @@ template <std::integral Key, class Value, class Sync, class Parts = euno_skip_pa
 class euno_skip_list {
   static_assert(std::is_trivially_copyable_v<Value>);
   using control = typename Parts::control;
-  using node = detail::euno_skip_record<Key, Value>;
-  using tower = detail::euno_skip_tower<Key, Value, typename Sync::sequence, control>;
+  using node = detail::euno_skip_record<Key, Value, Parts::partitioned>;
+  using tower = detail::euno_skip_tower<Key, node, typename Sync::sequence, control, Parts::partitioned>;
+  using node_link = typename node::link;
+  using tower_link = typename tower::link;
   using step = detail::step;
   static constexpr unsigned low_levels = 2;  // those of the lower region
   static constexpr unsigned high_levels = detail::skip_levels - low_levels;
@@ -147,9 +174,10 @@ class euno_skip_list {
     static constexpr std::size_t tower_at =
         round_up(sizeof(node), Parts::partitioned ? block_pool::block_alignment : alignof(tower));
     static constexpr std::size_t bytes(unsigned height) noexcept {
-      return height <= low_levels ? sizeof(node) : tower_at + sizeof(tower) + (height - low_levels) * sizeof(tower*);
+      return height <= low_levels ? sizeof(node)
+                                  : tower_at + sizeof(tower) + (height - low_levels) * sizeof(tower_link);
     }
-    static constexpr std::size_t head_bytes() noexcept { return tower_at; }
+    static constexpr std::size_t head_bytes() noexcept { return offsetof(node, value); }
   };
 
   // Where an upper region has led to.
@@ -311,9 +339,10 @@ class euno_skip_list {
 
   place locate(Key key, unsigned levels) const noexcept {
     tower* at = head_;
-    tower* next = nullptr;
     for (unsigned level = levels; level-- > 0;) {
-      while ((next = at->next(level)) != nullptr && next->key <= key) at = next;
+      for (tower_link next = at->next(level); next.to != nullptr && next.key() <= key; next = at->next(level)) {
+        at = next.to;
+      }
     }
     place result{at, at->sequence.read(), nullptr};
     if constexpr (Parts::controls_conflicts) {
@@ -332,26 +361,28 @@ class euno_skip_list {
   }
 
   // The first node whose key is not less, and the nodes before it on the lower levels.
-  static node* lower_bound(node* at, Key key, std::array<node*, low_levels>& before) noexcept {
-    node* next = nullptr;
+  static node_link lower_bound(node* at, Key key, std::array<node*, low_levels>& before) noexcept {
+    node_link next;
     for (unsigned level = low_levels; level-- > 0;) {
-      while ((next = at->next[level]) != nullptr && next->key < key) at = next;
+      while ((next = at->next[level]).to != nullptr && next.key() < key) at = next.to;
       before[level] = at;
     }
     return next;
+  }
+  static node* if_equal(const node_link& next, Key key) noexcept {
+    return next.to != nullptr && next.key() == key ? next.to : nullptr;
   }
   bool is_first(const place& from, Key key) const noexcept { return from.at->key == key && from.at != head_; }
   node* find(const place& from, Key key) const noexcept {
     if (is_first(from, key)) return from.at->first;
     std::array<node*, low_levels> before;
-    node* const next = lower_bound(from.at->first, key, before);
-    return next != nullptr && next->key == key ? next : nullptr;
+    return if_equal(lower_bound(from.at->first, key, before), key);
   }
 
   static void link_low(node& added, const std::array<node*, low_levels>& before) noexcept {
     for (unsigned level = 0; level < std::min<unsigned>(added.height, low_levels); ++level) {
       added.next[level] = before[level]->next[level];
-      before[level]->next[level] = &added;
+      before[level]->next[level] = node_link(&added);
     }
   }
   static void unlink_low(const node& old, const std::array<node*, low_levels>& before) noexcept {
@@ -363,9 +394,9 @@ class euno_skip_list {
   step try_put(const place& from, Key key, const Value& value, bool overwrite,
                detail::spare_node<euno_skip_list>& spare) noexcept {
     std::array<node*, low_levels> before;
-    node* const next = is_first(from, key) ? from.at->first : lower_bound(from.at->first, key, before);
-    if (next != nullptr && next->key == key) {
-      if (overwrite) next->value = value;
+    node* const found = is_first(from, key) ? from.at->first : if_equal(lower_bound(from.at->first, key, before), key);
+    if (found != nullptr) {
+      if (overwrite) found->value = value;
       return step::no;
     }
     if (spare.get() == nullptr) return step::need_memory;
@@ -378,17 +409,17 @@ class euno_skip_list {
     result = {};
     if (is_first(from, key)) return step::restructured;
     std::array<node*, low_levels> before;
-    node* const next = lower_bound(from.at->first, key, before);
-    if (next == nullptr || next->key != key) return step::no;
-    unlink_low(*next, before);
-    result.unlinked = next;
+    node* const found = if_equal(lower_bound(from.at->first, key, before), key);
+    if (found == nullptr) return step::no;
+    unlink_low(*found, before);
+    result.unlinked = found;
     return step::yes;
   }
 
   // The marks of the segment's keys.
   std::uint64_t marks_of(tower* segment) const noexcept {
     std::uint64_t marks = segment == head_ ? 0 : control::bit(control::slot_of(segment->key));
-    for (const node* n = segment->first->next[0]; n != nullptr && !has_tower(*n); n = n->next[0]) {
+    for (const node* n = segment->first->next[0].to; n != nullptr && !has_tower(*n); n = n->next[0].to) {
       marks |= control::bit(control::slot_of(n->key));
     }
     return marks;
@@ -401,23 +432,24 @@ class euno_skip_list {
 
   // --- in both regions ---
 
+  // The key's node, if it is there.
   node* find_path(Key key, unsigned levels, path& way) const noexcept {
     tower* at = head_;
-    tower* next = nullptr;
     for (unsigned level = levels; level-- > 0;) {
-      while ((next = at->next(level)) != nullptr && next->key < key) at = next;
+      for (tower_link next = at->next(level); next.to != nullptr && next.key() < key; next = at->next(level)) {
+        at = next.to;
+      }
       way.above[level] = at;
     }
     way.segment = at;
-    return lower_bound(at->first, key, way.before);
+    return if_equal(lower_bound(at->first, key, way.before), key);
   }
 
   step put_with_tower(Key key, const Value& value, bool overwrite, unsigned levels,
                       detail::spare_node<euno_skip_list>& spare) noexcept {
     path way;
-    node* const next = find_path(key, levels, way);
-    if (next != nullptr && next->key == key) {
-      if (overwrite) next->value = value;
+    if (node* const found = find_path(key, levels, way); found != nullptr) {
+      if (overwrite) found->value = value;
       return step::no;
     }
     way.segment->sequence.invalidate();  // those behind the new key have another segment now
@@ -426,7 +458,7 @@ class euno_skip_list {
     tower* const top = tower_of(added);
     for (unsigned level = 0; level < added->height - low_levels; ++level) {
       top->next(level) = way.above[level]->next(level);
-      way.above[level]->next(level) = top;
+      way.above[level]->next(level) = tower_link(top);
     }
     return step::yes;
   }
@@ -435,7 +467,7 @@ class euno_skip_list {
     result = {};
     path way;
     node* const old = find_path(key, levels, way);
-    if (old == nullptr || old->key != key) return step::no;
+    if (old == nullptr) return step::no;
     if (!has_tower(*old)) return step::restart;  // another one, come in meanwhile
     tower* const top = tower_of(old);
     top->sequence.invalidate();
@@ -604,9 +636,9 @@ std::size_t euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::scan(key_argu
         at = begin.at->first;
       } else {
         std::array<node*, low_levels> before;
-        at = lower_bound(begin.at->first, from, before);
+        at = lower_bound(begin.at->first, from, before).to;
       }
-      for (; at != nullptr && entries.size() < limit; at = at->next[0]) {
+      for (; at != nullptr && entries.size() < limit; at = at->next[0].to) {
         if (!entries.push({at->key, at->value})) return step::need_memory;
       }
       return step::yes;
