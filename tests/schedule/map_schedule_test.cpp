@@ -134,7 +134,7 @@ TEST(MapSchedulesCanary, AnEunoListThatIgnoresSequenceNumbersIsFound) {
 }
 // An insert into a controlled segment that sets no mark.
 struct forgets_marks : always_controlled {
-  struct control : conflict_control<64> {
+  struct control : segment_control {
     void mark(unsigned) noexcept {}
   };
 };

@@ -69,6 +69,7 @@
 #include <utility>
 
 #include "elidex/index/btree_operation.hpp"
+#include "elidex/index/segment_control.hpp"
 #include "elidex/index/skip_list_node.hpp"
 #include "elidex/index/staging_buffer.hpp"
 #include "elidex/memory_name.hpp"
@@ -77,7 +78,6 @@
 #include "elidex/reclaim/limbo.hpp"
 #include "elidex/sharded_counter.hpp"
 #include "elidex/sync/backoff.hpp"
-#include "elidex/sync/conflict_control.hpp"
 #include "elidex/sync/split_regions.hpp"
 
 namespace elidex {
@@ -86,8 +86,7 @@ namespace elidex {
 struct euno_skip_parts {
   static constexpr bool partitioned = true;
   static constexpr bool controls_conflicts = true;
-  // Segments have 16 keys on average. Chosen.
-  using control = conflict_control<64>;
+  using control = segment_control;
   static constexpr std::uint64_t hot_after = 2;          // chosen: one abort may be chance
   static constexpr unsigned requests_per_period = 1024;  // chosen: as long as a control's cost is well spread
   static constexpr unsigned conflicts_to_stay = 16;      // chosen: 1.5 %
@@ -533,7 +532,8 @@ class euno_skip_list {
     if (Why != purpose::add && !governor.is_marked(slot)) {
       return from.at->sequence.validate(from.seen) ? step::no : step::restart;
     }
-    typename control::period period;
+    if constexpr (Why == purpose::look) return in_lower(from, body);
+    bool quiet = false;
     step s;
     {
       const slot_guard guard(governor, slot);
@@ -550,9 +550,9 @@ class euno_skip_list {
       } else {
         s = in_lower(from, body);
       }
-      period = governor.count(guard.waited(), Parts::requests_per_period);
+      quiet = governor.has_become_quiet(slot, guard.waited(), Parts::requests_per_period, Parts::conflicts_to_stay);
     }
-    if (period.over && period.conflicts < Parts::conflicts_to_stay) take_control(from);
+    if (quiet) take_control(from);
     return s;
   }
 
