@@ -14,12 +14,14 @@
 //
 // Three of the paper's four principles can be left out (Parts), for experiments:
 //   split regions      always; see split_regions.hpp
-//   partitioned        a tower lies on cache lines of its own. Otherwise it begins on the line of its node's record, and who
-//                      writes that aborts everybody on the way to some other segment
-//   conflict control   a hot segment has a conflict_control: requests for one key come one after the other, and those
-//                      for keys that are not there don't come at all
-//   adaptive           segments get one when an operation's lower region aborts by conflict Parts::hot_after times, and lose it
-//                      after Parts::requests_per_period requests of which fewer than Parts::conflicts_to_stay met another one
+//   partitioned        towers and values lie on cache lines of their own, and a link has its target's key beside it, so
+//                      that who looks for a key sees the lines in front of it and its value, in the last moment of the
+//                      region. Otherwise all that is known of a node lies densely together, and who writes a value aborts
+//                      everybody who is on his way to some other key
+//   conflict control   a hot segment has a segment_control: changes of one key come one after the other, and requests for
+//                      keys that are not there don't come at all
+//   adaptive           a segment gets one when an operation's lower region has aborted by conflict Parts::hot_after times,
+//                      and loses it when it has become quiet (segment_control.hpp)
 //
 // What belongs to which region: a tower's links to the upper one, nodes (links of the two lowest levels and values) to the
 // lower one. A key comes in or goes out with a tower in both; otherwise in the lower one.
@@ -51,7 +53,9 @@
 //
 // Deviations from the paper, which says little on its skip list: the sequence number is a segment's; conflict control and
 // its allocation on demand are ours; the list's height is a hint that only grows and is read outside of regions, so that
-// it is no shared metadata of theirs; levels are drawn with 1 / 4.
+// it is no shared metadata of theirs; readers take no lock bit (they disturb only a writer who stands between his store
+// and his commit, and queueing would cost both more than that abort); a value's own line takes a node of two levels from
+// 64 bytes to 128, where the paper's list takes 175 for a key.
 // The policy `optimistic` is not offered: a lower region's search reads the links of one segment and the first node of the
 // next one, so that a version per segment would not cover what it reads, and a version per node is another algorithm.
 #pragma once
@@ -493,11 +497,11 @@ class euno_skip_list {
       step s;
       if (Parts::controls_conflicts && Why != purpose::scan && from.governor != nullptr) {
         s = controlled<Why>(from, key, body);
-      } else if constexpr (Parts::controls_conflicts) {
+      } else if constexpr (Parts::controls_conflicts && Why != purpose::scan) {
         const std::uint64_t conflicts = sync_.this_threads_lower_conflicts();
         s = in_lower(from, body);
         const std::uint64_t met = sync_.this_threads_lower_conflicts() - conflicts;
-        if (Why != purpose::scan && met >= Parts::hot_after && s != step::restart) give_control(from);
+        if (s != step::restart && met >= Parts::hot_after) give_control(from);
       } else {
         s = in_lower(from, body);
       }
@@ -511,20 +515,6 @@ class euno_skip_list {
     return sync_.lower([&]() noexcept { return still_valid(from) ? body(from) : step::restart; });
   }
 
-  class slot_guard {
-   public:
-    slot_guard(control& c, unsigned slot) noexcept : control_(c), slot_(slot), waited_(c.lock(slot)) {}
-    ~slot_guard() { control_.unlock(slot_); }
-    slot_guard(const slot_guard&) = delete;
-    slot_guard& operator=(const slot_guard&) = delete;
-    bool waited() const noexcept { return waited_; }
-
-   private:
-    control& control_;
-    const unsigned slot_;
-    const bool waited_;
-  };
-
   template <purpose Why, class Body>
   step controlled(const place& from, Key key, Body& body) const {
     control& governor = *from.governor;
@@ -532,26 +522,25 @@ class euno_skip_list {
     if (Why != purpose::add && !governor.is_marked(slot)) {
       return from.at->sequence.validate(from.seen) ? step::no : step::restart;
     }
+    // A reader doesn't queue: it looks at the record at the end of its region, and most often nobody writes just then.
     if constexpr (Why == purpose::look) return in_lower(from, body);
-    bool quiet = false;
-    step s;
-    {
-      const slot_guard guard(governor, slot);
+
+    const bool waited = governor.lock(slot);
+    step s = step::restart;
+    if constexpr (Why == purpose::remove) {
+      bool shared = false;  // another key of the segment has this mark
+      s = sync_.lower([&]() noexcept {
+        if (!still_valid(from)) return step::restart;
+        const step done = body(from);
+        if (done == step::yes) shared = (marks_of(from.at) & control::bit(slot)) != 0;
+        return done;
+      });
+      if (s == step::yes && !shared) governor.clear_mark(slot);
+    } else {
       if (Why == purpose::add && !governor.is_marked(slot)) governor.mark(slot);
-      if constexpr (Why == purpose::remove) {
-        bool shared = false;  // another key of the segment has this mark
-        s = sync_.lower([&]() noexcept {
-          if (!still_valid(from)) return step::restart;
-          const step done = body(from);
-          if (done == step::yes) shared = (marks_of(from.at) & control::bit(slot)) != 0;
-          return done;
-        });
-        if (s == step::yes && !shared) governor.clear_mark(slot);
-      } else {
-        s = in_lower(from, body);
-      }
-      quiet = governor.has_become_quiet(slot, guard.waited(), Parts::requests_per_period, Parts::conflicts_to_stay);
+      s = in_lower(from, body);
     }
+    const bool quiet = governor.unlock(slot, waited, Parts::requests_per_period, Parts::conflicts_to_stay);
     if (quiet) take_control(from);
     return s;
   }
