@@ -328,14 +328,15 @@ class euno_skip_list {
   }
 
   // The levels of towers in use so far. A value that is too small makes searches slower, never wrong; it is raised before a
-  // tower can be seen, so that who wants to remove one knows of all its levels.
+  // tower can be seen, so that a region that sees one and asks here knows of all its levels.
   unsigned high_levels_used() const noexcept {
     return high_levels_used_.load(std::memory_order_relaxed);  // relaxed: ordered by the region that saw the tower
   }
   void raise_levels(unsigned to) noexcept {
     unsigned seen = high_levels_used();
+    // relaxed: ordered by the region, as above.
     while (seen < to && !high_levels_used_.compare_exchange_weak(seen, to, std::memory_order_relaxed)) {
-    }  // relaxed: as above
+    }
   }
 
   // --- in the upper region ---
@@ -350,7 +351,7 @@ class euno_skip_list {
     place result{at, at->sequence.read(), nullptr};
     if constexpr (Parts::controls_conflicts) {
       std::atomic_thread_fence(std::memory_order_acquire);            // pairs with the release in invalidate()
-      result.governor = at->control.load(std::memory_order_relaxed);  // relaxed: ordered by the fence
+      result.governor = at->control.load(std::memory_order_acquire);  // pairs with the release in set_control()
     }
     return result;
   }
@@ -358,7 +359,7 @@ class euno_skip_list {
   // --- in the lower region ---
 
   bool still_valid(const place& from) const noexcept {
-    // relaxed: the control changes in lower regions only, so the region orders it.
+    // relaxed: the control changes in lower regions only, ordered by the region.
     return from.at->sequence.validate(from.seen) &&
            (!Parts::controls_conflicts || from.at->control.load(std::memory_order_relaxed) == from.governor);
   }
@@ -429,16 +430,16 @@ class euno_skip_list {
   }
 
   static void set_control(tower& segment, control* to) noexcept {
-    segment.control.store(to, std::memory_order_relaxed);  // relaxed: ordered by the next line
+    segment.control.store(to, std::memory_order_release);  // pairs with the acquire in locate()
     segment.sequence.invalidate();
   }
 
   // --- in both regions ---
 
   // The key's node, if it is there.
-  node* find_path(Key key, unsigned levels, path& way) const noexcept {
+  node* find_path(Key key, path& way) const noexcept {
     tower* at = head_;
-    for (unsigned level = levels; level-- > 0;) {
+    for (unsigned level = high_levels_used(); level-- > 0;) {
       for (tower_link next = at->next(level); next.to != nullptr && next.key() < key; next = at->next(level)) {
         at = next.to;
       }
@@ -448,10 +449,9 @@ class euno_skip_list {
     return if_equal(lower_bound(at->first, key, way.before), key);
   }
 
-  step put_with_tower(Key key, const Value& value, bool overwrite, unsigned levels,
-                      detail::spare_node<euno_skip_list>& spare) noexcept {
+  step put_with_tower(Key key, const Value& value, bool overwrite, detail::spare_node<euno_skip_list>& spare) noexcept {
     path way;
-    if (node* const found = find_path(key, levels, way); found != nullptr) {
+    if (node* const found = find_path(key, way); found != nullptr) {
       if (overwrite) found->value = value;
       return step::no;
     }
@@ -466,10 +466,10 @@ class euno_skip_list {
     return step::yes;
   }
 
-  step erase_with_tower(Key key, unsigned levels, removed& result) noexcept {
+  step erase_with_tower(Key key, removed& result) noexcept {
     result = {};
     path way;
-    node* const old = find_path(key, levels, way);
+    node* const old = find_path(key, way);
     if (old == nullptr) return step::no;
     if (!has_tower(*old)) return step::restart;  // another one, come in meanwhile
     tower* const top = tower_of(old);
@@ -479,7 +479,7 @@ class euno_skip_list {
     unlink_low(*old, way.before);
     result.unlinked = old;
     if constexpr (Parts::controls_conflicts) {
-      // relaxed: the region orders it.
+      // relaxed: ordered by the region.
       result.controls = {top->control.load(std::memory_order_relaxed),
                          way.segment->control.load(std::memory_order_relaxed)};
       if (result.controls[1] != nullptr) set_control(*way.segment, nullptr);
@@ -576,8 +576,7 @@ bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::put(Key key, const V
     }
     if (s == step::restructured) {
       raise_levels(spare.get()->height - low_levels);
-      const unsigned levels = high_levels_used();
-      s = sync_.both([&]() noexcept { return put_with_tower(key, value, overwrite, levels, spare); });
+      s = sync_.both([&]() noexcept { return put_with_tower(key, value, overwrite, spare); });
     }
     if (s == step::yes) size_.add(1);
     return s == step::yes;
@@ -594,8 +593,7 @@ bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::erase(key_argument k
       free_node(result.unlinked);
     } else if (s == step::restructured) {
       limbo_.reserve();
-      const unsigned levels = high_levels_used();
-      s = sync_.both([&]() noexcept { return erase_with_tower(key, levels, result); });
+      s = sync_.both([&]() noexcept { return erase_with_tower(key, result); });
       if (s == step::yes) {
         limbo_.retire(result.unlinked, &destroy_node);
         for (control* const c : result.controls) {

@@ -368,8 +368,11 @@ class locked_skip_list {
       node* next = nullptr;
       node* const at = walk_and_lock(way.before[level], key, level, next);
       node* const behind = lock_link(found->link(level));
-      unlock_link(at->link(level), behind);
+      // Out of the level; turned; and only then may something come in between `at` and `behind`: a search that stands on
+      // the node would miss it.
+      at->link(level).store(word_of(behind) | locked_bit, std::memory_order_release);  // pairs with follow()
       unlock_link(found->link(level), at);
+      unlock_link(at->link(level), behind);
     }
     found->payload.lock.unlock_obsolete();
     limbo_.retire(found, &destroy_node);
