@@ -37,7 +37,8 @@
 //                              written only under the node lock of a node that is in the list
 //   upsert, update that write  their store of the value, under the node lock
 //   erase that finds the node obsolete   the moment at which the other one took it out, which was after our search
-//   That a thread's operations take effect in their order needs a fence between them: epoch_pin has it.
+//   That a change is seen by whoever begins after it has returned needs a fence behind it, since searches take no lock:
+//   make_visible(), and epoch_pin at the beginning of the next operation.
 //   scan is not linearizable: it reports every key that is there all the time, none that never was, in ascending order.
 //
 // Why a node that has been turned backwards leads to no reused memory. A search reaches a node on some level, and looks only
@@ -135,6 +136,7 @@ class locked_skip_list {
     Value value = found->payload.value.template load<true>();
     fn(value);
     found->payload.value.template store<true>(value);
+    make_visible();
     return true;
   }
 
@@ -238,6 +240,11 @@ class locked_skip_list {
       }
     }
   }
+  // Searches don't look at locks: a store that still waits in this core's buffer when its operation returns would be missed
+  // by a search that begins then. (retire() has such a fence for erase().)
+  static void make_visible() noexcept {
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one in epoch_pin
+  }
   // Gives the link its new target, and unlocks it.
   static void unlock_link(link& l, node* to) noexcept {
     l.store(word_of(to), std::memory_order_release);  // pairs with the acquires above
@@ -310,6 +317,7 @@ class locked_skip_list {
     const node_guard guard(n.payload.lock);
     if (guard.is_obsolete()) return false;
     n.payload.value.template store<true>(value);
+    make_visible();
     return true;
   }
 
@@ -351,6 +359,7 @@ class locked_skip_list {
       at = walk_and_lock(way.before[level], added.key, level, next);
     }
     raise_height(height);
+    make_visible();
     return nullptr;
   }
 
@@ -368,8 +377,8 @@ class locked_skip_list {
       node* next = nullptr;
       node* const at = walk_and_lock(way.before[level], key, level, next);
       node* const behind = lock_link(found->link(level));
-      // Out of the level; turned; and only then may something come in between `at` and `behind`: a search that stands on
-      // the node would miss it.
+      // Out of the level, then turned, and only then may others come in or go out around it: until then a search that stands on
+      // the node is told the truth.
       at->link(level).store(word_of(behind) | locked_bit, std::memory_order_release);  // pairs with follow()
       unlock_link(found->link(level), at);
       unlock_link(at->link(level), behind);
