@@ -4,7 +4,7 @@
 //   using tree = elidex_map<btree<Key, index_value, coarse<posix_mutex>>>;
 //   ... make_driven<std::string, tree> ...
 //
-// Statistics: the lock's where the policy elides one; otherwise the tree's restarts count as conflicts.
+// Statistics: the lock's where the policy elides one, or the sum of its two; otherwise the tree's restarts count as conflicts.
 // Thread-safety: that of the map.
 #pragma once
 
@@ -15,6 +15,17 @@
 #include "lab/indexes/factories.hpp"
 
 namespace elidex::lab {
+
+template <class Sync>
+  requires requires(const Sync& sync) { sync.lock().stats(); }
+auto lock_counts_of(const Sync& sync) {
+  return sync.lock().stats();
+}
+template <class Sync>
+  requires requires(const Sync& sync) { sync.upper_lock().stats() + sync.lower_lock().stats(); }
+auto lock_counts_of(const Sync& sync) {
+  return sync.upper_lock().stats() + sync.lower_lock().stats();
+}
 
 template <class Map>
 class elidex_map {
@@ -40,10 +51,8 @@ class elidex_map {
   [[nodiscard]] std::size_t memory_bytes() const { return map_.memory_bytes(); }
 
   [[nodiscard]] index_counters counters() const {
-    if constexpr (requires { map_.sync().lock().stats(); }) {
-      return counters_of(map_.sync().lock().stats());
-    } else if constexpr (requires { map_.sync().lower_lock().stats(); }) {
-      return counters_of(map_.sync().upper_lock().stats() + map_.sync().lower_lock().stats());
+    if constexpr (requires { lock_counts_of(map_.sync()); }) {
+      return counters_of(lock_counts_of(map_.sync()));
     } else {
       return {.aborts_conflict = static_cast<std::uint64_t>(map_.stats().restarts)};
     }

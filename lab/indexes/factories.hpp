@@ -35,6 +35,14 @@ index_info euno_btree_improved_optimistic_info();
 index_info masstree_info();
 index_info masstree_htm_info();
 
+index_info skiplist_htm_info();
+index_info skiplist_fglock_info();
+index_info skiplist_lockfree_info();
+index_info euno_skiplist_info();
+index_info euno_skiplist_split_info();
+index_info euno_skiplist_split_part_info();
+index_info euno_skiplist_split_part_ccm_info();
+
 index_info absl_mutex_info();
 index_info std_shared_mutex_info();
 index_info tbb_map_info();

@@ -5,6 +5,7 @@
 #include "elidex/sync/elided.hpp"
 #include "elidex/sync/policies.hpp"
 #include "elidex/sync/spin_locks.hpp"
+#include "lab/indexes/asked_for.hpp"
 #include "lab/indexes/elidex_map.hpp"
 
 namespace elidex::lab {
@@ -13,7 +14,7 @@ namespace {
 template <class Key>
 using fine_grained = elidex_map<masstree<Key, index_value, optimistic>>;
 template <class Key>
-using in_regions = elidex_map<masstree<Key, index_value, coarse<elided<ttas_lock, dbx_budgets>>>>;
+using in_regions = elidex_map<masstree<Key, index_value, coarse<elided<ttas_lock, asked_for<dbx_budgets>>>>>;
 
 }  // namespace
 

@@ -28,6 +28,13 @@ std::span<const index_info> indexes() {
       euno_btree_improved_optimistic_info(),
       masstree_info(),
       masstree_htm_info(),
+      skiplist_htm_info(),
+      skiplist_fglock_info(),
+      skiplist_lockfree_info(),
+      euno_skiplist_info(),
+      euno_skiplist_split_info(),
+      euno_skiplist_split_part_info(),
+      euno_skiplist_split_part_ccm_info(),
 #if !defined(ELIDEX_SIMULATED)  // the peers' own libraries are not compiled for the machine
       absl_mutex_info(),
       std_shared_mutex_info(),

@@ -5,7 +5,11 @@
 #include <array>
 #include <sstream>
 
+#include "elidex/index/euno_skip_list.hpp"
+#include "elidex/index/lock_free_skip_list.hpp"
+#include "elidex/index/locked_skip_list.hpp"
 #include "elidex/index/masstree.hpp"
+#include "elidex/index/skip_list.hpp"
 #include "elidex/ordered_map.hpp"
 #include "schedule/explore.hpp"
 #include "support/broken_maps.hpp"
@@ -47,6 +51,7 @@ struct history {
       for (std::size_t i = 0; i < events_per_thread; ++i) {
         event e;
         e.what = with_scanner && t == 0 ? call::scan : static_cast<call>(random.below(6));
+        if (!scans_are_snapshots<Map> && e.what == call::scan) e.what = call::get;
         e.key = e.what == call::scan ? random.below(2) : random.below(history_keys);
         e.value = random() >> 8;
         plans[t].push_back(e);
@@ -98,7 +103,12 @@ using maps = ::testing::Types<
     btree<u64, u64, coarse_elided, fan_out<2, 3>>, btree<u64, u64, coarse_elided_noretry, fan_out<2, 3>>,
     btree<u64, u64, coarse_elided_dbx, fan_out<2, 3>>,
     strings_as_integers<btree<std::string, std::string, optimistic, fan_out<2, 3>>>,
-    strings_as_integers<btree<std::string, std::string, coarse_elided, fan_out<2, 3>>>>;
+    strings_as_integers<btree<std::string, std::string, coarse_elided, fan_out<2, 3>>>,
+    skip_list<u64, u64, coarse_elided_dbx, 1>, locked_skip_list<u64, u64, 1>, lock_free_skip_list<u64, u64, 1>,
+    euno_skip_list<u64, u64, htm_split_regions, euno_skip_parts, 1>,
+    euno_skip_list<u64, u64, split_by_mutexes, always_controlled, 1>,
+    euno_skip_list<u64, u64, htm_split_regions, always_changing_control, 1>,
+    euno_skip_list<u64, u64, split_by_mutexes, always_changing_control, 1>>;
 TYPED_TEST_SUITE(MapSchedules, maps);
 
 using eunomia_maps =
@@ -174,6 +184,31 @@ TEST(MapSchedules, SparseTreesLoseNodes) {
   EXPECT_GE(losing, 5u);
 }
 
+// A lock-free erase that takes a node out without marking it: what comes in behind it meanwhile is lost.
+struct unlinks_without_marking {
+  static constexpr bool marks = false;
+};
+TEST(MapSchedulesCanary, ALockFreeListThatDoesNotMarkIsFound) {
+  EXPECT_NE((explore<history<lock_free_skip_list<u64, u64, 1, unlinks_without_marking>>>(2'000)), "");
+}
+// A segment's sequence number that says yes to everything.
+struct ignores_sequence : split_by_mutexes {
+  struct sequence : region_sequence {
+    bool validate(token) const noexcept { return true; }
+  };
+};
+TEST(MapSchedulesCanary, AnEunoListThatIgnoresSequenceNumbersIsFound) {
+  EXPECT_NE((explore<history<euno_skip_list<u64, u64, ignores_sequence, nothing_but_split_regions, 1>>>(20'000)), "");
+}
+// An insert into a controlled segment that sets no mark.
+struct sets_no_marks : always_controlled {
+  struct control : segment_control {
+    void mark(unsigned) noexcept {}
+  };
+};
+TEST(MapSchedulesCanary, AnEunoListThatForgetsMarksIsFound) {
+  EXPECT_NE((explore<history<euno_skip_list<u64, u64, split_by_mutexes, sets_no_marks, 1>>>(2'000)), "");
+}
 TEST(MapSchedulesCanary, LostUpdatesAndPiecemealScansAreFound) {
   EXPECT_NE((explore<history<loses_updates>>(2'000)), "");
   EXPECT_NE((explore<history<scans_piecemeal>>(2'000)), "");

@@ -3,7 +3,11 @@
 
 #include <sstream>
 
+#include "elidex/index/euno_skip_list.hpp"
+#include "elidex/index/lock_free_skip_list.hpp"
+#include "elidex/index/locked_skip_list.hpp"
 #include "elidex/index/masstree.hpp"
+#include "elidex/index/skip_list.hpp"
 #include "elidex/ordered_map.hpp"
 #include "support/broken_maps.hpp"
 #include "support/concurrent_rounds.hpp"
@@ -23,7 +27,7 @@ constexpr std::size_t events_per_thread = 16;
 static_assert(threads * events_per_thread <= history_events_max);
 
 // Which calls a history is made of. Writers next to scanners find other bugs than all mixed.
-std::vector<event> plan_of(random_numbers& random, int thread, bool with_specialists) {
+std::vector<event> plan_of(random_numbers& random, int thread, bool with_specialists, bool may_scan) {
   std::vector<event> plan(events_per_thread);
   for (event& e : plan) {
     e.key = random.below(history_keys);
@@ -35,6 +39,7 @@ std::vector<event> plan_of(random_numbers& random, int thread, bool with_special
     } else {
       e.what = static_cast<call>(random.below(6));
     }
+    if (e.what == call::scan && !may_scan) e.what = call::get;
   }
   return plan;
 }
@@ -63,7 +68,8 @@ std::string find_violation(int rounds, std::uint64_t seed) {
   spinning_meeting all(threads);
   const auto plan_all = [&](int round) {
     random_numbers random(seed + static_cast<std::uint64_t>(round));
-    for (int t = 0; t < threads; ++t) plans[static_cast<std::size_t>(t)] = plan_of(random, t, round % 2 == 0);
+    for (int t = 0; t < threads; ++t)
+      plans[static_cast<std::size_t>(t)] = plan_of(random, t, round % 2 == 0, scans_are_snapshots<Map>);
   };
   plan_all(0);
   run_rounds(
@@ -107,7 +113,11 @@ using maps =
                      scattered_btree<u64, u64, locked_regions, keys_apart_fan_out<3, 3>, restless_control>,
                      scattered_btree<u64, u64, optimistic, tiny_scattered, restless_control>,
                      scattered_btree<u64, u64, optimistic, keys_apart_fan_out<3, 3>, no_control>,
-                     scattered_btree<u64, u64, optimistic, keys_apart_fan_out<12, 4>, no_control>>;
+                     scattered_btree<u64, u64, optimistic, keys_apart_fan_out<12, 4>, no_control>,
+                     skip_list<u64, u64, coarse_elided_dbx, 1>, locked_skip_list<u64, u64, 1>,
+                     lock_free_skip_list<u64, u64, 1>, euno_skip_list<u64, u64, htm_split_regions, euno_skip_parts, 1>,
+                     euno_skip_list<u64, u64, split_by_mutexes, always_controlled, 1>,
+                     euno_skip_list<u64, u64, split_by_mutexes, always_changing_control, 1>>;
 TYPED_TEST_SUITE(Linearizability, maps);
 
 TYPED_TEST(Linearizability, OfRandomHistories) {

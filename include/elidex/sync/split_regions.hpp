@@ -26,6 +26,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <utility>
 
 #include "elidex/sync/elided.hpp"
 #include "elidex/sync/policies.hpp"
@@ -73,6 +74,11 @@ class split_regions {
   template <class Body>
   auto upper(Body&& body) {
     return run(upper_, body);
+  }
+  template <class Body>
+  auto lower(Body&& body) {
+    std::uint32_t ignored = 0;
+    return lower(std::forward<Body>(body), ignored);
   }
   // Adds to `aborts` how often a hardware region was tried in vain.
   template <class Body>
