@@ -46,7 +46,10 @@ lab::sim_request request_of(const ordered_json& request) {
   if (version == "line") wanted.version = lab::leaf_version::on_own_line;
   wanted.scan_length_min = request.value("scan_length_min", 100u);
   wanted.scan_length_max = request.value("scan_length_max", 100u);
-  wanted.random_order = request.value("random_order", true);
+  const std::string order = request.value("order", "random");
+  const auto known_order = lab::parse_key_order(order);
+  if (!known_order) throw lab::bad_input("unknown order '" + order + "'");
+  wanted.order = *known_order;
   wanted.record_events = request.contains("trace_file");
   return wanted;
 }
