@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "lab/bad_input.hpp"
+#include "lab/indexes/registry.hpp"
 #include "lab/simulated/experiments/experiment.hpp"
 #include "lab/simulated/run_on_machine.hpp"
 
@@ -159,7 +160,9 @@ void write_trace(const std::string& file, const sim::machine& which, const sim::
 
 int answer(const ordered_json& request) {
   ordered_json document;
-  if (request.contains("experiment")) {
+  if (request.contains("list")) {
+    for (const lab::index_info& one : lab::indexes()) document["indexes"].push_back(one.name);
+  } else if (request.contains("experiment")) {
     const sim::machine which = machine_of(request);
     document = lab::run_experiment(request.at("experiment"), which, request.value("full", false),
                                    request.value("seed", std::uint64_t{1}));
