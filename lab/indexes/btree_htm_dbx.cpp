@@ -9,13 +9,6 @@
 namespace elidex::lab {
 namespace {
 
-// DBX's, unless an experiment asks for another number of retries after conflicts.
-struct asked_for_budgets : dbx_budgets {
-  asked_for_budgets() noexcept {
-    if (conflict_retries_asked_for) conflict = lock_busy = *conflict_retries_asked_for;
-  }
-};
-
 using lock = coarse<elided<ttas_lock, asked_for_budgets>>;
 
 // A version in every node that each write to the node counts up: what a database over the tree looks at to detect

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "elidex/htm.hpp"
+#include "elidex/sync/lock_stats.hpp"
 #include "lab/indexes/factories.hpp"
 
 namespace elidex::lab {
@@ -39,24 +40,27 @@ class elidex_map {
   [[nodiscard]] std::size_t memory_bytes() const { return map_.memory_bytes(); }
 
   [[nodiscard]] index_counters counters() const {
-    index_counters result;
     if constexpr (requires { map_.sync().lock().stats(); }) {
-      const auto counts = map_.sync().lock().stats();
-      result.attempts = counts.attempts();
-      result.commits = counts.commits;
-      result.fallbacks = counts.fallbacks;
-      result.aborts_conflict = counts.aborts_by(htm::abort_cause::conflict);
-      result.aborts_capacity = counts.aborts_by(htm::abort_cause::capacity);
-      result.aborts_explicit = counts.aborts_by(htm::abort_cause::explicit_);
-      result.aborts_interrupt = counts.aborts_by(htm::abort_cause::interrupt);
-      result.aborts_other = counts.aborts_by(htm::abort_cause::other);
+      return counters_of(map_.sync().lock().stats());
+    } else if constexpr (requires { map_.sync().lower_lock().stats(); }) {
+      return counters_of(map_.sync().upper_lock().stats() + map_.sync().lower_lock().stats());
     } else {
-      result.aborts_conflict = static_cast<std::uint64_t>(map_.stats().restarts);
+      return {.aborts_conflict = static_cast<std::uint64_t>(map_.stats().restarts)};
     }
-    return result;
   }
 
  private:
+  static index_counters counters_of(const lock_counts& counts) {
+    return {.attempts = counts.attempts(),
+            .commits = counts.commits,
+            .fallbacks = counts.fallbacks,
+            .aborts_conflict = counts.aborts_by(htm::abort_cause::conflict),
+            .aborts_capacity = counts.aborts_by(htm::abort_cause::capacity),
+            .aborts_explicit = counts.aborts_by(htm::abort_cause::explicit_),
+            .aborts_interrupt = counts.aborts_by(htm::abort_cause::interrupt),
+            .aborts_other = counts.aborts_by(htm::abort_cause::other)};
+  }
+
   Map map_;
 };
 

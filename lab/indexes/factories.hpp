@@ -25,6 +25,13 @@ index_info btree_rtm_noretry_info();
 index_info btree_hle_info();
 index_info btree_htm_dbx_info();
 index_info btree_optimistic_info();
+index_info euno_btree_info();
+index_info euno_btree_split_info();
+index_info euno_btree_partitioned_info();
+index_info euno_btree_controlled_info();
+index_info euno_btree_optimistic_info();
+index_info euno_btree_improved_info();
+index_info euno_btree_improved_optimistic_info();
 
 index_info absl_mutex_info();
 index_info std_shared_mutex_info();

@@ -9,10 +9,28 @@ namespace elidex::lab {
 
 std::span<const index_info> indexes() {
   static const std::array all{
-      ordered_map_info(), btree_none_info(),        btree_mutex_info(), btree_spin_info(),    btree_rw_info(),
-      btree_rtm_info(),   btree_rtm_noretry_info(), btree_hle_info(),   btree_htm_dbx_info(), btree_optimistic_info(),
+      ordered_map_info(),
+      btree_none_info(),
+      btree_mutex_info(),
+      btree_spin_info(),
+      btree_rw_info(),
+      btree_rtm_info(),
+      btree_rtm_noretry_info(),
+      btree_hle_info(),
+      btree_htm_dbx_info(),
+      btree_optimistic_info(),
+      euno_btree_info(),
+      euno_btree_split_info(),
+      euno_btree_partitioned_info(),
+      euno_btree_controlled_info(),
+      euno_btree_optimistic_info(),
+      euno_btree_improved_info(),
+      euno_btree_improved_optimistic_info(),
 #if !defined(ELIDEX_SIMULATED)  // the peers' own libraries are not compiled for the machine
-      absl_mutex_info(),  std_shared_mutex_info(),  tbb_map_info(),     libcds_map_info(),
+      absl_mutex_info(),
+      std_shared_mutex_info(),
+      tbb_map_info(),
+      libcds_map_info(),
 #endif
   };
   return all;

@@ -55,6 +55,7 @@
 
 #include "elidex/index/btree_node.hpp"
 #include "elidex/index/btree_operation.hpp"
+#include "elidex/index/btree_spine.hpp"
 #include "elidex/index/cursor.hpp"
 #include "elidex/index/range_collector.hpp"
 #include "elidex/memory_name.hpp"
@@ -67,15 +68,19 @@
 
 namespace elidex {
 
-// Counts since construction; each exact when no operation runs.
-struct btree_stats {
-  std::int64_t restarts = 0;  // attempts thrown away because another thread changed a node
-  std::int64_t splits = 0;    // of leaves and inner nodes
-  std::int64_t merges = 0;    // likewise
-  std::size_t leaves = 0;     // nodes in use, those in limbo included
-  std::size_t inner_nodes = 0;
-  std::size_t limbo_objects = 0;  // unlinked nodes and blobs that wait for their epoch
-};
+namespace detail {
+
+// Memory can be reused at once after a region, unless a reader may still follow an address it found inside: always with
+// racing readers, and with blobs because they are copied out behind the region.
+template <class Key, class Value, class Sync>
+inline constexpr bool btree_defers_reclamation =
+    Sync::readers_race || key_codec<Key>::owns_blobs || value_codec<Value>::owns_blobs;
+
+template <class Key, class Value, class Sync, class Shape>
+using btree_spine_of =
+    btree_spine<Key, Sync, Shape, btree_leaf<Key, Value, Sync, Shape>, btree_defers_reclamation<Key, Value, Sync>>;
+
+}  // namespace detail
 
 // Key: an integer type, or std::string (given as std::string_view, compared as unsigned bytes, at most 64 KiB).
 // Value: a trivially copyable type, or std::string (given as std::string_view).
@@ -89,19 +94,22 @@ struct btree_stats {
 // returned, and from the first call of a thread; the tree is then unchanged. Destructor, reclaim(), size(), empty(),
 // memory_bytes() and stats() never throw.
 template <class Key, class Value, class Sync, class Shape = paper_fan_out>
-class btree {
-  using keys = detail::key_codec<Key>;
+class btree : detail::btree_spine_of<Key, Value, Sync, Shape> {
+  using spine = detail::btree_spine_of<Key, Value, Sync, Shape>;
   using values = detail::value_codec<Value>;
-  using node = detail::btree_node<Sync>;
-  using leaf = detail::btree_leaf<Key, Value, Sync, Shape>;
-  using inner = detail::btree_inner<Key, Sync, Shape>;
-  using node_lock = typename Sync::node_lock;
-  using token = typename node_lock::token;
-  using key_slot = typename keys::slot;
   using value_slot = typename values::slot;
-  using probe = typename keys::probe;
   using operation = detail::btree_operation<btree>;
   using step = detail::step;
+  using typename spine::inner;
+  using typename spine::key_slot;
+  using typename spine::keys;
+  using typename spine::leaf;
+  using typename spine::node;
+  using typename spine::node_lock;
+  using typename spine::position;
+  using typename spine::probe;
+  using typename spine::side;
+  using typename spine::token;
 
  public:
   using key_type = Key;
@@ -167,35 +175,26 @@ class btree {
   friend detail::range_collector<btree>;
   friend cursor_type;
 
-  static constexpr bool racing = Sync::readers_race;
-  // Memory can be reused at once after a region, unless a reader may still follow an address it found inside:
-  // always with racing readers, and with blobs because they are copied out behind the region.
-  static constexpr bool defers_reclamation = racing || keys::owns_blobs || values::owns_blobs;
-  using pin = std::conditional_t<defers_reclamation, epoch_pin, detail::no_pin>;
-
-  // A node is sparse, and worth merging, at a third of its slots; the merged node keeps room for a few inserts, so
-  // that it does not split again at once, unless one of the two was empty. Both chosen.
-  static constexpr unsigned leaf_sparse = leaf::capacity / 3;
-  static constexpr unsigned leaf_merged_max = leaf::capacity * 5 / 6;
-  static constexpr unsigned inner_sparse = inner::capacity / 3;
-  static constexpr unsigned inner_merged_max = inner::capacity * 5 / 6;
-
-  // Where a descent stands: a node, its parent, and the versions under which both were what they seem.
-  struct position {
-    node_lock* parent_lock;  // of the parent, or root_lock_
-    token parent_seen;
-    inner* parent;   // null at the root
-    unsigned index;  // which child of the parent
-    node* at;
-    token seen;
-
-    inner& as_inner() const noexcept { return *static_cast<inner*>(at); }
-    leaf& as_leaf() const noexcept { return *static_cast<leaf*>(at); }
-    bool still_valid() const noexcept { return at->lock.validate(seen); }
-    bool try_lock_parent_and_node() noexcept;
-    void unlock_both() noexcept;
-    void unlock_both_unchanged() noexcept;
-  };
+  using spine::defers_reclamation;
+  using spine::descend_merging;
+  using spine::descend_splitting;
+  using spine::descend_to_leaf;
+  using spine::enter_child;
+  using spine::enter_root;
+  using spine::find_sibling;
+  using spine::inner_pool_;
+  using spine::leaf_merged_max;
+  using spine::leaf_pool_;
+  using spine::leaf_sparse;
+  using spine::link_right_half;
+  using spine::merges_;
+  using spine::racing;
+  using spine::restarts_;
+  using spine::root_;
+  using spine::run_changing;
+  using spine::splits_;
+  using spine::sync_;
+  using typename spine::pin;
 
   // What find() made out in a leaf.
   struct found_slot {
@@ -205,23 +204,10 @@ class btree {
     bool torn = false;   // the leaf changed meanwhile
   };
 
-  // Down and sideways: each returns false when what it stands on has changed.
-  bool enter(position& p) const noexcept;
-  bool enter_root(position& p) const noexcept;
-  bool enter_child(position& p, unsigned index) const noexcept;
-  bool enter_sibling(position& p, unsigned index) const noexcept;
-  bool descend_to_leaf(const probe& key, position& p) const noexcept;
-
-  // How many of the node's keys are less than `key` (or_equal: or equal to it); false when torn.
-  template <bool OrEqual, class Node, class StillValid>
-  static bool rank(const Node& n, unsigned count, const probe& key, StillValid&& still_valid,
-                   unsigned& result) noexcept;
   static found_slot find(const position& p, const probe& key) noexcept;
 
   template <class Body>
   step run_shared(Body&& body) const;
-  template <class Body>
-  step run_exclusive(operation& op, Body&& body);
 
   bool put(key_argument key, value_argument value, bool overwrite);
   step try_get(const probe& key, std::optional<value_slot>& value) const noexcept;
@@ -232,30 +218,18 @@ class btree {
   step try_replace(const probe& key, const value_slot& expected, value_argument value, operation& op) noexcept;
 
   step split_leaf(position& p, unsigned insert_rank, operation& op) noexcept;
-  step split_inner(position& p, operation& op) noexcept;
-  void link_right_half(position& p, const key_slot& separator, node* right, operation& op) noexcept;
-  enum class side : std::uint8_t { left, right };
-  enum class if_full : std::uint8_t { leave, share };
-  step find_sibling(const position& p, side where, position& left, position& right) const noexcept;
   step erase_and_merge(position& p, unsigned rank, operation& op) noexcept;
   step erase_and_merge(position& p, side where, unsigned rank, operation& op) noexcept;
-  step merge_inner(position& p, operation& op) noexcept;
-  step merge_inner(position& p, side where, if_full otherwise, operation& op) noexcept;
-  static key_slot share_children(inner& left, const key_slot& between, inner& right) noexcept;
-  step collapse_root(position& p, operation& op) noexcept;
 
   void free_blobs_below(node* n) noexcept;
 
-  [[no_unique_address]] mutable Sync sync_;
-  [[no_unique_address]] mutable node_lock root_lock_;
-  detail::field<node*> root_;
-  block_pool leaf_pool_{sizeof(leaf), "leaf", sizeof(node)};
-  block_pool inner_pool_{sizeof(inner), "inner", sizeof(node)};
+  template <class Body>
+  auto range_region(Body&& body) const {
+    return sync_.shared(body);
+  }
+
   detail::sharded_counter size_;
   detail::sharded_counter blob_bytes_;
-  mutable detail::sharded_counter restarts_;
-  detail::sharded_counter splits_;
-  detail::sharded_counter merges_;
   limbo_list limbo_{this};  // destroyed first: what is in it gives its memory back to the pools
 };
 

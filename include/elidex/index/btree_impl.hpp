@@ -37,92 +37,11 @@ void btree<Key, Value, Sync, Shape>::free_blobs_below(node* n) noexcept {
 // --- descending ---
 
 template <class Key, class Value, class Sync, class Shape>
-bool btree<Key, Value, Sync, Shape>::enter(position& p) const noexcept {
-  p.seen = p.at->lock.read();
-  // The node's version was read while the parent still pointed at it: the node is the right one at that version.
-  return p.parent_lock->validate(p.parent_seen) && !p.seen.is_obsolete();
-}
-
-template <class Key, class Value, class Sync, class Shape>
-bool btree<Key, Value, Sync, Shape>::enter_root(position& p) const noexcept {
-  p.parent_lock = &root_lock_;
-  p.parent = nullptr;
-  p.index = 0;
-  p.parent_seen = root_lock_.read();
-  p.at = root_.template load<racing>();
-  return root_lock_.validate(p.parent_seen) && enter(p);
-}
-
-template <class Key, class Value, class Sync, class Shape>
-bool btree<Key, Value, Sync, Shape>::enter_child(position& p, unsigned index) const noexcept {
-  p.parent = &p.as_inner();
-  p.parent_lock = &p.parent->lock;
-  p.parent_seen = p.seen;
-  return enter_sibling(p, index);
-}
-
-template <class Key, class Value, class Sync, class Shape>
-bool btree<Key, Value, Sync, Shape>::enter_sibling(position& p, unsigned index) const noexcept {
-  p.index = index;
-  p.at = p.parent->child(index);
-  // Nothing may be followed before it is known to have been a child of the parent.
-  if (!p.parent_lock->validate(p.parent_seen)) return false;
-  detail::prefetch_bytes(p.at, p.parent->level == 1 ? sizeof(leaf) : sizeof(inner) / 2);
-  return enter(p);
-}
-
-template <class Key, class Value, class Sync, class Shape>
-bool btree<Key, Value, Sync, Shape>::descend_to_leaf(const probe& key, position& p) const noexcept {
-  if (!enter_root(p)) return false;
-  while (!p.at->is_leaf()) {
-    const inner& in = p.as_inner();
-    unsigned index = 0;
-    if (!rank<true>(in, in.count(), key, [&] { return p.still_valid(); }, index) || !enter_child(p, index))
-      return false;
-  }
-  return true;
-}
-
-template <class Key, class Value, class Sync, class Shape>
-template <bool OrEqual, class Node, class StillValid>
-bool btree<Key, Value, Sync, Shape>::rank(const Node& n, unsigned count, const probe& key,
-                                          [[maybe_unused]] StillValid&& still_valid, unsigned& result) noexcept {
-  if constexpr (keys::compares_in_place) {
-    // Without branches: the halves are taken by conditional moves, which no random key mispredicts.
-    const auto before = [&](unsigned i) { return OrEqual ? n.key(i) <= key : n.key(i) < key; };
-    unsigned base = 0;
-    unsigned length = count;
-    while (length > 1) {
-      const unsigned half = length / 2;
-      base += before(base + half - 1) ? half : 0;
-      length -= half;
-    }
-    result = base + static_cast<unsigned>(length == 1 && before(base));
-    return true;
-  } else {
-    unsigned low = 0;
-    unsigned high = count;
-    while (low < high) {
-      const unsigned middle = (low + high) / 2;
-      const detail::comparison c = keys::compare(n.key(middle), key, still_valid);
-      if (c == detail::comparison::torn) return false;
-      if (c == detail::comparison::less || (OrEqual && c == detail::comparison::equal)) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    result = low;
-    return true;
-  }
-}
-
-template <class Key, class Value, class Sync, class Shape>
 auto btree<Key, Value, Sync, Shape>::find(const position& p, const probe& key) noexcept -> found_slot {
   const leaf& l = p.as_leaf();
   found_slot f;
   f.count = l.count();
-  if (!rank<false>(l, f.count, key, [&] { return p.still_valid(); }, f.rank)) {
+  if (!spine::template rank_in_node<false>(l, f.count, key, [&] { return p.still_valid(); }, f.rank)) {
     f.torn = true;
   } else if (f.rank < f.count) {
     if constexpr (keys::compares_in_place) {
@@ -145,32 +64,6 @@ auto btree<Key, Value, Sync, Shape>::run_shared(Body&& body) const -> step {
     const step s = sync_.shared(body);
     if (s != step::restart) return s;
     restarts_.add(1);
-  }
-}
-
-template <class Key, class Value, class Sync, class Shape>
-template <class Body>
-auto btree<Key, Value, Sync, Shape>::run_exclusive(operation& op, Body&& body) -> step {
-  for (backoff wait;;) {
-    step s;
-    {
-      [[maybe_unused]] const pin pinned;
-      s = sync_.exclusive(body);
-    }
-    op.settle();
-    switch (s) {
-      case step::restart:
-        restarts_.add(1);
-        wait.once();
-        break;
-      case step::restructured:
-        break;
-      case step::need_memory:
-        op.provide();
-        break;
-      default:
-        return s;
-    }
   }
 }
 
@@ -216,7 +109,8 @@ bool btree<Key, Value, Sync, Shape>::put(key_argument key, value_argument value,
     static_cast<void>(op.has_value(value));
     op.provide();
   }
-  const step s = run_exclusive(op, [&] { return try_put(where, key, value, overwrite, op); });
+  const step s =
+      run_changing(op, [&] { return sync_.exclusive([&] { return try_put(where, key, value, overwrite, op); }); });
   if (s == step::yes) size_.add(1);
   return s == step::yes;
 }
@@ -225,16 +119,7 @@ template <class Key, class Value, class Sync, class Shape>
 auto btree<Key, Value, Sync, Shape>::try_put(const probe& where, key_argument key, value_argument value, bool overwrite,
                                              operation& op) noexcept -> step {
   position p;
-  if (!enter_root(p)) return step::restart;
-  while (!p.at->is_leaf()) {
-    const inner& in = p.as_inner();
-    const unsigned count = in.count();
-    if (count == inner::capacity) return split_inner(p, op);
-    unsigned index = 0;
-    if (!rank<true>(in, count, where, [&] { return p.still_valid(); }, index) || !enter_child(p, index))
-      return step::restart;
-  }
-
+  if (const step s = descend_splitting(where, p, op); s != step::yes) return s;
   leaf& l = p.as_leaf();
   const found_slot f = find(p, where);
   if (f.torn) return step::restart;
@@ -253,26 +138,6 @@ auto btree<Key, Value, Sync, Shape>::try_put(const probe& where, key_argument ke
   l.insert(f.rank, op.take_key(key), op.take_value(value));
   l.lock.unlock();
   return step::yes;
-}
-
-template <class Key, class Value, class Sync, class Shape>
-bool btree<Key, Value, Sync, Shape>::position::try_lock_parent_and_node() noexcept {
-  if (!parent_lock->try_upgrade(parent_seen)) return false;
-  if (at->lock.try_upgrade(seen)) return true;
-  parent_lock->unlock_unchanged(parent_seen);
-  return false;
-}
-
-template <class Key, class Value, class Sync, class Shape>
-void btree<Key, Value, Sync, Shape>::position::unlock_both() noexcept {
-  at->lock.unlock();
-  parent_lock->unlock();
-}
-
-template <class Key, class Value, class Sync, class Shape>
-void btree<Key, Value, Sync, Shape>::position::unlock_both_unchanged() noexcept {
-  at->lock.unlock_unchanged(seen);
-  parent_lock->unlock_unchanged(parent_seen);
 }
 
 template <class Key, class Value, class Sync, class Shape>
@@ -300,35 +165,6 @@ auto btree<Key, Value, Sync, Shape>::split_leaf(position& p, unsigned insert_ran
   return step::restructured;
 }
 
-template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::split_inner(position& p, operation& op) noexcept -> step {
-  if (!op.has_nodes(false, p.parent == nullptr ? 2 : 1)) return step::need_memory;
-  if (!p.try_lock_parent_and_node()) return step::restart;
-  inner& left = p.as_inner();
-  const unsigned middle = inner::capacity / 2;
-  const key_slot separator = left.key(middle);
-  inner* const right = op.take_inner(left.level);
-  left.split(middle, *right);
-  link_right_half(p, separator, right, op);
-  p.unlock_both();
-  op.note_split();
-  return step::restructured;
-}
-
-// The parent has room: an inner node that is full is split before anything below it is looked at.
-template <class Key, class Value, class Sync, class Shape>
-void btree<Key, Value, Sync, Shape>::link_right_half(position& p, const key_slot& separator, node* right,
-                                                     operation& op) noexcept {
-  if (p.parent != nullptr) {
-    p.parent->insert(p.index, separator, right);
-    return;
-  }
-  inner* const root = op.take_inner(p.at->level + 1u);
-  root->set_child(0, p.at);
-  root->insert(0, separator, right);
-  root_.template store<racing>(root);
-}
-
 // --- updating ---
 
 template <class Key, class Value, class Sync, class Shape>
@@ -338,7 +174,7 @@ bool btree<Key, Value, Sync, Shape>::update(key_argument key, Fn&& fn) {
   operation op(*this);
   if constexpr (!values::owns_blobs) {
     std::exception_ptr thrown;
-    const step s = run_exclusive(op, [&] { return try_update(where, fn, thrown); });
+    const step s = run_changing(op, [&] { return sync_.exclusive([&] { return try_update(where, fn, thrown); }); });
     if (s == step::threw) std::rethrow_exception(thrown);
     return s == step::yes;
   } else {
@@ -353,7 +189,8 @@ bool btree<Key, Value, Sync, Shape>::update(key_argument key, Fn&& fn) {
       values::check(value);
       operation replacement(*this);
       if (!replacement.has_value(value)) replacement.provide();
-      const step s = run_exclusive(replacement, [&] { return try_replace(where, *old, value, replacement); });
+      const step s = run_changing(
+          replacement, [&] { return sync_.exclusive([&] { return try_replace(where, *old, value, replacement); }); });
       if (s == step::yes) return true;
     }
   }
@@ -405,7 +242,7 @@ template <class Key, class Value, class Sync, class Shape>
 bool btree<Key, Value, Sync, Shape>::erase(key_argument key) {
   const probe where = keys::probe_of(key);
   operation op(*this);
-  const step s = run_exclusive(op, [&] { return try_erase(where, op); });
+  const step s = run_changing(op, [&] { return sync_.exclusive([&] { return try_erase(where, op); }); });
   if (s == step::yes) size_.add(-1);
   return s == step::yes;
 }
@@ -413,20 +250,7 @@ bool btree<Key, Value, Sync, Shape>::erase(key_argument key) {
 template <class Key, class Value, class Sync, class Shape>
 auto btree<Key, Value, Sync, Shape>::try_erase(const probe& key, operation& op) noexcept -> step {
   position p;
-  if (!enter_root(p)) return step::restart;
-  while (!p.at->is_leaf()) {
-    const inner& in = p.as_inner();
-    const unsigned count = in.count();
-    if (p.parent == nullptr && count == 0) return collapse_root(p, op);
-    if (p.parent != nullptr && count <= inner_sparse) {
-      const step s = merge_inner(p, op);
-      if (s != step::no) return s;
-    }
-    unsigned index = 0;
-    if (!rank<true>(in, count, key, [&] { return p.still_valid(); }, index) || !enter_child(p, index))
-      return step::restart;
-  }
-
+  if (const step s = descend_merging(key, p, op); s != step::yes) return s;
   leaf& l = p.as_leaf();
   const found_slot f = find(p, key);
   if (f.torn) return step::restart;
@@ -442,17 +266,6 @@ auto btree<Key, Value, Sync, Shape>::try_erase(const probe& key, operation& op) 
   l.erase(f.rank);
   l.lock.unlock();
   return step::yes;
-}
-
-// The node with its sibling on one side: no when there is none, restart when the parent has changed.
-template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::find_sibling(const position& p, side where, position& left,
-                                                  position& right) const noexcept -> step {
-  const bool there = where == side::left ? p.index > 0 : p.index < p.parent->count();
-  if (!there) return p.parent_lock->validate(p.parent_seen) ? step::no : step::restart;
-  left = right = p;
-  const bool entered = where == side::left ? enter_sibling(left, p.index - 1) : enter_sibling(right, p.index + 1);
-  return entered ? step::yes : step::restart;
 }
 
 template <class Key, class Value, class Sync, class Shape>
@@ -492,80 +305,6 @@ auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, side where, un
   return step::yes;
 }
 
-template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::merge_inner(position& p, operation& op) noexcept -> step {
-  for (const if_full otherwise : {if_full::leave, if_full::share}) {
-    // To share makes sense for a node with one child only: the leaf that it may be has no sibling.
-    if (otherwise == if_full::share && p.at->count() != 0) break;
-    for (const side where : {side::left, side::right}) {
-      if (const step s = merge_inner(p, where, otherwise, op); s != step::no) return s;
-    }
-  }
-  return step::no;
-}
-
-template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::merge_inner(position& p, side where, if_full otherwise, operation& op) noexcept
-    -> step {
-  position left;
-  position right;
-  if (const step s = find_sibling(p, where, left, right); s != step::yes) return s;
-  inner& l = left.as_inner();
-  inner& r = right.as_inner();
-  const unsigned merged = l.count() + r.count() + 1;  // the separator comes down between them
-  const bool fits = merged <= (p.at->count() == 0 ? inner::capacity : inner_merged_max);
-  if (!fits && otherwise == if_full::leave) return step::no;
-  if (fits && !op.may_retire()) return step::need_memory;
-  if (!left.try_lock_parent_and_node()) return step::restart;
-  if (!r.lock.try_upgrade(right.seen)) {
-    left.unlock_both_unchanged();
-    return step::restart;
-  }
-  if (fits) {
-    l.append(left.parent->key(left.index), r, r.count() + 1);
-    left.parent->erase(left.index);
-    op.retire_inner(&r);
-    r.lock.unlock_obsolete();
-    op.note_merge();
-  } else {
-    left.parent->set_key(left.index, share_children(l, left.parent->key(left.index), r));
-    r.lock.unlock();
-  }
-  left.unlock_both();
-  return step::restructured;
-}
-
-// Parts the children of a node that has one and of its full sibling anew. Takes the separator between them and returns
-// the new one.
-template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::share_children(inner& left, const key_slot& between, inner& right) noexcept
-    -> key_slot {
-  constexpr unsigned half = inner::capacity / 2;
-  if (left.count() == 0) {
-    const key_slot separator = right.key(half - 1);
-    left.append(between, right, half);
-    right.drop_front(half);
-    return separator;
-  }
-  const key_slot separator = left.key(half);
-  node* const last = right.child(0);
-  left.split(half, right);
-  right.insert(right.count(), between, last);
-  return separator;
-}
-
-template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::collapse_root(position& p, operation& op) noexcept -> step {
-  if (!op.may_retire()) return step::need_memory;
-  if (!p.try_lock_parent_and_node()) return step::restart;
-  inner& old = p.as_inner();
-  root_.template store<racing>(old.child(0));
-  op.retire_inner(&old);
-  old.lock.unlock_obsolete();
-  p.parent_lock->unlock();
-  return step::restructured;
-}
-
 // --- ranges and facts ---
 
 template <class Key, class Value, class Sync, class Shape>
@@ -596,18 +335,13 @@ std::size_t btree<Key, Value, Sync, Shape>::scan(key_argument from, std::size_t 
 
 template <class Key, class Value, class Sync, class Shape>
 std::size_t btree<Key, Value, Sync, Shape>::memory_bytes() const noexcept {
-  return sizeof(*this) + leaf_pool_.reserved_bytes() + inner_pool_.reserved_bytes() + limbo_.reserved_bytes() +
+  return sizeof(*this) + this->node_bytes_reserved() + limbo_.reserved_bytes() +
          static_cast<std::size_t>(std::max<std::int64_t>(blob_bytes_.sum(), 0));
 }
 
 template <class Key, class Value, class Sync, class Shape>
 btree_stats btree<Key, Value, Sync, Shape>::stats() const noexcept {
-  btree_stats s;
-  s.restarts = restarts_.sum();
-  s.splits = splits_.sum();
-  s.merges = merges_.sum();
-  s.leaves = leaf_pool_.blocks_in_use();
-  s.inner_nodes = inner_pool_.blocks_in_use();
+  btree_stats s = this->node_stats();
   s.limbo_objects = limbo_.pending();
   return s;
 }

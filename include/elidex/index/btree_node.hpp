@@ -84,9 +84,16 @@ struct btree_leaf : btree_node<Sync> {
   };
   static constexpr bool racing = Sync::readers_race;
   static constexpr unsigned capacity = Shape::leaf_slots(sizeof(slot));
+  static constexpr std::size_t head_bytes = sizeof(btree_node<Sync>);
+  static constexpr bool in_order = true;
+  static constexpr std::size_t value_locks = 0;  // the leaf's lock is the values' lock too
+  struct ordered_copy {};                        // none needed
   static_assert(capacity <= slots_max);
 
   btree_leaf() noexcept : btree_node<Sync>(0) {}
+
+  template <class Fn>
+  void for_each_value_lock(Fn&& /*fn*/) const noexcept {}
 
   key_slot key(unsigned i) const noexcept { return slots[i].key.template load<racing>(); }
   value_slot value(unsigned i) const noexcept { return slots[i].value.template load<racing>(); }

@@ -32,6 +32,7 @@ enum class step : std::uint8_t {
   restart,       // another thread changed something; try again
   restructured,  // a node was split or merged; try again
   need_memory,   // provide() first
+  full,          // the leaf must be split first
   threw,         // the caller's function threw
 };
 
@@ -109,6 +110,11 @@ class btree_operation {
   void retire_leaf(leaf* l) noexcept { retire(l, &destroy_leaf); }
   void retire_inner(inner* n) noexcept { retire(n, &destroy_inner); }
 
+  // Anything else that others may still look at.
+  void retire(void* object, limbo_list::destroyer destroy) noexcept {
+    if (object != nullptr) retired_[retired_count_++] = {object, destroy};
+  }
+
   void note_split() noexcept { ++splits_; }
   void note_merge() noexcept { ++merges_; }
 
@@ -158,10 +164,6 @@ class btree_operation {
     limbo_list::destroyer destroy;
   };
 
-  void retire(void* object, limbo_list::destroyer destroy) noexcept {
-    if (object != nullptr) retired_[retired_count_++] = {object, destroy};
-  }
-
   static void destroy_blob(void* tree, void* b) noexcept {
     count_blob(*static_cast<Tree*>(tree), static_cast<blob*>(b), -1);
     blob::destroy(static_cast<blob*>(b));
@@ -169,8 +171,10 @@ class btree_operation {
   static void destroy_leaf(void* tree, void* l) noexcept { static_cast<Tree*>(tree)->leaf_pool_.deallocate(l); }
   static void destroy_inner(void* tree, void* n) noexcept { static_cast<Tree*>(tree)->inner_pool_.deallocate(n); }
 
-  static void count_blob(Tree& tree, const blob* b, int sign) noexcept {
-    tree.blob_bytes_.add(sign * static_cast<std::int64_t>(blob::footprint_bytes(b->size())));
+  static void count_blob([[maybe_unused]] Tree& tree, [[maybe_unused]] const blob* b,
+                         [[maybe_unused]] int sign) noexcept {
+    if constexpr (keys::owns_blobs || values::owns_blobs)
+      tree.blob_bytes_.add(sign * static_cast<std::int64_t>(blob::footprint_bytes(b->size())));
   }
   void count_blob(const blob* b, int sign) noexcept { count_blob(tree_, b, sign); }
   blob* make_blob(std::string_view bytes) {
@@ -178,8 +182,10 @@ class btree_operation {
     count_blob(made, 1);
     return made;
   }
-  void free_blob(blob* b) noexcept {
-    if (b != nullptr) destroy_blob(&tree_, b);
+  void free_blob([[maybe_unused]] blob* b) noexcept {
+    if constexpr (keys::owns_blobs || values::owns_blobs) {
+      if (b != nullptr) destroy_blob(&tree_, b);
+    }
   }
 
   Tree& tree_;

@@ -15,6 +15,8 @@
 // is then any moment at which all are held. This cannot deadlock: those who wait for a leaf while they hold another
 // are all in here and wait for one further right, and all others only try.
 //
+// Where values have locks of their own (leaf::value_locks), these are noted, validated and locked behind the leaf's.
+//
 // Under a coarse policy there is nothing to remember or to validate: the region is one moment.
 //
 // Backward is for cursors: one leaf at a time, from the largest key below a bound.
@@ -82,8 +84,9 @@ class range_collector {
 
  private:
   static constexpr bool racing = Tree::racing;
+  static constexpr std::size_t locks_per_leaf = 1 + leaf::value_locks;
   struct visited {
-    leaf* node;
+    node_lock* lock;
     token seen;
   };
 
@@ -93,10 +96,10 @@ class range_collector {
     backoff wait;
     for (unsigned restarts = 0;;) {
       locking_ = racing && Forward && !one_leaf_ && restarts >= optimistic_attempts;
-      const step s = tree_.sync_.shared([&] { return attempt<Forward>(from); });
+      const step s = tree_.range_region([&] { return attempt<Forward>(from); });
       if (s == step::yes) return;
       if (s == step::need_memory) {
-        if (visited_.full()) visited_.grow();
+        if (visited_.room() < locks_per_leaf) visited_.grow();
         if (entries_.full()) entries_.grow();
       } else {
         ++restarts;
@@ -114,8 +117,8 @@ class range_collector {
     if constexpr (racing) {
       for (const visited& v : visited_.items()) {
         if (locking_) {
-          v.node->lock.unlock_unchanged(v.seen);
-        } else if (s == step::yes && !v.node->lock.validate(v.seen)) {
+          v.lock->unlock_unchanged(v.seen);
+        } else if (s == step::yes && !v.lock->validate(v.seen)) {
           s = step::restart;
         }
       }
@@ -175,7 +178,7 @@ class range_collector {
   step visit_leaf(const start& from, position& p) noexcept {
     leaf& l = p.as_leaf();
     if constexpr (racing) {
-      if (visited_.full()) return step::need_memory;
+      if (visited_.room() < locks_per_leaf) return step::need_memory;
       if (locking_) {
         p.seen = l.lock.lock();
         if (p.seen.is_obsolete() || !p.parent_lock->validate(p.parent_seen)) {
@@ -183,22 +186,35 @@ class range_collector {
           return step::restart;
         }
       }
-      visited_.push({&l, p.seen});
+      visited_.push({&l.lock, p.seen});
+      l.for_each_value_lock(
+          [&](node_lock& values) { visited_.push({&values, locking_ ? values.lock() : values.read()}); });
     }
-    const unsigned count = l.count();
+    const auto& ordered = in_order(l);
+    const unsigned count = ordered.count();
     unsigned bound = Forward ? 0 : count;
     if (from.which != start::kind::end &&
-        !rank_of<Forward, false>(from, l, count, [&] { return locking_ || p.still_valid(); }, bound)) {
+        !rank_of<Forward, false>(from, ordered, count, [&] { return locking_ || p.still_valid(); }, bound)) {
       return step::restart;
     }
     const std::size_t available = Forward ? count - bound : bound;
     const std::size_t wanted = std::min(available, limit_ - entries_.size());
     for (unsigned i = 0; i < wanted; ++i) {
       const unsigned slot = Forward ? bound + i : bound - 1 - i;
-      if (!entries_.push({l.key(slot), l.value(slot)})) return step::need_memory;
+      if (!entries_.push({ordered.key(slot), ordered.value(slot)})) return step::need_memory;
     }
     const bool complete = entries_.size() == limit_ || (one_leaf_ && entries_.size() != 0);
     return complete ? step::yes : step::no;
+  }
+
+  // The leaf's slots in the order of their keys: itself, or a copy that lives until the next leaf.
+  const auto& in_order(const leaf& l) noexcept {
+    if constexpr (leaf::in_order) {
+      return l;
+    } else {
+      l.copy_in_order(copy_);
+      return copy_;
+    }
   }
 
   // In an inner node the child to go to, in a leaf where to cut: how many keys come before `from` in key order.
@@ -207,8 +223,8 @@ class range_collector {
                       unsigned& result) noexcept {
     const bool strictly_behind = from.which == start::kind::beyond;
     const bool or_equal = InInner ? Forward || !strictly_behind : Forward == strictly_behind;
-    return or_equal ? Tree::template rank<true>(n, count, from.key, still_valid, result)
-                    : Tree::template rank<false>(n, count, from.key, still_valid, result);
+    return or_equal ? Tree::template rank_in_node<true>(n, count, from.key, still_valid, result)
+                    : Tree::template rank_in_node<false>(n, count, from.key, still_valid, result);
   }
 
   // A guess at where the walk goes next. What is read here is never followed.
@@ -222,6 +238,7 @@ class range_collector {
   bool locking_ = false;
   staging_buffer<entry, 4096> entries_;
   staging_buffer<visited, 512> visited_;
+  [[no_unique_address]] typename leaf::ordered_copy copy_;
 };
 
 }  // namespace elidex::detail

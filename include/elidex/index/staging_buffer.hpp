@@ -40,6 +40,7 @@ class staging_buffer {
 
   std::size_t size() const noexcept { return size_; }
   bool full() const noexcept { return size_ == capacity_; }
+  std::size_t room() const noexcept { return capacity_ - size_; }
   std::span<const T> items() const noexcept { return {std::launder(reinterpret_cast<const T*>(data_)), size_}; }
 
  private:

@@ -30,6 +30,10 @@ void yield_processor() noexcept;
 
 class backoff {
  public:
+  backoff() = default;
+  // The first wait takes so many pauses.
+  explicit backoff(std::uint32_t pauses) noexcept : pauses_(pauses) {}
+
   void once() noexcept {
     if (pauses_ > backoff_pauses_max) {
       yield_processor();

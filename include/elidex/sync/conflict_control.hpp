@@ -2,13 +2,14 @@
 // two of them for the same key.
 //
 //   const unsigned slot = control.slot_of(key);
-//   control.lock(slot);                                    // advisory: two requests for one key don't meet in a region
-//   if (!control.is_marked(slot)) return "not there";      // the leaf need not be looked at (validate its sequence!)
+//   const auto entry = control.lock(slot);                 // advisory: two requests for one key don't meet in a region
+//   if (!entry.marked) return "not there";                 // the leaf need not be looked at (validate its sequence!)
 //   ...
 //   control.unlock(slot);
 //
-// Three words on one cache line: lock bits, mark bits (a Bloom filter with one hash function over the keys of the leaf)
-// and the split lock. The bit vectors are Bits long, twice the leaf's slots (papers/003 section 5.1).
+// Lock bits, mark bits (a Bloom filter with one hash function over the keys of the leaf) and the split lock. The bit vectors
+// are Bits long, twice the leaf's slots (papers/003 section 5.1), and lie in one word, because its cache line goes from core
+// to core with each request: it is all that such a request waits for.
 //
 // Invariants, for a leaf that has a control and while its sequence number stays as it is:
 //   * the mark of every key in the leaf is set: insert sets it before the key can be seen, erase clears it after the key
@@ -22,9 +23,9 @@
 // among 32, so that dense keys, as in the paper's workload, have next to none.
 //
 // Thread-safety: all members. Nothing here may be called inside a hardware region: its line is written by everybody.
-// Order of locks: none is waited for while another one is held: wait_for_split() before lock().
-// From: papers/003 sections 4.2 and 5.1, algorithm 1. Deviation: a request waits for the split lock before it takes a
-// slot's lock bit, not while it holds it.
+// Order of locks: none is waited for while another one is held.
+// From: papers/003 sections 4.2 and 5.1, algorithm 1. Deviation: a request that finds the split lock taken gives its lock
+// bit back while it waits.
 #pragma once
 
 #include <atomic>
@@ -37,7 +38,7 @@ namespace elidex {
 
 template <unsigned Bits>
 class alignas(64) conflict_control {
-  static_assert(Bits >= 2 && Bits <= 64);
+  static_assert(Bits >= 2 && Bits <= 32);
 
  public:
   static constexpr unsigned bits = Bits;
@@ -49,47 +50,49 @@ class alignas(64) conflict_control {
     return static_cast<unsigned>(((scattered >> 32U) * Bits) >> 32U);
   }
 
-  // --- lock bits ---
+  // --- lock bits and mark bits ---
 
-  // False: somebody has it.
-  bool try_lock(unsigned slot) noexcept {
-    if ((lock_bits_.load(std::memory_order_relaxed) & bit(slot)) != 0) return false;      // relaxed: a hint
-    return (lock_bits_.fetch_or(bit(slot), std::memory_order_acquire) & bit(slot)) == 0;  // pairs with unlock()
-  }
-  // Says whether it had to wait.
-  bool lock(unsigned slot) noexcept {
-    if (try_lock(slot)) return false;
-    backoff wait;
+  struct entry {
+    bool waited;  // somebody else had the slot
+    bool marked;  // as it was when the slot's lock bit was set
+  };
+
+  // Sets the slot's lock bit. Asks for the line to write at once: a look before would fetch a hot line twice.
+  entry lock(unsigned slot) noexcept {
+    std::uint64_t before = bits_.fetch_or(lock_bit(slot), std::memory_order_acquire);  // pairs with unlock()
+    if ((before & lock_bit(slot)) == 0) return {false, (before & mark_bit(slot)) != 0};
+    // The holder is in a region, about so long.
+    backoff wait(region_pauses);
     do {
-      wait.once();
-    } while (!try_lock(slot));
-    return true;
+      do {
+        wait.once();
+      } while ((bits_.load(std::memory_order_relaxed) & lock_bit(slot)) != 0);  // relaxed: a hint
+      before = bits_.fetch_or(lock_bit(slot), std::memory_order_acquire);  // as above
+    } while ((before & lock_bit(slot)) != 0);
+    return {true, (before & mark_bit(slot)) != 0};
   }
   void unlock(unsigned slot) noexcept {
-    lock_bits_.fetch_and(~bit(slot), std::memory_order_release);  // pairs with the acquire in try_lock()
+    bits_.fetch_and(~lock_bit(slot), std::memory_order_release);  // pairs with the acquires in lock()
+  }
+  // Clears the slot's mark, too: no key of the leaf may have it any more.
+  void unlock_and_clear_mark(unsigned slot) noexcept {
+    bits_.fetch_and(~(lock_bit(slot) | mark_bit(slot)), std::memory_order_release);  // as above
   }
 
-  // --- mark bits ---
-
-  bool is_marked(unsigned slot) const noexcept {
-    return (mark_bits_.load(std::memory_order_acquire) & bit(slot)) != 0;  // pairs with the releases below
-  }
+  // Needs the slot's lock bit.
   void mark(unsigned slot) noexcept {
-    mark_bits_.fetch_or(bit(slot), std::memory_order_release);  // pairs with the acquire in is_marked()
+    bits_.fetch_or(mark_bit(slot), std::memory_order_release);  // pairs with the acquires in lock()
   }
-  // Needs the slot's lock bit, and that no key of the leaf has this mark any more.
-  void clear_mark(unsigned slot) noexcept {
-    mark_bits_.fetch_and(~bit(slot), std::memory_order_release);  // as above
-  }
-  // Clears all others; behind the sequence number's invalidate().
+  // Clears all other marks; behind the sequence number's invalidate().
   void keep_marks(std::uint64_t kept) noexcept {
-    mark_bits_.fetch_and(kept, std::memory_order_release);  // as above
+    bits_.fetch_and(kept << Bits | slots_mask, std::memory_order_release);  // as above
   }
   // Before anybody else knows this control.
   void set_marks(std::uint64_t marks) noexcept {
-    mark_bits_.store(marks, std::memory_order_relaxed);  // relaxed: published with the control's address
+    bits_.store(marks << Bits, std::memory_order_relaxed);  // relaxed: published with the control's address
   }
-  static constexpr std::uint64_t bit(unsigned slot) noexcept { return std::uint64_t{1} << slot; }
+  // One mark in the words that keep_marks() and set_marks() take.
+  static constexpr std::uint64_t mark_of(unsigned slot) noexcept { return std::uint64_t{1} << slot; }
 
   // --- the split lock ---
 
@@ -100,41 +103,47 @@ class alignas(64) conflict_control {
   void unlock_after_split() noexcept {
     splitting_.store(0, std::memory_order_release);  // pairs with the acquires in this section
   }
-  // Says whether it had to wait.
-  bool wait_for_split() const noexcept {
-    if (splitting_.load(std::memory_order_acquire) == 0) return false;  // pairs with unlock_after_split()
-    backoff wait;
-    do {
-      wait.once();
-    } while (splitting_.load(std::memory_order_acquire) != 0);  // as above
-    return true;
+  bool is_locked_for_split() const noexcept {
+    return splitting_.load(std::memory_order_acquire) != 0;  // pairs with unlock_after_split()
+  }
+  void wait_for_split() const noexcept {
+    for (backoff wait; is_locked_for_split(); wait.once()) {
+    }
   }
 
   // --- the contention detector ---
 
-  // Counts one request of the leaf and whether it met another one; needs a lock bit, so that the line is this core's. Ends
-  // a period with the number of conflicts in it, and yields nothing within one. Requests may be lost to races: it's a guess.
+  // Counts one request in `sampled_requests` and whether it met another one; best right after lock(), when the line is this
+  // core's. Says when a period is over, with the number of collisions in it, for as many requests as were counted. Some may
+  // be lost to races: it's a guess.
   struct period {
     bool over = false;
-    unsigned conflicts = 0;
+    unsigned collisions = 0;
   };
-  period count(bool conflicted, unsigned requests_per_period) noexcept {
+  period count(bool collided, std::uint64_t random, unsigned requests_per_period) noexcept {
+    if (random % sampled_requests != 0) return {};
     // relaxed, without a partner: counts order nothing, and a lost one changes little.
     const std::uint64_t before = counts_.load(std::memory_order_relaxed);
-    const std::uint64_t now = before + 1 + (conflicted ? one_conflict : 0);
-    const bool over = (now & requests_mask) >= requests_per_period;
+    const std::uint64_t now = before + sampled_requests + (collided ? sampled_requests * one_collision : 0);
+    const bool over = now % one_collision >= requests_per_period;
     counts_.store(over ? 0 : now, std::memory_order_relaxed);  // as above
-    return {over, static_cast<unsigned>(now / one_conflict)};
+    return {over, static_cast<unsigned>(now / one_collision)};
   }
 
  private:
-  static constexpr std::uint64_t one_conflict = std::uint64_t{1} << 32U;
-  static constexpr std::uint64_t requests_mask = one_conflict - 1;
+  static constexpr std::uint64_t slots_mask = (std::uint64_t{1} << Bits) - 1;
+  static constexpr std::uint64_t one_collision = std::uint64_t{1} << 32U;
+  static constexpr unsigned sampled_requests = 16;    // chosen
+  static constexpr std::uint32_t region_pauses = 16;  // chosen
 
-  std::atomic<std::uint64_t> lock_bits_{0};
-  std::atomic<std::uint64_t> mark_bits_{0};
+  static constexpr std::uint64_t lock_bit(unsigned slot) noexcept { return std::uint64_t{1} << slot; }
+  static constexpr std::uint64_t mark_bit(unsigned slot) noexcept { return std::uint64_t{1} << (slot + Bits); }
+
+  // Lock bits below, mark bits above: a request learns and changes both with one access.
+  std::atomic<std::uint64_t> bits_{0};
   std::atomic<std::uint64_t> counts_{0};
-  std::atomic<std::uint32_t> splitting_{0};
+  // On a line of its own, which nobody writes but who splits.
+  alignas(64) std::atomic<std::uint32_t> splitting_{0};
 };
 
 }  // namespace elidex

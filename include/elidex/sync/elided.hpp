@@ -131,11 +131,16 @@ class elided {
   elided& operator=(const elided&) = delete;
 
   void lock() {
+    std::uint32_t ignored = 0;
+    lock(ignored);
+  }
+  // Adds to `aborts` how many attempts aborted before the one that the caller is in.
+  void lock(std::uint32_t& aborts) {
     if (Htm::test()) {
       join_region();
       return;
     }
-    const entry result = try_to_elide(while_held::wait);
+    const entry result = try_to_elide(while_held::wait, aborts);
     if (result == entry::elided) return;
     lock_.lock();
     after_lock(result);
@@ -145,7 +150,8 @@ class elided {
   // policy allows, then to take it.
   bool try_lock() {
     if (Htm::test()) Htm::template abort<htm::code_nested_trylock>();
-    const entry result = try_to_elide(while_held::give_up);
+    std::uint32_t ignored = 0;
+    const entry result = try_to_elide(while_held::give_up, ignored);
     if (result == entry::elided) return true;
     if (result == entry::held || !lock_.try_lock()) return false;
     after_lock(result);
@@ -164,7 +170,12 @@ class elided {
   // Calls fn under the lock and returns what it returns. fn may run several times, see above.
   template <class F>
   decltype(auto) run(F&& fn) {
-    lock();
+    std::uint32_t ignored = 0;
+    return run(std::forward<F>(fn), ignored);
+  }
+  template <class F>
+  decltype(auto) run(F&& fn, std::uint32_t& aborts) {
+    lock(aborts);
     const unlock_at_end guard{*this};
     return std::forward<F>(fn)();
   }
@@ -194,7 +205,7 @@ class elided {
     ~unlock_at_end() { lock.unlock(); }
   };
 
-  entry try_to_elide(while_held manner) noexcept {
+  entry try_to_elide(while_held manner, std::uint32_t& aborts) noexcept {
     if (!Htm::enabled() || switch_.is_off()) return entry::not_tried;
     counters_.prepare_this_thread();
     auto retries = policy_.start();
@@ -209,6 +220,7 @@ class elided {
         attempt = Htm::template abort<htm::code_lock_busy>();
       }
       counters_.count_abort(attempt.cause());
+      ++aborts;
       if (!retries.retry_after(attempt)) return entry::out_of_retries;
     }
   }

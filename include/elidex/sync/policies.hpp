@@ -19,6 +19,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <mutex>
 #include <shared_mutex>
 #include <utility>
@@ -42,10 +43,21 @@ struct unsynchronized {
   }
 };
 
+// What a leaf carries to tell those who come to it by two regions whether it is still theirs (split_regions.hpp); none
+// where the node lock's version does that.
+class no_sequence {
+ public:
+  struct token {};
+  constexpr token read() const noexcept { return {}; }
+  constexpr bool validate(token) const noexcept { return true; }
+  constexpr void invalidate() noexcept {}
+};
+
 // Optimistic lock coupling (Leis et al., "The ART of practical synchronization", 2016): all the work is done by the
 // version locks in the nodes.
 struct optimistic {
   using node_lock = version_lock;
+  using sequence = no_sequence;
   static constexpr bool readers_race = true;
 
   template <class Body>
@@ -54,6 +66,20 @@ struct optimistic {
   }
   template <class Body>
   auto exclusive(Body&& body) {
+    return body();
+  }
+
+  // The parts of an operation in two regions, as split_regions has them.
+  template <class Body>
+  auto upper(Body&& body) {
+    return body();
+  }
+  template <class Body>
+  auto lower(Body&& body, std::uint32_t& /*aborts*/) {
+    return body();
+  }
+  template <class Body>
+  auto both(Body&& body) {
     return body();
   }
 };

@@ -23,7 +23,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <utility>
+#include <mutex>
 
 #include "elidex/sync/elided.hpp"
 #include "elidex/sync/policies.hpp"
@@ -41,8 +41,9 @@ class region_sequence {
  public:
   using token = std::uint64_t;
 
-  // relaxed: inside a region the lock or the transaction orders it; outside, validate() says what a reader may rely on.
-  token read() const noexcept { return number_.load(std::memory_order_relaxed); }
+  // acquire: pairs with invalidate()'s release: who sees a number sees what was changed before it was set, such as whether
+  // the leaf has a conflict control.
+  token read() const noexcept { return number_.load(std::memory_order_acquire); }
   // acquire: pairs with invalidate()'s release. True outside of a region means: it had not changed before whatever was
   // read with acquire order earlier was published.
   bool validate(token seen) const noexcept { return number_.load(std::memory_order_acquire) == seen; }
@@ -55,15 +56,6 @@ class region_sequence {
   std::atomic<std::uint64_t> number_{0};
 };
 
-// For policies whose node locks do the same.
-class no_sequence {
- public:
-  struct token {};
-  constexpr token read() const noexcept { return {}; }
-  constexpr bool validate(token) const noexcept { return true; }
-  constexpr void invalidate() noexcept {}
-};
-
 template <class Lock>
 class split_regions {
  public:
@@ -73,35 +65,39 @@ class split_regions {
 
   template <class Body>
   auto upper(Body&& body) {
-    return upper_.run(std::forward<Body>(body));
+    return run(upper_, body);
   }
+  // Adds to `aborts` how often a hardware region was tried in vain.
   template <class Body>
-  auto lower(Body&& body) {
-    return lower_.run(std::forward<Body>(body));
+  auto lower(Body&& body, std::uint32_t& aborts) {
+    if constexpr (requires { lower_.run(body, aborts); }) {
+      return lower_.run(body, aborts);
+    } else {
+      return run(lower_, body);
+    }
   }
   template <class Body>
   auto both(Body&& body) {
-    return upper_.run([&] { return lower_.run(body); });
+    return run(upper_, [&] { return run(lower_, body); });
   }
 
   // The locks themselves, for their statistics.
-  const Lock& upper_lock() const noexcept { return upper_.lock(); }
-  const Lock& lower_lock() const noexcept { return lower_.lock(); }
+  const Lock& upper_lock() const noexcept { return upper_; }
+  const Lock& lower_lock() const noexcept { return lower_; }
 
  private:
-  class region {
-   public:
-    template <class Body>
-    auto run(Body&& body) {
-      return lock_.exclusive(std::forward<Body>(body));
+  template <class Body>
+  static auto run(Lock& lock, Body&& body) {
+    if constexpr (detail::runs_regions<Lock>) {
+      return lock.run(body);
+    } else {
+      const std::lock_guard guard(lock);
+      return body();
     }
-    const Lock& lock() const noexcept { return lock_.lock(); }
+  }
 
-   private:
-    coarse<Lock> lock_;
-  };
-  region upper_;
-  region lower_;
+  Lock upper_;
+  Lock lower_;
 };
 
 // With hardware regions and the retries of papers/003 section 6.1 ("the fall-back strategy and retry policy in DBX").

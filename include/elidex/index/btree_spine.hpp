@@ -1,0 +1,431 @@
+// The inner nodes of a B+tree, over leaves of any kind: finding the way to a leaf, and what splits and merges of nodes do
+// further up. btree.hpp and scattered_btree.hpp are its two users; btree.hpp's header holds the argument for correctness.
+//
+//   position p;
+//   if (!descend_to_leaf(key, p)) restart;      // p.as_leaf() is the leaf for the key at the moment of its version p.seen
+//
+// All functions are parts of regions: re-runnable, without allocation. They return restart (or false) when what they
+// stand on has changed, restructured when they have split or merged a node and the operation must begin again.
+//
+// Leaf is derived from btree_node<Sync>; nothing else is asked of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "elidex/index/btree_node.hpp"
+#include "elidex/index/btree_operation.hpp"
+#include "elidex/memory_name.hpp"
+#include "elidex/reclaim/block_pool.hpp"
+#include "elidex/reclaim/epoch.hpp"
+#include "elidex/sharded_counter.hpp"
+#include "elidex/sync/backoff.hpp"
+
+namespace elidex {
+
+// Counts since construction; each exact when no operation runs.
+struct btree_stats {
+  std::int64_t restarts = 0;  // attempts thrown away because another thread changed a node
+  std::int64_t splits = 0;    // of leaves and inner nodes
+  std::int64_t merges = 0;    // likewise
+  std::size_t leaves = 0;     // nodes in use, those in limbo included
+  std::size_t inner_nodes = 0;
+  std::size_t limbo_objects = 0;  // unlinked nodes and blobs that wait for their epoch
+};
+
+namespace detail {
+
+// DefersReclamation: others may still be on their way to a node when it is unlinked.
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+class btree_spine {
+ protected:
+  static constexpr bool defers_reclamation = DefersReclamation;
+  using pin = std::conditional_t<defers_reclamation, epoch_pin, no_pin>;
+  using keys = key_codec<Key>;
+  using node = btree_node<Sync>;
+  using leaf = Leaf;
+  using inner = btree_inner<Key, Sync, Shape>;
+  using node_lock = typename Sync::node_lock;
+  using token = typename node_lock::token;
+  using key_slot = typename keys::slot;
+  using probe = typename keys::probe;
+  static constexpr bool racing = Sync::readers_race;
+
+  // A node is sparse, and worth merging, at a third of its slots; the merged node keeps room for a few inserts, so
+  // that it does not split again at once, unless one of the two was empty. Both chosen.
+  static constexpr unsigned leaf_sparse = leaf::capacity / 3;
+  static constexpr unsigned leaf_merged_max = leaf::capacity * 5 / 6;
+  static constexpr unsigned inner_sparse = inner::capacity / 3;
+  static constexpr unsigned inner_merged_max = inner::capacity * 5 / 6;
+
+  // Where a descent stands: a node, its parent, and the versions under which both were what they seem.
+  struct position {
+    node_lock* parent_lock;  // of the parent, or root_lock_
+    token parent_seen;
+    inner* parent;   // null at the root
+    unsigned index;  // which child of the parent
+    node* at;
+    token seen;
+
+    inner& as_inner() const noexcept { return *static_cast<inner*>(at); }
+    leaf& as_leaf() const noexcept { return *static_cast<leaf*>(at); }
+    bool still_valid() const noexcept { return at->lock.validate(seen); }
+    bool try_lock_parent_and_node() noexcept;
+    void unlock_both() noexcept;
+    void unlock_both_unchanged() noexcept;
+  };
+
+  // Down and sideways: each returns false when what it stands on has changed.
+  bool enter(position& p) const noexcept;
+  bool enter_root(position& p) const noexcept;
+  bool enter_child(position& p, unsigned index) const noexcept;
+  bool enter_sibling(position& p, unsigned index) const noexcept;
+  bool descend_to_leaf(const probe& key, position& p) const noexcept;
+
+  // How many of the node's keys are less than `key` (or_equal: or equal to it); false when torn.
+  template <bool OrEqual, class Node, class StillValid>
+  static bool rank_in_node(const Node& n, unsigned count, const probe& key, StillValid&& still_valid,
+                           unsigned& result) noexcept;
+
+  // Down to the leaf for the key; a full inner node on the way is split and a sparse one merged.
+  template <class Operation>
+  step descend_splitting(const probe& key, position& p, Operation& op) noexcept;
+  template <class Operation>
+  step descend_merging(const probe& key, position& p, Operation& op) noexcept;
+
+  template <class Operation>
+  step split_inner(position& p, Operation& op) noexcept;
+  template <class Operation>
+  void link_right_half(position& p, const key_slot& separator, node* right, Operation& op) noexcept;
+  enum class side : std::uint8_t { left, right };
+  enum class if_full : std::uint8_t { leave, share };
+  step find_sibling(const position& p, side where, position& left, position& right) const noexcept;
+  template <class Operation>
+  step merge_inner(position& p, Operation& op) noexcept;
+  template <class Operation>
+  step merge_inner(position& p, side where, if_full otherwise, Operation& op) noexcept;
+  static key_slot share_children(inner& left, const key_slot& between, inner& right) noexcept;
+  template <class Operation>
+  step collapse_root(position& p, Operation& op) noexcept;
+
+  // Runs attempt(), which runs a region, until the operation is done: gets it the memory it wants and hands over what it
+  // has unlinked.
+  template <class Operation, class Attempt>
+  step run_changing(Operation& op, Attempt&& attempt);
+
+  std::size_t node_bytes_reserved() const noexcept {
+    return leaf_pool_.reserved_bytes() + inner_pool_.reserved_bytes();
+  }
+  btree_stats node_stats() const noexcept;
+
+  [[no_unique_address]] mutable Sync sync_;
+  [[no_unique_address]] mutable node_lock root_lock_;
+  field<node*> root_;
+  block_pool leaf_pool_{sizeof(leaf), "leaf", leaf::head_bytes};
+  block_pool inner_pool_{sizeof(inner), "inner", sizeof(node)};
+  mutable sharded_counter restarts_;
+  sharded_counter splits_;
+  sharded_counter merges_;
+};
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter(position& p) const noexcept {
+  p.seen = p.at->lock.read();
+  // The node's version was read while the parent still pointed at it: the node is the right one at that version.
+  return p.parent_lock->validate(p.parent_seen) && !p.seen.is_obsolete();
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_root(position& p) const noexcept {
+  p.parent_lock = &root_lock_;
+  p.parent = nullptr;
+  p.index = 0;
+  p.parent_seen = root_lock_.read();
+  p.at = root_.template load<racing>();
+  return root_lock_.validate(p.parent_seen) && enter(p);
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child(position& p, unsigned index) const noexcept {
+  p.parent = &p.as_inner();
+  p.parent_lock = &p.parent->lock;
+  p.parent_seen = p.seen;
+  return enter_sibling(p, index);
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_sibling(position& p, unsigned index) const noexcept {
+  p.index = index;
+  p.at = p.parent->child(index);
+  // Nothing may be followed before it is known to have been a child of the parent.
+  if (!p.parent_lock->validate(p.parent_seen)) return false;
+  prefetch_bytes(p.at, p.parent->level == 1 ? sizeof(leaf) : sizeof(inner) / 2);
+  return enter(p);
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(const probe& key,
+                                                                             position& p) const noexcept {
+  if (!enter_root(p)) return false;
+  while (!p.at->is_leaf()) {
+    const inner& in = p.as_inner();
+    unsigned index = 0;
+    if (!rank_in_node<true>(in, in.count(), key, [&] { return p.still_valid(); }, index) || !enter_child(p, index))
+      return false;
+  }
+  return true;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <bool OrEqual, class Node, class StillValid>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::rank_in_node(const Node& n, unsigned count,
+                                                                          const probe& key,
+                                                                          [[maybe_unused]] StillValid&& still_valid,
+                                                                          unsigned& result) noexcept {
+  if constexpr (keys::compares_in_place) {
+    // Without branches: the halves are taken by conditional moves, which no random key mispredicts.
+    const auto before = [&](unsigned i) { return OrEqual ? n.key(i) <= key : n.key(i) < key; };
+    unsigned base = 0;
+    unsigned length = count;
+    while (length > 1) {
+      const unsigned half = length / 2;
+      base += before(base + half - 1) ? half : 0;
+      length -= half;
+    }
+    result = base + static_cast<unsigned>(length == 1 && before(base));
+    return true;
+  } else {
+    unsigned low = 0;
+    unsigned high = count;
+    while (low < high) {
+      const unsigned middle = (low + high) / 2;
+      const comparison c = keys::compare(n.key(middle), key, still_valid);
+      if (c == comparison::torn) return false;
+      if (c == comparison::less || (OrEqual && c == comparison::equal)) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    result = low;
+    return true;
+  }
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::position::try_lock_parent_and_node() noexcept {
+  if (!parent_lock->try_upgrade(parent_seen)) return false;
+  if (at->lock.try_upgrade(seen)) return true;
+  parent_lock->unlock_unchanged(parent_seen);
+  return false;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+void btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::position::unlock_both() noexcept {
+  at->lock.unlock();
+  parent_lock->unlock();
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+void btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::position::unlock_both_unchanged() noexcept {
+  at->lock.unlock_unchanged(seen);
+  parent_lock->unlock_unchanged(parent_seen);
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class Operation, class Attempt>
+auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::run_changing(Operation& op, Attempt&& attempt) -> step {
+  for (backoff wait;;) {
+    step s;
+    {
+      [[maybe_unused]] const pin pinned;
+      s = attempt();
+    }
+    op.settle();
+    switch (s) {
+      case step::restart:
+        restarts_.add(1);
+        wait.once();
+        break;
+      case step::restructured:
+        break;
+      case step::need_memory:
+        op.provide();
+        break;
+      default:
+        return s;
+    }
+  }
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class Operation>
+auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_splitting(const probe& key, position& p,
+                                                                               Operation& op) noexcept -> step {
+  if (!enter_root(p)) return step::restart;
+  while (!p.at->is_leaf()) {
+    const inner& in = p.as_inner();
+    const unsigned count = in.count();
+    if (count == inner::capacity) return split_inner(p, op);
+    unsigned index = 0;
+    if (!rank_in_node<true>(in, count, key, [&] { return p.still_valid(); }, index) || !enter_child(p, index))
+      return step::restart;
+  }
+  return step::yes;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class Operation>
+auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_merging(const probe& key, position& p,
+                                                                             Operation& op) noexcept -> step {
+  if (!enter_root(p)) return step::restart;
+  while (!p.at->is_leaf()) {
+    const inner& in = p.as_inner();
+    const unsigned count = in.count();
+    if (p.parent == nullptr && count == 0) return collapse_root(p, op);
+    if (p.parent != nullptr && count <= inner_sparse) {
+      const step s = merge_inner(p, op);
+      if (s != step::no) return s;
+    }
+    unsigned index = 0;
+    if (!rank_in_node<true>(in, count, key, [&] { return p.still_valid(); }, index) || !enter_child(p, index))
+      return step::restart;
+  }
+  return step::yes;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class Operation>
+auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::split_inner(position& p, Operation& op) noexcept -> step {
+  if (!op.has_nodes(false, p.parent == nullptr ? 2 : 1)) return step::need_memory;
+  if (!p.try_lock_parent_and_node()) return step::restart;
+  inner& left = p.as_inner();
+  const unsigned middle = inner::capacity / 2;
+  const key_slot separator = left.key(middle);
+  inner* const right = op.take_inner(left.level);
+  left.split(middle, *right);
+  link_right_half(p, separator, right, op);
+  p.unlock_both();
+  op.note_split();
+  return step::restructured;
+}
+
+// The parent has room: an inner node that is full is split before anything below it is looked at.
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class Operation>
+void btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::link_right_half(position& p, const key_slot& separator,
+                                                                             node* right, Operation& op) noexcept {
+  if (p.parent != nullptr) {
+    p.parent->insert(p.index, separator, right);
+    return;
+  }
+  inner* const root = op.take_inner(p.at->level + 1u);
+  root->set_child(0, p.at);
+  root->insert(0, separator, right);
+  root_.template store<racing>(root);
+}
+
+// The node with its sibling on one side: no when there is none, restart when the parent has changed.
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::find_sibling(const position& p, side where, position& left,
+                                                                          position& right) const noexcept -> step {
+  const bool there = where == side::left ? p.index > 0 : p.index < p.parent->count();
+  if (!there) return p.parent_lock->validate(p.parent_seen) ? step::no : step::restart;
+  left = right = p;
+  const bool entered = where == side::left ? enter_sibling(left, p.index - 1) : enter_sibling(right, p.index + 1);
+  return entered ? step::yes : step::restart;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class Operation>
+auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(position& p, Operation& op) noexcept -> step {
+  for (const if_full otherwise : {if_full::leave, if_full::share}) {
+    // To share makes sense for a node with one child only: the leaf that it may be has no sibling.
+    if (otherwise == if_full::share && p.at->count() != 0) break;
+    for (const side where : {side::left, side::right}) {
+      if (const step s = merge_inner(p, where, otherwise, op); s != step::no) return s;
+    }
+  }
+  return step::no;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class Operation>
+auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(position& p, side where, if_full otherwise,
+                                                                         Operation& op) noexcept -> step {
+  position left;
+  position right;
+  if (const step s = find_sibling(p, where, left, right); s != step::yes) return s;
+  inner& l = left.as_inner();
+  inner& r = right.as_inner();
+  const unsigned merged = l.count() + r.count() + 1;  // the separator comes down between them
+  const bool fits = merged <= (p.at->count() == 0 ? inner::capacity : inner_merged_max);
+  if (!fits && otherwise == if_full::leave) return step::no;
+  if (fits && !op.may_retire()) return step::need_memory;
+  if (!left.try_lock_parent_and_node()) return step::restart;
+  if (!r.lock.try_upgrade(right.seen)) {
+    left.unlock_both_unchanged();
+    return step::restart;
+  }
+  if (fits) {
+    l.append(left.parent->key(left.index), r, r.count() + 1);
+    left.parent->erase(left.index);
+    op.retire_inner(&r);
+    r.lock.unlock_obsolete();
+    op.note_merge();
+  } else {
+    left.parent->set_key(left.index, share_children(l, left.parent->key(left.index), r));
+    r.lock.unlock();
+  }
+  left.unlock_both();
+  return step::restructured;
+}
+
+// Parts the children of a node that has one and of its full sibling anew. Takes the separator between them and returns
+// the new one.
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::share_children(inner& left, const key_slot& between,
+                                                                            inner& right) noexcept -> key_slot {
+  constexpr unsigned half = inner::capacity / 2;
+  if (left.count() == 0) {
+    const key_slot separator = right.key(half - 1);
+    left.append(between, right, half);
+    right.drop_front(half);
+    return separator;
+  }
+  const key_slot separator = left.key(half);
+  node* const last = right.child(0);
+  left.split(half, right);
+  right.insert(right.count(), between, last);
+  return separator;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class Operation>
+auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::collapse_root(position& p, Operation& op) noexcept
+    -> step {
+  if (!op.may_retire()) return step::need_memory;
+  if (!p.try_lock_parent_and_node()) return step::restart;
+  inner& old = p.as_inner();
+  root_.template store<racing>(old.child(0));
+  op.retire_inner(&old);
+  old.lock.unlock_obsolete();
+  p.parent_lock->unlock();
+  return step::restructured;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+btree_stats btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::node_stats() const noexcept {
+  btree_stats s;
+  s.restarts = restarts_.sum();
+  s.splits = splits_.sum();
+  s.merges = merges_.sum();
+  s.leaves = leaf_pool_.blocks_in_use();
+  s.inner_nodes = inner_pool_.blocks_in_use();
+  return s;
+}
+
+}  // namespace detail
+}  // namespace elidex

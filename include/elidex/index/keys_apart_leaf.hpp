@@ -1,0 +1,160 @@
+// A leaf that keeps its keys apart from its values, so that looking for a key never meets a write to a value.
+//
+//   | head | keys 0 ............ count - 1 |  values 0, L, 2L, ... (lock) |  values 1, L + 1, ... (lock) |  ...
+//            in order up to `sorted`, then    line 0                         line 1, of L lines
+//            as they came
+//
+// A request for a key that is there reads the head and the keys, which only inserts and erases write, and one line of
+// values. Values of neighbours in key order lie on different lines: a hot stretch of keys is spread over all of them.
+// Under `optimistic` each line begins with a lock of its own, which an update takes instead of the leaf's: so updates on
+// different lines don't wait for each other, and the lock comes with the line that is written anyway.
+//
+// A new key goes behind the others without moving them (the reserved keys and the append area of papers/003 section 5.1
+// with a single segment); when `tail_max` have come they are sorted in.
+//
+// Locks of values: needed to write a value, to move one, and to read one that may be written (as a version). Who moves
+// values, or makes slots, has the leaf's lock first. A new value in a slot behind `count` needs the leaf's lock only.
+//
+// Thread-safety, regions: as scattered_leaf.hpp. From: papers/003 section 4.2, "partitioning data layout", carried further;
+// the idea that reads of keys should not conflict with writes of values is ours.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "elidex/index/scattered_leaf.hpp"
+
+namespace elidex {
+namespace detail {
+
+template <class Key, class Value, class Sync, class Shape>
+class keys_apart_leaf : public controlled_leaf<Sync, Shape::leaf_slots(sizeof(record_slot<Key, Value>))> {
+  static constexpr bool racing = Sync::readers_race;
+  using node_lock = typename Sync::node_lock;
+  static constexpr std::size_t lock_bytes = std::is_empty_v<node_lock> ? 0 : sizeof(node_lock);
+
+ public:
+  static constexpr unsigned capacity = Shape::leaf_slots(sizeof(record_slot<Key, Value>));
+  static constexpr bool in_order = false;
+  static constexpr unsigned values_per_line =
+      static_cast<unsigned>(std::max<std::size_t>(1, (64 - lock_bytes) / sizeof(field<Value>)));
+  static constexpr unsigned lines = (capacity + values_per_line - 1) / values_per_line;
+  static constexpr std::size_t value_locks = lock_bytes == 0 ? 0 : lines;
+  static constexpr std::size_t head_bytes = sizeof(controlled_leaf<Sync, capacity>);
+  using ordered_copy = gathered_records<Key, Value, capacity>;
+
+  keys_apart_leaf() noexcept { set_sorted(0); }
+
+  Key key(unsigned i) const noexcept { return keys_[i].template load<racing>(); }
+  Value value(unsigned i) const noexcept { return at(i).template load<racing>(); }
+  void set_value(unsigned i, const Value& v) noexcept { at(i).template store<racing>(v); }
+
+  node_lock& value_lock(unsigned slot) noexcept {
+    if constexpr (value_locks == 0) return this->lock;
+    return lines_[slot % lines].lock;
+  }
+  template <class Fn>
+  void for_each_value_lock(Fn&& fn) noexcept {
+    if constexpr (value_locks != 0) {
+      for (line& one : lines_) fn(one.lock);
+    }
+  }
+
+  unsigned find(Key wanted) const noexcept {
+    const unsigned n = this->count();
+    // A racing reader may see one count of before and one of after a change.
+    const unsigned sorted = std::min(this->sorted(), n);
+    const unsigned rank = lower_bound(*this, sorted, wanted);
+    if (rank < sorted && key(rank) == wanted) return rank;
+    for (unsigned i = sorted; i < n; ++i) {
+      if (key(i) == wanted) return i;
+    }
+    return no_slot;
+  }
+
+  template <class Fn>
+  void for_each_key(Fn&& fn) const noexcept {
+    const unsigned n = this->count();
+    for (unsigned i = 0; i < n; ++i) fn(key(i));
+  }
+  unsigned used() const noexcept { return this->count(); }
+  bool is_full() const noexcept { return used() == capacity; }
+
+  void copy_in_order(ordered_copy& to) const noexcept {
+    to.clear();
+    const unsigned n = this->count();
+    for (unsigned i = 0; i < n; ++i) to.add(key(i), value(i));
+  }
+
+  // Needs the locks of the values.
+  void fill(const ordered_copy& records, unsigned first, unsigned last) noexcept {
+    for (unsigned i = first; i < last; ++i) set(i - first, records.key(i), records.value(i));
+    this->set_count(last - first);
+    set_sorted(last - first);
+  }
+
+  bool insert(Key k, const Value& v, std::uint64_t /*random*/) noexcept {
+    const unsigned n = this->count();
+    if (n == capacity) return false;
+    set(n, k, v);
+    this->set_count(n + 1);
+    if (sorted() == n && (n == 0 || key(n - 1) < k)) {
+      set_sorted(n + 1);
+    } else if (n + 1 - sorted() >= tail_max) {
+      sort_in();
+    }
+    return true;
+  }
+
+  // Needs the locks of the values.
+  void erase(unsigned i) noexcept {
+    const unsigned n = this->count();
+    if (i < sorted()) set_sorted(sorted() - 1);
+    for (; i + 1 < n; ++i) set(i, key(i + 1), value(i + 1));
+    this->set_count(n - 1);
+  }
+
+ private:
+  // Keys that are looked at one after the other. Chosen: they fill one line of eight-byte keys.
+  static constexpr unsigned tail_max = 8;
+
+  struct alignas(64) line {
+    [[no_unique_address]] mutable node_lock lock;
+    std::array<field<Value>, values_per_line> values;
+  };
+
+  const field<Value>& at(unsigned i) const noexcept { return lines_[i % lines].values[i / lines]; }
+  field<Value>& at(unsigned i) noexcept { return lines_[i % lines].values[i / lines]; }
+  unsigned sorted() const noexcept { return sorted_.template load<racing>(); }
+  void set_sorted(unsigned n) noexcept { sorted_.template store<racing>(static_cast<std::uint16_t>(n)); }
+  void set(unsigned i, Key k, const Value& v) noexcept {
+    keys_[i].template store<racing>(k);
+    set_value(i, v);
+  }
+
+  void sort_in() noexcept {
+    for_each_value_lock([](node_lock& one) { one.lock(); });
+    ordered_copy all;
+    copy_in_order(all);
+    fill(all, 0, all.count());
+    for_each_value_lock([](node_lock& one) { one.unlock(); });
+  }
+
+  field<std::uint16_t> sorted_;
+  std::array<field<Key>, capacity> keys_;
+  std::array<line, lines> lines_;
+};
+
+}  // namespace detail
+
+// Leaves whose keys lie apart from their values.
+template <unsigned LeafSlots = 16, unsigned InnerSlots = 16>
+struct keys_apart_fan_out : fan_out<LeafSlots, InnerSlots> {
+  template <class Key, class Value, class Sync>
+  using leaf = detail::keys_apart_leaf<Key, Value, Sync, keys_apart_fan_out>;
+};
+
+}  // namespace elidex

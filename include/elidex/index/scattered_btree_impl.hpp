@@ -1,0 +1,483 @@
+// The bodies of scattered_btree.hpp; included at its end. Read that header first: it holds the argument for correctness.
+#pragma once
+
+namespace elidex {
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+scattered_btree<Key, Value, Sync, Shape, Control>::scattered_btree() {
+  static_cast<void>(this_thread_slot());  // may throw on a thread's first use; what follows could not say so
+  detail::name_memory(this, sizeof(*this), "tree");
+  root_.template store<racing>(::new (leaf_pool_.allocate()) leaf);
+}
+
+// --- the two regions ---
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+auto scattered_btree<Key, Value, Sync, Shape, Control>::find_place(Key key, place& p) const noexcept -> step {
+  position at;
+  if (!descend_to_leaf(key, at)) return step::restart;
+  p.at = &at.as_leaf();
+  p.seen = at.seen;
+  // First the sequence number: who sees one sees whether the leaf has a control under it.
+  p.sequence = p.at->sequence.read();
+  p.controlled_by = p.at->control.load(std::memory_order_acquire);  // pairs with the release in switch_on()
+  return step::yes;
+}
+
+// Runs body(place, outcome) as the lower region of a request for the key until it has done its work; has the leaf split
+// when it says that it is full.
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+template <typename scattered_btree<Key, Value, Sync, Shape, Control>::request What, class Body>
+auto scattered_btree<Key, Value, Sync, Shape, Control>::at_leaf(Key key, Body&& body) const -> step {
+  for (backoff wait;; wait.once()) {
+    const pin pinned;
+    place p;
+    step s = sync_.upper([&] { return find_place(key, p); });
+    if (s == step::yes) {
+      s = Control::enabled && p.controlled_by != nullptr ? at_controlled_leaf<What>(p, key, body)
+                                                         : at_bare_leaf(p, body);
+    }
+    if (s == step::full) {
+      split(key, p.controlled_by);
+    } else if (s != step::restart) {
+      return s;
+    } else {
+      restarts_.add(1);
+    }
+  }
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+template <class Body>
+auto scattered_btree<Key, Value, Sync, Shape, Control>::at_bare_leaf(const place& p, Body&& body) const -> step {
+  if constexpr (Control::enabled && !Control::adaptive) {
+    switch_on(p);
+    return step::restart;
+  } else {
+    std::uint32_t aborts = 0;
+    outcome ignored;
+    const step s = sync_.lower([&] { return p.is_still_right() ? body(p, false, ignored) : step::restart; }, aborts);
+    if constexpr (Control::adaptive) suspect(p, aborts + (racing && s == step::restart ? 1 : 0));
+    return s;
+  }
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+template <typename scattered_btree<Key, Value, Sync, Shape, Control>::request What, class Body>
+auto scattered_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const place& p, Key key, Body&& body) const
+    -> step {
+  control& guard = *p.controlled_by;
+  const unsigned slot = control::slot_of(key);
+  auto entry = guard.lock(slot);
+  while (guard.is_locked_for_split()) {
+    guard.unlock(slot);
+    guard.wait_for_split();
+    entry = guard.lock(slot);
+    entry.waited = true;
+  }
+  const auto period = guard.count(entry.waited, detail::next_random_of_this_thread(), requests_per_period);
+
+  step s;
+  bool mark_is_free = false;
+  if (!entry.marked && What != request::put) {
+    s = p.is_still_right() ? step::no : step::restart;
+  } else {
+    if (!entry.marked) guard.mark(slot);
+    std::uint32_t aborts = 0;
+    outcome result;
+    s = sync_.lower([&] { return p.is_still_right() ? body(p, !entry.marked, result) : step::restart; }, aborts);
+    mark_is_free = What == request::erase ? result.mark_is_free : !entry.marked && s != step::yes;
+  }
+  if (mark_is_free) {
+    guard.unlock_and_clear_mark(slot);
+  } else {
+    guard.unlock(slot);
+  }
+  if constexpr (Control::adaptive) {
+    if (period.over && period.collisions < Control::collisions_to_stay_on) switch_off(p);
+  }
+  return s;
+}
+
+// --- looking up ---
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+auto scattered_btree<Key, Value, Sync, Shape, Control>::try_get(const place& p, Key key,
+                                                                std::optional<Value>& value) const noexcept -> step {
+  leaf& l = *p.at;
+  const unsigned slot = l.find(key);
+  if (slot == detail::no_slot) return p.is_still_right() ? step::no : step::restart;
+  if constexpr (locks_values_apart) {
+    const token values_seen = l.value_lock(slot).read();
+    value.emplace(l.value(slot));
+    if (!l.value_lock(slot).validate(values_seen)) return step::restart;
+  } else {
+    value.emplace(l.value(slot));
+  }
+  return p.is_still_right() ? step::yes : step::restart;
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+std::optional<Value> scattered_btree<Key, Value, Sync, Shape, Control>::get(Key key) const {
+  std::optional<Value> value;
+  const step s = at_leaf<request::look_up>(
+      key, [&](const place& p, bool /*known_absent*/, outcome& /*result*/) { return try_get(p, key, value); });
+  return s == step::yes ? value : std::nullopt;
+}
+
+// --- changing ---
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+bool scattered_btree<Key, Value, Sync, Shape, Control>::put(Key key, const Value& value, bool overwrite) {
+  const std::uint64_t random = detail::next_random_of_this_thread();
+  const step s = at_leaf<request::put>(key, [&](const place& p, bool known_absent, outcome& /*result*/) {
+    return try_put(p, key, value, overwrite, known_absent, random);
+  });
+  if (s == step::yes) size_.add(1);
+  return s == step::yes;
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+auto scattered_btree<Key, Value, Sync, Shape, Control>::try_put(const place& p, Key key, const Value& value,
+                                                                bool overwrite, bool known_absent,
+                                                                std::uint64_t random) noexcept -> step {
+  leaf& l = *p.at;
+  if (!known_absent) {
+    const unsigned slot = l.find(key);
+    if (slot != detail::no_slot) {
+      if (!overwrite) return p.is_still_right() ? step::no : step::restart;
+      const step s = change_value(p, slot, [&](Value& v) { v = value; });
+      return s == step::yes ? step::no : s;
+    }
+  }
+  if (!l.lock.try_upgrade(p.seen)) return step::restart;
+  if (!l.insert(key, value, random)) {
+    l.lock.unlock_unchanged(p.seen);
+    return step::full;
+  }
+  l.lock.unlock();
+  return step::yes;
+}
+
+// The value in the slot that was found in the leaf as it was at p; fn may throw.
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+template <class Fn>
+auto scattered_btree<Key, Value, Sync, Shape, Control>::change_value(const place& p, unsigned slot, Fn&& fn) noexcept
+    -> step {
+  leaf& l = *p.at;
+  node_lock& lock = l.value_lock(slot);
+  token seen = p.seen;
+  if constexpr (locks_values_apart) seen = lock.read();
+  if (!lock.try_upgrade(seen)) return step::restart;
+  if constexpr (locks_values_apart) {
+    // Whoever moves values takes their locks, after the leaf's: if the leaf is as it was, the value stays where it is.
+    if (!p.is_still_right()) {
+      lock.unlock_unchanged(seen);
+      return step::restart;
+    }
+  }
+  Value value = l.value(slot);
+  if constexpr (noexcept(fn(value))) {
+    fn(value);
+  } else {
+    try {
+      fn(value);
+    } catch (...) {
+      lock.unlock_unchanged(seen);
+      return step::threw;
+    }
+  }
+  l.set_value(slot, value);
+  lock.unlock();
+  return step::yes;
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+template <class Fn>
+bool scattered_btree<Key, Value, Sync, Shape, Control>::update(Key key, Fn&& fn) {
+  std::exception_ptr thrown;
+  const auto keeping_exceptions = [&](Value& value) {
+    try {
+      fn(value);
+    } catch (...) {
+      thrown = std::current_exception();
+      throw;
+    }
+  };
+  const step s = at_leaf<request::look_up>(key, [&](const place& p, bool /*known_absent*/, outcome& /*result*/) {
+    const unsigned slot = p.at->find(key);
+    if (slot == detail::no_slot) return p.is_still_right() ? step::no : step::restart;
+    return const_cast<scattered_btree&>(*this).change_value(p, slot, keeping_exceptions);
+  });
+  if (s == step::threw) std::rethrow_exception(thrown);
+  return s == step::yes;
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+bool scattered_btree<Key, Value, Sync, Shape, Control>::erase(Key key) {
+  bool is_sparse = false;
+  const step s = at_leaf<request::erase>(key, [&](const place& p, bool /*known_absent*/, outcome& result) {
+    const step erased = try_erase(p, key, result);
+    is_sparse = result.is_sparse;
+    return erased;
+  });
+  if (s != step::yes) return false;
+  size_.add(-1);
+  if (is_sparse) merge_if_sparse(key);
+  return true;
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+auto scattered_btree<Key, Value, Sync, Shape, Control>::try_erase(const place& p, Key key, outcome& result) noexcept
+    -> step {
+  leaf& l = *p.at;
+  const unsigned slot = l.find(key);
+  if (slot == detail::no_slot) return p.is_still_right() ? step::no : step::restart;
+  if (!l.lock.try_upgrade(p.seen)) return step::restart;
+  lock_values(l);
+  l.erase(slot);
+  result.is_sparse = l.used() <= leaf_sparse;
+  if constexpr (Control::enabled) {
+    result.mark_is_free = (marks_of(l) & control::mark_of(control::slot_of(key))) == 0;
+  }
+  unlock_values(l);
+  l.lock.unlock();
+  return step::yes;
+}
+
+// --- splitting and merging ---
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+void scattered_btree<Key, Value, Sync, Shape, Control>::split(Key key, control* controlled_by) const {
+  // A lookup never finds a leaf full, so this is a tree that may be changed.
+  auto& tree = const_cast<scattered_btree&>(*this);
+  struct split_lock {
+    control* held;
+    ~split_lock() {
+      if (held != nullptr) held->unlock_after_split();
+    }
+  };
+  if (controlled_by != nullptr && !controlled_by->try_lock_for_split()) {
+    controlled_by->wait_for_split();  // by who splits it now
+    return;
+  }
+  const split_lock unlock{controlled_by};
+  operation op(tree);
+  std::uint64_t kept_marks = ~std::uint64_t{0};
+  tree.run_changing(op, [&] { return sync_.both([&] { return tree.try_split(key, op, kept_marks); }); });
+  if (controlled_by != nullptr) controlled_by->keep_marks(kept_marks);
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, operation& op,
+                                                                  std::uint64_t& kept_marks) noexcept -> step {
+  kept_marks = ~std::uint64_t{0};
+  position p;
+  if (const step s = descend_splitting(key, p, op); s != step::yes) return s;
+  leaf& left = p.as_leaf();
+  if (!left.is_full()) return p.still_valid() ? step::yes : step::restart;
+  const bool is_root = p.parent == nullptr;
+  if (!op.has_nodes(true, is_root ? 1 : 0)) return step::need_memory;
+  if (!p.try_lock_parent_and_node()) return step::restart;
+  lock_values(left);
+
+  typename leaf::ordered_copy all;
+  left.copy_in_order(all);
+  const unsigned count = all.count();
+  // Keys that arrive in ascending order would leave half-full leaves behind: at the parent's right edge, split off one.
+  const bool ascending = all.key(count - 1) < key && (is_root || p.index == p.parent->count());
+  const unsigned middle = ascending ? count - 1 : count / 2;
+
+  leaf* const right = op.take_leaf();
+  left.sequence.invalidate();
+  right->fill(all, middle, count);
+  left.fill(all, 0, middle);
+  if constexpr (Control::enabled) kept_marks = marks_of(left);
+  link_right_half(p, all.key(middle), right, op);
+
+  unlock_values(left);
+  p.unlock_both();
+  op.note_split();
+  return step::yes;
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+void scattered_btree<Key, Value, Sync, Shape, Control>::merge_if_sparse(Key key) noexcept {
+  try {
+    operation op(*this);
+    run_changing(op, [&] { return sync_.both([&] { return try_merge(key, op); }); });
+  } catch (const std::bad_alloc&) {
+    // The leaf stays sparse until the next erase in it.
+  }
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+auto scattered_btree<Key, Value, Sync, Shape, Control>::try_merge(Key key, operation& op) noexcept -> step {
+  position p;
+  if (const step s = descend_merging(key, p, op); s != step::yes) return s;
+  const unsigned here = p.as_leaf().used();
+  if (p.parent == nullptr || here > leaf_sparse) return p.still_valid() ? step::yes : step::restart;
+  for (const side where : {side::left, side::right}) {
+    position left;
+    position right;
+    const step found = find_sibling(p, where, left, right);
+    if (found == step::restart) return step::restart;
+    if (found == step::no) continue;
+    leaf& l = left.as_leaf();
+    leaf& r = right.as_leaf();
+    // Torn counts do no harm: they are checked again by the upgrades. An empty leaf always goes.
+    if (l.used() + r.used() > leaf_merged_max && here != 0) continue;
+    if (!op.may_retire()) return step::need_memory;
+    if (!left.try_lock_parent_and_node()) return step::restart;
+    if (!r.lock.try_upgrade(right.seen)) {
+      left.unlock_both_unchanged();
+      return step::restart;
+    }
+    lock_values(l);
+    lock_values(r);
+
+    typename leaf::ordered_copy all;
+    typename leaf::ordered_copy more;
+    l.copy_in_order(all);
+    r.copy_in_order(more);
+    for (unsigned i = 0; i < more.count(); ++i) all.add(more.key(i), more.value(i));
+    take_control_away(l, op);
+    take_control_away(r, op);
+    l.sequence.invalidate();
+    r.sequence.invalidate();
+    l.fill(all, 0, all.count());
+    left.parent->erase(left.index);
+    op.retire_leaf(&r);
+
+    unlock_values(r);
+    unlock_values(l);
+    r.lock.unlock_obsolete();
+    left.unlock_both();
+    op.note_merge();
+    return step::yes;
+  }
+  return p.still_valid() ? step::yes : step::restart;
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+void scattered_btree<Key, Value, Sync, Shape, Control>::take_control_away(leaf& l, operation& op) noexcept {
+  // relaxed: only regions that exclude this one change it. The store: release for symmetry with switch_on(), it publishes
+  // nothing.
+  control* const taken = l.control.load(std::memory_order_relaxed);
+  l.control.store(nullptr, std::memory_order_release);
+  op.retire(taken, &destroy_control);
+}
+
+// --- adaptive control ---
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+std::uint64_t scattered_btree<Key, Value, Sync, Shape, Control>::marks_of(const leaf& l) noexcept {
+  std::uint64_t marks = 0;
+  l.for_each_key([&](Key key) { marks |= control::mark_of(control::slot_of(key)); });
+  return marks;
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+void scattered_btree<Key, Value, Sync, Shape, Control>::suspect(const place& p,
+                                                                std::uint32_t collisions) const noexcept {
+  // relaxed, without a partner: a guess, and a lost count changes little.
+  auto& suspicion = suspicion_[reinterpret_cast<std::uintptr_t>(p.at) / 64 * 0x9E3779B1u % suspects];
+  if (collisions != 0) {
+    if (suspicion.fetch_add(collisions, std::memory_order_relaxed) + collisions >= Control::collisions_to_switch_on) {
+      suspicion.store(0, std::memory_order_relaxed);  // as above
+      switch_on(p);
+    }
+  } else if (detail::next_random_of_this_thread() % Control::calm_requests == 0) {
+    const std::uint32_t was = suspicion.load(std::memory_order_relaxed);  // as above
+    if (was != 0) suspicion.store(was - 1, std::memory_order_relaxed);    // as above
+  }
+}
+
+// Gives the leaf a control, unless it has changed.
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+void scattered_btree<Key, Value, Sync, Shape, Control>::switch_on(const place& p) const noexcept {
+  void* memory = nullptr;
+  try {
+    memory = control_pool_.allocate();
+  } catch (const std::bad_alloc&) {
+    return;  // it stays bare
+  }
+  auto* const made = ::new (memory) control;
+  std::uint32_t aborts = 0;
+  const step s = sync_.lower(
+      [&] {
+        leaf& l = *p.at;
+        if (!p.is_still_right() || l.control.load(std::memory_order_relaxed) != nullptr)
+          return step::no;                                 // relaxed: as
+        if (!l.lock.try_upgrade(p.seen)) return step::no;  // in take_control_away()
+        made->set_marks(marks_of(l));
+        l.control.store(made, std::memory_order_release);  // pairs with the acquire in find_place()
+        l.sequence.invalidate();
+        l.lock.unlock();
+        return step::yes;
+      },
+      aborts);
+  if (s == step::yes) {
+    switched_on_.add(1);
+  } else {
+    control_pool_.deallocate(memory);
+  }
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+void scattered_btree<Key, Value, Sync, Shape, Control>::switch_off(const place& p) const noexcept {
+  try {
+    limbo_.reserve();
+  } catch (const std::bad_alloc&) {
+    return;  // it stays on
+  }
+  std::uint32_t aborts = 0;
+  const step s = sync_.lower(
+      [&] {
+        leaf& l = *p.at;
+        if (!p.is_still_right() || !l.lock.try_upgrade(p.seen)) return step::no;
+        l.control.store(nullptr, std::memory_order_release);  // pairs with the acquire in find_place()
+        l.sequence.invalidate();
+        l.lock.unlock();
+        return step::yes;
+      },
+      aborts);
+  if (s == step::yes) {
+    limbo_.retire(p.controlled_by, &destroy_control);
+    switched_off_.add(1);
+  }
+  limbo_.unreserve();
+}
+
+// --- ranges and facts ---
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+template <class Fn>
+std::size_t scattered_btree<Key, Value, Sync, Shape, Control>::scan(Key from, std::size_t limit, Fn&& fn) const {
+  using collector = detail::range_collector<scattered_btree>;
+  collector range(*this, limit);
+  {
+    const pin pinned;
+    range.collect_forward(collector::start::at(from));
+  }
+  for (const auto& e : range.entries()) fn(e.key, e.value);
+  return range.entries().size();
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+std::size_t scattered_btree<Key, Value, Sync, Shape, Control>::memory_bytes() const noexcept {
+  return sizeof(*this) + this->node_bytes_reserved() + control_pool_.reserved_bytes() + limbo_.reserved_bytes();
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+scattered_btree_stats scattered_btree<Key, Value, Sync, Shape, Control>::stats() const noexcept {
+  scattered_btree_stats s;
+  static_cast<btree_stats&>(s) = this->node_stats();
+  s.limbo_objects = limbo_.pending();
+  s.controls_switched_on = switched_on_.sum();
+  s.controls_switched_off = switched_off_.sum();
+  s.controls = control_pool_.blocks_in_use();
+  return s;
+}
+
+}  // namespace elidex
