@@ -32,6 +32,8 @@ index_info euno_btree_controlled_info();
 index_info euno_btree_optimistic_info();
 index_info euno_btree_improved_info();
 index_info euno_btree_improved_optimistic_info();
+index_info masstree_info();
+index_info masstree_htm_info();
 
 index_info absl_mutex_info();
 index_info std_shared_mutex_info();

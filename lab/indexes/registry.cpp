@@ -26,6 +26,8 @@ std::span<const index_info> indexes() {
       euno_btree_optimistic_info(),
       euno_btree_improved_info(),
       euno_btree_improved_optimistic_info(),
+      masstree_info(),
+      masstree_htm_info(),
 #if !defined(ELIDEX_SIMULATED)  // the peers' own libraries are not compiled for the machine
       absl_mutex_info(),
       std_shared_mutex_info(),

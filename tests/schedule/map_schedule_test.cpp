@@ -5,6 +5,7 @@
 #include <array>
 #include <sstream>
 
+#include "elidex/index/masstree.hpp"
 #include "elidex/ordered_map.hpp"
 #include "schedule/explore.hpp"
 #include "support/broken_maps.hpp"
@@ -87,15 +88,15 @@ struct history {
 
 template <class Map>
 class MapSchedules : public ::testing::Test {};
-using maps =
-    ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
-                     ordered_map<u64, u64>, btree<u64, u64, coarse_mutex, fan_out<2, 3>>,
-                     btree<u64, u64, coarse_spin, fan_out<2, 3>>, btree<u64, u64, coarse_shared, fan_out<2, 3>>,
-                     btree<u64, u64, coarse_hle, fan_out<2, 3>>, btree<u64, u64, coarse_elided, fan_out<2, 3>>,
-                     btree<u64, u64, coarse_elided_noretry, fan_out<2, 3>>,
-                     btree<u64, u64, coarse_elided_dbx, fan_out<2, 3>>,
-                     strings_as_integers<btree<std::string, std::string, optimistic, fan_out<2, 3>>>,
-                     strings_as_integers<btree<std::string, std::string, coarse_elided, fan_out<2, 3>>>>;
+using maps = ::testing::Types<
+    btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>, ordered_map<u64, u64>,
+    masstree<u64, u64, optimistic, 3>, masstree<u64, u64, optimistic, 4>, masstree<u64, u64, coarse_mutex, 3>,
+    masstree<u64, u64, coarse_elided_dbx, 3>, btree<u64, u64, coarse_mutex, fan_out<2, 3>>,
+    btree<u64, u64, coarse_spin, fan_out<2, 3>>, btree<u64, u64, coarse_shared, fan_out<2, 3>>,
+    btree<u64, u64, coarse_hle, fan_out<2, 3>>, btree<u64, u64, coarse_elided, fan_out<2, 3>>,
+    btree<u64, u64, coarse_elided_noretry, fan_out<2, 3>>, btree<u64, u64, coarse_elided_dbx, fan_out<2, 3>>,
+    strings_as_integers<btree<std::string, std::string, optimistic, fan_out<2, 3>>>,
+    strings_as_integers<btree<std::string, std::string, coarse_elided, fan_out<2, 3>>>>;
 TYPED_TEST_SUITE(MapSchedules, maps);
 
 TYPED_TEST(MapSchedules, AreLinearizable) {
@@ -105,6 +106,26 @@ TYPED_TEST(MapSchedules, AreLinearizable) {
 // A version lock that says yes to everything; all keys lie in one leaf, which is never split.
 TEST(MapSchedulesCanary, ALockThatValidatesNothingIsFound) {
   EXPECT_NE((explore<history<btree<u64, u64, validates_nothing>>>(2'000)), "");
+}
+// A Masstree whose operations never walk right, nor begin again, when a node on their way has been split.
+struct ignores_splits : optimistic {
+  struct masstree_version : detail::masstree_version<true> {
+    using detail::masstree_version<true>::masstree_version;
+    static bool split_between(token, token) noexcept { return false; }
+  };
+};
+TEST(MapSchedulesCanary, AMasstreeThatIgnoresSplitsIsFound) {
+  EXPECT_NE((explore<history<masstree<u64, u64, ignores_splits, 3>>>(2'000)), "");
+}
+// One whose readers believe what they saw of a node that was being changed.
+struct ignores_marks : optimistic {
+  struct masstree_version : detail::masstree_version<true> {
+    using detail::masstree_version<true>::masstree_version;
+    bool changed_since(token) const noexcept { return false; }
+  };
+};
+TEST(MapSchedulesCanary, AMasstreeThatIgnoresMarksIsFound) {
+  EXPECT_NE((explore<history<masstree<u64, u64, ignores_marks, 3>>>(2'000)), "");
 }
 TEST(MapSchedulesCanary, LostUpdatesAndPiecemealScansAreFound) {
   EXPECT_NE((explore<history<loses_updates>>(2'000)), "");

@@ -4,8 +4,10 @@
 #include <atomic>
 #include <thread>
 
+#include "elidex/index/masstree.hpp"
 #include "elidex/ordered_map.hpp"
 #include "support/broken_maps.hpp"
+#include "support/model.hpp"
 #include "support/policies_under_test.hpp"
 #include "support/random_seed.hpp"
 #include "support/samples.hpp"
@@ -35,7 +37,8 @@ void run_threads(int threads, Body body) {
 template <class Map>
 class MapInvariants : public ::testing::Test {};
 using maps = ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
-                              ordered_map<u64, u64>, btree<u64, u64, coarse_spin, fan_out<4, 4>>,
+                              ordered_map<u64, u64>, masstree<u64, u64, optimistic, 3>, masstree<u64, u64, optimistic>,
+                              masstree<u64, u64, coarse_elided, 4>, btree<u64, u64, coarse_spin, fan_out<4, 4>>,
                               btree<u64, u64, coarse_elided, fan_out<4, 4>>,
                               strings_as_integers<btree<std::string, std::string, optimistic, fan_out<4, 4>>>,
                               strings_as_integers<btree<std::string, std::string, coarse_shared, fan_out<4, 4>>>,
@@ -66,6 +69,28 @@ TEST(MapInvariantsCanary, LostIncrementsAreFound) {
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "the others need two cores";
   EXPECT_TRUE(
       found_in_time([] { return lost_increments<btree<u64, u64, excludes_nobody, fan_out<4, 4>>>(60'000) > 0; }));
+}
+
+// How often cursors miss a key that is always there (a multiple of the step), or show keys in the wrong order, at both
+// ends of the range.
+template <class Map>
+u64 missed_by_cursors(const Map& map, u64 range, u64 permanent_step) {
+  u64 missed = 0;
+  auto cursor = map.cursor();
+  u64 next = 0;
+  for (cursor.seek_first(); cursor.valid() && cursor.key() < 512; cursor.next()) {
+    if (cursor.key() == next) next += permanent_step;
+    if (cursor.key() > next) ++missed;
+  }
+  cursor.seek_last();
+  u64 next_below = range - permanent_step;
+  for (u64 previous = range; cursor.valid() && cursor.key() > range - 256; cursor.prev()) {
+    if (cursor.key() >= previous) ++missed;
+    previous = cursor.key();
+    if (cursor.key() < next_below) ++missed;
+    if (cursor.key() <= next_below) next_below -= permanent_step;
+  }
+  return missed;
 }
 
 // How often a key that is always there was missed, or keys came in the wrong order, while much was inserted and erased
@@ -99,20 +124,7 @@ u64 missed_keys(int operations) {
           if (k > next) ++missed;
         });
       } else if (i % 64 == 1) {
-        auto cursor = map.cursor();
-        u64 next = 0;
-        for (cursor.seek_first(); cursor.valid() && cursor.key() < 512; cursor.next()) {
-          if (cursor.key() == next) next += permanent_step;
-          if (cursor.key() > next) ++missed;
-        }
-        cursor.seek_last();
-        u64 next_below = range - permanent_step;
-        for (u64 previous = range; cursor.valid() && cursor.key() > range - 256; cursor.prev()) {
-          if (cursor.key() >= previous) ++missed;
-          previous = cursor.key();
-          if (cursor.key() < next_below) ++missed;
-          if (cursor.key() <= next_below) next_below -= permanent_step;
-        }
+        if constexpr (has_cursors<Map>) missed += missed_by_cursors(map, range, permanent_step);
       } else {
         const u64 key = any / permanent_step * permanent_step;
         if (map.get(key) != key) ++missed;
@@ -182,8 +194,9 @@ TEST(MapInvariantsCanary, TornScansAreFound) {
 }
 
 // Values wider than a word are seen whole.
-TEST(MapInvariants, WideValuesAreNeverTorn) {
-  btree<u64, wide_value, optimistic, fan_out<4, 4>> map;
+template <class Map>
+u64 torn_values() {
+  Map map;
   std::atomic<u64> torn{0};
   run_threads(4, [&](int t, random_numbers& random) {
     for (int i = 0; i < repetitions(20'000); ++i) {
@@ -196,7 +209,12 @@ TEST(MapInvariants, WideValuesAreNeverTorn) {
       }
     }
   });
-  EXPECT_EQ(torn, 0u);
+  return torn;
+}
+
+TEST(MapInvariants, WideValuesAreNeverTorn) {
+  EXPECT_EQ((torn_values<btree<u64, wide_value, optimistic, fan_out<4, 4>>>()), 0u);
+  EXPECT_EQ((torn_values<masstree<u64, wide_value, optimistic, 4>>()), 0u);
 }
 
 // Byte strings: what a reader follows is never freed under it (AddressSanitizer), nor written (ThreadSanitizer).
@@ -259,6 +277,26 @@ TYPED_TEST(MapInvariants, EverythingErasedIsReclaimed) {
   // Erasing merges what it meets on its way; the last threads may leave a few empty leaves that nobody visits again.
   EXPECT_LE(map.stats().leaves, 64u);
   EXPECT_EQ(map.scan(0, SIZE_MAX, [](u64, u64) {}), 0u);
+}
+
+// Masstree's erasures leave no node behind, whoever comes first.
+TEST(MapInvariants, AnEmptiedMasstreeIsOneLeaf) {
+  masstree<u64, u64, optimistic, 3> map;
+  for (int repeat = 0; repeat < repetitions(4); ++repeat) {
+    run_threads(4, [&](int t, random_numbers& random) {
+      for (int round = 0; round < 3; ++round) {
+        const bool upward = random.below(2) == 0;
+        for (u64 k = 0; k < 500; ++k) map.insert(4 * k + static_cast<u64>(t), k);
+        for (u64 k = 0; k < 500; ++k) {
+          EXPECT_TRUE(map.erase(4 * (upward ? k : 499 - k) + static_cast<u64>(t)));
+        }
+      }
+    });
+    map.reclaim();
+    EXPECT_EQ(map.stats().limbo_objects, 0u);
+    EXPECT_EQ(map.stats().leaves, 1u);
+    EXPECT_EQ(map.stats().inner_nodes, 0u);
+  }
 }
 
 }  // namespace

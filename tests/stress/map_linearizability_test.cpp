@@ -3,6 +3,7 @@
 
 #include <sstream>
 
+#include "elidex/index/masstree.hpp"
 #include "elidex/ordered_map.hpp"
 #include "support/broken_maps.hpp"
 #include "support/concurrent_rounds.hpp"
@@ -91,8 +92,10 @@ class Linearizability : public ::testing::Test {};
 using u64 = std::uint64_t;
 using maps =
     ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
-                     ordered_map<u64, u64>, btree<u64, u64, coarse_mutex, fan_out<2, 3>>,
-                     btree<u64, u64, coarse_shared, fan_out<2, 3>>, btree<u64, u64, coarse_elided, fan_out<2, 3>>,
+                     ordered_map<u64, u64>, masstree<u64, u64, optimistic, 3>, masstree<u64, u64, optimistic>,
+                     masstree<u64, u64, coarse_shared, 3>, masstree<u64, u64, coarse_elided_dbx, 3>,
+                     btree<u64, u64, coarse_mutex, fan_out<2, 3>>, btree<u64, u64, coarse_shared, fan_out<2, 3>>,
+                     btree<u64, u64, coarse_elided, fan_out<2, 3>>,
                      strings_as_integers<btree<std::string, u64, optimistic, fan_out<2, 3>>>,
                      strings_as_integers<btree<std::string, std::string, optimistic, fan_out<4, 4>>>,
                      strings_as_integers<btree<std::string, std::string, coarse_shared, fan_out<2, 3>>>,
