@@ -1,4 +1,5 @@
-"""The figures of paper 003 as PNG bytes: ours solid, what the paper's text states as hollow marks of the same colour."""
+"""The figures of paper 003 as PNG bytes: ours solid, what the paper's text states hollow, in the same
+colour."""
 
 from drawing import COLOURS, MARKERS, legend_outside, plt, png
 from eunomia_figures import CAUSES, LABELS, LEAN_LABEL
@@ -7,15 +8,15 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 GREY = "#777777"
-# One look for each index in all figures; trees and lists never share one.
+# One look for each index in all figures.
 TREE_LOOKS = dict(zip((n for n in LABELS.values() if "SkipList" not in n), zip(COLOURS, MARKERS)))
-LIST_LOOKS = dict(zip((n for n in LABELS.values() if "SkipList" in n), zip(COLOURS, MARKERS)))
+LIST_LOOKS = dict(zip((n for n in LABELS.values() if "SkipList" in n), zip(COLOURS[1:], MARKERS[1:])))
 LOOKS = {**TREE_LOOKS, **LIST_LOOKS, LEAN_LABEL: ("#9BC4DE", "v"), "B+tree": (COLOURS[0], "o"),
          "B+tree, over no versions": ("#9BC4DE", "v"), "skip list": (COLOURS[1], "s")}
 PARTS = dict(zip((*CAUSES, "+split", "+partition", "+CCM"), ("#D55E00", "#0072B2", "#009E73", "#BBBBBB", "#0072B2",
                                                             "#E69F00", "#009E73")))
 PANEL_SIZE = (4.9, 3.5)
-MANY = 5  # places on the x axis, beyond which labels turn
+ONE_PANEL_SIZE = (8, 4.4)
 
 
 def number_places(axis, places):
@@ -23,8 +24,7 @@ def number_places(axis, places):
     axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
     axis.xaxis.set_minor_locator(NullLocator())
     # 0.9 and 0.99 lie too close for labels side by side.
-    close = [b - a for a, b in zip(places, places[1:])]
-    if close and min(close) < 0.1 * (places[-1] - places[0]):
+    if 0.9 in places and 0.99 in places:
         axis.tick_params(axis="x", labelrotation=60, labelsize=9.5)
 
 
@@ -43,7 +43,7 @@ def lines(axis, panel):
         axis.plot(xs, ys, color=colour, marker=marker, linewidth=2.2, markersize=6)
         spread = [p for p in points if len(p) == 4 and p[2] < p[3]]
         if spread:
-            axis.vlines([p[0] for p in spread], [p[2] for p in spread], [p[3] for p in spread], color=colour, linewidth=1.2)
+            axis.vlines(*([p[n] for p in spread] for n in (0, 2, 3)), color=colour, linewidth=1.2)
     for name, points in panel.paper.items():
         for x, y, *sign in points:
             mark(axis, x, y, "".join(sign) + " " if sign else "", *LOOKS[name])
@@ -58,11 +58,14 @@ def lines(axis, panel):
 def stacks(axis, panel):
     """A bar for each place, of parts. Places are evenly spaced."""
     places = list(dict.fromkeys(p[0] for points in panel.here.values() for p in points))
-    bottoms = [0.0] * len(places)
+    bottoms, below = [0.0] * len(places), [0.0] * len(places)  # what is negative hangs below zero
     for name, points in panel.here.items():
         heights = [dict(points).get(place, 0) for place in places]
-        axis.bar(range(len(places)), heights, bottom=bottoms, width=0.7, color=PARTS[name], edgecolor="white", linewidth=0.5)
-        bottoms = [b + h for b, h in zip(bottoms, heights)]
+        starts = [b if h >= 0 else down for b, down, h in zip(bottoms, below, heights)]
+        axis.bar(range(len(places)), heights, bottom=starts, width=0.7, color=PARTS[name], edgecolor="white",
+                 linewidth=0.5)
+        bottoms = [b + max(h, 0) for b, h in zip(bottoms, heights)]
+        below = [b + min(h, 0) for b, h in zip(below, heights)]
     top = max(bottoms)
     for n, height in enumerate(bottoms):
         if "%" not in panel.y:
@@ -72,7 +75,7 @@ def stacks(axis, panel):
         top = max(top, y)
     names = [f"{p:g}" if isinstance(p, (int, float)) else p for p in places]
     axis.set_xticks(range(len(places)), names)
-    axis.set_ylim(0, 1.12 * top if top else 1)
+    axis.set_ylim(1.12 * min(below), 1.12 * top if top else 1)
     axis.grid(axis="x", visible=False)
 
 
@@ -85,7 +88,7 @@ def bars(axis, panel):
             if value is not None:
                 x = n + (shift if paper else 0)
                 axis.bar(x, value, width=0.38, **style)
-                axis.annotate(f"{value:.3g}", (x, value), ha="center", va="bottom", fontsize=9)
+                axis.annotate(f"{value:.2g}" if value < 10 else f"{value:.0f}", (x, value), ha="center", va="bottom", fontsize=8.5)
     axis.set_xticks(range(len(panel.here)), [name.replace(" ", "\n") for name in panel.here], fontsize=9)
     axis.grid(axis="x", visible=False)
     axis.set_ylim(0, axis.get_ylim()[1] * 1.08)
@@ -117,9 +120,9 @@ def legend(axis, panels):
 def draw(figure, footnote):
     columns = min(figure.columns, len(figure.panels))
     rows = -(-len(figure.panels) // columns)
-    wide = 1.55 if columns == 1 else 1
+    width, height = PANEL_SIZE if columns > 1 else ONE_PANEL_SIZE
     drawn, axes = plt.subplots(rows, columns, squeeze=False, layout="constrained",
-                               figsize=(PANEL_SIZE[0] * columns * wide, PANEL_SIZE[1] * rows * (1.2 if wide > 1 else 1)))
+                               figsize=(width * columns, height * rows))
     drawn.suptitle(f"{figure.id}: {figure.title}", x=0.01, ha="left", fontweight="bold", fontsize=13)
     flat = list(axes.flat)
     for axis, panel in zip(flat, figure.panels):

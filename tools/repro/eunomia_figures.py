@@ -1,5 +1,5 @@
-"""The figures of paper 003 as data: panels of series, ours beside the points that the paper's text names. Its own curves
-are not digitised. A series is drawn when all of its points were run."""
+"""The figures of paper 003 as data: panels of series, ours beside the points that the paper's text names. Its curves are not
+digitised. A series is drawn when all of its points were run."""
 
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ LABELS = {
 LEAN_LABEL = "HTM-B+Tree, no versions"
 CAUSES = (*CATEGORIES, "no conflict")
 MOPS, ABORTS = "Mops/s", "aborts per operation"
-ZIPF, HOT = "skew of the keys: Zipf theta (0 = uniform)", "share of requests to the hot region (--dist hot:THETA)"
+ZIPF, HOT = "Zipf theta (0: uniform)", "theta: hot region's share (0: uniform)"
 TREES = (HTM_TREE, MASSTREE, HTM_MASSTREE, EUNO_TREE, OUR_TREE)
 LISTS = (HTM_LIST, LOCK_LIST, LOCK_FREE_LIST, EUNO_LIST)
 
@@ -83,9 +83,9 @@ def figure_3(runs):
     return Figure("E-F3", "Why transactions abort, 16 threads", [
         Panel("HTM-B+Tree", ZIPF, ABORTS, "stacks", stack(runs, HTM_TREE)),
         Panel("HTM-SkipList", HOT, ABORTS, "stacks", stack(runs, HTM_LIST)),
-        Panel("cycles wasted in aborts: HTM-B+Tree", ZIPF, "% of all cycles", "lines",
+        Panel("HTM-B+Tree, wasted", ZIPF, "% of cycles, in aborts", "lines",
               over_theta(runs, [HTM_TREE], "wasted_pct"), {LABELS[HTM_TREE]: [(0.99, 94, ">")]}, per_cent=True),
-        Panel("cycles wasted in aborts: HTM-SkipList", HOT, "% of all cycles", "lines",
+        Panel("HTM-SkipList, wasted", HOT, "% of cycles, in aborts", "lines",
               over_theta(runs, [HTM_LIST], "wasted_pct"), per_cent=True)], 2)
 
 
@@ -130,7 +130,7 @@ def figure_14(runs):
 
 def figure_15(runs):
     return Figure("E-F15", "Skip lists by threads", [
-        Panel(f"theta {theta} (--dist hot:{theta})", "threads", MOPS, "lines", over_threads(runs, LISTS, theta))
+        Panel(f"theta {theta}", "threads", MOPS, "lines", over_threads(runs, LISTS, theta))
         for theta in eunomia_threads.LIST_THETAS], 2)
 
 
@@ -161,7 +161,8 @@ def figure_17(runs):
         if all(p in runs for p in points):
             bars[f"{name}, here"] = eunomia_steps.shares(eunomia_steps.over_baseline(runs, points))
             bars[f"{name}, paper"] = eunomia_steps.shares(paper)
-    here = {step: [(bar, parts[n]) for bar, parts in bars.items() if parts] for n, step in enumerate(eunomia_steps.STEPS)}
+    here = {step: [(bar, parts[n]) for bar, parts in bars.items() if parts]
+            for n, step in enumerate(eunomia_steps.STEPS)}
     return Figure("E-F17", "Of the reduction of execution time, by step", [
         Panel("", "", "% of the reduction", "stacks", here if bars else {})],
                   footnote="The paper's bars from the numbers of its figure 16.")

@@ -1,4 +1,4 @@
-"""Claims of paper 003 about skewed keys at 16 threads: figures 2, 3 and 10 to 13. See eunomia_runs.py for the points."""
+"""Claims of paper 003 about skewed keys at 16 threads: figures 2, 3 and 10 to 13."""
 
 from eunomia_runs import (EUNO_LIST, EUNO_TREE, HOT_THETAS, HTM_LIST, HTM_MASSTREE, HTM_TREE, LEAN, LOCK_FREE_LIST,
                           LOCK_LIST, MASSTREE, OUR_TREE, THETAS, Point, Test, conflict_shares, curve, speedup)
@@ -47,8 +47,8 @@ def abort_growth(runs):
     """HTM-B+Tree abort rate at theta 0.9 over theta 0.5: 47 x."""
     low = Point(HTM_TREE, 0.5)
     return growth("E-F3a", runs, low, HOT, 47,
-                  f"At theta 0.5 {sum(runs[low]['aborts'].values())} aborts in the run, {runs[low]['aborts']['conflict']} "
-                  "of them conflicts: next to none makes the growth large. "
+                  f"At theta 0.5 {sum(runs[low]['aborts'].values())} aborts in the run, "
+                  f"{runs[low]['aborts']['conflict']} of them conflicts. "
                   + lean(runs, 0.9, "aborts_per_op", "aborts/op at 0.9"))
 
 
@@ -125,7 +125,7 @@ def instructions(runs):
     masstree, euno = (runs[Point(index, 0.5)]["accesses_per_op"] for index in (MASSTREE, EUNO_TREE))
     return Judgement("E-F10d", "2.1 x", f"{number(masstree / euno)} x ({number(masstree)} over {number(euno)})",
                      of_gain(masstree / euno, 2.1),
-                     "The machine counts accesses to memory, not instructions; at theta 0.5 next to nothing is retried.")
+                     "The machine counts accesses to memory, not instructions; at theta 0.5 little is retried.")
 
 
 def aborts(runs):

@@ -54,8 +54,8 @@ def time_shares(runs):
     paper = "split 50, 70; partition 25-35; CCM 15 %"
     if tree is None or skip_list is None:
         return Judgement("E-F17", paper, "no reduction", DIFFERS)
-    verdicts = [of_ratio(tree[0], 50), of_ratio(skip_list[0], 70), within(tree[1], 25, 35), within(skip_list[1], 25, 35),
-                of_ratio(tree[2], 15)]
+    verdicts = [of_ratio(tree[0], 50), of_ratio(skip_list[0], 70), within(tree[1], 25, 35),
+                within(skip_list[1], 25, 35), of_ratio(tree[2], 15)]
     return Judgement("E-F17", paper, f"tree {numbers(tree)}; list {numbers(skip_list)} %", worst(verdicts),
                      "From the runs of figure 16: of the time for an operation, in the order split, partition, CCM.")
 

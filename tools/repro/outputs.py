@@ -37,13 +37,17 @@ def notes(judgements):
 
 
 def sensitivity_tables(rows):
-    """A table for each figure, theta and number of threads; beside two indexes, the first over the second."""
+    """A table for each theta and number of threads of a figure; beside two indexes, the first over the second. Figures
+    with the same table share it."""
     places = {}
     for row in rows:
         places.setdefault((row["figure"], row["dist"], row["threads"]), []).append(row)
-    text = ""
+    shared = {}
     for (figure, dist, threads), there in places.items():
-        indexes = list(dict.fromkeys(row["index"] for row in there))
+        key = dist, threads, tuple(dict.fromkeys(row["index"] for row in there))
+        shared.setdefault(key, (there, []))[1].append(figure)
+    text = ""
+    for (dist, threads, indexes), (there, figures) in shared.items():
         untouched = {row["index"]: row for row in there if row["knob"] == "none"}
         by_change = {}
         for row in there:
@@ -58,7 +62,7 @@ def sensitivity_tables(rows):
                 cells.append(f"{number(first / second)} x")
             lines.append((name, *cells))
         ratio = (f"{indexes[0]} over {indexes[1]}",) if len(indexes) == 2 else ()
-        text += f"\n  {figure}, {dist}, {threads} threads\n" + table(("changed", *indexes, *ratio), lines)
+        text += f"\n  {', '.join(figures)}: {dist}, {threads} threads\n" + table(("changed", *indexes, *ratio), lines)
     return text
 
 
