@@ -88,7 +88,8 @@ def bars(axis, panel):
             if value is not None:
                 x = n + (shift if paper else 0)
                 axis.bar(x, value, width=0.38, **style)
-                axis.annotate(f"{value:.2g}" if value < 10 else f"{value:.0f}", (x, value), ha="center", va="bottom", fontsize=8.5)
+                axis.annotate(f"{value:.2g}" if value < 10 else f"{value:.0f}", (x, value), ha="center", va="bottom",
+                              fontsize=8.5)
     axis.set_xticks(range(len(panel.here)), [name.replace(" ", "\n") for name in panel.here], fontsize=9)
     axis.grid(axis="x", visible=False)
     axis.set_ylim(0, axis.get_ylim()[1] * 1.08)

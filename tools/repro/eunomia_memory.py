@@ -9,7 +9,7 @@ MIX_THETA = 0.5  # of the ratios; the paper does not say which
 PAPER_TREE, PAPER_MIX, PAPER_MIX_LIST = (2.44, 5.64, 7.64), 4.21, 1.2
 
 COVERS = (f"Bytes that the index holds for each of {KEYS:,} keys after they were loaded in random order and the run: "
-          "nodes, conflict control, garbage that waits. Updates name keys that are there: what grows grew while loading.")
+          "nodes, conflict control, garbage that waits. Updates name keys that are there: no insert adds memory.")
 
 
 def over(runs, euno, htm):

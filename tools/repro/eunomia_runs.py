@@ -2,7 +2,7 @@
 
 A claim lists the points that it needs (see Test). Several claims share the runs of equal points, and no claim asks for
 another's. Section 6.1's set-up: half of the operations updates, 16 threads unless said otherwise; Zipf with hot keys
-side by side for trees, a hot region for skip lists. A million integer keys, where section 6.5 has ten. Retries are DBX's.
+side by side for trees, a hot region for skip lists. A million integer keys (section 6.5: ten). Retries are DBX's.
 """
 
 import statistics
