@@ -17,6 +17,7 @@ PARTS = dict(zip((*CAUSES, "+split", "+partition", "+CCM"), ("#D55E00", "#0072B2
                                                             "#E69F00", "#009E73")))
 PANEL_SIZE = (4.9, 3.5)
 ONE_PANEL_SIZE = (8, 4.4)
+TOLD_SHARE = 0.01  # of the highest bar: what is lower stands without its number
 
 
 def number_places(axis, places):
@@ -68,7 +69,7 @@ def stacks(axis, panel):
         below = [b + min(h, 0) for b, h in zip(below, heights)]
     top = max(bottoms)
     for n, height in enumerate(bottoms):
-        if "%" not in panel.y:
+        if "%" not in panel.y and height > TOLD_SHARE * top:
             axis.annotate(f"{height:.2g}", (n, height), ha="center", va="bottom", fontsize=9)
     for x, y, *sign in panel.paper.get("all", ()):
         mark(axis, places.index(x), y, "".join(sign), "#000000", "D")
