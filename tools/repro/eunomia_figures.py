@@ -1,5 +1,5 @@
-"""The figures of paper 003 as data: panels of series, ours beside the points that the paper's text names. Its curves are
-not digitised. A series is drawn when all of its points were run."""
+"""The figures of paper 003 as data: panels of series, ours beside the points that the paper's text names (its curves are
+not digitised). A series is drawn when all of its points were run."""
 
 from dataclasses import dataclass, field
 
