@@ -38,6 +38,8 @@ constexpr named distributions[] = {
     {"zipf:THETA",
      "key of rank k in proportion to k^-THETA, 0 to 1.2; the hot keys are the smallest, next to each other"},
     {"zipf:THETA:scrambled", "the same with the hot keys scattered over the key space"},
+    {"hot:THETA",
+     "a share of THETA, 0 to 1, goes to a hot region of one in 10,000 keys (at least 16), adjacent, in the middle"},
 };
 
 }  // namespace
@@ -58,6 +60,7 @@ int list_command(const list_flags& flags) {
     for (const lab::workload& one : lab::workloads()) {
       document["workloads"].push_back({{"name", one.name}, {"description", one.description}});
     }
+    document["workloads"].push_back({{"name", lab::mix_name}, {"description", lab::mix_description}});
     for (const named& one : distributions) {
       document["distributions"].push_back({{"name", one.name}, {"description", one.description}});
     }
@@ -74,6 +77,7 @@ int list_command(const list_flags& flags) {
   table workloads({{"workload"}, {"what it does"}});
   for (const lab::workload& one : lab::workloads())
     workloads.row({std::string(one.name), std::string(one.description)});
+  workloads.row({std::string(lab::mix_name), std::string(lab::mix_description)});
   table where({{"distribution"}, {"which keys"}});
   for (const named& one : distributions) where.row({std::string(one.name), std::string(one.description)});
   std::string machines;

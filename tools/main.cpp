@@ -40,8 +40,10 @@ constexpr const char* json_help = "write the results to FILE as JSON (schema 1);
 
 void add_workload_options(CLI::App& app, elidex::tools::workload_flags& flags) {
   app.add_option("--index", flags.index, "names from 'elidex list'")->type_name("A,B")->capture_default_str();
-  app.add_option("--workload", flags.workload, "a|b|c|d|e|f|load|delete")->type_name("A,B")->capture_default_str();
-  app.add_option("--dist", flags.dist, "uniform | zipf:THETA | zipf:THETA:scrambled, THETA 0 to 1.2")
+  app.add_option("--workload", flags.workload, "a|b|c|d|e|f|load|delete|mix:N (N % read, the rest update)")
+      ->type_name("A,B")
+      ->capture_default_str();
+  app.add_option("--dist", flags.dist, "uniform | zipf:THETA[:scrambled], THETA 0 to 1.2 | hot:THETA, 0 to 1")
       ->type_name("A,B")
       ->capture_default_str();
   app.add_option("--keys", flags.keys, "keys to load, such as 10M [1M, or the whole key file]")->type_name("N");
@@ -50,7 +52,7 @@ void add_workload_options(CLI::App& app, elidex::tools::workload_flags& flags) {
   app.add_option("--scan-length", flags.scan_length, "of workload e: N, or LOW-HIGH drawn uniformly (YCSB: 1-100)")
       ->type_name("N")
       ->capture_default_str();
-  app.add_option("--order", flags.order, "of load and delete: random | ascending")
+  app.add_option("--order", flags.order, "of load and delete: random | ascending | interleaved")
       ->type_name("O")
       ->capture_default_str();
   app.add_option("--seed", flags.seed, "equal seeds give equal requests")->type_name("N")->capture_default_str();

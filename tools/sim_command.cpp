@@ -70,7 +70,7 @@ std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which
   base["leaf_version"] = flags.leaf_version;
   base["scan_length_min"] = choice.scan_length_min;
   base["scan_length_max"] = choice.scan_length_max;
-  base["random_order"] = choice.random_order;
+  base["order"] = lab::to_string(choice.order);
   std::vector<unsigned> cores;
   for (const std::string& one : list_of("--cores", flags.cores)) {
     cores.push_back(static_cast<unsigned>(parse_count("--cores", one, 1, which.hardware_threads())));

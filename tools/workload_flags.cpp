@@ -55,24 +55,28 @@ lab::workload_choice read_workload_flags(const workload_flags& flags) {
   }
   for (const std::string& name : list_of("--workload", flags.workload)) {
     const lab::workload* const what = lab::find_workload(name);
-    if (what == nullptr) refuse("--workload", name, "is unknown; it takes " + names_of(lab::workloads()));
+    if (what == nullptr)
+      refuse("--workload", name,
+             "is unknown; it takes " + names_of(lab::workloads()) + ", " + std::string(lab::mix_name) +
+                 " with N from 0 to 100");
     options.workloads.push_back(what);
   }
   for (const std::string& name : list_of("--dist", flags.dist)) {
     const auto where = lab::parse_distribution(name);
     if (!where) {
       refuse("--dist", name,
-             "is unknown; it takes uniform, zipf:THETA or zipf:THETA:scrambled with THETA from 0 to 1.2");
+             "is unknown; it takes uniform, zipf:THETA or zipf:THETA:scrambled with THETA from 0 to 1.2, or hot:THETA "
+             "with "
+             "THETA from 0 to 1");
     }
     options.distributions.push_back(*where);
   }
   if (!flags.keys.empty()) options.keys = parse_count("--keys", flags.keys, 1, keys_max);
   options.seed = parse_count("--seed", flags.seed, 0, UINT64_MAX);
   read_scan_length(flags.scan_length, options);
-  if (flags.order != "random" && flags.order != "ascending") {
-    refuse("--order", flags.order, "is unknown; it takes random or ascending");
-  }
-  options.random_order = flags.order == "random";
+  const auto order = lab::parse_key_order(flags.order);
+  if (!order) refuse("--order", flags.order, "is unknown; it takes random, ascending or interleaved");
+  options.order = *order;
 
   const std::string type = flags.key_type.empty() ? (flags.key_file.empty() ? "u64" : "string") : flags.key_type;
   if (type != "u64" && type != "string") refuse("--key-type", type, "is unknown; it takes u64 or string");

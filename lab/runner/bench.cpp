@@ -101,7 +101,7 @@ class bench {
             .requests = requests_per_thread(what),
             .scan_length_min = options_.scan_length_min,
             .scan_length_max = options_.scan_length_max,
-            .random_order = options_.random_order,
+            .order = options_.order,
             .seed = options_.seed};
   }
 
@@ -176,7 +176,8 @@ class bench {
     run.counted_requests += outcome.counted_requests;
     run.counters += outcome.counters;
 
-    const bool as_loaded = what.kind == workload_kind::load ? options_.random_order : !what.inserts && !what.erases;
+    const bool as_loaded =
+        what.kind == workload_kind::load ? options_.order == key_order::random : !what.inserts && !what.erases;
     if (!keep_maps_ || !as_loaded) map = {};
   }
 
@@ -207,7 +208,7 @@ class bench {
   void load(const index_info& info, loaded_map& map) {
     if (load_streams_.empty()) {
       stream_shape shape = shape_of(*find_workload("load"), {});
-      shape.random_order = true;
+      shape.order = key_order::random;
       load_streams_ = make_streams(keys_, shape, static_cast<unsigned>(allowed_cpus().size()));
     }
     const run_settings settings{.drain = true};

@@ -41,7 +41,7 @@ struct workload_choice {
   std::uint64_t seed = 1;
   std::uint32_t scan_length_min = 100;
   std::uint32_t scan_length_max = 100;
-  bool random_order = true;
+  key_order order = key_order::random;
 };
 
 struct bench_options : workload_choice {

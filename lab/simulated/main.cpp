@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "lab/bad_input.hpp"
+#include "lab/indexes/registry.hpp"
 #include "lab/simulated/experiments/experiment.hpp"
 #include "lab/simulated/run_on_machine.hpp"
 
@@ -46,7 +47,10 @@ lab::sim_request request_of(const ordered_json& request) {
   if (version == "line") wanted.version = lab::leaf_version::on_own_line;
   wanted.scan_length_min = request.value("scan_length_min", 100u);
   wanted.scan_length_max = request.value("scan_length_max", 100u);
-  wanted.random_order = request.value("random_order", true);
+  const std::string order = request.value("order", "random");
+  const auto known_order = lab::parse_key_order(order);
+  if (!known_order) throw lab::bad_input("unknown order '" + order + "'");
+  wanted.order = *known_order;
   wanted.record_events = request.contains("trace_file");
   return wanted;
 }
@@ -156,7 +160,9 @@ void write_trace(const std::string& file, const sim::machine& which, const sim::
 
 int answer(const ordered_json& request) {
   ordered_json document;
-  if (request.contains("experiment")) {
+  if (request.contains("list")) {
+    for (const lab::index_info& one : lab::indexes()) document["indexes"].push_back(one.name);
+  } else if (request.contains("experiment")) {
     const sim::machine which = machine_of(request);
     document = lab::run_experiment(request.at("experiment"), which, request.value("full", false),
                                    request.value("seed", std::uint64_t{1}));

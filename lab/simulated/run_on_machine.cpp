@@ -43,13 +43,13 @@ sim_result run_with(const sim_request& wanted, const key_set<Key>& keys, const i
                      .requests = wanted.operations,
                      .scan_length_min = wanted.scan_length_min,
                      .scan_length_max = wanted.scan_length_max,
-                     .random_order = wanted.random_order,
+                     .order = wanted.order,
                      .seed = wanted.seed};
   const bool loads = what.kind == workload_kind::load;
   if (!loads) {
     stream_shape load_shape = shape;
     load_shape.what = find_workload("load");
-    load_shape.random_order = true;
+    load_shape.order = key_order::random;
     worker_result ignored;
     run_stream(*index, make_stream(keys, load_shape, 0, 1), ignored);
   }

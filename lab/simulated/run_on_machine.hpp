@@ -17,6 +17,7 @@
 #include "lab/indexes/any_index.hpp"
 #include "lab/indexes/asked_for.hpp"
 #include "lab/runner/latency.hpp"
+#include "lab/workload/workload.hpp"
 #include "sim/simulation.hpp"
 
 namespace elidex::lab {
@@ -37,7 +38,7 @@ struct sim_request {
   leaf_version version = leaf_version::none;  // likewise
   std::uint32_t scan_length_min = 100;
   std::uint32_t scan_length_max = 100;
-  bool random_order = true;
+  key_order order = key_order::random;
   bool record_events = false;
 };
 

@@ -12,6 +12,8 @@
 namespace elidex::lab {
 namespace {
 
+constexpr unsigned percent_max = 100;
+
 constexpr std::array<workload, 8> all_workloads{{
     {workload_kind::a, "a", "50 % read, 50 % update", false, false, false},
     {workload_kind::b, "b", "95 % read, 5 % update", false, false, false},
@@ -35,19 +37,21 @@ request_stream<Key> make_drain_stream(const key_set<Key>& keys, const stream_sha
                                       unsigned threads) {
   const bool load = shape.what->kind == workload_kind::load;
   const permutation erase_order(keys.size(), seed_for(shape.seed, purpose::erase_order));
-  const std::size_t begin = keys.size() * thread / threads;
-  const std::size_t end = keys.size() * (thread + 1) / threads;
+  const bool interleaved = shape.order == key_order::interleaved;
+  const std::size_t begin = interleaved ? thread : keys.size() * thread / threads;
+  const std::size_t end = interleaved ? keys.size() : keys.size() * (thread + 1) / threads;
+  const std::size_t step = interleaved ? threads : 1;
   const auto rank_of = [&](std::size_t position) {
-    if (!shape.random_order) return position;
+    if (shape.order != key_order::random) return position;
     return load ? keys.load_rank(position) : static_cast<std::size_t>(erase_order(position));
   };
   request_stream<Key> stream;
   std::size_t key_bytes = 0;
   if constexpr (std::is_same_v<Key, std::string>) {
-    for (std::size_t i = begin; i < end; ++i) key_bytes += keys.at(rank_of(i)).size();
+    for (std::size_t i = begin; i < end; i += step) key_bytes += keys.at(rank_of(i)).size();
   }
-  stream.reserve(end - begin, key_bytes);
-  for (std::size_t i = begin; i < end; ++i) {
+  stream.reserve(begin < end ? (end - begin + step - 1) / step : 0, key_bytes);
+  for (std::size_t i = begin; i < end; i += step) {
     stream.append(load ? request_kind::insert : request_kind::erase, keys.at(rank_of(i)));
   }
   return stream;
@@ -59,8 +63,8 @@ struct request_mix {
   request_kind other;
 };
 
-request_mix mix_of(workload_kind kind) {
-  switch (kind) {
+request_mix mix_of(const workload& what) {
+  switch (what.kind) {
     case workload_kind::a:
       return {50, request_kind::read, request_kind::put};
     case workload_kind::b:
@@ -71,10 +75,62 @@ request_mix mix_of(workload_kind kind) {
       return {95, request_kind::scan, request_kind::insert};
     case workload_kind::f:
       return {50, request_kind::read, request_kind::modify};
+    case workload_kind::mix:
+      return {what.read_percent, request_kind::read, request_kind::put};
     default:
       return {100, request_kind::read, request_kind::read};
   }
 }
+
+// One for each percentage, made once: who holds a workload keeps a pointer to it.
+const workload* find_mix(std::string_view digits) {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (unsigned n = 0; n <= percent_max; ++n) all.push_back("mix:" + std::to_string(n));
+    return all;
+  }();
+  static const std::vector<workload> mixes = [] {
+    std::vector<workload> all;
+    for (unsigned n = 0; n <= percent_max; ++n) {
+      all.push_back({workload_kind::mix, names[n], mix_description, false, false, false, n});
+    }
+    return all;
+  }();
+  unsigned percent = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), percent);
+  if (error != std::errc{} || end != digits.data() + digits.size() || percent > percent_max) return nullptr;
+  return &mixes[percent];
+}
+
+constexpr std::array<std::string_view, 3> order_names{"random", "ascending", "interleaved"};
+
+// How hot a key is, drawn, and where in key order that key lies.
+class skew {
+ public:
+  skew(const distribution& where, std::uint64_t count, std::uint64_t seed)
+      : where_(where),
+        count_(count),
+        region_(std::min(count, std::max(count / hot_region_one_in, hot_region_keys_min))),
+        ranks_(count, where.region ? 0 : where.theta),
+        scattered_(count, seed) {}
+
+  /// 0: the hottest.
+  [[nodiscard]] std::uint64_t draw(random_bits& bits) const {
+    return where_.region && bits.unit() < where_.theta ? bits.below(region_) : ranks_.draw(bits);
+  }
+
+  [[nodiscard]] std::uint64_t place(std::uint64_t hotness) const {
+    if (where_.region) return ((count_ - region_) / 2 + hotness) % count_;
+    return where_.scrambled ? scattered_(hotness) : hotness;
+  }
+
+ private:
+  distribution where_;
+  std::uint64_t count_;
+  std::uint64_t region_;
+  zipf_ranks ranks_;
+  permutation scattered_;
+};
 
 }  // namespace
 
@@ -83,26 +139,40 @@ std::span<const workload> workloads() {
 }
 
 const workload* find_workload(std::string_view name) {
+  constexpr std::string_view mix_prefix = "mix:";
+  if (name.starts_with(mix_prefix)) return find_mix(name.substr(mix_prefix.size()));
   const auto found =
       std::find_if(all_workloads.begin(), all_workloads.end(), [&](const workload& one) { return one.name == name; });
   return found == all_workloads.end() ? nullptr : &*found;
+}
+
+std::optional<key_order> parse_key_order(std::string_view text) {
+  const auto found = std::find(order_names.begin(), order_names.end(), text);
+  if (found == order_names.end()) return std::nullopt;
+  return static_cast<key_order>(found - order_names.begin());
+}
+
+std::string_view to_string(key_order order) {
+  return order_names[static_cast<std::size_t>(order)];
 }
 
 std::optional<distribution> parse_distribution(std::string_view text) {
   distribution result;
   result.name = std::string(text);
   if (text == "uniform") return result;
-  constexpr std::string_view prefix = "zipf:";
+  constexpr std::string_view zipf = "zipf:";
+  constexpr std::string_view hot = "hot:";
   constexpr std::string_view suffix = ":scrambled";
-  if (!text.starts_with(prefix)) return std::nullopt;
-  text.remove_prefix(prefix.size());
-  if (text.ends_with(suffix)) {
+  result.region = text.starts_with(hot);
+  if (!result.region && !text.starts_with(zipf)) return std::nullopt;
+  text.remove_prefix(result.region ? hot.size() : zipf.size());
+  if (!result.region && text.ends_with(suffix)) {
     result.scrambled = true;
     text.remove_suffix(suffix.size());
   }
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result.theta);
   if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  if (!(result.theta >= 0 && result.theta <= zipf_theta_max)) return std::nullopt;
+  if (!(result.theta >= 0 && result.theta <= (result.region ? 1 : zipf_theta_max))) return std::nullopt;
   return result;
 }
 
@@ -112,22 +182,21 @@ request_stream<Key> make_stream(const key_set<Key>& keys, const stream_shape& sh
   if (shape.what->drains()) return make_drain_stream(keys, shape, thread, threads);
 
   const std::size_t count = keys.size();
-  const request_mix mixture = mix_of(shape.what->kind);
-  const zipf_ranks ranks(count, shape.where.theta);
-  const permutation scattered(count, seed_for(shape.seed, purpose::scrambling));
+  const request_mix mixture = mix_of(*shape.what);
+  const skew skewed(shape.where, count, seed_for(shape.seed, purpose::scrambling));
   random_bits bits(seed_for(shape.seed, purpose::requests, thread));
   std::vector<Key> inserted;  // by this stream so far; only d looks back at them
   std::uint64_t fresh_keys = 0;
   const std::uint64_t length_choices = shape.scan_length_max - shape.scan_length_min + 1;
 
   const auto append_existing = [&](request_stream<Key>& stream, request_kind kind) {
-    std::size_t rank = ranks.draw(bits);
+    std::size_t rank = skewed.draw(bits);
     if (shape.what->kind == workload_kind::d) {
       // The rank counts back in time: first this thread's own inserts, then the loaded keys.
       if (rank < inserted.size()) return stream.append(kind, inserted[inserted.size() - 1 - rank]);
       rank = keys.load_rank(count - 1 - (rank - inserted.size()));
-    } else if (shape.where.scrambled) {
-      rank = scattered(rank);
+    } else {
+      rank = skewed.place(rank);
     }
     if (kind == request_kind::scan) {
       return stream.append_scan(keys.at(rank),

@@ -9,10 +9,17 @@
 //   b     95 % read, 5 % update             e  95 % scan, 5 % insert
 //   c     reads only                        f  50 % read, 50 % read-modify-write
 //   load  insert every key                  delete  erase every key
+//   mix:N N % read, the rest update, N from 0 to 100
 //
 // Invariants: thread t's stream depends on the keys, the shape and t alone, not on how many threads there
 // are, and never on the index, so that every index of a comparison does the same work. Reads, updates and
 // scans name keys that are there.
+//
+// hot:THETA is the input of paper 003's skip lists, section 6.1, as we read it. The paper says no more than "a new input
+// distribution with a skew factor theta [...] Higher the theta, higher the probability that multiple threads access
+// the same hot region in the key set". Ours: with probability theta a request names a key of the hot region, each of
+// its keys alike; otherwise any key of all. The region is a stretch of adjacent keys in the middle, so that the way
+// to it is as long as to any other.
 //
 // Thread-safety: pure functions.
 //
@@ -34,7 +41,7 @@
 
 namespace elidex::lab {
 
-enum class workload_kind : std::uint8_t { a, b, c, d, e, f, load, erase_all };
+enum class workload_kind : std::uint8_t { a, b, c, d, e, f, load, erase_all, mix };
 
 struct workload {
   workload_kind kind;
@@ -43,23 +50,43 @@ struct workload {
   bool inserts;  // the map holds more or other keys afterwards
   bool erases;
   bool scans;
+  unsigned read_percent = 0;  // of mix:N
   /// Runs through its streams once and is timed by that, instead of running for a fixed time.
   [[nodiscard]] bool drains() const noexcept { return kind == workload_kind::load || kind == workload_kind::erase_all; }
 };
 
 [[nodiscard]] std::span<const workload> workloads();
+/// Also mix:0 to mix:100, which workloads() leaves out.
 [[nodiscard]] const workload* find_workload(std::string_view name);
+
+inline constexpr std::string_view mix_name = "mix:N";
+inline constexpr std::string_view mix_description = "N % read, the rest update, N from 0 to 100";
 
 struct distribution {
   double theta = 0;        // 0: uniform
   bool scrambled = false;  // hot keys scattered over the key space instead of adjacent
+  bool region = false;     // theta is the share of requests that go to the hot region
   std::string name = "uniform";
 };
 
 inline constexpr double zipf_theta_max = 1.2;
 
-/// "uniform", "zipf:THETA" or "zipf:THETA:scrambled", THETA from 0 to zipf_theta_max; nothing otherwise.
+/// "uniform"; "zipf:THETA" or "zipf:THETA:scrambled", THETA from 0 to zipf_theta_max; "hot:THETA", THETA from 0 to 1;
+/// nothing otherwise.
 [[nodiscard]] std::optional<distribution> parse_distribution(std::string_view text);
+
+/// One in so many keys is in the hot region, and at least hot_region_keys_min. Both chosen: at a million keys it is a
+/// hundred, a handful for each of 16 threads.
+inline constexpr std::uint64_t hot_region_one_in = 10'000;
+inline constexpr std::uint64_t hot_region_keys_min = 16;
+
+/// In which order load and delete take the keys. Interleaved: thread t of T takes keys t, t+T, t+2T and so on upwards,
+/// so that all threads are at the same end; the others give each thread a share of its own.
+enum class key_order : std::uint8_t { random, ascending, interleaved };
+
+/// "random", "ascending" or "interleaved"; nothing otherwise.
+[[nodiscard]] std::optional<key_order> parse_key_order(std::string_view text);
+[[nodiscard]] std::string_view to_string(key_order order);
 
 struct stream_shape {
   const workload* what = nullptr;
@@ -67,7 +94,7 @@ struct stream_shape {
   std::uint64_t requests = 0;  // for each thread; load and delete share out the keys instead
   std::uint32_t scan_length_min = 100;
   std::uint32_t scan_length_max = 100;
-  bool random_order = true;  // load and delete: otherwise ascending
+  key_order order = key_order::random;  // of load and delete
   std::uint64_t seed = 1;
 };
 

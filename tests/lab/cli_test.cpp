@@ -81,7 +81,9 @@ TEST_F(elidex_tool, refuses_unknown_names) {
   refused("bench --dist zipf:-1", "--dist");
   refused("bench --dist zipf", "--dist");
   refused("bench --key-type int", "--key-type", "u64 or string");
-  refused("bench --order sideways", "--order", "random or ascending");
+  refused("bench --order sideways", "--order", "random, ascending or interleaved");
+  refused("bench --dist hot:1.1", "--dist: 'hot:1.1'", "hot:THETA with THETA from 0 to 1");
+  refused("bench --workload mix:101", "--workload: 'mix:101'", "mix:N with N from 0 to 100");
   refused("bench --index \"$(printf 'two\\nlines')\"", "--index");
 }
 
@@ -256,12 +258,13 @@ TEST_F(elidex_tool, equal_seeds_do_equal_work) {
 TEST_F(elidex_tool, lists_and_diagnoses) {
   const outcome list = run("list");
   EXPECT_EQ(list.status, 0);
-  for (const char* name : {"ordered_map", "btree/rtm-noretry", "libcds", "delete", "zipf:THETA"}) {
+  for (const char* name :
+       {"ordered_map", "btree/rtm-noretry", "libcds", "delete", "mix:N", "zipf:THETA", "hot:THETA"}) {
     EXPECT_THAT(list.out, HasSubstr(name));
   }
   const auto document = nlohmann::json::parse(run("list --json -").out);
   EXPECT_GE(document.at("indexes").size(), 14U);
-  EXPECT_EQ(document.at("workloads").size(), 8U);
+  EXPECT_EQ(document.at("workloads").size(), 9U);
 
   EXPECT_EQ(run("doctor").status, 0);
   EXPECT_EQ(nlohmann::json::parse(run("doctor --json -").out).at("schema"), 1);

@@ -106,15 +106,19 @@ TEST(distributions, are_read_strictly) {
   EXPECT_EQ(parse_distribution("zipf:0.99")->theta, 0.99);
   EXPECT_FALSE(parse_distribution("zipf:0.99")->scrambled);
   EXPECT_TRUE(parse_distribution("zipf:1.2:scrambled")->scrambled);
-  for (const char* wrong : {"", "zipf", "zipf:", "zipf:x", "zipf:-0.1", "zipf:1.3", "zipf:nan", "zipf:inf", "zipf:0.5x",
-                            "zipf:0.5:", "uniform:scrambled", "Uniform", "zipf: 0.5"}) {
+  EXPECT_FALSE(parse_distribution("zipf:0.99")->region);
+  EXPECT_TRUE(parse_distribution("hot:1")->region);
+  EXPECT_EQ(parse_distribution("hot:0.7")->theta, 0.7);
+  for (const char* wrong :
+       {"", "zipf", "zipf:", "zipf:x", "zipf:-0.1", "zipf:1.3", "zipf:nan", "zipf:inf", "zipf:0.5x",
+        "zipf:0.5:", "uniform:scrambled", "Uniform", "zipf: 0.5", "hot:", "hot:1.01", "hot:-1", "hot:0.5:scrambled"}) {
     EXPECT_FALSE(parse_distribution(wrong)) << wrong;
   }
 }
 
 TEST(streams, equal_seeds_give_equal_streams_whatever_the_number_of_threads) {
   const auto keys = random_keys(5000, 1);
-  for (const char* what : {"a", "b", "c", "d", "e", "f"}) {
+  for (const char* what : {"a", "b", "c", "d", "e", "f", "mix:80"}) {
     const auto two = make_streams(keys, shape(what, "zipf:0.9"), 2);
     const auto eight = make_streams(keys, shape(what, "zipf:0.9"), 8);
     EXPECT_EQ(two[0], eight[0]) << what;
@@ -135,6 +139,8 @@ TEST(streams, hold_the_workload_s_mixture) {
       {"d", {{request_kind::read, 0.95}, {request_kind::insert, 0.05}}},
       {"e", {{request_kind::scan, 0.95}, {request_kind::insert, 0.05}}},
       {"f", {{request_kind::read, 0.5}, {request_kind::modify, 0.5}}},
+      {"mix:20", {{request_kind::read, 0.2}, {request_kind::put, 0.8}}},
+      {"mix:100", {{request_kind::read, 1.0}}},
   };
   for (const auto& [what, mixture] : mixtures) {
     std::map<request_kind, double> seen;
@@ -177,9 +183,58 @@ TEST(streams, load_and_delete_name_every_key_once) {
     }
   }
   auto ascending = shape("load");
-  ascending.random_order = false;
+  ascending.order = key_order::ascending;
   const auto requests = requests_of(make_stream(keys, ascending, 0, 1));
   EXPECT_TRUE(std::is_sorted(requests.begin(), requests.end(), [](auto& l, auto& r) { return l.key < r.key; }));
+}
+
+TEST(streams, interleaved_threads_append_at_the_same_end) {
+  const auto keys = random_keys(103, 1);
+  for (const char* what : {"load", "delete"}) {
+    for (const unsigned threads : {1U, 4U, 200U}) {
+      auto interleaved = shape(what);
+      interleaved.order = key_order::interleaved;
+      const auto streams = make_streams(keys, interleaved, threads);
+      std::size_t seen = 0;
+      for (unsigned t = 0; t < threads; ++t) {
+        std::size_t rank = t;
+        for (const auto& one : requests_of(streams[t])) {
+          EXPECT_EQ(one.key, keys.at(rank));
+          rank += threads;
+          ++seen;
+        }
+      }
+      EXPECT_EQ(seen, keys.size());
+    }
+  }
+}
+
+TEST(orders, have_names) {
+  for (const char* name : {"random", "ascending", "interleaved"}) EXPECT_EQ(to_string(*parse_key_order(name)), name);
+  EXPECT_FALSE(parse_key_order("descending"));
+}
+
+TEST(streams, a_hot_region_takes_its_share_of_adjacent_keys) {
+  const auto keys = random_keys(1'000'000, 1);
+  constexpr std::size_t region = 100;
+  for (const double theta : {0.0, 0.5, 0.99, 1.0}) {
+    std::map<std::uint64_t, double> count;
+    const std::string where = "hot:" + std::to_string(theta);
+    const auto requests = requests_of(make_stream(keys, shape("c", where, 100'000), 0, 1));
+    for (const auto& one : requests) ++count[one.key];
+    double hot = 0;
+    double most = 0;
+    for (std::size_t i = 0; i < region; ++i) {
+      const double times = count[keys.at((keys.size() - region) / 2 + i)];
+      hot += times;
+      most = std::max(most, times);
+    }
+    EXPECT_NEAR(hot / static_cast<double>(requests.size()), theta, 0.01);
+    EXPECT_LT(most, 2 * (theta * static_cast<double>(requests.size()) / region) + 5) << "each hot key alike";
+  }
+  // Few keys: sixteen of them, or all.
+  const auto few = random_keys(10, 1);
+  EXPECT_EQ(requests_of(make_stream(few, shape("c", "hot:1", 1000), 0, 1)).size(), 1000U);
 }
 
 TEST(streams, d_reads_only_what_is_there_and_mostly_the_latest) {

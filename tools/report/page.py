@@ -137,7 +137,8 @@ def theta_plots(works, looks):
     """For a workload that was run at three skews or more. `works`: dist -> runs."""
     out = []
     for scrambled in (False, True):
-        there = {d: runs for d, runs in works.items() if d == "uniform" or d.endswith("scrambled") == scrambled}
+        there = {d: runs for d, runs in works.items()
+                 if d == "uniform" or d.startswith("zipf") and d.endswith("scrambled") == scrambled}
         if len({theta_of(d) for d in there}) < 3:
             continue
         out.append(f"<p>Throughput as the keys get hotter{' (hot keys scattered)' if scrambled else ''}:</p>")

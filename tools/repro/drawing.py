@@ -81,6 +81,10 @@ def legend(axis, names, here, paper, looks_of, whose):
             Line2D([], [], color="#777777", linewidth=1.6, linestyle=DASHES)
         ]
         labels += [whose, "paper"]
+    legend_outside(axis, handles, labels)
+
+
+def legend_outside(axis, handles, labels):
     axis.legend(handles, labels, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
 
 
@@ -101,8 +105,8 @@ def bars(axis, here, paper):
     axis.set_xlim(-0.7, len(names) - 0.3)
     axis.grid(axis="x", visible=False)
     if paper:
-        axis.legend([Patch(facecolor="#777777"), Patch(facecolor="white", edgecolor="#777777", hatch="////")],
-                    ["here, simulated", "paper"], loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
+        legend_outside(axis, [Patch(facecolor="#777777"), Patch(facecolor="white", edgecolor="#777777", hatch="////")],
+                       ["here, simulated", "paper"])
 
 
 def lines(axis, here, paper, whose):
@@ -177,44 +181,3 @@ def footprints(axis):
         axis.axvline(lines_touched, color="#777777", linestyle=":", linewidth=1.3)
         axis.annotate(label, (lines_touched, 1.01), xytext=(-3 if side == "right" else 0, 0), fontsize=9, ha=side,
                       va="bottom", textcoords="offset points", xycoords=("data", "axes fraction"))
-
-
-SKEW_PANELS = (("mops", "Mops/s"), ("aborts_per_op", "aborts per operation"),
-               ("wasted_pct", "cycles wasted in aborts, in %"))
-
-
-def over_skew(runs, paper_points, footnote):
-    """Throughput, aborts and waste over theta, one above the other; whiskers from seed to seed."""
-    figure, axes = plt.subplots(len(SKEW_PANELS), 1, sharex=True, figsize=(8.4, 9.6), gridspec_kw={"hspace": 0.12})
-    thetas = list(runs)
-    for axis, (name, label), colour, marker in zip(axes, SKEW_PANELS, COLOURS, MARKERS):
-        middle = [runs[t][name] for t in thetas]
-        spread = [[runs[t][name] - runs[t][f"{name}_min"] for t in thetas],
-                  [runs[t][f"{name}_max"] - runs[t][name] for t in thetas]]
-        axis.errorbar(thetas, middle, yerr=spread, color=colour, marker=marker, linewidth=2, capsize=3, markersize=6)
-        for theta, value in paper_points[name]:
-            axis.plot(theta, value, color=colour, marker=marker, markersize=9, markerfacecolor="white",
-                      markeredgewidth=1.8, linestyle="none", zorder=4)
-            bound = "< " if (name, theta) == ("mops", 0.9) else "> " if name == "wasted_pct" else ""
-            axis.annotate(f"{bound}{value:g}", (theta, value), xytext=(0, 8) if name == "mops" else (-9, 0),
-                          textcoords="offset points", ha="center" if name == "mops" else "right",
-                          va="bottom" if name == "mops" else "center")
-        if len(paper_points[name]) > 1:
-            axis.plot(*zip(*paper_points[name]), color=colour, linewidth=1.5, linestyle=DASHES)
-        axis.set_ylabel(label)
-        axis.set_ylim(bottom=0, top=max([*middle, *(v for _, v in paper_points[name])]) * 1.1)
-        if name == "aborts_per_op":  # from next to nothing to dozens; zero has its place too
-            axis.set_yscale("symlog", linthresh=1e-4, linscale=0.5)
-            axis.set_ylim(-2e-5, 200)
-            axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
-            axis.yaxis.set_minor_locator(NullLocator())
-            axis.set_ylabel(f"{label}\n(log scale)")
-    axes[0].set_title("HTM-B+Tree (btree/htm-dbx) by skew, 16 threads, half updates", loc="left")
-    ours = Line2D([], [], color="#777777", linewidth=2, marker="o")
-    theirs = Line2D([], [], color="#777777", linestyle=DASHES, marker="o", markersize=9, markerfacecolor="white")
-    axes[0].legend([ours, theirs], ["here, simulated", "paper (points in its text)"], frameon=False, loc="lower left")
-    axes[-1].set_xlabel("skew of the keys: Zipf theta (0 = uniform)")
-    axes[-1].xaxis.set_major_locator(FixedLocator(thetas))
-    axes[-1].xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-    figure.text(0.01, 0.04, footnote, fontsize=9, color="#555555")
-    return png(figure)

@@ -36,17 +36,34 @@ def notes(judgements):
                    for j in judgements if j.note)
 
 
-def sensitivity_table(rows):
-    thetas = sorted({row["theta"] for row in rows})
-    by_change = {}
+def sensitivity_tables(rows):
+    """A table for each theta and number of threads of a figure; beside two indexes, the first over the second. Figures
+    with the same table share it."""
+    places = {}
     for row in rows:
-        name = "nothing, first seed" if row["knob"] == "none" else f"{row['knob']} {row['value']}"
-        by_change.setdefault((name, row["default"]), {})[row["theta"]] = row
-    cells = [(name + (" (the default)" if default and name != "nothing, first seed" else ""),
-              *(number(there[t][what]) for t in thetas for what in ("mops", "aborts_per_op", "wasted_pct")))
-             for (name, default), there in by_change.items()]
-    titles = [f"{what} {t}" for t in thetas for what in ("Mops/s", "aborts/op", "wasted%")]
-    return table(("theta", *titles), cells)
+        places.setdefault((row["figure"], row["dist"], row["threads"]), []).append(row)
+    shared = {}
+    for (figure, dist, threads), there in places.items():
+        key = dist, threads, tuple(dict.fromkeys(row["index"] for row in there))
+        shared.setdefault(key, (there, []))[1].append(figure)
+    text = ""
+    for (dist, threads, indexes), (there, figures) in shared.items():
+        untouched = {row["index"]: row for row in there if row["knob"] == "none"}
+        by_change = {}
+        for row in there:
+            name = "nothing" if row["knob"] == "none" else f"{row['knob']} {row['value']}"
+            by_change.setdefault(name, {})[row["index"]] = row
+        lines = []
+        for name, changed in by_change.items():
+            cells = [f"{number(changed[i]['mops'])}, {number(changed[i]['aborts_per_op'])}" if i in changed else "-"
+                     for i in indexes]
+            if len(indexes) == 2:  # an index that has no such knob runs as ever
+                first, second = ((changed.get(i) or untouched[i])["mops"] for i in indexes)
+                cells.append(f"{number(first / second)} x")
+            lines.append((name, *cells))
+        ratio = (f"{indexes[0]} over {indexes[1]}",) if len(indexes) == 2 else ()
+        text += f"\n  {', '.join(figures)}: {dist}, {threads} threads\n" + table(("changed", *indexes, *ratio), lines)
+    return text
 
 
 def document(commit, machine, runs, judgements, **more):

@@ -4,7 +4,7 @@
     repro.py --worker build/release/lab/simulated/elidex-sim --scale smoke --out plots S-3.1 E-F2
 
 Where to look: claims.py has the ids, thesis_claims.py, eunomia_claims.py and model_claims.py the tests of papers 004,
-003 and 001, drawing.py the plots, outputs.py the tables and the JSON.
+003 and 001, drawing.py and eunomia_drawing.py the plots, outputs.py the tables and the JSON.
 """
 
 import argparse
@@ -12,13 +12,15 @@ import os
 import sys
 
 import eunomia_claims
+import eunomia_figures
+import eunomia_runs
 import figures
 import machines
 import model_claims
 import outputs
 import thesis_claims
 from claims import BadInput, Claim, read_claims, select
-from worker import WorkerFailed, ask_all
+from worker import WorkerFailed, ask, ask_all
 
 GROUPS = (model_claims, eunomia_claims, thesis_claims)
 
@@ -52,19 +54,19 @@ def known_claims():
 class Plan:
     """What the chosen ids need from the simulated machine."""
 
-    def __init__(self, ids, flags):
-        self.ids, self.flags = ids, flags
+    def __init__(self, ids, flags, known_indexes=()):
+        self.ids, self.flags, self.known_indexes = ids, flags, known_indexes
         self.thesis_file = flags.machine or machines.THESIS_MACHINE
         self.eunomia_file = flags.machine or machines.EUNOMIA_MACHINE
         self.figures = [f for i in ids if i in thesis_claims.TESTS for f in thesis_claims.TESTS[i].figures]
         self.capacity = any(i in model_claims.MEASURED for i in ids)
-        self.skew = any(i in eunomia_claims.TESTS for i in ids)
+        self.eunomia = {i: eunomia_claims.TESTS[i] for i in ids if i in eunomia_claims.TESTS}
 
     def requests(self):
         made = {}
-        if self.skew:
-            made |= eunomia_claims.requests(self.eunomia_file, machines.values(self.eunomia_file), self.flags.scale,
-                                            self.flags.seed)
+        if self.eunomia:
+            made |= eunomia_runs.requests(self.eunomia_file, machines.values(self.eunomia_file), self.flags.scale,
+                                          self.flags.seed, self.eunomia.values(), self.known_indexes)
         if self.capacity:
             made["K-F7"] = {"experiment": "K-F7", "machine_file": str(self.flags.machine or machines.KARNAGEL_MACHINE),
                             "seed": self.flags.seed, "full": self.flags.scale == "full"}
@@ -76,7 +78,7 @@ class Plan:
     def machine_document(self):
         """What the runs and the claims are of. The parameters at the top are those of the runs' machine."""
         used = {}
-        for wanted, file in ((self.skew, self.eunomia_file), (self.figures, self.thesis_file),
+        for wanted, file in ((self.eunomia, self.eunomia_file), (self.figures, self.thesis_file),
                              (self.capacity, self.flags.machine or machines.KARNAGEL_MACHINE)):
             if wanted:
                 used[os.path.basename(file).removesuffix(".machine")] = machines.values(file)
@@ -96,9 +98,11 @@ class Outcome:
             self.models.measured = figures.series_of(answers["K-F7"])
         self.here = {f: figures.series_of(answers[f]) for f in plan.figures}
         self.paper = {f: figures.read_figure(f.removeprefix("S-")) for f in plan.figures}
-        self.runs = eunomia_claims.curve(answers) if plan.skew else {}
-        self.sensitivity = (eunomia_claims.sensitivity(answers, machines.values(plan.eunomia_file), self.flags.seed)
-                            if plan.skew else [])
+        asked = {key: answer for key, answer in answers.items() if isinstance(key, tuple)}
+        self.runs = eunomia_runs.runs_of(asked)
+        self.sensitivity = eunomia_runs.sensitivity(asked, machines.values(plan.eunomia_file), self.flags.scale,
+                                                    self.flags.seed, plan.eunomia) if plan.eunomia else []
+        self.eunomia_figures = eunomia_figures.drawn(plan.eunomia, self.runs)
         known = known_claims()
         self.judgements = [self.judge(i) for i in plan.ids]
         for judgement in self.judgements:
@@ -108,7 +112,7 @@ class Outcome:
         if one in model_claims.TESTS:
             return model_claims.TESTS[one](self.models)
         if one in eunomia_claims.TESTS:
-            return eunomia_claims.TESTS[one](self.runs)
+            return eunomia_claims.TESTS[one].judge(self.runs)
         calibrated = [name for f in thesis_claims.TESTS[one].figures
                       for name in machines.calibrated_from(self.plan.thesis_file, f.removeprefix("S-"))]
         return thesis_claims.judge(one, self.here, self.paper, calibrated)
@@ -117,26 +121,37 @@ class Outcome:
         def listed(series):
             return [{"name": name, "points": points} for name, points in series.items()]
         made = model_claims.series_of(self.plan.ids, self.models)
-        made += eunomia_claims.series(self.runs) if self.runs else []
+        made += [eunomia_figures.series(f) for f in self.eunomia_figures]
         return made + [{"id": f, "series": listed(self.here[f]), "paper": listed(self.paper[f])}
                        for f in self.plan.figures]
 
     def plots(self):
         """Path -> PNG."""
         import drawing
+        import eunomia_drawing
 
         made, scale = {}, f"{self.flags.scale} run, seed {self.flags.seed}"
+
+        def path(name, own_machine):
+            """With the machine's name, unless it is the paper's own: a second opinion overwrites nothing."""
+            file = os.path.basename(self.flags.machine or own_machine)
+            if file != os.path.basename(own_machine):
+                name += "-" + file.removesuffix(".machine")
+            return os.path.join(self.flags.out, name + ".png")
+
         for one in model_claims.series_of(self.plan.ids, self.models):
             here, paper = ({s["name"]: s["points"] for s in one[whose]} for whose in ("series", "paper"))
-            made[one["id"]] = drawing.overlay(one["id"], here, paper, f"model of paper 001, {scale}")
-        if self.runs:
+            where = path(one["id"], machines.KARNAGEL_MACHINE)
+            made[where] = drawing.overlay(one["id"], here, paper, f"model of paper 001, {scale}")
+        for figure in self.eunomia_figures:
             name = os.path.basename(self.plan.eunomia_file).removesuffix(".machine")
-            made["E-htm-btree"] = drawing.over_skew(self.runs, eunomia_claims.PAPER_POINTS,
-                                                    f"simulated machine {name}, {scale}")
+            made[path(figure.id, machines.EUNOMIA_MACHINE)] = eunomia_drawing.draw(
+                figure, f"simulated machine {name}, {scale}")
         for f in self.plan.figures:
             name = os.path.basename(self.plan.thesis_file).removesuffix(".machine")
-            made[f] = drawing.overlay(f, self.here[f], self.paper[f], f"simulated machine {name}, {scale}")
-        return {os.path.join(self.flags.out, name + ".png"): png for name, png in made.items()}
+            made[path(f, machines.THESIS_MACHINE)] = drawing.overlay(
+                f, self.here[f], self.paper[f], f"simulated machine {name}, {scale}")
+        return made
 
 
 def told(outcome, missing, plots):
@@ -150,34 +165,50 @@ def told(outcome, missing, plots):
     notes = outputs.notes(outcome.judgements)
     text += f"\n{notes}" if notes else ""
     if outcome.sensitivity:
-        text += ("\nsensitivity of btree/htm-dbx, one thing changed at a time (otherwise 128 retries, quantum 0):\n"
-                 + outputs.sensitivity_table(outcome.sensitivity))
+        text += ("\nsensitivity, one thing changed at a time (otherwise 128 retries, quantum 0, a version in each "
+                 "leaf\nof HTM-B+Tree); Mops/s and aborts/op of the first seed:\n"
+                 + outputs.sensitivity_tables(outcome.sensitivity))
     if plots:
         text += "\nplots:\n" + "".join(f"  {path}\n" for path in plots)
     if missing:
-        text += "\n" + outputs.textwrap.fill("not built yet: " + ", ".join(missing), outputs.WIDTH) + "\n"
+        named = (f"{i} (needs {', '.join(lacks)})" if lacks else i for i, lacks in missing.items())
+        text += "\n" + outputs.textwrap.fill("not built yet: " + ", ".join(named), outputs.WIDTH) + "\n"
     return text
+
+
+def indexes_of(program):
+    """What this build can run on the simulated machine."""
+    return ask(program, {"list": "indexes"})["indexes"]
 
 
 def run(flags):
     known = known_claims()
     built = {i for group in GROUPS for i in group.TESTS}
-    ids, missing = select(flags.ids, known, built)
+    ids, unbuilt = select(flags.ids, known, built)
+    missing = dict.fromkeys(unbuilt)
+    known_indexes = indexes_of(flags.worker) if any(i in eunomia_claims.TESTS for i in ids) else []
+    lacking = eunomia_claims.lacking(ids, known_indexes)
+    missing |= lacking
+    ids = [i for i in ids if i not in lacking]
+    if not ids:
+        needed = list(dict.fromkeys(index for indexes in lacking.values() for index in indexes))
+        raise BadInput(f"id: {', '.join(lacking)} cannot run: the simulated machine has no index {', '.join(needed)}")
     # matplotlib takes a second to load: after what is refused at once, and before minutes of runs that need it.
     import drawing  # noqa: F401
 
     outputs.prepare_folder(flags.out)
     if flags.json and flags.json != "-":
         outputs.check_file(flags.json)
-    plan = Plan(ids, flags)
+    plan = Plan(ids, flags, known_indexes)
     requests = plan.requests()
     outcome = Outcome(plan, ask_all(flags.worker, requests, flags.jobs) if requests else {})
     files = outcome.plots()
     plots = list(files)
     if flags.json:
-        runs = list(outcome.runs.values())
+        # As things are; runs with a knob turned are in the tables of sensitivity and in the series.
+        runs = [run for point, run in outcome.runs.items() if not point.knobs]
         content = outputs.document(flags.commit, plan.machine_document(), runs, outcome.judgements,
-                                   series=outcome.series(), sensitivity=outcome.sensitivity, not_built=missing,
+                                   series=outcome.series(), sensitivity=outcome.sensitivity, not_built=list(missing),
                                    scale=flags.scale, plots=plots)
         if flags.json != "-":
             files[flags.json] = outputs.json_text(content).encode()

@@ -27,6 +27,11 @@ def of_ratio(here, paper):
     return AGREES if ratio <= AGREES_RATIO else NEAR if ratio <= NEAR_RATIO else DIFFERS
 
 
+def of_gain(here, paper):
+    """How many times as much: a gain is no loss, however close the numbers are."""
+    return DIFFERS if (here - 1) * (paper - 1) <= 0 else of_ratio(here, paper)
+
+
 def below(here, bound):
     """The paper says "less than": only less agrees, up to twice as much is near."""
     return AGREES if here < bound else NEAR if here < bound * NEAR_RATIO else DIFFERS

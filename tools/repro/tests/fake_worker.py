@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Stands in for the program on the simulated machine: it answers with the thesis's own figures, and with runs that have
-what paper 003 says. FAKE_FAILS names an experiment that fails, FAKE_REFUSES one that is refused."""
+what paper 003 says. FAKE_FAILS names an experiment that fails, FAKE_REFUSES one that is refused, FAKE_LACKS
+indexes that are not there."""
 
 import json
 import os
@@ -8,6 +9,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import eunomia_claims  # noqa: E402
+import eunomia_runs as er  # noqa: E402
 import figures  # noqa: E402
 
 NOT_DIGITISED = {
@@ -26,14 +29,61 @@ def experiment(name):
     return {"id": name, "machine": "fake", "series": [{"name": n, "points": p} for n, p in series.items()]}
 
 
+LISTS = {er.EUNO_LIST: 1, er.LOCK_LIST: 3.47, er.LOCK_FREE_LIST: 2.10}  # how many times slower than Euno's
+STEPS = dict(zip((*er.TREE_STEPS, *er.LIST_STEPS), (2 * 1.83, 2 * 4.58, 2 * 11.1, 3.46 * 2.74, 3.46 * 6.55,
+                                                    3.46 * 7.55)))
+TREE_ABORTS = {0.5: 0.5, 0.9: 23.5, 0.99: 60}
+EXTRA_MEMORY = {0: 2.44, 1: 7.64}
+TREE_CONFLICTS = [{"where": "leaf", "true_sharing": 9, "false_sharing": 88},
+                  {"where": "leaf head", "true_sharing": 0, "false_sharing": 6}]
+LIST_CONFLICTS = [{"where": "node head", "true_sharing": 5, "false_sharing": 78},
+                  {"where": "node", "true_sharing": 0, "false_sharing": 17}]
+
+
+def throughput(index, theta, threads):
+    """What the paper says, and what fits between."""
+    share, four, eight = threads / 16, min(threads, 4) / 4, min(threads, 8) / 8
+    if index in STEPS:
+        return STEPS[index]
+    if index in LISTS:
+        return 10 / LISTS[index] * (four if theta == 0.99 and index != er.EUNO_LIST else share)
+    if index == er.HTM_LIST:
+        return 10 * share if theta < 0.6 else 3.46 * four
+    if index == er.HTM_TREE:
+        return 30 * share if theta < 0.6 else (1.7 if theta == 0.99 else 2) * four
+    if index == er.HTM_MASSTREE:
+        return 5 * eight
+    if index == er.MASSTREE:
+        return (19 if theta < 0.6 else 18.6 / 1.65) * share
+    return (26 if theta < 0.6 else 18.6) * share
+
+
+def aborts_of(index, theta):
+    if index == er.HTM_TREE:
+        return TREE_ABORTS.get(theta, 0.4)
+    return {er.EUNO_TREE: 1.9, er.HTM_LIST: 2.2 if theta == 0.99 else 0.1, er.EUNO_LIST: 0.1}.get(index, 0)
+
+
+def memory_of(index, theta, workload):
+    if index == er.EUNO_LIST:
+        return 100.5 if workload == "a" else 101.5
+    return 100 + EXTRA_MEMORY.get(theta, 5) if index == er.EUNO_TREE else 100
+
+
 def run(request):
-    theta = float(request["dist"].split(":")[1])
-    aborts = {0.5: 0.5, 0.9: 23.5, 0.99: 60}.get(theta, 0.4)
-    return {"index": request["index"], "workload": "a", "dist": request["dist"], "threads": request["threads"],
-            "mops": 30 if theta < 0.6 else 2, "aborts_per_op": aborts, "wasted_pct": 95 if theta > 0.9 else 50,
-            "fallback_pct": 1, "seed": request["seed"], "aborts": {"conflict": 100},
-            "conflicts": [{"where": "leaf", "true_sharing": 9, "false_sharing": 88},
-                          {"where": "leaf head", "true_sharing": 0, "false_sharing": 6}]}
+    index, theta = request["index"], float(request["dist"].split(":")[1])
+    conflicts = LIST_CONFLICTS if "skiplist" in index else TREE_CONFLICTS
+    return {"index": index, "workload": request["workload"], "dist": request["dist"], "threads": request["threads"],
+            "mops": throughput(index, theta, request["threads"]), "aborts_per_op": aborts_of(index, theta),
+            "wasted_pct": 95 if theta > 0.9 else 50, "fallback_pct": 1, "seed": request["seed"],
+            "aborts": {"conflict": 100}, "accesses_per_op": 210 if index == er.MASSTREE else 100,
+            "bytes_per_key": memory_of(index, theta, request["workload"]), "conflicts": conflicts}
+
+
+def indexes():
+    """All, but those that FAKE_LACKS names."""
+    every = {p.index for t in eunomia_claims.TESTS.values() for p in (*t.points, *t.beside)}
+    return sorted(every - set(os.environ.get("FAKE_LACKS", "").split(",")))
 
 
 def main():
@@ -45,7 +95,10 @@ def main():
     if name and name == os.environ.get("FAKE_REFUSES"):
         print("--machine: no such thing", file=sys.stderr)
         return 2
-    print(json.dumps(experiment(name) if name else run(request)))
+    if "list" in request:
+        print(json.dumps({"indexes": indexes()}))
+    else:
+        print(json.dumps(experiment(name) if name else run(request)))
     return 0
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import eunomia_claims  # noqa: E402
 import fake_worker  # noqa: E402
 import figures  # noqa: E402
 import machines  # noqa: E402
@@ -104,59 +103,6 @@ class Curves(unittest.TestCase):
 
     def test_distance(self):
         self.assertEqual(figures.distance([(0, 0), (10, 10)], [(0, 2), (10, 10), (50, 90)]), 1)
-
-
-class Eunomia(unittest.TestCase):
-    def setUp(self):
-        self.machine = machines.values(machines.EUNOMIA_MACHINE)
-
-    def answers(self, scale="smoke"):
-        asked = eunomia_claims.requests(machines.EUNOMIA_MACHINE, self.machine, scale, 5)
-        return {key: fake_worker.run(request) for key, request in asked.items()}
-
-    def test_requests(self):
-        asked = eunomia_claims.requests(machines.EUNOMIA_MACHINE, self.machine, "full", 5)
-        curve = [key for key in asked if key[0] == "run"]
-        self.assertEqual({seed for _, _, seed in curve}, {5, 6, 7})
-        self.assertEqual(len(curve), 3 * len(eunomia_claims.THETAS))
-        self.assertEqual(asked[("knob", 0.9, "abort_cycles", 80)]["set"], {"abort_cycles": 80})
-        self.assertEqual(asked[("knob", 0.9, "retries", 8)]["retries"], 8)
-        self.assertEqual(asked[("knob", 0.9, "quantum", 50)]["quantum"], 50)
-        self.assertNotIn(("knob", 0.9, "abort_cycles", 160), asked)  # that is what the curve ran
-        self.assertNotIn("retries", asked[("run", 0.9, 5)])  # DBX's own budgets
-        json.dumps(list(asked.values()))
-
-    def test_the_paper_agrees_with_itself(self):
-        runs = eunomia_claims.curve(self.answers())
-        for name, test in eunomia_claims.TESTS.items():
-            judgement = test(runs)
-            self.assertEqual((judgement.id, judgement.verdict), (name, "agrees"))
-
-    def test_bent_runs_are_noticed(self):
-        for name, theta, change, verdict in (
-                ("E-F2a", 0.9, {"mops": 20}, "differs"), ("E-F2b", 0.4, {"mops": 10}, "differs"),
-                ("E-F3a", 0.5, {"aborts_per_op": 1e-4}, "differs"), ("E-F3a", 0.5, {"aborts_per_op": 0}, "differs"),
-                ("E-F3c", 0.99, {"wasted_pct": 60}, "near"), ("E-F11", 0.99, {"aborts_per_op": 5}, "differs"),
-                ("E-F3d", 0.99, {"conflicts": [{"where": "inner", "true_sharing": 1, "false_sharing": 0}]}, "differs"),
-                ("E-F3e", 0.99, {"conflicts": [{"where": "leaf", "true_sharing": 1, "false_sharing": 99}]}, "differs"),
-                ("E-F3e", 0.99, {"conflicts": []}, "differs")):
-            runs = eunomia_claims.curve(self.answers())
-            runs[theta] |= change
-            self.assertEqual(eunomia_claims.TESTS[name](runs).verdict, verdict, (name, change))
-
-    def test_the_median_of_seeds(self):
-        answers = self.answers("full")
-        for seed, mops in ((5, 1), (6, 9), (7, 4)):
-            answers[("run", 0.9, seed)]["mops"] = mops
-        middle = eunomia_claims.curve(answers)[0.9]
-        self.assertEqual([middle[n] for n in ("mops", "mops_min", "mops_max", "seed")], [4, 1, 9, 7])
-
-    def test_sensitivity_has_every_value(self):
-        rows = eunomia_claims.sensitivity(self.answers(), self.machine, 5)
-        self.assertEqual(len(rows), 2 * (1 + sum(map(len, eunomia_claims.KNOBS.values()))))
-        self.assertEqual({(r["knob"], r["value"]) for r in rows if r["default"]},
-                         {("none", None), ("abort_cycles", 160), ("quantum", 0), ("instruction_cycles", 3),
-                          ("leaf_version", "none")})
 
 
 class FakeWorker(unittest.TestCase):

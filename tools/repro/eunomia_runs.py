@@ -1,0 +1,194 @@
+"""What the claims of paper 003 are judged by: runs on the simulated machine, each named by its point.
+
+A claim lists the points that it needs (see Test). Several claims share the runs of equal points, and no claim asks for
+another's. Section 6.1's set-up: half of the operations updates, 16 threads unless said otherwise; Zipf with hot keys
+side by side for trees, a hot region for skip lists. A million integer keys (section 6.5: ten). Retries are DBX's.
+"""
+
+import statistics
+from dataclasses import dataclass, field, replace
+from math import exp, log
+
+HTM_TREE, MASSTREE, HTM_MASSTREE = "btree/htm-dbx", "masstree", "masstree/htm"
+EUNO_TREE, OUR_TREE = "euno-btree", "euno-btree+"
+TREE_STEPS = tuple("euno-btree/" + step for step in ("split", "split+part", "split+part+ccm"))
+HTM_LIST, LOCK_LIST, LOCK_FREE_LIST = "skiplist/htm", "skiplist/fglock", "skiplist/lockfree"
+EUNO_LIST = "euno-skiplist"
+LIST_STEPS = tuple("euno-skiplist/" + step for step in ("split", "split+part", "split+part+ccm"))
+
+THETAS = (0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
+HOT_THETAS = (0, 0.2, 0.4, 0.5, 0.7, 0.9, 0.99)  # of the skip lists' input
+KEYS = 1_000_000
+OPERATIONS = {"smoke": 1_000, "full": 4_000}  # of each core
+SEEDS = {"smoke": 1, "full": 3}
+
+# The paper's HTM-B+Tree has a version number in its nodes, which writes touch (section 3.2): it is our baseline. The
+# tree without stands beside it.
+DEFAULTS = {"retries": 128, "quantum": 0, "leaf_version": "head"}
+LEAN = (("leaf_version", "none"),)
+# What is turned one at a time. The machine's own values and DEFAULTS are what it is otherwise.
+KNOBS = {
+    "retries": (8, 64, 1000), "abort_cycles": (80, 160, 300), "quantum": (0, 50, 200), "instruction_cycles": (1, 3, 6),
+    "leaf_version": ("none", "head", "line")
+}
+SMOKE_KNOBS = {
+    "retries": (8, 1000), "abort_cycles": (80, 300), "quantum": (200,), "instruction_cycles": (1, 6),
+    "leaf_version": ("none", "line")
+}
+# Knobs of an index, not of the machine: the others run the same whatever they say.
+KNOBS_OF = {"retries": (HTM_TREE, EUNO_TREE, *TREE_STEPS), "leaf_version": (HTM_TREE,)}
+MEASURES = ("mops", "aborts_per_op", "wasted_pct", "fallback_pct")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run but for its seed. `knobs`: what differs from the defaults, as (name, value)."""
+    index: str
+    theta: float
+    threads: int = 16
+    workload: str = "a"
+    knobs: tuple = ()
+
+    @property
+    def dist(self):
+        return f"{'hot' if 'skiplist' in self.index else 'zipf'}:{self.theta}"
+
+
+@dataclass
+class Test:
+    """A claim's judge, what it looks at, what is drawn beside that if it can run, and where knobs are turned."""
+    judge: object
+    points: list
+    beside: list = field(default_factory=list)
+    turned: list = field(default_factory=list)
+
+
+def curve(index, thetas=None, **more):
+    thetas = thetas or (HOT_THETAS if "skiplist" in index else THETAS)
+    return [Point(index, theta, **more) for theta in thetas]
+
+
+def request(machine_file, point, scale, seed):
+    made = {"index": point.index, "workload": point.workload, "dist": point.dist, "keys": KEYS,
+            "threads": point.threads, "operations": OPERATIONS[scale], "seed": seed,
+            "machine_file": str(machine_file), "set": {}, "quantum": 0}
+    if point.index == HTM_TREE:
+        made["leaf_version"] = DEFAULTS["leaf_version"]
+    for name, value in point.knobs:
+        if name in DEFAULTS:
+            made[name] = value
+        else:
+            made["set"][name] = value
+    return made
+
+
+def defaults(machine):
+    return {**{name: machine[name] for name in KNOBS if name in machine}, **DEFAULTS}
+
+
+def turns(point, machine, scale):
+    """(knob, value, the point with that knob turned): the knobs that this index has, away from their defaults."""
+    for name, values in (SMOKE_KNOBS if scale == "smoke" else KNOBS).items():
+        for value in values:
+            if point.index in KNOBS_OF.get(name, (point.index,)) and value != defaults(machine)[name]:
+                yield name, value, replace(point, knobs=((name, value),))
+
+
+def requests(machine_file, machine, scale, seed, tests, known):
+    """(point, seed) -> request. `known`: the indexes that can run; nothing else is drawn beside."""
+    seeds = [(seed + n) % 2**64 for n in range(SEEDS[scale])]
+    wanted = {}
+    for test in tests:
+        wanted |= dict.fromkeys((p, s) for p in (*test.points, *test.beside) if p.index in known for s in seeds)
+        for point in test.turned:
+            wanted[point, seed] = None
+            wanted |= dict.fromkeys((turned, seed) for _, _, turned in turns(point, machine, scale))
+    return {(p, s): request(machine_file, p, scale, s) for p, s in wanted}
+
+
+def runs_of(answers):
+    """point -> the run of the median seed, with the seeds' extremes beside it."""
+    by_point = {}
+    for (point, _), answer in answers.items():
+        by_point.setdefault(point, []).append(answer)
+    found = {}
+    for point, runs in by_point.items():
+        runs.sort(key=lambda r: r["mops"])
+        found[point] = {**runs[len(runs) // 2], "mops_min": runs[0]["mops"], "mops_max": runs[-1]["mops"],
+                        "seeds": sorted(r["seed"] for r in runs)}
+        if point.index == HTM_TREE:
+            found[point]["leaf_version"] = dict(point.knobs).get("leaf_version", DEFAULTS["leaf_version"])
+        for name in ("aborts_per_op", "wasted_pct"):
+            values = [r[name] for r in runs]
+            found[point] |= {name: statistics.median(values), f"{name}_min": min(values), f"{name}_max": max(values)}
+    return found
+
+
+def figure_of(claim):
+    """E-F10 for E-F10a."""
+    return claim.rstrip("abcdefgh")
+
+
+def sensitivity(answers, machine, scale, seed, tests):
+    """One row for each figure, turned point and value; "none": the point itself, of the first seed."""
+    rows = {}
+    for claim, test in tests.items():
+        for point in test.turned:
+            for name, value, turned in (("none", None, point), *turns(point, machine, scale)):
+                run = answers[turned, seed]
+                rows[figure_of(claim), turned] = {
+                    "figure": figure_of(claim), "index": point.index, "dist": point.dist, "theta": point.theta,
+                    "threads": point.threads, "knob": name, "value": value, **{n: run[n] for n in MEASURES}}
+    return list(rows.values())
+
+
+# --- what the judges ask ---
+
+def geometric_mean(values):
+    values = list(values)
+    return exp(sum(map(log, values)) / len(values))
+
+
+def speedup(runs, first, second):
+    """How many times as fast the first points are as the second, in the geometric mean."""
+    return geometric_mean(runs[a]["mops"] / runs[b]["mops"] for a, b in zip(first, second, strict=True))
+
+
+CATEGORIES = ("same record", "different records", "shared metadata")
+RECORDS = ("leaf", "node", "node head", "value")
+
+
+def conflict_counts(run):
+    """Conflicts by the paper's categories (section 3.2), and those at the leaf level or on a list's records.
+
+    A clash of overlapping bytes is on the same record, one of a line alone on different records, if records lie there;
+    anywhere else it is on shared metadata: heads of leaves, locks, inner nodes. The runs insert nothing, so that nobody
+    writes a skip list's links, which lie beside its records.
+    """
+    found = dict.fromkeys((*CATEGORIES, "leaf level"), 0)
+    for c in run["conflicts"]:
+        where, same, line = c["where"], c["true_sharing"], c["false_sharing"]
+        if where.startswith("leaf") or where in ("node head", "value"):
+            found["leaf level"] += same + line
+        if where in RECORDS:
+            found["same record"] += same
+            found["different records"] += line
+        else:
+            found["shared metadata"] += same + line
+    return found
+
+
+def conflict_shares(run):
+    """The same in per cent of all conflicts."""
+    counts = conflict_counts(run)
+    total = sum(counts[name] for name in CATEGORIES)
+    return {name: 100 * count / total if total else 0.0 for name, count in counts.items()}
+
+
+def aborts_by_category(run):
+    """Aborts per operation: conflicts by category, then all other causes."""
+    shares = conflict_shares(run)
+    causes = run["aborts"]
+    conflicts = run["aborts_per_op"] * causes["conflict"] / max(sum(causes.values()), 1)
+    return {**{name: conflicts * shares[name] / 100 for name in CATEGORIES},
+            "no conflict": run["aborts_per_op"] - conflicts}

@@ -1,0 +1,185 @@
+"""Claims of paper 003 about skewed keys at 16 threads: figures 2, 3 and 10 to 13."""
+
+from eunomia_runs import (EUNO_LIST, EUNO_TREE, HOT_THETAS, HTM_LIST, HTM_MASSTREE, HTM_TREE, LEAN, LOCK_FREE_LIST,
+                          LOCK_LIST, MASSTREE, OUR_TREE, THETAS, Point, Test, conflict_shares, curve, speedup)
+from verdicts import (AGREES, DIFFERS, Judgement, above, below, number, numbers, of_gain, of_ratio, of_shape, within,
+                      worst)
+
+# "Low or even modest" contention is theta below 0.6 in section 6.2, high contention is theta above it.
+LOW, HIGH = [t for t in THETAS if t < 0.6], [t for t in THETAS if t > 0.6]
+LOW_HOT, HIGH_HOT = [t for t in HOT_THETAS if t < 0.6], [t for t in HOT_THETAS if t > 0.6]
+HOT, HOTTEST = Point(HTM_TREE, 0.9), Point(HTM_TREE, 0.99)
+LEAN_TREE = curve(HTM_TREE, knobs=LEAN)
+LEAN_HOTTEST = Point(HTM_TREE, 0.99, knobs=LEAN)
+
+
+def lean(runs, theta, name, unit):
+    """The tree without versions, so that nobody takes the baseline for weakened."""
+    return (f"The baseline counts up a version in each leaf that it writes to, as the paper's tree does; without "
+            f"versions: {number(runs[Point(HTM_TREE, theta, knobs=LEAN)][name])} {unit}.")
+
+
+def hot_throughput(runs):
+    """HTM-B+Tree throughput at theta 0.9, 16 threads: less than 3 Mops/s."""
+    here = runs[HOT]["mops"]
+    return Judgement("E-F2a", "< 3 Mops/s", f"{number(here)} Mops/s", below(here, 3), lean(runs, 0.9, "mops", "Mops/s"))
+
+
+def stable(runs):
+    """HTM-B+Tree and HTM-skip list stable below theta 0.6: each within 25 % of uniform keys."""
+    tree, skip_list = ([runs[p]["mops"] for p in curve(index, low)] for index, low in ((HTM_TREE, LOW),
+                                                                                       (HTM_LIST, LOW_HOT)))
+    holds = all(of_ratio(m, mops[0]) == AGREES for mops in (tree, skip_list) for m in mops)
+    return Judgement("E-F2b", "stable below 0.6", f"tree {numbers(tree)}; list {numbers(skip_list)} Mops/s",
+                     of_shape(holds), f"At theta {', '.join(map(str, LOW))}; the list's hot region is our reading.")
+
+
+def growth(claim, runs, low, high, paper, note):
+    before, after = runs[low]["aborts_per_op"], runs[high]["aborts_per_op"]
+    if before == 0:
+        return Judgement(claim, f"{paper} x", f"{number(after)} aborts/op over none", DIFFERS,
+                         f"Nothing aborts at theta {low.theta}.")
+    return Judgement(claim, f"{paper} x", f"{number(after / before)} x ({number(before)} to {number(after)} aborts/op)",
+                     of_ratio(after / before, paper), note)
+
+
+def abort_growth(runs):
+    """HTM-B+Tree abort rate at theta 0.9 over theta 0.5: 47 x."""
+    low = Point(HTM_TREE, 0.5)
+    return growth("E-F3a", runs, low, HOT, 47,
+                  f"At theta 0.5 {sum(runs[low]['aborts'].values())} aborts in the run, "
+                  f"{runs[low]['aborts']['conflict']} of them conflicts. "
+                  + lean(runs, 0.9, "aborts_per_op", "aborts/op at 0.9"))
+
+
+def list_abort_growth(runs):
+    """HTM-skip list abort rate at theta 0.99 over theta 0: 22 x."""
+    return growth("E-F3b", runs, Point(HTM_LIST, 0), Point(HTM_LIST, 0.99), 22,
+                  "What theta means for the skip lists is our reading (--dist hot:THETA).")
+
+
+def wasted(runs):
+    """CPU cycles wasted in aborts under high contention: more than 94 %."""
+    here = runs[HOTTEST]["wasted_pct"]
+    return Judgement("E-F3c", "> 94 %", f"{number(here)} %", above(here, 94),
+                     "HTM-B+Tree at theta 0.99. " + lean(runs, 0.99, "wasted_pct", "%"))
+
+
+def leaf_level(runs):
+    """Share of conflicts in the B+tree's leaf level 90 %, in the skip list's lowest two levels 83 %."""
+    here = [conflict_shares(runs[p])["leaf level"] for p in (HOTTEST, Point(HTM_LIST, 0.99))]
+    return Judgement("E-F3d", "90; 83 %", numbers(here) + " %", worst([of_ratio(here[0], 90), of_ratio(here[1], 83)]),
+                     "At theta 0.99, of all conflicts. For the list those where a node's record lies: links are not "
+                     "told apart by level, so that it is a lower bound.")
+
+
+def conflict_kinds(runs):
+    """B+tree conflicts by different keys / shared metadata / same record: 87-90, 6-10, 9-12 %."""
+    shares, without = (conflict_shares(runs[p]) for p in (HOTTEST, LEAN_HOTTEST))
+    kinds = ("different records", "shared metadata", "same record")
+    here = [shares[n] for n in kinds]
+    verdicts = [within(share, *bounds) for share, bounds in zip(here, ((87, 90), (6, 10), (9, 12)))]
+    return Judgement(
+        "E-F3e", "87-90; 6-10; 9-12 %", numbers(here) + " %", worst(verdicts),
+        "The machine sorts each conflict by the bytes of its first clash, and a version is metadata; the paper took "
+        "versions or shared records away and looked at what remained, so that its shares sum to more than 100. Without "
+        f"versions: {numbers(without[n] for n in kinds)} %.")
+
+
+def list_conflict_kinds(runs):
+    """Skip list conflicts by different records / same record: 92-99, 1-7 %."""
+    shares = conflict_shares(runs[Point(HTM_LIST, 0.99)])
+    here = [shares["different records"], shares["same record"]]
+    verdicts = [within(share, *bounds) for share, bounds in zip(here, ((92, 99), (1, 7)))]
+    return Judgement("E-F3f", "92-99; 1-7 %", numbers(here) + " %", worst(verdicts), "At theta 0.99.")
+
+
+def hottest_tree(runs):
+    """Euno-B+Tree over HTM-B+Tree at theta 0.99, 16 threads (18.6 over 1.7 Mops/s): 11 x."""
+    euno, htm, without = (runs[p]["mops"] for p in (Point(EUNO_TREE, 0.99), HOTTEST, LEAN_HOTTEST))
+    return Judgement("E-F10a", "11 x (18.6 over 1.7 Mops/s)",
+                     f"{number(euno / htm)} x ({number(euno)} over {number(htm)} Mops/s)", of_gain(euno / htm, 11),
+                     f"Over the tree without versions ({number(without)} Mops/s): {number(euno / without)} x.")
+
+
+def over_masstree(claim, runs, thetas, paper):
+    """The geometric mean over the thetas meant."""
+    ratios = [runs[a]["mops"] / runs[b]["mops"] for a, b in zip(curve(EUNO_TREE, thetas), curve(MASSTREE, thetas))]
+    here = speedup(runs, curve(EUNO_TREE, thetas), curve(MASSTREE, thetas))
+    return Judgement(claim, f"{paper} x", f"{number(here)} x", of_gain(here, paper),
+                     f"The geometric mean of {numbers(ratios)} at theta {', '.join(map(str, thetas))}.")
+
+
+def low_tree(runs):
+    """Euno-B+Tree over Masstree, low contention: 1.3685 x."""
+    return over_masstree("E-F10b", runs, LOW, 1.3685)
+
+
+def high_tree(runs):
+    """Euno-B+Tree over Masstree, high contention: 1.65 x."""
+    return over_masstree("E-F10c", runs, HIGH, 1.65)
+
+
+def instructions(runs):
+    """Instructions per operation, Masstree over Euno-B+Tree at theta 0.5: 2.10 x."""
+    masstree, euno = (runs[Point(index, 0.5)]["accesses_per_op"] for index in (MASSTREE, EUNO_TREE))
+    return Judgement("E-F10d", "2.1 x", f"{number(masstree / euno)} x ({number(masstree)} over {number(euno)})",
+                     of_gain(masstree / euno, 2.1),
+                     "The machine counts accesses to memory, not instructions; at theta 0.5 little is retried.")
+
+
+def aborts(runs):
+    """Aborts per operation at theta 0.99: HTM-B+Tree 60.3, Euno-B+Tree 1.9."""
+    here = [runs[p]["aborts_per_op"] for p in (HOTTEST, Point(EUNO_TREE, 0.99))]
+    return Judgement("E-F11", "60.3; 1.9 aborts/op", numbers(here) + " aborts/op",
+                     worst([of_ratio(here[0], 60.3), of_ratio(here[1], 1.9)]),
+                     lean(runs, 0.99, "aborts_per_op", "aborts/op"))
+
+
+def low_list(runs):
+    """Euno-SkipList over fine-grained-lock / lock-free skip list, low contention: 3.47, 2.10 x."""
+    here = [speedup(runs, curve(EUNO_LIST, LOW_HOT), curve(other, LOW_HOT)) for other in (LOCK_LIST, LOCK_FREE_LIST)]
+    return Judgement("E-F12a", "3.47; 2.1 x", numbers(here) + " x", worst(map(of_gain, here, (3.47, 2.1))),
+                     f"Geometric means over theta {', '.join(map(str, LOW_HOT))}.")
+
+
+def high_list(runs):
+    """Euno-SkipList over HTM-skip list, high contention: 2.89 x."""
+    pairs = list(zip(curve(EUNO_LIST, HIGH_HOT), curve(HTM_LIST, HIGH_HOT)))
+    here = speedup(runs, *zip(*pairs))
+    return Judgement("E-F12b", "2.89 x", f"{number(here)} x", of_gain(here, 2.89),
+                     f"The geometric mean of {numbers(runs[a]['mops'] / runs[b]['mops'] for a, b in pairs)} at theta "
+                     f"{', '.join(map(str, HIGH_HOT))}.")
+
+
+def list_aborts(runs):
+    """Aborts removed by Euno-SkipList under high contention: 95 %."""
+    htm, euno = (runs[Point(index, 0.99)]["aborts_per_op"] for index in (HTM_LIST, EUNO_LIST))
+    removed = 100 * (1 - euno / htm) if htm else 0
+    return Judgement("E-F13", "95 %", f"{number(removed)} % ({number(htm)} to {number(euno)} aborts/op)",
+                     of_ratio(removed, 95), "At theta 0.99.")
+
+
+TREE, LIST = curve(HTM_TREE), curve(HTM_LIST)
+TESTS = {
+    "E-F2a": Test(hot_throughput, [*TREE, *LEAN_TREE], turned=[HOT]),
+    "E-F2b": Test(stable, [*TREE, *LIST]),
+    "E-F3a": Test(abort_growth, [*TREE, Point(HTM_TREE, 0.9, knobs=LEAN)], turned=[HOT]),
+    "E-F3b": Test(list_abort_growth, LIST, turned=[Point(HTM_LIST, 0.99)]),
+    "E-F3c": Test(wasted, [*TREE, LEAN_HOTTEST], turned=[HOTTEST]),
+    "E-F3d": Test(leaf_level, [*TREE, *LIST]),
+    "E-F3e": Test(conflict_kinds, [*TREE, LEAN_HOTTEST], turned=[HOTTEST]),
+    "E-F3f": Test(list_conflict_kinds, LIST),
+    "E-F10a": Test(hottest_tree, [*TREE, *curve(EUNO_TREE), *LEAN_TREE], turned=[Point(EUNO_TREE, 0.99), HOTTEST]),
+    "E-F10b": Test(low_tree, [*curve(EUNO_TREE), *curve(MASSTREE)],
+                   turned=[Point(EUNO_TREE, 0.5), Point(MASSTREE, 0.5)]),
+    "E-F10c": Test(high_tree, [*curve(EUNO_TREE), *curve(MASSTREE)],
+                   [*curve(HTM_MASSTREE), *curve(OUR_TREE)],
+                   [Point(EUNO_TREE, 0.99), Point(MASSTREE, 0.99)]),
+    "E-F10d": Test(instructions, [Point(EUNO_TREE, 0.5), Point(MASSTREE, 0.5)]),
+    "E-F11": Test(aborts, [*TREE, *curve(EUNO_TREE), LEAN_HOTTEST], turned=[HOTTEST, Point(EUNO_TREE, 0.99)]),
+    "E-F12a": Test(low_list, [*curve(EUNO_LIST), *curve(LOCK_LIST), *curve(LOCK_FREE_LIST)],
+                   turned=[Point(index, 0) for index in (EUNO_LIST, LOCK_LIST, LOCK_FREE_LIST)]),
+    "E-F12b": Test(high_list, [*curve(EUNO_LIST), *LIST], turned=[Point(EUNO_LIST, 0.99), Point(HTM_LIST, 0.99)]),
+    "E-F13": Test(list_aborts, [*curve(EUNO_LIST), *LIST], turned=[Point(EUNO_LIST, 0.99), Point(HTM_LIST, 0.99)]),
+}
