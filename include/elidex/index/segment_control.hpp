@@ -35,7 +35,7 @@ class segment_control {
 
   template <std::integral Key>
   static unsigned slot_of(Key key) noexcept {
-    return conflict_control<slots>::slot_of(key);
+    return detail::control_slot<slots>(key);
   }
   static constexpr std::uint64_t bit(unsigned slot) noexcept { return std::uint64_t{1} << slot; }
 

@@ -39,6 +39,17 @@
 
 namespace elidex {
 
+namespace detail {
+
+// One of so many slots: the upper half of the key's product with 2^64 / golden ratio, scaled to their number.
+template <unsigned Slots, std::integral Key>
+unsigned control_slot(Key key) noexcept {
+  const std::uint64_t scattered = static_cast<std::uint64_t>(key) * 0x9E37'79B9'7F4A'7C15u;
+  return static_cast<unsigned>(((scattered >> 32U) * Slots) >> 32U);
+}
+
+}  // namespace detail
+
 template <unsigned Bits>
 class alignas(64) conflict_control {
   static_assert(Bits >= 2 && Bits <= 32);
@@ -48,9 +59,7 @@ class alignas(64) conflict_control {
 
   template <std::integral Key>
   static unsigned slot_of(Key key) noexcept {
-    // The upper half of the product with 2^64 / golden ratio, scaled to the number of slots.
-    const std::uint64_t scattered = static_cast<std::uint64_t>(key) * 0x9E37'79B9'7F4A'7C15u;
-    return static_cast<unsigned>(((scattered >> 32U) * Bits) >> 32U);
+    return detail::control_slot<Bits>(key);
   }
 
   // --- lock bits and mark bits ---
