@@ -96,6 +96,16 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(si
     set_sorted(last - first);
   }
 
+  // Keeps the first `kept` of its own records, which `all` holds. Needs the locks of the values.
+  void keep_first(const ordered_copy& all, unsigned kept) noexcept {
+    if (sorted() != this->count()) {
+      fill(all, 0, kept);
+    } else {
+      set_sorted(kept);
+      this->set_count(kept);
+    }
+  }
+
   bool insert(Key k, const Value& v) noexcept {
     const unsigned n = this->count();
     if (n == capacity) return false;
@@ -155,6 +165,20 @@ template <unsigned LeafSlots = 16, unsigned InnerSlots = 16>
 struct keys_apart_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
   template <class Key, class Value, class Sync>
   using leaf = detail::keys_apart_leaf<Key, Value, Sync, keys_apart_fan_out>;
+};
+
+// The same with nodes of about so many bytes. A leaf has a few slots less than its bytes suggest, because values begin on
+// a line of their own and each of their lines may begin with a lock.
+template <std::size_t LeafBytes, std::size_t InnerBytes>
+struct keys_apart_node_bytes : node_bytes<LeafBytes, InnerBytes> {
+  static constexpr unsigned leaf_slots(std::size_t slot_bytes) {
+    const std::size_t slots = (LeafBytes - 64) / (slot_bytes + 2);
+    return slots < 4 ? 4 : static_cast<unsigned>(slots);
+  }
+  template <unsigned Bits>
+  using control = conflict_control<Bits>;
+  template <class Key, class Value, class Sync>
+  using leaf = detail::keys_apart_leaf<Key, Value, Sync, keys_apart_node_bytes>;
 };
 
 }  // namespace elidex

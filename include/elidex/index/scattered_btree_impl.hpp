@@ -302,7 +302,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
   right->sequence.begin_life(nth_leaf);
   left.sequence.invalidate();
   right->fill(all, middle, count);
-  left.fill(all, 0, middle);
+  left.keep_first(all, middle);
   if constexpr (Control::enabled) {
     // The leaf for the key may have become another one, with another control, since the split lock was taken.
     // relaxed: as in take_control_away().

@@ -188,6 +188,9 @@ class scattered_leaf : public controlled_leaf<Sync, Shape, scattered_capacity<Sh
     this->set_count(last - first);
   }
 
+  // Keeps the first `kept` of its own records, which `all` holds.
+  void keep_first(const ordered_copy& all, unsigned kept) noexcept { fill(all, 0, kept); }
+
   // Adds a key that is not there; false: the leaf is full.
   bool insert(Key k, const Value& v) noexcept {
     if (k == free_key()) choose_another_free_key(k);
@@ -292,6 +295,7 @@ class dense_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(sizeof(
     for (unsigned i = first; i < last; ++i) set(i - first, records.key(i), records.value(i));
     this->set_count(last - first);
   }
+  void keep_first(const ordered_copy& /*all*/, unsigned kept) noexcept { this->set_count(kept); }
   bool insert(Key k, const Value& v) noexcept {
     const unsigned n = this->count();
     if (n == capacity) return false;
