@@ -6,27 +6,59 @@
 //   map.update(7, [](std::uint64_t& v) { ++v; });                   // atomic
 //   map.scan(5, 100, [](std::uint64_t key, std::uint64_t value) { ... });
 //
-// It is a B+tree under optimistic lock coupling (index/btree.hpp, which holds the functions, their thread-safety and
-// their errors): readers write nothing, and wait only for a writer that is inside the very node they want, or for a scan
-// that has come to locking it because its range is hot. Node sizes are measured: docs/PERFORMANCE.md.
+// For integer keys with trivially copyable values it is Eunomia's B+tree with keys apart from values
+// (index/scattered_btree.hpp, index/keys_apart_leaf.hpp): readers write nothing, and two updates meet only if their values
+// lie on the same pair of cache lines. Where hardware transactions commit it uses them, elsewhere optimistic versions;
+// ordered_map<...> map(elidex::map_regions::optimistic) forces one or the other.
+//
+// For byte strings it is a B+tree under optimistic lock coupling (index/btree.hpp), where writers of the same leaf meet.
+//
+// The functions, their thread-safety and their errors stand in those headers, and are the same in both. Why these trees and
+// these node sizes: docs/PERFORMANCE.md.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "elidex/index/btree.hpp"
+#include "elidex/index/region_choosing_map.hpp"
 
 namespace elidex {
 
-template <class Key, class Value>
-using ordered_map_base = btree<Key, Value, optimistic, node_bytes<1024, 1024>>;
+namespace detail {
+
+using ordered_map_shape = keys_apart_node_bytes<1024, 1024>;
 
 template <class Key, class Value>
-class ordered_map : public ordered_map_base<Key, Value> {};
+struct ordered_map_of {
+  using type = btree<Key, Value, optimistic, node_bytes<1024, 1024>>;
+};
+template <std::integral Key, class Value>
+  requires std::is_trivially_copyable_v<Value>
+struct ordered_map_of<Key, Value> {
+  using type = region_choosing_map<Key, Value, ordered_map_shape>;
+};
+
+}  // namespace detail
+
+template <class Key, class Value>
+using ordered_map_base = typename detail::ordered_map_of<Key, Value>::type;
+
+template <class Key, class Value>
+class ordered_map : public ordered_map_base<Key, Value> {
+ public:
+  using base = ordered_map_base<Key, Value>;
+  using base::base;
+  ordered_map() = default;
+};
 
 // The common instances are compiled once, in src/ordered_map.cpp.
-extern template class btree<std::uint64_t, std::uint64_t, optimistic, node_bytes<1024, 1024>>;
+extern template class scattered_btree<std::uint64_t, std::uint64_t, optimistic, detail::ordered_map_shape, no_control>;
+extern template class scattered_btree<std::uint64_t, std::uint64_t, htm_split_regions, detail::ordered_map_shape,
+                                      no_control>;
 extern template class btree<std::string, std::uint64_t, optimistic, node_bytes<1024, 1024>>;
 extern template class btree<std::string, std::string, optimistic, node_bytes<1024, 1024>>;
 

@@ -87,7 +87,7 @@ struct btree_leaf : btree_node<Sync> {
   static constexpr std::size_t head_bytes = sizeof(btree_node<Sync>);
   static constexpr bool in_order = true;
   static constexpr std::size_t value_locks = 0;  // the leaf's lock is the values' lock too
-  struct ordered_copy {};                        // none needed
+  struct ordered_view {};                        // none needed
   static_assert(capacity <= slots_max);
 
   btree_leaf() noexcept : btree_node<Sync>(0) {}

@@ -10,7 +10,8 @@
 // different lines don't wait for each other, and the lock comes with the line that is written anyway.
 //
 // A new key goes behind the others without moving them (the reserved keys and the append area of papers/003 section 5.1
-// with a single segment); when `tail_max` have come they are sorted in.
+// with a single segment); when `tail_max` have come they are sorted in, or when a scan passes by, so that the next one finds
+// them in order (as there).
 //
 // Locks of values: needed to write a value, to move one, and to read one that may be written (as a version). Who moves
 // values, or makes slots, has the leaf's lock first. A new value in a slot behind `count` needs the leaf's lock only.
@@ -40,11 +41,27 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(si
   static constexpr unsigned capacity = Shape::leaf_slots(sizeof(record_slot<Key, Value>));
   static constexpr bool in_order = false;
   static constexpr unsigned values_per_line =
-      static_cast<unsigned>(std::max<std::size_t>(1, (64 - lock_bytes) / sizeof(field<Value>)));
+      static_cast<unsigned>(std::max<std::size_t>(1, (Shape::value_line_bytes - lock_bytes) / sizeof(field<Value>)));
   static constexpr unsigned lines = (capacity + values_per_line - 1) / values_per_line;
   static constexpr std::size_t value_locks = lock_bytes == 0 ? 0 : lines;
   static constexpr std::size_t head_bytes = sizeof(controlled_leaf<Sync, Shape, capacity>);
   using ordered_copy = gathered_records<Key, Value, capacity>;
+
+  using slot_number = std::conditional_t<capacity <= 256, std::uint8_t, std::uint16_t>;
+
+  // The records in the order of their keys, without moving them: the order of the slots.
+  class ordered_view {
+   public:
+    unsigned count() const noexcept { return std::min(count_, capacity); }
+    Key key(unsigned i) const noexcept { return leaf_->key(slots_[i]); }
+    Value value(unsigned i) const noexcept { return leaf_->value(slots_[i]); }
+
+   private:
+    friend keys_apart_leaf;
+    const keys_apart_leaf* leaf_ = nullptr;
+    unsigned count_ = 0;
+    std::array<slot_number, capacity> slots_;
+  };
 
   keys_apart_leaf() noexcept { set_sorted(0); }
 
@@ -89,6 +106,21 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(si
     for (unsigned i = 0; i < n; ++i) to.add(key(i), value(i));
   }
 
+  bool is_in_order() const noexcept { return sorted() == this->count(); }
+  void order(ordered_view& view) const noexcept {
+    const unsigned n = this->count();
+    const unsigned sorted = std::min(this->sorted(), n);  // as in find()
+    view.leaf_ = this;
+    view.count_ = n;
+    for (unsigned i = 0; i < sorted; ++i) view.slots_[i] = static_cast<slot_number>(i);
+    for (unsigned i = sorted; i < n; ++i) {
+      const Key k = key(i);
+      unsigned at = i;
+      for (; at > 0 && k < key(view.slots_[at - 1]); --at) view.slots_[at] = view.slots_[at - 1];
+      view.slots_[at] = static_cast<slot_number>(i);
+    }
+  }
+
   // Needs the locks of the values.
   void fill(const ordered_copy& records, unsigned first, unsigned last) noexcept {
     for (unsigned i = first; i < last; ++i) set(i - first, records.key(i), records.value(i));
@@ -119,6 +151,15 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(si
     return true;
   }
 
+  // Puts all keys in order. Takes the locks of the values.
+  void sort_in() noexcept {
+    for_each_value_lock([](node_lock& one) { one.lock(); });
+    ordered_copy all;
+    copy_in_order(all);
+    fill(all, 0, all.count());
+    for_each_value_lock([](node_lock& one) { one.unlock(); });
+  }
+
   // Needs the locks of the values.
   void erase(unsigned i) noexcept {
     const unsigned n = this->count();
@@ -145,14 +186,6 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(si
     set_value(i, v);
   }
 
-  void sort_in() noexcept {
-    for_each_value_lock([](node_lock& one) { one.lock(); });
-    ordered_copy all;
-    copy_in_order(all);
-    fill(all, 0, all.count());
-    for_each_value_lock([](node_lock& one) { one.unlock(); });
-  }
-
   field<std::uint16_t> sorted_;
   std::array<field<Key>, capacity> keys_;
   std::array<line, lines> lines_;
@@ -163,16 +196,19 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(si
 // Leaves whose keys lie apart from their values.
 template <unsigned LeafSlots = 16, unsigned InnerSlots = 16>
 struct keys_apart_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
+  static constexpr std::size_t value_line_bytes = 64;
   template <class Key, class Value, class Sync>
   using leaf = detail::keys_apart_leaf<Key, Value, Sync, keys_apart_fan_out>;
 };
 
-// The same with nodes of about so many bytes. A leaf has a few slots less than its bytes suggest, because values begin on
-// a line of their own and each of their lines may begin with a lock.
+// The same with nodes of so many bytes. Values lie on pairs of cache lines, which CPUs like to fetch together: a lock takes
+// half as much room then.
 template <std::size_t LeafBytes, std::size_t InnerBytes>
 struct keys_apart_node_bytes : node_bytes<LeafBytes, InnerBytes> {
+  static constexpr std::size_t value_line_bytes = 128;
+  // What the head and the locks leave: of 8-byte keys and values in 1024 bytes, 60.
   static constexpr unsigned leaf_slots(std::size_t slot_bytes) {
-    const std::size_t slots = (LeafBytes - 64) / (slot_bytes + 2);
+    const std::size_t slots = (LeafBytes - 64) / slot_bytes;
     return slots < 4 ? 4 : static_cast<unsigned>(slots);
   }
   template <unsigned Bits>

@@ -185,12 +185,39 @@ class range_collector {
           l.lock.unlock_unchanged(p.seen);
           return step::restart;
         }
+      } else if (!sort_if_worthwhile(p)) {
+        return step::restart;
       }
       visited_.push({&l.lock, p.seen});
       l.for_each_value_lock(
           [&](node_lock& values) { visited_.push({&values, locking_ ? values.lock() : values.read()}); });
     }
-    const auto& ordered = in_order(l);
+    if constexpr (leaf::in_order) {
+      return copy_records<Forward>(from, p, l);
+    } else {
+      if (l.is_in_order()) return copy_records<Forward>(from, p, l);
+      l.order(view_);
+      return copy_records<Forward>(from, p, view_);
+    }
+  }
+
+  // A leaf that can be put in order is, unless somebody else wants it: the next scan gains by it. False: it has changed.
+  static bool sort_if_worthwhile(position& p) noexcept {
+    if constexpr (requires(leaf& l) { l.sort_in(); }) {
+      leaf& l = p.as_leaf();
+      if (!l.is_in_order() && l.lock.try_upgrade(p.seen)) {
+        l.sort_in();
+        l.lock.unlock();
+        p.seen = l.lock.read();
+        return !p.seen.is_obsolete() && p.parent_lock->validate(p.parent_seen);  // as in tree_.enter()
+      }
+    }
+    return true;
+  }
+
+  // From the leaf's slots in the order of their keys.
+  template <bool Forward, class Ordered>
+  step copy_records(const start& from, const position& p, const Ordered& ordered) noexcept {
     const unsigned count = ordered.count();
     unsigned bound = Forward ? 0 : count;
     if (from.which != start::kind::end &&
@@ -205,16 +232,6 @@ class range_collector {
     }
     const bool complete = entries_.size() == limit_ || (one_leaf_ && entries_.size() != 0);
     return complete ? step::yes : step::no;
-  }
-
-  // The leaf's slots in the order of their keys: itself, or a copy that lives until the next leaf.
-  const auto& in_order(const leaf& l) noexcept {
-    if constexpr (leaf::in_order) {
-      return l;
-    } else {
-      l.copy_in_order(copy_);
-      return copy_;
-    }
   }
 
   // In an inner node the child to go to, in a leaf where to cut: how many keys come before `from` in key order.
@@ -238,7 +255,7 @@ class range_collector {
   bool locking_ = false;
   staging_buffer<entry, 4096> entries_;
   staging_buffer<visited, 512> visited_;
-  [[no_unique_address]] typename leaf::ordered_copy copy_;
+  [[no_unique_address]] typename leaf::ordered_view view_;
 };
 
 }  // namespace elidex::detail

@@ -78,25 +78,29 @@
 
 namespace elidex {
 
-// When leaves have a conflict control: never, always, or as long as their requests collide.
-struct no_control {
-  static constexpr bool enabled = false;
-  static constexpr bool adaptive = false;
-};
-struct always_control {
-  static constexpr bool enabled = true;
-  static constexpr bool adaptive = false;
-};
-struct adaptive_control {
-  static constexpr bool enabled = true;
-  static constexpr bool adaptive = true;
-  // A leaf's suspicion grows by one with each abort or restart and shrinks by one with every 64th request that met nobody;
-  // at this much it gets a control. All chosen: about one collision in 64 requests is borne.
+// When a leaf gets a conflict control and when it loses it; all chosen.
+struct control_bounds {
+  // A leaf's suspicion grows by one with each abort or restart and shrinks by one with every 64th request that met nobody:
+  // about one collision in 64 requests is borne. At this much it gets a control.
   static constexpr std::uint32_t collisions_to_switch_on = 8;
   static constexpr std::uint64_t calm_requests = 64;
   // A control's period, and the least number of collisions in it that keeps the control.
   static constexpr unsigned requests_per_period = 512;
   static constexpr unsigned collisions_to_stay_on = 8;
+};
+
+// Leaves have a conflict control never, always, or as long as their requests collide.
+struct no_control : control_bounds {
+  static constexpr bool enabled = false;
+  static constexpr bool adaptive = false;
+};
+struct always_control : control_bounds {
+  static constexpr bool enabled = true;
+  static constexpr bool adaptive = false;
+};
+struct adaptive_control : control_bounds {
+  static constexpr bool enabled = true;
+  static constexpr bool adaptive = true;
 };
 
 // Counts since construction; each exact when no operation runs.

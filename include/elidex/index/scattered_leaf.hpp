@@ -128,6 +128,7 @@ class scattered_leaf : public controlled_leaf<Sync, Shape, scattered_capacity<Sh
   static constexpr std::size_t value_locks = 0;
   static constexpr std::size_t head_bytes = 64;
   using ordered_copy = gathered_records<Key, Value, capacity>;
+  using ordered_view = ordered_copy;
 
   scattered_leaf() noexcept {
     const ordered_copy none{};
@@ -179,6 +180,9 @@ class scattered_leaf : public controlled_leaf<Sync, Shape, scattered_capacity<Sh
       if (const Key k = key(i); k != free_key()) to.add(k, value(i));
     }
   }
+
+  bool is_in_order() const noexcept { return false; }
+  void order(ordered_view& view) const noexcept { copy_in_order(view); }
 
   // Makes records [first, last) the reserved keys and frees all other slots.
   void fill(const ordered_copy& records, unsigned first, unsigned last) noexcept {
@@ -265,6 +269,7 @@ class dense_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(sizeof(
   static constexpr std::size_t value_locks = 0;
   static constexpr std::size_t head_bytes = sizeof(controlled_leaf<Sync, Shape, capacity>);
   using ordered_copy = gathered_records<Key, Value, capacity>;
+  using ordered_view = ordered_copy;
 
   Key key(unsigned i) const noexcept { return slots_[i].key.template load<racing>(); }
   Value value(unsigned i) const noexcept { return slots_[i].value.template load<racing>(); }
