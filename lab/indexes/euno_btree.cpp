@@ -62,7 +62,8 @@ index_info euno_btree_controlled_info() {
 index_info euno_btree_optimistic_info() {
   return {.name = "euno-btree/optimistic",
           .description = "euno-btree's leaves under optimistic lock coupling, without hardware regions",
-          .make_u64 = make_driven<key, without_regions>};
+          .make_u64 = make_driven<key, without_regions>,
+          .loads_in_parallel = true};
 }
 
 index_info euno_btree_improved_info() {
@@ -75,7 +76,8 @@ index_info euno_btree_improved_info() {
 index_info euno_btree_improved_optimistic_info() {
   return {.name = "euno-btree+/optimistic",
           .description = "euno-btree+'s leaves under optimistic lock coupling, without hardware regions",
-          .make_u64 = make_driven<key, improved_without_regions>};
+          .make_u64 = make_driven<key, improved_without_regions>,
+          .loads_in_parallel = true};
 }
 
 }  // namespace elidex::lab

@@ -25,6 +25,7 @@ index_info btree_rtm_noretry_info();
 index_info btree_hle_info();
 index_info btree_htm_dbx_info();
 index_info btree_optimistic_info();
+index_info btree_optimistic_large_info();
 index_info euno_btree_info();
 index_info euno_btree_split_info();
 index_info euno_btree_partitioned_info();

@@ -14,7 +14,9 @@ using ordered = elidex_map<ordered_map<Key, index_value>>;
 
 index_info ordered_map_info() {
   return {.name = "ordered_map",
-          .description = "elidex::ordered_map: the B+tree with optimistic lock coupling and its own node sizes",
+          .description =
+              "elidex::ordered_map: euno-btree+ with large nodes, regions as this CPU has them; strings: "
+              "btree/optimistic-1k",
           .make_u64 = make_driven<std::uint64_t, ordered>,
           .make_string = make_driven<std::string, ordered>,
           .loads_in_parallel = true};

@@ -19,6 +19,7 @@ std::span<const index_info> indexes() {
       btree_hle_info(),
       btree_htm_dbx_info(),
       btree_optimistic_info(),
+      btree_optimistic_large_info(),
       euno_btree_info(),
       euno_btree_split_info(),
       euno_btree_partitioned_info(),
