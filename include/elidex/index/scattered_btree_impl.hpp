@@ -72,13 +72,11 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const
   if (!p.is_still_right()) return step::restart;
   control& guard = *p.controlled_by;
   const unsigned slot = control::slot_of(key);
+  // Before the marks are read: those of keys that the last split has moved away are then gone, see `Invariants`.
+  const bool met_split = guard.is_locked_for_split();
+  if (met_split) guard.wait_for_split();
   auto entry = guard.lock(slot);
-  while (guard.is_locked_for_split()) {
-    guard.unlock(slot);
-    guard.wait_for_split();
-    entry = guard.lock(slot);
-    entry.waited = true;
-  }
+  entry.waited |= met_split;
 
   bool calm = false;  // for long enough to do without a control
   if constexpr (Control::adaptive) {

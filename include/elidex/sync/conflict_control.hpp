@@ -2,6 +2,7 @@
 // two of them for the same key.
 //
 //   const unsigned slot = control.slot_of(key);
+//   control.wait_for_split();
 //   const auto entry = control.lock(slot);                 // advisory: two requests for one key don't meet in a region
 //   if (!entry.marked) return "not there";                 // the leaf need not be looked at (validate its sequence!)
 //   ...
@@ -27,8 +28,8 @@
 //
 // Thread-safety: all members. Nothing here may be called inside a hardware region: its line is written by everybody.
 // Order of locks: none is waited for while another one is held.
-// From: papers/003 sections 4.2 and 5.1, algorithm 1. Deviation: a request that finds the split lock taken gives its lock
-// bit back while it waits.
+// From: papers/003 sections 4.2 and 5.1, algorithm 1. Deviation: a request waits for the split lock before it takes its lock
+// bit, not with it in its hand; it must not believe marks that a split is about to clear.
 #pragma once
 
 #include <atomic>
