@@ -275,7 +275,7 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   }
   static std::uint64_t marks_of(const leaf& l) noexcept;
   void suspect(const place& p, std::uint32_t collisions) const noexcept;
-  void switch_on(const place& p) const noexcept;
+  bool switch_on(const place& p) const noexcept;
   void switch_off(const place& p) const noexcept;
 
   template <class Body>

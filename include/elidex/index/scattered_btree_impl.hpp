@@ -53,15 +53,13 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 template <class Body>
 auto scattered_btree<Key, Value, Sync, Shape, Control>::at_bare_leaf(const place& p, Body&& body) const -> step {
   if constexpr (Control::enabled && !Control::adaptive) {
-    switch_on(p);
-    return step::restart;
-  } else {
-    std::uint32_t aborts = 0;
-    outcome ignored;
-    const step s = sync_.lower([&] { return p.is_still_right() ? body(p, false, ignored) : step::restart; }, aborts);
-    if constexpr (Control::adaptive) suspect(p, aborts + (racing && s == step::restart ? 1 : 0));
-    return s;
+    if (switch_on(p)) return step::restart;
   }
+  std::uint32_t aborts = 0;
+  outcome ignored;
+  const step s = sync_.lower([&] { return p.is_still_right() ? body(p, false, ignored) : step::restart; }, aborts);
+  if constexpr (Control::adaptive) suspect(p, aborts + (racing && s == step::restart ? 1 : 0));
+  return s;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
@@ -406,14 +404,14 @@ void scattered_btree<Key, Value, Sync, Shape, Control>::suspect(const place& p,
   }
 }
 
-// Gives the leaf a control, unless it has changed.
+// Gives the leaf a control, unless it has changed; false when there is no memory for one.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-void scattered_btree<Key, Value, Sync, Shape, Control>::switch_on(const place& p) const noexcept {
+bool scattered_btree<Key, Value, Sync, Shape, Control>::switch_on(const place& p) const noexcept {
   void* memory = nullptr;
   try {
     memory = control_pool_.allocate();
   } catch (const std::bad_alloc&) {
-    return;  // it stays bare
+    return false;  // it stays bare
   }
   auto* const made = ::new (memory) control;
   std::uint32_t aborts = 0;
@@ -435,6 +433,7 @@ void scattered_btree<Key, Value, Sync, Shape, Control>::switch_on(const place& p
   } else {
     control_pool_.deallocate(memory);
   }
+  return true;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
