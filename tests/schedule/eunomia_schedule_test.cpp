@@ -187,5 +187,29 @@ TYPED_TEST(EunomiaMarks, StayWithKeysThatComeDuringASplit) {
   }
 }
 
+// One thread looks for keys of a full leaf, where another one wants to put the key by which free slots are told.
+struct free_key_comes_to_a_full_leaf {
+  static constexpr u64 first_free_key = 0xD1B5'4A32'D192'ED03u;  // unused_key()
+  using tree = scattered_btree<u64, u64, optimistic, tiny_scattered, no_control>;
+  tree map;
+  u64 missing = 0;
+
+  using made_by_seed = void;
+  explicit free_key_comes_to_a_full_leaf(u64 seed) {
+    for (u64 i = 0; i < 4; ++i) map.insert((i * 3 + seed) % 4, i);
+  }
+  std::vector<std::function<void()>> bodies() {
+    return {[this] { map.insert(first_free_key, 1); },
+            [this] {
+              for (u64 key = 0; key < 4; ++key) missing += map.contains(key) ? 0u : 1u;
+            }};
+  }
+  std::string verdict() const { return missing == 0 && map.contains(first_free_key) ? "" : "a key was not found"; }
+};
+
+TEST(EunomiaLeaf, StaysAsItWasWhenItIsFull) {
+  EXPECT_EQ(explore<free_key_comes_to_a_full_leaf>(static_cast<u64>(2'000 * effort())), "");
+}
+
 }  // namespace
 }  // namespace elidex::testing

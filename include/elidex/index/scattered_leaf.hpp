@@ -188,9 +188,12 @@ class scattered_leaf : public controlled_leaf<Sync, Shape, scattered_capacity<Sh
     this->set_count(last - first);
   }
 
-  // Adds a key that is not there; false: the leaf is full.
+  // Adds a key that is not there; false: the leaf is full, and as it was.
   bool insert(Key k, const Value& v) noexcept {
-    if (k == free_key()) choose_another_free_key(k);
+    if (k == free_key()) {
+      if (is_full()) return false;  // with nothing changed: readers stay valid
+      choose_another_free_key(k);
+    }
     std::uint64_t random = next_random_of_this_thread();  // the write scheduler
     for (unsigned draw = 0; draw < draws_max; ++draw, random >>= 8U) {
       const unsigned segment = static_cast<unsigned>(random & 0xFFU) % segments;
