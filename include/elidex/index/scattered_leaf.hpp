@@ -28,6 +28,7 @@
 #include "elidex/index/btree_node.hpp"
 #include "elidex/random.hpp"
 #include "elidex/sync/conflict_control.hpp"
+#include "elidex/sync/policies.hpp"
 
 namespace elidex {
 namespace detail {
@@ -41,7 +42,7 @@ struct controlled_leaf : btree_node<Sync> {
 
   controlled_leaf() noexcept : btree_node<Sync>(0) {}
 
-  [[no_unique_address]] typename Sync::sequence sequence;
+  [[no_unique_address]] typename Sync::sequence sequence{in_reused_memory{}};
   // Null unless the leaf is hot. Stored with release order and loaded with acquire: its words were set before.
   std::atomic<control_type*> control{nullptr};
 };
