@@ -25,10 +25,13 @@
 namespace elidex {
 namespace {
 
-// AddressSanitizer does not know our blocks: tell it which ones nobody may touch, beyond the link in a free one.
-void forbid_access([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes) {
+// AddressSanitizer does not know our blocks: tell it which ones nobody may touch, beyond the link in a free one and the
+// head, where stale requests look for a leaf's sequence number (split_regions.hpp).
+void forbid_access([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes,
+                   [[maybe_unused]] std::size_t head_bytes) {
 #if defined(ELIDEX_ADDRESS_SANITIZER)
-  ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(block) + sizeof(void*), bytes - sizeof(void*));
+  const std::size_t spared = std::min(bytes, std::max(sizeof(void*), head_bytes));
+  ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(block) + spared, bytes - spared);
 #endif
 }
 void permit_access([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes) {
@@ -86,7 +89,7 @@ void block_pool::deallocate(void* block) noexcept {
   shard& s = this_threads_shard();
   const std::lock_guard guard(s.mutex);
   s.free = ::new (block) free_block{s.free};
-  forbid_access(block, block_bytes_);
+  forbid_access(block, block_bytes_, head_bytes_);
   ++s.free_count;
   --s.in_use;
   if (s.free_count > free_blocks_per_shard_max) spill(s);

@@ -32,6 +32,7 @@ struct restless_control : adaptive_control {
 // A request that has come to a leaf never asks whether it is still the right one.
 struct blind_regions : spinning_regions {
   struct sequence : region_sequence {
+    using region_sequence::region_sequence;
     bool validate(token /*seen*/) const noexcept { return true; }
   };
 };

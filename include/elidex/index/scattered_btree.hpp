@@ -28,9 +28,9 @@
 //   * While a leaf has a conflict control and its sequence number stays, each of its keys has its mark set: insert marks
 //     first, under the slot's lock bit; erase clears afterwards, under the same bit, if no other key has the mark. What
 //     moves keys into a leaf (a merge) takes its control away. What moves keys out of it (a split) clears their marks
-//     after the region and before it lets go of the split lock. A request that has the new sequence number looks at that
-//     lock, and waits for it, before it marks anything (it has seen the number, so it sees the lock, which was taken before); one that has the
-//     old number marks in vain and begins again.
+//     after the region and before it lets go of the split lock. A request that has the new sequence number waits for that
+//     lock before it looks at any mark (it has seen the number, so it sees the lock, which was taken before): a mark that
+//     it finds is not about to be cleared. One that has the old number marks in vain and begins again.
 //   * A leaf's control changes together with its sequence number, so that no request works under the wrong assumption.
 //   * Under split regions a request is not pinned between its regions: leaves are only ever reused as leaves, with sequence
 //     numbers that never come again (split_regions.hpp). To use a control it pins itself and then validates the sequence
@@ -279,7 +279,7 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   }
   static std::uint64_t marks_of(const leaf& l) noexcept;
   void suspect(const place& p, std::uint32_t collisions) const noexcept;
-  void switch_on(const place& p) const noexcept;
+  bool switch_on(const place& p) const noexcept;
   void switch_off(const place& p) const noexcept;
 
   template <class Body>

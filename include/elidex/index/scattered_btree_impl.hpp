@@ -53,15 +53,13 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 template <class Body>
 auto scattered_btree<Key, Value, Sync, Shape, Control>::at_bare_leaf(const place& p, Body&& body) const -> step {
   if constexpr (Control::enabled && !Control::adaptive) {
-    switch_on(p);
-    return step::restart;
-  } else {
-    std::uint32_t aborts = 0;
-    outcome ignored;
-    const step s = sync_.lower([&] { return p.is_still_right() ? body(p, false, ignored) : step::restart; }, aborts);
-    if constexpr (Control::adaptive) suspect(p, aborts + (racing && s == step::restart ? 1 : 0));
-    return s;
+    if (switch_on(p)) return step::restart;
   }
+  std::uint32_t aborts = 0;
+  outcome ignored;
+  const step s = sync_.lower([&] { return p.is_still_right() ? body(p, false, ignored) : step::restart; }, aborts);
+  if constexpr (Control::adaptive) suspect(p, aborts + (racing && s == step::restart ? 1 : 0));
+  return s;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
@@ -72,13 +70,11 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const
   if (!p.is_still_right()) return step::restart;
   control& guard = *p.controlled_by;
   const unsigned slot = control::slot_of(key);
+  // Before the marks are read: those of keys that the last split has moved away are then gone, see `Invariants`.
+  const bool met_split = guard.is_locked_for_split();
+  if (met_split) guard.wait_for_split();
   auto entry = guard.lock(slot);
-  while (guard.is_locked_for_split()) {
-    guard.unlock(slot);
-    guard.wait_for_split();
-    entry = guard.lock(slot);
-    entry.waited = true;
-  }
+  entry.waited |= met_split;
 
   bool calm = false;  // for long enough to do without a control
   if constexpr (Control::adaptive) {
@@ -305,7 +301,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
   left.keep_first(all, middle);
   if constexpr (Control::enabled) {
     // The leaf for the key may have become another one, with another control, since the split lock was taken.
-    // relaxed: as in take_control_away().
+    // relaxed: ordered by the region.
     if (left.control.load(std::memory_order_relaxed) == locked) kept_marks = marks_of(left);
   }
   link_right_half(p, all.key(middle), right, op);
@@ -322,7 +318,7 @@ void scattered_btree<Key, Value, Sync, Shape, Control>::merge_if_sparse(Key key)
     operation op(*this);
     run_changing(op, [&] { return sync_.both([&] { return try_merge(key, op); }); });
   } catch (const std::bad_alloc&) {
-    // The leaf stays sparse until the next erase in it.
+    // The leaf stays sparse, or even empty, until keys come to it again and go.
   }
 }
 
@@ -376,8 +372,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_merge(Key key, opera
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 void scattered_btree<Key, Value, Sync, Shape, Control>::take_control_away(leaf& l, operation& op) noexcept {
-  // relaxed: only regions that exclude this one change it. The store: release for symmetry with switch_on(), it publishes
-  // nothing.
+  // relaxed and release: ordered by the region, which excludes all others that change it.
   control* const taken = l.control.load(std::memory_order_relaxed);
   l.control.store(nullptr, std::memory_order_release);
   op.retire(taken, &destroy_control);
@@ -403,28 +398,36 @@ void scattered_btree<Key, Value, Sync, Shape, Control>::suspect(const place& p,
       switch_on(p);
     }
   } else if (detail::next_random_of_this_thread() % Control::calm_requests == 0) {
-    const std::uint32_t was = suspicion.load(std::memory_order_relaxed);  // as above
-    if (was != 0) suspicion.store(was - 1, std::memory_order_relaxed);    // as above
+    const std::uint32_t was = suspicion.load(std::memory_order_relaxed);  // no partner, as above
+    if (was != 0) suspicion.store(was - 1, std::memory_order_relaxed);    // no partner, as above
   }
 }
 
-// Gives the leaf a control, unless it has changed.
+// Gives the leaf a control, unless it has changed; false when there is no memory for one.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-void scattered_btree<Key, Value, Sync, Shape, Control>::switch_on(const place& p) const noexcept {
+bool scattered_btree<Key, Value, Sync, Shape, Control>::switch_on(const place& p) const noexcept {
   void* memory = nullptr;
   try {
     memory = control_pool_.allocate();
   } catch (const std::bad_alloc&) {
-    return;  // it stays bare
+    return false;  // it stays bare
   }
   auto* const made = ::new (memory) control;
   std::uint32_t aborts = 0;
   const step s = sync_.lower(
       [&] {
         leaf& l = *p.at;
-        if (!p.is_still_right() || l.control.load(std::memory_order_relaxed) != nullptr)
-          return step::no;                                 // relaxed: as
-        if (!l.lock.try_upgrade(p.seen)) return step::no;  // in take_control_away()
+        if constexpr (racing) {
+          // A request that has collided has seen an old version: any leaf that is one will do.
+          const token now = l.lock.lock();
+          if (now.is_obsolete() || l.control.load(std::memory_order_relaxed) != nullptr) {  // ordered by the lock
+            l.lock.unlock_unchanged(now);
+            return step::no;
+          }
+        } else {
+          // relaxed: ordered by the region.
+          if (!p.is_still_right() || l.control.load(std::memory_order_relaxed) != nullptr) return step::no;
+        }
         made->set_marks(marks_of(l));
         l.control.store(made, std::memory_order_release);  // pairs with the acquire in find_place()
         l.sequence.invalidate();
@@ -437,6 +440,7 @@ void scattered_btree<Key, Value, Sync, Shape, Control>::switch_on(const place& p
   } else {
     control_pool_.deallocate(memory);
   }
+  return true;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>

@@ -24,10 +24,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "elidex/index/btree_node.hpp"
 #include "elidex/random.hpp"
 #include "elidex/sync/conflict_control.hpp"
+#include "elidex/sync/policies.hpp"
 
 namespace elidex {
 namespace detail {
@@ -41,7 +43,7 @@ struct controlled_leaf : btree_node<Sync> {
 
   controlled_leaf() noexcept : btree_node<Sync>(0) {}
 
-  [[no_unique_address]] typename Sync::sequence sequence;
+  [[no_unique_address]] typename Sync::sequence sequence{in_reused_memory{}};
   // Null unless the leaf is hot. Stored with release order and loaded with acquire: its words were set before.
   std::atomic<control_type*> control{nullptr};
 };
@@ -50,6 +52,7 @@ struct controlled_leaf : btree_node<Sync> {
 template <class Key, class Value, unsigned Capacity>
 class gathered_records {
  public:
+  static constexpr unsigned capacity = Capacity;
   struct record {
     Key key;
     Value value;
@@ -95,6 +98,8 @@ unsigned lower_bound(const Leaf& leaf, unsigned count, Key wanted) noexcept {
 // so that keys that come in order don't hit one.
 template <class Records, class Key>
 Key unused_key(const Records& records, Key also_not) noexcept {
+  static_assert(sizeof(Key) > 1 || Records::capacity + 2 < 255, "a leaf needs a key that is not in it");
+  static_assert(!std::is_same_v<Key, bool>, "for two keys no tree is needed");
   for (std::uint64_t i = 1;; ++i) {
     // An odd factor: distinct for all i below the number of keys.
     const auto candidate = static_cast<Key>(i * 0xD1B5'4A32'D192'ED03u);
@@ -195,9 +200,12 @@ class scattered_leaf : public controlled_leaf<Sync, Shape, scattered_capacity<Sh
   // Keeps the first `kept` of its own records, which `all` holds.
   void keep_first(const ordered_copy& all, unsigned kept) noexcept { fill(all, 0, kept); }
 
-  // Adds a key that is not there; false: the leaf is full.
+  // Adds a key that is not there; false: the leaf is full, and as it was.
   bool insert(Key k, const Value& v) noexcept {
-    if (k == free_key()) choose_another_free_key(k);
+    if (k == free_key()) {
+      if (is_full()) return false;  // with nothing changed: readers stay valid
+      choose_another_free_key(k);
+    }
     std::uint64_t random = next_random_of_this_thread();  // the write scheduler
     for (unsigned draw = 0; draw < draws_max; ++draw, random >>= 8U) {
       const unsigned segment = static_cast<unsigned>(random & 0xFFU) % segments;

@@ -25,7 +25,8 @@ class block_pool {
  public:
   static constexpr std::size_t block_alignment = 64;
 
-  // What the blocks are, and how many of their bytes are head, is for the simulated machine's reports only.
+  // What the blocks are, and how many of their bytes are head, is for the simulated machine's reports; and the head of a
+  // block that is free may be read.
   explicit block_pool(std::size_t block_bytes, const char* name = "block", std::size_t head_bytes = 0) noexcept;
   ~block_pool();
   block_pool(const block_pool&) = delete;

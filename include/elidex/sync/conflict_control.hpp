@@ -2,6 +2,7 @@
 // two of them for the same key.
 //
 //   const unsigned slot = control.slot_of(key);
+//   control.wait_for_split();
 //   const auto entry = control.lock(slot);                 // advisory: two requests for one key don't meet in a region
 //   if (!entry.marked) return "not there";                 // the leaf need not be looked at (validate its sequence!)
 //   ...
@@ -27,8 +28,8 @@
 //
 // Thread-safety: all members. Nothing here may be called inside a hardware region: its line is written by everybody.
 // Order of locks: none is waited for while another one is held.
-// From: papers/003 sections 4.2 and 5.1, algorithm 1. Deviation: a request that finds the split lock taken gives its lock
-// bit back while it waits.
+// From: papers/003 sections 4.2 and 5.1, algorithm 1. Deviation: a request waits for the split lock before it takes its lock
+// bit, not with it in its hand; it must not believe marks that a split is about to clear.
 #pragma once
 
 #include <atomic>
@@ -71,15 +72,16 @@ class alignas(64) conflict_control {
 
   // Sets the slot's lock bit. Asks for the line to write at once: a look before would fetch a hot line twice.
   entry lock(unsigned slot) noexcept {
-    std::uint64_t before = bits_.fetch_or(lock_bit(slot), std::memory_order_acq_rel);  // see `Memory order` above
+    std::uint64_t before =
+        bits_.fetch_or(lock_bit(slot), std::memory_order_acq_rel);  // pairs with itself and mark(): see above
     if ((before & lock_bit(slot)) == 0) return {false, (before & mark_bit(slot)) != 0};
     // The holder is in a region, about so long.
     backoff wait(region_pauses);
     do {
       do {
         wait.once();
-      } while ((bits_.load(std::memory_order_relaxed) & lock_bit(slot)) != 0);  // relaxed: a hint
-      before = bits_.fetch_or(lock_bit(slot), std::memory_order_acq_rel);  // as above
+      } while ((bits_.load(std::memory_order_relaxed) & lock_bit(slot)) != 0);  // relaxed: only a hint
+      before = bits_.fetch_or(lock_bit(slot), std::memory_order_acq_rel);  // pairs with itself, as above
     } while ((before & lock_bit(slot)) != 0);
     return {true, (before & mark_bit(slot)) != 0};
   }
@@ -88,20 +90,20 @@ class alignas(64) conflict_control {
   }
   // Clears the slot's mark, too: no key of the leaf may have it any more.
   void unlock_and_clear_mark(unsigned slot) noexcept {
-    bits_.fetch_and(~(lock_bit(slot) | mark_bit(slot)), std::memory_order_release);  // as above
+    bits_.fetch_and(~(lock_bit(slot) | mark_bit(slot)), std::memory_order_release);  // pairs with lock()
   }
 
   // Needs the slot's lock bit.
   void mark(unsigned slot) noexcept {
-    bits_.fetch_or(mark_bit(slot), std::memory_order_acq_rel);  // see above
+    bits_.fetch_or(mark_bit(slot), std::memory_order_acq_rel);  // pairs with itself and lock(): see above
   }
   // Clears all other marks; behind the sequence number's invalidate().
   void keep_marks(std::uint64_t kept) noexcept {
-    bits_.fetch_and(kept << Bits | slots_mask, std::memory_order_release);  // as above
+    bits_.fetch_and(kept << Bits | slots_mask, std::memory_order_release);  // pairs with lock()
   }
   // Before anybody else knows this control.
   void set_marks(std::uint64_t marks) noexcept {
-    bits_.store(marks << Bits, std::memory_order_relaxed);  // relaxed: published with the control's address
+    bits_.store(marks << Bits, std::memory_order_relaxed);  // ordered by the store that publishes the control
   }
   // One mark in the words that keep_marks() and set_marks() take.
   static constexpr std::uint64_t mark_of(unsigned slot) noexcept { return std::uint64_t{1} << slot; }

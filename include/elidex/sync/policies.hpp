@@ -43,11 +43,15 @@ struct unsynchronized {
   }
 };
 
+struct in_reused_memory {};  // a tag: what stands there may still be read by others
+
 // What a leaf carries to tell those who come to it by two regions whether it is still theirs (split_regions.hpp); none
 // where the node lock's version does that.
 class no_sequence {
  public:
   struct token {};
+  constexpr no_sequence() noexcept = default;
+  constexpr explicit no_sequence(in_reused_memory /*tag*/) noexcept {}
   constexpr token read() const noexcept { return {}; }
   constexpr bool validate(token) const noexcept { return true; }
   constexpr void begin_life(std::uint64_t) noexcept {}
