@@ -1,5 +1,5 @@
-"""The figures of paper 003 as data: panels of series, ours beside the points that the paper's text names (its curves are
-not digitised). A series is drawn when all of its points were run."""
+"""The figures of paper 003 as data: panels of series, ours beside the points that the paper's text names (its curves
+are not digitised). A series is drawn when all of its points were run."""
 
 from dataclasses import dataclass, field
 
@@ -7,11 +7,11 @@ import eunomia_memory
 import eunomia_steps
 import eunomia_threads
 from eunomia_runs import (CATEGORIES, EUNO_LIST, EUNO_TREE, HTM_LIST, HTM_MASSTREE, HTM_TREE, LEAN, LOCK_FREE_LIST,
-                          LOCK_LIST, MASSTREE, OUR_TREE, aborts_by_category, curve, figure_of)
+                          LOCK_LIST, MASSTREE, OUR_TREE, OURS, aborts_by_category, curve, figure_of)
 
 LABELS = {
     HTM_TREE: "HTM-B+Tree", MASSTREE: "Masstree", HTM_MASSTREE: "HTM-Masstree", EUNO_TREE: "Euno-B+Tree",
-    OUR_TREE: "euno-btree+ (ours)", HTM_LIST: "HTM-SkipList", LOCK_LIST: "FGLock-SkipList",
+    OUR_TREE: OURS, HTM_LIST: "HTM-SkipList", LOCK_LIST: "FGLock-SkipList",
     LOCK_FREE_LIST: "LockFree-SkipList", EUNO_LIST: "Euno-SkipList"
 }
 LEAN_LABEL = "HTM-B+Tree, no versions"
@@ -100,7 +100,8 @@ def figure_10(runs):
 def figure_11(runs):
     return Figure("E-F11", "Why transactions abort in B+trees, 16 threads", [
         Panel("HTM-B+Tree", ZIPF, ABORTS, "stacks", stack(runs, HTM_TREE), {"all": [(0.99, 60.3)]}),
-        Panel("Euno-B+Tree", ZIPF, ABORTS, "stacks", stack(runs, EUNO_TREE), {"all": [(0.99, 1.9)]})], 2)
+        Panel("Euno-B+Tree", ZIPF, ABORTS, "stacks", stack(runs, EUNO_TREE), {"all": [(0.99, 1.9)]}),
+        Panel(OURS, ZIPF, ABORTS, "stacks", stack(runs, OUR_TREE))], 3)
 
 
 def figure_12(runs):
@@ -141,8 +142,10 @@ def step_panel(title, runs, points, paper, finished):
     steps = dict(zip(("baseline", *eunomia_steps.STEPS), (1, *eunomia_steps.over_baseline(runs, points))))
     if finished in runs:
         steps["+adaptive"] = runs[finished]["mops"] / runs[points[0]]["mops"]
-    if eunomia_steps.LEAN_TREE in runs and points is eunomia_steps.TREE:
-        steps["no versions"] = runs[eunomia_steps.LEAN_TREE]["mops"] / runs[points[0]]["mops"]
+    if points is eunomia_steps.TREE:
+        for point, name in ((eunomia_steps.OUR_POINT, OURS), (eunomia_steps.LEAN_TREE, "baseline, no versions")):
+            if point in runs:
+                steps[name] = runs[point]["mops"] / runs[points[0]]["mops"]
     return Panel(title, "", "throughput over the baseline's", "bars", {name: [(n, y)] for n, (name, y)
                                                                        in enumerate(steps.items())},
                  {name: [(n, y)] for n, (name, y) in enumerate(zip(steps, (1, *paper)))})

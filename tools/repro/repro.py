@@ -101,7 +101,8 @@ class Outcome:
         asked = {key: answer for key, answer in answers.items() if isinstance(key, tuple)}
         self.runs = eunomia_runs.runs_of(asked)
         self.sensitivity = eunomia_runs.sensitivity(asked, machines.values(plan.eunomia_file), self.flags.scale,
-                                                    self.flags.seed, plan.eunomia) if plan.eunomia else []
+                                                    self.flags.seed, plan.eunomia,
+                                                    plan.known_indexes) if plan.eunomia else []
         self.eunomia_figures = eunomia_figures.drawn(plan.eunomia, self.runs)
         known = known_claims()
         self.judgements = [self.judge(i) for i in plan.ids]
