@@ -94,7 +94,10 @@ def bars(axis, panel):
                 axis.bar(x, value, width=0.38, **style)
                 axis.annotate(f"{value:.2g}" if value < 10 else f"{value:.0f}", (x, value), ha="center", va="bottom",
                               fontsize=8.5)
-    axis.set_xticks(range(len(panel.here)), [name.replace(" ", "\n") for name in panel.here], fontsize=9)
+    if len(panel.here) > 5:  # no room side by side
+        axis.set_xticks(range(len(panel.here)), panel.here, fontsize=9, rotation=35, ha="right", rotation_mode="anchor")
+    else:
+        axis.set_xticks(range(len(panel.here)), [name.replace(" ", "\n") for name in panel.here], fontsize=9)
     axis.grid(axis="x", visible=False)
     axis.set_ylim(0, axis.get_ylim()[1] * 1.08)
 

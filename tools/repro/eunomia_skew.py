@@ -2,7 +2,7 @@
 
 from eunomia_runs import (EUNO_LIST, EUNO_TREE, HOT_THETAS, HTM_LIST, HTM_MASSTREE, HTM_TREE, LEAN, LOCK_FREE_LIST,
                           LOCK_LIST, MASSTREE, OUR_TREE, OURS, THETAS, Point, Test, beside_retries, conflict_shares,
-                          curve, speedup)
+                          curve, speedup, told_of_ours)
 from verdicts import (AGREES, DIFFERS, Judgement, above, below, number, numbers, of_gain, of_ratio, of_shape, within,
                       worst)
 
@@ -107,9 +107,7 @@ def list_conflict_kinds(runs):
 
 
 def ours(runs, theta, told):
-    """What there is to say of our own tree, if it ran."""
-    point = Point(OUR_TREE, theta)
-    return f" {OURS}: {told(runs[point])}." if point in runs else ""
+    return told_of_ours(runs, Point(OUR_TREE, theta), told)
 
 
 def hottest_tree(runs):

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from eunomia_runs import (EUNO_LIST, EUNO_TREE, HTM_LIST, HTM_TREE, LEAN, LIST_STEPS, OUR_TREE, OURS, TREE_STEPS, Point,
-                          Test, beside_retries)
+from eunomia_runs import (EUNO_LIST, EUNO_TREE, HTM_LIST, HTM_TREE, LEAN, LIST_STEPS, OUR_TREE, TREE_STEPS, Point, Test,
+                          beside_retries, told_of_ours)
 from verdicts import DIFFERS, Judgement, number, numbers, of_gain, of_ratio, within, worst
 
 TREE = [Point(index, 0.9, threads=20) for index in (HTM_TREE, *TREE_STEPS)]
@@ -34,7 +34,7 @@ def finished(runs, which, baseline):
 
 
 def alike(runs, points):
-    return beside_retries(lambda change: numbers(over_baseline(runs, [change(p) for p in points])))
+    return "All steps " + beside_retries(lambda change: numbers(over_baseline(runs, [change(p) for p in points])))
 
 
 def tree_steps(runs):
@@ -46,8 +46,7 @@ def tree_steps(runs):
                      worst(map(of_gain, here, PAPER_TREE)),
                      f"Over the tree without versions: {numbers(lean)}. "
                      + finished(runs, "tree", base)
-                     + (f"{OURS}: {number(runs[OUR_POINT]['mops'] / base)}. " if OUR_POINT in runs else "")
-                     + alike(runs, TREE))
+                     + alike(runs, TREE) + told_of_ours(runs, OUR_POINT, lambda r: number(r["mops"] / base)))
 
 
 def list_steps(runs):
