@@ -166,8 +166,8 @@ def told(outcome, missing, plots):
     notes = outputs.notes(outcome.judgements)
     text += f"\n{notes}" if notes else ""
     if outcome.sensitivity:
-        text += ("\nsensitivity, one thing changed at a time (otherwise 128 retries, quantum 0, a version in each "
-                 "leaf\nof HTM-B+Tree); Mops/s and aborts/op of the first seed:\n"
+        text += ("\nsensitivity, one thing changed at a time (otherwise 128 retries, of euno-btree+ 12, quantum 0, a "
+                 "version\nin each leaf of HTM-B+Tree); Mops/s and aborts/op of the first seed:\n"
                  + outputs.sensitivity_tables(outcome.sensitivity))
     if plots:
         text += "\nplots:\n" + "".join(f"  {path}\n" for path in plots)

@@ -202,7 +202,9 @@ class Planning(unittest.TestCase):
         self.assertEqual(values, {("none", None), *((k, v) for k, vs in er.KNOBS.items() for v in vs
                                                     if v != er.defaults(MACHINE)[k])})
         self.assertEqual(len({(r["index"], r["knob"], r["value"]) for r in rows}), len(rows))
-        self.assertIn("leaf_version none", outputs.sensitivity_tables(rows))
+        told = outputs.sensitivity_tables(rows)
+        self.assertIn("leaf_version none", told)
+        self.assertIn("euno-btree over btree/htm-dbx", told)
 
 
 class Figures(unittest.TestCase):
@@ -216,7 +218,7 @@ class Figures(unittest.TestCase):
     def test_every_figure(self):
         made = eunomia_figures.drawn(TESTS, er.runs_of(answers(*TESTS)))
         self.assertEqual([f.id for f in made], list(eunomia_figures.FIGURES))
-        self.assertEqual([len(f.panels) for f in made], [2, 4, 1, 3, 1, 2, 4, 1, 2, 1, 1, 1])
+        self.assertEqual([len(f.panels) for f in made], [2, 4, 1, 3, 1, 2, 4, 1, 2, 1, 2, 2])
         json.dumps([eunomia_figures.series(f) for f in made], allow_nan=False)
         whole = eunomia_figures.drawn(["E-F15"], er.runs_of(answers("E-F15", scale="full")))
         self.assertEqual(len(whole[0].panels), 4)
