@@ -54,7 +54,8 @@ def lines(axis, panel):
     number_places(axis, places)
     lowest = min(p[1] for points in (*panel.here.values(), *panel.paper.values()) for p in points)
     if lowest >= 0:
-        axis.set_ylim(bottom=0)
+        zero_marked = any(p[1] == 0 for points in panel.paper.values() for p in points)
+        axis.set_ylim(bottom=-0.04 * axis.get_ylim()[1] if zero_marked else 0)
     if panel.per_cent:
         axis.set_ylim(-3, 103)
 

@@ -184,7 +184,7 @@ def memory_panels(runs, points_of, x_of, x, paper):
             first, second = points_of(euno), points_of(htm, **more)
             if all(p in runs for p in (*first, *second)):
                 here[name] = [(x_of(a), eunomia_memory.over(runs, a, b)) for a, b in zip(first, second)]
-        panels.append(Panel(title, x, "memory over the HTM index's, in %", "lines", here, paper))
+        panels.append(Panel(title, x, "over the HTM index, in %", "lines", here, paper))
     return panels
 
 
