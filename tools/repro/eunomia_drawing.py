@@ -29,10 +29,12 @@ def number_places(axis, places):
         axis.tick_params(axis="x", labelrotation=60, labelsize=9.5)
 
 
-def mark(axis, x, y, sign, colour, marker):
+def mark(axis, x, y, sign, colour, marker, rightmost=False):
+    """Its number stands beside it: on the right at the right edge, where no line passes."""
+    side, shift = ("left", 9) if rightmost else ("right", -9)
     axis.plot(x, y, color=colour, marker=marker, markersize=10, markerfacecolor="white", markeredgewidth=2,
               linestyle="none", zorder=5)
-    axis.annotate(f"{sign}{y:g}", (x, y), xytext=(-9, 0), textcoords="offset points", ha="right", va="center",
+    axis.annotate(f"{sign}{y:g}", (x, y), xytext=(shift, 0), textcoords="offset points", ha=side, va="center",
                   fontsize=9.5, zorder=6, bbox={"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none",
                                                 "alpha": 0.8})
 
@@ -45,13 +47,15 @@ def lines(axis, panel):
         spread = [p for p in points if len(p) == 4 and p[2] < p[3]]
         if spread:
             axis.vlines(*([p[n] for p in spread] for n in (0, 2, 3)), color=colour, linewidth=1.2)
+    places = sorted({p[0] for points in panel.here.values() for p in points})
     for name, points in panel.paper.items():
         for x, y, *sign in points:
-            mark(axis, x, y, "".join(sign) + " " if sign else "", *LOOKS[name])
-    number_places(axis, sorted({p[0] for points in panel.here.values() for p in points}))
+            mark(axis, x, y, "".join(sign) + " " if sign else "", *LOOKS[name], rightmost=x == places[-1])
+    number_places(axis, places)
     lowest = min(p[1] for points in (*panel.here.values(), *panel.paper.values()) for p in points)
     if lowest >= 0:
-        axis.set_ylim(bottom=0)
+        zero_marked = any(p[1] == 0 for points in panel.paper.values() for p in points)
+        axis.set_ylim(bottom=-0.04 * axis.get_ylim()[1] if zero_marked else 0)
     if panel.per_cent:
         axis.set_ylim(-3, 103)
 
@@ -75,7 +79,7 @@ def stacks(axis, panel):
         mark(axis, places.index(x), y, "".join(sign), "#000000", "D")
         top = max(top, y)
     names = [f"{p:g}" if isinstance(p, (int, float)) else p for p in places]
-    axis.set_xticks(range(len(places)), names)
+    axis.set_xticks(range(len(places)), names, fontsize=10 if len(places) > 8 else None)
     axis.set_ylim(1.12 * min(below), 1.12 * top if top else 1)
     axis.grid(axis="x", visible=False)
 
@@ -91,7 +95,10 @@ def bars(axis, panel):
                 axis.bar(x, value, width=0.38, **style)
                 axis.annotate(f"{value:.2g}" if value < 10 else f"{value:.0f}", (x, value), ha="center", va="bottom",
                               fontsize=8.5)
-    axis.set_xticks(range(len(panel.here)), [name.replace(" ", "\n") for name in panel.here], fontsize=9)
+    if len(panel.here) > 5:  # no room side by side
+        axis.set_xticks(range(len(panel.here)), panel.here, fontsize=9, rotation=35, ha="right", rotation_mode="anchor")
+    else:
+        axis.set_xticks(range(len(panel.here)), [name.replace(" ", "\n") for name in panel.here], fontsize=9)
     axis.grid(axis="x", visible=False)
     axis.set_ylim(0, axis.get_ylim()[1] * 1.08)
 
@@ -113,8 +120,9 @@ def legend(axis, panels):
         handles += [Patch(facecolor=COLOURS[0]), Patch(facecolor="white", edgecolor=GREY, hatch="////")]
         labels += ["here, simulated", "paper"]
     elif any(panel.paper for panel in panels):
-        handles.append(Line2D([], [], color=GREY, marker="o", markersize=10, markerfacecolor="white", markeredgewidth=2,
-                              linestyle="none"))
+        whole = any("all" in panel.paper for panel in panels)
+        handles.append(Line2D([], [], color="#000000" if whole else GREY, marker="D" if whole else "o",
+                              markersize=10, markerfacecolor="white", markeredgewidth=2, linestyle="none"))
         labels.append("paper (its text)")
     legend_outside(axis, handles, labels)
 

@@ -1,5 +1,5 @@
-"""The figures of paper 003 as data: panels of series, ours beside the points that the paper's text names (its curves are
-not digitised). A series is drawn when all of its points were run."""
+"""The figures of paper 003 as data: panels of series, ours beside the points that the paper's text names (its curves
+are not digitised). A series is drawn when all of its points were run."""
 
 from dataclasses import dataclass, field
 
@@ -7,11 +7,11 @@ import eunomia_memory
 import eunomia_steps
 import eunomia_threads
 from eunomia_runs import (CATEGORIES, EUNO_LIST, EUNO_TREE, HTM_LIST, HTM_MASSTREE, HTM_TREE, LEAN, LOCK_FREE_LIST,
-                          LOCK_LIST, MASSTREE, OUR_TREE, aborts_by_category, curve, figure_of)
+                          LOCK_LIST, MASSTREE, OUR_TREE, OURS, aborts_by_category, curve, figure_of)
 
 LABELS = {
     HTM_TREE: "HTM-B+Tree", MASSTREE: "Masstree", HTM_MASSTREE: "HTM-Masstree", EUNO_TREE: "Euno-B+Tree",
-    OUR_TREE: "euno-btree+ (ours)", HTM_LIST: "HTM-SkipList", LOCK_LIST: "FGLock-SkipList",
+    OUR_TREE: OURS, HTM_LIST: "HTM-SkipList", LOCK_LIST: "FGLock-SkipList",
     LOCK_FREE_LIST: "LockFree-SkipList", EUNO_LIST: "Euno-SkipList"
 }
 LEAN_LABEL = "HTM-B+Tree, no versions"
@@ -100,7 +100,8 @@ def figure_10(runs):
 def figure_11(runs):
     return Figure("E-F11", "Why transactions abort in B+trees, 16 threads", [
         Panel("HTM-B+Tree", ZIPF, ABORTS, "stacks", stack(runs, HTM_TREE), {"all": [(0.99, 60.3)]}),
-        Panel("Euno-B+Tree", ZIPF, ABORTS, "stacks", stack(runs, EUNO_TREE), {"all": [(0.99, 1.9)]})], 2)
+        Panel("Euno-B+Tree", ZIPF, ABORTS, "stacks", stack(runs, EUNO_TREE), {"all": [(0.99, 1.9)]}),
+        Panel(OURS, ZIPF, ABORTS, "stacks", stack(runs, OUR_TREE))], 3)
 
 
 def figure_12(runs):
@@ -141,9 +142,11 @@ def step_panel(title, runs, points, paper, finished):
     steps = dict(zip(("baseline", *eunomia_steps.STEPS), (1, *eunomia_steps.over_baseline(runs, points))))
     if finished in runs:
         steps["+adaptive"] = runs[finished]["mops"] / runs[points[0]]["mops"]
-    if eunomia_steps.LEAN_TREE in runs and points is eunomia_steps.TREE:
-        steps["no versions"] = runs[eunomia_steps.LEAN_TREE]["mops"] / runs[points[0]]["mops"]
-    return Panel(title, "", "throughput over the baseline's", "bars", {name: [(n, y)] for n, (name, y)
+    if points is eunomia_steps.TREE:
+        for point, name in ((eunomia_steps.OUR_POINT, OURS), (eunomia_steps.LEAN_TREE, "baseline, no versions")):
+            if point in runs:
+                steps[name] = runs[point]["mops"] / runs[points[0]]["mops"]
+    return Panel(title, "", "speed-up over the baseline", "bars", {name: [(n, y)] for n, (name, y)
                                                                        in enumerate(steps.items())},
                  {name: [(n, y)] for n, (name, y) in enumerate(zip(steps, (1, *paper)))})
 
@@ -169,15 +172,20 @@ def figure_17(runs):
                   footnote="The paper's bars from the numbers of its figure 16.")
 
 
-def memory_panel(runs, points_of, x_of, x, paper):
-    here = {}
-    for euno, htm, name, more in ((EUNO_TREE, HTM_TREE, "B+tree", {}),
-                                  (EUNO_TREE, HTM_TREE, "B+tree, over no versions", {"knobs": LEAN}),
-                                  (EUNO_LIST, HTM_LIST, "skip list", {})):
-        first, second = points_of(euno), points_of(htm, **more)
-        if all(p in runs for p in (*first, *second)):
-            here[name] = [(x_of(a), eunomia_memory.over(runs, a, b)) for a, b in zip(first, second)]
-    return Panel("", x, "memory over the HTM index's, in %", "lines", here, paper)
+def memory_panels(runs, points_of, x_of, x, paper):
+    """Tree and list by themselves: their overheads are of different sizes."""
+    pairs = {"B+tree": {"B+tree": (EUNO_TREE, HTM_TREE, {}),
+                        "B+tree, over no versions": (EUNO_TREE, HTM_TREE, {"knobs": LEAN})},
+             "skip list": {"skip list": (EUNO_LIST, HTM_LIST, {})}}
+    panels = []
+    for title, series in pairs.items():
+        here = {}
+        for name, (euno, htm, more) in series.items():
+            first, second = points_of(euno), points_of(htm, **more)
+            if all(p in runs for p in (*first, *second)):
+                here[name] = [(x_of(a), eunomia_memory.over(runs, a, b)) for a, b in zip(first, second)]
+        panels.append(Panel(title, x, "over the HTM index, in %", "lines", here, paper))
+    return panels
 
 
 def reads_of(point):
@@ -185,16 +193,16 @@ def reads_of(point):
 
 
 def memory_by_theta(runs):
-    return Figure("E-M1", "Memory by skew, 16 threads", [
-        memory_panel(runs, eunomia_memory.by_theta, lambda p: p.theta, "skew: theta", {
-            "B+tree": [(0.5, y) for y in eunomia_memory.PAPER_TREE], "skip list": [(0.5, 0)]})],
+    return Figure("E-M1", "Memory by skew, 16 threads", memory_panels(
+        runs, eunomia_memory.by_theta, lambda p: p.theta, "skew: theta", {
+            "B+tree": [(0.5, y) for y in eunomia_memory.PAPER_TREE], "skip list": [(0.5, 0)]}), 2,
                   footnote="The paper's marks: least, average and most over theta.")
 
 
 def memory_by_mix(runs):
-    return Figure("E-M2", "Memory by gets and puts, 16 threads", [
-        memory_panel(runs, eunomia_memory.by_mix, reads_of, "gets in %",
-                     {"B+tree": [(50, eunomia_memory.PAPER_MIX)], "skip list": [(50, eunomia_memory.PAPER_MIX_LIST)]})],
+    return Figure("E-M2", "Memory by gets and puts, 16 threads", memory_panels(
+        runs, eunomia_memory.by_mix, reads_of, "gets in %",
+        {"B+tree": [(50, eunomia_memory.PAPER_MIX)], "skip list": [(50, eunomia_memory.PAPER_MIX_LIST)]}), 2,
                   footnote="The paper's marks: averages over the three ratios.")
 
 

@@ -37,8 +37,8 @@ def notes(judgements):
 
 
 def sensitivity_tables(rows):
-    """A table for each theta and number of threads of a figure; beside two indexes, the first over the second. Figures
-    with the same table share it."""
+    """A table for each theta and number of threads of a figure; beside several indexes, the first over the second.
+    Figures with the same table share it."""
     places = {}
     for row in rows:
         places.setdefault((row["figure"], row["dist"], row["threads"]), []).append(row)
@@ -57,11 +57,11 @@ def sensitivity_tables(rows):
         for name, changed in by_change.items():
             cells = [f"{number(changed[i]['mops'])}, {number(changed[i]['aborts_per_op'])}" if i in changed else "-"
                      for i in indexes]
-            if len(indexes) == 2:  # an index that has no such knob runs as ever
-                first, second = ((changed.get(i) or untouched[i])["mops"] for i in indexes)
+            if len(indexes) > 1:  # an index that has no such knob runs as ever
+                first, second = ((changed.get(i) or untouched[i])["mops"] for i in indexes[:2])
                 cells.append(f"{number(first / second)} x")
             lines.append((name, *cells))
-        ratio = (f"{indexes[0]} over {indexes[1]}",) if len(indexes) == 2 else ()
+        ratio = (f"{indexes[0]} over {indexes[1]}",) if len(indexes) > 1 else ()
         text += f"\n  {', '.join(figures)}: {dist}, {threads} threads\n" + table(("changed", *indexes, *ratio), lines)
     return text
 

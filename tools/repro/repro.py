@@ -101,7 +101,8 @@ class Outcome:
         asked = {key: answer for key, answer in answers.items() if isinstance(key, tuple)}
         self.runs = eunomia_runs.runs_of(asked)
         self.sensitivity = eunomia_runs.sensitivity(asked, machines.values(plan.eunomia_file), self.flags.scale,
-                                                    self.flags.seed, plan.eunomia) if plan.eunomia else []
+                                                    self.flags.seed, plan.eunomia,
+                                                    plan.known_indexes) if plan.eunomia else []
         self.eunomia_figures = eunomia_figures.drawn(plan.eunomia, self.runs)
         known = known_claims()
         self.judgements = [self.judge(i) for i in plan.ids]
@@ -165,8 +166,8 @@ def told(outcome, missing, plots):
     notes = outputs.notes(outcome.judgements)
     text += f"\n{notes}" if notes else ""
     if outcome.sensitivity:
-        text += ("\nsensitivity, one thing changed at a time (otherwise 128 retries, quantum 0, a version in each "
-                 "leaf\nof HTM-B+Tree); Mops/s and aborts/op of the first seed:\n"
+        text += ("\nsensitivity, one thing changed at a time (otherwise 128 retries, of euno-btree+ 12, quantum 0, a "
+                 "version\nin each leaf of HTM-B+Tree); Mops/s and aborts/op of the first seed:\n"
                  + outputs.sensitivity_tables(outcome.sensitivity))
     if plots:
         text += "\nplots:\n" + "".join(f"  {path}\n" for path in plots)

@@ -76,6 +76,7 @@ def run(request):
     return {"index": index, "workload": request["workload"], "dist": request["dist"], "threads": request["threads"],
             "mops": throughput(index, theta, request["threads"]), "aborts_per_op": aborts_of(index, theta),
             "wasted_pct": 95 if theta > 0.9 else 50, "fallback_pct": 1, "seed": request["seed"],
+            "transactional_pct": 60, "aborted_pct_of_all": 50,
             "aborts": {"conflict": 100}, "accesses_per_op": 210 if index == er.MASSTREE else 100,
             "bytes_per_key": memory_of(index, theta, request["workload"]), "conflicts": conflicts}
 

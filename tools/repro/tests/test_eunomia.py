@@ -33,6 +33,13 @@ def answers(*ids, scale="smoke"):
 
 
 HOT, HOTTEST, LIST = Point(er.HTM_TREE, 0.9), Point(er.HTM_TREE, 0.99), Point(er.HTM_LIST, 0.99)
+
+
+def er_step(number):
+    """The tree with so many steps, where figure 16 has it."""
+    return Point(er.TREE_STEPS[number - 1], 0.9, threads=20)
+
+
 SAME = [{"where": "leaf", "true_sharing": 1, "false_sharing": 0}]
 INNER = [{"where": "inner", "true_sharing": 1, "false_sharing": 0}]
 
@@ -62,7 +69,7 @@ BENT = [
     ("E-F14b", Point(er.HTM_TREE, 0.6, threads=8), {"mops": 4}, "differs"),
     ("E-F14b", Point(er.HTM_MASSTREE, 0.2, threads=8), {"mops": 0.6}, "differs"),
     ("E-F15", Point(er.EUNO_LIST, 0.99, threads=16), {"mops": 1}, "differs"),
-    ("E-F15", Point(er.LOCK_LIST, 0.99, threads=12), {"mops": 9}, "differs"),
+    ("E-F15", Point(er.LOCK_LIST, 0.99, threads=16), {"mops": 9}, "differs"),
     ("E-F16a", Point(er.TREE_STEPS[1], 0.9, threads=20), {"mops": 1}, "differs"),
     ("E-F16b", Point(er.LIST_STEPS[0], 0.9, threads=20), {"mops": 6}, "near"),
     ("E-F17", Point(er.TREE_STEPS[0], 0.9, threads=20), {"mops": 1}, "differs"),
@@ -92,6 +99,23 @@ class Judges(unittest.TestCase):
         runs[Point(er.HTM_TREE, 0.99, knobs=er.LEAN)]["mops"] = 9.3
         note = TESTS["E-F10a"].judge(runs).note
         self.assertIn("without versions (9.3 Mops/s): 2 x", note)
+
+    def test_other_retries_are_told(self):
+        runs = er.runs_of(answers("E-F10a", "E-F11", "E-F16a"))
+        for retries, euno in ((16, 3.4), (1000, 0.85)):
+            runs[er.with_retries(Point(er.EUNO_TREE, 0.99), retries)] |= {"mops": euno, "aborts_per_op": 7}
+            runs[er.with_retries(er_step(3), retries)]["mops"] = euno
+        note = TESTS["E-F10a"].judge(runs).note
+        self.assertIn("with 16 retries for all alike 2 x (3.4 over 1.7); with 1000 retries for all alike 0.5 x", note)
+        self.assertIn("with 16 retries for all alike 60; 7;", TESTS["E-F11"].judge(runs).note)
+        self.assertRegex(TESTS["E-F16a"].judge(runs).note, "with 16 retries for all alike 1.83; 4.58; 1.7;")
+
+    def test_ours_stands_beside(self):
+        there = answers("E-F10a", "E-F11", "E-F14a", "E-F16a")
+        for name in ("E-F10a", "E-F11", "E-F14a", "E-F16a"):
+            self.assertIn(er.OURS, TESTS[name].judge(er.runs_of(there)).note)
+            without = {key: run for key, run in there.items() if key[0].index != er.OUR_TREE}
+            self.assertNotIn(er.OURS, TESTS[name].judge(er.runs_of(without)).note)
 
     def test_the_median_of_seeds(self):
         there = answers("E-F2a", scale="full")
@@ -125,16 +149,31 @@ class Judges(unittest.TestCase):
 class Planning(unittest.TestCase):
     def test_a_claim_asks_for_what_it_needs_alone(self):
         for name, test in TESTS.items():
-            meant = {p for p in (*test.points, *test.beside, *test.turned)}
+            meant = {p for p in (*test.points, *test.beside, *test.turned, *test.retried)}
             plain = {replace(p, knobs=()) for p, _ in asked(name)}
             self.assertEqual(plain, {replace(p, knobs=()) for p in meant}, name)
         self.assertEqual({p.threads for p, _ in asked("E-F10a")}, {16})
-        self.assertEqual({p.index for p, _ in asked("E-F10a")}, {er.HTM_TREE, er.EUNO_TREE})
-        self.assertLess(len(asked("E-F10a")), 50)
+        self.assertEqual({p.index for p, _ in asked("E-F10a")}, {er.HTM_TREE, er.EUNO_TREE, er.OUR_TREE})
+        self.assertLess(len(asked("E-F10a")), 60)
 
     def test_claims_share_runs(self):
         self.assertEqual(asked("E-F16a", "E-F17").keys(), asked("E-F17").keys() | asked("E-F16a").keys())
         self.assertLess(len(asked(*TESTS)), sum(len(asked(name)) for name in TESTS) * 0.8)
+
+    def test_retries_alone_are_turned_at_some(self):
+        rows = er.sensitivity(answers("E-F16a"), MACHINE, "smoke", 5, {"E-F16a": TESTS["E-F16a"]},
+                              fake_worker.indexes())
+        knobs = {}
+        for row in rows:
+            knobs.setdefault(row["index"], set()).add(row["knob"])
+        self.assertEqual(knobs[er.TREE_STEPS[0]], {"none", "retries"})
+        self.assertEqual(knobs[er.OUR_TREE], {"none", "retries"})
+        self.assertEqual(knobs[er.TREE_STEPS[2]], {"none", "retries", "abort_cycles", "quantum", "instruction_cycles"})
+        self.assertNotIn(er.OUR_TREE, {p.index for p, _ in asked("E-F16a", known=[er.HTM_TREE, *er.TREE_STEPS])})
+
+    def test_every_index_with_regions_has_retries(self):
+        every = {p.index for test in TESTS.values() for p in (*test.points, *test.beside)}
+        self.assertEqual(set(er.KNOBS_OF["retries"]), every - {er.MASSTREE, er.LOCK_LIST, er.LOCK_FREE_LIST})
 
     def test_requests(self):
         there = asked("E-F10a", scale="full")
@@ -157,12 +196,15 @@ class Planning(unittest.TestCase):
 
     def test_sensitivity_has_every_value(self):
         there = answers("E-F10a", "E-F10c", scale="full")
-        rows = er.sensitivity(there, MACHINE, "full", 5, {i: TESTS[i] for i in ("E-F10a", "E-F10c")})
+        rows = er.sensitivity(there, MACHINE, "full", 5, {i: TESTS[i] for i in ("E-F10a", "E-F10c")},
+                              fake_worker.indexes())
         values = {(r["knob"], r["value"]) for r in rows if r["index"] == er.HTM_TREE}
         self.assertEqual(values, {("none", None), *((k, v) for k, vs in er.KNOBS.items() for v in vs
                                                     if v != er.defaults(MACHINE)[k])})
         self.assertEqual(len({(r["index"], r["knob"], r["value"]) for r in rows}), len(rows))
-        self.assertIn("leaf_version none", outputs.sensitivity_tables(rows))
+        told = outputs.sensitivity_tables(rows)
+        self.assertIn("leaf_version none", told)
+        self.assertIn("euno-btree over btree/htm-dbx", told)
 
 
 class Figures(unittest.TestCase):
@@ -171,13 +213,15 @@ class Figures(unittest.TestCase):
         self.assertEqual([f.id for f in eunomia_figures.drawn(["E-F10d"], er.runs_of(answers("E-F10d")))], [])
         made = eunomia_figures.drawn(["E-F10d", "E-F11"], runs)
         self.assertEqual([f.id for f in made], ["E-F10", "E-F11"])
-        self.assertEqual(set(made[0].panels[0].here), {"HTM-B+Tree", "Euno-B+Tree"})  # Masstree has one point
+        self.assertEqual(set(made[0].panels[0].here), {"HTM-B+Tree", "Euno-B+Tree", er.OURS})  # Masstree has one point
 
     def test_every_figure(self):
         made = eunomia_figures.drawn(TESTS, er.runs_of(answers(*TESTS)))
         self.assertEqual([f.id for f in made], list(eunomia_figures.FIGURES))
-        self.assertEqual([len(f.panels) for f in made], [2, 4, 1, 2, 1, 2, 4, 4, 2, 1, 1, 1])
+        self.assertEqual([len(f.panels) for f in made], [2, 4, 1, 3, 1, 2, 4, 1, 2, 1, 2, 2])
         json.dumps([eunomia_figures.series(f) for f in made], allow_nan=False)
+        whole = eunomia_figures.drawn(["E-F15"], er.runs_of(answers("E-F15", scale="full")))
+        self.assertEqual(len(whole[0].panels), 4)
 
 
 if __name__ == "__main__":

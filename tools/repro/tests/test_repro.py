@@ -70,7 +70,7 @@ class Command(unittest.TestCase):
         content = json.loads(file.read_text())
         self.assertEqual({c["verdict"] for c in content["claims"]}, {"agrees"})
         self.assertEqual({len(c) for c in content["claims"]}, {6})
-        self.assertGreater(len(content["runs"]), 200)
+        self.assertGreater(len(content["runs"]), 150)
         self.assertEqual(len({(r["index"], r["workload"], r["dist"], r["threads"]) for r in content["runs"]}),
                          len(content["runs"]))
         self.assertEqual(len(self.plots()), len(content["plots"]))
@@ -132,7 +132,7 @@ class Command(unittest.TestCase):
         status, out, _ = self.run_it("E-F10d", "--json", "-")
         self.assertEqual(status, 0)
         self.assertEqual({(r["index"], r["dist"]) for r in json.loads(out)["runs"]},
-                         {("euno-btree", "zipf:0.5"), ("masstree", "zipf:0.5")})
+                         {(index, "zipf:0.5") for index in ("euno-btree", "masstree", "btree/htm-dbx")})
         self.assertEqual(self.plots(), [])
 
     def test_another_machine_has_plots_of_its_own(self):
