@@ -407,8 +407,14 @@ class lock_free_skip_list {
             !added.link(level).compare_exchange_strong(own, word_of(way.after[level]))) {
           return leave(added, way);
         }
-        std::uintptr_t expected = word_of(way.after[level]);
-        if (way.before[level]->link(level).compare_exchange_strong(expected, word_of(&added))) break;
+        // Nor in front of a node with the same key: that one was erased while the search went on below this level, and a
+        // search for its key would end here, before it, and leave it linked when it is retired.
+        const node* const next = way.after[level];
+        std::uintptr_t expected = word_of(next);
+        if ((next == nullptr || next->key != added.key) &&
+            way.before[level]->link(level).compare_exchange_strong(expected, word_of(&added))) {
+          break;
+        }
         restarts_.add(1);
         search(added.key, way, height);
       }

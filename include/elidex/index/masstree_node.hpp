@@ -156,7 +156,7 @@ struct masstree_leaf : masstree_node<Key, Sync, Width> {
   void insert(order p, unsigned position, Key k, const Value& v) noexcept {
     const unsigned slot = p.slot(p.count());
     // Somebody with an older permutation may be looking for the key that was here.
-    if ((stale_slots_ >> slot & 1u) != 0) {
+    if ((unsigned{stale_slots_} >> slot & 1u) != 0) {
       this->version.mark_inserting();
       stale_slots_ = 0;  // of all slots: whoever saw one of their keys will see that the version has changed
     }
