@@ -6,6 +6,9 @@
 #include <thread>
 #include <vector>
 
+#include "elidex/index/lock_free_skip_list.hpp"
+#include "elidex/index/locked_skip_list.hpp"
+#include "elidex/index/masstree.hpp"
 #include "elidex/ordered_map.hpp"
 #include "support/concurrent_rounds.hpp"
 #include "support/policies_under_test.hpp"
@@ -20,8 +23,10 @@ using u64 = std::uint64_t;
 
 template <class Map>
 class MapLitmus : public ::testing::Test {};
-using maps = ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, ordered_map<u64, u64>,
-                              btree<u64, u64, coarse_spin>, btree<u64, u64, coarse_elided>>;
+using maps =
+    ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, ordered_map<u64, u64>, btree<u64, u64, coarse_spin>,
+                     btree<u64, u64, coarse_elided>, masstree<u64, u64, optimistic>, locked_skip_list<u64, u64>,
+                     lock_free_skip_list<u64, u64>>;
 TYPED_TEST_SUITE(MapLitmus, maps);
 
 // Message passing: who finds the key sees what was written before it was inserted. The data are plain: under
@@ -85,6 +90,26 @@ TYPED_TEST(MapLitmus, OneOfTwoWritersSeesTheOther) {
           5'000 * effort(),
           [&](int t, int round) { map.upsert(keys[static_cast<std::size_t>(t)], static_cast<u64>(round) + 1); },
           [&](int t, int round) { return map.get(keys[static_cast<std::size_t>(t)]) == static_cast<u64>(round) + 1; }),
+      0);
+}
+
+// Of a writer who then reads a flag, and a reader who has set it before, one sees the other: a change that has returned is
+// there for whoever begins behind it. Needs a fence where readers don't wait for writers.
+TYPED_TEST(MapLitmus, AChangeThatHasReturnedIsSeen) {
+  TypeParam map;
+  for (u64 n = 0; n < 500; ++n) map.insert(n, 0);
+  alignas(128) std::atomic<int> flag{-1};
+  EXPECT_EQ(
+      both_missed(
+          20'000 * effort(),
+          [&](int t, int round) {
+            if (t == 0) {
+              map.upsert(1, static_cast<u64>(round) + 1);
+            } else {
+              flag.store(round);
+            }
+          },
+          [&](int t, int round) { return t == 0 ? map.get(1) == static_cast<u64>(round) + 1 : flag.load() == round; }),
       0);
 }
 

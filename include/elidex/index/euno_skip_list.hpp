@@ -20,7 +20,7 @@
 //                      everybody who is on his way to some other key
 //   conflict control   a hot segment has a segment_control: changes of one key come one after the other, and requests for
 //                      keys that are not there don't come at all
-//   adaptive           a segment gets one when an operation's lower region has aborted by conflict Parts::hot_after times,
+//   adaptive           a segment gets one when an operation's lower region has aborted Parts::hot_after times,
 //                      and loses it when it has become quiet (segment_control.hpp)
 //
 // What belongs to which region: a tower's links to the upper one, nodes (links of the two lowest levels and values) to the

@@ -53,8 +53,8 @@
 //   upsert, update    of a key that is there: the store of the value; when it is wider than a word: the unlock
 //   those that change nothing: any moment under the lock
 //   scan              masstree_range.hpp
-//   That one thread's operations take effect in their order needs a fence between a change and the reads of the next
-//   operation: epoch_pin has it.
+//   That a change is seen by whoever begins after it has returned needs a fence behind it, since readers don't wait for
+//   locks: make_visible(), and epoch_pin at the beginning of the next operation. The original has no such fence.
 //   Under a coarse policy: the acquisition of the lock, or the commit of the transaction.
 //
 // From: Mao, Kohler, Morris, "Cache craftiness for fast multicore key-value storage", EuroSys 2012, sections 4.3 to
@@ -70,6 +70,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -245,6 +246,12 @@ class masstree {
   step remove_leaf(leaf& l, operation& op) noexcept;
   step remove_locked_leaf(leaf& before, leaf& l, operation& op) noexcept;
   step give_up_root(operation& op) noexcept;
+
+  // Readers wait neither for a lock nor, mostly, for a mark: a store that is still in this core's buffer when its operation
+  // returns would be missed by a reader who begins then.
+  static void make_visible() noexcept {
+    if constexpr (racing) std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one in epoch_pin
+  }
 
   void count_restart() const noexcept { restarts_.add(1); }
 

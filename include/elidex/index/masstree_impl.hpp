@@ -155,6 +155,7 @@ template <std::integral Key, class Value, class Sync, unsigned Width>
 bool masstree<Key, Value, Sync, Width>::put(Key key, const Value& value, bool overwrite) {
   operation op(*this);
   const step s = run_exclusive(op, [&] { return try_put(key, value, overwrite, op); });
+  if (overwrite || s == step::yes) make_visible();
   if (s == step::yes) size_.add(1);
   return s == step::yes;
 }
@@ -270,6 +271,7 @@ bool masstree<Key, Value, Sync, Width>::update(Key key, Fn&& fn) {
   std::exception_ptr thrown;
   const step s = run_exclusive(op, [&] { return try_update(key, fn, thrown); });
   if (s == step::threw) std::rethrow_exception(thrown);
+  if (s == step::yes) make_visible();
   return s == step::yes;
 }
 
@@ -304,6 +306,7 @@ bool masstree<Key, Value, Sync, Width>::erase(Key key) {
   bool removed_leaf = false;
   const step s = run_exclusive(op, [&] { return try_erase(key, op, removed_leaf); });
   if (s != step::yes) return false;
+  make_visible();
   size_.add(-1);
   if (removed_leaf) {
     try {
