@@ -61,8 +61,11 @@ def sensitivity_tables(rows):
                 first, second = ((changed.get(i) or untouched[i])["mops"] for i in indexes[:2])
                 cells.append(f"{number(first / second)} x")
             lines.append((name, *cells))
+        # Many long names stand in several lines each.
+        limits = [22, *[14] * (len(indexes) + 1)] if sum(map(len, indexes)) > 60 else None
         ratio = (f"{indexes[0]} over {indexes[1]}",) if len(indexes) > 1 else ()
-        text += f"\n  {', '.join(figures)}: {dist}, {threads} threads\n" + table(("changed", *indexes, *ratio), lines)
+        text += (f"\n  {', '.join(figures)}: {dist}, {threads} threads\n"
+                 + table(("changed", *indexes, *ratio), lines, limits))
     return text
 
 
