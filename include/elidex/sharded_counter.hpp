@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "elidex/thread_slot.hpp"
@@ -22,6 +23,11 @@ class sharded_counter {
     std::int64_t total = 0;
     for (const auto& s : shards_) total += s.value.load(std::memory_order_relaxed);  // pairs with add(): see there
     return total;
+  }
+  // The same of something that is never below zero.
+  std::size_t count() const noexcept {
+    const std::int64_t total = sum();
+    return total < 0 ? 0 : static_cast<std::size_t>(total);
   }
 
  private:

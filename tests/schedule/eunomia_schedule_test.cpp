@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "schedule/explore.hpp"
+#include "schedule/histories.hpp"
 #include "support/linearizability.hpp"
 #include "support/model.hpp"
 #include "support/scattered_trees.hpp"
@@ -71,20 +72,7 @@ struct leaf_changes_meanwhile {
     merges_before = map.stats().merges;
   }
 
-  std::vector<std::function<void()>> bodies() {
-    std::vector<std::function<void()>> all;
-    for (auto& plan : plans) {
-      all.emplace_back([this, &plan] {
-        for (event& e : plan) {
-          const auto begin = static_cast<std::int64_t>(sim::steps());
-          perform(map, e);
-          e.begin = begin;
-          e.end = static_cast<std::int64_t>(sim::steps());
-        }
-      });
-    }
-    return all;
-  }
+  std::vector<std::function<void()>> bodies() { return performing(map, plans); }
 
   std::string verdict() {
     splits += map.stats().splits - splits_before;

@@ -12,6 +12,7 @@
 #include "elidex/index/skip_list.hpp"
 #include "elidex/ordered_map.hpp"
 #include "schedule/explore.hpp"
+#include "schedule/histories.hpp"
 #include "support/broken_maps.hpp"
 #include "support/linearizability.hpp"
 #include "support/model.hpp"
@@ -59,20 +60,7 @@ struct history {
     }
   }
 
-  std::vector<std::function<void()>> bodies() {
-    std::vector<std::function<void()>> all;
-    for (auto& plan : plans) {
-      all.emplace_back([this, &plan] {
-        for (event& e : plan) {
-          const auto begin = static_cast<std::int64_t>(sim::steps());
-          perform(map, e);
-          e.begin = begin;
-          e.end = static_cast<std::int64_t>(sim::steps());
-        }
-      });
-    }
-    return all;
-  }
+  std::vector<std::function<void()>> bodies() { return performing(map, plans); }
 
   std::string verdict() {
     std::vector<event> all;

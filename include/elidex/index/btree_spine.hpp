@@ -81,6 +81,7 @@ class btree_spine {
   bool enter(position& p) const noexcept;
   bool enter_root(position& p) const noexcept;
   bool enter_child(position& p, unsigned index) const noexcept;
+  bool enter_child_for(const probe& key, position& p, unsigned count) const noexcept;
   bool enter_sibling(position& p, unsigned index) const noexcept;
   bool descend_to_leaf(const probe& key, position& p) const noexcept;
 
@@ -166,14 +167,18 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_sibling(posit
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child_for(const probe& key, position& p,
+                                                                             unsigned count) const noexcept {
+  unsigned index = 0;
+  return rank_in_node<true>(p.as_inner(), count, key, [&] { return p.still_valid(); }, index) && enter_child(p, index);
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(const probe& key,
                                                                              position& p) const noexcept {
   if (!enter_root(p)) return false;
   while (!p.at->is_leaf()) {
-    const inner& in = p.as_inner();
-    unsigned index = 0;
-    if (!rank_in_node<true>(in, in.count(), key, [&] { return p.still_valid(); }, index) || !enter_child(p, index))
-      return false;
+    if (!enter_child_for(key, p, p.as_inner().count())) return false;
   }
   return true;
 }
@@ -266,12 +271,9 @@ auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_splitting(c
                                                                                Operation& op) noexcept -> step {
   if (!enter_root(p)) return step::restart;
   while (!p.at->is_leaf()) {
-    const inner& in = p.as_inner();
-    const unsigned count = in.count();
+    const unsigned count = p.as_inner().count();
     if (count == inner::capacity) return split_inner(p, op);
-    unsigned index = 0;
-    if (!rank_in_node<true>(in, count, key, [&] { return p.still_valid(); }, index) || !enter_child(p, index))
-      return step::restart;
+    if (!enter_child_for(key, p, count)) return step::restart;
   }
   return step::yes;
 }
@@ -282,16 +284,13 @@ auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_merging(con
                                                                              Operation& op) noexcept -> step {
   if (!enter_root(p)) return step::restart;
   while (!p.at->is_leaf()) {
-    const inner& in = p.as_inner();
-    const unsigned count = in.count();
+    const unsigned count = p.as_inner().count();
     if (p.parent == nullptr && count == 0) return collapse_root(p, op);
     if (p.parent != nullptr && count <= inner_sparse) {
       const step s = merge_inner(p, op);
       if (s != step::no) return s;
     }
-    unsigned index = 0;
-    if (!rank_in_node<true>(in, count, key, [&] { return p.still_valid(); }, index) || !enter_child(p, index))
-      return step::restart;
+    if (!enter_child_for(key, p, count)) return step::restart;
   }
   return step::yes;
 }

@@ -260,10 +260,7 @@ class euno_skip_list {
   template <class Fn>
   std::size_t scan(key_argument from, std::size_t limit, Fn&& fn) const;
 
-  std::size_t size() const noexcept {
-    const std::int64_t sum = size_.sum();  // may be below 0 while others insert and erase
-    return sum < 0 ? 0 : static_cast<std::size_t>(sum);
-  }
+  std::size_t size() const noexcept { return size_.count(); }
   bool empty() const noexcept { return size() == 0; }
 
   // Everything obtained from the system for nodes, controls and free ones, in bytes.

@@ -172,20 +172,11 @@ class lock_free_skip_list {
   // the list.
   template <class Fn>
   std::size_t scan(key_argument from, std::size_t limit, Fn&& fn) const {
-    std::size_t count = 0;
-    for (std::optional<Key> next = from; next && count < limit;) {
-      scan_part part;
-      next = collect(*next, limit - count, part);
-      for (const entry& e : part.items()) fn(e.key, e.value);
-      count += part.size();
-    }
-    return count;
+    return detail::scan_in_parts<scan_part>(
+        from, limit, [&](Key at, std::size_t most, scan_part& part) { return collect(at, most, part); }, fn);
   }
 
-  std::size_t size() const noexcept {
-    const std::int64_t sum = size_.sum();  // may be below 0 while others insert and erase
-    return sum < 0 ? 0 : static_cast<std::size_t>(sum);
-  }
+  std::size_t size() const noexcept { return size_.count(); }
   bool empty() const noexcept { return size() == 0; }
 
   // Everything obtained from the system for nodes, large values and free ones, in bytes.

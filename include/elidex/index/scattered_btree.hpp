@@ -182,10 +182,7 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   // A cursor that stands nowhere yet. Valid while others insert and erase; see cursor.hpp.
   cursor_type cursor() const { return cursor_type(*this); }
 
-  std::size_t size() const noexcept {
-    const std::int64_t sum = size_.sum();  // may be below 0 while others insert and erase
-    return sum < 0 ? 0 : static_cast<std::size_t>(sum);
-  }
+  std::size_t size() const noexcept { return size_.count(); }
   bool empty() const noexcept { return size() == 0; }
 
   // Everything obtained from the system for keys, values, nodes and free nodes, in bytes.

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "elidex/reclaim/block_pool.hpp"
@@ -155,6 +156,20 @@ class spare_node {
   List& list_;
   node* node_ = nullptr;
 };
+
+// A scan that is no snapshot: collect(from, most, part) gathers some records and says where to go on, if anywhere; fn sees
+// them when no lock is held.
+template <class Part, class Key, class Collect, class Fn>
+std::size_t scan_in_parts(Key from, std::size_t limit, Collect&& collect, Fn&& fn) {
+  std::size_t count = 0;
+  for (std::optional<Key> next = from; next && count < limit;) {
+    Part part;
+    next = collect(*next, limit - count, part);
+    for (const auto& e : part.items()) fn(e.key, e.value);
+    count += part.size();
+  }
+  return count;
+}
 
 }  // namespace detail
 }  // namespace elidex

@@ -17,7 +17,8 @@
 //     is gone, and only if no other key of the leaf shares it, both while they hold the slot's lock bit, so that for one
 //     slot they come one after the other;
 //   * so a clear mark proves that at that moment the key was not in the leaf.
-// Lock bits and the split lock protect nothing else: they are advice.
+// The split lock keeps requests away from the marks until those of the keys that a split has moved out are cleared. Otherwise
+// lock bits and split lock are advice.
 //
 // False positives: of n keys in the leaf, 1 - (1 - 1/Bits)^n of the absent keys find a mark; 29 % for 11 random keys and
 // 32 bits. The hash is Fibonacci's (Knuth, "Sorting and Searching", 6.4): up to 20 consecutive keys have different marks

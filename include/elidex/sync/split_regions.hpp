@@ -10,7 +10,7 @@
 // leaf's part alone.
 //
 // Which data belongs to which region: what leads to leaves (inner nodes, the root pointer) to the upper one, what is in
-// leaves to the lower one; whoever changes the former runs in both. sequence numbers are read in either and written in
+// leaves to the lower one; whoever changes the former runs in both. Sequence numbers are read in either and written in
 // both only, or in the lower one by whoever changes how a leaf is to be accessed.
 //
 // Order of locks: upper before lower. Nobody who is in a lower region enters an upper one.
@@ -37,9 +37,9 @@ namespace elidex {
 
 // A leaf's sequence number: it changes when a request that has come to the leaf must go back to the root.
 //
-// invalidate() comes before a change of what is in the leaf, and behind one of how it is to be accessed (its control). Inside a hardware region the order is invisible; on a fallback path
-// it lets what is published with release order afterwards (a cleared mark, conflict_control.hpp) lead its reader to the
-// new number.
+// invalidate() comes before a change of what is in the leaf, and behind one of how it is to be accessed (its control). Inside
+// a hardware region the order is invisible; on a fallback path it lets what is published with release order afterwards (a
+// cleared mark, conflict_control.hpp) lead its reader to the new number.
 class region_sequence {
  public:
   using token = std::uint64_t;
@@ -121,7 +121,7 @@ class split_regions {
   Lock lower_;
 };
 
-// How often a short region is tried again. Measured on the simulated machine (docs/PERFORMANCE.md, 16 and 20 cores, theta
+// How often a short region is tried again. Measured on the simulated machine (docs/EUNOMIA.md, 16 and 20 cores, theta
 // 0.99): 8 to 16 retries after conflicts are best by far. Fewer end in the lock so often that its waiters make lemmings;
 // with more, a core far from a hot line loses to all others again and again, and one such request holds up its thread for
 // longer than the lock would.
