@@ -77,20 +77,7 @@ struct leaf_changes_meanwhile {
   std::string verdict() {
     splits += map.stats().splits - splits_before;
     merges += map.stats().merges - merges_before;
-    std::vector<event> all;
-    for (const auto& plan : plans) all.insert(all.end(), plan.begin(), plan.end());
-    std::map<u64, u64> left;
-    for (u64 key = 0; key < history_keys; ++key) {
-      event e;
-      e.what = call::get;
-      e.key = key;
-      e.got = map.get(key);
-      e.begin = e.end = INT64_MAX;
-      if (e.got) left.emplace(key, *e.got);
-      all.push_back(e);
-    }
-    if (!linearizability(all).holds(before)) return "not linearizable";
-    return content_difference(map, left);
+    return history_difference(map, plans, before);
   }
 
   static inline std::int64_t splits = 0;  // seen by all schedules

@@ -64,9 +64,12 @@
 
 namespace elidex {
 
-// The rule that erase() follows; a test breaks it.
-struct marks_before_unlinking {
-  static constexpr bool marks = true;
+// What keeps the list right; tests break it.
+struct lock_free_list_rules {
+  static constexpr bool marks_before_unlinking = true;
+  static constexpr bool keeps_equal_keys_apart = true;  // link_above()
+  template <unsigned BitsPerLevel>
+  using heights = detail::level_generator<BitsPerLevel>;
 };
 
 // Key: an integer type. Value: a trivially copyable type.
@@ -77,7 +80,7 @@ struct marks_before_unlinking {
 //
 // Errors: std::bad_alloc from insert(), upsert(), update() of large values, erase(), the constructor, and from the first call
 // of a thread; the list is then unchanged.
-template <std::integral Key, class Value, unsigned BitsPerLevel = 2, class Rules = marks_before_unlinking>
+template <std::integral Key, class Value, unsigned BitsPerLevel = 2, class Rules = lock_free_list_rules>
 class lock_free_skip_list {
   static_assert(std::is_trivially_copyable_v<Value>);
   static constexpr bool value_in_word = sizeof(Value) <= sizeof(std::uint64_t);
@@ -155,7 +158,7 @@ class lock_free_skip_list {
     node* const found = find(key, way);
     if (found == nullptr) return false;
     const reservation room(limbo_);
-    if constexpr (Rules::marks) {
+    if constexpr (Rules::marks_before_unlinking) {
       for (unsigned level = found->height; level-- > 1;) found->link(level).fetch_or(marked_bit);
       if ((found->link(0).fetch_or(marked_bit) & marked_bit) != 0) return false;  // another one was faster
       leave(*found, way);
@@ -187,6 +190,19 @@ class lock_free_skip_list {
     return {.restarts = restarts_.sum(),
             .nodes = pools_.blocks_in_use() + value_pool_.blocks_in_use(),
             .limbo_objects = limbo_.pending()};
+  }
+
+  // Whether every level ascends and holds no erased node: so it is whenever no operation is under way, and it must be asked
+  // only then.
+  bool is_sound() const noexcept {
+    for (unsigned level = 0; level < height(); ++level) {
+      const node* before = nullptr;
+      for (node* at = target(head_->link(level).load()); at != nullptr; at = target(at->link(level).load())) {
+        if (is_marked(at->link(level).load()) || (before != nullptr && !(before->key < at->key))) return false;
+        before = at;
+      }
+    }
+    return true;
   }
 
   // Frees what was erased before this call, as far as no reader was in the way, now instead of at the next erasures.
@@ -402,7 +418,7 @@ class lock_free_skip_list {
         // search for its key would end here, before it, and leave it linked when it is retired.
         const node* const next = way.after[level];
         std::uintptr_t expected = word_of(next);
-        if ((next == nullptr || next->key != added.key) &&
+        if ((!Rules::keeps_equal_keys_apart || next == nullptr || next->key != added.key) &&
             way.before[level]->link(level).compare_exchange_strong(expected, word_of(&added))) {
           break;
         }
@@ -437,7 +453,7 @@ class lock_free_skip_list {
   block_pool value_pool_{sizeof(Value), "value"};
   node* const head_;
   std::atomic<unsigned> height_{1};
-  alignas(64) detail::level_generator<BitsPerLevel> levels_;
+  alignas(64) typename Rules::template heights<BitsPerLevel> levels_;
   detail::sharded_counter size_;
   mutable detail::sharded_counter restarts_;
   limbo_list limbo_{this};  // destroyed first: what is in it gives its memory back to the pools
