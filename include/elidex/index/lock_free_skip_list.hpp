@@ -158,8 +158,8 @@ class lock_free_skip_list {
     node* const found = find(key, way);
     if (found == nullptr) return false;
     const reservation room(limbo_);
+    for (unsigned level = found->height; level-- > 1;) found->link(level).fetch_or(marked_bit);
     if constexpr (Rules::marks_before_unlinking) {
-      for (unsigned level = found->height; level-- > 1;) found->link(level).fetch_or(marked_bit);
       if ((found->link(0).fetch_or(marked_bit) & marked_bit) != 0) return false;  // another one was faster
       leave(*found, way);
     } else {
