@@ -105,7 +105,11 @@ int main(int argc, char** argv) {
       ->type_name("N,M")
       ->capture_default_str();
   sim_app->add_option("--ops", sim.operations, "operations of each thread")->type_name("N")->capture_default_str();
-  sim_app->add_option("--retries", sim.retries, "of btree/htm-dbx after conflicts [as DBX: 128]")->type_name("N");
+  sim_app
+      ->add_option(
+          "--retries", sim.retries,
+          "after conflicts, of btree/htm-dbx, masstree/htm, skiplist/htm and Eunomia's indexes [their own; DBX: 128]")
+      ->type_name("N");
   sim_app
       ->add_option("--leaf-version", sim.leaf_version, "of btree/htm-dbx: none | head | line (counted by each write)")
       ->type_name("V")

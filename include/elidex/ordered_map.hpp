@@ -9,11 +9,13 @@
 // For integer keys with trivially copyable values it is Eunomia's B+tree with keys apart from values
 // (index/scattered_btree.hpp, index/keys_apart_leaf.hpp): readers write nothing, and two updates meet only if their values
 // lie on the same pair of cache lines. Where hardware transactions commit it uses them, elsewhere optimistic versions;
-// ordered_map<...> map(elidex::map_regions::optimistic) forces one or the other.
+// map_regions::hardware or map_regions::optimistic, given to the constructor, forces one of the two, and regions() says which.
 //
-// For byte strings it is a B+tree under optimistic lock coupling (index/btree.hpp), where writers of the same leaf meet.
+// If key, value or both are byte strings it is a B+tree under optimistic lock coupling (index/btree.hpp), where writers of the
+// same leaf meet.
 //
-// The functions, their thread-safety and their errors stand in those headers, and are the same in both. Why these trees and
+// The functions above, cursor(), size(), memory_bytes() and reclaim(), their thread-safety and their errors stand in those
+// headers, and are the same in both. Why these trees and
 // these node sizes: docs/PERFORMANCE.md.
 #pragma once
 
@@ -34,6 +36,9 @@ using ordered_map_shape = keys_apart_node_bytes<1024, 1024>;
 
 template <class Key, class Value>
 struct ordered_map_of {
+  static_assert(std::integral<Key> || std::same_as<Key, std::string>, "keys are integers or std::string");
+  static_assert(std::is_trivially_copyable_v<Value> || std::same_as<Value, std::string>,
+                "values are trivially copyable or std::string");
   using type = btree<Key, Value, optimistic, node_bytes<1024, 1024>>;
 };
 template <std::integral Key, class Value>

@@ -50,7 +50,7 @@ def meant_by(wanted, known):
 def select(arguments, known, built):
     """(ids to run, ids not built yet), each once and in the order of `known`. Refuses what cannot be run."""
     chosen = set()
-    for wanted in arguments:
+    for wanted in (one for argument in arguments for one in argument.split(",")):
         meant = meant_by(wanted, known)
         if not meant:
             raise BadInput(f"id: '{wanted}' is unknown; it takes a claim of lab/papers/claims.csv such as E-F2a, "

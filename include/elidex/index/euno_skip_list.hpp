@@ -31,8 +31,8 @@
 // Invariants
 //   * Keys ascend on each level; a level's nodes are in every level below.
 //   * A segment has the keys from its tower's (the head's: from the least) up to the next tower's. Its sequence
-//     number changes when that becomes less, when its tower goes, and when its control changes. That it becomes more
-//     is no reason: who has come for a key is still right.
+//     number changes when that range shrinks, when its tower goes, and when its control changes. When it grows, no change
+//     is needed: who has come for a key is still right.
 //   * conflict_control's, with the segment in place of the leaf. A segment keeps its control when it is split: the marks
 //     of the keys that have left are false positives. The one to which another segment falls loses it, since it
 //     has no marks for the new keys.

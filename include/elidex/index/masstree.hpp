@@ -20,7 +20,8 @@
 // value is wider than a word, and when keys or children move.
 //
 // Invariants
-//   * Keys in a node ascend. Key i of an inner node is the low of the leftmost leaf below its child i + 1.
+//   * Keys in a node ascend. A node's low is the least key that may lie below it. Key i of an inner node is the low of the
+//     leftmost leaf below its child i + 1.
 //   * Leaves are linked in both directions, in the order of their keys. A leaf holds keys from its low (which never
 //     changes) to the low of the next one, exclusively.
 //   * No leaf is empty but the leftmost one, which is never removed. An inner node has at least one child.

@@ -47,8 +47,8 @@
 //                   clear mark: the reading of the mark); changes: the try_upgrade() of the leaf
 //   scan            range_collector.hpp, in both regions
 //
-// Deviations from papers/003 section 5: a split is a region of its own; scans sort in private memory instead of moving what they read to the reserved keys, so that reading
-// never writes; leaves have no links (btree.hpp); see also scattered_leaf.hpp and conflict_control.hpp.
+// Deviations from papers/003 section 5: a split is a region of its own; scans sort in private memory instead of moving what
+// they read to the reserved keys, so that reading never writes; leaves have no links (btree.hpp); see also scattered_leaf.hpp and conflict_control.hpp.
 #pragma once
 
 #include <algorithm>
@@ -78,10 +78,10 @@
 
 namespace elidex {
 
-// When a leaf gets a conflict control and when it loses it; all chosen.
+// When a leaf gets a conflict control and when it loses it; all numbers are our choice, the paper has none.
 struct control_bounds {
   // A leaf's suspicion grows by one with each abort or restart and shrinks by one with every 64th request that met nobody:
-  // about one collision in 64 requests is borne. At this much it gets a control.
+  // about one collision in 64 requests is tolerated. At this much it gets a control.
   static constexpr std::uint32_t collisions_to_switch_on = 8;
   static constexpr std::uint64_t calm_requests = 64;
   // A control's period, and the least number of collisions in it that keeps the control.
@@ -289,13 +289,15 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   mutable detail::sharded_counter switched_on_;
   mutable detail::sharded_counter switched_off_;
   mutable block_pool control_pool_{sizeof(control), "conflict control"};
-  // By a hash of the leaf's address: how suspicious leaves without a control are. A collision costs a control too many.
+  // By a hash of the leaf's address: how suspicious leaves without a control are. Where two
+  // leaves have the same hash, one may get a control that it does not need.
   static constexpr std::size_t suspects = 256;
   alignas(64) mutable std::array<std::atomic<std::uint32_t>, suspects> suspicion_{};
   mutable limbo_list limbo_{this};  // destroyed first: what is in it gives its memory back to the pools
 };
 
-// Paper 003's Euno-B+Tree.
+// Paper 003's Euno-B+Tree. Its regions try again less often than the paper's, which has dbx_budgets: too often, as
+// docs/EUNOMIA.md shows.
 template <std::integral Key, class Value>
 using euno_btree = scattered_btree<Key, Value, htm_split_regions>;
 

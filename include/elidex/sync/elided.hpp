@@ -1,7 +1,7 @@
 // A lock whose critical sections run as hardware regions: threads that don't touch the same data don't
 // wait.
 //
-//   elidex::elided<elidex::ttas_lock> lock;
+//   elidex::elided<elidex::ttas_lock> lock;                       // ttas_lock: sync/spin_locks.hpp
 //   { std::lock_guard guard(lock); ++table[i]; }
 //   const int seen = lock.run([&] { return table[j]; });
 //   std::cout << lock.stats() << '\n';
@@ -121,6 +121,9 @@ class elision_switch<adaptive<Base>> {
 
 template <class Lock, retry_policy RetryPolicy = default_retry, class Htm = htm::native>
 class elided {
+  static_assert(
+      requires(const Lock& lock) { lock.is_locked(); }, "regions must see whether the lock is held: is_locked()");
+
  public:
   elided() noexcept : elided(RetryPolicy()) {}
   explicit elided(const RetryPolicy& policy) noexcept : policy_(policy) {

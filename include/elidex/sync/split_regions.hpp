@@ -75,6 +75,7 @@ class region_sequence {
 template <class Lock>
 class split_regions {
  public:
+  // What a policy tells an index: nodes need no locks, leaves need a sequence number, and no reader sees half a change.
   using node_lock = no_node_lock;
   using sequence = region_sequence;
   static constexpr bool readers_race = false;
@@ -88,7 +89,7 @@ class split_regions {
     std::uint32_t ignored = 0;
     return lower(std::forward<Body>(body), ignored);
   }
-  // Adds to `aborts` how often a hardware region was tried in vain.
+  // Adds to `aborts` how often a hardware region was tried in vain: nothing where the lock is not elided.
   template <class Body>
   auto lower(Body&& body, std::uint32_t& aborts) {
     if constexpr (requires { lower_.run(body, aborts); }) {
@@ -121,9 +122,8 @@ class split_regions {
   Lock lower_;
 };
 
-// How often a short region is tried again. Measured on the simulated machine (docs/EUNOMIA.md, 16 and 20 cores, theta
-// 0.99): 8 to 16 retries after conflicts are best by far. Fewer end in the lock so often that its waiters make lemmings;
-// with more, a core far from a hot line loses to all others again and again, and one such request holds up its thread for
+// How often a short region is tried again. Measured on the simulated machine (docs/EUNOMIA.md, "How many retries"): some 8 to
+// 16 retries after conflicts are best. With fewer, so many requests take the lock that it makes the others abort; with more, a core far from a hot line loses to all others again and again, and one such request holds up its thread for
 // longer than the lock would.
 struct short_region_budgets : retry_budgets {
   constexpr short_region_budgets() noexcept : retry_budgets{.conflict = 12, .lock_busy = 64} {}

@@ -24,6 +24,7 @@ class Ids(unittest.TestCase):
 
     def test_each_once_and_in_order(self):
         self.assertEqual(claims.select(["S-3.1", "K-T1", "S-3.1", "K"], KNOWN, BUILT), (["K-T1", "S-3.1"], []))
+        self.assertEqual(claims.select(["S-3.1,E-F2a"], KNOWN, BUILT), (["E-F2a", "S-3.1"], []))
 
     def test_a_number_is_no_prefix(self):
         self.assertEqual(claims.meant_by("E-F1", KNOWN), ["E-F1"])
