@@ -1,6 +1,7 @@
 #include "lab/simulated/run_on_machine.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <stdexcept>
 
 #include "lab/bad_input.hpp"
@@ -37,7 +38,9 @@ std::vector<request_stream<Key>> streams_for(const key_set<Key>& keys, const str
 template <class Key>
 sim_result run_with(const sim_request& wanted, const key_set<Key>& keys, const index_info& info, const workload& what,
                     const distribution& where) {
-  const auto index = make_index<Key>(info);
+  // Made on the machine, because an index may ask what the machine can do.
+  std::unique_ptr<any_index<Key>> index;
+  sim::run(wanted.machine, {}, {[&] { index = make_index<Key>(info); }});
   stream_shape shape{.what = &what,
                      .where = where,
                      .requests = wanted.operations,
