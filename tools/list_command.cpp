@@ -60,6 +60,7 @@ int list_command(const list_flags& flags) {
     for (const lab::workload& one : lab::workloads()) {
       document["workloads"].push_back({{"name", one.name}, {"description", one.description}});
     }
+    document["workloads"].push_back({{"name", lab::multi_get_name}, {"description", lab::multi_get_description}});
     document["workloads"].push_back({{"name", lab::mix_name}, {"description", lab::mix_description}});
     for (const named& one : distributions) {
       document["distributions"].push_back({{"name", one.name}, {"description", one.description}});
@@ -77,6 +78,7 @@ int list_command(const list_flags& flags) {
   table workloads({{"workload"}, {"what it does"}});
   for (const lab::workload& one : lab::workloads())
     workloads.row({std::string(one.name), std::string(one.description)});
+  workloads.row({std::string(lab::multi_get_name), std::string(lab::multi_get_description)});
   workloads.row({std::string(lab::mix_name), std::string(lab::mix_description)});
   table where({{"distribution"}, {"which keys"}});
   for (const named& one : distributions) where.row({std::string(one.name), std::string(one.description)});

@@ -4,7 +4,8 @@
 //
 // Map (a default constructible class) provides, with key_arg<Key> and index_value:
 //   bool read(key, value&)   bool insert(key, value)   bool put(key, value)   bool modify(key, delta)
-//   optional: bool erase(key)   std::size_t scan(from, limit, sum&)   std::size_t memory_bytes() const
+//   optional: std::size_t read_many(span of keys, sum&), which says how many were there
+//             bool erase(key)   std::size_t scan(from, limit, sum&)   std::size_t memory_bytes() const
 //             index_counters counters() const
 //             an inner class `visit`, alive on a worker thread while that runs a stream
 // put overwrites a key that is there, modify adds delta to its value atomically; each returns false without
@@ -13,7 +14,10 @@
 //
 // Thread-safety: that of the map.
 
+#include <algorithm>
+#include <array>
 #include <concepts>
+#include <span>
 #include <stdexcept>
 
 #include "lab/indexes/any_index.hpp"
@@ -46,7 +50,8 @@ class driven final : public any_index<Key> {
   void loop(const request_stream<Key>& stream, run_control& control, worker_result& result) {
     index_value next_value = 1;
     run_worker(stream, control, result,
-               [&](request_cursor<Key>& cursor, const request<Key>& wanted, worker_result& counts) {
+               [&](request_cursor<Key>& cursor, const request<Key>& wanted, std::size_t most,
+                   worker_result& counts) -> std::size_t {
                  bool done = false;
                  switch (wanted.kind) {
                    case request_kind::read: {
@@ -78,9 +83,31 @@ class driven final : public any_index<Key> {
                        throw std::logic_error("this index cannot scan");
                      }
                      break;
+                   case request_kind::read_many:
+                     return read_many(cursor, wanted.key, std::min(most, cursor.keys_at_once()), counts);
                  }
                  counts.misses += done ? 0 : 1;
+                 return 1;
                });
+  }
+
+  // `first` and those behind it, `many` in all; returns that.
+  std::size_t read_many(request_cursor<Key>& cursor, key_arg<Key> first, std::size_t many, worker_result& counts) {
+    std::array<key_arg<Key>, keys_at_once_max> keys;
+    keys[0] = first;
+    for (std::size_t i = 1; i < many; ++i) keys[i] = cursor.next().key;
+    std::size_t found = 0;
+    if constexpr (requires { map_.read_many(std::span(keys), counts.checksum); }) {
+      found = map_.read_many(std::span(keys).first(many), counts.checksum);
+    } else {
+      for (std::size_t i = 0; i < many; ++i) {
+        index_value value = 0;
+        if (map_.read(keys[i], value)) ++found;
+        counts.checksum += value;
+      }
+    }
+    counts.misses += many - found;
+    return many;
   }
 
   Map map_;

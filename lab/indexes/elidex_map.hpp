@@ -8,6 +8,9 @@
 // Thread-safety: that of the map.
 #pragma once
 
+#include <array>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "elidex/htm.hpp"
@@ -37,6 +40,19 @@ class elidex_map {
     if (!found) return false;
     value = *found;
     return true;
+  }
+  std::size_t read_many(std::span<const key_argument> keys, index_value& sum)
+    requires requires(const Map& map) { map.multi_get({}, {}); }
+  {
+    std::array<std::optional<index_value>, keys_at_once_max> values;
+    map_.multi_get(keys, values);
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (!values[i]) continue;
+      sum += *values[i];
+      ++found;
+    }
+    return found;
   }
   bool insert(key_argument key, index_value value) { return map_.insert(key, value); }
   bool put(key_argument key, index_value value) { return !map_.upsert(key, value); }

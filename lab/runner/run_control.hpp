@@ -54,7 +54,8 @@ struct alignas(64) worker_result {
   latency_histogram latency;
 };
 
-/// The loop of one worker. execute(cursor, request, result) does one request.
+/// The loop of one worker. execute(cursor, request, most, result) does one request, or up to `most` with those behind it, and
+/// says how many.
 template <class Key, class Execute>
 void run_worker(const request_stream<Key>& stream, run_control& control, worker_result& result, Execute&& execute) {
   request_cursor<Key> cursor(stream);
@@ -92,11 +93,11 @@ void run_worker(const request_stream<Key>& stream, run_control& control, worker_
       break;
     }
     const auto before = run_clock::now();
-    execute(cursor, cursor.next(), result);
+    std::size_t done = execute(cursor, cursor.next(), block, result);
     const auto after = run_clock::now();
     const auto ns = static_cast<std::uint64_t>((after - before) / std::chrono::nanoseconds(1));
     result.latency.record(ns > control.clock_ns ? ns - control.clock_ns : 0);
-    for (std::size_t i = 1; i < block; ++i) execute(cursor, cursor.next(), result);
+    while (done < block) done += execute(cursor, cursor.next(), block - done, result);
     result.requests += block;
     result.all_requests += block;
   }

@@ -23,13 +23,17 @@
 namespace elidex::lab {
 
 enum class request_kind : std::uint8_t {
-  read,    // get
-  insert,  // a key that is not there
-  put,     // overwrite the value of a key that is there
-  modify,  // read-modify-write of a key that is there
-  erase,   // a key that is there
-  scan,    // ascending from a key that is there
+  read,       // get
+  insert,     // a key that is not there
+  put,        // overwrite the value of a key that is there
+  modify,     // read-modify-write of a key that is there
+  erase,      // a key that is there
+  scan,       // ascending from a key that is there
+  read_many,  // get of this request's key and of those of the requests behind it, keys_at_once() in all, with one call
 };
+
+/// The most keys of one read_many.
+inline constexpr std::size_t keys_at_once_max = 64;
 
 template <class Key>
 struct request {
@@ -69,6 +73,9 @@ class request_stream<std::uint64_t> {
     fn(keys_.data(), keys_.size() * sizeof(std::uint64_t));
     fn(scan_lengths_.data(), scan_lengths_.size() * sizeof(std::uint32_t));
   }
+  /// Of each read_many; the last one may have fewer.
+  [[nodiscard]] std::size_t keys_at_once() const noexcept { return keys_at_once_; }
+  void set_keys_at_once(std::size_t keys) noexcept { keys_at_once_ = keys; }
   friend bool operator==(const request_stream&, const request_stream&) = default;
 
  private:
@@ -76,6 +83,7 @@ class request_stream<std::uint64_t> {
   std::vector<request_kind> kinds_;
   std::vector<std::uint64_t> keys_;
   std::vector<std::uint32_t> scan_lengths_;  // one for each scan, in order
+  std::size_t keys_at_once_ = 1;
 };
 
 template <>
@@ -102,6 +110,9 @@ class request_stream<std::string> {
     fn(bytes_.data(), bytes_.size());
     fn(scan_lengths_.data(), scan_lengths_.size() * sizeof(std::uint32_t));
   }
+  /// Of each read_many; the last one may have fewer.
+  [[nodiscard]] std::size_t keys_at_once() const noexcept { return keys_at_once_; }
+  void set_keys_at_once(std::size_t keys) noexcept { keys_at_once_ = keys; }
   friend bool operator==(const request_stream&, const request_stream&) = default;
 
  private:
@@ -110,6 +121,7 @@ class request_stream<std::string> {
   std::vector<char> bytes_;
   std::size_t requests_ = 0;
   std::vector<std::uint32_t> scan_lengths_;
+  std::size_t keys_at_once_ = 1;
 };
 
 template <>
@@ -124,6 +136,7 @@ class request_cursor<std::uint64_t> {
   }
   /// The length of the scan that next() just gave; to be called once for each.
   [[nodiscard]] std::uint32_t scan_length() noexcept { return stream_->scan_lengths_[scans_++]; }
+  [[nodiscard]] std::size_t keys_at_once() const noexcept { return stream_->keys_at_once(); }
   void rewind() noexcept { at_ = scans_ = 0; }
 
  private:
@@ -148,6 +161,7 @@ class request_cursor<std::string> {
     return {kind, key};
   }
   [[nodiscard]] std::uint32_t scan_length() noexcept { return stream_->scan_lengths_[scans_++]; }
+  [[nodiscard]] std::size_t keys_at_once() const noexcept { return stream_->keys_at_once(); }
   void rewind() noexcept {
     at_ = scans_ = 0;
     here_ = stream_->bytes_.data();

@@ -14,13 +14,14 @@ namespace {
 
 constexpr unsigned percent_max = 100;
 
-constexpr std::array<workload, 8> all_workloads{{
+constexpr std::array<workload, 9> all_workloads{{
     {workload_kind::a, "a", "50 % read, 50 % update", false, false, false},
     {workload_kind::b, "b", "95 % read, 5 % update", false, false, false},
     {workload_kind::c, "c", "100 % read", false, false, false},
     {workload_kind::d, "d", "95 % read of the latest, 5 % insert", true, false, false},
     {workload_kind::e, "e", "95 % scan, 5 % insert", true, false, true},
     {workload_kind::f, "f", "50 % read, 50 % read-modify-write", false, false, false},
+    {workload_kind::multi_get, "multi-get", "100 % read, 32 keys with one call", false, false, false, 0, 32},
     {workload_kind::load, "load", "insert every key", true, false, false},
     {workload_kind::erase_all, "delete", "erase every key", false, true, false},
 }};
@@ -77,30 +78,42 @@ request_mix mix_of(const workload& what) {
       return {50, request_kind::read, request_kind::modify};
     case workload_kind::mix:
       return {what.read_percent, request_kind::read, request_kind::put};
+    case workload_kind::multi_get:
+      return {100, request_kind::read_many, request_kind::read_many};
     default:
       return {100, request_kind::read, request_kind::read};
   }
 }
 
-// One for each percentage, made once: who holds a workload keeps a pointer to it.
-const workload* find_mix(std::string_view digits) {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (unsigned n = 0; n <= percent_max; ++n) all.push_back("mix:" + std::to_string(n));
-    return all;
-  }();
-  static const std::vector<workload> mixes = [] {
-    std::vector<workload> all;
-    for (unsigned n = 0; n <= percent_max; ++n) {
-      all.push_back({workload_kind::mix, names[n], mix_description, false, false, false, n});
+// A kind of workload with a number behind its name. One for each number, made once: who holds a workload keeps a pointer.
+class numbered_workloads {
+ public:
+  numbered_workloads(std::string_view prefix, unsigned first, unsigned last, const workload& like,
+                     unsigned workload::* number)
+      : prefix_(prefix), first_(first) {
+    for (unsigned n = first; n <= last; ++n) names_.push_back(std::string(prefix) + std::to_string(n));
+    for (unsigned n = first; n <= last; ++n) {
+      all_.push_back(like);
+      all_.back().name = names_[n - first];
+      all_.back().*number = n;
     }
-    return all;
-  }();
-  unsigned percent = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), percent);
-  if (error != std::errc{} || end != digits.data() + digits.size() || percent > percent_max) return nullptr;
-  return &mixes[percent];
-}
+  }
+
+  [[nodiscard]] const workload* find(std::string_view name) const {
+    if (!name.starts_with(prefix_)) return nullptr;
+    name.remove_prefix(prefix_.size());
+    unsigned n = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), n);
+    if (error != std::errc{} || end != name.data() + name.size()) return nullptr;
+    return n < first_ || n - first_ >= all_.size() ? nullptr : &all_[n - first_];
+  }
+
+ private:
+  std::string_view prefix_;
+  unsigned first_;
+  std::vector<std::string> names_;
+  std::vector<workload> all_;
+};
 
 constexpr std::array<std::string_view, 3> order_names{"random", "ascending", "interleaved"};
 
@@ -139,8 +152,13 @@ std::span<const workload> workloads() {
 }
 
 const workload* find_workload(std::string_view name) {
-  constexpr std::string_view mix_prefix = "mix:";
-  if (name.starts_with(mix_prefix)) return find_mix(name.substr(mix_prefix.size()));
+  static const numbered_workloads mixes(
+      "mix:", 0, percent_max, {workload_kind::mix, {}, mix_description, false, false, false}, &workload::read_percent);
+  static const numbered_workloads multi_gets("multi-get:", 1, keys_at_once_max,
+                                             {workload_kind::multi_get, {}, multi_get_description, false, false, false},
+                                             &workload::keys_at_once);
+  if (const workload* const found = mixes.find(name)) return found;
+  if (const workload* const found = multi_gets.find(name)) return found;
   const auto found =
       std::find_if(all_workloads.begin(), all_workloads.end(), [&](const workload& one) { return one.name == name; });
   return found == all_workloads.end() ? nullptr : &*found;
@@ -207,6 +225,7 @@ request_stream<Key> make_stream(const key_set<Key>& keys, const stream_shape& sh
 
   request_stream<Key> stream;
   stream.reserve(shape.requests, 0);
+  stream.set_keys_at_once(shape.what->keys_at_once);
   for (std::uint64_t i = 0; i < shape.requests && stream.bytes() < stream_bytes_max; ++i) {
     const request_kind kind = bits.below(100) < mixture.common_percent ? mixture.common : mixture.other;
     if (kind != request_kind::insert) {

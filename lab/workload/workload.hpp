@@ -10,6 +10,8 @@
 //   c     reads only                        f  50 % read, 50 % read-modify-write
 //   load  insert every key                  delete  erase every key
 //   mix:N N % read, the rest update, N from 0 to 100
+//   multi-get, multi-get:N   reads only, 32 (N, from 1 to 64) keys with one call; each key is a request, but the latency is
+//         that of a call. An index without such a call reads one key after the other.
 //
 // Invariants: thread t's stream depends on the keys, the shape and t alone, not on how many threads there
 // are, and never on the index, so that every index of a comparison does the same work. Reads, updates and
@@ -41,7 +43,7 @@
 
 namespace elidex::lab {
 
-enum class workload_kind : std::uint8_t { a, b, c, d, e, f, load, erase_all, mix };
+enum class workload_kind : std::uint8_t { a, b, c, d, e, f, load, erase_all, mix, multi_get };
 
 struct workload {
   workload_kind kind;
@@ -51,16 +53,19 @@ struct workload {
   bool erases;
   bool scans;
   unsigned read_percent = 0;  // of mix:N
+  unsigned keys_at_once = 1;  // of multi-get
   /// Runs through its streams once and is timed by that, instead of running for a fixed time.
   [[nodiscard]] bool drains() const noexcept { return kind == workload_kind::load || kind == workload_kind::erase_all; }
 };
 
 [[nodiscard]] std::span<const workload> workloads();
-/// Also mix:0 to mix:100, which workloads() leaves out.
+/// Also mix:0 to mix:100 and multi-get:1 to multi-get:64, which workloads() leaves out.
 [[nodiscard]] const workload* find_workload(std::string_view name);
 
 inline constexpr std::string_view mix_name = "mix:N";
 inline constexpr std::string_view mix_description = "N % read, the rest update, N from 0 to 100";
+inline constexpr std::string_view multi_get_name = "multi-get:N";
+inline constexpr std::string_view multi_get_description = "100 % read, N keys with one call, N from 1 to 64";
 
 struct distribution {
   double theta = 0;        // 0: uniform

@@ -84,6 +84,7 @@ TEST_F(elidex_tool, refuses_unknown_names) {
   refused("bench --order sideways", "--order", "random, ascending or interleaved");
   refused("bench --dist hot:1.1", "--dist: 'hot:1.1'", "hot:THETA with THETA from 0 to 1");
   refused("bench --workload mix:101", "--workload: 'mix:101'", "mix:N with N from 0 to 100");
+  refused("bench --workload multi-get:65", "--workload: 'multi-get:65'", "multi-get:N with N from 1 to 64");
   refused("bench --index \"$(printf 'two\\nlines')\"", "--index");
 }
 
@@ -264,7 +265,7 @@ TEST_F(elidex_tool, lists_and_diagnoses) {
   }
   const auto document = nlohmann::json::parse(run("list --json -").out);
   EXPECT_GE(document.at("indexes").size(), 14U);
-  EXPECT_EQ(document.at("workloads").size(), 9U);
+  EXPECT_EQ(document.at("workloads").size(), 11U);
 
   EXPECT_EQ(run("doctor").status, 0);
   EXPECT_EQ(nlohmann::json::parse(run("doctor --json -").out).at("schema"), 1);

@@ -97,8 +97,9 @@ request_stream<Key> every_request(const index_info& index) {
         if (index.no_scan.empty()) stream.append_scan(key, static_cast<std::uint32_t>(bits.below(50)));
     }
   }
-  // What is left, read back.
-  for (std::uint64_t id = 0; id < ids; ++id) stream.append(request_kind::read, key_for(id, Key{}));
+  // What is left, read back, some at once.
+  stream.set_keys_at_once(7);
+  for (std::uint64_t id = 0; id < ids; ++id) stream.append(request_kind::read_many, key_for(id, Key{}));
   return stream;
 }
 

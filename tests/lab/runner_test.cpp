@@ -20,11 +20,13 @@ class counting_index final : public any_index<std::uint64_t> {
  public:
   void run(const request_stream<std::uint64_t>& stream, run_control& control, worker_result& result) override {
     ++runs_;
-    run_worker(stream, control, result, [this](auto&, const request<std::uint64_t>& wanted, worker_result& counts) {
-      if (++requests_ == throw_at) throw std::bad_alloc();
-      counts.misses += wanted.key == missing_key ? 1 : 0;
-      counts.checksum += wanted.key;
-    });
+    run_worker(stream, control, result,
+               [this](auto&, const request<std::uint64_t>& wanted, std::size_t, worker_result& counts) -> std::size_t {
+                 if (++requests_ == throw_at) throw std::bad_alloc();
+                 counts.misses += wanted.key == missing_key ? 1 : 0;
+                 counts.checksum += wanted.key;
+                 return 1;
+               });
   }
   [[nodiscard]] index_counters counters() const override { return {.aborts_conflict = requests_ / 2}; }
 

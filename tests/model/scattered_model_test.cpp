@@ -15,6 +15,8 @@ using maps = ::testing::Types<
     scattered_btree<u64, u64, optimistic, dense_fan_out<4, 4>, always_control>,
     scattered_btree<u64, u64, optimistic, keys_apart_fan_out<>, no_control>,
     scattered_btree<u64, u64, optimistic, keys_apart_fan_out<3, 3>, no_control>,
+    scattered_btree<u64, u64, optimistic, keys_apart_node_bytes<128, 128>, no_control>,
+    scattered_btree<std::int32_t, wide_value, locked_regions, keys_apart_node_bytes<1024, 256>, adaptive_control>,
     scattered_btree<std::int32_t, wide_value, optimistic, scattered_fan_out<4, 4>>,
     scattered_btree<std::int8_t, std::uint16_t, locked_regions, scattered_fan_out<>, always_control>,
     scattered_btree<std::int32_t, wide_value, optimistic, keys_apart_fan_out<5, 4>, no_control>,

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "support/random_seed.hpp"
 #include "support/samples.hpp"
@@ -97,6 +98,23 @@ std::string walk_difference(const Map& map, const std::map<Key, Value>& expected
   return "";
 }
 
+// Looks up all of the keys, and others, with one call.
+template <class Map, class Key, class Value>
+std::string multi_get_difference(const Map& map, const std::map<Key, Value>& expected, std::uint64_t keys,
+                                 random_numbers& random) {
+  std::vector<Key> all(random.below(70));
+  for (Key& key : all) key = sample<Key>::of(random.below(keys));
+  const std::vector<typename Map::key_argument> wanted(all.begin(), all.end());
+  std::vector<std::optional<Value>> found(all.size(), Value{});
+  map.multi_get(wanted, found);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto at = expected.find(all[i]);
+    if (found[i].has_value() != (at != expected.end())) return "multi_get";
+    if (found[i] && !(*found[i] == at->second)) return "multi_get's value";
+  }
+  return "";
+}
+
 template <class Map>
 std::string first_difference(Map& map, const model_run& run) {
   using key_type = typename Map::key_type;
@@ -144,6 +162,9 @@ std::string first_difference(Map& map, const model_run& run) {
         break;
       case 6:
         if constexpr (has_cursors<Map>) what = walk_difference(map, expected, key, random);
+        if constexpr (requires { map.multi_get({}, {}); }) {
+          if (what.empty()) what = multi_get_difference(map, expected, run.keys, random);
+        }
         break;
       default:
         if (map.erase(key) != present) what = "erase";

@@ -11,9 +11,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace elidex::testing {
 
@@ -76,6 +78,17 @@ class strings_as_integers {
   std::optional<std::uint64_t> get(std::uint64_t key) const {
     const auto value = map_.get(string_of_key(key));
     return value ? std::optional(values::to(*value)) : std::nullopt;
+  }
+  void multi_get(std::span<const std::uint64_t> wanted, std::span<std::optional<std::uint64_t>> found) const {
+    std::vector<std::string> keys;
+    for (const std::uint64_t key : wanted) keys.push_back(string_of_key(key));
+    const std::vector<std::string_view> views(keys.begin(), keys.end());
+    std::vector<std::optional<typename Map::mapped_type>> found_values(wanted.size());
+    map_.multi_get(views, found_values);
+    for (std::size_t i = 0; i < found_values.size(); ++i) {
+      found[i] = found_values[i] ? std::optional(value_as_integer<typename Map::mapped_type>::to(*found_values[i]))
+                                 : std::nullopt;
+    }
   }
   bool contains(std::uint64_t key) const { return map_.contains(string_of_key(key)); }
   bool insert(std::uint64_t key, std::uint64_t value) { return map_.insert(string_of_key(key), values::from(value)); }

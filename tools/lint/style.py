@@ -57,7 +57,7 @@ def check_hardware_transactions(file):
 
 
 STANDARD_HEADER = re.compile(r"^[a-z_]+$")
-SYSTEM_HEADER = re.compile(r"^(sys/|sched\.h|unistd\.h|pthread\.h|sanitizer/|cpuid\.h|errno\.h|linux/|time\.h)")
+SYSTEM_HEADER = re.compile(r"^(sys/|sched\.h|unistd\.h|pthread\.h|sanitizer/|cpuid\.h|errno\.h|linux/|time\.h|emmintrin\.h)")
 
 
 def check_library_stands_alone(file):

@@ -97,6 +97,27 @@ bool btree<Key, Value, Sync, Shape>::contains(key_argument key) const {
   return run_shared([&] { return try_get(where, slot); }) == step::yes;
 }
 
+template <class Key, class Value, class Sync, class Shape>
+void btree<Key, Value, Sync, Shape>::multi_get(std::span<const key_argument> wanted,
+                                               std::span<std::optional<Value>> found) const {
+  if (found.size() < wanted.size()) throw std::invalid_argument("elidex: multi_get: fewer values than keys");
+  const auto read = [&](std::size_t i, const position& p, unsigned /*slot*/) {
+    const found_slot f = find(p, keys::probe_of(wanted[i]));
+    if (f.torn) return false;
+    if (!f.exact) {
+      found[i].reset();
+      return p.still_valid();
+    }
+    const value_slot slot = p.as_leaf().value(f.rank);
+    if (!p.still_valid()) return false;
+    found[i] = values::owned(slot);
+    return true;
+  };
+  look_up_together(
+      wanted.size(), [&](std::size_t i) { return keys::probe_of(wanted[i]); }, read,
+      [&](std::size_t i) { found[i] = get(wanted[i]); });
+}
+
 // --- inserting ---
 
 template <class Key, class Value, class Sync, class Shape>

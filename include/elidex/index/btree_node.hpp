@@ -45,15 +45,18 @@ using paper_fan_out = fan_out<16, 16>;
 namespace detail {
 
 // At most the bytes that ordered_map's nodes have: of larger nodes a search touches only a few lines.
+inline constexpr std::size_t prefetch_max = 1024;
 inline void prefetch_bytes(const void* address, std::size_t bytes) noexcept {
-  constexpr std::size_t bytes_max = 1024;
-  for (std::size_t offset = 0; offset < std::min(bytes, bytes_max); offset += 64) {
+  for (std::size_t offset = 0; offset < std::min(bytes, prefetch_max); offset += 64) {
     __builtin_prefetch(static_cast<const char*>(address) + offset);
   }
 }
 
 // What a node's 16-bit count can say.
 inline constexpr unsigned slots_max = 65535;
+
+// Of a slot that there is none of, or that is not known.
+inline constexpr unsigned no_slot = ~0U;
 
 template <class Sync>
 struct btree_node {
@@ -88,12 +91,18 @@ struct btree_leaf : btree_node<Sync> {
   static constexpr bool in_order = true;
   static constexpr std::size_t value_locks = 0;  // the leaf's lock is the values' lock too
   struct ordered_view {};                        // none needed
+  static constexpr std::size_t bytes_for_look_up =
+      std::min(sizeof(btree_node<Sync>) + capacity * sizeof(slot), prefetch_max);
   static_assert(capacity <= slots_max);
 
   btree_leaf() noexcept : btree_node<Sync>(0) {}
 
   template <class Fn>
   void for_each_value_lock(Fn&& /*fn*/) const noexcept {}
+  template <class Probe>
+  unsigned approach(const Probe& /*key*/) const noexcept {
+    return no_slot;
+  }
 
   key_slot key(unsigned i) const noexcept { return slots[i].key.template load<racing>(); }
   value_slot value(unsigned i) const noexcept { return slots[i].value.template load<racing>(); }
@@ -137,6 +146,8 @@ struct btree_inner : btree_node<Sync> {
   static constexpr bool racing = Sync::readers_race;
   static constexpr unsigned capacity = Shape::inner_slots(sizeof(key_slot));
   static_assert(capacity <= slots_max);
+  // Head and keys; the child is one line more.
+  static constexpr std::size_t bytes_for_look_up = std::min(sizeof(node) + capacity * sizeof(key_slot), prefetch_max);
 
   explicit btree_inner(unsigned level_above_leaves) noexcept : node(level_above_leaves) {}
 

@@ -10,8 +10,11 @@
 // Leaf is derived from btree_node<Sync>; nothing else is asked of it.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -77,13 +80,33 @@ class btree_spine {
     void unlock_both_unchanged() noexcept;
   };
 
-  // Down and sideways: each returns false when what it stands on has changed.
+  // Down and sideways: each returns false when what it stands on has changed. approach_child() asks for the child's memory,
+  // enter() reads it.
   bool enter(position& p) const noexcept;
+  bool approach_root(position& p) const noexcept;
+  bool approach_child(position& p, unsigned index) const noexcept;
+  bool approach_child_for(const probe& key, position& p, unsigned count) const noexcept;
+  bool approach_sibling(position& p, unsigned index) const noexcept;
   bool enter_root(position& p) const noexcept;
   bool enter_child(position& p, unsigned index) const noexcept;
   bool enter_child_for(const probe& key, position& p, unsigned count) const noexcept;
   bool enter_sibling(position& p, unsigned index) const noexcept;
   bool descend_to_leaf(const probe& key, position& p) const noexcept;
+  static void prefetch_node(const position& p) noexcept {
+    prefetch_bytes(p.at, p.parent->level == 1 ? sizeof(leaf) : sizeof(inner) / 2);
+  }
+  // Looks up `many` keys, some at a time and all of these a level at a time: while one waits for a node's memory, others
+  // search theirs. key_at(i) is the i-th one's probe; read(i, position, slot) looks into its leaf, in `slot` first if that is
+  // no no_slot, and says whether that was an answer; otherwise(i) is called for those without one, when nothing is pinned.
+  template <class KeyAt, class Read, class Otherwise>
+  void look_up_together(std::size_t many, KeyAt&& key_at, Read&& read, Otherwise&& otherwise) const;
+  // How many are on their way at once. Measured (docs/PERFORMANCE.md).
+  static constexpr unsigned look_ups_at_once = 16;
+  using few_keys = std::uint32_t;  // a bit for each
+  static_assert(look_ups_at_once < 32);
+  few_keys descend_to_leaves(std::span<const probe> wanted, position* positions) const noexcept;
+  template <std::size_t Bytes>
+  bool step_down(const probe& key, position& p) const noexcept;
 
   // How many of the node's keys are less than `key` (or_equal: or equal to it); false when torn.
   template <bool OrEqual, class Node, class StillValid>
@@ -139,38 +162,68 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter(position& p) 
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_root(position& p) const noexcept {
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_root(position& p) const noexcept {
   p.parent_lock = &root_lock_;
   p.parent = nullptr;
   p.index = 0;
   p.parent_seen = root_lock_.read();
   p.at = root_.template load<racing>();
-  return root_lock_.validate(p.parent_seen) && enter(p);
+  return root_lock_.validate(p.parent_seen);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child(position& p, unsigned index) const noexcept {
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_root(position& p) const noexcept {
+  return approach_root(p) && enter(p);
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child(position& p,
+                                                                            unsigned index) const noexcept {
   p.parent = &p.as_inner();
   p.parent_lock = &p.parent->lock;
   p.parent_seen = p.seen;
-  return enter_sibling(p, index);
+  return approach_sibling(p, index);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_sibling(position& p, unsigned index) const noexcept {
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_sibling(position& p,
+                                                                              unsigned index) const noexcept {
   p.index = index;
   p.at = p.parent->child(index);
   // Nothing may be followed before it is known to have been a child of the parent.
   if (!p.parent_lock->validate(p.parent_seen)) return false;
-  prefetch_bytes(p.at, p.parent->level == 1 ? sizeof(leaf) : sizeof(inner) / 2);
+  return true;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child(position& p, unsigned index) const noexcept {
+  if (!approach_child(p, index)) return false;
+  prefetch_node(p);
   return enter(p);
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_sibling(position& p, unsigned index) const noexcept {
+  if (!approach_sibling(p, index)) return false;
+  prefetch_node(p);
+  return enter(p);
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child_for(const probe& key, position& p,
+                                                                                unsigned count) const noexcept {
+  unsigned index = 0;
+  return rank_in_node<true>(
+             p.as_inner(), count, key, [&] { return p.still_valid(); }, index) &&
+         approach_child(p, index);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child_for(const probe& key, position& p,
                                                                              unsigned count) const noexcept {
-  unsigned index = 0;
-  return rank_in_node<true>(p.as_inner(), count, key, [&] { return p.still_valid(); }, index) && enter_child(p, index);
+  if (!approach_child_for(key, p, count)) return false;
+  prefetch_node(p);
+  return enter(p);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
@@ -181,6 +234,73 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(con
     if (!enter_child_for(key, p, p.as_inner().count())) return false;
   }
   return true;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <std::size_t Bytes>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::step_down(const probe& key, position& p) const noexcept {
+  if (p.parent != nullptr && !enter(p)) return false;  // the root has been entered
+  if (!approach_child_for(key, p, p.as_inner().count())) return false;
+  for (std::size_t offset = 0; offset < Bytes; offset += 64) {
+    __builtin_prefetch(reinterpret_cast<const char*>(p.at) + offset);
+  }
+  return true;
+}
+
+// Down to where the leaves have been asked for; says for which keys.
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaves(std::span<const probe> wanted,
+                                                                               position* positions) const noexcept
+    -> few_keys {
+  position root;
+  if (!enter_root(root)) return 0;
+  const auto many = static_cast<unsigned>(wanted.size());
+  for (unsigned i = 0; i < many; ++i) positions[i] = root;
+  few_keys on_their_way = (few_keys{1} << many) - 1;
+  for (unsigned level = root.at->level; level > 0; --level) {
+    for (unsigned i = 0; i < many; ++i) {
+      if ((on_their_way >> i & 1U) == 0) continue;
+      const bool goes_on = level == 1 ? step_down<leaf::bytes_for_look_up>(wanted[i], positions[i])
+                                      : step_down<inner::bytes_for_look_up>(wanted[i], positions[i]);
+      if (!goes_on) on_their_way &= ~(few_keys{1} << i);
+    }
+  }
+  return on_their_way;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class KeyAt, class Read, class Otherwise>
+void btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::look_up_together(std::size_t many, KeyAt&& key_at,
+                                                                              Read&& read,
+                                                                              Otherwise&& otherwise) const {
+  for (std::size_t first = 0; first < many; first += look_ups_at_once) {
+    const auto together = static_cast<unsigned>(std::min<std::size_t>(many - first, look_ups_at_once));
+    few_keys answered = 0;
+    if constexpr (racing) {
+      std::array<probe, look_ups_at_once> probes;
+      for (unsigned i = 0; i < together; ++i) probes[i] = key_at(first + i);
+      std::array<position, look_ups_at_once> positions;
+      std::array<unsigned, look_ups_at_once> slots;
+      [[maybe_unused]] const pin pinned;
+      few_keys arrived = descend_to_leaves(std::span(probes).first(together), positions.data());
+      for (unsigned i = 0; i < together; ++i) {
+        if ((arrived >> i & 1U) == 0) continue;
+        position& p = positions[i];
+        if (p.parent != nullptr && !enter(p)) {
+          arrived &= ~(few_keys{1} << i);
+        } else {
+          slots[i] = p.as_leaf().approach(probes[i]);
+        }
+      }
+      for (unsigned i = 0; i < together; ++i) {
+        if ((arrived >> i & 1U) == 0) continue;
+        if (read(first + i, positions[i], slots[i])) answered |= few_keys{1} << i;
+      }
+    }
+    for (unsigned i = 0; i < together; ++i) {
+      if ((answered >> i & 1U) == 0) otherwise(first + i);
+    }
+  }
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>

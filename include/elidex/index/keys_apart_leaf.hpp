@@ -1,8 +1,8 @@
 // A leaf that keeps its keys apart from its values, so that looking for a key never meets a write to a value.
 //
-//   | head | keys 0 ............ count - 1 |  values 0, L, 2L, ... (lock) |  values 1, L + 1, ... (lock) |  ...
-//            in order up to `sorted`, then    line 0                         line 1, of L lines
-//            as they came
+//   | head | fingerprints | keys 0 ............ count - 1 |  values 0, L, 2L, ... (lock) |  values 1, L + 1, ... (lock) |  ...
+//                           in order up to `sorted`, then    line 0                         line 1, of L lines
+//                           as they came
 //
 // A request for a key that is there reads the head and the keys, which only inserts and erases write, and one line of
 // values. Values of neighbours in key order lie on different lines: a hot stretch of keys is spread over all of them.
@@ -12,6 +12,9 @@
 // A new key goes behind the others without moving them (the reserved keys and the append area of papers/003 section 5.1
 // with a single segment); when `tail_max` have come they are sorted in, or when a scan passes by, so that the next one finds
 // them in order (as there).
+//
+// Where the shape asks for them, fingerprints of the keys (fingerprints.hpp) come first: a request then reads these, one line of
+// keys and one of values, and needs no order. It costs a byte for each slot.
 //
 // Locks of values: needed to write a value, to move one, and to read one that may be written (as a version). Who moves
 // values, or makes slots, has the leaf's lock first. A new value in a slot behind `count` needs the leaf's lock only.
@@ -26,6 +29,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "elidex/index/fingerprints.hpp"
 #include "elidex/index/scattered_leaf.hpp"
 
 namespace elidex {
@@ -46,6 +50,27 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(si
   static constexpr std::size_t value_locks = lock_bytes == 0 ? 0 : lines;
   static constexpr std::size_t head_bytes = sizeof(controlled_leaf<Sync, Shape, capacity>);
   using ordered_copy = gathered_records<Key, Value, capacity>;
+
+  static constexpr bool has_fingerprints = Shape::has_fingerprints;
+  using prints = fingerprints<racing, capacity>;
+
+  // See controlled_leaf.
+  static constexpr std::size_t bytes_before_keys = head_bytes + (has_fingerprints ? 2 + sizeof(prints) : 2);
+  static constexpr std::size_t bytes_for_look_up =
+      has_fingerprints ? bytes_before_keys : bytes_before_keys + capacity * sizeof(Key);
+  unsigned approach(Key wanted) const noexcept {
+    if constexpr (has_fingerprints) {
+      const unsigned slot = slot_with(wanted, [](unsigned /*slot*/) { return true; });
+      if (slot != no_slot) {
+        __builtin_prefetch(&keys_[slot]);
+        __builtin_prefetch(&lines_[slot % lines]);
+        __builtin_prefetch(&at(slot));
+      }
+      return slot;
+    } else {
+      return no_slot;
+    }
+  }
 
   using slot_number = std::conditional_t<capacity <= 256, std::uint8_t, std::uint16_t>;
 
@@ -81,15 +106,19 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(si
   }
 
   unsigned find(Key wanted) const noexcept {
-    const unsigned n = this->count();
-    // A racing reader may see one count of before and one of after a change.
-    const unsigned sorted = std::min(this->sorted(), n);
-    const unsigned rank = lower_bound(*this, sorted, wanted);
-    if (rank < sorted && key(rank) == wanted) return rank;
-    for (unsigned i = sorted; i < n; ++i) {
-      if (key(i) == wanted) return i;
+    if constexpr (has_fingerprints) {
+      return slot_with(wanted, [&](unsigned slot) { return key(slot) == wanted; });
+    } else {
+      const unsigned n = this->count();
+      // A racing reader may see one count of before and one of after a change.
+      const unsigned sorted = std::min(this->sorted(), n);
+      const unsigned rank = lower_bound(*this, sorted, wanted);
+      if (rank < sorted && key(rank) == wanted) return rank;
+      for (unsigned i = sorted; i < n; ++i) {
+        if (key(i) == wanted) return i;
+      }
+      return no_slot;
     }
-    return no_slot;
   }
 
   template <class Fn>
@@ -164,13 +193,15 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(si
   void erase(unsigned i) noexcept {
     const unsigned n = this->count();
     if (i < sorted()) set_sorted(sorted() - 1);
-    for (; i + 1 < n; ++i) set(i, key(i + 1), value(i + 1));
+    if constexpr (has_fingerprints) prints_.erase(i);
+    for (; i + 1 < n; ++i) move(i, key(i + 1), value(i + 1));
     this->set_count(n - 1);
   }
 
  private:
-  // Keys that are looked at one after the other. Chosen: they fill one line of eight-byte keys.
-  static constexpr unsigned tail_max = 8;
+  // Of keys out of order. Without fingerprints a request looks at one after the other: as many as a line of eight-byte keys
+  // holds. With them sorting is put off until somebody wants the order; measured (docs/PERFORMANCE.md).
+  static constexpr unsigned tail_max = has_fingerprints ? 20 : 8;
 
   struct alignas(64) line {
     [[no_unique_address]] mutable node_lock lock;
@@ -179,14 +210,24 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(si
 
   const field<Value>& at(unsigned i) const noexcept { return lines_[i % lines].values[i / lines]; }
   field<Value>& at(unsigned i) noexcept { return lines_[i % lines].values[i / lines]; }
+  template <class IsWanted>
+  unsigned slot_with(Key wanted, IsWanted&& is_wanted) const noexcept {
+    const unsigned slot = prints_.find(prints::of(wanted), std::min(this->count(), capacity), is_wanted);
+    return slot == capacity ? no_slot : slot;
+  }
   unsigned sorted() const noexcept { return sorted_.template load<racing>(); }
   void set_sorted(unsigned n) noexcept { sorted_.template store<racing>(static_cast<std::uint16_t>(n)); }
-  void set(unsigned i, Key k, const Value& v) noexcept {
+  void move(unsigned i, Key k, const Value& v) noexcept {
     keys_[i].template store<racing>(k);
     set_value(i, v);
   }
+  void set(unsigned i, Key k, const Value& v) noexcept {
+    if constexpr (has_fingerprints) prints_.set(i, prints::of(k));
+    move(i, k, v);
+  }
 
   field<std::uint16_t> sorted_;
+  [[no_unique_address]] std::conditional_t<has_fingerprints, prints, no_fingerprints> prints_;
   std::array<field<Key>, capacity> keys_;
   std::array<line, lines> lines_;
 };
@@ -197,6 +238,7 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(si
 template <unsigned LeafSlots = 16, unsigned InnerSlots = 16>
 struct keys_apart_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
   static constexpr std::size_t value_line_bytes = 64;
+  static constexpr bool has_fingerprints = false;
   template <class Key, class Value, class Sync>
   using leaf = detail::keys_apart_leaf<Key, Value, Sync, keys_apart_fan_out>;
 };
@@ -206,6 +248,7 @@ struct keys_apart_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
 template <std::size_t LeafBytes, std::size_t InnerBytes>
 struct keys_apart_node_bytes : node_bytes<LeafBytes, InnerBytes> {
   static constexpr std::size_t value_line_bytes = 128;
+  static constexpr bool has_fingerprints = true;
   // What the head and the locks leave: of 8-byte keys and values in 1024 bytes, 60.
   static constexpr unsigned leaf_slots(std::size_t slot_bytes) {
     const std::size_t slots = (LeafBytes - 64) / slot_bytes;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -103,6 +104,9 @@ class region_choosing_map {
   }
   bool contains(Key key) const {
     return of_tree([&](const auto& t) { return t.contains(key); });
+  }
+  void multi_get(std::span<const Key> wanted, std::span<std::optional<Value>> found) const {
+    of_tree([&](const auto& t) { t.multi_get(wanted, found); });
   }
   bool insert(Key key, const Value& value) {
     return of_tree([&](auto& t) { return t.insert(key, value); });

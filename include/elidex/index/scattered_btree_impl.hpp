@@ -18,12 +18,19 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 auto scattered_btree<Key, Value, Sync, Shape, Control>::find_place(Key key, place& p) const noexcept -> step {
   position at;
   if (!descend_to_leaf(key, at)) return step::restart;
+  p = place_of(at);
+  return step::yes;
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+auto scattered_btree<Key, Value, Sync, Shape, Control>::place_of(const position& at) noexcept -> place {
+  place p;
   p.at = &at.as_leaf();
   p.seen = at.seen;
   // First the sequence number: who sees one sees whether the leaf has a control under it.
   p.sequence = p.at->sequence.read();
   p.controlled_by = p.at->control.load(std::memory_order_acquire);  // pairs with the release in switch_on()
-  return step::yes;
+  return p;
 }
 
 // Runs body(place, outcome) as the lower region of a request for the key until it has done its work; has the leaf split
@@ -107,8 +114,13 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 auto scattered_btree<Key, Value, Sync, Shape, Control>::try_get(const place& p, Key key,
                                                                 std::optional<Value>& value) const noexcept -> step {
+  return try_read(p, p.at->find(key), value);
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+auto scattered_btree<Key, Value, Sync, Shape, Control>::try_read(const place& p, unsigned slot,
+                                                                 std::optional<Value>& value) const noexcept -> step {
   leaf& l = *p.at;
-  const unsigned slot = l.find(key);
   if (slot == detail::no_slot) return p.was_right() ? step::no : step::restart;
   if constexpr (locks_values_apart) {
     const token values_seen = l.value_lock(slot).read();
@@ -126,6 +138,21 @@ std::optional<Value> scattered_btree<Key, Value, Sync, Shape, Control>::get(Key 
   const step s = at_leaf<request::look_up>(
       key, [&](const place& p, bool /*known_absent*/, outcome& /*result*/) { return try_get(p, key, value); });
   return s == step::yes ? value : std::nullopt;
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+void scattered_btree<Key, Value, Sync, Shape, Control>::multi_get(std::span<const Key> wanted,
+                                                                  std::span<std::optional<Value>> found) const {
+  if (found.size() < wanted.size()) throw std::invalid_argument("elidex: multi_get: fewer values than keys");
+  const auto read = [&](std::size_t i, const position& at, unsigned slot) {
+    const place p = place_of(at);
+    if (Control::enabled && p.controlled_by != nullptr) return false;
+    if (slot == detail::no_slot || p.at->key(slot) != wanted[i]) slot = p.at->find(wanted[i]);
+    found[i].reset();
+    return try_read(p, slot, found[i]) != step::restart;
+  };
+  look_up_together(
+      wanted.size(), [&](std::size_t i) { return wanted[i]; }, read, [&](std::size_t i) { found[i] = get(wanted[i]); });
 }
 
 // --- changing ---

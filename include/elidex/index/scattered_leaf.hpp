@@ -34,8 +34,6 @@
 namespace elidex {
 namespace detail {
 
-inline constexpr unsigned no_slot = ~0u;
-
 // What all leaves of a scattered_btree begin with.
 template <class Sync, class Shape, unsigned Capacity>
 struct controlled_leaf : btree_node<Sync> {
@@ -46,6 +44,14 @@ struct controlled_leaf : btree_node<Sync> {
   [[no_unique_address]] typename Sync::sequence sequence{in_reused_memory{}};
   // Null unless the leaf is hot. Stored with release order and loaded with acquire: its words were set before.
   std::atomic<control_type*> control{nullptr};
+
+  // What a request for a key reads first. approach() is called when that has been asked for: it may ask for more, and says
+  // in which slot the key very likely is, if it can.
+  static constexpr std::size_t bytes_for_look_up = prefetch_max;
+  template <class Key>
+  unsigned approach(Key /*key*/) const noexcept {
+    return no_slot;
+  }
 };
 
 // Records that were gathered from a leaf, in the order of their keys.
