@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "elidex/ordered_map.hpp"
@@ -101,6 +105,20 @@ TEST(Model, ACursorSurvivesTheErasingOfItsKey) {
   }
   EXPECT_EQ(met, 100u);
   EXPECT_TRUE(map.empty());
+}
+
+template <class Map, class Key>
+void refuses_too_few_places_for_what_it_finds() {
+  Map map;
+  const std::vector<typename Map::key_argument> wanted{Key{}, Key{}};
+  std::vector<std::optional<u64>> found(1, u64{7});
+  EXPECT_THROW(map.multi_get(wanted, found), std::invalid_argument);
+  EXPECT_EQ(found[0], u64{7});
+  map.multi_get({}, {});
+}
+TEST(Model, MultiGetRefusesTooFewPlacesForWhatItFinds) {
+  refuses_too_few_places_for_what_it_finds<ordered_map<u64, u64>, u64>();
+  refuses_too_few_places_for_what_it_finds<ordered_map<std::string, u64>, std::string_view>();
 }
 
 TEST(Model, AScanMayUseTheMap) {
