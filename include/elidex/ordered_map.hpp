@@ -16,8 +16,7 @@
 // same leaf meet.
 //
 // The functions above, cursor(), size(), memory_bytes() and reclaim(), their thread-safety and their errors stand in those
-// headers, and are the same in both. Why these trees and
-// these node sizes: docs/PERFORMANCE.md.
+// headers, and are the same in both. Why these trees and these node sizes: docs/PERFORMANCE.md.
 #pragma once
 
 #include <concepts>

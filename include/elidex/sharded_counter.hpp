@@ -24,7 +24,7 @@ class sharded_counter {
     for (const auto& s : shards_) total += s.value.load(std::memory_order_relaxed);  // pairs with add(): see there
     return total;
   }
-  // The same of something that is never below zero.
+  // The same of something that is never below zero, though its sum may be while others add and subtract.
   std::size_t count() const noexcept {
     const std::int64_t total = sum();
     return total < 0 ? 0 : static_cast<std::size_t>(total);

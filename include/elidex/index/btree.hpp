@@ -131,7 +131,7 @@ class btree : detail::btree_spine_of<Key, Value, Sync, Shape> {
 
   // get() of many keys, in any order: found[i] becomes the value of wanted[i], if it is there. Each look-up is linearizable by
   // itself; together they are no snapshot. Under `optimistic`, look-ups wait for memory together instead of one after the
-  // other (group prefetching: Chen, Ailamaki, Gibbons, Mowry, ICDE 2004), which is many times as fast when the tree is
+  // other (group prefetching: Chen, Ailamaki, Gibbons, Mowry, ICDE 2004), which is two to three times as fast when the tree is
   // larger than the caches. Throws std::invalid_argument if `found` is shorter than `wanted`, and as get() for a key that
   // is too long: others may have been set then.
   void multi_get(std::span<const key_argument> wanted, std::span<std::optional<Value>> found) const;

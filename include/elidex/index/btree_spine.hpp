@@ -7,7 +7,7 @@
 // All functions are parts of regions: re-runnable, without allocation. They return restart (or false) when what they
 // stand on has changed, restructured when they have split or merged a node and the operation must begin again.
 //
-// Leaf is derived from btree_node<Sync>; nothing else is asked of it.
+// Leaf is derived from btree_node<Sync>; look_up_together() asks it for bytes_for_look_up and approach().
 #pragma once
 
 #include <algorithm>
@@ -80,8 +80,8 @@ class btree_spine {
     void unlock_both_unchanged() noexcept;
   };
 
-  // Down and sideways: each returns false when what it stands on has changed. approach_child() asks for the child's memory,
-  // enter() reads it.
+  // Down and sideways: each returns false when what it stands on has changed. The approach functions only make out the node;
+  // enter() reads it, and should come when its memory had time to arrive.
   bool enter(position& p) const noexcept;
   bool approach_root(position& p) const noexcept;
   bool approach_child(position& p, unsigned index) const noexcept;

@@ -162,7 +162,7 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
 
   // get() of many keys, in any order: found[i] becomes the value of wanted[i], if it is there. Each look-up is linearizable by
   // itself; together they are no snapshot. Where readers race, look-ups wait for memory together instead of one after the
-  // other (group prefetching: Chen, Ailamaki, Gibbons, Mowry, ICDE 2004), which is many times as fast when the tree is
+  // other (group prefetching: Chen, Ailamaki, Gibbons, Mowry, ICDE 2004), which is two to three times as fast when the tree is
   // larger than the caches. Throws std::invalid_argument if `found` is shorter than `wanted`.
   void multi_get(std::span<const Key> wanted, std::span<std::optional<Value>> found) const;
 

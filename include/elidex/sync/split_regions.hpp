@@ -123,8 +123,9 @@ class split_regions {
 };
 
 // How often a short region is tried again. Measured on the simulated machine (docs/EUNOMIA.md, "How many retries"): some 8 to
-// 16 retries after conflicts are best. With fewer, so many requests take the lock that it makes the others abort; with more, a core far from a hot line loses to all others again and again, and one such request holds up its thread for
-// longer than the lock would.
+// 16 retries after conflicts are best. With fewer, so many requests take the lock that it makes the others abort; with more, a
+// core far from a hot line loses to all others again and again, and one such request holds up its thread for longer than the
+// lock would.
 struct short_region_budgets : retry_budgets {
   constexpr short_region_budgets() noexcept : retry_budgets{.conflict = 12, .lock_busy = 64} {}
 };
