@@ -101,8 +101,8 @@ template <class Key, class Value, class Sync, class Shape>
 void btree<Key, Value, Sync, Shape>::multi_get(std::span<const key_argument> wanted,
                                                std::span<std::optional<Value>> found) const {
   if (found.size() < wanted.size()) throw std::invalid_argument("elidex: multi_get: fewer values than keys");
-  const auto read = [&](std::size_t i, const position& p, unsigned /*slot*/) {
-    const found_slot f = find(p, keys::probe_of(wanted[i]));
+  const auto read = [&](std::size_t i, const probe& key, const position& p, unsigned /*slot*/) {
+    const found_slot f = find(p, key);
     if (f.torn) return false;
     if (!f.exact) {
       found[i].reset();

@@ -91,8 +91,7 @@ struct btree_leaf : btree_node<Sync> {
   static constexpr bool in_order = true;
   static constexpr std::size_t value_locks = 0;  // the leaf's lock is the values' lock too
   struct ordered_view {};                        // none needed
-  static constexpr std::size_t bytes_for_look_up =
-      std::min(sizeof(btree_node<Sync>) + capacity * sizeof(slot), prefetch_max);
+  static constexpr std::size_t bytes_for_look_up = sizeof(btree_node<Sync>) + capacity * sizeof(slot);
   static_assert(capacity <= slots_max);
 
   btree_leaf() noexcept : btree_node<Sync>(0) {}
@@ -147,7 +146,7 @@ struct btree_inner : btree_node<Sync> {
   static constexpr unsigned capacity = Shape::inner_slots(sizeof(key_slot));
   static_assert(capacity <= slots_max);
   // Head and keys; the child is one line more.
-  static constexpr std::size_t bytes_for_look_up = std::min(sizeof(node) + capacity * sizeof(key_slot), prefetch_max);
+  static constexpr std::size_t bytes_for_look_up = sizeof(node) + capacity * sizeof(key_slot);
 
   explicit btree_inner(unsigned level_above_leaves) noexcept : node(level_above_leaves) {}
 

@@ -92,11 +92,12 @@ class btree_spine {
   bool enter_child_for(const probe& key, position& p, unsigned count) const noexcept;
   bool enter_sibling(position& p, unsigned index) const noexcept;
   bool descend_to_leaf(const probe& key, position& p) const noexcept;
-  static void prefetch_node(const position& p) noexcept {
+  bool fetch_and_enter(position& p) const noexcept {
     prefetch_bytes(p.at, p.parent->level == 1 ? sizeof(leaf) : sizeof(inner) / 2);
+    return enter(p);
   }
   // Looks up `many` keys, some at a time and all of these a level at a time: while one waits for a node's memory, others
-  // search theirs. key_at(i) is the i-th one's probe; read(i, position, slot) looks into its leaf, in `slot` first if that is
+  // search theirs. key_at(i) is the i-th one's probe; read(i, probe, position, slot) looks into its leaf, in `slot` first if that is
   // no no_slot, and says whether that was an answer; otherwise(i) is called for those without one, when nothing is pinned.
   template <class KeyAt, class Read, class Otherwise>
   void look_up_together(std::size_t many, KeyAt&& key_at, Read&& read, Otherwise&& otherwise) const;
@@ -198,15 +199,13 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_sibling(po
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child(position& p, unsigned index) const noexcept {
   if (!approach_child(p, index)) return false;
-  prefetch_node(p);
-  return enter(p);
+  return fetch_and_enter(p);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_sibling(position& p, unsigned index) const noexcept {
   if (!approach_sibling(p, index)) return false;
-  prefetch_node(p);
-  return enter(p);
+  return fetch_and_enter(p);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
@@ -222,8 +221,7 @@ template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation
 bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child_for(const probe& key, position& p,
                                                                              unsigned count) const noexcept {
   if (!approach_child_for(key, p, count)) return false;
-  prefetch_node(p);
-  return enter(p);
+  return fetch_and_enter(p);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
@@ -241,9 +239,7 @@ template <std::size_t Bytes>
 bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::step_down(const probe& key, position& p) const noexcept {
   if (p.parent != nullptr && !enter(p)) return false;  // the root has been entered
   if (!approach_child_for(key, p, p.as_inner().count())) return false;
-  for (std::size_t offset = 0; offset < Bytes; offset += 64) {
-    __builtin_prefetch(reinterpret_cast<const char*>(p.at) + offset);
-  }
+  prefetch_bytes(p.at, Bytes);
   return true;
 }
 
@@ -294,7 +290,7 @@ void btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::look_up_together(st
       }
       for (unsigned i = 0; i < together; ++i) {
         if ((arrived >> i & 1U) == 0) continue;
-        if (read(first + i, positions[i], slots[i])) answered |= few_keys{1} << i;
+        if (read(first + i, probes[i], positions[i], slots[i])) answered |= few_keys{1} << i;
       }
     }
     for (unsigned i = 0; i < together; ++i) {

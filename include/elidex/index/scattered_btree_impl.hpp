@@ -144,10 +144,10 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 void scattered_btree<Key, Value, Sync, Shape, Control>::multi_get(std::span<const Key> wanted,
                                                                   std::span<std::optional<Value>> found) const {
   if (found.size() < wanted.size()) throw std::invalid_argument("elidex: multi_get: fewer values than keys");
-  const auto read = [&](std::size_t i, const position& at, unsigned slot) {
+  const auto read = [&](std::size_t i, Key key, const position& at, unsigned slot) {
     const place p = place_of(at);
     if (Control::enabled && p.controlled_by != nullptr) return false;
-    if (slot == detail::no_slot || p.at->key(slot) != wanted[i]) slot = p.at->find(wanted[i]);
+    if (slot == detail::no_slot || p.at->key(slot) != key) slot = p.at->find(key);
     found[i].reset();
     return try_read(p, slot, found[i]) != step::restart;
   };
