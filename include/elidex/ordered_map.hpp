@@ -32,7 +32,7 @@ namespace elidex {
 
 namespace detail {
 
-using ordered_map_shape = keys_apart_node_bytes<1024, 1024>;
+using ordered_map_shape = packed_node_bytes<1152, 1024>;
 
 template <class Key, class Value>
 struct ordered_map_of {

@@ -94,7 +94,7 @@ using eunomia_maps =
                      scattered_btree<u64, u64, optimistic, tiny_scattered, restless_control>,
                      scattered_btree<u64, u64, optimistic, keys_apart_fan_out<3, 3>, no_control>,
                      scattered_btree<u64, u64, optimistic, keys_apart_fan_out<12, 3>, always_control>,
-                     scattered_btree<u64, u64, optimistic, keys_apart_node_bytes<128, 128>, no_control>>;
+                     scattered_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>>;
 template <class Map>
 class EunomiaSchedules : public MapSchedules<Map> {};
 TYPED_TEST_SUITE(EunomiaSchedules, eunomia_maps);

@@ -50,7 +50,7 @@ using maps = ::testing::Types<
     scattered_btree<u64, u64, elided_regions, tiny_scattered, always_control>,
     scattered_btree<u64, u64, locked_regions, keys_apart_fan_out<3, 3>, restless_control>,
     scattered_btree<u64, u64, optimistic, tiny_scattered, restless_control>,
-    scattered_btree<u64, u64, optimistic, keys_apart_node_bytes<128, 128>, no_control>,
+    scattered_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>,
     scattered_btree<u64, u64, optimistic, keys_apart_fan_out<3, 3>, no_control>,
     scattered_btree<u64, u64, optimistic, keys_apart_fan_out<12, 4>, no_control>,
     skip_list<u64, u64, coarse_elided_dbx>, locked_skip_list<u64, u64>, lock_free_skip_list<u64, u64>,

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "elidex/index/codec.hpp"
 #include "elidex/index/field.hpp"
@@ -44,12 +45,18 @@ using paper_fan_out = fan_out<16, 16>;
 
 namespace detail {
 
-// At most the bytes that ordered_map's nodes have: of larger nodes a search touches only a few lines.
-inline constexpr std::size_t prefetch_max = 1024;
-inline void prefetch_bytes(const void* address, std::size_t bytes) noexcept {
-  for (std::size_t offset = 0; offset < std::min(bytes, prefetch_max); offset += 64) {
-    __builtin_prefetch(static_cast<const char*>(address) + offset);
-  }
+// Always inline: GCC takes a function that does nothing but prefetch for one without effect, and drops calls of it.
+template <std::size_t... Line>
+[[gnu::always_inline]] inline void prefetch_lines(const char* first, std::index_sequence<Line...> /*lines*/) noexcept {
+  (__builtin_prefetch(first + 64 * Line), ...);
+}
+
+// At most two KiB: of larger nodes a search touches only a few lines.
+inline constexpr std::size_t prefetch_max = 2048;
+template <std::size_t Bytes>
+[[gnu::always_inline]] inline void prefetch_bytes(const void* address) noexcept {
+  constexpr std::size_t lines = (std::min(Bytes, prefetch_max) + 63) / 64;
+  prefetch_lines(static_cast<const char*>(address), std::make_index_sequence<lines>());
 }
 
 // What a node's 16-bit count can say.

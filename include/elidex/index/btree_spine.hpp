@@ -82,18 +82,22 @@ class btree_spine {
 
   // Down and sideways: each returns false when what it stands on has changed. The approach functions only make out the node;
   // enter() reads it, and should come when its memory had time to arrive.
-  bool enter(position& p) const noexcept;
+  [[gnu::always_inline]] bool enter(position& p) const noexcept;
   bool approach_root(position& p) const noexcept;
-  bool approach_child(position& p, unsigned index) const noexcept;
+  [[gnu::always_inline]] bool approach_child(position& p, unsigned index) const noexcept;
   bool approach_child_for(const probe& key, position& p, unsigned count) const noexcept;
-  bool approach_sibling(position& p, unsigned index) const noexcept;
-  bool enter_root(position& p) const noexcept;
+  [[gnu::always_inline]] bool approach_sibling(position& p, unsigned index) const noexcept;
+  [[gnu::always_inline]] bool enter_root(position& p) const noexcept;
   bool enter_child(position& p, unsigned index) const noexcept;
-  bool enter_child_for(const probe& key, position& p, unsigned count) const noexcept;
+  [[gnu::always_inline]] bool enter_child_for(const probe& key, position& p, unsigned count) const noexcept;
   bool enter_sibling(position& p, unsigned index) const noexcept;
   bool descend_to_leaf(const probe& key, position& p) const noexcept;
-  bool fetch_and_enter(position& p) const noexcept {
-    prefetch_bytes(p.at, p.parent->level == 1 ? sizeof(leaf) : sizeof(inner) / 2);
+  [[gnu::always_inline]] bool fetch_and_enter(position& p) const noexcept {
+    if (p.parent->level == 1) {
+      prefetch_bytes<sizeof(leaf)>(p.at);
+    } else {
+      prefetch_bytes<inner::bytes_for_look_up>(p.at);
+    }
     return enter(p);
   }
   // Looks up `many` keys, some at a time and all of these a level at a time: while one waits for a node's memory, others
@@ -156,7 +160,7 @@ class btree_spine {
 };
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter(position& p) const noexcept {
+inline bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter(position& p) const noexcept {
   p.seen = p.at->lock.read();
   // The node's version was read while the parent still pointed at it: the node is the right one at that version.
   return p.parent_lock->validate(p.parent_seen) && !p.seen.is_obsolete();
@@ -173,13 +177,13 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_root(posit
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_root(position& p) const noexcept {
+inline bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_root(position& p) const noexcept {
   return approach_root(p) && enter(p);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child(position& p,
-                                                                            unsigned index) const noexcept {
+inline bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child(position& p,
+                                                                                   unsigned index) const noexcept {
   p.parent = &p.as_inner();
   p.parent_lock = &p.parent->lock;
   p.parent_seen = p.seen;
@@ -187,8 +191,8 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child(posi
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_sibling(position& p,
-                                                                              unsigned index) const noexcept {
+inline bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_sibling(position& p,
+                                                                                     unsigned index) const noexcept {
   p.index = index;
   p.at = p.parent->child(index);
   // Nothing may be followed before it is known to have been a child of the parent.
@@ -218,8 +222,8 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child_for(
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child_for(const probe& key, position& p,
-                                                                             unsigned count) const noexcept {
+inline bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child_for(const probe& key, position& p,
+                                                                                    unsigned count) const noexcept {
   if (!approach_child_for(key, p, count)) return false;
   return fetch_and_enter(p);
 }
@@ -239,7 +243,7 @@ template <std::size_t Bytes>
 bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::step_down(const probe& key, position& p) const noexcept {
   if (p.parent != nullptr && !enter(p)) return false;  // the root has been entered
   if (!approach_child_for(key, p, p.as_inner().count())) return false;
-  prefetch_bytes(p.at, Bytes);
+  prefetch_bytes<Bytes>(p.at);
   return true;
 }
 

@@ -1,8 +1,8 @@
 // A leaf that keeps its keys apart from its values, so that looking for a key never meets a write to a value.
 //
-//   | head | fingerprints | keys 0 ............ count - 1 |  values 0, L, 2L, ... (lock) |  values 1, L + 1, ... (lock) |  ...
-//                           in order up to `sorted`, then    line 0                         line 1, of L lines
-//                           as they came
+//   | head | keys 0 ............ count - 1 |  values 0, L, 2L, ... (lock) |  values 1, L + 1, ... (lock) |  ...
+//            in order up to `sorted`, then    line 0                         line 1, of L lines
+//            as they came
 //
 // A request for a key that is there reads the head and the keys, which only inserts and erases write, and one line of
 // values. Values of neighbours in key order lie on different lines: a hot stretch of keys is spread over all of them.
@@ -10,11 +10,12 @@
 // different lines don't wait for each other, and the lock comes with the line that is written anyway.
 //
 // A new key goes behind the others without moving them (the reserved keys and the append area of papers/003 section 5.1
-// with a single segment); when `tail_max` have come they are sorted in, or when a scan passes by, so that the next one finds
-// them in order (as there).
+// with a single segment). A scan puts the leaf in order when it passes by, so that the next one finds it in order (as there).
 //
-// Where the shape asks for them, fingerprints of the keys (fingerprints.hpp) come first: a request then reads these, one line of
-// keys and one of values, and needs no order. It costs a byte for each slot.
+// How keys are kept is the shape's choice:
+//   plain_keys    one behind the other. A request searches the keys in order and then the others, of which there are few:
+//                 when eight have come they are sorted in
+//   packed_keys   packed_keys.hpp: in less room, and found by fingerprints, in any order
 //
 // Locks of values: needed to write a value, to move one, and to read one that may be written (as a version). Who moves
 // values, or makes slots, has the leaf's lock first. A new value in a slot behind `count` needs the leaf's lock only.
@@ -29,47 +30,83 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "elidex/index/fingerprints.hpp"
+#include "elidex/index/packed_keys.hpp"
 #include "elidex/index/scattered_leaf.hpp"
 
 namespace elidex {
 namespace detail {
 
+// A leaf's keys as they are. Those of the first `sorted` slots ascend.
+template <class Key, bool Racing, unsigned Slots>
+class plain_keys {
+ public:
+  static constexpr unsigned capacity = Slots;
+  static constexpr bool are_found_by_order = true;
+  static constexpr std::size_t bytes_for_look_up = Slots * sizeof(Key);
+
+  Key key(unsigned slot) const noexcept { return keys_[slot].template load<Racing>(); }
+  void set(unsigned slot, Key key) noexcept { keys_[slot].template store<Racing>(key); }
+  template <class Fn>
+  void for_each(unsigned first, unsigned last, Fn&& fn) const noexcept {
+    for (unsigned slot = first; slot < last; ++slot) fn(slot, key(slot));
+  }
+
+  unsigned find(Key wanted, unsigned sorted, unsigned count) const noexcept {
+    const unsigned rank = lower_bound(*this, sorted, wanted);
+    if (rank < sorted && key(rank) == wanted) return rank;
+    for (unsigned slot = sorted; slot < count; ++slot) {
+      if (key(slot) == wanted) return slot;
+    }
+    return no_slot;
+  }
+  unsigned approach(Key /*wanted*/, unsigned /*count*/) const noexcept { return no_slot; }
+
+  // As packed_keys has them: any key fits anywhere.
+  template <class KeyAt>
+  void fill(unsigned count, Key /*lowest*/, Key /*highest*/, KeyAt&& key_at) noexcept {
+    for (unsigned slot = 0; slot < count; ++slot) set(slot, key_at(slot));
+  }
+  bool has_room_for(unsigned count, Key /*lowest*/, Key /*highest*/, unsigned more) const noexcept {
+    return count + more <= Slots;
+  }
+  bool make_room_for(unsigned count, Key lowest, Key highest, unsigned more) noexcept {
+    return has_room_for(count, lowest, highest, more);
+  }
+
+ private:
+  std::array<field<Key>, Slots> keys_;
+};
+
+template <class Value, class Sync, unsigned Values>
+struct alignas(64) value_line {
+  [[no_unique_address]] mutable typename Sync::node_lock lock;
+  std::array<field<Value>, Values> values;
+};
+
 template <class Key, class Value, class Sync, class Shape>
-class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(sizeof(record_slot<Key, Value>))> {
+class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::template keys_of<Key, Value, Sync>::capacity> {
   static constexpr bool racing = Sync::readers_race;
   using node_lock = typename Sync::node_lock;
-  static constexpr std::size_t lock_bytes = std::is_empty_v<node_lock> ? 0 : sizeof(node_lock);
+  using leaf_keys = typename Shape::template keys_of<Key, Value, Sync>;
 
  public:
-  static constexpr unsigned capacity = Shape::leaf_slots(sizeof(record_slot<Key, Value>));
+  static constexpr unsigned capacity = leaf_keys::capacity;
   static constexpr bool in_order = false;
-  static constexpr unsigned values_per_line =
-      static_cast<unsigned>(std::max<std::size_t>(1, (Shape::value_line_bytes - lock_bytes) / sizeof(field<Value>)));
+  static constexpr unsigned values_per_line = Shape::template values_per_line<Value, Sync>;
   static constexpr unsigned lines = (capacity + values_per_line - 1) / values_per_line;
-  static constexpr std::size_t value_locks = lock_bytes == 0 ? 0 : lines;
+  static constexpr std::size_t value_locks = std::is_empty_v<node_lock> ? 0 : lines;
   static constexpr std::size_t head_bytes = sizeof(controlled_leaf<Sync, Shape, capacity>);
   using ordered_copy = gathered_records<Key, Value, capacity>;
 
-  static constexpr bool has_fingerprints = Shape::has_fingerprints;
-  using prints = fingerprints<racing, capacity>;
-
   // See controlled_leaf.
-  static constexpr std::size_t bytes_before_keys = head_bytes + (has_fingerprints ? 2 + sizeof(prints) : 2);
-  static constexpr std::size_t bytes_for_look_up =
-      has_fingerprints ? bytes_before_keys : bytes_before_keys + capacity * sizeof(Key);
+  static constexpr std::size_t bytes_for_look_up = head_bytes + sizeof(std::uint64_t) + leaf_keys::bytes_for_look_up;
   unsigned approach(Key wanted) const noexcept {
-    if constexpr (has_fingerprints) {
-      const unsigned slot = slot_with(wanted, [](unsigned /*slot*/) { return true; });
-      if (slot != no_slot) {
-        __builtin_prefetch(&keys_[slot]);
-        __builtin_prefetch(&lines_[slot % lines]);
-        __builtin_prefetch(&at(slot));
-      }
-      return slot;
-    } else {
-      return no_slot;
+    const unsigned slot = keys_.approach(wanted, this->count());
+    if (slot != no_slot) {
+      __builtin_prefetch(&lines_[slot % lines]);
+      __builtin_prefetch(&at(slot));
     }
+    return slot;
   }
 
   using slot_number = std::conditional_t<capacity <= 256, std::uint8_t, std::uint16_t>;
@@ -90,7 +127,7 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(si
 
   keys_apart_leaf() noexcept { set_sorted(0); }
 
-  Key key(unsigned i) const noexcept { return keys_[i].template load<racing>(); }
+  Key key(unsigned i) const noexcept { return keys_.key(i); }
   Value value(unsigned i) const noexcept { return at(i).template load<racing>(); }
   void set_value(unsigned i, const Value& v) noexcept { at(i).template store<racing>(v); }
 
@@ -106,33 +143,41 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(si
   }
 
   unsigned find(Key wanted) const noexcept {
-    if constexpr (has_fingerprints) {
-      return slot_with(wanted, [&](unsigned slot) { return key(slot) == wanted; });
-    } else {
-      const unsigned n = this->count();
+    const unsigned n = this->count();
+    if constexpr (leaf_keys::are_found_by_order) {
       // A racing reader may see one count of before and one of after a change.
-      const unsigned sorted = std::min(this->sorted(), n);
-      const unsigned rank = lower_bound(*this, sorted, wanted);
-      if (rank < sorted && key(rank) == wanted) return rank;
-      for (unsigned i = sorted; i < n; ++i) {
-        if (key(i) == wanted) return i;
-      }
-      return no_slot;
+      return keys_.find(wanted, std::min(sorted(), n), n);
+    } else {
+      return keys_.find(wanted, n);
     }
   }
 
   template <class Fn>
   void for_each_key(Fn&& fn) const noexcept {
-    const unsigned n = this->count();
-    for (unsigned i = 0; i < n; ++i) fn(key(i));
+    keys_.for_each(0, this->count(), [&](unsigned /*slot*/, Key k) { fn(k); });
+  }
+  // Calls fn(key, value) for the slots from `first` to `last - 1`.
+  template <class Fn>
+  void for_each_record(unsigned first, unsigned last, Fn&& fn) const noexcept {
+    unsigned in_line = first % lines;
+    unsigned place = first / lines;
+    keys_.for_each(first, last, [&](unsigned /*slot*/, Key k) {
+      fn(k, lines_[in_line].values[place].template load<racing>());
+      if (++in_line == lines) {
+        in_line = 0;
+        ++place;
+      }
+    });
   }
   unsigned used() const noexcept { return this->count(); }
-  bool is_full() const noexcept { return used() == capacity; }
+  bool has_room_for(Key lowest, Key highest, unsigned more) const noexcept {
+    return keys_.has_room_for(this->count(), lowest, highest, more);
+  }
 
   void copy_in_order(ordered_copy& to) const noexcept {
     to.clear();
-    const unsigned n = this->count();
-    for (unsigned i = 0; i < n; ++i) to.add(key(i), value(i));
+    for_each_record(0, this->count(), [&](Key k, const Value& v) { to.append(k, v); });
+    to.sort_behind(sorted());
   }
 
   bool is_in_order() const noexcept { return sorted() == this->count(); }
@@ -150,31 +195,35 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(si
     }
   }
 
-  // Needs the locks of the values.
+  // Needs the locks of the values, and that the records have room.
   void fill(const ordered_copy& records, unsigned first, unsigned last) noexcept {
-    for (unsigned i = first; i < last; ++i) set(i - first, records.key(i), records.value(i));
-    this->set_count(last - first);
-    set_sorted(last - first);
+    const unsigned n = last - first;
+    if (n != 0) {
+      keys_.fill(n, records.key(first), records.key(last - 1), [&](unsigned i) { return records.key(first + i); });
+    }
+    for (unsigned i = 0; i < n; ++i) set_value(i, records.value(first + i));
+    this->set_count(n);
+    set_sorted(n);
   }
 
-  // Keeps the first `kept` of its own records, which `all` holds. Needs the locks of the values.
-  void keep_first(const ordered_copy& all, unsigned kept) noexcept {
-    if (sorted() != this->count()) {
-      fill(all, 0, kept);
+  // Keeps those from `first` to `last` of its own records, which `all` holds. Needs the locks of the values.
+  void keep(const ordered_copy& all, unsigned first, unsigned last) noexcept {
+    if (first != 0 || !is_in_order()) {
+      fill(all, first, last);
     } else {
-      set_sorted(kept);
-      this->set_count(kept);
+      set_sorted(last);
+      this->set_count(last);
     }
   }
 
   bool insert(Key k, const Value& v) noexcept {
     const unsigned n = this->count();
-    if (n == capacity) return false;
+    if (!keys_.make_room_for(n, k, k, 1)) return false;
     set(n, k, v);
     this->set_count(n + 1);
     if (sorted() == n && (n == 0 || key(n - 1) < k)) {
       set_sorted(n + 1);
-    } else if (n + 1 - sorted() >= tail_max) {
+    } else if (leaf_keys::are_found_by_order && n + 1 - sorted() >= tail_max) {
       sort_in();
     }
     return true;
@@ -192,72 +241,108 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(si
   // Needs the locks of the values.
   void erase(unsigned i) noexcept {
     const unsigned n = this->count();
-    if (i < sorted()) set_sorted(sorted() - 1);
-    if constexpr (has_fingerprints) prints_.erase(i);
-    for (; i + 1 < n; ++i) move(i, key(i + 1), value(i + 1));
+    if constexpr (leaf_keys::are_found_by_order) {
+      if (i < sorted()) set_sorted(sorted() - 1);
+      for (; i + 1 < n; ++i) set(i, key(i + 1), value(i + 1));
+    } else {
+      if (i + 1 < n) set(i, key(n - 1), value(n - 1));
+      if (i < sorted()) set_sorted(i + 1 < n ? i : n - 1);
+    }
     this->set_count(n - 1);
   }
 
  private:
-  // Of keys out of order. Without fingerprints a request looks at one after the other: as many as a line of eight-byte keys
-  // holds. With them sorting is put off until somebody wants the order; measured (docs/PERFORMANCE.md).
-  static constexpr unsigned tail_max = has_fingerprints ? 20 : 8;
+  // Of keys out of order, when a request looks at one after the other: as many as a line of eight-byte keys holds.
+  static constexpr unsigned tail_max = 8;
 
-  struct alignas(64) line {
-    [[no_unique_address]] mutable node_lock lock;
-    std::array<field<Value>, values_per_line> values;
-  };
-
+  using line = value_line<Value, Sync, values_per_line>;
   const field<Value>& at(unsigned i) const noexcept { return lines_[i % lines].values[i / lines]; }
   field<Value>& at(unsigned i) noexcept { return lines_[i % lines].values[i / lines]; }
-  template <class IsWanted>
-  unsigned slot_with(Key wanted, IsWanted&& is_wanted) const noexcept {
-    const unsigned slot = prints_.find(prints::of(wanted), std::min(this->count(), capacity), is_wanted);
-    return slot == capacity ? no_slot : slot;
-  }
   unsigned sorted() const noexcept { return sorted_.template load<racing>(); }
   void set_sorted(unsigned n) noexcept { sorted_.template store<racing>(static_cast<std::uint16_t>(n)); }
-  void move(unsigned i, Key k, const Value& v) noexcept {
-    keys_[i].template store<racing>(k);
-    set_value(i, v);
-  }
   void set(unsigned i, Key k, const Value& v) noexcept {
-    if constexpr (has_fingerprints) prints_.set(i, prints::of(k));
-    move(i, k, v);
+    keys_.set(i, k);
+    set_value(i, v);
   }
 
   field<std::uint16_t> sorted_;
-  [[no_unique_address]] std::conditional_t<has_fingerprints, prints, no_fingerprints> prints_;
-  std::array<field<Key>, capacity> keys_;
+  leaf_keys keys_;
   std::array<line, lines> lines_;
 };
 
+// How many values lie on a line of so many bytes, beside the line's lock.
+template <class Value, class Sync, std::size_t LineBytes>
+inline constexpr unsigned values_on_line = static_cast<unsigned>(std::max<std::size_t>(
+    1, (LineBytes - (std::is_empty_v<typename Sync::node_lock> ? 0 : sizeof(typename Sync::node_lock))) /
+           sizeof(field<Value>)));
+
 }  // namespace detail
 
-// Leaves whose keys lie apart from their values.
+// Leaves whose keys lie apart from their values, as they are.
 template <unsigned LeafSlots = 16, unsigned InnerSlots = 16>
 struct keys_apart_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
-  static constexpr std::size_t value_line_bytes = 64;
-  static constexpr bool has_fingerprints = false;
+  template <class Value, class Sync>
+  static constexpr unsigned values_per_line = detail::values_on_line<Value, Sync, 64>;
+  template <class Key, class Value, class Sync>
+  using keys_of = detail::plain_keys<Key, Sync::readers_race, LeafSlots>;
   template <class Key, class Value, class Sync>
   using leaf = detail::keys_apart_leaf<Key, Value, Sync, keys_apart_fan_out>;
+};
+
+// The same with packed keys, and leaves that share with their siblings before they split. RestBytes is the room for what the
+// fingerprints leave of the keys.
+template <unsigned LeafSlots, unsigned InnerSlots, std::size_t RestBytes = 5 * LeafSlots>
+struct packed_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
+  static constexpr bool shares_with_siblings = true;
+  template <class Value, class Sync>
+  static constexpr unsigned values_per_line = detail::values_on_line<Value, Sync, 64>;
+  template <class Key, class Value, class Sync>
+  using keys_of = detail::packed_keys<Key, Sync::readers_race, LeafSlots, (RestBytes + 7) / 8>;
+  template <class Key, class Value, class Sync>
+  using leaf = detail::keys_apart_leaf<Key, Value, Sync, packed_fan_out>;
 };
 
 // The same with nodes of so many bytes. Values lie on pairs of cache lines, which CPUs like to fetch together: a lock takes
 // half as much room then.
 template <std::size_t LeafBytes, std::size_t InnerBytes>
-struct keys_apart_node_bytes : node_bytes<LeafBytes, InnerBytes> {
-  static constexpr std::size_t value_line_bytes = 128;
-  static constexpr bool has_fingerprints = true;
-  // What the head and the locks leave: of 8-byte keys and values in 1024 bytes, 60.
-  static constexpr unsigned leaf_slots(std::size_t slot_bytes) {
-    const std::size_t slots = (LeafBytes - 64) / slot_bytes;
-    return slots < 4 ? 4 : static_cast<unsigned>(slots);
-  }
+struct packed_node_bytes : node_bytes<LeafBytes, InnerBytes> {
+  static constexpr bool shares_with_siblings = true;
   template <unsigned Bits>
   using control = conflict_control<Bits>;
+  template <class Value, class Sync>
+  static constexpr unsigned values_per_line = detail::values_on_line < Value,
+                            Sync, std::is_empty_v<typename Sync::node_lock> ? 64 : 128 > ;
+
+  // As many lines of values as fit beside the head and the keys that they have room for; what is left goes to the keys.
   template <class Key, class Value, class Sync>
-  using leaf = detail::keys_apart_leaf<Key, Value, Sync, keys_apart_node_bytes>;
+  struct layout {
+    static constexpr std::size_t head_bytes = 48;  // of leaf and keys
+    static constexpr std::size_t line_bytes = sizeof(detail::value_line<Value, Sync, values_per_line<Value, Sync>>);
+    static constexpr unsigned slots_on(std::size_t lines) {
+      return static_cast<unsigned>(lines) * values_per_line<Value, Sync>;
+    }
+    static constexpr std::size_t prints_bytes(unsigned slots) { return (slots + 7) / 8 * 8; }
+    static constexpr std::size_t rest_bytes(unsigned slots) {
+      return std::max<std::size_t>(16, (slots * (detail::planned_key_bits<Key> - 8) / 8 + 15) / 8 * 8);
+    }
+    static constexpr std::size_t bytes_with(std::size_t lines) {
+      const unsigned slots = slots_on(lines);
+      return (head_bytes + prints_bytes(slots) + rest_bytes(slots) + 63) / 64 * 64 + lines * line_bytes;
+    }
+    static constexpr std::size_t lines = [] {
+      std::size_t n = 1;
+      while (bytes_with(n + 1) <= LeafBytes) ++n;
+      return n;
+    }();
+    static constexpr unsigned slots = slots_on(lines);
+    static constexpr std::size_t rest_words =
+        (std::max(LeafBytes, bytes_with(lines)) - lines * line_bytes - head_bytes - prints_bytes(slots)) / 8 - 1;
+  };
+  template <class Key, class Value, class Sync>
+  using keys_of = detail::packed_keys<Key, Sync::readers_race, layout<Key, Value, Sync>::slots,
+                                      layout<Key, Value, Sync>::rest_words>;
+  template <class Key, class Value, class Sync>
+  using leaf = detail::keys_apart_leaf<Key, Value, Sync, packed_node_bytes>;
 };
 
 }  // namespace elidex

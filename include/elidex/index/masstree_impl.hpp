@@ -22,7 +22,7 @@ bool masstree<Key, Value, Sync, Width>::find_leaf(Key key, leaf*& l, token& seen
   while (!seen.is_leaf()) {
     const inner& in = *static_cast<inner*>(at);
     node* const child = in.child(in.index_of(key));
-    detail::prefetch_bytes(child, sizeof(leaf));
+    detail::prefetch_bytes<sizeof(leaf)>(child);
     const token childs = child->version.stable();
     if (!in.version.changed_since(seen)) {
       at = child;

@@ -106,7 +106,7 @@ class masstree_range {
       const auto order = l->permuted();
       if (first) position = l->rank(order, from);
       leaf* const next = l->next();
-      if (next != nullptr) prefetch_bytes(next, sizeof(leaf));
+      if (next != nullptr) prefetch_bytes<sizeof(leaf)>(next);
       for (; position < order.count(); ++position) {
         const unsigned slot = order.slot(position);
         if (!entries_.push({l->key(slot), l->value(slot)})) return step::need_memory;

@@ -99,8 +99,11 @@ class range_collector {
       const step s = tree_.range_region([&] { return attempt<Forward>(from); });
       if (s == step::yes) return;
       if (s == step::need_memory) {
-        if (visited_.room() < locks_per_leaf) visited_.grow();
-        if (entries_.full()) entries_.grow();
+        if (visited_.room() < locks_per_leaf) {
+          visited_.grow();
+        } else {
+          entries_.grow();
+        }
       } else {
         ++restarts;
         tree_.restarts_.add(1);
@@ -226,9 +229,16 @@ class range_collector {
     }
     const std::size_t available = Forward ? count - bound : bound;
     const std::size_t wanted = std::min(available, limit_ - entries_.size());
-    for (unsigned i = 0; i < wanted; ++i) {
-      const unsigned slot = Forward ? bound + i : bound - 1 - i;
-      if (!entries_.push({ordered.key(slot), ordered.value(slot)})) return step::need_memory;
+    if (entries_.room() < wanted) return step::need_memory;
+    entry* to = entries_.extend(wanted);
+    if constexpr (Forward && requires { ordered.for_each_record(0u, 0u, [](const auto&, const auto&) {}); }) {
+      const auto last = bound + static_cast<unsigned>(wanted);
+      ordered.for_each_record(bound, last, [&](const key_slot& k, const value_slot& v) { *to++ = {k, v}; });
+    } else {
+      for (unsigned i = 0; i < wanted; ++i) {
+        const unsigned slot = Forward ? bound + i : bound - 1 - i;
+        to[i] = {ordered.key(slot), ordered.value(slot)};
+      }
     }
     const bool complete = entries_.size() == limit_ || (one_leaf_ && entries_.size() != 0);
     return complete ? step::yes : step::no;
@@ -246,7 +256,7 @@ class range_collector {
 
   // A guess at where the walk goes next. What is read here is never followed.
   static void prefetch_leaf(const inner& parent, unsigned index) noexcept {
-    prefetch_bytes(parent.child(index), sizeof(leaf));
+    prefetch_bytes<sizeof(leaf)>(parent.child(index));
   }
 
   const Tree& tree_;

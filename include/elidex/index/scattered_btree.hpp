@@ -229,6 +229,8 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   using spine::run_changing;
   using spine::splits_;
   using spine::sync_;
+  // Records that a full leaf hands over, or it splits. Chosen: what the next few inserts would fill again is not worth it.
+  static constexpr unsigned shared_at_least = std::max(1U, leaf::capacity / 10);
   // Whether values have locks apart from the leaf's.
   static constexpr bool locks_values_apart = racing && leaf::value_locks != 0;
 
@@ -273,6 +275,7 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   void merge_if_sparse(Key key) noexcept;
   step try_split(Key key, operation& op, std::uint64_t nth_leaf, const control* locked,
                  std::uint64_t& kept_marks) noexcept;
+  step try_share(const position& p) noexcept;
   step try_merge(Key key, operation& op) noexcept;
   static void lock_values(leaf& l) noexcept {
     l.for_each_value_lock([](node_lock& one) { one.lock(); });

@@ -308,7 +308,10 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
   position p;
   if (const step s = descend_splitting(key, p, op); s != step::yes) return s;
   leaf& left = p.as_leaf();
-  if (!left.is_full()) return p.still_valid() ? step::yes : step::restart;
+  if (left.has_room_for(key, key, 1)) return p.still_valid() ? step::yes : step::restart;
+  if constexpr (Shape::shares_with_siblings) {
+    if (const step s = try_share(p); s != step::no) return s;
+  }
   const bool is_root = p.parent == nullptr;
   if (!op.has_nodes(true, is_root ? 1 : 0)) return step::need_memory;
   if (!p.try_lock_parent_and_node()) return step::restart;
@@ -325,7 +328,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
   right->sequence.begin_life(nth_leaf);
   left.sequence.invalidate();
   right->fill(all, middle, count);
-  left.keep_first(all, middle);
+  left.keep(all, 0, middle);
   if constexpr (Control::enabled) {
     // The leaf for the key may have become another one, with another control, since the split lock was taken.
     // relaxed: ordered by the region.
@@ -337,6 +340,60 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
   p.unlock_both();
   op.note_split();
   return step::yes;
+}
+
+// A full leaf parts its records evenly with a sibling that has room: so leaves are five sixths full after random inserts in
+// place of two thirds (B*-trees: Knuth, TAOCP 3, section 6.2.4). No: there is no such sibling. A hot leaf is not shared, and
+// neither is the outermost of a parent, which keys that ascend fill.
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+auto scattered_btree<Key, Value, Sync, Shape, Control>::try_share(const position& p) noexcept -> step {
+  if (p.parent == nullptr || p.index >= p.parent->count()) return step::no;
+  for (const side where : {side::right, side::left}) {
+    position left;
+    position right;
+    const step found = find_sibling(p, where, left, right);
+    if (found == step::restart) return step::restart;
+    if (found == step::no) continue;
+    leaf& full = p.as_leaf();
+    leaf& other = where == side::left ? left.as_leaf() : right.as_leaf();
+    // relaxed: a guess, repeated by the region, or under the locks.
+    const auto is_hot = [](const leaf& l) { return l.control.load(std::memory_order_relaxed) != nullptr; };
+    if (full.used() < other.used() + 2 * shared_at_least || is_hot(full) || is_hot(other)) continue;
+    if (!left.try_lock_parent_and_node()) return step::restart;
+    if (!right.at->lock.try_upgrade(right.seen)) {
+      left.unlock_both_unchanged();
+      return step::restart;
+    }
+    lock_values(full);
+    lock_values(other);
+
+    typename leaf::ordered_copy all;
+    full.copy_in_order(all);
+    const unsigned count = all.count();
+    const unsigned moved = (count - other.used()) / 2;
+    const unsigned first = where == side::left ? 0 : count - moved;
+    const bool goes =
+        !is_hot(full) && !is_hot(other) && other.has_room_for(all.key(first), all.key(first + moved - 1), moved);
+    if (goes) {
+      full.sequence.invalidate();
+      other.sequence.invalidate();
+      for (unsigned i = first; i < first + moved; ++i) other.insert(all.key(i), all.value(i));
+      const unsigned kept = where == side::left ? moved : 0;
+      full.keep(all, kept, kept + count - moved);
+      left.parent->set_key(left.index, all.key(where == side::left ? moved : first));
+    }
+
+    unlock_values(other);
+    unlock_values(full);
+    if (goes) {
+      right.at->lock.unlock();
+      left.unlock_both();
+      return step::yes;
+    }
+    right.at->lock.unlock_unchanged(right.seen);
+    left.unlock_both_unchanged();
+  }
+  return p.still_valid() ? step::no : step::restart;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
@@ -378,6 +435,14 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_merge(Key key, opera
     typename leaf::ordered_copy more;
     l.copy_in_order(all);
     r.copy_in_order(more);
+    if (all.count() != 0 && more.count() != 0 &&
+        !l.has_room_for(more.key(0), more.key(more.count() - 1), more.count())) {
+      unlock_values(r);
+      unlock_values(l);
+      r.lock.unlock_unchanged(right.seen);
+      left.unlock_both_unchanged();
+      continue;  // their keys lie too far apart
+    }
     for (unsigned i = 0; i < more.count(); ++i) all.add(more.key(i), more.value(i));
     take_control_away(l, op);
     take_control_away(r, op);

@@ -47,7 +47,7 @@ struct controlled_leaf : btree_node<Sync> {
 
   // What a request for a key reads first. approach() is called when that has been asked for: it may ask for more, and says
   // in which slot the key very likely is, if it can.
-  static constexpr std::size_t bytes_for_look_up = prefetch_max;
+  static constexpr std::size_t bytes_for_look_up = 1024;
   template <class Key>
   unsigned approach(Key /*key*/) const noexcept {
     return no_slot;
@@ -75,6 +75,18 @@ class gathered_records {
     unsigned i = count_++;
     for (; i > 0 && key < records_[i - 1].key; --i) records_[i] = records_[i - 1];
     records_[i] = {key, value};
+  }
+  // Without keeping the order, which sort_behind() makes: its first `sorted` are in order, and the others few.
+  void append(const Key& key, const Value& value) noexcept { records_[count_++] = {key, value}; }
+  void sort_behind(unsigned sorted) noexcept {
+    if (sorted == count_) return;
+    gathered_records others;
+    for (unsigned i = sorted; i < count_; ++i) others.add(records_[i].key, records_[i].value);
+    unsigned to = count_;
+    for (unsigned left = sorted, right = others.count(); right > 0;) {
+      const bool left_is_next = left > 0 && others.key(right - 1) < records_[left - 1].key;
+      records_[--to] = left_is_next ? records_[--left] : others.records_[--right];
+    }
   }
   bool contains(const Key& key) const noexcept {
     for (unsigned i = 0; i < count_; ++i) {
@@ -181,7 +193,8 @@ class scattered_leaf : public controlled_leaf<Sync, Shape, scattered_capacity<Sh
     for_each_key([&n](Key) { ++n; });
     return n;
   }
-  bool is_full() const noexcept { return used() == capacity; }
+  // Of `more` keys from `lowest` to `highest`: some leaves hold fewer keys that lie far apart.
+  bool has_room_for(Key /*lowest*/, Key /*highest*/, unsigned more) const noexcept { return used() + more <= capacity; }
 
   void copy_in_order(ordered_copy& to) const noexcept {
     to.clear();
@@ -203,13 +216,13 @@ class scattered_leaf : public controlled_leaf<Sync, Shape, scattered_capacity<Sh
     this->set_count(last - first);
   }
 
-  // Keeps the first `kept` of its own records, which `all` holds.
-  void keep_first(const ordered_copy& all, unsigned kept) noexcept { fill(all, 0, kept); }
+  // Keeps those from `first` to `last` of its own records, which `all` holds.
+  void keep(const ordered_copy& all, unsigned first, unsigned last) noexcept { fill(all, first, last); }
 
   // Adds a key that is not there; false: the leaf is full, and as it was.
   bool insert(Key k, const Value& v) noexcept {
     if (k == free_key()) {
-      if (is_full()) return false;  // with nothing changed: readers stay valid
+      if (used() == capacity) return false;  // with nothing changed: readers stay valid
       choose_another_free_key(k);
     }
     std::uint64_t random = next_random_of_this_thread();  // the write scheduler
@@ -303,7 +316,7 @@ class dense_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(sizeof(
     for (unsigned i = 0; i < this->count(); ++i) fn(key(i));
   }
   unsigned used() const noexcept { return this->count(); }
-  bool is_full() const noexcept { return used() == capacity; }
+  bool has_room_for(Key /*lowest*/, Key /*highest*/, unsigned more) const noexcept { return used() + more <= capacity; }
 
   void copy_in_order(ordered_copy& to) const noexcept {
     to.clear();
@@ -314,7 +327,13 @@ class dense_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(sizeof(
     for (unsigned i = first; i < last; ++i) set(i - first, records.key(i), records.value(i));
     this->set_count(last - first);
   }
-  void keep_first(const ordered_copy& /*all*/, unsigned kept) noexcept { this->set_count(kept); }
+  void keep(const ordered_copy& all, unsigned first, unsigned last) noexcept {
+    if (first == 0) {
+      this->set_count(last);
+    } else {
+      fill(all, first, last);
+    }
+  }
   bool insert(Key k, const Value& v) noexcept {
     const unsigned n = this->count();
     if (n == capacity) return false;
@@ -341,9 +360,10 @@ class dense_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(sizeof(
 
 }  // namespace detail
 
-// A shape says how many slots nodes have, what kind of leaf there is, and its conflict control.
+// A shape says how many slots nodes have, what kind of leaf there is, its conflict control, and what full leaves do.
 template <unsigned LeafSlots, unsigned InnerSlots>
 struct controlled_fan_out : fan_out<LeafSlots, InnerSlots> {
+  static constexpr bool shares_with_siblings = false;  // see scattered_btree's try_share()
   template <unsigned Bits>
   using control = conflict_control<Bits>;
 };

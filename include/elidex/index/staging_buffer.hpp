@@ -27,6 +27,12 @@ class staging_buffer {
     ++size_;
     return true;
   }
+  // Adds `count` items, for which there must be room, and leaves it to the caller to set them.
+  T* extend(std::size_t count) noexcept {
+    auto* const first = reinterpret_cast<T*>(data_ + size_ * sizeof(T));
+    size_ += count;
+    return first;
+  }
   void clear() noexcept { size_ = 0; }
 
   // Makes room for twice as many and forgets what is in it. Throws std::bad_alloc.
