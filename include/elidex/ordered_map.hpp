@@ -5,6 +5,7 @@
 //   if (auto value = map.get(7)) ...
 //   map.update(7, [](std::uint64_t& v) { ++v; });                   // atomic
 //   map.multi_get(keys, values);                                    // many look-ups that wait for memory together
+//   map.bulk_load(sorted);                                          // into an empty map, all at one moment
 //   map.scan(5, 100, [](std::uint64_t key, std::uint64_t value) { ... });
 //
 // For integer keys with trivially copyable values it is Eunomia's B+tree with keys apart from values

@@ -26,6 +26,7 @@ using maps = ::testing::Types<scattered_btree<u64, u64, locked_regions, tiny_sca
                               scattered_btree<u64, u64, optimistic, tiny_scattered, restless_control>,
                               scattered_btree<u64, u64, optimistic, keys_apart_fan_out<3, 3>, no_control>,
                               scattered_btree<u64, u64, elided_regions, keys_apart_fan_out<3, 3>, always_control>,
+                              scattered_btree<u64, u64, optimistic, packed_fan_out<3, 3>, no_control>,
                               masstree<u64, u64, optimistic, 3>, masstree<u64, u64, coarse_elided_dbx, 3>,
                               skip_list<u64, u64, coarse_elided_dbx, 2>, locked_skip_list<u64, u64, 2>,
                               lock_free_skip_list<u64, u64, 2>, lock_free_skip_list<u64, wide_value, 2>,
@@ -46,6 +47,27 @@ TYPED_TEST(EunomiaAllocationFailure, LeavesTheMapUnchangedAndUsable) {
     reported += failures.reported;
   }
   EXPECT_GT(reported, 10);
+}
+
+// Every allocation of one bulk_load fails once: nothing is loaded, and no node is lost.
+TEST(BulkLoadAllocationFailure, LoadsNothing) {
+  using map_type = scattered_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>;
+  std::map<u64, u64> records;
+  for (u64 i = 0; i < 500; ++i) records[i * i] = i;
+  map_type map;
+  allocation_failures failures;
+  const std::map<u64, u64> nothing;
+  EXPECT_EQ(with_failing_allocations(map, nothing, failures, [&] { map.bulk_load(records); }), "");
+  EXPECT_GT(failures.reported, 10);
+  EXPECT_EQ(content_difference(map, records), "");
+  map.reclaim();
+  const auto facts = map.stats();
+  std::size_t in_order = 0;
+  u64 last = 0;
+  map.scan(0, records.size() + 1,
+           [&](u64 key, u64) { in_order += in_order == 0 || key > std::exchange(last, key) ? 1 : 0; });
+  EXPECT_EQ(in_order, records.size());
+  EXPECT_LE(facts.leaves, records.size() / 5 + 2);  // those of the failed attempts are gone
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ struct leaf_changes_meanwhile {
   std::array<std::vector<event>, 3> plans;
   std::int64_t splits_before = 0;
   std::int64_t merges_before = 0;
+  std::int64_t shares_before = 0;
 
   using made_by_seed = void;
   explicit leaf_changes_meanwhile(u64 seed) {
@@ -70,6 +71,7 @@ struct leaf_changes_meanwhile {
     plan(2, What, What == call::scan ? 0 : keys[random.below(history_keys)]);
     splits_before = map.stats().splits;
     merges_before = map.stats().merges;
+    shares_before = map.stats().shares;
   }
 
   std::vector<std::function<void()>> bodies() { return performing(map, plans); }
@@ -77,12 +79,19 @@ struct leaf_changes_meanwhile {
   std::string verdict() {
     splits += map.stats().splits - splits_before;
     merges += map.stats().merges - merges_before;
+    shares += map.stats().shares - shares_before;
     return history_difference(map, plans, before);
   }
 
   static inline std::int64_t splits = 0;  // seen by all schedules
   static inline std::int64_t merges = 0;
+  static inline std::int64_t shares = 0;
 };
+
+template <class Map>
+inline constexpr bool shares_leaves = false;
+template <class Sync, class Control>
+inline constexpr bool shares_leaves<scattered_btree<u64, u64, Sync, packed_fan_out<3, 3>, Control>> = true;
 
 template <class Map>
 class EunomiaLeafChanges : public ::testing::Test {
@@ -93,6 +102,8 @@ class EunomiaLeafChanges : public ::testing::Test {
     const auto schedules = static_cast<u64>(100 * effort());
     EXPECT_EQ(explore<program>(schedules), "") << "call " << int(What);
     EXPECT_TRUE(How == change::merge || program::splits > static_cast<std::int64_t>(schedules / 10));
+    EXPECT_TRUE(!shares_leaves<Map> || How == change::merge ||
+                program::shares > static_cast<std::int64_t>(schedules / 20));
     EXPECT_TRUE(How == change::split || program::merges > static_cast<std::int64_t>(schedules / 10));
   }
   template <change How>
@@ -113,7 +124,10 @@ using maps = ::testing::Types<scattered_btree<u64, u64, elided_regions, scattere
                               scattered_btree<u64, u64, optimistic, scattered_with_two_marks, always_control>,
                               scattered_btree<u64, u64, optimistic, dense_with_two_marks, restless_control>,
                               scattered_btree<u64, u64, optimistic, apart_with_two_marks, always_control>,
-                              scattered_btree<u64, u64, optimistic, keys_apart_fan_out<3, 3>, no_control>>;
+                              scattered_btree<u64, u64, optimistic, keys_apart_fan_out<3, 3>, no_control>,
+                              scattered_btree<u64, u64, optimistic, packed_fan_out<3, 3>, no_control>,
+                              scattered_btree<u64, u64, optimistic, packed_fan_out<3, 3>, restless_control>,
+                              scattered_btree<u64, u64, elided_regions, packed_fan_out<3, 3>, no_control>>;
 TYPED_TEST_SUITE(EunomiaLeafChanges, maps);
 
 TYPED_TEST(EunomiaLeafChanges, SplitsAtEveryStep) {

@@ -198,6 +198,7 @@ class btree : detail::btree_spine_of<Key, Value, Sync, Shape> {
   using spine::restarts_;
   using spine::root_;
   using spine::run_changing;
+  using spine::shares_;
   using spine::splits_;
   using spine::sync_;
   using typename spine::pin;

@@ -117,6 +117,7 @@ class btree_operation {
 
   void note_split() noexcept { ++splits_; }
   void note_merge() noexcept { ++merges_; }
+  void note_share() noexcept { ++shares_; }
 
   // --- after the region ---
 
@@ -146,6 +147,7 @@ class btree_operation {
   void settle() noexcept {
     if (splits_ != 0) tree_.splits_.add(std::exchange(splits_, 0));
     if (merges_ != 0) tree_.merges_.add(std::exchange(merges_, 0));
+    if (shares_ != 0) tree_.shares_.add(std::exchange(shares_, 0));
     if (retired_count_ == 0) return;
     for (std::size_t i = 0; i < retired_count_; ++i) {
       if constexpr (Tree::defers_reclamation) {
@@ -210,6 +212,7 @@ class btree_operation {
   std::size_t retired_count_ = 0;
   std::int64_t splits_ = 0;
   std::int64_t merges_ = 0;
+  std::int64_t shares_ = 0;
 };
 
 }  // namespace elidex::detail

@@ -33,6 +33,7 @@ struct btree_stats {
   std::int64_t restarts = 0;  // attempts thrown away because another thread changed a node
   std::int64_t splits = 0;    // of leaves and inner nodes
   std::int64_t merges = 0;    // likewise
+  std::int64_t shares = 0;    // full leaves that handed records to a sibling instead of being split
   std::size_t leaves = 0;     // nodes in use, those in limbo included
   std::size_t inner_nodes = 0;
   std::size_t limbo_objects = 0;  // unlinked nodes and blobs that wait for their epoch
@@ -157,6 +158,7 @@ class btree_spine {
   mutable sharded_counter restarts_;
   sharded_counter splits_;
   sharded_counter merges_;
+  sharded_counter shares_;
 };
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
@@ -541,6 +543,7 @@ btree_stats btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::node_stats()
   s.restarts = restarts_.sum();
   s.splits = splits_.sum();
   s.merges = merges_.sum();
+  s.shares = shares_.sum();
   s.leaves = leaf_pool_.blocks_in_use();
   s.inner_nodes = inner_pool_.blocks_in_use();
   return s;

@@ -62,6 +62,7 @@ class plain_keys {
   unsigned approach(Key /*wanted*/, unsigned /*count*/) const noexcept { return no_slot; }
 
   // As packed_keys has them: any key fits anywhere.
+  static unsigned room_between(Key /*lowest*/, Key /*highest*/) noexcept { return Slots; }
   template <class KeyAt>
   void fill(unsigned count, Key /*lowest*/, Key /*highest*/, KeyAt&& key_at) noexcept {
     for (unsigned slot = 0; slot < count; ++slot) set(slot, key_at(slot));
@@ -170,6 +171,7 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::template keys
     });
   }
   unsigned used() const noexcept { return this->count(); }
+  static unsigned room_between(Key lowest, Key highest) noexcept { return leaf_keys::room_between(lowest, highest); }
   bool has_room_for(Key lowest, Key highest, unsigned more) const noexcept {
     return keys_.has_room_for(this->count(), lowest, highest, more);
   }

@@ -100,6 +100,10 @@ class packed_keys {
     return slot;
   }
 
+  // How many keys between these two can be here.
+  static unsigned room_between(Key lowest, Key highest) noexcept {
+    return slots_of(frame_of(lowest, highest).rest_bits);
+  }
   // Whether `more` keys from `lowest` to `highest` have room beside the first `count` that are here. make_room_for() changes the
   // frame for them if it must; or does nothing, and says so.
   bool has_room_for(unsigned count, Key lowest, Key highest, unsigned more) const noexcept {

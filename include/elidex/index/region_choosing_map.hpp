@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <utility>
 #include <variant>
@@ -113,6 +114,10 @@ class region_choosing_map {
   }
   bool upsert(Key key, const Value& value) {
     return of_tree([&](auto& t) { return t.upsert(key, value); });
+  }
+  template <std::ranges::input_range Range>
+  void bulk_load(Range&& sorted) {
+    of_tree([&](auto& t) { t.bulk_load(sorted); });
   }
   template <class Fn>
   bool update(Key key, Fn&& fn) {

@@ -60,12 +60,14 @@
 #include <exception>
 #include <new>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <stdexcept>
 #include <type_traits>
 
 #include "elidex/index/btree_operation.hpp"
 #include "elidex/index/btree_spine.hpp"
+#include "elidex/index/bulk_load.hpp"
 #include "elidex/index/cursor.hpp"
 #include "elidex/index/range_collector.hpp"
 #include "elidex/index/scattered_leaf.hpp"
@@ -172,6 +174,13 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   // Adds `key` or overwrites its value; says whether it added it.
   bool upsert(Key key, const Value& value) { return put(key, value, true); }
 
+  // Fills the map, which must be empty, with the records of a range whose keys ascend; its elements have a key as `first` and a
+  // value as `second`. All of them appear at one moment, and much faster than by inserting them; leaves are nearly full
+  // afterwards. Throws std::invalid_argument if the keys don't ascend, std::logic_error if the map is not empty or others
+  // have filled it meanwhile, std::bad_alloc, and what the range throws; the map is then as it was.
+  template <std::ranges::input_range Range>
+  void bulk_load(Range&& sorted);
+
   // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there. fn(Value&)
   // must not use the tree, and should be short. It may run more than once, with effects only of the last time. If it throws,
   // the exception comes out of update() and the value stays.
@@ -207,6 +216,7 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   friend operation;
   friend detail::range_collector<scattered_btree>;
   friend cursor_type;
+  friend detail::bulk_loader<scattered_btree>;
 
   using spine::defers_reclamation;
   using spine::descend_merging;
@@ -227,6 +237,7 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   using spine::restarts_;
   using spine::root_;
   using spine::run_changing;
+  using spine::shares_;
   using spine::splits_;
   using spine::sync_;
   // Records that a full leaf hands over, or it splits. Chosen: what the next few inserts would fill again is not worth it.
@@ -275,7 +286,8 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   void merge_if_sparse(Key key) noexcept;
   step try_split(Key key, operation& op, std::uint64_t nth_leaf, const control* locked,
                  std::uint64_t& kept_marks) noexcept;
-  step try_share(const position& p) noexcept;
+  step try_share(const position& p, operation& op) noexcept;
+  step try_replace_empty(node* new_root, operation& op) noexcept;
   step try_merge(Key key, operation& op) noexcept;
   static void lock_values(leaf& l) noexcept {
     l.for_each_value_lock([](node_lock& one) { one.lock(); });

@@ -273,6 +273,34 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_erase(const place& p
   return step::yes;
 }
 
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+template <std::ranges::input_range Range>
+void scattered_btree<Key, Value, Sync, Shape, Control>::bulk_load(Range&& sorted) {
+  detail::bulk_loader<scattered_btree> loader(*this);
+  for (const auto& record : sorted) loader.add(record.first, record.second);
+  loader.publish();
+}
+
+// Yes: the tree was empty and has the new root, unless that is null. No: it was not empty.
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+auto scattered_btree<Key, Value, Sync, Shape, Control>::try_replace_empty(node* new_root, operation& op) noexcept
+    -> step {
+  position p;
+  if (!this->enter_root(p)) return step::restart;
+  if (!p.at->is_leaf() || p.as_leaf().used() != 0) return p.still_valid() ? step::no : step::restart;
+  if (new_root == nullptr) return p.still_valid() ? step::yes : step::restart;
+  if (!op.may_retire()) return step::need_memory;
+  if (!p.try_lock_parent_and_node()) return step::restart;
+  leaf& old = p.as_leaf();
+  take_control_away(old, op);
+  old.sequence.invalidate();
+  root_.template store<racing>(new_root);
+  op.retire_leaf(&old);
+  old.lock.unlock_obsolete();
+  p.parent_lock->unlock();
+  return step::yes;
+}
+
 // --- splitting and merging ---
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
@@ -310,7 +338,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
   leaf& left = p.as_leaf();
   if (left.has_room_for(key, key, 1)) return p.still_valid() ? step::yes : step::restart;
   if constexpr (Shape::shares_with_siblings) {
-    if (const step s = try_share(p); s != step::no) return s;
+    if (const step s = try_share(p, op); s != step::no) return s;
   }
   const bool is_root = p.parent == nullptr;
   if (!op.has_nodes(true, is_root ? 1 : 0)) return step::need_memory;
@@ -346,7 +374,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
 // place of two thirds (B*-trees: Knuth, TAOCP 3, section 6.2.4). No: there is no such sibling. A hot leaf is not shared, and
 // neither is the outermost of a parent, which keys that ascend fill.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::try_share(const position& p) noexcept -> step {
+auto scattered_btree<Key, Value, Sync, Shape, Control>::try_share(const position& p, operation& op) noexcept -> step {
   if (p.parent == nullptr || p.index >= p.parent->count()) return step::no;
   for (const side where : {side::right, side::left}) {
     position left;
@@ -386,6 +414,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_share(const position
     unlock_values(other);
     unlock_values(full);
     if (goes) {
+      op.note_share();
       right.at->lock.unlock();
       left.unlock_both();
       return step::yes;

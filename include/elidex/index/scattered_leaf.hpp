@@ -193,7 +193,9 @@ class scattered_leaf : public controlled_leaf<Sync, Shape, scattered_capacity<Sh
     for_each_key([&n](Key) { ++n; });
     return n;
   }
-  // Of `more` keys from `lowest` to `highest`: some leaves hold fewer keys that lie far apart.
+  // How many keys between these two a leaf holds: for some, fewer if they lie far apart.
+  static unsigned room_between(Key /*lowest*/, Key /*highest*/) noexcept { return capacity; }
+  // For `more` keys from `lowest` to `highest`, beside those that are there.
   bool has_room_for(Key /*lowest*/, Key /*highest*/, unsigned more) const noexcept { return used() + more <= capacity; }
 
   void copy_in_order(ordered_copy& to) const noexcept {
@@ -316,6 +318,7 @@ class dense_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(sizeof(
     for (unsigned i = 0; i < this->count(); ++i) fn(key(i));
   }
   unsigned used() const noexcept { return this->count(); }
+  static unsigned room_between(Key /*lowest*/, Key /*highest*/) noexcept { return capacity; }
   bool has_room_for(Key /*lowest*/, Key /*highest*/, unsigned more) const noexcept { return used() + more <= capacity; }
 
   void copy_in_order(ordered_copy& to) const noexcept {
