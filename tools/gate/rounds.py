@@ -1,0 +1,143 @@
+"""The gate's measurements: what is run, round by round, and the file that the rounds are stored in.
+
+Each round starts `elidex bench` anew, so that what differs from one process to the next (where the allocator put a
+map's nodes, which of its pages are huge) is part of the noise that the rounds show. Rounds within one process would
+share one such draw and look quieter than two runs of the gate are.
+"""
+
+import json
+import statistics
+import subprocess
+from dataclasses import dataclass
+
+from ratios import MAP, PEER, PEERS_WORKLOAD, BadGate, Row, figures, rows_of
+
+# Counts up when the stored numbers get another meaning, such as other seconds or scans of another length.
+FORM = 1
+THREADS = (1, 2)
+SECONDS = 0.4
+
+
+@dataclass(frozen=True)
+class Plan:
+    keys: int
+    dist: str
+    workloads: tuple  # load comes first, what changes the map comes last: so no map is loaded twice
+
+    def rows(self):
+        return [Row(self.keys, workload, self.dist, threads) for workload in self.workloads for threads in THREADS]
+
+    def part(self, rows):
+        """What these rows need, or None. The load stays: it decides how the map lies in memory."""
+        wanted = {row.workload for row in rows if row in self.rows()}
+        if not wanted:
+            return None
+        wanted |= {"load"} | {PEERS_WORKLOAD.get(workload, workload) for workload in wanted}
+        return Plan(self.keys, self.dist, tuple(workload for workload in self.workloads if workload in wanted))
+
+    def commands(self):
+        """The peer is not asked for more than one thread: a mutex would only make it slower."""
+        for threads in THREADS:
+            yield ["--index", f"{MAP},{PEER}" if threads == 1 else MAP, "--threads", str(threads),
+                   "--workload", ",".join(self.workloads), "--dist", self.dist, "--keys", str(self.keys),
+                   "--seconds", str(SECONDS), "--repeat", "1"]
+
+
+PLANS = (
+    Plan(10**6, "uniform", ("load", "c", "multi-get:32", "a", "e")),
+    Plan(10**6, "zipf:0.99", ("a",)),
+    Plan(10**7, "uniform", ("load", "c", "multi-get:32")),
+)
+ROWS = [row for plan in PLANS for row in plan.rows()]
+
+
+def bench_with(elidex):
+    """A function that takes flags of `elidex bench` and returns what it measured."""
+    def bench(flags):
+        try:
+            answer = subprocess.run([str(elidex), "bench", *flags, "--json", "-"], capture_output=True, text=True)
+        except OSError as error:
+            raise BadGate(f"{elidex}: {error.strerror}") from None
+        if answer.returncode != 0:
+            said = answer.stderr.strip().splitlines() or [f"status {answer.returncode}"]
+            raise BadGate(f"elidex bench failed: {said[-1]}")
+        return json.loads(answer.stdout)
+    return bench
+
+
+def measure(bench, plans, rounds, progress=lambda done, total: None):
+    """Runs all plans, round by round, and returns the content of a gate file."""
+    merged, first = {}, None
+    for number in range(rounds):
+        progress(number, rounds)
+        for flags in (flags for plan in plans for flags in plan.commands()):
+            content = bench(flags)
+            first = first or content
+            for run in content["runs"]:
+                add(merged, run)
+    progress(rounds, rounds)
+    return {"schema": 1, "commit": first["commit"], "machine": first["machine"], "gate": {"form": FORM},
+            "runs": list(merged.values())}
+
+
+SAME_IN_ALL_ROUNDS = ("index", "workload", "dist", "threads", "keys", "key_type", "order", "seed", "bytes_per_key")
+
+
+def add(merged, run):
+    """Puts one round's run to its likes. Its latencies and counters are left out: nothing compares them."""
+    lasting = {name: run[name] for name in SAME_IN_ALL_ROUNDS if name in run}
+    one = merged.setdefault(tuple(run[name] for name in ("index", "keys", "workload", "dist", "threads")),
+                            lasting | {"raw_mops": [], "raw_cpu_wait_pct": []})
+    one["raw_mops"].append(run["mops"])
+    one["raw_cpu_wait_pct"].append(run["cpu_wait_pct"])
+    rates = one["raw_mops"]
+    one.update(mops=statistics.median(rates), mops_min=min(rates), mops_max=max(rates))
+
+
+def runs_of(content):
+    """(index, Row) -> the rates of the rounds."""
+    return {(run["index"], Row(run["keys"], run["workload"], run["dist"], run["threads"])): run["raw_mops"]
+            for run in content["runs"]}
+
+
+def waits_of(content):
+    return [share for run in content["runs"] for share in run["raw_cpu_wait_pct"]]
+
+
+def read(path):
+    """A stored gate file whose rows are this gate's."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadGate(f"{path} is not there: './dev bench --check --save' measures and stores it") from None
+    except OSError as error:
+        raise BadGate(f"{path}: {error.strerror}") from None
+    except ValueError:
+        raise BadGate(f"{path} is not JSON") from None
+    again = "store it anew with './dev bench --check --save'"
+    try:
+        if content["schema"] != 1 or content["gate"]["form"] != FORM:
+            raise KeyError
+        runs = runs_of(content)
+        sound = all(isinstance(rate, (int, float)) and rate > 0 for rates in runs.values() for rate in rates)
+        str(content["commit"]), content["machine"].get
+    except (KeyError, TypeError, AttributeError):
+        raise BadGate(f"{path} is not a gate file of form {FORM}: {again}") from None
+    if not sound:
+        raise BadGate(f"{path} holds a rate that is no positive number: {again}")
+    for row in ROWS:
+        if row not in rows_of(runs):
+            raise BadGate(f"{path} lacks the row '{row}': {again}")
+    for row in rows_of(runs):
+        if row not in ROWS:
+            raise BadGate(f"{path} has a row that the gate no longer measures, '{row}': {again}")
+    try:
+        figures(runs, ROWS)
+    except BadGate as error:
+        raise BadGate(f"{path}: {error}: {again}") from None
+    return content
+
+
+def write(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
