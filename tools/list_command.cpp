@@ -19,6 +19,13 @@ std::string limits_of(const lab::index_info& index) {
   if (index.single_thread) add("1 thread");
   if (!index.no_scan.empty()) add("no e");
   if (!index.no_erase.empty()) add("no delete");
+  if (!index.not_built.empty()) add("not built");
+  return text;
+}
+
+std::string description_of(const lab::index_info& index) {
+  std::string text(index.description);
+  if (!index.not_built.empty()) text += "; not built: " + std::string(index.not_built);
   return text;
 }
 
@@ -50,12 +57,13 @@ int list_command(const list_flags& flags) {
     nlohmann::ordered_json document = results_document();
     for (const lab::index_info& one : lab::indexes()) {
       document["indexes"].push_back({{"name", one.name},
-                                     {"description", one.description},
+                                     {"description", description_of(one)},
                                      {"u64", one.make_u64 != nullptr},
                                      {"string", one.make_string != nullptr},
                                      {"single_thread", one.single_thread},
                                      {"scan", one.no_scan.empty()},
-                                     {"erase", one.no_erase.empty()}});
+                                     {"erase", one.no_erase.empty()},
+                                     {"built", one.not_built.empty()}});
     }
     for (const lab::workload& one : lab::workloads()) {
       document["workloads"].push_back({{"name", one.name}, {"description", one.description}});
@@ -73,7 +81,7 @@ int list_command(const list_flags& flags) {
 
   table indexes({{"index"}, {"keys"}, {"limits"}, {"what it is"}});
   for (const lab::index_info& one : lab::indexes()) {
-    indexes.row({std::string(one.name), keys_of(one), limits_of(one), std::string(one.description)});
+    indexes.row({std::string(one.name), keys_of(one), limits_of(one), description_of(one)});
   }
   table workloads({{"workload"}, {"what it does"}});
   for (const lab::workload& one : lab::workloads())

@@ -48,5 +48,7 @@ index_info absl_mutex_info();
 index_info std_shared_mutex_info();
 index_info tbb_map_info();
 index_info libcds_map_info();
+index_info congee_map_info();
+index_info bplustree_map_info();
 
 }  // namespace elidex::lab

@@ -41,6 +41,8 @@ std::span<const index_info> indexes() {
       std_shared_mutex_info(),
       tbb_map_info(),
       libcds_map_info(),
+      congee_map_info(),
+      bplustree_map_info(),
 #endif
   };
   return all;
@@ -54,6 +56,7 @@ const index_info* find_index(std::string_view name) {
 
 std::optional<std::string> why_not(const index_info& index, const workload& what, unsigned threads, key_type keys) {
   const auto because = [&](std::string_view reason) { return std::string(index.name) + " " + std::string(reason); };
+  if (!index.not_built.empty()) return because("is not built: " + std::string(index.not_built));
   if (keys == key_type::u64 ? index.make_u64 == nullptr : index.make_string == nullptr) {
     return because(keys == key_type::u64 ? "has no u64 keys" : "has no string keys");
   }

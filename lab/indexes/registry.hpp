@@ -34,6 +34,9 @@ struct index_info {
   /// Why it has no scan or no erase, in words that follow "NAME "; empty: it has them.
   std::string_view no_scan = {};
   std::string_view no_erase = {};
+  /// Why this build lacks it, in words that follow "NAME is not built: "; empty: it is there. Otherwise it has
+  /// no factory.
+  std::string_view not_built = {};
   /// Why this machine runs it on its fallback, or empty.
   std::string (*remark)() = nullptr;
 };

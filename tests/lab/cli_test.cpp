@@ -157,6 +157,19 @@ TEST_F(elidex_tool, refuses_a_bench_of_which_nothing_can_run) {
   refused("bench --index libcds --workload e --keys 1K", "--index: libcds has no range scan", "scan");
 }
 
+TEST_F(elidex_tool, refuses_an_index_that_is_not_built) {
+  const auto document = nlohmann::json::parse(run("list --json -").out);
+  bool all_built = true;
+  for (const auto& one : document.at("indexes")) {
+    if (one.at("built")) continue;
+    all_built = false;
+    const auto name = one.at("name").get<std::string>();
+    refused("bench --keys 1K --index " + name, "--index: " + name, "is not built: ");
+    EXPECT_THAT(one.at("description").get<std::string>(), HasSubstr("not built: "));
+  }
+  if (all_built) GTEST_SKIP() << "all of them are built";
+}
+
 TEST_F(elidex_tool, a_refused_run_leaves_the_json_file_alone) {
   const std::string target = file("kept.json", "precious");
   refused("bench --index nonsense --json " + target, "--index");
@@ -259,8 +272,8 @@ TEST_F(elidex_tool, equal_seeds_do_equal_work) {
 TEST_F(elidex_tool, lists_and_diagnoses) {
   const outcome list = run("list");
   EXPECT_EQ(list.status, 0);
-  for (const char* name :
-       {"ordered_map", "btree/rtm-noretry", "libcds", "delete", "mix:N", "zipf:THETA", "hot:THETA"}) {
+  for (const char* name : {"ordered_map", "btree/rtm-noretry", "libcds", "congee", "bplustree", "delete", "mix:N",
+                           "zipf:THETA", "hot:THETA"}) {
     EXPECT_THAT(list.out, HasSubstr(name));
   }
   const auto document = nlohmann::json::parse(run("list --json -").out);

@@ -63,13 +63,17 @@ std::string key_for(std::uint64_t id, const std::string&) {
 }
 
 // A stream of all kinds of requests that the index has, over few keys, so that each meets present and absent
-// ones. Only put is kept to present keys: where the key is absent, an index may insert it or not.
+// ones, after `loaded` of them have been inserted. Only put is kept to present keys: where the key is absent, an
+// index may insert it or not.
 template <class Key>
-request_stream<Key> every_request(const index_info& index) {
-  constexpr std::uint64_t ids = 600;
+request_stream<Key> every_request(const index_info& index, std::uint64_t ids = 600, std::uint64_t loaded = 0) {
   request_stream<Key> stream;
   std::set<std::uint64_t> present;
   random_bits bits(42);
+  for (std::uint64_t id = 0; id < loaded; ++id) {
+    stream.append(request_kind::insert, key_for(id, Key{}));
+    present.insert(id);
+  }
   for (int i = 0; i < 40'000; ++i) {
     const std::uint64_t id = bits.below(ids);
     const Key key = key_for(id, Key{});
@@ -104,8 +108,7 @@ request_stream<Key> every_request(const index_info& index) {
 }
 
 template <class Key>
-void expect_agreement(const index_info& info, std::unique_ptr<any_index<Key>> index) {
-  const std::vector<request_stream<Key>> streams{every_request<Key>(info)};
+void expect_agreement(const std::vector<request_stream<Key>>& streams, std::unique_ptr<any_index<Key>> index) {
   driven<Key, reference_map<Key>> reference;
   const run_outcome wanted = run_threads<Key>(reference, streams, {.drain = true});
   const run_outcome seen = run_threads<Key>(*index, streams, {.drain = true});
@@ -116,17 +119,40 @@ void expect_agreement(const index_info& info, std::unique_ptr<any_index<Key>> in
 
 class every_index : public testing::TestWithParam<std::string> {
  protected:
+  void SetUp() override {
+    if (!info().not_built.empty()) GTEST_SKIP() << info().name << " is not built: " << info().not_built;
+  }
   const index_info& info() const { return *find_index(GetParam()); }
 };
 
 TEST_P(every_index, agrees_with_std_map_on_integers) {
   ASSERT_NE(info().make_u64, nullptr);
-  expect_agreement<std::uint64_t>(info(), info().make_u64());
+  expect_agreement<std::uint64_t>({every_request<std::uint64_t>(info())}, info().make_u64());
+}
+
+// Enough of them for trees of three levels.
+TEST_P(every_index, agrees_with_std_map_on_many_integers) {
+  expect_agreement<std::uint64_t>({every_request<std::uint64_t>(info(), 60'000, 50'000)}, info().make_u64());
+}
+
+TEST_P(every_index, agrees_with_std_map_on_the_smallest_and_the_largest_integers) {
+  request_stream<std::uint64_t> stream;
+  for (const std::uint64_t key : {std::uint64_t{0}, std::uint64_t{1}, UINT64_MAX - 1, UINT64_MAX}) {
+    for (const auto kind : {request_kind::read, request_kind::insert, request_kind::insert, request_kind::put,
+                            request_kind::modify, request_kind::read}) {
+      stream.append(kind, key);
+    }
+    if (!info().no_scan.empty()) continue;
+    for (const std::uint64_t from : {std::uint64_t{0}, key, UINT64_MAX}) {
+      for (std::uint32_t limit = 0; limit < 6; ++limit) stream.append_scan(from, limit);
+    }
+  }
+  expect_agreement<std::uint64_t>({stream}, info().make_u64());
 }
 
 TEST_P(every_index, agrees_with_std_map_on_strings) {
   if (info().make_string == nullptr) GTEST_SKIP() << info().name << " has no string keys";
-  expect_agreement<std::string>(info(), info().make_string());
+  expect_agreement<std::string>({every_request<std::string>(info())}, info().make_string());
 }
 
 // Threads that load disjoint keys and then all modify the same ones: nothing is lost.
@@ -170,9 +196,9 @@ INSTANTIATE_TEST_SUITE_P(registry, every_index, testing::ValuesIn(all_names()), 
 });
 
 TEST(registry, holds_the_names_of_the_design) {
-  for (const char* name :
-       {"btree/none", "btree/mutex", "btree/spin", "btree/rw", "btree/rtm", "btree/rtm-noretry", "btree/hle",
-        "btree/htm-dbx", "btree/optimistic", "ordered_map", "absl+mutex", "std+shared_mutex", "tbb", "libcds"}) {
+  for (const char* name : {"btree/none", "btree/mutex", "btree/spin", "btree/rw", "btree/rtm", "btree/rtm-noretry",
+                           "btree/hle", "btree/htm-dbx", "btree/optimistic", "ordered_map", "absl+mutex",
+                           "std+shared_mutex", "tbb", "libcds", "congee", "bplustree"}) {
     EXPECT_NE(find_index(name), nullptr) << name;
   }
   const auto names = all_names();
@@ -190,6 +216,9 @@ TEST(registry, says_what_an_index_cannot_do) {
   EXPECT_NE(why("tbb", "delete", 1), "");
   EXPECT_NE(why("libcds", "e", 1), "");
   EXPECT_EQ(why("absl+mutex", "e", 2), "");
+
+  const index_info absent{.name = "absent", .description = {}, .not_built = "no compiler"};
+  EXPECT_EQ(why_not(absent, *find_workload("a"), 1, key_type::u64), "absent is not built: no compiler");
 }
 
 }  // namespace
