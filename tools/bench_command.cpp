@@ -69,7 +69,9 @@ std::string title(const lab::bench_options& options, const lab::bench_run& run) 
     text += ", scans of " + std::to_string(options.scan_length_min);
     if (options.scan_length_max != options.scan_length_min) text += " to " + std::to_string(options.scan_length_max);
   }
-  if (run.what->drains()) return text + ", in " + std::string(lab::to_string(options.order)) + " order";
+  if (run.what->drains()) {
+    return text + ", in " + std::string(lab::to_string(lab::order_of(*run.what, options.order))) + " order";
+  }
   text += "; " + run.distribution_name;
   const auto where = lab::parse_distribution(run.distribution_name);
   if (where && where->theta > 0 && !where->region && run.what->kind != lab::workload_kind::d) {

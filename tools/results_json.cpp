@@ -58,7 +58,7 @@ ordered_json run_document(const lab::bench_options& options, const lab::bench_re
   if (run.what->scans) {
     document["scan_length"] = {options.scan_length_min, options.scan_length_max};
   }
-  if (run.what->drains()) document["order"] = lab::to_string(options.order);
+  if (run.what->drains()) document["order"] = lab::to_string(lab::order_of(*run.what, options.order));
   return document;
 }
 

@@ -5,6 +5,7 @@
 // Map (a default constructible class) provides, with key_arg<Key> and index_value:
 //   bool read(key, value&)   bool insert(key, value)   bool put(key, value)   bool modify(key, delta)
 //   optional: std::size_t read_many(span of keys, sum&), which says how many were there
+//             void insert_all(range of pairs of key and value), which ascend, into an empty map
 //             bool erase(key)   std::size_t scan(from, limit, sum&)   std::size_t memory_bytes() const
 //             index_counters counters() const
 //             an inner class `visit`, alive on a worker thread while that runs a stream
@@ -17,8 +18,10 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
+#include <ranges>
 #include <span>
 #include <stdexcept>
+#include <utility>
 
 #include "lab/indexes/any_index.hpp"
 
@@ -63,6 +66,8 @@ class driven final : public any_index<Key> {
                    case request_kind::insert:
                      done = map_.insert(wanted.key, next_value++);
                      break;
+                   case request_kind::insert_all:
+                     return insert_all(cursor, wanted.key);
                    case request_kind::put:
                      done = map_.put(wanted.key, next_value++);
                      break;
@@ -89,6 +94,20 @@ class driven final : public any_index<Key> {
                  counts.misses += done ? 0 : 1;
                  return 1;
                });
+  }
+
+  // `first` and all behind it; says how many.
+  std::size_t insert_all(request_cursor<Key>& cursor, key_arg<Key> first) {
+    const std::size_t many = 1 + cursor.remaining();
+    const auto records = std::views::iota(std::size_t{0}, many) | std::views::transform([&](std::size_t i) {
+                           return std::pair(i == 0 ? first : cursor.next().key, static_cast<index_value>(i + 1));
+                         });
+    if constexpr (requires { map_.insert_all(records); }) {
+      map_.insert_all(records);
+    } else {
+      for (const auto& [key, value] : records) map_.insert(key, value);
+    }
+    return many;
   }
 
   // `first` and those behind it, `many` in all; returns that.

@@ -54,6 +54,12 @@ class elidex_map {
     }
     return found;
   }
+  template <class Range>
+  void insert_all(const Range& records)
+    requires requires(Map& map) { map.bulk_load(records); }
+  {
+    map_.bulk_load(records);
+  }
   bool insert(key_argument key, index_value value) { return map_.insert(key, value); }
   bool put(key_argument key, index_value value) { return !map_.upsert(key, value); }
   bool modify(key_argument key, index_value delta) {

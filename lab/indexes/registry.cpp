@@ -61,6 +61,7 @@ std::optional<std::string> why_not(const index_info& index, const workload& what
     return because(keys == key_type::u64 ? "has no u64 keys" : "has no string keys");
   }
   if (index.single_thread && threads > 1) return because("has no synchronisation: one thread only");
+  if (what.kind == workload_kind::bulk_load && threads > 1) return because("is loaded with one call: one thread only");
   if (what.scans && !index.no_scan.empty()) return because(index.no_scan);
   if (what.erases && !index.no_erase.empty()) return because(index.no_erase);
   return std::nullopt;

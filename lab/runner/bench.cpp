@@ -152,7 +152,7 @@ class bench {
                           .repeat_streams = !what.inserts,
                           .tick = [&](double share) { say(label, share); }};
     run_outcome outcome;
-    if (what.kind == workload_kind::load) {
+    if (what.loads()) {
       map = {};
       say(label);
       outcome = load(*run.index, map, streams, settings);
@@ -176,8 +176,8 @@ class bench {
     run.counted_requests += outcome.counted_requests;
     run.counters += outcome.counters;
 
-    const bool as_loaded =
-        what.kind == workload_kind::load ? options_.order == key_order::random : !what.inserts && !what.erases;
+    const bool as_loaded = what.loads() ? what.kind == workload_kind::load && options_.order == key_order::random
+                                        : !what.inserts && !what.erases;
     if (!keep_maps_ || !as_loaded) map = {};
   }
 

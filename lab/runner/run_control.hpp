@@ -54,8 +54,8 @@ struct alignas(64) worker_result {
   latency_histogram latency;
 };
 
-/// The loop of one worker. execute(cursor, request, most, result) does one request, or up to `most` with those behind it, and
-/// says how many.
+/// The loop of one worker. execute(cursor, request, most, result) does one request, or up to `most` with those behind it (all,
+/// if they are one call), and says how many.
 template <class Key, class Execute>
 void run_worker(const request_stream<Key>& stream, run_control& control, worker_result& result, Execute&& execute) {
   request_cursor<Key> cursor(stream);
@@ -98,8 +98,8 @@ void run_worker(const request_stream<Key>& stream, run_control& control, worker_
     const auto ns = static_cast<std::uint64_t>((after - before) / std::chrono::nanoseconds(1));
     result.latency.record(ns > control.clock_ns ? ns - control.clock_ns : 0);
     while (done < block) done += execute(cursor, cursor.next(), block - done, result);
-    result.requests += block;
-    result.all_requests += block;
+    result.requests += done;
+    result.all_requests += done;
   }
   result.end = run_clock::now();
   result.cpu_wait_ns = cpu_wait_ns() - result.cpu_wait_ns;

@@ -48,7 +48,7 @@ sim_result run_with(const sim_request& wanted, const key_set<Key>& keys, const i
                      .scan_length_max = wanted.scan_length_max,
                      .order = wanted.order,
                      .seed = wanted.seed};
-  const bool loads = what.kind == workload_kind::load;
+  const bool loads = what.loads();
   if (!loads) {
     stream_shape load_shape = shape;
     load_shape.what = find_workload("load");

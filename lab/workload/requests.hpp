@@ -23,13 +23,14 @@
 namespace elidex::lab {
 
 enum class request_kind : std::uint8_t {
-  read,       // get
-  insert,     // a key that is not there
-  put,        // overwrite the value of a key that is there
-  modify,     // read-modify-write of a key that is there
-  erase,      // a key that is there
-  scan,       // ascending from a key that is there
-  read_many,  // get of this request's key and of those of the requests behind it, keys_at_once() in all, with one call
+  read,        // get
+  insert,      // a key that is not there
+  insert_all,  // this request's key and those of all behind it, which ascend, into an empty index, with one call
+  put,         // overwrite the value of a key that is there
+  modify,      // read-modify-write of a key that is there
+  erase,       // a key that is there
+  scan,        // ascending from a key that is there
+  read_many,   // get of this request's key and of those of the requests behind it, keys_at_once() in all, with one call
 };
 
 /// The most keys of one read_many.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr unsigned percent_max = 100;
 
-constexpr std::array<workload, 9> all_workloads{{
+constexpr std::array<workload, 10> all_workloads{{
     {workload_kind::a, "a", "50 % read, 50 % update", false, false, false},
     {workload_kind::b, "b", "95 % read, 5 % update", false, false, false},
     {workload_kind::c, "c", "100 % read", false, false, false},
@@ -23,6 +23,7 @@ constexpr std::array<workload, 9> all_workloads{{
     {workload_kind::f, "f", "50 % read, 50 % read-modify-write", false, false, false},
     {workload_kind::multi_get, "multi-get", "100 % read, 32 keys with one call", false, false, false, 0, 32},
     {workload_kind::load, "load", "insert every key", true, false, false},
+    {workload_kind::bulk_load, "bulk-load", "insert every key, with one call", true, false, false},
     {workload_kind::erase_all, "delete", "erase every key", false, true, false},
 }};
 
@@ -36,14 +37,16 @@ std::uint64_t seed_for(std::uint64_t seed, purpose use, std::uint64_t thread = 0
 template <class Key>
 request_stream<Key> make_drain_stream(const key_set<Key>& keys, const stream_shape& shape, unsigned thread,
                                       unsigned threads) {
-  const bool load = shape.what->kind == workload_kind::load;
+  const bool load = shape.what->loads();
+  const bool in_bulk = shape.what->kind == workload_kind::bulk_load;
   const permutation erase_order(keys.size(), seed_for(shape.seed, purpose::erase_order));
-  const bool interleaved = shape.order == key_order::interleaved;
+  const key_order order = order_of(*shape.what, shape.order);
+  const bool interleaved = order == key_order::interleaved;
   const std::size_t begin = interleaved ? thread : keys.size() * thread / threads;
   const std::size_t end = interleaved ? keys.size() : keys.size() * (thread + 1) / threads;
   const std::size_t step = interleaved ? threads : 1;
   const auto rank_of = [&](std::size_t position) {
-    if (shape.order != key_order::random) return position;
+    if (order != key_order::random) return position;
     return load ? keys.load_rank(position) : static_cast<std::size_t>(erase_order(position));
   };
   request_stream<Key> stream;
@@ -53,7 +56,8 @@ request_stream<Key> make_drain_stream(const key_set<Key>& keys, const stream_sha
   }
   stream.reserve(begin < end ? (end - begin + step - 1) / step : 0, key_bytes);
   for (std::size_t i = begin; i < end; i += step) {
-    stream.append(load ? request_kind::insert : request_kind::erase, keys.at(rank_of(i)));
+    const auto loading = in_bulk ? request_kind::insert_all : request_kind::insert;
+    stream.append(load ? loading : request_kind::erase, keys.at(rank_of(i)));
   }
   return stream;
 }

@@ -9,6 +9,7 @@
 //   b     95 % read, 5 % update             e  95 % scan, 5 % insert
 //   c     reads only                        f  50 % read, 50 % read-modify-write
 //   load  insert every key                  delete  erase every key
+//   bulk-load  the same in ascending order, with one call; an index without such a call inserts one key after the other
 //   mix:N N % read, the rest update, N from 0 to 100
 //   multi-get, multi-get:N   reads only, 32 (N, from 1 to 64) keys with one call; each key is a request, but the latency is
 //         that of a call. An index without such a call reads one key after the other.
@@ -43,7 +44,7 @@
 
 namespace elidex::lab {
 
-enum class workload_kind : std::uint8_t { a, b, c, d, e, f, load, erase_all, mix, multi_get };
+enum class workload_kind : std::uint8_t { a, b, c, d, e, f, load, bulk_load, erase_all, mix, multi_get };
 
 struct workload {
   workload_kind kind;
@@ -55,7 +56,9 @@ struct workload {
   unsigned read_percent = 0;  // of mix:N
   unsigned keys_at_once = 1;  // of multi-get
   /// Runs through its streams once and is timed by that, instead of running for a fixed time.
-  [[nodiscard]] bool drains() const noexcept { return kind == workload_kind::load || kind == workload_kind::erase_all; }
+  [[nodiscard]] bool drains() const noexcept { return loads() || kind == workload_kind::erase_all; }
+  /// Begins with an empty map.
+  [[nodiscard]] bool loads() const noexcept { return kind == workload_kind::load || kind == workload_kind::bulk_load; }
 };
 
 [[nodiscard]] std::span<const workload> workloads();
@@ -88,6 +91,11 @@ inline constexpr std::uint64_t hot_region_keys_min = 16;
 /// In which order load and delete take the keys. Interleaved: thread t of T takes keys t, t+T, t+2T and so on upwards,
 /// so that all threads are at the same end; the others give each thread a share of its own.
 enum class key_order : std::uint8_t { random, ascending, interleaved };
+
+/// In which order a workload takes the keys when `asked` is what was asked for: bulk-load knows one only.
+[[nodiscard]] inline key_order order_of(const workload& what, key_order asked) noexcept {
+  return what.kind == workload_kind::bulk_load ? key_order::ascending : asked;
+}
 
 /// "random", "ascending" or "interleaved"; nothing otherwise.
 [[nodiscard]] std::optional<key_order> parse_key_order(std::string_view text);

@@ -62,11 +62,6 @@ TEST(BulkLoadAllocationFailure, LoadsNothing) {
   EXPECT_EQ(content_difference(map, records), "");
   map.reclaim();
   const auto facts = map.stats();
-  std::size_t in_order = 0;
-  u64 last = 0;
-  map.scan(0, records.size() + 1,
-           [&](u64 key, u64) { in_order += in_order == 0 || key > std::exchange(last, key) ? 1 : 0; });
-  EXPECT_EQ(in_order, records.size());
   EXPECT_LE(facts.leaves, records.size() / 5 + 2);  // those of the failed attempts are gone
 }
 

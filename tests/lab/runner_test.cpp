@@ -140,6 +140,27 @@ TEST(bench, medians) {
   EXPECT_EQ(median({4, 1, 3, 2}), 2.5);
 }
 
+// With the call and without it, and never with two threads.
+TEST(bench, loads_in_bulk) {
+  bench_options options;
+  options.indexes = {find_index("ordered_map"), find_index("btree/optimistic"), find_index("absl+mutex")};
+  options.workloads = {find_workload("bulk-load"), find_workload("c")};
+  options.distributions = {*parse_distribution("uniform")};
+  options.threads = {1, 2};
+  options.keys = 5000;
+  options.seconds = 0.02;
+  options.warm_up_seconds = 0.005;
+  const bench_result result = run_bench(options, {});
+  EXPECT_EQ(result.runs.size(), 3U * (1 + 2));
+  EXPECT_EQ(result.skipped.size(), 3U);
+  for (const bench_run& run : result.runs) {
+    EXPECT_EQ(run.misses, 0U) << run.index->name << " " << run.what->name;
+    if (run.what->loads()) {
+      EXPECT_EQ(run.requests, 5000U);
+    }
+  }
+}
+
 TEST(bench, runs_the_product_in_rounds_and_skips_what_cannot_be) {
   bench_options options;
   options.indexes = {find_index("std+shared_mutex"), find_index("tbb"), find_index("libcds")};

@@ -101,7 +101,7 @@ TEST(PackedKeysFingerprints, DifferForMultiplesOfAPowerOfTwo) {
       packed.set(i, key);
     }
     unsigned right = 0;
-    for (unsigned i = 0; i < 75; ++i) right += packed.approach(std::uint64_t{i} << shift, 75) == i ? 1 : 0;
+    for (unsigned i = 0; i < 75; ++i) right += packed.approach(std::uint64_t{i} << shift, 75) == i ? 1U : 0U;
     EXPECT_GT(right, 50u) << "keys apart by 2^" << shift;
   }
 }

@@ -93,6 +93,12 @@ class range_collector {
   template <bool Forward>
   void collect(start from) {
     if (limit_ == 0) return;
+    // A range that is long for sure shall not begin anew for each doubling of its buffers.
+    if (!one_leaf_) {
+      const std::size_t surely = std::min<std::size_t>(limit_, 1024);
+      while (entries_.room() < surely) entries_.grow();
+      while (visited_.room() < (2 * surely / leaf::capacity + 2) * locks_per_leaf) visited_.grow();
+    }
     backoff wait;
     for (unsigned restarts = 0;;) {
       locking_ = racing && Forward && !one_leaf_ && restarts >= optimistic_attempts;
