@@ -41,7 +41,7 @@ void permit_access([[maybe_unused]] void* block, [[maybe_unused]] std::size_t by
 }
 
 constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
-constexpr std::size_t chunk_bytes_max = std::size_t{8} << 20;  // chosen: 3 % of a tree of 10 M keys
+constexpr std::size_t chunk_bytes_max = std::size_t{4} << 20;  // chosen: 2 % of a tree of 10 M keys
 constexpr std::size_t refill_blocks = 16;                      // chosen: 1/16 lock of the chunk per block
 constexpr std::size_t free_blocks_per_shard_max = 64;          // chosen: above it, other shards may have them
 

@@ -17,8 +17,8 @@
 // the sequence number.
 //
 // Splits and merges of nodes are operations of their own, in both regions, that leave the contents as they were
-// (try_split, try_merge); an insert that finds its leaf full has it split and begins again. Erasing balances later, too:
-// it leaves the leaf as it is, and merges it afterwards once it is sparse (papers/003 section 5.3).
+// (try_split, try_share, try_merge); an insert that finds its leaf full has it split, or share with a sibling, and begins again.
+// Erasing balances later, too: it leaves the leaf as it is, and merges it afterwards once it is sparse (papers/003 section 5.3).
 //
 // Invariants
 //   * those of btree.hpp for inner nodes. A leaf may be empty for a while.
@@ -31,6 +31,9 @@
 //     after the region and before it lets go of the split lock. A request that has the new sequence number waits for that
 //     lock before it looks at any mark (it has seen the number, so it sees the lock, which was taken before): a mark that
 //     it finds is not about to be cleared. One that has the old number marks in vain and begins again.
+//   * A share moves records between two leaves without controls, of one parent, and the separator between them, with the locks of
+//     all three (and of the values) or in both regions. Who was sent to the leaf that gives by the old separator finds its version,
+//     or its sequence number, changed. To the leaf that takes nobody was sent for a key that comes.
 //   * A leaf's control changes together with its sequence number, so that no request works under the wrong assumption.
 //   * Under split regions a request is not pinned between its regions: leaves are only ever reused as leaves, with sequence
 //     numbers that never come again (split_regions.hpp). To use a control it pins itself and then validates the sequence
@@ -241,7 +244,7 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   using spine::splits_;
   using spine::sync_;
   // Records that a full leaf hands over, or it splits. Chosen: what the next few inserts would fill again is not worth it.
-  static constexpr unsigned shared_at_least = std::max(1U, leaf::capacity / 10);
+  static constexpr unsigned shared_at_least = std::max(1U, leaf::capacity / 15);
   // Whether values have locks apart from the leaf's.
   static constexpr bool locks_values_apart = racing && leaf::value_locks != 0;
 
