@@ -337,8 +337,14 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
   if (const step s = descend_splitting(key, p, op); s != step::yes) return s;
   leaf& left = p.as_leaf();
   if (left.has_room_for(key, key, 1)) return p.still_valid() ? step::yes : step::restart;
+  bool ascending = false;
   if constexpr (Shape::shares_with_siblings) {
-    if (const step s = try_share(p, op); s != step::no) return s;
+    // Keys that come in ascending order, anywhere: these leaves are put in order by scans only.
+    const unsigned used = left.used();
+    ascending = used != 0 && left.is_in_order() && left.key(used - 1) < key;
+    if (!ascending) {
+      if (const step s = try_share(p, op); s != step::no) return s;
+    }
   }
   const bool is_root = p.parent == nullptr;
   if (!op.has_nodes(true, is_root ? 1 : 0)) return step::need_memory;
@@ -348,8 +354,9 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
   typename leaf::ordered_copy all;
   left.copy_in_order(all);
   const unsigned count = all.count();
-  // Keys that arrive in ascending order would leave half-full leaves behind: at the parent's right edge, split off one.
-  const bool ascending = all.key(count - 1) < key && (is_root || p.index == p.parent->count());
+  // Keys that arrive in ascending order would leave half-full leaves behind: split off one. At the parent's right edge they are
+  // taken to do so.
+  ascending |= all.key(count - 1) < key && (is_root || p.index == p.parent->count());
   const unsigned middle = ascending ? count - 1 : count / 2;
 
   leaf* const right = op.take_leaf();
