@@ -391,7 +391,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_share(const position
     if (found == step::no) continue;
     leaf& full = p.as_leaf();
     leaf& other = where == side::left ? left.as_leaf() : right.as_leaf();
-    // relaxed: a guess, repeated by the region, or under the locks.
+    // relaxed, partner of the stores in switch_on() and switch_off(): a guess here; below ordered by the leaf's lock or the region.
     const auto is_hot = [](const leaf& l) { return l.control.load(std::memory_order_relaxed) != nullptr; };
     if (full.used() < other.used() + 2 * shared_at_least || is_hot(full) || is_hot(other)) continue;
     if (!left.try_lock_parent_and_node()) return step::restart;
