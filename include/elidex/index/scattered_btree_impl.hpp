@@ -339,7 +339,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
   if (left.has_room_for(key, key, 1)) return p.still_valid() ? step::yes : step::restart;
   bool ascending = false;
   if constexpr (Shape::shares_with_siblings) {
-    // Keys that come in ascending order, anywhere: these leaves are put in order by scans only.
+    // Keys that come in ascending order, anywhere: no insert puts these leaves in order.
     const unsigned used = left.used();
     ascending = used != 0 && left.is_in_order() && left.key(used - 1) < key;
     if (!ascending) {
