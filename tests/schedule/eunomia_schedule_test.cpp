@@ -29,7 +29,12 @@ using dense_with_two_marks = with_two_marks<dense_fan_out<3, 3>, detail::dense_l
 
 enum class change : std::uint8_t { split, merge, both, share };
 
-// Thread 0 does What with a key and looks it up; thread 1 changes the leaves; thread 2 does What with any key.
+template <class Map>
+inline constexpr bool remembers_leaves = false;
+template <class Key, class Value, class Sync, class Shape, class Control>
+inline constexpr bool remembers_leaves<scattered_btree<Key, Value, Sync, Shape, Control>> = Shape::remembers_leaves;
+
+// Thread 0, to which the leaf may be known by then, does What with a key and looks it up; thread 1 changes the leaves; thread 2 does What with any key.
 template <class Map, call What, change How>
 struct leaf_changes_meanwhile {
   Map map;
@@ -65,6 +70,9 @@ struct leaf_changes_meanwhile {
       plans[thread].push_back(e);
     };
     const u64 wanted = keys[random.below(history_keys)];
+    if (remembers_leaves<Map>) {
+      for (int times = 0; times < 2; ++times) plan(0, call::get, wanted);
+    }
     plan(0, What, What == call::scan ? 0 : wanted);
     plan(0, call::get, wanted);
     if (How != change::merge) {

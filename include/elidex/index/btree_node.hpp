@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -15,6 +16,7 @@
 
 #include "elidex/index/codec.hpp"
 #include "elidex/index/field.hpp"
+#include "elidex/index/summarized_keys.hpp"
 
 namespace elidex {
 
@@ -22,6 +24,7 @@ namespace elidex {
 template <unsigned LeafSlots, unsigned InnerSlots>
 struct fan_out {
   static_assert(LeafSlots >= 2 && InnerSlots >= 3);
+  static constexpr bool summarizes_keys = false;  // of inner nodes, see summarized_keys.hpp
   static constexpr unsigned leaf_slots(std::size_t /*slot_bytes*/) { return LeafSlots; }
   static constexpr unsigned inner_slots(std::size_t /*key_bytes*/) { return InnerSlots; }
 };
@@ -30,6 +33,7 @@ struct fan_out {
 template <std::size_t LeafBytes, std::size_t InnerBytes>
 struct node_bytes {
   static constexpr std::size_t header_bytes = 16;
+  static constexpr bool summarizes_keys = false;
   static constexpr unsigned leaf_slots(std::size_t slot_bytes) {
     const std::size_t slots = (LeafBytes - header_bytes) / slot_bytes;
     return slots < 4 ? 4 : static_cast<unsigned>(slots);
@@ -145,6 +149,26 @@ struct btree_leaf : btree_node<Sync> {
   }
 };
 
+// An inner node's keys one behind the other.
+template <class KeySlot, bool Racing, unsigned Capacity>
+class plain_inner_keys {
+ public:
+  KeySlot key(unsigned i) const noexcept { return keys_[i].template load<Racing>(); }
+  void set_key(unsigned i, const KeySlot& k) noexcept { keys_[i].template store<Racing>(k); }
+
+ private:
+  std::array<field<KeySlot>, Capacity> keys_;
+};
+
+template <class KeySlot, bool Racing, unsigned Capacity, bool Summarized>
+struct inner_keys_of {
+  using type = plain_inner_keys<KeySlot, Racing, Capacity>;
+};
+template <std::integral KeySlot, bool Racing, unsigned Capacity>
+struct inner_keys_of<KeySlot, Racing, Capacity, true> {
+  using type = summarized_keys<KeySlot, Racing, Capacity>;
+};
+
 template <class Key, class Sync, class Shape>
 struct btree_inner : btree_node<Sync> {
   using node = btree_node<Sync>;
@@ -152,13 +176,20 @@ struct btree_inner : btree_node<Sync> {
   static constexpr bool racing = Sync::readers_race;
   static constexpr unsigned capacity = Shape::inner_slots(sizeof(key_slot));
   static_assert(capacity <= slots_max);
-  // Head and keys; the child is one line more.
-  static constexpr std::size_t bytes_for_look_up = sizeof(node) + capacity * sizeof(key_slot);
+  using keys_type = typename inner_keys_of<key_slot, racing, capacity, Shape::summarizes_keys>::type;
+  // Head, keys and children: asked for together, a look-up waits once.
+  static constexpr std::size_t bytes_for_look_up = sizeof(node) + sizeof(keys_type) + (capacity + 1) * sizeof(node*);
 
   explicit btree_inner(unsigned level_above_leaves) noexcept : node(level_above_leaves) {}
 
-  key_slot key(unsigned i) const noexcept { return keys[i].template load<racing>(); }
-  void set_key(unsigned i, const key_slot& k) noexcept { keys[i].template store<racing>(k); }
+  key_slot key(unsigned i) const noexcept { return keys.key(i); }
+  void set_key(unsigned i, const key_slot& k) noexcept { keys.set_key(i, k); }
+  template <bool OrEqual>
+  unsigned rank(unsigned count, const key_slot& wanted) const noexcept
+    requires Shape::summarizes_keys && std::integral<key_slot>
+  {
+    return keys.template rank<OrEqual>(count, wanted);
+  }
   node* child(unsigned i) const noexcept { return children[i].template load<racing>(); }
   void set_child(unsigned i, node* c) noexcept { children[i].template store<racing>(c); }
 
@@ -215,14 +246,12 @@ struct btree_inner : btree_node<Sync> {
     this->set_count(n - dropped);
   }
 
-  std::array<field<key_slot>, capacity> keys;
+  keys_type keys;
   std::array<field<node*>, capacity + 1> children;
 
  private:
-  // The reading side is not racing: the caller holds the lock of `from`.
-  void copy_key(unsigned i, const btree_inner& from, unsigned j) noexcept {
-    keys[i].template store<racing>(from.keys[j].template load<false>());
-  }
+  // The caller holds the lock of `from`.
+  void copy_key(unsigned i, const btree_inner& from, unsigned j) noexcept { set_key(i, from.key(j)); }
   void copy_child(unsigned i, const btree_inner& from, unsigned j) noexcept {
     children[i].template store<racing>(from.children[j].template load<false>());
   }

@@ -20,6 +20,7 @@
 
 #include "elidex/index/btree_node.hpp"
 #include "elidex/index/btree_operation.hpp"
+#include "elidex/index/remembered_leaf.hpp"
 #include "elidex/memory_name.hpp"
 #include "elidex/reclaim/block_pool.hpp"
 #include "elidex/reclaim/epoch.hpp"
@@ -93,6 +94,8 @@ class btree_spine {
   [[gnu::always_inline]] bool enter_child_for(const probe& key, position& p, unsigned count) const noexcept;
   bool enter_sibling(position& p, unsigned index) const noexcept;
   bool descend_to_leaf(const probe& key, position& p) const noexcept;
+  // The same, of integer keys; narrows `stretch` to those keys for which the leaf is the one, too.
+  bool descend_to_leaf(const probe& key, position& p, key_stretch<Key>& stretch) const noexcept;
   [[gnu::always_inline]] bool fetch_and_enter(position& p) const noexcept {
     if (p.parent->level == 1) {
       prefetch_bytes<sizeof(leaf)>(p.at);
@@ -240,6 +243,22 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(con
   return true;
 }
 
+// A node's keys change with its version only, so that what is read on the way holds when the leaf's version is read.
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(const probe& key, position& p,
+                                                                             key_stretch<Key>& stretch) const noexcept {
+  if (!enter_root(p)) return false;
+  while (!p.at->is_leaf()) {
+    const inner& from = p.as_inner();
+    const unsigned count = from.count();
+    const unsigned index = from.template rank<true>(count, key);
+    if (index > 0) stretch.lowest = from.key(index - 1);
+    if (index < count) stretch.highest = from.key(index) - 1;
+    if (!enter_child(p, index)) return false;
+  }
+  return true;
+}
+
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <std::size_t Bytes>
 bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::step_down(const probe& key, position& p) const noexcept {
@@ -312,16 +331,11 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::rank_in_node(const 
                                                                           [[maybe_unused]] StillValid&& still_valid,
                                                                           unsigned& result) noexcept {
   if constexpr (keys::compares_in_place) {
-    // Without branches: the halves are taken by conditional moves, which no random key mispredicts.
-    const auto before = [&](unsigned i) { return OrEqual ? n.key(i) <= key : n.key(i) < key; };
-    unsigned base = 0;
-    unsigned length = count;
-    while (length > 1) {
-      const unsigned half = length / 2;
-      base += before(base + half - 1) ? half : 0;
-      length -= half;
+    if constexpr (requires { n.template rank<OrEqual>(count, key); }) {
+      result = n.template rank<OrEqual>(count, key);
+    } else {
+      result = rank_by_halving<OrEqual>([&](unsigned i) { return n.key(i); }, count, key);
     }
-    result = base + static_cast<unsigned>(length == 1 && before(base));
     return true;
   } else {
     unsigned low = 0;

@@ -34,6 +34,8 @@
 //   * A share moves records between two leaves without controls, of one parent, and the separator between them, with the locks of
 //     all three (and of the values) or in both regions. Who was sent to the leaf that gives by the old separator finds its version,
 //     or its sequence number, changed. To the leaf that takes nobody was sent for a key that comes.
+//   * The keys for which a leaf is the one change together with its sequence number: so a thread may come back to a leaf without
+//     the way down (remembered_leaf.hpp).
 //   * A leaf's control changes together with its sequence number, so that no request works under the wrong assumption.
 //   * Under split regions a request is not pinned between its regions: leaves are only ever reused as leaves, with sequence
 //     numbers that never come again (split_regions.hpp). To use a control it pins itself and then validates the sequence
@@ -61,6 +63,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <new>
 #include <optional>
 #include <ranges>
@@ -73,6 +76,7 @@
 #include "elidex/index/bulk_load.hpp"
 #include "elidex/index/cursor.hpp"
 #include "elidex/index/range_collector.hpp"
+#include "elidex/index/remembered_leaf.hpp"
 #include "elidex/index/scattered_leaf.hpp"
 #include "elidex/random.hpp"
 #include "elidex/reclaim/block_pool.hpp"
@@ -130,6 +134,7 @@ template <std::integral Key, class Value, class Sync, class Shape = scattered_fa
           class Control = adaptive_control>
 class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::template leaf<Key, Value, Sync>, true> {
   static_assert(std::is_trivially_copyable_v<Value>);
+  static_assert(Shape::has_controls || !Control::enabled);
   using spine = detail::btree_spine<Key, Sync, Shape, typename Shape::template leaf<Key, Value, Sync>, true>;
   using values = detail::value_codec<Value>;
   using value_slot = Value;
@@ -146,6 +151,7 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   using typename spine::side;
   using typename spine::token;
   using control = typename leaf::control_type;
+  using remembered = detail::remembered_leaf<Key, leaf>;
   using pin = std::conditional_t<Sync::readers_race, epoch_pin, detail::no_pin>;
 
  public:
@@ -252,10 +258,13 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   struct place {
     leaf* at = nullptr;
     token seen{};
-    typename Sync::sequence::token sequence{};
+    typename leaf::sequence_type::token sequence{};
     control* controlled_by = nullptr;
 
-    bool is_still_right() const noexcept { return at->lock.validate(seen) && at->sequence.validate(sequence); }
+    bool is_still_right() const noexcept {
+      if constexpr (racing) return at->lock.validate(seen);
+      return at->sequence.validate(sequence);
+    }
     // The same at the end of a region that has begun with it: only racing readers have to look again.
     bool was_right() const noexcept { return !racing || is_still_right(); }
   };
@@ -274,7 +283,10 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   step at_bare_leaf(const place& p, Body&& body) const;
   template <request What, class Body>
   step at_controlled_leaf(const place& p, Key key, Body&& body) const;
+  step come_to_leaf(Key key, place& p) const;
   step find_place(Key key, place& p) const noexcept;
+  bool recall_place(Key key, place& p) const noexcept;
+  void remember_if_again(Key key, const place& p) const noexcept;
   static place place_of(const position& at) noexcept;
 
   bool put(Key key, const Value& value, bool overwrite);
@@ -313,6 +325,7 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
     return sync_.both(body);
   }
 
+  const std::uint64_t id_ = detail::new_tree_id();
   detail::sharded_counter size_;
   std::atomic<std::uint64_t> leaves_made_{1};
   mutable detail::sharded_counter switched_on_;

@@ -23,14 +23,57 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::find_place(Key key, plac
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
+auto scattered_btree<Key, Value, Sync, Shape, Control>::come_to_leaf(Key key, place& p) const -> step {
+  if constexpr (Shape::remembers_leaves) {
+    if (recall_place(key, p)) return step::yes;
+  }
+  const step s = sync_.upper([&] { return find_place(key, p); });
+  if constexpr (Shape::remembers_leaves) {
+    if (s == step::yes) remember_if_again(key, p);
+  }
+  return s;
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
 auto scattered_btree<Key, Value, Sync, Shape, Control>::place_of(const position& at) noexcept -> place {
   place p;
   p.at = &at.as_leaf();
   p.seen = at.seen;
   // First the sequence number: who sees one sees whether the leaf has a control under it.
-  p.sequence = p.at->sequence.read();
+  if constexpr (!racing) p.sequence = p.at->sequence.read();
   p.controlled_by = p.at->control.load(std::memory_order_acquire);  // pairs with the release in switch_on()
   return p;
+}
+
+// The place as it was remembered, if the key is one of its leaf and nothing has changed that.
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+bool scattered_btree<Key, Value, Sync, Shape, Control>::recall_place(Key key, place& p) const noexcept {
+  const remembered& mine = remembered::of_this_thread(id_);
+  if (!mine.is_for(id_, key)) return false;
+  leaf& known = *mine.leaf();
+  if (!known.sequence.validate(mine.sequence())) return false;  // before anything else is read, see remembered_leaf.hpp
+  p.at = &known;
+  p.seen = known.lock.read();
+  p.sequence = known.sequence.read();
+  p.controlled_by = known.control.load(std::memory_order_acquire);  // pairs with the release in switch_on()
+  return p.sequence == mine.sequence();
+}
+
+// Behind a way down to the place.
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+void scattered_btree<Key, Value, Sync, Shape, Control>::remember_if_again(Key key, const place& p) const noexcept {
+  remembered& mine = remembered::of_this_thread(id_);
+  if (!mine.came_again(id_, p.at)) return;
+  detail::key_stretch<Key> stretch{};
+  typename leaf::sequence_type::token sequence{};
+  const step s = sync_.upper([&] {
+    stretch = {std::numeric_limits<Key>::min(), std::numeric_limits<Key>::max()};
+    position at;
+    if (!descend_to_leaf(key, at, stretch) || at.at != p.at) return step::no;
+    sequence = p.at->sequence.read();
+    return at.still_valid() ? step::yes : step::no;
+  });
+  if (s == step::yes) mine.remember(id_, p.at, sequence, stretch);
 }
 
 // Runs body(place, outcome) as the lower region of a request for the key until it has done its work; has the leaf split
@@ -41,7 +84,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::at_leaf(Key key, Body&& 
   for (backoff wait;; wait.once()) {
     [[maybe_unused]] const pin pinned;
     place p;
-    step s = sync_.upper([&] { return find_place(key, p); });
+    step s = come_to_leaf(key, p);
     if (s == step::yes) {
       s = Control::enabled && p.controlled_by != nullptr ? at_controlled_leaf<What>(p, key, body)
                                                          : at_bare_leaf(p, body);
@@ -339,9 +382,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
   if (left.has_room_for(key, key, 1)) return p.still_valid() ? step::yes : step::restart;
   bool ascending = false;
   if constexpr (Shape::shares_with_siblings) {
-    // Keys that come in ascending order, anywhere: no insert puts these leaves in order.
-    const unsigned used = left.used();
-    ascending = used != 0 && left.is_in_order() && left.key(used - 1) < key;
+    ascending = left.continues_a_run(key);
     if (!ascending) {
       if (const step s = try_share(p, op); s != step::no) return s;
     }
@@ -354,10 +395,11 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
   typename leaf::ordered_copy all;
   left.copy_in_order(all);
   const unsigned count = all.count();
-  // Keys that arrive in ascending order would leave half-full leaves behind: split off one. At the parent's right edge they are
-  // taken to do so.
-  ascending |= all.key(count - 1) < key && (is_root || p.index == p.parent->count());
-  const unsigned middle = ascending ? count - 1 : count / 2;
+  // Keys that arrive in ascending order would leave half-full leaves behind: part before those that come next, or split off one.
+  // At the parent's right edge they are taken to arrive so.
+  const unsigned rank = all.rank(key);
+  ascending |= rank == count && (is_root || p.index == p.parent->count());
+  const unsigned middle = ascending ? std::clamp(rank, 1U, count - 1) : count / 2;
 
   leaf* const right = op.take_leaf();
   right->sequence.begin_life(nth_leaf);

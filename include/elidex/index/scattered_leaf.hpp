@@ -34,16 +34,28 @@
 namespace elidex {
 namespace detail {
 
+// In place of the pointer to a conflict control, in leaves that never have one.
+template <class Control>
+struct never_controlled {
+  Control* load(std::memory_order /*order*/) const noexcept { return nullptr; }
+  void store(Control* /*none*/, std::memory_order /*order*/) noexcept {}
+};
+
 // What all leaves of a scattered_btree begin with.
 template <class Sync, class Shape, unsigned Capacity>
 struct controlled_leaf : btree_node<Sync> {
   using control_type = typename Shape::template control<std::min(2 * Capacity, 32u)>;
+  using control_pointer =
+      std::conditional_t<Shape::has_controls, std::atomic<control_type*>, never_controlled<control_type>>;
+  // Where readers race, versions tell requests what they need: the number is for threads that remember leaves.
+  using sequence_type =
+      std::conditional_t<Sync::readers_race && Shape::remembers_leaves, region_sequence, typename Sync::sequence>;
 
   controlled_leaf() noexcept : btree_node<Sync>(0) {}
 
-  [[no_unique_address]] typename Sync::sequence sequence{in_reused_memory{}};
+  [[no_unique_address]] sequence_type sequence{in_reused_memory{}};
   // Null unless the leaf is hot. Stored with release order and loaded with acquire: its words were set before.
-  std::atomic<control_type*> control{nullptr};
+  [[no_unique_address]] control_pointer control{};
 
   // What a request for a key reads first. approach() is called when that has been asked for: it may ask for more, and says
   // in which slot the key very likely is, if it can.
@@ -87,6 +99,10 @@ class gathered_records {
       const bool left_is_next = left > 0 && others.key(right - 1) < records_[left - 1].key;
       records_[--to] = left_is_next ? records_[--left] : others.records_[--right];
     }
+  }
+  // How many are less than `key`.
+  unsigned rank(const Key& key) const noexcept {
+    return rank_by_halving<false>([&](unsigned i) { return this->key(i); }, count(), key);
   }
   bool contains(const Key& key) const noexcept {
     for (unsigned i = 0; i < count_; ++i) {
@@ -367,6 +383,8 @@ class dense_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(sizeof(
 template <unsigned LeafSlots, unsigned InnerSlots>
 struct controlled_fan_out : fan_out<LeafSlots, InnerSlots> {
   static constexpr bool shares_with_siblings = false;  // see scattered_btree's try_share()
+  static constexpr bool remembers_leaves = false;      // see remembered_leaf.hpp
+  static constexpr bool has_controls = true;           // whether a leaf can be given one
   template <unsigned Bits>
   using control = conflict_control<Bits>;
 };

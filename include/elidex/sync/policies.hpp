@@ -24,6 +24,7 @@
 #include <shared_mutex>
 #include <utility>
 
+#include "elidex/sync/region_sequence.hpp"
 #include "elidex/sync/version_lock.hpp"
 
 namespace elidex {
@@ -41,21 +42,6 @@ struct unsynchronized {
   auto exclusive(Body&& body) {
     return body();
   }
-};
-
-struct in_reused_memory {};  // a tag: what stands there may still be read by others
-
-// What a leaf carries to tell those who come to it by two regions whether it is still theirs (split_regions.hpp); none
-// where the node lock's version does that.
-class no_sequence {
- public:
-  struct token {};
-  constexpr no_sequence() noexcept = default;
-  constexpr explicit no_sequence(in_reused_memory /*tag*/) noexcept {}
-  constexpr token read() const noexcept { return {}; }
-  constexpr bool validate(token) const noexcept { return true; }
-  constexpr void begin_life(std::uint64_t) noexcept {}
-  constexpr void invalidate() noexcept {}
 };
 
 // Optimistic lock coupling (Leis et al., "The ART of practical synchronization", 2016): all the work is done by the

@@ -1,0 +1,87 @@
+// The keys of an inner node, in order, with a summary in front: the last key of each block of them.
+//
+//   | head | summary: last of block 0, of block 1, ... | block 0 | block 1 | ... | block n - 1 |
+//
+// A search compares the summary, which says in which block to look, and then that block: two cache lines and, on x86 with
+// AVX2 or AVX-512, as many comparisons of whole lines. Halving the keys in place would touch four lines one after the other.
+// The idea is that of a two-level static B+tree within a node (Rao and Ross, "Making B+-trees cache conscious in main memory",
+// SIGMOD 2000, section 3); that the last block needs no entry, so that head and summary fill a line, is ours.
+//
+// Invariant: the summary has the last key of each full block but the last. Entries of blocks that are not full, and keys
+// behind `count`, may be anything: a rank counts from the left up to the first key that is not before, and ends at `count`.
+//
+// Thread-safety: as the node's fields; what a racing reader makes of it is worth something only if the node's version stayed.
+// Vector loads read what `field` stores, word by word: each aligned word comes whole on every CPU with AVX2 as a relaxed load
+// would have it, and the version lock's fences order them. C++ has no name for such a load, so it is one line of
+// assembly, which the compiler takes for a read of that memory. Where threads are checked or simulated, and for keys of other
+// sizes than eight bytes, the search halves with relaxed loads.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+#include "elidex/index/field.hpp"
+#include "elidex/index/vector_search.hpp"
+
+namespace elidex::detail {
+
+// How many of `count` keys, which ascend, are less than `wanted` (OrEqual: or equal to it). Without branches on keys: the
+// halves are taken by conditional moves, which no random key mispredicts.
+template <bool OrEqual, class KeyAt, class Key>
+unsigned rank_by_halving(KeyAt&& key_at, unsigned count, Key wanted) noexcept {
+  const auto before = [&](unsigned i) { return OrEqual ? key_at(i) <= wanted : key_at(i) < wanted; };
+  unsigned base = 0;
+  unsigned length = count;
+  while (length > 1) {
+    const unsigned half = length / 2;
+    base += before(base + half - 1) ? half : 0;
+    length -= half;
+  }
+  return base + static_cast<unsigned>(length == 1 && before(base));
+}
+
+template <std::integral Key, bool Racing, unsigned Capacity>
+class summarized_keys {
+ public:
+  static constexpr unsigned keys_per_block = std::max<unsigned>(1, 64 / sizeof(Key));
+  static constexpr unsigned blocks = (Capacity + keys_per_block - 1) / keys_per_block;
+  static constexpr unsigned summary_length = blocks - 1;
+  static constexpr bool searches_with_vectors = sizeof(Key) == vector_search::key_bytes && summary_length <= 8;
+
+  Key key(unsigned i) const noexcept { return words_[summary_length + i].template load<Racing>(); }
+  void set_key(unsigned i, Key k) noexcept {
+    words_[summary_length + i].template store<Racing>(k);
+    if (i % keys_per_block == keys_per_block - 1 && i / keys_per_block < summary_length) {
+      words_[i / keys_per_block].template store<Racing>(k);
+    }
+  }
+
+  // How many of the first `count` keys are less than `wanted` (OrEqual: or equal to it).
+  template <bool OrEqual>
+  unsigned rank(unsigned count, Key wanted) const noexcept {
+    return rank<OrEqual>(count, wanted, vector_search::of_this_cpu);
+  }
+  template <bool OrEqual>
+  unsigned rank(unsigned count, Key wanted, vector_search::instructions with) const noexcept {
+    const unsigned full_blocks = std::min(count / keys_per_block, summary_length);
+    if constexpr (searches_with_vectors) {
+      if (with != vector_search::instructions::none) {
+        return vector_search::rank<OrEqual>(words_.data(), summary_length, full_blocks, count, wanted, with);
+      }
+    }
+    const unsigned block =
+        rank_by_halving<OrEqual>([&](unsigned i) { return words_[i].template load<Racing>(); }, full_blocks, wanted);
+    const unsigned first = block * keys_per_block;
+    return first + rank_by_halving<OrEqual>([&](unsigned i) { return key(first + i); },
+                                            std::min(count - first, keys_per_block), wanted);
+  }
+
+ private:
+  std::array<field<Key>, summary_length + blocks * keys_per_block> words_;
+};
+
+}  // namespace elidex::detail
