@@ -50,17 +50,23 @@ using paper_fan_out = fan_out<16, 16>;
 namespace detail {
 
 // Always inline: GCC takes a function that does nothing but prefetch for one without effect, and drops calls of it.
-template <std::size_t... Line>
+template <int Locality, std::size_t... Line>
 [[gnu::always_inline]] inline void prefetch_lines(const char* first, std::index_sequence<Line...> /*lines*/) noexcept {
-  (__builtin_prefetch(first + 64 * Line), ...);
+  (__builtin_prefetch(first + 64 * Line, 0, Locality), ...);
 }
 
 // At most two KiB: of larger nodes a search touches only a few lines.
 inline constexpr std::size_t prefetch_max = 2048;
-template <std::size_t Bytes>
+template <std::size_t Bytes, int Locality = 3>
 [[gnu::always_inline]] inline void prefetch_bytes(const void* address) noexcept {
   constexpr std::size_t lines = (std::min(Bytes, prefetch_max) + 63) / 64;
-  prefetch_lines(static_cast<const char*>(address), std::make_index_sequence<lines>());
+  prefetch_lines<Locality>(static_cast<const char*>(address), std::make_index_sequence<lines>());
+}
+// Into the second-level cache: for what is wanted after other work. The first level can wait for some twenty lines only, and
+// whoever asks for more waits himself.
+template <std::size_t Bytes>
+[[gnu::always_inline]] inline void prefetch_bytes_for_later(const void* address) noexcept {
+  prefetch_bytes<Bytes, 2>(address);
 }
 
 // What a node's 16-bit count can say.

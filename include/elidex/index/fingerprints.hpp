@@ -25,6 +25,8 @@ namespace elidex::detail {
 template <bool Racing, unsigned Capacity>
 class fingerprints {
  public:
+  static constexpr unsigned words = (Capacity + 7) / 8;
+
   std::uint8_t at(unsigned slot) const noexcept { return static_cast<std::uint8_t>(word(slot / 8) >> slot % 8 * 8); }
 
   void set(unsigned slot, std::uint8_t print) noexcept {
@@ -43,7 +45,6 @@ class fingerprints {
   }
 
  private:
-  static constexpr unsigned words = (Capacity + 7) / 8;
   static constexpr std::uint64_t byte_mask = 0xFF;
   static constexpr std::uint64_t ones = 0x0101'0101'0101'0101u;
 

@@ -32,6 +32,7 @@
 #include "elidex/index/btree_node.hpp"
 #include "elidex/index/field.hpp"
 #include "elidex/index/fingerprints.hpp"
+#include "elidex/index/vector_unpack.hpp"
 
 namespace elidex::detail {
 
@@ -44,6 +45,7 @@ template <std::integral Key, bool Racing, unsigned Slots, std::size_t RestWords>
 class packed_keys {
   using unsigned_key = std::make_unsigned_t<Key>;
   using distance = std::uint64_t;
+  using prints_type = fingerprints<Racing, Slots>;
   static constexpr unsigned key_bits = 8 * sizeof(Key);
   static constexpr unsigned rest_room = RestWords * 64;
 
@@ -65,7 +67,13 @@ class packed_keys {
     const unsigned bits = rest_bits();
     const Key base = this->base();
     last = std::min(last, slots_of(bits));  // a racing reader's count may be of another frame
+    if (first >= last) return;
     const private_rests rests(*this, first * bits / 64, last * bits / 64);
+    if (vector_unpack::by_this_cpu) {
+      const unpacked_keys keys(*this, rests, first, last, bits);
+      for (unsigned slot = first; slot < last; ++slot) fn(slot, keys.at(slot - first));
+      return;
+    }
     for (unsigned slot = first; slot < last;) {
       std::uint64_t prints = prints_.word(slot / 8) >> slot % 8 * 8;
       for (const unsigned end = std::min(last, slot / 8 * 8 + 8); slot < end; ++slot, prints >>= 8U) {
@@ -135,6 +143,7 @@ class packed_keys {
         words_[i] = of.rests_[i].template load<Racing>();
       }
     }
+    const std::uint64_t* words() const noexcept { return words_.data(); }
     // What begins with this bit: 57 bits of it or more.
     std::uint64_t at(unsigned bit) const noexcept {
       if constexpr (std::endian::native == std::endian::little) {
@@ -147,7 +156,24 @@ class packed_keys {
     }
 
    private:
-    std::array<std::uint64_t, RestWords + 1> words_;
+    std::array<std::uint64_t, RestWords + 1 + vector_unpack::window_bytes / 8> words_;  // a window of room for vectors
+  };
+
+  // The keys of the slots from `first` to `last - 1`, by vectors.
+  class unpacked_keys {
+   public:
+    unpacked_keys(const packed_keys& of, const private_rests& rests, unsigned first, unsigned last,
+                  unsigned bits) noexcept {
+      std::array<std::uint64_t, prints_type::words + 1> prints;
+      for (unsigned i = first / 8; i <= (last - 1) / 8; ++i) prints[i] = of.prints_.word(i);
+      vector_unpack::unpack(rests.words(), first * bits, bits,
+                            reinterpret_cast<const std::uint8_t*>(prints.data()) + first, last - first,
+                            static_cast<unsigned_key>(of.base()), hash_multiplier, keys_.data());
+    }
+    Key at(unsigned i) const noexcept { return static_cast<Key>(static_cast<unsigned_key>(keys_[i])); }
+
+   private:
+    std::array<std::uint64_t, Slots + vector_unpack::lane_count> keys_;
   };
 
   // What nobody has to pay for with a slot.
@@ -189,8 +215,9 @@ class packed_keys {
     const distance d = rest << 8U | (print ^ hash(rest));
     return static_cast<Key>(static_cast<unsigned_key>(static_cast<unsigned_key>(base) + static_cast<unsigned_key>(d)));
   }
+  static constexpr std::uint64_t hash_multiplier = 0x9E37'79B9'7F4A'7C15u;  // the golden ratio's
   static std::uint8_t hash(distance rest) noexcept {
-    return static_cast<std::uint8_t>((rest * 0x9E37'79B9'7F4A'7C15u) >> 56U);  // multiplicative, by the golden ratio
+    return static_cast<std::uint8_t>((rest * hash_multiplier) >> 56U);
   }
   static std::uint8_t print_of(distance d) noexcept { return static_cast<std::uint8_t>(d) ^ hash(d >> 8U); }
 
@@ -259,7 +286,7 @@ class packed_keys {
 
   field<Key> base_;
   field<std::uint8_t> rest_bits_;
-  fingerprints<Racing, Slots> prints_;
+  prints_type prints_;
   std::array<field<std::uint64_t>, RestWords + 1> rests_{};
 };
 

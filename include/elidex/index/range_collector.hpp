@@ -262,7 +262,7 @@ class range_collector {
 
   // A guess at where the walk goes next. What is read here is never followed.
   static void prefetch_leaf(const inner& parent, unsigned index) noexcept {
-    prefetch_bytes<sizeof(leaf)>(parent.child(index));
+    prefetch_bytes_for_later<sizeof(leaf)>(parent.child(index));
   }
 
   const Tree& tree_;
