@@ -54,9 +54,10 @@ lab::bench_options options_of(const bench_flags& flags) {
 }
 
 std::string heading(const lab::bench_options& options, const lab::bench_result& result) {
-  const bool words = options.keys_are == lab::key_type::string;
-  std::string text = count_text(result.keys) + (words ? " string keys of " + options.key_file.string() : " u64 keys") +
-                     ", 8-byte values; ";
+  const std::string kind = options.keys_are == lab::key_type::u64 ? " u64 keys"
+                           : options.key_file.empty()             ? " URLs"
+                                                                  : " string keys of " + options.key_file.string();
+  std::string text = count_text(result.keys) + kind + ", 8-byte values; ";
   if (options.rounds > 1) text += "medians of " + std::to_string(options.rounds) + " interleaved rounds, ";
   text += formatted("%g s each after %g s of warm-up; seed %llu\n", options.seconds, options.warm_up_seconds,
                     static_cast<unsigned long long>(options.seed));

@@ -49,8 +49,10 @@ void add_workload_options(CLI::App& app, elidex::tools::workload_flags& flags) {
       ->type_name("A,B")
       ->capture_default_str();
   app.add_option("--keys", flags.keys, "keys to load, such as 10M [1M, or the whole key file]")->type_name("N");
-  app.add_option("--key-type", flags.key_type, "u64 | string [u64, or string with --key-file]")->type_name("T");
-  app.add_option("--key-file", flags.key_file, "string keys, one per line")->type_name("FILE");
+  app.add_option("--key-type", flags.key_type,
+                 "u64 | string [u64, or string with --key-file]; string: URLs of 30-80 bytes")
+      ->type_name("T");
+  app.add_option("--key-file", flags.key_file, "string keys, one per line, in place of URLs")->type_name("FILE");
   app.add_option("--scan-length", flags.scan_length, "of workload e: N, or LOW-HIGH drawn uniformly (YCSB: 1-100)")
       ->type_name("N")
       ->capture_default_str();

@@ -56,7 +56,7 @@ std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which
   ordered_json base = common;
   base["string_keys"] = choice.keys_are == lab::key_type::string;
   base["key_file"] = choice.key_file.empty() ? "" : std::filesystem::absolute(choice.key_file).string();
-  if (choice.keys_are == lab::key_type::string && access(choice.key_file.c_str(), R_OK) != 0) {
+  if (!choice.key_file.empty() && access(choice.key_file.c_str(), R_OK) != 0) {
     refuse("--key-file", choice.key_file.string(), "cannot be read; it takes a file of keys, one per line");
   }
   base["keys"] = choice.keys.value_or(sim_keys_default);

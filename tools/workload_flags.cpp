@@ -82,9 +82,6 @@ lab::workload_choice read_workload_flags(const workload_flags& flags) {
   if (type != "u64" && type != "string") refuse("--key-type", type, "is unknown; it takes u64 or string");
   options.keys_are = type == "u64" ? lab::key_type::u64 : lab::key_type::string;
   options.key_file = flags.key_file;
-  if (type == "string" && flags.key_file.empty()) {
-    throw lab::bad_input("--key-file: is missing; with --key-type string it takes a file of keys, one per line");
-  }
   if (type == "u64" && !flags.key_file.empty()) {
     throw lab::bad_input("--key-file: does not go with --key-type u64; it takes --key-type string");
   }

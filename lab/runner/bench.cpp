@@ -15,6 +15,9 @@ constexpr std::uint64_t keys_default = 1'000'000;
 // Rough upper bounds for deciding what fits into memory: a key in a map, and a key in the key set.
 constexpr double map_key_bytes = 100;
 constexpr double set_key_bytes = 16;
+// Likewise for URLs.
+constexpr double map_url_bytes = 200;
+constexpr double set_url_bytes = 150;
 // A stream that is repeated needs to be long enough to touch what the distribution touches; one that is not
 // must last for the whole run at the highest rate that a thread can reach.
 constexpr std::uint64_t repeated_requests_min = 1'000'000;
@@ -30,7 +33,8 @@ class bench {
  public:
   bench(const bench_options& options, const std::function<void(const bench_progress&)>& progress, key_set<Key> keys)
       : options_(options), progress_(progress), keys_(std::move(keys)) {
-    const double all_maps = static_cast<double>(keys_.size() * options.indexes.size()) * map_key_bytes;
+    const double key_bytes = options.keys_are == key_type::string ? map_url_bytes : map_key_bytes;
+    const double all_maps = static_cast<double>(keys_.size() * options.indexes.size()) * key_bytes;
     keep_maps_ = all_maps < 0.5 * static_cast<double>(available_memory_bytes());
     threads_max_ = *std::max_element(options.threads.begin(), options.threads.end());
   }
@@ -265,17 +269,20 @@ double median(std::vector<double> values) {
 }
 
 bench_result run_bench(const bench_options& options, const std::function<void(const bench_progress&)>& progress) {
-  if (options.keys_are == key_type::string) {
+  const bool strings = options.keys_are == key_type::string;
+  if (strings && !options.key_file.empty()) {
     return bench<std::string>(options, progress, read_keys(options.key_file, options.keys, options.seed)).run();
   }
   const std::uint64_t keys = options.keys.value_or(keys_default);
   const auto available = static_cast<double>(available_memory_bytes());
-  if (available > 0 && static_cast<double>(keys) * (map_key_bytes + set_key_bytes) > available) {
+  const double key_bytes = strings ? map_url_bytes + set_url_bytes : map_key_bytes + set_key_bytes;
+  if (available > 0 && static_cast<double>(keys) * key_bytes > available) {
     throw bad_input("--keys: " + std::to_string(keys) + " keys do not fit into the " +
                     std::to_string(static_cast<std::uint64_t>(available / 1e6)) +
                     " MB of memory that are free; it takes at most " +
-                    std::to_string(static_cast<std::uint64_t>(available / (map_key_bytes + set_key_bytes))) + " here");
+                    std::to_string(static_cast<std::uint64_t>(available / key_bytes)) + " here");
   }
+  if (strings) return bench<std::string>(options, progress, url_keys(keys, options.seed)).run();
   return bench<std::uint64_t>(options, progress, random_keys(keys, options.seed)).run();
 }
 

@@ -37,7 +37,7 @@ struct workload_choice {
   std::vector<distribution> distributions;
   std::optional<std::uint64_t> keys;  // none: a million, or all of the key file
   key_type keys_are = key_type::u64;
-  std::filesystem::path key_file;  // for strings
+  std::filesystem::path key_file;  // of strings; none: URLs
   std::uint64_t seed = 1;
   std::uint32_t scan_length_min = 100;
   std::uint32_t scan_length_max = 100;

@@ -118,7 +118,9 @@ sim_result run_on_machine(const sim_request& wanted) {
   conflict_retries_asked_for = wanted.retries;
   leaf_version_asked_for = wanted.version;
   if (wanted.string_keys) {
-    return run_with(wanted, read_keys(wanted.key_file, wanted.keys, wanted.seed), *index, *what, *where);
+    auto keys = wanted.key_file.empty() ? url_keys(wanted.keys, wanted.seed)
+                                        : read_keys(wanted.key_file, wanted.keys, wanted.seed);
+    return run_with(wanted, std::move(keys), *index, *what, *where);
   }
   return run_with(wanted, random_keys(wanted.keys, wanted.seed), *index, *what, *where);
 }

@@ -29,7 +29,7 @@ struct sim_request {
   std::string dist = "uniform";
   std::uint64_t keys = 1'000'000;
   bool string_keys = false;
-  std::filesystem::path key_file;
+  std::filesystem::path key_file;  // of strings; none: URLs
   unsigned threads = 1;
   std::uint64_t operations = 2'000;  // of each thread
   std::uint64_t seed = 1;

@@ -3,10 +3,10 @@
 //
 //   key_set<std::uint64_t> keys = random_keys(10'000'000);
 //   key_set<std::string> words = read_keys("/usr/share/dict/american-english-huge", std::nullopt, seed);
-//   keys.at(0);             // the smallest key: the hottest where hot keys are adjacent (paper 003,
-//   section 6.1) keys.load_rank(0);      // the place in key order of the key that is loaded first
-//   keys.fresh(t, i, bits)  // the i-th key that thread t inserts during a run: in no key set, handed out
-//   once
+//   key_set<std::string> urls = url_keys(5'000'000, seed);
+//   keys.at(0);             // the smallest key: the hottest where hot keys are adjacent (paper 003, section 6.1)
+//   keys.load_rank(0);      // the place in key order of the key that is loaded first
+//   keys.fresh(t, i, bits)  // the i-th key that thread t inserts during a run: in no key set, handed out once
 //
 // Invariants: at(i) < at(i + 1); load_rank is a bijection of 0..size()-1, the same for equal seeds.
 // Thread-safety: immutable; any number of readers.
@@ -78,5 +78,17 @@ class key_set<std::string> {
 /// `count` keys.
 [[nodiscard]] key_set<std::string> read_keys(const std::filesystem::path& file, std::optional<std::uint64_t> count,
                                              std::uint64_t seed);
+
+/// Where Debian's package wamerican-huge puts its words.
+inline constexpr const char* word_list = "/usr/share/dict/american-english-huge";
+
+inline constexpr std::size_t url_bytes_min = 30;
+inline constexpr std::size_t url_bytes_max = 80;
+
+/// `count` distinct URLs of url_bytes_min to url_bytes_max bytes, made of the words in a file with one per line
+/// (url_keys.cpp says how); equal seeds and words give equal URLs. Throws bad_input where the file cannot be read or has too
+/// few words.
+[[nodiscard]] key_set<std::string> url_keys(std::uint64_t count, std::uint64_t seed,
+                                            const std::filesystem::path& words_file = word_list);
 
 }  // namespace elidex::lab

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "lab/runner/machine.hpp"
+#include "lab/workload/key_set.hpp"
 
 namespace {
 
@@ -128,7 +129,6 @@ TEST_F(elidex_tool, refuses_key_files_that_are_no_good) {
   refused("bench --key-file " + file("nul", std::string("one\nt\0wo\n", 9)), "--key-file", "NUL byte in line 2");
   refused("bench --key-file " + file("long", "x\n" + std::string(65537, 'y') + "\n"), "--key-file",
           "65537 bytes in line 2");
-  refused("bench --key-type string", "--key-file", "is missing");
   refused("bench --key-type u64 --key-file " + file("good", "a\nb\n"), "--key-file", "--key-type string");
   refused("bench --keys 3 --key-file " + path("good"), "--keys", "has 2 keys");
   if (geteuid() != 0) {
@@ -224,6 +224,23 @@ TEST_F(elidex_tool, bench_prints_schema_1_and_nothing_else) {
   }
   EXPECT_THAT(seen, testing::ElementsAre("absl+mutex/1", "std+shared_mutex/1", "tbb/1", "absl+mutex/2",
                                          "std+shared_mutex/2", "tbb/2"));
+}
+
+TEST_F(elidex_tool, bench_runs_urls_where_strings_have_no_file) {
+  if (!fs::exists(elidex::lab::word_list)) GTEST_SKIP() << "no word list";
+  const outcome got = run(
+      "bench --index ordered_map,absl+mutex --workload load,c --key-type string --keys 2000 --seconds 0.03 --repeat 1 "
+      "--json " +
+      path("out.json"));
+  ASSERT_EQ(got.status, 0) << got.err;
+  EXPECT_THAT(got.out, HasSubstr("2000 URLs"));
+  const auto document = nlohmann::json::parse(text_of(path("out.json")));
+  ASSERT_EQ(document.at("runs").size(), 4U);
+  for (const auto& run : document.at("runs")) {
+    EXPECT_EQ(run.at("key_type"), "string");
+    EXPECT_EQ(run.at("misses"), 0);
+    EXPECT_EQ(run.at("keys"), 2000);
+  }
 }
 
 TEST_F(elidex_tool, bench_runs_real_string_keys) {

@@ -101,6 +101,73 @@ TEST(key_set, takes_keys_up_to_64_kib) {
   EXPECT_LE(keys.fresh(3, 17, bits).size(), key_bytes_max);
 }
 
+// Words enough for URLs, the same on every machine.
+std::filesystem::path some_words() {
+  std::string text = "It's\n\xc3\xa9t\xc3\xa9\nX\n";  // none of which is plain
+  for (int i = 0; i < 2000; ++i) {
+    std::string word = "w";
+    for (int rest = i; rest > 0; rest /= 26) word += static_cast<char>('a' + rest % 26);
+    text += word + "x\n";
+  }
+  return file_with(text);
+}
+
+TEST(key_set, urls_are_distinct_and_ascending_and_of_30_to_80_bytes) {
+  const auto urls = url_keys(50'000, 1, some_words());
+  ASSERT_EQ(urls.size(), 50'000U);
+  std::size_t shortest = url_bytes_max;
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i < urls.size(); ++i) {
+    if (i > 0) {
+      ASSERT_LT(urls.at(i - 1), urls.at(i));
+    }
+    EXPECT_TRUE(urls.at(i).starts_with("http://") || urls.at(i).starts_with("https://")) << urls.at(i);
+    EXPECT_EQ(urls.at(i).find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789:/.-"), std::string_view::npos);
+    shortest = std::min(shortest, urls.at(i).size());
+    longest = std::max(longest, urls.at(i).size());
+  }
+  EXPECT_EQ(shortest, url_bytes_min);
+  EXPECT_LE(longest, url_bytes_max);
+}
+
+TEST(key_set, urls_share_hosts_of_which_some_are_popular) {
+  const auto urls = url_keys(50'000, 1, some_words());
+  std::map<std::string_view, std::size_t> pages;
+  for (std::size_t i = 0; i < urls.size(); ++i) ++pages[urls.at(i).substr(0, urls.at(i).find('/', 8))];
+  EXPECT_GT(pages.size(), 2000U);
+  EXPECT_LE(pages.size(), 4000U);
+  std::size_t most = 0;
+  for (const auto& [host, count] : pages) most = std::max(most, count);
+  EXPECT_GT(most, 10 * urls.size() / pages.size());
+}
+
+TEST(key_set, equal_seeds_give_equal_urls) {
+  const auto words = some_words();
+  const auto one = url_keys(3000, 1, words);
+  const auto again = url_keys(3000, 1, words);
+  const auto other = url_keys(3000, 2, words);
+  std::size_t in_both = 0;
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    ASSERT_EQ(one.at(i), again.at(i));
+    ASSERT_EQ(one.load_rank(i), again.load_rank(i));
+    in_both += one.at(i) == other.at(i) ? 1U : 0U;
+  }
+  EXPECT_LT(in_both, one.size() / 10);
+}
+
+TEST(key_set, urls_need_a_word_list) {
+  const auto refused = [](const std::filesystem::path& words) {
+    try {
+      (void)url_keys(10, 1, words);
+    } catch (const bad_input& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(refused("no/such/list"), testing::HasSubstr("install the package wamerican-huge"));
+  EXPECT_THAT(refused(file_with("one\ntwo\n")), testing::HasSubstr("has only 2 plain words"));
+}
+
 TEST(distributions, are_read_strictly) {
   EXPECT_EQ(parse_distribution("uniform")->theta, 0);
   EXPECT_EQ(parse_distribution("zipf:0.99")->theta, 0.99);
