@@ -2,7 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <optional>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 
 #include "elidex/ordered_map.hpp"
 #include "support/model.hpp"
@@ -31,6 +35,49 @@ TYPED_TEST(ModelOfStrings, FewKeysAgree) {
 TYPED_TEST(ModelOfStrings, ManyKeysAgree) {
   TypeParam map;
   EXPECT_EQ(first_difference(map, {.seed = 2, .keys = 2'000, .operations_per_phase = 8'000}), "");
+}
+
+// All strings of two letters up to some length, behind `head`: nodes with prefixes of every length, between inline keys and
+// blobs, and keys that end where their node's prefix ends.
+std::string dense_key(std::string_view head, std::uint64_t n) {
+  std::string key(head);
+  for (++n; n > 1; n /= 2) key += n % 2 == 0 ? 'a' : 'b';
+  return key;
+}
+
+template <class Map>
+void expect_dense_keys_agree(std::string_view head, std::uint64_t seed) {
+  constexpr std::uint64_t keys = 4'000;  // of up to 11 letters
+  Map map;
+  std::map<std::string, std::uint64_t> expected;
+  random_numbers random(seed_or(seed));
+  for (int i = 0; i < 40'000 * effort(); ++i) {
+    const bool shrinking = i / 10'000 % 2 == 1;
+    const std::string key = dense_key(head, random.below(keys));
+    const std::uint64_t value = random.below(1'000);
+    if (random.below(4) >= (shrinking ? 1U : 3U)) {
+      ASSERT_EQ(map.erase(key), expected.erase(key) == 1) << key;
+    } else {
+      ASSERT_EQ(map.insert(key, value), expected.emplace(key, value).second) << key;
+    }
+    const std::string other = dense_key(head, random.below(keys));
+    const auto found = expected.find(other);
+    ASSERT_EQ(map.get(other), found == expected.end() ? std::nullopt : std::optional(found->second)) << other;
+    if (i % 16 == 0) ASSERT_EQ(walk_difference(map, expected, other, random), "") << other;
+    if (i % 2'000 == 0) ASSERT_EQ(content_difference(map, expected), "");
+  }
+  while (!expected.empty()) {
+    ASSERT_TRUE(map.erase(expected.begin()->first));
+    expected.erase(expected.begin());
+    if (expected.size() % 500 == 0) ASSERT_EQ(content_difference(map, expected), "");
+  }
+}
+
+TEST(StringKeys, DenseKeysAgree) {
+  for (const std::string_view head : {"", "ab", "seven b", "eight by", "nine byte", "https://www.gardener.org/"}) {
+    expect_dense_keys_agree<btree<std::string, std::uint64_t, optimistic, fan_out<4, 4>>>(head, 1);
+    expect_dense_keys_agree<ordered_map<std::string, std::uint64_t>>(head, 2);
+  }
 }
 
 TEST(StringKeys, OrderIsThatOfUnsignedBytes) {

@@ -5,8 +5,8 @@
 //   strings_as_integers<ordered_map<std::string, std::string>> map;
 //   map.insert(7, 70);                                              // "a shared head 00000007" -> "70"
 //
-// The keys' order is that of the integers. All keys share more than the 8 bytes that lie in a slot, so that every
-// comparison follows a blob, and every separator is one.
+// The keys' order is that of the integers. All keys share more than the 8 bytes that lie in a slot: nodes between two
+// separators have prefixes that change as they split and merge, the others follow a blob for every comparison.
 // Thread-safety: the map's.
 
 #include <cstdint>

@@ -41,16 +41,12 @@ auto btree<Key, Value, Sync, Shape>::find(const position& p, const probe& key) n
   const leaf& l = p.as_leaf();
   found_slot f;
   f.count = l.count();
-  if (!spine::template rank_in_node<false>(l, f.count, key, [&] { return p.still_valid(); }, f.rank)) {
-    f.torn = true;
-  } else if (f.rank < f.count) {
-    if constexpr (keys::compares_in_place) {
-      f.exact = l.key(f.rank) == key;
-    } else {
-      const auto c = keys::compare(l.key(f.rank), key, [&] { return p.still_valid(); });
-      f.exact = c == detail::comparison::equal;
-      f.torn = c == detail::comparison::torn;
-    }
+  const auto still_valid = [&] { return p.still_valid(); };
+  if constexpr (keys::compares_in_place) {
+    spine::template rank_in_node<false>(l, f.count, key, still_valid, f.rank);
+    f.exact = f.rank < f.count && l.key(f.rank) == key;
+  } else {
+    f.torn = !detail::rank_by_heads<false>(l, f.count, key, still_valid, f.rank, f.exact);
   }
   return f;
 }
@@ -179,8 +175,11 @@ auto btree<Key, Value, Sync, Shape>::split_leaf(position& p, unsigned insert_ran
     return step::need_memory;
   }
   leaf* const right = op.take_leaf();
+  right->prefix.set(left.prefix.get());
   left.move_tail(middle, *right);
-  link_right_half(p, op.take_separator(separator), right, op);
+  const key_slot between = op.take_separator(separator);
+  detail::lengthen_prefixes(left, *right, p.parent, p.index, between);
+  link_right_half(p, between, right, op);
   p.unlock_both();
   op.note_split();
   return step::restructured;
@@ -316,6 +315,7 @@ auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, side where, un
   op.retire_key(from.key(rank));
   op.retire_value(from.value(rank));
   from.erase(rank);
+  detail::share_prefix(l, r);
   r.move_tail(0, l);
   op.retire_key(left.parent->key(left.index));
   left.parent->erase(left.index);

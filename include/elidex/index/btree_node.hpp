@@ -16,6 +16,7 @@
 
 #include "elidex/index/codec.hpp"
 #include "elidex/index/field.hpp"
+#include "elidex/index/key_prefix.hpp"
 #include "elidex/index/summarized_keys.hpp"
 
 namespace elidex {
@@ -96,6 +97,7 @@ struct btree_node {
 
 template <class Key, class Value, class Sync, class Shape>
 struct btree_leaf : btree_node<Sync> {
+  using keys = key_codec<Key>;
   using key_slot = typename key_codec<Key>::slot;
   using value_slot = typename value_codec<Value>::slot;
   struct slot {
@@ -120,14 +122,18 @@ struct btree_leaf : btree_node<Sync> {
     return no_slot;
   }
 
-  key_slot key(unsigned i) const noexcept { return slots[i].key.template load<racing>(); }
+  key_slot key(unsigned i) const noexcept { return keys::taken_out(stored_key(i), prefix.get()); }
+  // As it lies here, with its head behind the prefix.
+  key_slot stored_key(unsigned i) const noexcept { return slots[i].key.template load<racing>(); }
+  void store_key(unsigned i, const key_slot& k) noexcept { slots[i].key.template store<racing>(k); }
+  std::uint64_t head(unsigned i) const noexcept { return slots[i].key.template load_word<racing>(0); }
   value_slot value(unsigned i) const noexcept { return slots[i].value.template load<racing>(); }
   void set_value(unsigned i, const value_slot& v) noexcept { slots[i].value.template store<racing>(v); }
 
   void insert(unsigned position, const key_slot& k, const value_slot& v) noexcept {
     const unsigned n = this->count();
     for (unsigned i = n; i > position; --i) copy_slot(i, *this, i - 1);
-    slots[position].key.template store<racing>(k);
+    store_key(position, keys::put_in(k, prefix.get()));
     set_value(position, v);
     this->set_count(n + 1);
   }
@@ -136,7 +142,7 @@ struct btree_leaf : btree_node<Sync> {
     for (unsigned i = position + 1; i < n; ++i) copy_slot(i - 1, *this, i);
     this->set_count(n - 1);
   }
-  // Moves the slots from `first` on to the end of `to`.
+  // Moves the slots from `first` on to the end of `to`, which has the same prefix.
   void move_tail(unsigned first, btree_leaf& to) noexcept {
     const unsigned n = this->count();
     const unsigned at = to.count();
@@ -145,6 +151,7 @@ struct btree_leaf : btree_node<Sync> {
     this->set_count(first);
   }
 
+  [[no_unique_address]] prefix_length<keys, racing> prefix;
   std::array<slot, capacity> slots;
 
  private:
@@ -161,6 +168,8 @@ class plain_inner_keys {
  public:
   KeySlot key(unsigned i) const noexcept { return keys_[i].template load<Racing>(); }
   void set_key(unsigned i, const KeySlot& k) noexcept { keys_[i].template store<Racing>(k); }
+  // The first word of a string's slot.
+  std::uint64_t head(unsigned i) const noexcept { return keys_[i].template load_word<Racing>(0); }
 
  private:
   std::array<field<KeySlot>, Capacity> keys_;
@@ -178,6 +187,7 @@ struct inner_keys_of<KeySlot, Racing, Capacity, true> {
 template <class Key, class Sync, class Shape>
 struct btree_inner : btree_node<Sync> {
   using node = btree_node<Sync>;
+  using keys = key_codec<Key>;
   using key_slot = typename key_codec<Key>::slot;
   static constexpr bool racing = Sync::readers_race;
   static constexpr unsigned capacity = Shape::inner_slots(sizeof(key_slot));
@@ -188,13 +198,17 @@ struct btree_inner : btree_node<Sync> {
 
   explicit btree_inner(unsigned level_above_leaves) noexcept : node(level_above_leaves) {}
 
-  key_slot key(unsigned i) const noexcept { return keys.key(i); }
-  void set_key(unsigned i, const key_slot& k) noexcept { keys.set_key(i, k); }
+  key_slot key(unsigned i) const noexcept { return keys::taken_out(stored_key(i), prefix.get()); }
+  void set_key(unsigned i, const key_slot& k) noexcept { store_key(i, keys::put_in(k, prefix.get())); }
+  // As it lies here, with its head behind the prefix.
+  key_slot stored_key(unsigned i) const noexcept { return separators.key(i); }
+  void store_key(unsigned i, const key_slot& k) noexcept { separators.set_key(i, k); }
+  std::uint64_t head(unsigned i) const noexcept { return separators.head(i); }
   template <bool OrEqual>
   unsigned rank(unsigned count, const key_slot& wanted) const noexcept
     requires Shape::summarizes_keys && std::integral<key_slot>
   {
-    return keys.template rank<OrEqual>(count, wanted);
+    return separators.template rank<OrEqual>(count, wanted);
   }
   node* child(unsigned i) const noexcept { return children[i].template load<racing>(); }
   void set_child(unsigned i, node* c) noexcept { children[i].template store<racing>(c); }
@@ -219,7 +233,7 @@ struct btree_inner : btree_node<Sync> {
     }
     this->set_count(n - 1);
   }
-  // Moves the children behind key `middle` to the empty node `right`; key `middle` itself goes to neither.
+  // Moves the children behind key `middle` to the empty node `right`, which has the same prefix; key `middle` itself goes to neither.
   void split(unsigned middle, btree_inner& right) noexcept {
     const unsigned n = this->count();
     right.copy_child(0, *this, middle + 1);
@@ -230,7 +244,7 @@ struct btree_inner : btree_node<Sync> {
     right.set_count(n - middle - 1);
     this->set_count(middle);
   }
-  // Appends `k` and the first `taken` children of `right`, which keeps them; key `taken - 1` of `right` goes to neither.
+  // Appends `k` and the first `taken` children of `right`, which has the same prefix and keeps them; key `taken - 1` of `right` goes to neither.
   void append(const key_slot& k, const btree_inner& right, unsigned taken) noexcept {
     const unsigned n = this->count();
     set_key(n, k);
@@ -252,12 +266,13 @@ struct btree_inner : btree_node<Sync> {
     this->set_count(n - dropped);
   }
 
-  keys_type keys;
+  [[no_unique_address]] prefix_length<keys, racing> prefix;
+  keys_type separators;
   std::array<field<node*>, capacity + 1> children;
 
  private:
   // The caller holds the lock of `from`.
-  void copy_key(unsigned i, const btree_inner& from, unsigned j) noexcept { set_key(i, from.key(j)); }
+  void copy_key(unsigned i, const btree_inner& from, unsigned j) noexcept { store_key(i, from.stored_key(j)); }
   void copy_child(unsigned i, const btree_inner& from, unsigned j) noexcept {
     children[i].template store<racing>(from.children[j].template load<false>());
   }

@@ -338,20 +338,8 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::rank_in_node(const 
     }
     return true;
   } else {
-    unsigned low = 0;
-    unsigned high = count;
-    while (low < high) {
-      const unsigned middle = (low + high) / 2;
-      const comparison c = keys::compare(n.key(middle), key, still_valid);
-      if (c == comparison::torn) return false;
-      if (c == comparison::less || (OrEqual && c == comparison::equal)) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    result = low;
-    return true;
+    bool exact = false;
+    return rank_by_heads<OrEqual>(n, count, key, still_valid, result, exact);
   }
 }
 
@@ -440,7 +428,9 @@ auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::split_inner(positio
   const unsigned middle = inner::capacity / 2;
   const key_slot separator = left.key(middle);
   inner* const right = op.take_inner(left.level);
+  right->prefix.set(left.prefix.get());
   left.split(middle, *right);
+  lengthen_prefixes(left, *right, p.parent, p.index, separator);
   link_right_half(p, separator, right, op);
   p.unlock_both();
   op.note_split();
@@ -504,6 +494,7 @@ auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(positio
     left.unlock_both_unchanged();
     return step::restart;
   }
+  share_prefix(l, r);
   if (fits) {
     l.append(left.parent->key(left.index), r, r.count() + 1);
     left.parent->erase(left.index);

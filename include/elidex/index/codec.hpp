@@ -2,8 +2,8 @@
 //
 //   key type        in the API          in a slot
 //   integer         by value            itself
-//   std::string     std::string_view    its first 8 bytes as a big-endian number (the head), and either its length
-//                                       (up to 8 bytes) or the address of a blob that holds all of it
+//   std::string     std::string_view    8 of its bytes as a big-endian number (the head), and either the first 7 and the
+//                                       length (of up to 8 bytes) or the address of a blob that holds all of it
 //   value type      in the API          in a slot
 //   trivial         const T&            itself
 //   std::string     std::string_view    the address of a blob
@@ -11,10 +11,16 @@
 // Most comparisons of strings end at the head, without leaving the node. Byte strings compare as unsigned bytes,
 // a prefix before what it is a prefix of; NUL is a byte like any other.
 //
-// A codec's `compare(slot, probe, still_valid)` may have to follow an address out of a slot that was read while a
+// A node of strings has a prefix (key_prefix.hpp): the heads in it are the 8 bytes behind the first so many, which all of its keys
+// have in common. put_in() gives a slot its head for a node, taken_out() makes it one for anywhere else: that of an inline key
+// holds the key again, that of a blob means nothing. A prefix never has 8 bytes, so that the last byte of an inline key of
+// 8 bytes is always in its head.
+//
+// A codec's `compare(slot, probe, ..., still_valid)` may have to follow an address out of a slot that was read while a
 // writer changed it. It asks still_valid() first; a torn slot gives `torn` and is not followed.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <concepts>
 #include <cstdint>
@@ -46,12 +52,15 @@ struct key_codec<Key> {
   using probe = Key;
   static constexpr bool owns_blobs = false;
   static constexpr bool compares_in_place = true;  // slots order by operator<
+  static constexpr bool has_prefixes = false;
 
   static probe probe_of(argument key) noexcept { return key; }
   static probe probe_of_slot(slot s) noexcept { return s; }
   static bool needs_blob(argument) noexcept { return false; }
   static slot slot_of(argument key, blob*) noexcept { return key; }
   static blob* blob_of(slot) noexcept { return nullptr; }
+  static slot put_in(slot s, unsigned /*prefix*/) noexcept { return s; }
+  static slot taken_out(slot s, unsigned /*prefix*/) noexcept { return s; }
   static Key owned(slot s) { return s; }
 
   // A stretch of API shape made from a slot.
@@ -77,7 +86,7 @@ struct key_codec<std::string> {
   using argument = std::string_view;
   struct slot {
     std::uint64_t head;
-    std::uint64_t tail;  // odd: twice the length, plus one; even: the blob's address
+    std::uint64_t tail;  // odd: the first 7 bytes, then twice the length plus one; even: the blob's address
   };
   struct probe {
     std::uint64_t head;
@@ -86,33 +95,74 @@ struct key_codec<std::string> {
   };
   static constexpr bool owns_blobs = true;
   static constexpr bool compares_in_place = false;
+  static constexpr bool has_prefixes = true;
 
   static probe probe_of(argument key) {
     if (key.size() > key_bytes_max) throw std::invalid_argument("elidex: a key may have at most 65536 bytes");
     return {head_of(key), key.size(), key.data()};
   }
+  // Of a slot that was taken out.
   static probe probe_of_slot(slot s) noexcept {
     if (is_inline(s)) return {s.head, inline_size(s), nullptr};
     const argument key = blob_of(s)->view();
-    return {s.head, key.size(), key.data()};
+    return {head_of(key), key.size(), key.data()};
   }
   static bool needs_blob(argument key) noexcept { return key.size() > inline_bytes; }
   static slot slot_of(argument key, blob* b) noexcept {
-    if (!needs_blob(key)) return {head_of(key), 2 * key.size() + 1};
-    return {head_of(key), reinterpret_cast<std::uintptr_t>(b)};
+    const std::uint64_t head = head_of(key);
+    if (!needs_blob(key)) return {head, (head & ~length_byte) | (2 * key.size() + 1)};
+    return {head, reinterpret_cast<std::uintptr_t>(b)};
   }
   // The slot's blob, or null where the key lies in the slot.
   static blob* blob_of(slot s) noexcept { return is_inline(s) ? nullptr : reinterpret_cast<blob*>(s.tail); }
   static std::string owned(slot s) { return std::string(view(s).get()); }
 
+  // From one that was taken out, or that slot_of() has made.
+  static slot put_in(slot s, unsigned prefix) noexcept {
+    if (!is_inline(s)) return {head_behind(blob_of(s)->view(), prefix), s.tail};
+    return {prefix < inline_bytes ? s.head << 8 * prefix : 0, s.tail};
+  }
+  static slot taken_out(slot s, unsigned prefix) noexcept {
+    if (!is_inline(s)) return s;
+    const std::uint64_t last_byte = prefix < inline_bytes ? s.head >> 8 * prefix & length_byte : 0;
+    return {(s.tail & ~length_byte) | last_byte, s.tail};
+  }
+
+  static std::uint64_t head_behind(const probe& p, unsigned prefix) noexcept {
+    if (p.size <= inline_bytes) return prefix < inline_bytes ? p.head << 8 * prefix : 0;
+    return prefix == 0 ? p.head : head_behind(argument(p.data, p.size), prefix);
+  }
+
+  // How many bytes two keys begin with alike.
+  static unsigned in_common(slot a, slot b) noexcept {
+    const view a_view(a);
+    const view b_view(b);
+    const argument x = a_view.get();
+    const argument y = b_view.get();
+    const std::size_t shorter = std::min(x.size(), y.size());
+    std::size_t common = 0;
+    while (common < shorter && x[common] == y[common]) ++common;
+    return static_cast<unsigned>(common);
+  }
+  // The longest prefix that a node may have.
+  static unsigned prefix_no_longer_than(unsigned length) noexcept {
+    return length == inline_bytes ? length - 1 : std::min<unsigned>(length, std::numeric_limits<std::uint16_t>::max());
+  }
+
+  // A slot in a node with a prefix of so many bytes, and a probe that begins with it too; `head` is the probe's behind it.
   template <class StillValid>
-  static comparison compare(slot s, const probe& p, StillValid&& still_valid) noexcept {
-    if (s.head != p.head) return s.head < p.head ? comparison::less : comparison::greater;
-    // Heads are padded with zeros, so of two equal heads the shorter key is a prefix of the other one.
+  static comparison compare(slot s, const probe& p, unsigned prefix, std::uint64_t head,
+                            StillValid&& still_valid) noexcept {
+    if (s.head != head) return s.head < head ? comparison::less : comparison::greater;
+    // Heads are padded with zeros, so of two keys with equal heads the one that ends in its head is a prefix of the other one.
     if (is_inline(s)) return order(inline_size(s), p.size);
     if (p.size <= inline_bytes) return comparison::greater;
     if (!still_valid()) return comparison::torn;
-    const int sign = blob_of(s)->view().compare({p.data, p.size});  // as unsigned bytes: char_traits<char> sees to it
+    argument key = blob_of(s)->view();
+    argument wanted(p.data, p.size);
+    key.remove_prefix(prefix);
+    wanted.remove_prefix(prefix);
+    const int sign = key.compare(wanted);  // as unsigned bytes: char_traits<char> sees to it
     return sign < 0 ? comparison::less : sign > 0 ? comparison::greater : comparison::equal;
   }
 
@@ -153,8 +203,9 @@ struct key_codec<std::string> {
   };
 
  private:
+  static constexpr std::uint64_t length_byte = 0xFF;
   static bool is_inline(slot s) noexcept { return (s.tail & 1) != 0; }
-  static std::size_t inline_size(slot s) noexcept { return static_cast<std::size_t>(s.tail >> 1); }
+  static std::size_t inline_size(slot s) noexcept { return static_cast<std::size_t>((s.tail & length_byte) >> 1); }
   static comparison order(std::size_t a, std::size_t b) noexcept {
     return a < b ? comparison::less : a > b ? comparison::greater : comparison::equal;
   }
@@ -165,6 +216,14 @@ struct key_codec<std::string> {
     std::uint64_t head = 0;
     if (!key.empty()) std::memcpy(&head, key.data(), key.size() < inline_bytes ? key.size() : inline_bytes);
     return big_endian(head);
+  }
+  // The 8 bytes behind the prefix, zeros where the key ends; of a key longer than 8 bytes, and of a prefix of any length.
+  static std::uint64_t head_behind(argument key, std::size_t prefix) noexcept {
+    const std::size_t at = std::min(prefix, key.size() - inline_bytes);
+    std::uint64_t head = 0;
+    std::memcpy(&head, key.data() + at, inline_bytes);
+    const std::size_t shorter = prefix - at;
+    return shorter < inline_bytes ? big_endian(head) << 8 * shorter : 0;
   }
 };
 

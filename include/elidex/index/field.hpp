@@ -45,6 +45,17 @@ class field {
     }
   }
 
+  // One of its words alone.
+  template <bool Racing>
+  word load_word(std::size_t i) const noexcept {
+    if constexpr (!Racing) {
+      return words_[i];
+    } else {
+      // relaxed: as in load().
+      return std::atomic_ref(const_cast<word&>(words_[i])).load(std::memory_order_relaxed);
+    }
+  }
+
   template <bool Racing>
   void store(const T& value) noexcept {
     const words copy = std::bit_cast<words>(value);

@@ -1,0 +1,160 @@
+// Heads behind a prefix: what goes in comes out, and order is kept, whatever the prefix.
+#include "elidex/index/key_prefix.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "elidex/index/btree_node.hpp"
+#include "elidex/sync/policies.hpp"
+
+namespace elidex::testing {
+namespace {
+
+using detail::blob;
+using codec = detail::key_codec<std::string>;
+using leaf = detail::btree_leaf<std::string, std::uint64_t, unsynchronized, fan_out<40, 40>>;
+
+// A slot with the blob that it may have.
+class made_slot {
+ public:
+  explicit made_slot(const std::string& key)
+      : blob_(codec::needs_blob(key) ? blob::make(key) : nullptr), slot_(codec::slot_of(key, blob_)) {}
+  made_slot(const made_slot&) = delete;
+  made_slot& operator=(const made_slot&) = delete;
+  ~made_slot() { blob::destroy(blob_); }
+  codec::slot get() const { return slot_; }
+
+ private:
+  blob* blob_;
+  codec::slot slot_;
+};
+
+// Short and long ones, with bytes that are like padding and like the greatest.
+std::string some_key(std::mt19937_64& random, std::size_t bytes) {
+  static constexpr char letters[] = {'\0', 'a', 'b', '\x7f', '\xff'};
+  std::string key(bytes, ' ');
+  for (char& c : key) c = letters[random() % std::size(letters)];
+  return key;
+}
+
+std::uint64_t head_by_hand(const std::string& key, std::size_t prefix) {
+  std::uint64_t head = 0;
+  for (std::size_t i = prefix; i < prefix + 8; ++i) {
+    head = head << 8 | (i < key.size() ? static_cast<unsigned char>(key[i]) : 0);
+  }
+  return head;
+}
+
+TEST(KeyPrefix, SlotsComeOutOfNodesAsTheyWere) {
+  std::mt19937_64 random(1);
+  for (std::size_t bytes = 0; bytes < 40; ++bytes) {
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      const std::string key = some_key(random, bytes);
+      const made_slot made(key);
+      for (unsigned prefix = 0; prefix <= bytes; ++prefix) {
+        if (prefix == 8) continue;  // no node has it
+        const codec::slot stored = codec::put_in(made.get(), prefix);
+        EXPECT_EQ(stored.head, head_by_hand(key, prefix));
+        const codec::slot out = codec::taken_out(stored, prefix);
+        EXPECT_EQ(codec::owned(out), key);
+        EXPECT_EQ(codec::probe_of_slot(out).head, head_by_hand(key, 0));
+        EXPECT_EQ(codec::put_in(out, 0).head, head_by_hand(key, 0));
+      }
+    }
+  }
+}
+
+TEST(KeyPrefix, HeadsOfProbesReadNothingBehindTheKey) {
+  std::mt19937_64 random(2);
+  for (std::size_t bytes = 0; bytes < 40; ++bytes) {
+    const std::string key = some_key(random, bytes);
+    const std::vector<char> exactly(key.begin(), key.end());  // of its own: a sanitizer sees what lies behind
+    const codec::probe probe = codec::probe_of({exactly.data(), exactly.size()});
+    for (unsigned prefix = 0; prefix < 60; ++prefix) {
+      EXPECT_EQ(codec::head_behind(probe, prefix), head_by_hand(key, prefix)) << bytes << ' ' << prefix;
+    }
+    EXPECT_EQ(codec::head_behind(probe, 65535), 0u);
+  }
+}
+
+TEST(KeyPrefix, IsNeverOfEightBytes) {
+  EXPECT_EQ(codec::prefix_no_longer_than(7), 7u);
+  EXPECT_EQ(codec::prefix_no_longer_than(8), 7u);
+  EXPECT_EQ(codec::prefix_no_longer_than(9), 9u);
+  EXPECT_EQ(codec::prefix_no_longer_than(65'536), 65'535u);
+}
+
+TEST(KeyPrefix, WhatKeysHaveInCommon) {
+  const auto in_common = [](const std::string& a, const std::string& b) {
+    return codec::in_common(made_slot(a).get(), made_slot(b).get());
+  };
+  EXPECT_EQ(in_common("", ""), 0u);
+  EXPECT_EQ(in_common("abc", "abd"), 2u);
+  EXPECT_EQ(in_common("abc", "abcd"), 3u);
+  const std::string a = "https://www.gardener.org/meadow";
+  const std::string b = "https://www.gardener.org/mead";
+  const made_slot long_a(a);
+  const made_slot long_b(b);
+  EXPECT_EQ(codec::in_common(long_a.get(), long_b.get()), b.size());
+}
+
+TEST(KeyPrefix, RanksInANodeAreThoseOfTheWholeKeys) {
+  std::mt19937_64 random(3);
+  for (int repeat = 0; repeat < 3'000; ++repeat) {
+    const std::string shared = some_key(random, random() % 20);
+    std::set<std::string> keys;
+    for (auto wanted = random() % 41; keys.size() < wanted;) keys.insert(shared + some_key(random, random() % 14));
+    leaf node;
+    std::vector<std::unique_ptr<made_slot>> slots;
+    for (const std::string& key : keys) {
+      slots.push_back(std::make_unique<made_slot>(key));
+      node.insert(node.count(), slots.back()->get(), 0);
+    }
+    for (int change = 0; change < 3; ++change) {
+      detail::change_prefix(node, codec::prefix_no_longer_than(static_cast<unsigned>(random() % (shared.size() + 1))));
+      for (int look = 0; look < 20; ++look) {
+        const std::string wanted = shared + some_key(random, random() % 14);
+        unsigned rank = 0;
+        bool exact = false;
+        const auto valid = [] { return true; };
+        ASSERT_TRUE(detail::rank_by_heads<false>(node, node.count(), codec::probe_of(wanted), valid, rank, exact));
+        EXPECT_EQ(rank, std::distance(keys.begin(), keys.lower_bound(wanted)));
+        EXPECT_EQ(exact, keys.contains(wanted));
+        ASSERT_TRUE(detail::rank_by_heads<true>(node, node.count(), codec::probe_of(wanted), valid, rank, exact));
+        EXPECT_EQ(rank, std::distance(keys.begin(), keys.upper_bound(wanted)));
+      }
+      unsigned i = 0;
+      for (const std::string& key : keys) EXPECT_EQ(codec::owned(node.key(i++)), key);
+    }
+  }
+}
+
+// A racing reader's length may fit to nothing: the rank is one of the node all the same, and no blob is followed.
+TEST(KeyPrefix, TornReadersGetSomeRank) {
+  leaf node;
+  const made_slot a("a shared head, a");
+  const made_slot b("a shared head, b");
+  node.insert(0, a.get(), 0);
+  node.insert(1, b.get(), 0);
+  for (const unsigned torn : {3u, 8u, 15u, 16u, 17u, 65'535u}) {
+    node.prefix.set(torn);
+    for (const std::string wanted : {"", "a", "a shared", "a shared head, a", "z"}) {
+      unsigned rank = 0;
+      bool exact = false;
+      if (detail::rank_by_heads<false>(node, 2, codec::probe_of(wanted), [] { return false; }, rank, exact)) {
+        EXPECT_LE(rank, 2u);
+        EXPECT_FALSE(exact);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace elidex::testing
