@@ -16,6 +16,7 @@
 //     obsolete until its memory is used again, two epochs later (reclaim/epoch.hpp).
 //   * Only the parent's lock and the node's own lock together allow splitting, merging or removing a node.
 //   * A separator in an inner node owns its bytes. It outlives the key it was made from.
+//   * Of strings: all keys that can come to a node begin alike for as many bytes as it says (key_prefix.hpp).
 //
 // Order of locks: parent, node, sibling, each by try_upgrade, which never waits: whoever fails lets go of all and
 // begins again. Only range_collector waits for a lock with another one held; there, from left to right.

@@ -51,7 +51,7 @@ class field {
     if constexpr (!Racing) {
       return words_[i];
     } else {
-      // relaxed: as in load().
+      // relaxed: pairs with the relaxed stores below; ordered by the version lock's fences.
       return std::atomic_ref(const_cast<word&>(words_[i])).load(std::memory_order_relaxed);
     }
   }
