@@ -63,13 +63,19 @@ void expect_dense_keys_agree(std::string_view head, std::uint64_t seed) {
     const std::string other = dense_key(head, random.below(keys));
     const auto found = expected.find(other);
     ASSERT_EQ(map.get(other), found == expected.end() ? std::nullopt : std::optional(found->second)) << other;
-    if (i % 16 == 0) ASSERT_EQ(walk_difference(map, expected, other, random), "") << other;
-    if (i % 2'000 == 0) ASSERT_EQ(content_difference(map, expected), "");
+    if (i % 16 == 0) {
+      ASSERT_EQ(walk_difference(map, expected, other, random), "") << other;
+    }
+    if (i % 2'000 == 0) {
+      ASSERT_EQ(content_difference(map, expected), "");
+    }
   }
   while (!expected.empty()) {
     ASSERT_TRUE(map.erase(expected.begin()->first));
     expected.erase(expected.begin());
-    if (expected.size() % 500 == 0) ASSERT_EQ(content_difference(map, expected), "");
+    if (expected.size() % 500 == 0) {
+      ASSERT_EQ(content_difference(map, expected), "");
+    }
   }
 }
 
