@@ -351,16 +351,16 @@ struct packed_node_bytes : node_bytes<LeafBytes, InnerBytes> {
   struct layout {
     static constexpr std::size_t head_bytes = 48;  // of leaf and keys, which the leaf checks
     static constexpr std::size_t line_bytes = sizeof(detail::value_line<Value, Sync, values_per_line<Value, Sync>>);
-    static constexpr unsigned slots_on(std::size_t lines) {
-      return static_cast<unsigned>(lines) * values_per_line<Value, Sync>;
+    static constexpr unsigned slots_on(std::size_t value_lines) {
+      return static_cast<unsigned>(value_lines) * values_per_line<Value, Sync>;
     }
-    static constexpr std::size_t prints_bytes(unsigned slots) { return (slots + 7) / 8 * 8; }
-    static constexpr std::size_t rest_bytes(unsigned slots) {
-      return std::max<std::size_t>(16, (slots * (detail::planned_key_bits<Key> - 8) / 8 + 15) / 8 * 8);
+    static constexpr std::size_t prints_bytes(unsigned keys) { return (keys + 7) / 8 * 8; }
+    static constexpr std::size_t rest_bytes(unsigned keys) {
+      return std::max<std::size_t>(16, (keys * (detail::planned_key_bits<Key> - 8) / 8 + 15) / 8 * 8);
     }
-    static constexpr std::size_t bytes_with(std::size_t lines) {
-      const unsigned slots = slots_on(lines);
-      return (head_bytes + prints_bytes(slots) + rest_bytes(slots) + 63) / 64 * 64 + lines * line_bytes;
+    static constexpr std::size_t bytes_with(std::size_t value_lines) {
+      const unsigned keys = slots_on(value_lines);
+      return (head_bytes + prints_bytes(keys) + rest_bytes(keys) + 63) / 64 * 64 + value_lines * line_bytes;
     }
     static constexpr std::size_t lines = [] {
       std::size_t n = 1;

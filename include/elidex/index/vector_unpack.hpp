@@ -22,14 +22,16 @@ inline bool find_instructions() noexcept {
 // False while static objects are being made, which is right, too.
 inline const bool by_this_cpu = find_instructions();
 
+[[gnu::target("avx512f"), gnu::always_inline]] inline __m512i all(std::uint64_t v) noexcept {
+  return _mm512_set1_epi64(static_cast<long long>(v));
+}
+
 // The keys whose rests of so many bits begin at `first_bit` and lie one behind the other: base + (rest << 8 | (print ^ the
 // highest byte of rest * multiplier)). Reads a window of 64 bytes from the first byte of every eighth rest on, and
 // writes keys by the eight.
 [[gnu::target("avx512f,avx512dq,avx512vl,avx512vbmi"), gnu::noinline]] inline void unpack(
     const std::uint64_t* rests, unsigned first_bit, unsigned rest_bits, const std::uint8_t* prints, unsigned count,
     std::uint64_t base, std::uint64_t multiplier, std::uint64_t* keys) noexcept {
-  const auto all = [](std::uint64_t v)
-                       __attribute__((target("avx512f"))) { return _mm512_set1_epi64(static_cast<long long>(v)); };
   // In each window the rests begin at the same bits, because eight of them are whole bytes.
   const __m512i bits = _mm512_add_epi64(all(first_bit % 8),
                                         _mm512_mullo_epi64(_mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0), all(rest_bits)));
