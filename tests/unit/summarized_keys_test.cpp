@@ -13,13 +13,14 @@
 namespace elidex::testing {
 namespace {
 
-using detail::vector_search::instructions;
+using detail::vector_instructions;
 
 // What this machine can run.
-std::vector<instructions> all_instructions() {
-  std::vector<instructions> all{instructions::none};
-  if (detail::vector_search::of_this_cpu >= instructions::avx2) all.push_back(instructions::avx2);
-  if (detail::vector_search::of_this_cpu >= instructions::avx512) all.push_back(instructions::avx512);
+std::vector<vector_instructions> all_instructions() {
+  std::vector<vector_instructions> all{vector_instructions::none};
+  for (const auto one : {vector_instructions::avx2, vector_instructions::avx512}) {
+    if (detail::vectors_of_this_cpu >= one) all.push_back(one);
+  }
   return all;
 }
 
@@ -44,7 +45,7 @@ void expect_right_ranks(std::mt19937_64& random, unsigned count, int key_bits) {
   for (const Key key : asked) {
     const auto less = std::lower_bound(sorted.begin(), sorted.end(), key) - sorted.begin();
     const auto not_greater = std::upper_bound(sorted.begin(), sorted.end(), key) - sorted.begin();
-    for (const instructions with : all_instructions()) {
+    for (const vector_instructions with : all_instructions()) {
       ASSERT_EQ(keys.template rank<false>(count, key, with), less) << "of " << count << ", with " << int(with);
       ASSERT_EQ(keys.template rank<true>(count, key, with), not_greater) << "of " << count << ", with " << int(with);
     }

@@ -69,7 +69,7 @@ class packed_keys {
     last = std::min(last, slots_of(bits));  // a racing reader's count may be of another frame
     if (first >= last) return;
     const private_rests rests(*this, first * bits / 64, last * bits / 64);
-    if (vector_unpack::by_this_cpu) {
+    if (vectors_of_this_cpu >= vector_instructions::avx512_vbmi) {
       const unpacked_keys keys(*this, rests, first, last, bits);
       for (unsigned slot = first; slot < last; ++slot) fn(slot, keys.at(slot - first));
       return;

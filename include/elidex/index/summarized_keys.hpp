@@ -11,10 +11,10 @@
 // behind `count`, may be anything: a rank counts from the left up to the first key that is not before, and ends at `count`.
 //
 // Thread-safety: as the node's fields; what a racing reader makes of it is worth something only if the node's version stayed.
-// Vector loads read what `field` stores, word by word: each aligned word comes whole on every CPU with AVX2 as a relaxed load
-// would have it, and the version lock's fences order them. C++ has no name for such a load, so it is one line of
-// assembly, which the compiler takes for a read of that memory. Where threads are checked or simulated, and for keys of other
-// sizes than eight bytes, the search halves with relaxed loads.
+// Vector loads read what `field` stores, ordered by the version lock's fences as its relaxed loads are; should a word come torn,
+// the version tells. C++ has no name for such a load, so it is one line of assembly, which the compiler takes for a read of
+// that memory. Where there are no vectors (vector_instructions.hpp), and for keys of other sizes than eight bytes, the search
+// halves with relaxed loads.
 #pragma once
 
 #include <algorithm>
@@ -63,13 +63,13 @@ class summarized_keys {
   // How many of the first `count` keys are less than `wanted` (OrEqual: or equal to it).
   template <bool OrEqual>
   unsigned rank(unsigned count, Key wanted) const noexcept {
-    return rank<OrEqual>(count, wanted, vector_search::of_this_cpu);
+    return rank<OrEqual>(count, wanted, vectors_of_this_cpu);
   }
   template <bool OrEqual>
-  unsigned rank(unsigned count, Key wanted, vector_search::instructions with) const noexcept {
+  unsigned rank(unsigned count, Key wanted, vector_instructions with) const noexcept {
     const unsigned full_blocks = std::min(count / keys_per_block, summary_length);
     if constexpr (searches_with_vectors) {
-      if (with != vector_search::instructions::none) {
+      if (with != vector_instructions::none) {
         return vector_search::rank<OrEqual>(words_.data(), summary_length, full_blocks, count, wanted, with);
       }
     }

@@ -2,42 +2,21 @@
 // summarized_keys.hpp, whose header says what such reads mean beside writers.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
-#if defined(__x86_64__) && !defined(ELIDEX_SIMULATED) && !defined(__SANITIZE_THREAD__)
-#  if defined(__has_feature)
-#    if !__has_feature(thread_sanitizer)
-#      define ELIDEX_VECTOR_SEARCH 1
-#    endif
-#  else
-#    define ELIDEX_VECTOR_SEARCH 1
-#  endif
-#endif
-
-#if defined(ELIDEX_VECTOR_SEARCH)
-#  include <immintrin.h>
-#endif
+#include "elidex/index/vector_instructions.hpp"
 
 namespace elidex::detail::vector_search {
 
 inline constexpr std::size_t key_bytes = 8;
 inline constexpr unsigned lane_count = 8;
 
-enum class instructions : std::uint8_t { none, avx2, avx512 };
-
-#if defined(ELIDEX_VECTOR_SEARCH)
-
-inline instructions find_instructions() noexcept {
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f")) return instructions::avx512;
-  return __builtin_cpu_supports("avx2") ? instructions::avx2 : instructions::none;
-}
-// None while static objects are being made, which is right, too.
-inline const instructions of_this_cpu = find_instructions();
+#if defined(ELIDEX_VECTORS)
 
 // How many of eight keys, from the left, are before the wanted one up to the first that is not.
 template <bool OrEqual, std::integral Key>
@@ -92,19 +71,17 @@ template <bool OrEqual, std::integral Key>
 
 template <bool OrEqual, std::integral Key>
 unsigned rank(const void* words, unsigned summary_length, unsigned full_blocks, unsigned count, Key wanted,
-              instructions with) noexcept {
+              vector_instructions with) noexcept {
   const auto* const keys = static_cast<const Key*>(words);
-  return with == instructions::avx512 ? rank_512<OrEqual>(keys, summary_length, full_blocks, count, wanted)
-                                      : rank_256<OrEqual>(keys, summary_length, full_blocks, count, wanted);
+  return with >= vector_instructions::avx512 ? rank_512<OrEqual>(keys, summary_length, full_blocks, count, wanted)
+                                             : rank_256<OrEqual>(keys, summary_length, full_blocks, count, wanted);
 }
 
 #else
 
-inline constexpr instructions of_this_cpu = instructions::none;
-
 template <bool OrEqual, std::integral Key>
 unsigned rank(const void* /*words*/, unsigned /*summary_length*/, unsigned /*full_blocks*/, unsigned /*count*/,
-              Key /*wanted*/, instructions /*with*/) noexcept {
+              Key /*wanted*/, vector_instructions /*with*/) noexcept {
   return 0;
 }
 
