@@ -14,7 +14,7 @@ namespace {
 
 constexpr unsigned percent_max = 100;
 
-constexpr std::array<workload, 10> all_workloads{{
+constexpr std::array<workload, 11> all_workloads{{
     {workload_kind::a, "a", "50 % read, 50 % update", false, false, false},
     {workload_kind::b, "b", "95 % read, 5 % update", false, false, false},
     {workload_kind::c, "c", "100 % read", false, false, false},
@@ -25,6 +25,7 @@ constexpr std::array<workload, 10> all_workloads{{
     {workload_kind::load, "load", "insert every key", true, false, false},
     {workload_kind::bulk_load, "bulk-load", "insert every key, with one call", true, false, false},
     {workload_kind::erase_all, "delete", "erase every key", false, true, false},
+    {workload_kind::churn, "churn", "replace every key: insert one, erase one", true, true, false},
 }};
 
 // Independent sequences out of one seed: what a number is used for is part of its seed.
@@ -38,6 +39,7 @@ template <class Key>
 request_stream<Key> make_drain_stream(const key_set<Key>& keys, const stream_shape& shape, unsigned thread,
                                       unsigned threads) {
   const bool load = shape.what->loads();
+  const bool churn = shape.what->kind == workload_kind::churn;
   const bool in_bulk = shape.what->kind == workload_kind::bulk_load;
   const permutation erase_order(keys.size(), seed_for(shape.seed, purpose::erase_order));
   const key_order order = order_of(*shape.what, shape.order);
@@ -54,8 +56,11 @@ request_stream<Key> make_drain_stream(const key_set<Key>& keys, const stream_sha
   if constexpr (std::is_same_v<Key, std::string>) {
     for (std::size_t i = begin; i < end; i += step) key_bytes += keys.at(rank_of(i)).size();
   }
-  stream.reserve(begin < end ? (end - begin + step - 1) / step : 0, key_bytes);
+  stream.reserve((begin < end ? (end - begin + step - 1) / step : 0) * (churn ? 2 : 1), key_bytes);
+  random_bits bits(seed_for(shape.seed, purpose::requests, thread));
+  std::uint64_t fresh_keys = 0;
   for (std::size_t i = begin; i < end; i += step) {
+    if (churn) stream.append(request_kind::insert, keys.fresh(thread, fresh_keys++, bits));
     const auto loading = in_bulk ? request_kind::insert_all : request_kind::insert;
     stream.append(load ? loading : request_kind::erase, keys.at(rank_of(i)));
   }

@@ -9,6 +9,7 @@
 //   b     95 % read, 5 % update             e  95 % scan, 5 % insert
 //   c     reads only                        f  50 % read, 50 % read-modify-write
 //   load  insert every key                  delete  erase every key
+//   churn  replace every key: insert a new one and erase an old one, in turn, so that the map stays as large as it was
 //   bulk-load  the same in ascending order, with one call; an index without such a call inserts one key after the other
 //   mix:N N % read, the rest update, N from 0 to 100
 //   multi-get, multi-get:N   reads only, 32 (N, from 1 to 64) keys with one call; each key is a request, but the latency is
@@ -44,7 +45,7 @@
 
 namespace elidex::lab {
 
-enum class workload_kind : std::uint8_t { a, b, c, d, e, f, load, bulk_load, erase_all, mix, multi_get };
+enum class workload_kind : std::uint8_t { a, b, c, d, e, f, load, bulk_load, erase_all, churn, mix, multi_get };
 
 struct workload {
   workload_kind kind;
@@ -56,7 +57,7 @@ struct workload {
   unsigned read_percent = 0;  // of mix:N
   unsigned keys_at_once = 1;  // of multi-get
   /// Runs through its streams once and is timed by that, instead of running for a fixed time.
-  [[nodiscard]] bool drains() const noexcept { return loads() || kind == workload_kind::erase_all; }
+  [[nodiscard]] bool drains() const noexcept { return loads() || erases; }
   /// Begins with an empty map.
   [[nodiscard]] bool loads() const noexcept { return kind == workload_kind::load || kind == workload_kind::bulk_load; }
 };

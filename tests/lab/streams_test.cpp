@@ -257,6 +257,25 @@ TEST(streams, load_and_delete_name_every_key_once) {
   EXPECT_TRUE(std::is_sorted(requests.begin(), requests.end(), [](auto& l, auto& r) { return l.key < r.key; }));
 }
 
+TEST(streams, churn_replaces_every_key_by_a_new_one) {
+  const auto keys = random_keys(997, 1);
+  std::set<std::uint64_t> there;
+  for (std::size_t i = 0; i < keys.size(); ++i) there.insert(keys.at(i));
+  for (const auto& stream : make_streams(keys, shape("churn"), 3)) {
+    for (const auto& one : requests_of(stream)) {
+      if (one.kind == request_kind::insert) {
+        EXPECT_TRUE(there.insert(one.key).second);
+      } else {
+        EXPECT_EQ(one.kind, request_kind::erase);
+        EXPECT_EQ(there.erase(one.key), 1U);
+      }
+      EXPECT_LE(there.size(), keys.size() + 1);
+    }
+  }
+  EXPECT_EQ(there.size(), keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) EXPECT_FALSE(there.contains(keys.at(i)));
+}
+
 TEST(streams, interleaved_threads_append_at_the_same_end) {
   const auto keys = random_keys(103, 1);
   for (const char* what : {"load", "delete"}) {

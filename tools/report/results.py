@@ -14,6 +14,7 @@ WORKLOADS = {
     "f": "50 % read, 50 % read-modify-write",
     "load": "insert every key",
     "delete": "erase every key",
+    "churn": "replace every key",
 }
 
 
