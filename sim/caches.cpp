@@ -78,18 +78,20 @@ access_cost caches::access(unsigned core, line& l, bool write, std::uint64_t now
 
   std::uint64_t cycles = 0;
   bool changes_hands = false;
+  bool met_others = false;
   if (have) {
     cycles = in_l1 ? machine_.l1_cycles : machine_.l2_cycles;
     if (!in_l1) l2_[core].touch(l);
     if (write && (l.copies & ~mine) != 0) {
       cycles += invalidate_others(core, l);
-      changes_hands = true;
+      changes_hands = met_others = true;
       ++counts_[core].other_core;
     } else {
       ++(in_l1 ? counts_[core].l1 : counts_[core].l2);
     }
   } else {
     changes_hands = l.owner >= 0 || (write && l.copies != 0);
+    met_others = (l.owner >= 0 && l.dirty) || (write && l.copies != 0);
     cycles = fetch(core, l, write);
   }
   if (changes_hands) {
@@ -102,7 +104,7 @@ access_cost caches::access(unsigned core, line& l, bool write, std::uint64_t now
   if (write || l.copies == mine) l.owner = static_cast<std::int16_t>(core);
   l.dirty |= write;
   if (!have) fill_l2(core, l);
-  return {cycles, in_l1 ? nullptr : fill_l1(core, l)};
+  return {cycles, in_l1 ? nullptr : fill_l1(core, l), !have || met_others, met_others};
 }
 
 // What it costs to bring a line to a core that has no copy.

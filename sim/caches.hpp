@@ -35,7 +35,9 @@ struct cache_counts {
 
 struct access_cost {
   std::uint64_t cycles;
-  line* left_l1;  // null: none
+  line* left_l1;            // null: none
+  bool outside = false;     // not served by the core's own caches
+  bool met_others = false;  // of those: the line came from another core that had changed it, or was taken from others
 };
 
 class caches {

@@ -307,6 +307,13 @@ report engine::make_report() {
   std::stable_sort(r.conflicts.begin(), r.conflicts.end(), [](const conflict_report& a, const conflict_report& b) {
     return a.true_sharing + a.false_sharing > b.true_sharing + b.false_sharing;
   });
+  for (const auto& [place, fetched] : fetches_) {
+    r.fetches.push_back(fetched);
+    r.fetches.back().where = process_names().text(place.name);
+    r.fetches.back().line = place.line;
+  }
+  std::stable_sort(r.fetches.begin(), r.fetches.end(),
+                   [](const fetch_report& a, const fetch_report& b) { return a.cycles > b.cycles; });
   r.events = std::move(events_);
   return r;
 }

@@ -235,6 +235,7 @@ class engine {
 
   std::map<const void*, std::deque<unsigned>> waiting_;
   std::map<unsigned, conflict_report> conflicts_;  // by the name's number
+  std::map<memory_names::place, fetch_report> fetches_;
   std::vector<event> events_;
 };
 

@@ -82,6 +82,12 @@ void engine::touch(hardware_thread& me, std::uint64_t address, std::uint64_t byt
   ++me.counts.accesses;
   const access_cost cost = caches_.access(me.core, l, write, me.clock);
   me.clock += cost.cycles;
+  if (cost.outside) {
+    fetch_report& fetched = fetches_[process_names().place_of(address)];
+    ++fetched.accesses;
+    fetched.met_others += cost.met_others ? 1 : 0;
+    fetched.cycles += cost.cycles;
+  }
   if (cost.left_l1 != nullptr) line_left_l1(me.core, *cost.left_l1);
 }
 
@@ -193,6 +199,7 @@ void engine::count_from_here() {
   }
   caches_.reset_counts();
   conflicts_.clear();
+  fetches_.clear();
   events_.clear();
   wake(&ready_to_count_, ~0u);
   for (hardware_thread& t : threads_) t.clock = latest;

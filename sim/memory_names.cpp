@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/memory.hpp"
+
 namespace elidex::sim {
 
 memory_names& process_names() {
@@ -22,14 +24,19 @@ void memory_names::add(std::uint64_t from, std::uint64_t bytes, const char* name
   ranges_[{from, ~bytes}] = {from + bytes, number_of(text), number_of(text + " head"), block_bytes, head_bytes};
 }
 
-unsigned memory_names::of(std::uint64_t address) const noexcept {
+memory_names::place memory_names::place_of(std::uint64_t address) const noexcept {
   // The innermost: ranges may lie in each other.
   for (auto at = ranges_.upper_bound({address, ~std::uint64_t{0}}); at != ranges_.begin();) {
     const auto& [key, r] = *--at;
     if (address >= r.end) continue;
-    return r.head_bytes != 0 && (address - key.first) % r.block_bytes < r.head_bytes ? r.head : r.body;
+    const std::uint64_t offset = r.block_bytes > 1 ? (address - key.first) % r.block_bytes : address - key.first;
+    return {r.head_bytes != 0 && offset < r.head_bytes ? r.head : r.body, offset / line_bytes};
   }
-  return 0;
+  return {0, 0};
+}
+
+unsigned memory_names::of(std::uint64_t address) const noexcept {
+  return place_of(address).name;
 }
 
 }  // namespace elidex::sim

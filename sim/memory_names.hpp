@@ -3,6 +3,7 @@
 // Thread-safety: of() may run beside itself; add() alone.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -16,6 +17,13 @@ class memory_names {
            std::uint64_t head_bytes);
   // A number for the name of what lies there.
   unsigned of(std::uint64_t address) const noexcept;
+  // The same, and which line of the block (or of the whole, where there are no blocks).
+  struct place {
+    unsigned name;
+    std::uint64_t line;
+    auto operator<=>(const place&) const = default;
+  };
+  place place_of(std::uint64_t address) const noexcept;
   const std::string& text(unsigned number) const { return texts_[number]; }
 
  private:

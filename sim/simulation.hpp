@@ -96,6 +96,15 @@ struct conflict_report {
   std::uint64_t false_sharing = 0;  // only the line is the same
 };
 
+// Accesses that a core's own caches did not serve, by the line of one kind of memory: where cores meet, in transactions or not.
+struct fetch_report {
+  std::string where;
+  std::uint64_t line = 0;  // of the block, or of the whole where there are no blocks
+  std::uint64_t accesses = 0;
+  std::uint64_t met_others = 0;  // of these: lines that another core had changed, and writes to lines that others had
+  std::uint64_t cycles = 0;      // that all of them took, waiting for a line that was busy included
+};
+
 struct event {
   enum class kind : std::uint8_t { commit, abort } what;
   abort_reason why;  // of an abort
@@ -109,6 +118,7 @@ struct report {
   std::vector<thread_report> threads;
   std::uint64_t l1_hits = 0, l2_hits = 0, l3_hits = 0, other_core_hits = 0, dram_accesses = 0;
   std::vector<conflict_report> conflicts;  // those with most first
+  std::vector<fetch_report> fetches;       // those that took longest first
   std::vector<event> events;
   // Nothing: all threads came to their end. Otherwise what each of them hangs on; the program's data is then as they
   // have left it.

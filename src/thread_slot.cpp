@@ -4,6 +4,8 @@
 
 #include <new>
 
+#include "elidex/memory_name.hpp"
+
 namespace elidex::detail {
 namespace {
 
@@ -56,6 +58,7 @@ thread_record& register_this_thread() {
   thread_record* record = take_free_record();
   if (record == nullptr) {
     record = new thread_record;
+    name_memory(record, sizeof(*record), "thread's record");
     record->slot = slots_made.fetch_add(1);
     record->in_use.store(true);
     record->next = newest_record.load();

@@ -210,6 +210,38 @@ std::string conflict_tables(const std::vector<ordered_json>& runs) {
   return any ? "\nwhere transactions met\n" + out.text() : "";
 }
 
+// Where cores went outside of their own caches, of runs in which other cores were the reason often enough to matter.
+std::string fetch_tables(const std::vector<ordered_json>& runs) {
+  constexpr double meetings_shown_min = 0.05;  // of an operation; chosen
+  constexpr std::size_t places_max = 6;
+  table out({{"index"},
+             {"cores", table::right},
+             {"where"},
+             {"of all time %", table::right},
+             {"an op", table::right},
+             {"met others %", table::right}});
+  bool any = false;
+  for (const ordered_json& run : runs) {
+    const double requests = run["requests"];
+    double met = 0;
+    for (const auto& f : run["fetches"]) met += f["met_others"].get<double>();
+    if (met < meetings_shown_min * requests) continue;
+    if (any) out.gap();
+    any = true;
+    for (std::size_t i = 0; i < std::min(places_max, run["fetches"].size()); ++i) {
+      const auto& f = run["fetches"][i];
+      const double accesses = f["accesses"];
+      out.row({i == 0 ? run["index"].get<std::string>() + ", " + run["dist"].get<std::string>() : "",
+               i == 0 ? std::to_string(run["threads"].get<int>()) : "",
+               f["where"].get<std::string>() + ", line " + f["line"].dump(),
+               formatted("%.1f", 100 * f["cycles"].get<double>() / run["perf"]["cycles"].get<double>()),
+               formatted("%.3f", accesses / requests),
+               formatted("%.0f", 100 * f["met_others"].get<double>() / accesses)});
+    }
+  }
+  return any ? "\nwhat the cores' own caches did not serve\n" + out.text() : "";
+}
+
 }  // namespace
 
 int sim_command(const sim_flags& flags) {
@@ -247,7 +279,7 @@ int sim_command(const sim_flags& flags) {
   for (const auto& [name, value] : common["set"].items()) text += ", " + name + " " + value.dump();
   text += "; " + count_text(requests.front()["keys"]) + " keys, " + count_text(requests.front()["operations"]) +
           " operations a core, seed " + requests.front()["seed"].dump() + ", commit " + source_commit() + "\n";
-  text += tables(runs) + conflict_tables(runs);
+  text += tables(runs) + conflict_tables(runs) + fetch_tables(runs);
   for (const std::string& one : skipped) text += "\nskipped: " + one;
   print(text + (skipped.empty() ? "" : "\n"));
   return 0;

@@ -59,6 +59,8 @@ double share(double part, double whole) {
   return whole == 0 ? 0 : part / whole;
 }
 
+constexpr std::size_t fetches_reported_max = 16;  // chosen: the rest is small
+
 ordered_json document_of(const lab::sim_request& wanted, const lab::sim_result& result) {
   const sim::thread_report all = result.machine.total();
   const auto operations = static_cast<double>(result.operations);
@@ -75,6 +77,15 @@ ordered_json document_of(const lab::sim_request& wanted, const lab::sim_result& 
   ordered_json conflicts = ordered_json::array();
   for (const sim::conflict_report& c : result.machine.conflicts) {
     conflicts.push_back({{"where", c.where}, {"true_sharing", c.true_sharing}, {"false_sharing", c.false_sharing}});
+  }
+  ordered_json fetches = ordered_json::array();
+  for (const sim::fetch_report& f : result.machine.fetches) {
+    if (fetches.size() == fetches_reported_max) break;
+    fetches.push_back({{"where", f.where},
+                       {"line", f.line},
+                       {"accesses", f.accesses},
+                       {"met_others", f.met_others},
+                       {"cycles", f.cycles}});
   }
   ordered_json clocks = ordered_json::array();
   for (const sim::thread_report& t : result.machine.threads) clocks.push_back(t.cycles);
@@ -120,6 +131,7 @@ ordered_json document_of(const lab::sim_request& wanted, const lab::sim_result& 
             {"dram", result.machine.dram_accesses}}},
           {"aborts_by_reason", by_reason},
           {"conflicts", conflicts},
+          {"fetches", fetches},
           // The names of `perf stat -T` (tx-conflict and so on are those of Haswell's event list), and papers/004's
           // equations 2.1 and 2.2.
           {"perf",
