@@ -236,8 +236,8 @@ class btree : detail::btree_spine_of<Key, Value, Sync, Shape> {
     return sync_.shared(body);
   }
 
-  detail::sharded_counter size_;
-  detail::sharded_counter blob_bytes_;
+  detail::busy_counter size_;
+  detail::busy_counter blob_bytes_;
   limbo_list limbo_{this};  // destroyed first: what is in it gives its memory back to the pools
 };
 

@@ -93,6 +93,7 @@ class btree_operation {
   // --- inside the region: from here on it will not be run again, unless a transaction aborts ---
 
   leaf* take_leaf() noexcept { return ::new (std::exchange(spare_leaf_, nullptr)) leaf; }
+  void put_back_leaf(leaf* unused) noexcept { spare_leaf_ = unused; }
   inner* take_inner(unsigned level) noexcept { return ::new (spare_inners_[--spare_inner_count_]) inner(level); }
   typename keys::slot take_key(key_argument key) noexcept {
     return keys::slot_of(key, keys::needs_blob(key) ? std::exchange(key_blob_, nullptr) : nullptr);

@@ -132,6 +132,7 @@ class btree_spine {
   step split_inner(position& p, Operation& op) noexcept;
   template <class Operation>
   void link_right_half(position& p, const key_slot& separator, node* right, Operation& op) noexcept;
+  bool lock_parent_of_locked(position& p, unsigned more, const node* right = nullptr) noexcept;
   enum class side : std::uint8_t { left, right };
   enum class if_full : std::uint8_t { leave, share };
   step find_sibling(const position& p, side where, position& left, position& right) const noexcept;
@@ -450,6 +451,31 @@ void btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::link_right_half(pos
   root->set_child(0, p.at);
   root->insert(0, separator, right);
   root_.template store<racing>(root);
+}
+
+// Locks the parent of a node that the caller has locked, last of all and for as short as can be: everybody on the way to a node
+// below it would wait. It may have changed since the descent; p.index becomes where the node is now. False, and nothing is
+// locked: it is another one's child by now, the parent has no room for so many more, or `right` is not the node's sibling there.
+// Waits for the parent, which is safe with a leaf's lock held: who holds an inner node's lock waits for no leaf's.
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::lock_parent_of_locked(position& p, unsigned more,
+                                                                                   const node* right) noexcept {
+  p.parent_seen = p.parent_lock->lock();
+  if (p.parent == nullptr) {
+    if (root_.template load<racing>() == p.at) return true;
+  } else if (!p.parent_seen.is_obsolete()) {
+    const unsigned count = p.parent->count();
+    // Mostly it is where it was.
+    unsigned index = p.index <= count && p.parent->child(p.index) == p.at ? p.index : 0;
+    while (index < count && p.parent->child(index) != p.at) ++index;
+    const bool right_too = right == nullptr || (index < count && p.parent->child(index + 1) == right);
+    if (p.parent->child(index) == p.at && right_too && count + more <= inner::capacity) {
+      p.index = index;
+      return true;
+    }
+  }
+  p.parent_lock->unlock_unchanged(p.parent_seen);
+  return false;
 }
 
 // The node with its sibling on one side: no when there is none, restart when the parent has changed.

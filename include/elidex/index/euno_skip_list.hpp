@@ -558,7 +558,7 @@ class euno_skip_list {
   alignas(64) tower* const head_;
   std::atomic<unsigned> high_levels_used_{1};
   alignas(64) detail::level_generator<BitsPerLevel> levels_;
-  detail::sharded_counter size_;
+  detail::busy_counter size_;
   mutable detail::sharded_counter restarts_;
   mutable limbo_list limbo_{this};  // destroyed first: what is in it gives its memory back to the pools
 };

@@ -454,7 +454,7 @@ class lock_free_skip_list {
   node* const head_;
   std::atomic<unsigned> height_{1};
   alignas(64) typename Rules::template heights<BitsPerLevel> levels_;
-  detail::sharded_counter size_;
+  detail::busy_counter size_;
   mutable detail::sharded_counter restarts_;
   limbo_list limbo_{this};  // destroyed first: what is in it gives its memory back to the pools
 };

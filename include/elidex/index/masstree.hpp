@@ -257,7 +257,7 @@ class masstree {
   std::atomic<node*> root_;
   block_pool leaf_pool_{sizeof(leaf), "leaf", leaf::head_bytes};
   block_pool inner_pool_{sizeof(inner), "inner", inner::head_bytes};
-  detail::sharded_counter size_;
+  detail::busy_counter size_;
   mutable detail::sharded_counter restarts_;
   detail::sharded_counter splits_;
   detail::sharded_counter removals_;

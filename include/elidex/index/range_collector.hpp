@@ -13,7 +13,8 @@
 // A range that is being changed all the time would never validate. After `optimistic_attempts` the leaves are
 // locked instead, from left to right, each before it is read, and all are let go at the end; the linearization point
 // is then any moment at which all are held. This cannot deadlock: those who wait for a leaf while they hold another
-// are all in here and wait for one further right, and all others only try.
+// are all in here and wait for one further right; all others only try for leaves, and with one held wait for its parent at most,
+// whose holders wait for no leaf.
 //
 // Where values have locks of their own (leaf::value_locks), these are noted, validated and locked behind the leaf's.
 //

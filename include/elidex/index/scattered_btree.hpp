@@ -32,8 +32,10 @@
 //     lock before it looks at any mark (it has seen the number, so it sees the lock, which was taken before): a mark that
 //     it finds is not about to be cleared. One that has the old number marks in vain and begins again.
 //   * A share moves records between two leaves without controls, of one parent, and the separator between them, with the locks of
-//     all three (and of the values) or in both regions. Who was sent to the leaf that gives by the old separator finds its version,
-//     or its sequence number, changed. To the leaf that takes nobody was sent for a key that comes.
+//     both (and of the values) or in both regions. The separator moves under the parent's lock as well, which is let go before
+//     the records move: who is sent to either leaf by the new one waits for its lock. Splits do likewise. Who was sent to the
+//     leaf that gives by the old separator finds its version, or its sequence number, changed. To the leaf that takes nobody was
+//     sent for a key that comes.
 //   * The keys for which a leaf is the one change together with its sequence number: so a thread may come back to a leaf without
 //     the way down (remembered_leaf.hpp).
 //   * A leaf's control changes together with its sequence number, so that no request works under the wrong assumption.
@@ -43,7 +45,8 @@
 //     request is pinned as a whole.
 //
 // Order of locks: split lock or a slot's lock bit, neither of which is waited for with the other one held, and both outside
-// of regions; upper region; lower region; parent, node, sibling by try_upgrade; locks of values, leaf by leaf.
+// of regions; upper region; lower region; node, sibling by try_upgrade; locks of values, leaf by leaf; the parent, which is waited
+// for (lock_parent_of_locked(); merges try for it first), because everybody on the way to another of its leaves waits meanwhile.
 //
 // Linearization points
 //   split regions   the commit of the lower region, or the unlocking of its fallback lock; of a request that a clear mark
@@ -240,6 +243,7 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   using spine::leaf_pool_;
   using spine::leaf_sparse;
   using spine::link_right_half;
+  using spine::lock_parent_of_locked;
   using spine::look_up_together;
   using spine::merges_;
   using spine::racing;
@@ -326,7 +330,7 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   }
 
   const std::uint64_t id_ = detail::new_tree_id();
-  detail::sharded_counter size_;
+  detail::busy_counter size_;
   std::atomic<std::uint64_t> leaves_made_{1};
   mutable detail::sharded_counter switched_on_;
   mutable detail::sharded_counter switched_off_;

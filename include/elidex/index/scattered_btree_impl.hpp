@@ -166,9 +166,13 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_read(const place& p,
   leaf& l = *p.at;
   if (slot == detail::no_slot) return p.was_right() ? step::no : step::restart;
   if constexpr (locks_values_apart) {
-    const token values_seen = l.value_lock(slot).read();
-    value.emplace(l.value(slot));
-    if (!l.value_lock(slot).validate(values_seen)) return step::restart;
+    // Another value on the line has changed, mostly: the way down would lead here once more.
+    for (;;) {
+      const token values_seen = l.value_lock(slot).read();
+      value.emplace(l.value(slot));
+      if (l.value_lock(slot).validate(values_seen)) break;
+      if (!p.is_still_right()) return step::restart;
+    }
   } else {
     value.emplace(l.value(slot));
   }
@@ -238,14 +242,16 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::change_value(const place
   leaf& l = *p.at;
   node_lock& lock = l.value_lock(slot);
   token seen = p.seen;
-  if constexpr (locks_values_apart) seen = lock.read();
-  if (!lock.try_upgrade(seen)) return step::restart;
   if constexpr (locks_values_apart) {
+    // Waits here instead of beginning again: who holds it waits for nobody, and the way down would lead to it once more.
+    seen = lock.lock();
     // Whoever moves values takes their locks, after the leaf's: if the leaf is as it was, the value stays where it is.
     if (!p.is_still_right()) {
       lock.unlock_unchanged(seen);
       return step::restart;
     }
+  } else {
+    if (!lock.try_upgrade(seen)) return step::restart;
   }
   Value value = l.value(slot);
   if constexpr (noexcept(fn(value))) {
@@ -364,7 +370,8 @@ void scattered_btree<Key, Value, Sync, Shape, Control>::split(Key key, const pla
   }
   const split_lock unlock{controlled_by};
   operation op(tree);
-  const std::uint64_t nth_leaf = tree.leaves_made_.fetch_add(1);
+  // Counted only where leaves have sequence numbers: it is a line that everybody who splits writes.
+  const std::uint64_t nth_leaf = std::is_empty_v<typename leaf::sequence_type> ? 0 : tree.leaves_made_.fetch_add(1);
   std::uint64_t kept_marks = ~std::uint64_t{0};
   tree.run_changing(
       op, [&] { return sync_.both([&] { return tree.try_split(key, op, nth_leaf, controlled_by, kept_marks); }); });
@@ -389,7 +396,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
   }
   const bool is_root = p.parent == nullptr;
   if (!op.has_nodes(true, is_root ? 1 : 0)) return step::need_memory;
-  if (!p.try_lock_parent_and_node()) return step::restart;
+  if (!left.lock.try_upgrade(p.seen)) return step::restart;
   lock_values(left);
 
   typename leaf::ordered_copy all;
@@ -403,18 +410,24 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
 
   leaf* const right = op.take_leaf();
   right->sequence.begin_life(nth_leaf);
-  left.sequence.invalidate();
   right->fill(all, middle, count);
+  if (!lock_parent_of_locked(p, 1)) {
+    op.put_back_leaf(right);
+    unlock_values(left);
+    left.lock.unlock_unchanged(p.seen);
+    return step::restart;
+  }
+  left.sequence.invalidate();
+  link_right_half(p, all.key(middle), right, op);
+  p.parent_lock->unlock();
   left.keep(all, 0, middle);
   if constexpr (Control::enabled) {
     // The leaf for the key may have become another one, with another control, since the split lock was taken.
     // relaxed: ordered by the region.
     if (left.control.load(std::memory_order_relaxed) == locked) kept_marks = marks_of(left);
   }
-  link_right_half(p, all.key(middle), right, op);
-
   unlock_values(left);
-  p.unlock_both();
+  left.lock.unlock();
   op.note_split();
   return step::yes;
 }
@@ -436,9 +449,9 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_share(const position
     // relaxed, partner of the stores in switch_on() and switch_off(): a guess here; below ordered by the leaf's lock or the region.
     const auto is_hot = [](const leaf& l) { return l.control.load(std::memory_order_relaxed) != nullptr; };
     if (full.used() < other.used() + 2 * shared_at_least || is_hot(full) || is_hot(other)) continue;
-    if (!left.try_lock_parent_and_node()) return step::restart;
+    if (!left.at->lock.try_upgrade(left.seen)) return step::restart;
     if (!right.at->lock.try_upgrade(right.seen)) {
-      left.unlock_both_unchanged();
+      left.at->lock.unlock_unchanged(left.seen);
       return step::restart;
     }
     lock_values(full);
@@ -449,15 +462,17 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_share(const position
     const unsigned count = all.count();
     const unsigned moved = (count - other.used()) / 2;
     const unsigned first = where == side::left ? 0 : count - moved;
-    const bool goes =
+    const bool fits =
         !is_hot(full) && !is_hot(other) && other.has_room_for(all.key(first), all.key(first + moved - 1), moved);
+    const bool goes = fits && lock_parent_of_locked(left, 0, right.at);
     if (goes) {
       full.sequence.invalidate();
       other.sequence.invalidate();
+      left.parent->set_key(left.index, all.key(where == side::left ? moved : first));
+      left.parent_lock->unlock();
       for (unsigned i = first; i < first + moved; ++i) other.insert(all.key(i), all.value(i));
       const unsigned kept = where == side::left ? moved : 0;
       full.keep(all, kept, kept + count - moved);
-      left.parent->set_key(left.index, all.key(where == side::left ? moved : first));
     }
 
     unlock_values(other);
@@ -465,11 +480,12 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_share(const position
     if (goes) {
       op.note_share();
       right.at->lock.unlock();
-      left.unlock_both();
+      left.at->lock.unlock();
       return step::yes;
     }
     right.at->lock.unlock_unchanged(right.seen);
-    left.unlock_both_unchanged();
+    left.at->lock.unlock_unchanged(left.seen);
+    if (fits) return step::restart;
   }
   return p.still_valid() ? step::no : step::restart;
 }

@@ -241,7 +241,7 @@ class skip_list {
   alignas(64) node* const head_;
   unsigned height_ = 0;
   alignas(64) detail::level_generator<BitsPerLevel> levels_;
-  detail::sharded_counter size_;
+  detail::busy_counter size_;
 };
 
 }  // namespace elidex

@@ -28,6 +28,11 @@ inline constexpr std::uint32_t backoff_pauses_max = 64;
 // Lets another thread run on this core.
 void yield_processor() noexcept;
 
+// The longest run of pauses.
+inline void pause_at_length() noexcept {
+  for (std::uint32_t i = 0; i < backoff_pauses_max; ++i) cpu_pause();
+}
+
 class backoff {
  public:
   backoff() = default;
