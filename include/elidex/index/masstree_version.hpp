@@ -90,6 +90,7 @@ class masstree_version {
     for (backoff wait;; wait.once()) {
       token seen;
       if (try_lock(seen)) return seen;
+      if (wait.yields()) pause_at_length();  // as version_lock does
     }
   }
   bool try_lock() noexcept {
@@ -149,6 +150,7 @@ class masstree_version {
     if constexpr (Racing) {
       if ((seen.word_ & bits) != 0) [[unlikely]] {
         for (backoff wait; (seen.word_ & bits) != 0;) {
+          if (wait.yields()) pause_at_length();  // as version_lock does
           wait.once();
           seen.word_ = word_.load(std::memory_order_acquire);  // pairs with leave(), as above
         }
