@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <barrier>
@@ -373,6 +374,26 @@ TEST(Conflict, IsNamedByPlaceAndKind) {
   ASSERT_EQ(r.conflicts.size(), 1u);
   EXPECT_EQ(r.conflicts[0].where, "block head");
   EXPECT_EQ(r.conflicts[0].true_sharing, 1u);
+}
+
+TEST(Fetch, IsNamedByPlaceAndLine) {
+  struct alignas(64) line_of_bytes {
+    std::atomic<std::uint32_t> value{0};
+  };
+  static std::array<line_of_bytes, 3> fetched_from;
+  name_memory(&fetched_from, sizeof fetched_from, "lines");
+  const report r = run_here({[&] { fetched_from[2].value = 1; },
+                             [&] {
+                               spend(20'000);
+                               fetched_from[2].value = 2;
+                             }});
+  const auto found =
+      std::find_if(r.fetches.begin(), r.fetches.end(), [](const fetch_report& f) { return f.where == "lines"; });
+  ASSERT_NE(found, r.fetches.end());
+  EXPECT_EQ(found->line, 2u);
+  EXPECT_EQ(found->accesses, 2u);
+  EXPECT_EQ(found->met_others, 1u);  // the second writer takes the line from the first
+  EXPECT_GT(found->cycles, 0u);
 }
 
 // --- HLE ---
