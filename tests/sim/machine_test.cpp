@@ -381,7 +381,7 @@ TEST(Fetch, IsNamedByPlaceAndLine) {
     std::atomic<std::uint32_t> value{0};
   };
   static std::array<line_of_bytes, 3> fetched_from;
-  name_memory(&fetched_from, sizeof fetched_from, "lines");
+  name_memory(&fetched_from, sizeof fetched_from, "lines", 1, 0);
   const report r = run_here({[&] { fetched_from[2].value = 1; },
                              [&] {
                                spend(20'000);
