@@ -42,7 +42,7 @@ void add_workload_options(CLI::App& app, elidex::tools::workload_flags& flags) {
   app.add_option("--index", flags.index, "names from 'elidex list'")->type_name("A,B")->capture_default_str();
   app.add_option(
          "--workload", flags.workload,
-         "a|b|c|d|e|f|load|bulk-load|delete|mix:N (N % read, the rest update)|multi-get:N (N keys with one call)")
+         "a|b|c|d|e|f|load|bulk-load|delete|churn|mix:N (N % read, the rest update)|multi-get:N (N keys with one call)")
       ->type_name("A,B")
       ->capture_default_str();
   app.add_option("--dist", flags.dist, "uniform | zipf:THETA[:scrambled], THETA 0 to 1.2 | hot:THETA, 0 to 1")

@@ -4,8 +4,8 @@
 //
 // A search compares the summary, which says in which block to look, and then that block: two cache lines and, on x86 with
 // AVX2 or AVX-512, as many comparisons of whole lines. Halving the keys in place would touch four lines one after the other.
-// The idea is that of a two-level static B+tree within a node (Rao and Ross, "Making B+-trees cache conscious in main memory",
-// SIGMOD 2000, section 3); that the last block needs no entry, so that head and summary fill a line, is ours.
+// The idea is micro-indexing (Lomet, "The evolution of effective B-tree", SIGMOD Record 30(3), 2001); that the last block needs no
+// entry, so that head and summary fill a line, and the vectors are ours.
 //
 // Invariant: the summary has the last key of each full block but the last. Entries of blocks that are not full, and keys
 // behind `count`, may be anything: a rank counts from the left up to the first key that is not before, and ends at `count`.
