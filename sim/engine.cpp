@@ -302,14 +302,14 @@ report engine::make_report() {
   }
   for (const auto& [name, counted] : conflicts_) {
     r.conflicts.push_back(counted);
-    r.conflicts.back().where = process_names().text(name);
+    r.conflicts.back().where = names_.text(name);
   }
   std::stable_sort(r.conflicts.begin(), r.conflicts.end(), [](const conflict_report& a, const conflict_report& b) {
     return a.true_sharing + a.false_sharing > b.true_sharing + b.false_sharing;
   });
   for (const auto& [place, fetched] : fetches_) {
     r.fetches.push_back(fetched);
-    r.fetches.back().where = process_names().text(place.name);
+    r.fetches.back().where = names_.text(place.name);
     r.fetches.back().line = place.line;
   }
   std::stable_sort(r.fetches.begin(), r.fetches.end(),

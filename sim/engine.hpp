@@ -234,6 +234,7 @@ class engine {
   std::uint64_t counting_from_ = 0;
 
   std::map<const void*, std::deque<unsigned>> waiting_;
+  memory_names& names_ = process_names();  // made before any region: making a static ends the region that is open
   std::map<unsigned, conflict_report> conflicts_;  // by the name's number
   std::map<memory_names::place, fetch_report> fetches_;
   std::vector<event> events_;

@@ -83,7 +83,7 @@ void engine::touch(hardware_thread& me, std::uint64_t address, std::uint64_t byt
   const access_cost cost = caches_.access(me.core, l, write, me.clock);
   me.clock += cost.cycles;
   if (cost.outside) {
-    fetch_report& fetched = fetches_[process_names().place_of(address)];
+    fetch_report& fetched = fetches_[names_.place_of(address)];
     ++fetched.accesses;
     fetched.met_others += cost.met_others ? 1 : 0;
     fetched.cycles += cost.cycles;
@@ -284,7 +284,7 @@ void engine::count_conflict(hardware_thread& victim, const line& l, std::uint64_
   const auto found = std::find_if(lines.begin(), lines.end(), [&](const auto& e) { return e.at == &l; });
   if (found == lines.end()) return;
   const std::uint64_t theirs = write ? found->read | found->written : found->written;
-  conflict_report& counted = conflicts_[process_names().of(address)];
+  conflict_report& counted = conflicts_[names_.of(address)];
   ++((theirs & byte_mask(address, bytes)) != 0 ? counted.true_sharing : counted.false_sharing);
 }
 
