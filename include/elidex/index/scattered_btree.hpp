@@ -255,6 +255,8 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   using spine::sync_;
   // Records that a full leaf hands over, or it splits. Chosen: what the next few inserts would fill again is not worth it.
   static constexpr unsigned shared_at_least = std::max(1U, leaf::capacity / 15);
+  // See remembered_leaf.hpp. Under regions nobody is pinned who comes back to a leaf, and a control may be gone by then.
+  static constexpr bool remembers_leaves = Shape::remembers_leaves && (racing || !Control::enabled);
   // Whether values have locks apart from the leaf's.
   static constexpr bool locks_values_apart = racing && leaf::value_locks != 0;
 
@@ -305,7 +307,11 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   void merge_if_sparse(Key key) noexcept;
   step try_split(Key key, operation& op, std::uint64_t nth_leaf, const control* locked,
                  std::uint64_t& kept_marks) noexcept;
-  step try_share(const position& p, operation& op) noexcept;
+  step try_share(const position& p, Key key, bool ascending, operation& op) noexcept;
+  // Where a leaf that is filled by ascending keys is parted for the next one: before it, or at the last record.
+  static unsigned end_of_run(const typename leaf::ordered_copy& all, Key key) noexcept {
+    return std::clamp(all.rank(key), 1U, all.count() - 1);
+  }
   step try_replace_empty(node* new_root, operation& op) noexcept;
   step try_merge(Key key, operation& op) noexcept;
   static void lock_values(leaf& l) noexcept {

@@ -24,11 +24,11 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::find_place(Key key, plac
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 auto scattered_btree<Key, Value, Sync, Shape, Control>::come_to_leaf(Key key, place& p) const -> step {
-  if constexpr (Shape::remembers_leaves) {
+  if constexpr (remembers_leaves) {
     if (recall_place(key, p)) return step::yes;
   }
   const step s = sync_.upper([&] { return find_place(key, p); });
-  if constexpr (Shape::remembers_leaves) {
+  if constexpr (remembers_leaves) {
     if (s == step::yes) remember_if_again(key, p);
   }
   return s;
@@ -55,7 +55,9 @@ bool scattered_btree<Key, Value, Sync, Shape, Control>::recall_place(Key key, pl
   p.at = &known;
   p.seen = known.lock.read();
   p.sequence = known.sequence.read();
-  p.controlled_by = known.control.load(std::memory_order_acquire);  // pairs with the release in switch_on()
+  if constexpr (Control::enabled) {
+    p.controlled_by = known.control.load(std::memory_order_acquire);  // pairs with the release in switch_on()
+  }
   return p.sequence == mine.sequence();
 }
 
@@ -390,9 +392,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
   bool ascending = false;
   if constexpr (Shape::shares_with_siblings) {
     ascending = left.continues_a_run(key);
-    if (!ascending) {
-      if (const step s = try_share(p, op); s != step::no) return s;
-    }
+    if (const step s = try_share(p, key, ascending, op); s != step::no) return s;
   }
   const bool is_root = p.parent == nullptr;
   if (!op.has_nodes(true, is_root ? 1 : 0)) return step::need_memory;
@@ -404,9 +404,8 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
   const unsigned count = all.count();
   // Keys that arrive in ascending order would leave half-full leaves behind: part before those that come next, or split off one.
   // At the parent's right edge they are taken to arrive so.
-  const unsigned rank = all.rank(key);
-  ascending |= rank == count && (is_root || p.index == p.parent->count());
-  const unsigned middle = ascending ? std::clamp(rank, 1U, count - 1) : count / 2;
+  ascending |= all.rank(key) == count && (is_root || p.index == p.parent->count());
+  const unsigned middle = ascending ? end_of_run(all, key) : count / 2;
 
   leaf* const right = op.take_leaf();
   right->sequence.begin_life(nth_leaf);
@@ -434,11 +433,14 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
 
 // A full leaf parts its records evenly with a sibling that has room: so leaves are five sixths full after random inserts in
 // place of two thirds (B*-trees: Knuth, TAOCP 3, section 6.2.4). No: there is no such sibling. A hot leaf is not shared, and
-// neither is the outermost of a parent, which keys that ascend fill.
+// neither is the outermost of a parent, which keys that ascend fill. A leaf that they fill elsewhere gives its right sibling only
+// what lies behind `key`: so it stays full, and keys that only look as if they ascended don't get a leaf each.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::try_share(const position& p, operation& op) noexcept -> step {
+auto scattered_btree<Key, Value, Sync, Shape, Control>::try_share(const position& p, Key key, bool ascending,
+                                                                  operation& op) noexcept -> step {
   if (p.parent == nullptr || p.index >= p.parent->count()) return step::no;
   for (const side where : {side::right, side::left}) {
+    if (ascending && where == side::left) break;
     position left;
     position right;
     const step found = find_sibling(p, where, left, right);
@@ -460,7 +462,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_share(const position
     typename leaf::ordered_copy all;
     full.copy_in_order(all);
     const unsigned count = all.count();
-    const unsigned moved = (count - other.used()) / 2;
+    const unsigned moved = ascending ? count - end_of_run(all, key) : (count - other.used()) / 2;
     const unsigned first = where == side::left ? 0 : count - moved;
     const bool fits =
         !is_hot(full) && !is_hot(other) && other.has_room_for(all.key(first), all.key(first + moved - 1), moved);
