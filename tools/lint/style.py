@@ -48,12 +48,17 @@ def check_memory_orders(file):
             yield number, "a memory order weaker than seq_cst without a comment that names its partner"
 
 
+VECTORS = "include/elidex/index/vector_instructions.hpp"
+
+
 def check_hardware_transactions(file):
     if file.path in ("include/elidex/htm.hpp", "src/htm.cpp"):
         return
     for number, line in enumerate(file.lines, 1):
         if re.search(r"\b_?x(begin|end|abort|test)\b", code_of(line)):
             yield number, "only htm.hpp knows about hardware transactions"
+        if re.search(r"\bimmintrin\b", code_of(line)) and file.path != VECTORS:
+            yield number, "only htm.hpp and vector_instructions.hpp know about the CPU's instructions"
 
 
 STANDARD_HEADER = re.compile(r"^[a-z_]+$")

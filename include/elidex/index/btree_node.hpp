@@ -233,7 +233,8 @@ struct btree_inner : btree_node<Sync> {
     }
     this->set_count(n - 1);
   }
-  // Moves the children behind key `middle` to the empty node `right`, which has the same prefix; key `middle` itself goes to neither.
+  // Moves the children behind key `middle` to the empty node `right`, which has the same prefix; key `middle` itself goes to
+  // neither.
   void split(unsigned middle, btree_inner& right) noexcept {
     const unsigned n = this->count();
     right.copy_child(0, *this, middle + 1);
@@ -244,7 +245,8 @@ struct btree_inner : btree_node<Sync> {
     right.set_count(n - middle - 1);
     this->set_count(middle);
   }
-  // Appends `k` and the first `taken` children of `right`, which has the same prefix and keeps them; key `taken - 1` of `right` goes to neither.
+  // Appends `k` and the first `taken` children of `right`, which has the same prefix and keeps them; key `taken - 1` of `right`
+  // goes to neither.
   void append(const key_slot& k, const btree_inner& right, unsigned taken) noexcept {
     const unsigned n = this->count();
     set_key(n, k);

@@ -27,6 +27,7 @@
 
 #include "elidex/index/codec.hpp"
 #include "elidex/index/field.hpp"
+#include "elidex/index/rank_by_halving.hpp"
 
 namespace elidex::detail {
 
@@ -110,15 +111,7 @@ bool rank_by_heads(const Node& n, unsigned count, const Probe& key, StillValid&&
   exact = false;
   const unsigned prefix = n.prefix.get();
   const std::uint64_t head = keys::head_behind(key, prefix);
-  // Without branches, as for integers.
-  unsigned low = 0;
-  unsigned length = count;
-  while (length > 1) {
-    const unsigned half = length / 2;
-    low += n.head(low + half - 1) < head ? half : 0;
-    length -= half;
-  }
-  low += static_cast<unsigned>(length == 1 && n.head(low) < head);
+  unsigned low = rank_by_halving<false>([&](unsigned i) { return n.head(i); }, count, head);
   // Of the keys with this head, mostly one or none:
   unsigned high = low + 1 < count && n.head(low + 1) == head ? count : std::min(low + 1, count);
   while (low < high) {

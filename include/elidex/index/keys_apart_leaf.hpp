@@ -183,8 +183,9 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::template keys
   }
 
   bool is_in_order() const noexcept { return sorted() == this->count(); }
-  // Whether the few keys that came last and `next` lie side by side in the order of keys: then they are very likely some of
-  // many that come in ascending order, if perhaps by several threads, at the end of the leaf or before keys that were there.
+  // Whether the few keys that came last and `next` lie side by side in the order of keys: then they may be some of many
+  // that come in ascending order, if perhaps by several threads, at the end of the leaf or before keys that were there. A guess:
+  // a leaf that has been put in order looks like it, too, when a key comes near its end.
   bool continues_a_run(Key next) const noexcept {
     const unsigned n = this->count();
     if (n < run_length) return false;
@@ -195,7 +196,7 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::template keys
       lowest = std::min(lowest, k);
       highest = std::max(highest, k);
     });
-    bool another_between = key(before) == highest;  // a run that descends is none
+    bool another_between = key(before) == highest;  // one that descends is none
     keys_.for_each(0, before, [&](unsigned /*slot*/, Key k) { another_between |= lowest < k && k < highest; });
     return !another_between;
   }
@@ -272,7 +273,7 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::template keys
  private:
   // Of keys out of order, when a request looks at one after the other: as many as a line of eight-byte keys holds.
   static constexpr unsigned tail_max = 8;
-  // Chosen: that the next one and four others of 75 random keys are side by side happens once in a million times.
+  // Chosen: the four that came last and the next one are side by side once in a million times, of 75 keys in random order.
   static constexpr unsigned run_length = std::clamp(capacity / 16, 2U, 4U);
 
   using line = value_line<Value, Sync, values_per_line>;
@@ -349,7 +350,7 @@ struct packed_node_bytes : node_bytes<LeafBytes, InnerBytes> {
   // As many lines of values as fit beside the head and the keys that they have room for; what is left goes to the keys.
   template <class Key, class Value, class Sync>
   struct layout {
-    static constexpr std::size_t head_bytes = 48;  // of leaf and keys, which the leaf checks
+    static constexpr std::size_t head_bytes = 48;  // of leaf and keys
     static constexpr std::size_t line_bytes = sizeof(detail::value_line<Value, Sync, values_per_line<Value, Sync>>);
     static constexpr unsigned slots_on(std::size_t value_lines) {
       return static_cast<unsigned>(value_lines) * values_per_line<Value, Sync>;

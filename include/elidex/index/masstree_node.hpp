@@ -21,6 +21,7 @@
 
 #include "elidex/index/field.hpp"
 #include "elidex/index/masstree_version.hpp"
+#include "elidex/index/rank_by_halving.hpp"
 
 namespace elidex::detail {
 
@@ -73,20 +74,6 @@ class permutation {
 
   word_type word_;
 };
-
-// How many of `count` keys are less than `key` (OrEqual: or equal to it). Without branches, as in the B+tree.
-template <bool OrEqual, class Key, class KeyAt>
-unsigned masstree_rank(unsigned count, Key key, const KeyAt& key_at) noexcept {
-  const auto before = [&](unsigned i) { return OrEqual ? key_at(i) <= key : key_at(i) < key; };
-  unsigned base = 0;
-  unsigned length = count;
-  while (length > 1) {
-    const unsigned half = length / 2;
-    base += before(base + half - 1) ? half : 0;
-    length -= half;
-  }
-  return base + static_cast<unsigned>(length == 1 && before(base));
-}
 
 template <class Sync>
 struct masstree_version_of {
@@ -145,7 +132,7 @@ struct masstree_leaf : masstree_node<Key, Sync, Width> {
   Value value(unsigned slot) const noexcept { return values_[slot].template load<racing>(); }
 
   unsigned rank(order p, Key k) const noexcept {
-    return masstree_rank<false>(p.count(), k, [&](unsigned i) { return key(p.slot(i)); });
+    return rank_by_halving<false>([&](unsigned i) { return key(p.slot(i)); }, p.count(), k);
   }
   bool holds(order p, unsigned position, Key k) const noexcept {
     return position < p.count() && key(p.slot(position)) == k;
@@ -217,7 +204,7 @@ struct masstree_inner : masstree_node<Key, Sync, Width> {
   Key key(unsigned i) const noexcept { return keys_[i].template load<racing>(); }
   // The child below which `k` is, or belongs.
   unsigned index_of(Key k) const noexcept {
-    return masstree_rank<true>(count(), k, [&](unsigned i) { return key(i); });
+    return rank_by_halving<true>([&](unsigned i) { return key(i); }, count(), k);
   }
 
   // --- by the holder of the lock ---

@@ -1,9 +1,9 @@
 // A leaf that a thread has come to twice in a row, and the keys for which it is the one: the next request for such a key
 // skips the way down. Keys that ascend, and hot neighbours, come to the same leaf again and again.
 //
-//   auto& mine = remembered_leaf<Tree>::of_this_thread(tree.id());
-//   if (mine.is_for(tree.id(), key)) ... mine.at ...
-//   else if (mine.came_again(tree.id(), leaf)) mine.remember(...);
+//   auto& mine = remembered_leaf<Key, Leaf>::of_this_thread(tree_id);
+//   if (mine.is_for(tree_id, key)) ... mine.leaf(), if its sequence number is still mine.sequence() ...
+//   else if (mine.came_again(tree_id, leaf)) mine.remember(...);
 //
 // Why the leaf is still the right one if its sequence number is the remembered one. The number changes whenever the
 // stretch of keys for which a leaf is the one changes: in a split, a share and a merge, in all leaves that take part,
@@ -13,7 +13,8 @@
 // Why the leaf may be touched at all.
 //   * The tree is the one that is being used, so it lives: ids never come twice. Its pool keeps all of its memory until it
 //     dies, and leaves only ever become leaves again.
-//   * Under regions no more is needed (split_regions.hpp). Where readers race, the thread is pinned before it reads the
+//   * Under regions no more is needed for leaves without conflict controls, and only these are remembered there
+//     (split_regions.hpp). Where readers race, the thread is pinned before it reads the
 //     number, and reads nothing else unless it is the remembered one. A leaf's number changes before the leaf is retired, as if
 //     it were unlinked by that: if the pin's fence comes first, epochs keep the leaf; if not, the new number is seen
 //     (epoch.hpp). The reading of the number itself is atomic, and so are the writes to it in all of the leaf's lives.

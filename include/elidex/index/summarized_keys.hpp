@@ -19,30 +19,15 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 
 #include "elidex/index/field.hpp"
+#include "elidex/index/rank_by_halving.hpp"
 #include "elidex/index/vector_search.hpp"
 
 namespace elidex::detail {
-
-// How many of `count` keys, which ascend, are less than `wanted` (OrEqual: or equal to it). Without branches on keys: the
-// halves are taken by conditional moves, which no random key mispredicts.
-template <bool OrEqual, class KeyAt, class Key>
-unsigned rank_by_halving(KeyAt&& key_at, unsigned count, Key wanted) noexcept {
-  const auto before = [&](unsigned i) { return OrEqual ? key_at(i) <= wanted : key_at(i) < wanted; };
-  unsigned base = 0;
-  unsigned length = count;
-  while (length > 1) {
-    const unsigned half = length / 2;
-    base += before(base + half - 1) ? half : 0;
-    length -= half;
-  }
-  return base + static_cast<unsigned>(length == 1 && before(base));
-}
 
 template <std::integral Key, bool Racing, unsigned Capacity>
 class summarized_keys {

@@ -31,6 +31,7 @@ class Rules(unittest.TestCase):
 
     def test_transactions_live_in_one_header(self):
         self.assert_found("include/elidex/a.hpp", CLEAN_HEADER + "auto s = _xbegin();\n", "only htm.hpp")
+        self.assert_found("include/elidex/a.hpp", CLEAN_HEADER + "#include <immintrin.h>\n", "vector_instructions.hpp")
 
     def test_library_depends_on_nothing(self):
         self.assert_found("src/a.cpp", "#include <tbb/spin_rw_mutex.h>\n", "does not depend")
