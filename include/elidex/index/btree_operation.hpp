@@ -67,6 +67,7 @@ class btree_operation {
     wanted_inners_ = inners;
     return (!leaf_too || spare_leaf_ != nullptr) && spare_inner_count_ >= inners;
   }
+  bool has_spare_leaf() const noexcept { return spare_leaf_ != nullptr; }
   bool has_key(key_argument key) noexcept {
     if (!keys::needs_blob(key) || key_blob_ != nullptr) return true;
     if constexpr (keys::owns_blobs) wanted_key_ = key;

@@ -196,8 +196,14 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::template keys
       lowest = std::min(lowest, k);
       highest = std::max(highest, k);
     });
-    bool another_between = key(before) == highest;  // one that descends is none
-    keys_.for_each(0, before, [&](unsigned /*slot*/, Key k) { another_between |= lowest < k && k < highest; });
+    if (key(before) == highest) return false;  // it descends
+    // From behind, a few at a time: of keys in random order these are enough.
+    bool another_between = false;
+    for (unsigned last = before; last > 0 && !another_between;) {
+      const unsigned first = last - std::min(last, 8U);
+      keys_.for_each(first, last, [&](unsigned /*slot*/, Key k) { another_between |= lowest < k && k < highest; });
+      last = first;
+    }
     return !another_between;
   }
   void order(ordered_view& view) const noexcept {
@@ -246,6 +252,16 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::template keys
       sort_in();
     }
     return true;
+  }
+
+  // Puts those from `first` to `last` behind its own, where they have room. Needs no locks of values.
+  void append(const ordered_copy& records, unsigned first, unsigned last) noexcept {
+    const unsigned n = this->count();
+    const unsigned more = last - first;
+    keys_.make_room_for(n, records.key(first), records.key(last - 1), more);
+    if (is_in_order() && (n == 0 || key(n - 1) < records.key(first))) set_sorted(n + more);
+    for (unsigned i = 0; i < more; ++i) set(n + i, records.key(first + i), records.value(first + i));
+    this->set_count(n + more);
   }
 
   // Puts all keys in order. Takes the locks of the values.

@@ -364,6 +364,7 @@ void scattered_btree<Key, Value, Sync, Shape, Control>::split(Key key, const pla
       if (held != nullptr) held->unlock_after_split();
     }
   };
+  detail::prefetch_bytes<sizeof(leaf)>(p.at);
   const epoch_pin pinned;  // as in at_controlled_leaf()
   control* const controlled_by = p.is_still_right() ? p.controlled_by : nullptr;
   if (controlled_by != nullptr && !controlled_by->try_lock_for_split()) {
@@ -372,11 +373,14 @@ void scattered_btree<Key, Value, Sync, Shape, Control>::split(Key key, const pla
   }
   const split_lock unlock{controlled_by};
   operation op(tree);
-  // Counted only where leaves have sequence numbers: it is a line that everybody who splits writes.
-  const std::uint64_t nth_leaf = std::is_empty_v<typename leaf::sequence_type> ? 0 : tree.leaves_made_.fetch_add(1);
+  std::uint64_t nth_leaf = 0;
   std::uint64_t kept_marks = ~std::uint64_t{0};
-  tree.run_changing(
-      op, [&] { return sync_.both([&] { return tree.try_split(key, op, nth_leaf, controlled_by, kept_marks); }); });
+  tree.run_changing(op, [&] {
+    // Counted only where leaves have sequence numbers, and for a new one: it is a line that everybody who splits writes.
+    if (!std::is_empty_v<typename leaf::sequence_type> && op.has_spare_leaf())
+      nth_leaf = tree.leaves_made_.fetch_add(1);
+    return sync_.both([&] { return tree.try_split(key, op, nth_leaf, controlled_by, kept_marks); });
+  });
   if (controlled_by != nullptr) controlled_by->keep_marks(kept_marks);
 }
 
@@ -392,7 +396,9 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
   bool ascending = false;
   if constexpr (Shape::shares_with_siblings) {
     ascending = left.continues_a_run(key);
-    if (const step s = try_share(p, key, ascending, op); s != step::no) return s;
+    if (!op.has_spare_leaf()) {  // else no sibling had room a moment ago
+      if (const step s = try_share(p, key, ascending, op); s != step::no) return s;
+    }
   }
   const bool is_root = p.parent == nullptr;
   if (!op.has_nodes(true, is_root ? 1 : 0)) return step::need_memory;
@@ -456,8 +462,8 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_share(const position
       left.at->lock.unlock_unchanged(left.seen);
       return step::restart;
     }
-    lock_values(full);
-    lock_values(other);
+    detail::prefetch_bytes<sizeof(leaf)>(&other);
+    lock_values(full);  // the other one gets records behind its own, which needs no locks of values
 
     typename leaf::ordered_copy all;
     full.copy_in_order(all);
@@ -472,12 +478,11 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_share(const position
       other.sequence.invalidate();
       left.parent->set_key(left.index, all.key(where == side::left ? moved : first));
       left.parent_lock->unlock();
-      for (unsigned i = first; i < first + moved; ++i) other.insert(all.key(i), all.value(i));
+      other.append(all, first, first + moved);
       const unsigned kept = where == side::left ? moved : 0;
       full.keep(all, kept, kept + count - moved);
     }
 
-    unlock_values(other);
     unlock_values(full);
     if (goes) {
       op.note_share();
