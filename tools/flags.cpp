@@ -33,7 +33,7 @@ std::uint64_t parse_count(std::string_view flag, std::string_view text, std::uin
   const auto wrong = [&] {
     refuse(flag, text,
            "is not possible; it takes a whole number from " + count_text(low) + " to " + count_text(high) +
-               (high >= 1000 ? ", with K, M or G for thousands, millions or billions" : ""));
+               (high > 1000 ? ", with K, M or G for thousands, millions or billions" : ""));
   };
   std::uint64_t number = 0;
   const char* const end = text.data() + text.size();

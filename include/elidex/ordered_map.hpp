@@ -8,16 +8,24 @@
 //   map.bulk_load(sorted);                                          // into an empty map, all at one moment
 //   map.scan(5, 100, [](std::uint64_t key, std::uint64_t value) { ... });
 //
-// For integer keys with trivially copyable values it is Eunomia's B+tree with keys apart from values
+// For integer keys with trivially copyable values of up to 56 bytes it is Eunomia's B+tree with keys apart from values
 // (index/scattered_btree.hpp, index/keys_apart_leaf.hpp): readers write nothing, and two updates meet only if their values
 // lie on the same pair of cache lines. Where hardware transactions commit it uses them, elsewhere optimistic versions;
 // map_regions::hardware or map_regions::optimistic, given to the constructor, forces one of the two, and regions() says which.
 //
-// If key, value or both are byte strings it is a B+tree under optimistic lock coupling (index/btree.hpp), where writers of the
-// same leaf meet.
+// For others it is a B+tree under optimistic lock coupling (index/btree.hpp), where writers of the same leaf meet; it has no
+// bulk_load(), regions() and constructor's argument.
 //
-// The functions above, cursor(), size(), memory_bytes() and reclaim(), their thread-safety and their errors stand in those
-// headers, and are the same in both. Why these trees and these node sizes: docs/PERFORMANCE.md.
+// What both promise; each function's own part stands at its declaration in those two headers:
+//   thread-safety    any thread may call anything at any time, but for constructor and destructor. All is linearizable but size(),
+//                    empty(), memory_bytes(), stats() and cursors. A scan is a snapshot, multi_get() is none
+//   lifetime         keys and values are copied in and out. The string_views that a scan hands to its function are valid until
+//                    that returns; a cursor's key() and value() until it moves. Not copyable, not movable
+//   errors           std::bad_alloc: the map is as it was. std::invalid_argument: a key over 64 KiB, multi_get() without enough
+//                    room, bulk_load() of keys that don't ascend. std::logic_error: bulk_load() into a map that is not empty.
+//                    What the caller's function throws comes out
+// multi_get() takes a span of keys (of std::string_view for strings) and one of std::optional values, which become empty where
+// there is no such key. Why these trees and these node sizes: docs/PERFORMANCE.md.
 #pragma once
 
 #include <concepts>
@@ -37,13 +45,17 @@ using ordered_map_shape = packed_node_bytes<1152, 1024>;
 
 template <class Key, class Value>
 struct ordered_map_of {
-  static_assert(std::integral<Key> || std::same_as<Key, std::string>, "keys are integers or std::string");
+  static_assert((std::integral<Key> && !std::same_as<Key, bool>) || std::same_as<Key, std::string>,
+                "keys are integers or std::string");
   static_assert(std::is_trivially_copyable_v<Value> || std::same_as<Value, std::string>,
                 "values are trivially copyable or std::string");
   using type = btree<Key, Value, optimistic, node_bytes<1024, 1024>>;
 };
+// Two of them lie beside their lock on a pair of cache lines. Leaves of larger ones would be half empty.
+inline constexpr std::size_t packed_value_bytes_max = 56;
+
 template <std::integral Key, class Value>
-  requires std::is_trivially_copyable_v<Value>
+  requires(std::is_trivially_copyable_v<Value> && sizeof(Value) <= packed_value_bytes_max && !std::same_as<Key, bool>)
 struct ordered_map_of<Key, Value> {
   using type = region_choosing_map<Key, Value, ordered_map_shape>;
 };

@@ -47,9 +47,9 @@ class elidex_map {
     std::array<std::optional<index_value>, keys_at_once_max> values;
     map_.multi_get(keys, values);
     std::size_t found = 0;
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (!values[i]) continue;
-      sum += *values[i];
+    for (const std::optional<index_value>& value : std::span(values).first(keys.size())) {
+      if (!value) continue;
+      sum += *value;
       ++found;
     }
     return found;

@@ -97,13 +97,18 @@ request_mix mix_of(const workload& what) {
 // A kind of workload with a number behind its name. One for each number, made once: who holds a workload keeps a pointer.
 class numbered_workloads {
  public:
+  /// describe(n) is the n-th one's description.
   numbered_workloads(std::string_view prefix, unsigned first, unsigned last, const workload& like,
-                     unsigned workload::* number)
+                     unsigned workload::* number, std::string (*describe)(unsigned))
       : prefix_(prefix), first_(first) {
-    for (unsigned n = first; n <= last; ++n) names_.push_back(std::string(prefix) + std::to_string(n));
+    for (unsigned n = first; n <= last; ++n) {
+      names_.push_back(std::string(prefix) + std::to_string(n));
+      descriptions_.push_back(describe(n));
+    }
     for (unsigned n = first; n <= last; ++n) {
       all_.push_back(like);
       all_.back().name = names_[n - first];
+      all_.back().description = descriptions_[n - first];
       all_.back().*number = n;
     }
   }
@@ -121,6 +126,7 @@ class numbered_workloads {
   std::string_view prefix_;
   unsigned first_;
   std::vector<std::string> names_;
+  std::vector<std::string> descriptions_;
   std::vector<workload> all_;
 };
 
@@ -161,11 +167,12 @@ std::span<const workload> workloads() {
 }
 
 const workload* find_workload(std::string_view name) {
-  static const numbered_workloads mixes(
-      "mix:", 0, percent_max, {workload_kind::mix, {}, mix_description, false, false, false}, &workload::read_percent);
-  static const numbered_workloads multi_gets("multi-get:", 1, keys_at_once_max,
-                                             {workload_kind::multi_get, {}, multi_get_description, false, false, false},
-                                             &workload::keys_at_once);
+  static const numbered_workloads mixes("mix:", 0, percent_max, {workload_kind::mix, {}, {}, false, false, false},
+                                        &workload::read_percent,
+                                        [](unsigned n) { return std::to_string(n) + " % read, the rest update"; });
+  static const numbered_workloads multi_gets(
+      "multi-get:", 1, keys_at_once_max, {workload_kind::multi_get, {}, {}, false, false, false},
+      &workload::keys_at_once, [](unsigned n) { return "100 % read, " + std::to_string(n) + " keys with one call"; });
   if (const workload* const found = mixes.find(name)) return found;
   if (const workload* const found = multi_gets.find(name)) return found;
   const auto found =

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -86,6 +88,59 @@ TEST(Model, OneReclaimIsEnough) {
   for (u64 n = 0; n < 10'000; ++n) map.erase(n);
   map.reclaim();
   EXPECT_EQ(map.stats().limbo_objects, 0u);
+}
+
+// A leaf may hold the type's least and greatest keys.
+template <class Key>
+void keeps_keys_of_both_ends(map_regions regions) {
+  using number = std::make_unsigned_t<Key>;
+  constexpr auto least = static_cast<number>(std::numeric_limits<Key>::min());
+  for (const unsigned pairs : {94U, 300U, 5000U}) {
+    for (const bool in_turn : {true, false}) {
+      std::vector<Key> keys;
+      for (unsigned i = 0; i < pairs; ++i) {
+        keys.push_back(static_cast<Key>(static_cast<number>(least + i)));
+        keys.push_back(static_cast<Key>(static_cast<number>(least - 1 - i)));
+      }
+      if (!in_turn) std::ranges::reverse(keys);
+      ordered_map<Key, u64> map(regions);
+      for (const Key key : keys) ASSERT_TRUE(map.insert(key, static_cast<u64>(key)));
+      for (const Key key : keys) ASSERT_EQ(map.get(key), static_cast<u64>(key));
+      ASSERT_EQ(map.scan(std::numeric_limits<Key>::min(), SIZE_MAX, [](Key, u64) {}), keys.size());
+    }
+  }
+}
+TEST(Model, KeysOfBothEndsAreKept) {
+  for (const map_regions regions : {map_regions::optimistic, map_regions::hardware}) {
+    keeps_keys_of_both_ends<std::uint64_t>(regions);
+    keeps_keys_of_both_ends<std::int64_t>(regions);
+    keeps_keys_of_both_ends<std::uint32_t>(regions);
+    keeps_keys_of_both_ends<std::int16_t>(regions);
+  }
+}
+
+// Values of any size, under either tree (see ordered_map.hpp).
+template <std::size_t Bytes>
+void keeps_values_of_this_size() {
+  struct record {
+    std::array<unsigned char, Bytes> bytes;
+    bool operator==(const record&) const = default;
+  };
+  const auto record_of = [](u64 n) {
+    record r;
+    r.bytes.fill(static_cast<unsigned char>(n));
+    return r;
+  };
+  ordered_map<u64, record> map;
+  for (u64 n = 0; n < 1000; ++n) EXPECT_TRUE(map.insert(n * 77 % 1009, record_of(n)));
+  for (u64 n = 0; n < 1000; ++n) EXPECT_EQ(map.get(n * 77 % 1009), record_of(n));
+  for (u64 n = 0; n < 1000; n += 2) EXPECT_TRUE(map.erase(n * 77 % 1009));
+  EXPECT_EQ(map.size(), 500u);
+}
+TEST(Model, ValuesMayBeLarge) {
+  keeps_values_of_this_size<56>();
+  keeps_values_of_this_size<57>();
+  keeps_values_of_this_size<5000>();
 }
 
 TEST(Model, AnEmptyViewIsAnEmptyString) {

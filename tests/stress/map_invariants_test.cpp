@@ -281,6 +281,50 @@ TEST(MapInvariants, StringsUnderSharedMutex) {
   churn_strings<btree<std::string, std::string, coarse_shared, fan_out<4, 4>>>();
 }
 
+// Updates that take long, while keys come beside theirs and leaves split and share. How many were lost?
+template <class Map>
+u64 lost_long_updates(u64 seed) {
+  constexpr u64 range = 1'000'000;
+  random_numbers random(seed);
+  Map map;
+  std::vector<u64> keys;
+  for (int i = 0; i < 400; ++i) {
+    if (const u64 key = random.below(range); map.insert(key, 0)) keys.push_back(key);
+  }
+  const u64 updated = keys[random.below(keys.size())];
+  std::atomic<bool> inside{false};
+  std::jthread inserting([&] {
+    while (!inside) std::this_thread::yield();
+    random_numbers others(seed + 1);
+    for (int i = 0; i < 400; ++i) map.insert(others.below(range), 0);
+  });
+  map.update(updated, [&](u64& value) {
+    const u64 was = value;
+    inside = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    value = was + 1;
+  });
+  inserting.join();
+  return map.get(updated) == 1 ? 0 : 1;
+}
+TEST(MapInvariants, LongUpdatesAreNotLost) {
+  for (u64 seed = 0; seed < 50; ++seed) {
+    EXPECT_EQ((lost_long_updates<ordered_map<u64, u64>>(2 * seed)), 0u);
+    EXPECT_EQ((lost_long_updates<scattered_btree<u64, u64, optimistic, packed_fan_out<20, 4>, no_control>>(2 * seed)),
+              0u);
+  }
+}
+TEST(MapInvariantsCanary, ValuesThatMoveUnlockedAreFound) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the canary is a race";
+#endif
+  u64 lost = 0;
+  for (u64 seed = 0; seed < 1000 && lost == 0; ++seed) {
+    lost = lost_long_updates<scattered_btree<u64, u64, optimistic, moving_unlocked_fan_out, no_control>>(2 * seed);
+  }
+  EXPECT_NE(lost, 0u);
+}
+
 // Ends empty, with its nodes given back but for the root and what waits for an epoch.
 TYPED_TEST(MapInvariants, EverythingErasedIsReclaimed) {
   TypeParam map;

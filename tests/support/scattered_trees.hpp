@@ -29,6 +29,17 @@ struct restless_control : adaptive_control {
 
 // --- broken ones, for canaries ---
 
+// Values move without their locks when the leaf splits, shares or merges.
+template <class Key, class Value, class Sync>
+struct leaf_that_moves_unlocked : detail::keys_apart_leaf<Key, Value, Sync, packed_fan_out<20, 4>> {
+  template <class Fn>
+  void for_each_value_lock(Fn&& /*fn*/) noexcept {}
+};
+struct moving_unlocked_fan_out : packed_fan_out<20, 4> {
+  template <class Key, class Value, class Sync>
+  using leaf = leaf_that_moves_unlocked<Key, Value, Sync>;
+};
+
 // A request that has come to a leaf never asks whether it is still the right one.
 struct blind_regions : spinning_regions {
   struct sequence : region_sequence {

@@ -61,7 +61,13 @@ def bench_with(elidex):
         if answer.returncode != 0:
             said = answer.stderr.strip().splitlines() or [f"status {answer.returncode}"]
             raise BadGate(f"elidex bench failed: {said[-1]}")
-        return json.loads(answer.stdout)
+        try:
+            content = json.loads(answer.stdout)
+            if not all(run["mops"] > 0 for run in content["runs"]):
+                raise BadGate("elidex bench measured nothing")
+            return content
+        except (ValueError, TypeError, KeyError):
+            raise BadGate("elidex bench said something else than results") from None
     return bench
 
 
@@ -139,5 +145,8 @@ def read(path):
 
 
 def write(path, content):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise BadGate(f"{path}: {error.strerror}") from None

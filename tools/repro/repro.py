@@ -224,7 +224,7 @@ def main(given=None):
     try:
         return run(flags)
     except BadInput as error:
-        print(error, file=sys.stderr)
+        print(f"elidex: {error}", file=sys.stderr)
         return 2
     except (WorkerFailed, OSError) as error:
         print(f"repro: {error}" if isinstance(error, WorkerFailed) else f"repro: {error.strerror}", file=sys.stderr)

@@ -254,7 +254,7 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(con
     const unsigned count = from.count();
     const unsigned index = from.template rank<true>(count, key);
     if (index > 0) stretch.lowest = from.key(index - 1);
-    if (index < count) stretch.highest = from.key(index) - 1;
+    if (index < count) stretch.highest = detail::key_before(from.key(index));
     if (!enter_child(p, index)) return false;
   }
   return true;

@@ -14,7 +14,8 @@
 //
 // Thread-safety: a cursor is for one thread at a time; the map may be used by all. The map must outlive it.
 // Errors: std::bad_alloc from the seeks, next() and prev(): the cursor is then as it was. std::invalid_argument for a
-// key over 64 KiB. key(), value(), next() and prev() need valid().
+// key over 64 KiB. key(), value(), next() and prev() need valid(); what key() and value() return is valid until the cursor
+// moves.
 #pragma once
 
 #include <algorithm>

@@ -289,7 +289,7 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::template keys
  private:
   // Of keys out of order, when a request looks at one after the other: as many as a line of eight-byte keys holds.
   static constexpr unsigned tail_max = 8;
-  // Chosen: the four that came last and the next one are side by side once in a million times, of 75 keys in random order.
+  // Chosen: the four that came last and the next one are side by side three times in a million, of 75 keys in random order.
   static constexpr unsigned run_length = std::clamp(capacity / 16, 2U, 4U);
 
   using line = value_line<Value, Sync, values_per_line>;
@@ -371,7 +371,7 @@ struct packed_node_bytes : node_bytes<LeafBytes, InnerBytes> {
     static constexpr unsigned slots_on(std::size_t value_lines) {
       return static_cast<unsigned>(value_lines) * values_per_line<Value, Sync>;
     }
-    static constexpr std::size_t prints_bytes(unsigned keys) { return (keys + 7) / 8 * 8; }
+    static constexpr std::size_t prints_bytes(std::size_t keys) { return (keys + 7) / 8 * 8; }
     static constexpr std::size_t rest_bytes(unsigned keys) {
       return std::max<std::size_t>(16, (keys * (detail::planned_key_bits<Key> - 8) / 8 + 15) / 8 * 8);
     }

@@ -12,6 +12,8 @@
 //
 // How many keys fit depends on the frame: Slots at most, and as many as have room for their rests. A frame is chosen as wide as
 // it may be without costing a slot, with its keys in the middle, so that few later keys fall outside of it.
+// A frame lies within the key's type, unless it is all of it: one that went round the type's end would have keys of both ends,
+// which no frame has room for when they are to be encoded anew.
 //
 // Thread-safety: as the leaf's fields. A racing reader may see a base, a width and rests that do not belong together; what it
 // makes of them is a number, or a slot below Slots, and worth something only if the leaf's version stayed.
@@ -53,7 +55,8 @@ class packed_keys {
   static constexpr unsigned capacity = Slots;
   static constexpr bool are_found_by_order = false;
   static constexpr std::size_t bytes_for_look_up = 2 * sizeof(std::uint64_t) + Slots;  // what approach() reads
-  static_assert(Slots >= 2 && rest_room >= 2 * (key_bits - 8), "a leaf must hold two keys however far apart they are");
+  static_assert(Slots >= 2 && rest_room >= 2 * (key_bits - 8),
+                "a leaf must hold two keys however far apart they are: larger leaves or smaller values, please");
 
   packed_keys() noexcept { set_frame({Key{}, free_rest_bits}); }
 
@@ -186,8 +189,10 @@ class packed_keys {
     const distance range = distance_between(lowest, highest);
     const auto width = std::max(static_cast<unsigned>(std::bit_width(range)), 8 + free_rest_bits);
     const distance before_lowest = distance_between(std::numeric_limits<Key>::min(), lowest);
+    const distance behind_highest = distance_between(highest, std::numeric_limits<Key>::max());
     const distance spare = (~distance{0} >> (64 - width)) - range;
-    const distance below = std::min(spare / 2, before_lowest);
+    const distance below_at_least = spare - std::min(spare, behind_highest);
+    const distance below = std::min(std::max(spare / 2, below_at_least), before_lowest);
     return {static_cast<Key>(static_cast<unsigned_key>(lowest) - static_cast<unsigned_key>(below)), width - 8};
   }
   frame frame_now() const noexcept { return {base(), rest_bits()}; }

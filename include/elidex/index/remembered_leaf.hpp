@@ -30,6 +30,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace elidex::detail {
 
@@ -45,6 +46,13 @@ struct key_stretch {
   Key lowest;
   Key highest;
 };
+
+// Goes round at the type's end: a torn key may be any.
+template <class Key>
+Key key_before(Key key) noexcept {
+  using number = std::make_unsigned_t<Key>;
+  return static_cast<Key>(static_cast<number>(static_cast<number>(key) - 1U));
+}
 
 template <class Key, class Leaf>
 class remembered_leaf {

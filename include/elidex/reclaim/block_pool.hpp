@@ -4,7 +4,7 @@
 //   void* node = pool.allocate();    // 64-byte aligned, uninitialised
 //   pool.deallocate(node);
 //
-// Chunks grow with the pool, from two blocks to 8 MiB (more where a block is larger), and from 2 MiB on they are aligned
+// Chunks grow with the pool, from two blocks to 4 MiB (more where a block is larger), and from 2 MiB on they are aligned
 // and marked for huge pages: random look-ups over 10 M keys spend half of their time on TLB misses with 4 KiB pages. Chunks go back to
 // the system when the pool is destroyed. Threads allocate from shards of their own and meet in the chunk only once
 // per `refill_blocks`.

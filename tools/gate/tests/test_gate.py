@@ -194,7 +194,7 @@ class WholeCommand(unittest.TestCase):
 
     def test_a_tool_that_fails_or_is_not_there(self):
         self.save()
-        for elidex, words in (("/nowhere/elidex", "No such file"), ("false", "status 1")):
+        for elidex, words in (("/nowhere/elidex", "No such file"), ("false", "status 1"), ("echo", "something else")):
             status, _, err = self.run_gate(rounds.bench_with(elidex))
             self.assertEqual((status, err.count("\n")), (2, 1), err)
             self.assertIn(words, err)
