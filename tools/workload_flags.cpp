@@ -50,7 +50,7 @@ lab::workload_choice read_workload_flags(const workload_flags& flags) {
   lab::workload_choice options;
   for (const std::string& name : list_of("--index", flags.index)) {
     const lab::index_info* const index = lab::find_index(name);
-    if (index == nullptr) refuse("--index", name, "is unknown; 'elidex list' names those that there are");
+    if (index == nullptr) refuse("--index", name, "is unknown; it takes " + names_of(lab::indexes()));
     options.indexes.push_back(index);
   }
   for (const std::string& name : list_of("--workload", flags.workload)) {

@@ -109,7 +109,7 @@ class Command(unittest.TestCase):
         status, out, err = self.run_it("S-3.8", "S-3.9", FAKE_FAILS="S-3.9")
         self.assertEqual((status, out, err), (1, "", "repro: a fiber fell off\n"))
         status, out, err = self.run_it("S-3.8", "S-3.9", FAKE_REFUSES="S-3.8")
-        self.assertEqual((status, out, err), (2, "", "--machine: no such thing\n"))
+        self.assertEqual((status, out, err), (2, "", "elidex: --machine: no such thing\n"))
         self.program.unlink()
         status, out, err = self.run_it("S-3.8")
         self.assertEqual((status, out, err.count("\n")), (1, "", 1))
@@ -148,7 +148,7 @@ class Command(unittest.TestCase):
         self.out.unlink()
         for bad in (self.folder.name, self.folder.name + "/none/x.json"):
             status, _, err = self.run_it("K-T1", "--json", bad)
-            self.assertEqual((status, err.startswith("--json:")), (2, True))
+            self.assertEqual((status, err.startswith("elidex: --json:")), (2, True))
         self.assertEqual(self.run_it("S-3.8", "--machine", "/none.machine")[0], 2)
 
 
