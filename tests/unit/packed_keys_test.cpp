@@ -44,7 +44,7 @@ TYPED_TEST(PackedKeys, AddedOneByOneAreFoundAndOthersAreNot) {
   using key = TypeParam;
   using store = detail::packed_keys<key, false, 20, 14>;
   std::mt19937_64 random(1);
-  for (unsigned repeat = 0; repeat < 8 * 8 * sizeof(key); ++repeat) {
+  for (unsigned repeat = 0; repeat < 64 * sizeof(key); ++repeat) {
     const unsigned bits = 1 + repeat % (8 * sizeof(key));
     const auto keys = keys_within<key>(bits, 20, random);
     store packed;
