@@ -156,7 +156,8 @@ class btree : detail::btree_spine_of<Key, Value, Sync, Shape> {
   // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how many there were.
   // All of them were in the tree at one moment, with no other key between them. fn runs after that moment, outside
   // of all locks, and may use the tree. Buffers what it returns: for long ranges prefer a cursor. Strings are given
-  // to fn as string_views that are valid until it returns. With string keys or values no map of the process gives memory back while fn runs, so it should not block then.
+  // to fn as string_views that are valid until it returns. With string keys or values no map of the process gives memory
+  // back while fn runs, so it should not block then.
   template <class Fn>
   std::size_t scan(key_argument from, std::size_t limit, Fn&& fn) const;
 

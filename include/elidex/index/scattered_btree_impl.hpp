@@ -440,7 +440,8 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
 // A full leaf parts its records evenly with a sibling that has room: so leaves are five sixths full after random inserts in
 // place of two thirds (B*-trees: Knuth, TAOCP 3, section 6.2.4). No: there is no such sibling. A hot leaf is not shared, and
 // neither is the outermost of a parent, which keys that ascend fill. A leaf that they fill elsewhere gives its right sibling only
-// what lies behind `key`: so what came before it stays together, and keys that only look as if they ascended don't get a leaf each.
+// what lies behind `key`: so what came before it stays together, and keys that only look as if they ascended don't get a leaf
+// each.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 auto scattered_btree<Key, Value, Sync, Shape, Control>::try_share(const position& p, Key key, bool ascending,
                                                                   operation& op) noexcept -> step {
