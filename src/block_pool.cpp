@@ -5,11 +5,8 @@
 #include <utility>
 
 #include "elidex/memory_name.hpp"
+#include "elidex/reclaim/large_memory.hpp"
 #include "elidex/thread_slot.hpp"
-
-#if defined(__linux__)
-#  include <sys/mman.h>
-#endif
 
 #if defined(__SANITIZE_ADDRESS__)
 #  define ELIDEX_ADDRESS_SANITIZER 1
@@ -40,21 +37,10 @@ void permit_access([[maybe_unused]] void* block, [[maybe_unused]] std::size_t by
 #endif
 }
 
-constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
+using detail::huge_page_bytes;
 constexpr std::size_t chunk_bytes_max = std::size_t{4} << 20;  // chosen: 2 % of a tree of 10 M keys
 constexpr std::size_t refill_blocks = 16;                      // chosen: 1/16 lock of the chunk per block
 constexpr std::size_t free_blocks_per_shard_max = 64;          // chosen: above it, other shards may have them
-
-std::size_t chunk_alignment(std::size_t bytes) {
-  return bytes >= huge_page_bytes ? huge_page_bytes : block_pool::block_alignment;
-}
-
-void ask_for_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) {
-#if defined(MADV_HUGEPAGE)
-  // A wish: where the kernel does not grant it, everything works with small pages.
-  if (bytes >= huge_page_bytes) ::madvise(memory, bytes, MADV_HUGEPAGE);
-#endif
-}
 
 }  // namespace
 
@@ -66,7 +52,7 @@ block_pool::block_pool(std::size_t block_bytes, const char* name, std::size_t he
 block_pool::~block_pool() {
   for (const auto& [memory, bytes] : chunks_) {
     permit_access(memory, bytes);
-    ::operator delete(memory, std::align_val_t{chunk_alignment(bytes)});
+    detail::return_memory(memory, bytes);
   }
 }
 
@@ -133,8 +119,7 @@ void block_pool::add_chunk() {
     bytes = (std::max(wished, 2 * block_bytes_) + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
   }
   chunks_.reserve(chunks_.size() + 1);
-  void* const memory = ::operator new(bytes, std::align_val_t{chunk_alignment(bytes)});
-  ask_for_huge_pages(memory, bytes);
+  void* const memory = detail::obtain_memory(bytes);
   chunks_.emplace_back(memory, bytes);
   detail::name_memory(memory, bytes, name_, block_bytes_, head_bytes_);
   unused_begin_ = static_cast<std::byte*>(memory);

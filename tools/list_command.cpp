@@ -19,6 +19,7 @@ std::string limits_of(const lab::index_info& index) {
   if (index.single_thread) add("1 thread");
   if (!index.no_scan.empty()) add("no e");
   if (!index.no_erase.empty()) add("no delete");
+  if (!index.no_update.empty()) add("no update");
   if (!index.not_built.empty()) add("not built");
   return text;
 }
@@ -63,6 +64,7 @@ int list_command(const list_flags& flags) {
                                      {"single_thread", one.single_thread},
                                      {"scan", one.no_scan.empty()},
                                      {"erase", one.no_erase.empty()},
+                                     {"update", one.no_update.empty()},
                                      {"built", one.not_built.empty()}});
     }
     for (const lab::workload& one : lab::workloads()) {
@@ -70,6 +72,7 @@ int list_command(const list_flags& flags) {
     }
     document["workloads"].push_back({{"name", lab::multi_get_name}, {"description", lab::multi_get_description}});
     document["workloads"].push_back({{"name", lab::mix_name}, {"description", lab::mix_description}});
+    document["workloads"].push_back({{"name", lab::insert_mix_name}, {"description", lab::insert_mix_description}});
     for (const named& one : distributions) {
       document["distributions"].push_back({{"name", one.name}, {"description", one.description}});
     }
@@ -88,6 +91,7 @@ int list_command(const list_flags& flags) {
     workloads.row({std::string(one.name), std::string(one.description)});
   workloads.row({std::string(lab::multi_get_name), std::string(lab::multi_get_description)});
   workloads.row({std::string(lab::mix_name), std::string(lab::mix_description)});
+  workloads.row({std::string(lab::insert_mix_name), std::string(lab::insert_mix_description)});
   table where({{"distribution"}, {"which keys"}});
   for (const named& one : distributions) where.row({std::string(one.name), std::string(one.description)});
   std::string machines;

@@ -40,9 +40,9 @@ constexpr const char* json_help = "write the results to FILE as JSON (schema 1);
 
 void add_workload_options(CLI::App& app, elidex::tools::workload_flags& flags) {
   app.add_option("--index", flags.index, "names from 'elidex list'")->type_name("A,B")->capture_default_str();
-  app.add_option(
-         "--workload", flags.workload,
-         "a|b|c|d|e|f|load|bulk-load|delete|churn|mix:N (N % read, the rest update)|multi-get:N (N keys with one call)")
+  app.add_option("--workload", flags.workload,
+                 "a|b|c|d|e|f|load|bulk-load|delete|churn|mix:N (N % read, the rest update)|insert-mix:N (N % insert, "
+                 "the rest read)|multi-get:N (N keys with one call)")
       ->type_name("A,B")
       ->capture_default_str();
   app.add_option("--dist", flags.dist, "uniform | zipf:THETA[:scrambled], THETA 0 to 1.2 | hot:THETA, 0 to 1")
@@ -86,6 +86,13 @@ int main(int argc, char** argv) {
   bench_flags bench;
   CLI::App* const bench_app = app.add_subcommand(
       "bench", "compare indexes on this machine; flags with a list take commas, and all combinations are run");
+  bench_app->footer(
+      "Columns: Mops/s is the median over the rounds of millions of requests a second, all threads together, and "
+      "min..max\n"
+      "its slowest and fastest round; x first is the ratio of medians to the index named first; p50 and p99 are of "
+      "single\n"
+      "requests (of multi-get: of calls), sampled; bytes/key is what loading took from the allocator, for each key;\n"
+      "aborts/op counts attempts thrown away by conflicts, fallback % operations that took their lock after all.");
   bench.index = "ordered_map,absl+mutex";
   add_workload_options(*bench_app, bench);
   bench_app->add_option("--threads", bench.threads, "threads")->type_name("N,M")->capture_default_str();

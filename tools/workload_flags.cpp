@@ -58,7 +58,8 @@ lab::workload_choice read_workload_flags(const workload_flags& flags) {
     if (what == nullptr)
       refuse("--workload", name,
              "is unknown; it takes " + names_of(lab::workloads()) + ", " + std::string(lab::multi_get_name) +
-                 " with N from 1 to 64, " + std::string(lab::mix_name) + " with N from 0 to 100");
+                 " with N from 1 to 64, " + std::string(lab::mix_name) + " and " + std::string(lab::insert_mix_name) +
+                 " with N from 0 to 100");
     options.workloads.push_back(what);
   }
   for (const std::string& name : list_of("--dist", flags.dist)) {

@@ -1,6 +1,5 @@
 // The B+tree under a spin lock with the HLE prefixes.
 
-#include "elidex/htm.hpp"
 #include "elidex/index/btree.hpp"
 #include "elidex/sync/hle_lock.hpp"
 #include "lab/indexes/elidex_map.hpp"
@@ -10,10 +9,6 @@ namespace {
 
 template <class Key>
 using btree_hle = elidex_map<btree<Key, index_value, coarse<hle_lock>, paper_fan_out>>;
-
-std::string remark_on_hle() {
-  return htm::capability().hle_advertised ? std::string() : "takes its lock every time here: the CPU offers no HLE";
-}
 
 }  // namespace
 

@@ -10,7 +10,7 @@
 //             index_counters counters() const
 //             an inner class `visit`, alive on a worker thread while that runs a stream
 // put overwrites a key that is there, modify adds delta to its value atomically; each returns false without
-// the key. Where erase or scan is missing the index must not be registered for the workloads that need it:
+// the key. Where erase, scan, put or modify is missing the index must not be registered for the workloads that need it:
 // such a request throws.
 //
 // Thread-safety: that of the map.
@@ -69,10 +69,18 @@ class driven final : public any_index<Key> {
                    case request_kind::insert_all:
                      return insert_all(cursor, wanted.key);
                    case request_kind::put:
-                     done = map_.put(wanted.key, next_value++);
+                     if constexpr (requires { map_.put(wanted.key, next_value); }) {
+                       done = map_.put(wanted.key, next_value++);
+                     } else {
+                       throw std::logic_error("this index has no values to update");
+                     }
                      break;
                    case request_kind::modify:
-                     done = map_.modify(wanted.key, index_value{1});
+                     if constexpr (requires { map_.modify(wanted.key, index_value{1}); }) {
+                       done = map_.modify(wanted.key, index_value{1});
+                     } else {
+                       throw std::logic_error("this index has no values to update");
+                     }
                      break;
                    case request_kind::erase:
                      if constexpr (requires { map_.erase(wanted.key); }) {

@@ -30,6 +30,17 @@ auto lock_counts_of(const Sync& sync) {
   return sync.upper_lock().stats() + sync.lower_lock().stats();
 }
 
+inline index_counters counters_of(const lock_counts& counts) {
+  return {.attempts = counts.attempts(),
+          .commits = counts.commits,
+          .fallbacks = counts.fallbacks,
+          .aborts_conflict = counts.aborts_by(htm::abort_cause::conflict),
+          .aborts_capacity = counts.aborts_by(htm::abort_cause::capacity),
+          .aborts_explicit = counts.aborts_by(htm::abort_cause::explicit_),
+          .aborts_interrupt = counts.aborts_by(htm::abort_cause::interrupt),
+          .aborts_other = counts.aborts_by(htm::abort_cause::other)};
+}
+
 template <class Map>
 class elidex_map {
   using key_argument = typename Map::key_argument;
@@ -85,21 +96,13 @@ class elidex_map {
   }
 
  private:
-  static index_counters counters_of(const lock_counts& counts) {
-    return {.attempts = counts.attempts(),
-            .commits = counts.commits,
-            .fallbacks = counts.fallbacks,
-            .aborts_conflict = counts.aborts_by(htm::abort_cause::conflict),
-            .aborts_capacity = counts.aborts_by(htm::abort_cause::capacity),
-            .aborts_explicit = counts.aborts_by(htm::abort_cause::explicit_),
-            .aborts_interrupt = counts.aborts_by(htm::abort_cause::interrupt),
-            .aborts_other = counts.aborts_by(htm::abort_cause::other)};
-  }
-
   Map map_;
 };
 
-/// For index_info::remark of what elides its lock by RTM.
+/// For index_info::remark of what elides its lock by the HLE prefixes, or by RTM.
+inline std::string remark_on_hle() {
+  return htm::capability().hle_advertised ? std::string() : "takes its lock every time here: the CPU offers no HLE";
+}
 inline std::string remark_on_rtm() {
   const htm::htm_capability& here = htm::capability();
   return here.rtm_commits ? std::string() : std::string("takes its lock every time here: ") + here.reason;

@@ -36,6 +36,20 @@ index_info euno_btree_improved_optimistic_info();
 index_info masstree_info();
 index_info masstree_htm_info();
 
+index_info delta_none_info();
+index_info delta_rw_info();
+index_info delta_spin_info();
+index_info delta_rtm_info();
+index_info delta_rtm_noretry_info();
+index_info delta_hle_info();
+index_info delta_tuned_none_info();
+index_info delta_tuned_rw_info();
+index_info delta_tuned_spin_info();
+index_info delta_tuned_rtm_info();
+index_info delta_tuned_rtm_noretry_info();
+index_info delta_tuned_hle_info();
+index_info delta_tuned_optimistic_info();
+
 index_info skiplist_htm_info();
 index_info skiplist_fglock_info();
 index_info skiplist_lockfree_info();

@@ -29,6 +29,19 @@ std::span<const index_info> indexes() {
       euno_btree_improved_optimistic_info(),
       masstree_info(),
       masstree_htm_info(),
+      delta_none_info(),
+      delta_rw_info(),
+      delta_spin_info(),
+      delta_rtm_info(),
+      delta_rtm_noretry_info(),
+      delta_hle_info(),
+      delta_tuned_none_info(),
+      delta_tuned_rw_info(),
+      delta_tuned_spin_info(),
+      delta_tuned_rtm_info(),
+      delta_tuned_rtm_noretry_info(),
+      delta_tuned_hle_info(),
+      delta_tuned_optimistic_info(),
       skiplist_htm_info(),
       skiplist_fglock_info(),
       skiplist_lockfree_info(),
@@ -63,6 +76,7 @@ std::optional<std::string> why_not(const index_info& index, const workload& what
   if (index.single_thread && threads > 1) return because("has no synchronisation: one thread only");
   if (what.kind == workload_kind::bulk_load && threads > 1) return because("is loaded with one call: one thread only");
   if (what.scans && !index.no_scan.empty()) return because(index.no_scan);
+  if (what.updates() && !index.no_update.empty()) return because(index.no_update);
   if (what.erases && !index.no_erase.empty()) return because(index.no_erase);
   return std::nullopt;
 }

@@ -31,9 +31,10 @@ struct index_info {
   bool single_thread = false;
   /// More threads load it faster; otherwise it is loaded by one.
   bool loads_in_parallel = false;
-  /// Why it has no scan or no erase, in words that follow "NAME "; empty: it has them.
+  /// Why it has no scan, no erase or no values to update, in words that follow "NAME "; empty: it has them.
   std::string_view no_scan = {};
   std::string_view no_erase = {};
+  std::string_view no_update = {};
   /// Why this build lacks it, in words that follow "NAME is not built: "; empty: it is there. Otherwise it has
   /// no factory.
   std::string_view not_built = {};

@@ -21,9 +21,11 @@ constexpr std::array<workload, 11> all_workloads{{
     {workload_kind::d, "d", "95 % read of the latest, 5 % insert", true, false, false},
     {workload_kind::e, "e", "95 % scan, 5 % insert", true, false, true},
     {workload_kind::f, "f", "50 % read, 50 % read-modify-write", false, false, false},
-    {workload_kind::multi_get, "multi-get", "100 % read, 32 keys with one call", false, false, false, 0, 32},
+    {workload_kind::multi_get, "multi-get", "100 % read, 32 keys with one call where the index has one", false, false,
+     false, 0, 32},
     {workload_kind::load, "load", "insert every key", true, false, false},
-    {workload_kind::bulk_load, "bulk-load", "insert every key, with one call", true, false, false},
+    {workload_kind::bulk_load, "bulk-load", "insert every key, with one call where the index has one", true, false,
+     false},
     {workload_kind::erase_all, "delete", "erase every key", false, true, false},
     {workload_kind::churn, "churn", "replace every key: insert one, erase one", true, true, false},
 }};
@@ -87,6 +89,8 @@ request_mix mix_of(const workload& what) {
       return {50, request_kind::read, request_kind::modify};
     case workload_kind::mix:
       return {what.read_percent, request_kind::read, request_kind::put};
+    case workload_kind::insert_mix:
+      return {what.read_percent, request_kind::read, request_kind::insert};
     case workload_kind::multi_get:
       return {100, request_kind::read_many, request_kind::read_many};
     default:
@@ -97,9 +101,9 @@ request_mix mix_of(const workload& what) {
 // A kind of workload with a number behind its name. One for each number, made once: who holds a workload keeps a pointer.
 class numbered_workloads {
  public:
-  /// describe(n) is the n-th one's description.
+  /// describe(n) is the n-th one's description, set(w, n) makes a workload the n-th one.
   numbered_workloads(std::string_view prefix, unsigned first, unsigned last, const workload& like,
-                     unsigned workload::* number, std::string (*describe)(unsigned))
+                     void (*set)(workload&, unsigned), std::string (*describe)(unsigned))
       : prefix_(prefix), first_(first) {
     for (unsigned n = first; n <= last; ++n) {
       names_.push_back(std::string(prefix) + std::to_string(n));
@@ -109,7 +113,7 @@ class numbered_workloads {
       all_.push_back(like);
       all_.back().name = names_[n - first];
       all_.back().description = descriptions_[n - first];
-      all_.back().*number = n;
+      set(all_.back(), n);
     }
   }
 
@@ -167,13 +171,20 @@ std::span<const workload> workloads() {
 }
 
 const workload* find_workload(std::string_view name) {
-  static const numbered_workloads mixes("mix:", 0, percent_max, {workload_kind::mix, {}, {}, false, false, false},
-                                        &workload::read_percent,
-                                        [](unsigned n) { return std::to_string(n) + " % read, the rest update"; });
+  static const numbered_workloads mixes(
+      "mix:", 0, percent_max, {workload_kind::mix, {}, {}, false, false, false},
+      [](workload& one, unsigned n) { one.read_percent = n; },
+      [](unsigned n) { return std::to_string(n) + " % read, the rest update"; });
+  static const numbered_workloads insert_mixes(
+      "insert-mix:", 0, percent_max, {workload_kind::insert_mix, {}, {}, true, false, false},
+      [](workload& one, unsigned n) { one.read_percent = percent_max - n; },
+      [](unsigned n) { return std::to_string(n) + " % insert, the rest read"; });
   static const numbered_workloads multi_gets(
       "multi-get:", 1, keys_at_once_max, {workload_kind::multi_get, {}, {}, false, false, false},
-      &workload::keys_at_once, [](unsigned n) { return "100 % read, " + std::to_string(n) + " keys with one call"; });
+      [](workload& one, unsigned n) { one.keys_at_once = n; },
+      [](unsigned n) { return "100 % read, " + std::to_string(n) + " keys with one call where the index has one"; });
   if (const workload* const found = mixes.find(name)) return found;
+  if (const workload* const found = insert_mixes.find(name)) return found;
   if (const workload* const found = multi_gets.find(name)) return found;
   const auto found =
       std::find_if(all_workloads.begin(), all_workloads.end(), [&](const workload& one) { return one.name == name; });

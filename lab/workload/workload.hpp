@@ -12,6 +12,8 @@
 //   churn  replace every key: insert a new one and erase an old one, in turn, so that the map stays as large as it was
 //   bulk-load  the same in ascending order, with one call; an index without such a call inserts one key after the other
 //   mix:N N % read, the rest update, N from 0 to 100
+//   insert-mix:N   N % insert of keys that are not there, the rest read: the mixes of paper 001, whose even keys are looked for and
+//         whose odd ones are inserted. Ours are scattered over all integers.
 //   multi-get, multi-get:N   reads only, 32 (N, from 1 to 64) keys with one call; each key is a request, but the latency is
 //         that of a call. An index without such a call reads one key after the other.
 //
@@ -45,7 +47,21 @@
 
 namespace elidex::lab {
 
-enum class workload_kind : std::uint8_t { a, b, c, d, e, f, load, bulk_load, erase_all, churn, mix, multi_get };
+enum class workload_kind : std::uint8_t {
+  a,
+  b,
+  c,
+  d,
+  e,
+  f,
+  load,
+  bulk_load,
+  erase_all,
+  churn,
+  mix,
+  insert_mix,
+  multi_get
+};
 
 struct workload {
   workload_kind kind;
@@ -54,22 +70,30 @@ struct workload {
   bool inserts;  // the map holds more or other keys afterwards
   bool erases;
   bool scans;
-  unsigned read_percent = 0;  // of mix:N
+  unsigned read_percent = 0;  // of mix:N and insert-mix:N
   unsigned keys_at_once = 1;  // of multi-get
   /// Runs through its streams once and is timed by that, instead of running for a fixed time.
   [[nodiscard]] bool drains() const noexcept { return loads() || erases; }
+  /// Gives new values to keys that are there.
+  [[nodiscard]] bool updates() const noexcept {
+    return kind == workload_kind::a || kind == workload_kind::b || kind == workload_kind::f ||
+           kind == workload_kind::mix;
+  }
   /// Begins with an empty map.
   [[nodiscard]] bool loads() const noexcept { return kind == workload_kind::load || kind == workload_kind::bulk_load; }
 };
 
 [[nodiscard]] std::span<const workload> workloads();
-/// Also mix:0 to mix:100 and multi-get:1 to multi-get:64, which workloads() leaves out.
+/// Also mix:0 to mix:100, insert-mix:0 to insert-mix:100 and multi-get:1 to multi-get:64, which workloads() leaves out.
 [[nodiscard]] const workload* find_workload(std::string_view name);
 
 inline constexpr std::string_view mix_name = "mix:N";
 inline constexpr std::string_view mix_description = "N % read, the rest update, N from 0 to 100";
+inline constexpr std::string_view insert_mix_name = "insert-mix:N";
+inline constexpr std::string_view insert_mix_description = "N % insert, the rest read, N from 0 to 100";
 inline constexpr std::string_view multi_get_name = "multi-get:N";
-inline constexpr std::string_view multi_get_description = "100 % read, N keys with one call, N from 1 to 64";
+inline constexpr std::string_view multi_get_description =
+    "100 % read, N keys with one call where the index has one, N from 1 to 64";
 
 struct distribution {
   double theta = 0;        // 0: uniform

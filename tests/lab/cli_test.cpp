@@ -289,18 +289,18 @@ TEST_F(elidex_tool, equal_seeds_do_equal_work) {
 TEST_F(elidex_tool, lists_and_diagnoses) {
   const outcome list = run("list");
   EXPECT_EQ(list.status, 0);
-  for (const char* name : {"ordered_map", "btree/rtm-noretry", "libcds", "congee", "bplustree", "delete", "mix:N",
-                           "zipf:THETA", "hot:THETA"}) {
+  for (const char* name : {"ordered_map", "btree/rtm-noretry", "libcds", "congee", "bplustree", "delta/rw", "delete",
+                           "mix:N", "insert-mix:N", "zipf:THETA", "hot:THETA"}) {
     EXPECT_THAT(list.out, HasSubstr(name));
   }
   const auto document = nlohmann::json::parse(run("list --json -").out);
   EXPECT_GE(document.at("indexes").size(), 14U);
-  EXPECT_EQ(document.at("workloads").size(), 13U);
+  EXPECT_EQ(document.at("workloads").size(), 14U);
 
   EXPECT_EQ(run("doctor").status, 0);
   EXPECT_EQ(nlohmann::json::parse(run("doctor --json -").out).at("schema"), 1);
   EXPECT_EQ(run("--help").status, 0);
-  EXPECT_THAT(run("bench --help").out, HasSubstr("--oversubscribe"));
+  EXPECT_THAT(run("bench --help").out, AllOf(HasSubstr("--oversubscribe"), HasSubstr("x first is")));
 }
 
 #if defined(ELIDEX_HAS_SIM)

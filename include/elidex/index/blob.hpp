@@ -25,6 +25,16 @@ class blob {
   static blob* make_room(std::size_t size) {
     return ::new (::operator new(sizeof(blob) + size)) blob(static_cast<std::uint32_t>(size));
   }
+  // In memory of bytes_for(bytes.size()) bytes that somebody else owns: such a blob is not destroyed.
+  static blob* make_at(void* memory, std::string_view bytes) noexcept {
+    blob* const made = ::new (memory) blob(static_cast<std::uint32_t>(bytes.size()));
+    made->fill(bytes);
+    return made;
+  }
+  // A multiple of its alignment.
+  static constexpr std::size_t bytes_for(std::size_t size) noexcept {
+    return (sizeof(blob) + size + alignof(std::uint32_t) - 1) / alignof(std::uint32_t) * alignof(std::uint32_t);
+  }
   // Writes a blob that no reader knows yet; it must have been made for exactly as many bytes.
   void fill(std::string_view bytes) noexcept {
     if (!bytes.empty()) std::memcpy(data(), bytes.data(), bytes.size());  // an empty view may point nowhere

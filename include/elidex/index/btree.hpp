@@ -179,6 +179,7 @@ class btree : detail::btree_spine_of<Key, Value, Sync, Shape> {
 
  private:
   friend operation;
+  friend detail::node_operation<btree>;
   friend detail::range_collector<btree>;
   friend cursor_type;
 

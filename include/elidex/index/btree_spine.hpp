@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "elidex/index/btree_node.hpp"
-#include "elidex/index/btree_operation.hpp"
+#include "elidex/index/node_operation.hpp"
 #include "elidex/index/remembered_leaf.hpp"
 #include "elidex/memory_name.hpp"
 #include "elidex/reclaim/block_pool.hpp"
@@ -117,7 +117,8 @@ class btree_spine {
   template <std::size_t Bytes>
   bool step_down(const probe& key, position& p) const noexcept;
 
-  // How many of the node's keys are less than `key` (or_equal: or equal to it); false when torn.
+  // How many of the node's keys are less than `key` (or_equal: or equal to it); false when torn. A probe that knows how to
+  // search a node (of IDs, delta_index.hpp) does it itself.
   template <bool OrEqual, class Node, class StillValid>
   static bool rank_in_node(const Node& n, unsigned count, const probe& key, StillValid&& still_valid,
                            unsigned& result) noexcept;
@@ -127,6 +128,9 @@ class btree_spine {
   step descend_splitting(const probe& key, position& p, Operation& op) noexcept;
   template <class Operation>
   step descend_merging(const probe& key, position& p, Operation& op) noexcept;
+
+  // Of a key that lies in a node.
+  static probe probe_of_slot(const key_slot& s) noexcept { return keys::probe_of_slot(s); }
 
   template <class Operation>
   step split_inner(position& p, Operation& op) noexcept;
@@ -331,7 +335,9 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::rank_in_node(const 
                                                                           const probe& key,
                                                                           [[maybe_unused]] StillValid&& still_valid,
                                                                           unsigned& result) noexcept {
-  if constexpr (keys::compares_in_place) {
+  if constexpr (requires { key.template rank<OrEqual>(n, count, still_valid, result); }) {
+    return key.template rank<OrEqual>(n, count, still_valid, result);
+  } else if constexpr (keys::compares_in_place) {
     if constexpr (requires { n.template rank<OrEqual>(count, key); }) {
       result = n.template rank<OrEqual>(count, key);
     } else {

@@ -72,7 +72,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "elidex/index/btree_operation.hpp"
+#include "elidex/index/node_operation.hpp"
 #include "elidex/index/segment_control.hpp"
 #include "elidex/index/skip_list_node.hpp"
 #include "elidex/index/staging_buffer.hpp"

@@ -82,10 +82,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "elidex/index/btree_operation.hpp"
 #include "elidex/index/masstree_node.hpp"
 #include "elidex/index/masstree_operation.hpp"
 #include "elidex/index/masstree_range.hpp"
+#include "elidex/index/node_operation.hpp"
 #include "elidex/memory_name.hpp"
 #include "elidex/reclaim/block_pool.hpp"
 #include "elidex/reclaim/epoch.hpp"

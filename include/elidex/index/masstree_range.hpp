@@ -24,7 +24,7 @@
 #include <span>
 
 #include "elidex/index/btree_node.hpp"
-#include "elidex/index/btree_operation.hpp"
+#include "elidex/index/node_operation.hpp"
 #include "elidex/index/staging_buffer.hpp"
 #include "elidex/sync/backoff.hpp"
 

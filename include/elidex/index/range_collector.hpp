@@ -30,7 +30,7 @@
 #include <optional>
 #include <span>
 
-#include "elidex/index/btree_operation.hpp"
+#include "elidex/index/node_operation.hpp"
 #include "elidex/index/staging_buffer.hpp"
 #include "elidex/sync/backoff.hpp"
 
@@ -38,7 +38,6 @@ namespace elidex::detail {
 
 template <class Tree>
 class range_collector {
-  using keys = typename Tree::keys;
   using key_slot = typename Tree::key_slot;
   using value_slot = typename Tree::value_slot;
   using leaf = typename Tree::leaf;
@@ -155,7 +154,7 @@ class range_collector {
       // That this was the parent's outermost child must still be true.
       if (!p.parent_lock->validate(p.parent_seen)) return step::restart;
       if (!fence) return step::yes;
-      const probe bound = keys::probe_of_slot(*fence);
+      const probe bound = tree_.probe_of_slot(*fence);
       from = Forward ? start::at(bound) : start::beyond(bound);
     }
   }

@@ -226,6 +226,7 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
 
  private:
   friend operation;
+  friend detail::node_operation<scattered_btree>;
   friend detail::range_collector<scattered_btree>;
   friend cursor_type;
   friend detail::bulk_loader<scattered_btree>;

@@ -26,7 +26,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "elidex/index/btree_operation.hpp"
+#include "elidex/index/node_operation.hpp"
 #include "elidex/index/skip_list_node.hpp"
 #include "elidex/index/staging_buffer.hpp"
 #include "elidex/memory_name.hpp"

@@ -1,0 +1,130 @@
+// The bodies of delta_index.hpp; included at its end. Read that header first.
+#pragma once
+
+namespace elidex {
+
+template <class Value, class Sync, class Parts, class Id>
+delta_index<Value, Sync, Parts, Id>::delta_index() {
+  static_cast<void>(this_thread_slot());  // may throw on a thread's first use; what follows could not say so
+  detail::name_memory(this, sizeof(*this), "delta index");
+  root_.template store<racing>(::new (leaf_pool_.allocate()) leaf);
+}
+
+template <class Value, class Sync, class Parts, class Id>
+auto delta_index<Value, Sync, Parts, Id>::find(const position& p, const probe& value) noexcept -> found_slot {
+  const leaf& l = p.as_leaf();
+  found_slot f;
+  f.count = l.count();
+  f.torn = !value.template rank<false>(l, f.count, [&] { return p.still_valid(); }, f.rank, f.exact);
+  return f;
+}
+
+// --- looking up ---
+
+template <class Value, class Sync, class Parts, class Id>
+auto delta_index<Value, Sync, Parts, Id>::try_find(const probe& value, std::optional<Id>& id) const noexcept -> step {
+  position p;
+  if (!descend_to_leaf(value, p)) return step::restart;
+  const found_slot f = find(p, value);
+  if (f.exact) id.emplace(p.as_leaf().key(f.rank));
+  if (f.torn || !p.still_valid()) return step::restart;
+  return f.exact ? step::yes : step::no;
+}
+
+template <class Value, class Sync, class Parts, class Id>
+std::optional<Id> delta_index<Value, Sync, Parts, Id>::find(value_argument value) const {
+  const probe where = probe_of(value);
+  std::optional<Id> id;
+  for (backoff wait;; wait.once()) {
+    const step s = sync_.shared([&] { return try_find(where, id); });
+    if (s == step::yes) return id;
+    if (s == step::no) return std::nullopt;
+    restarts_.add(1);
+  }
+}
+
+// --- adding ---
+
+template <class Value, class Sync, class Parts, class Id>
+auto delta_index<Value, Sync, Parts, Id>::find_or_add(value_argument value) -> added {
+  const probe where = probe_of(value);
+  operation op(*this, value);
+  Id id = 0;
+  const step s = run_changing(op, [&] { return sync_.exclusive([&] { return try_add(where, op, id); }); });
+  if (s == step::no) return {id, false};
+  // seq_cst: pairs with itself in other threads, between a change and the reads of the next operation: of two threads that
+  // each add a value and then look for the other's, one finds it.
+  if constexpr (racing) std::atomic_thread_fence(std::memory_order_seq_cst);
+  return {id, true};
+}
+
+template <class Value, class Sync, class Parts, class Id>
+auto delta_index<Value, Sync, Parts, Id>::try_add(const probe& where, operation& op, Id& id) noexcept -> step {
+  position p;
+  if (const step s = descend_splitting(where, p, op); s != step::yes) return s;
+  leaf& l = p.as_leaf();
+  const found_slot f = find(p, where);
+  if (f.torn) return step::restart;
+  if (f.exact) {
+    id = l.key(f.rank);
+    return p.still_valid() ? step::no : step::restart;
+  }
+  if (f.count == leaf::capacity) return split_leaf(p, f.rank, op);
+  if (!op.has_entry()) return step::need_memory;
+  if (!l.lock.try_upgrade(p.seen)) return step::restart;
+  const std::optional<Id> made = op.append();
+  if (!made) {
+    l.lock.unlock_unchanged(p.seen);
+    return step::need_memory;
+  }
+  id = *made;
+  l.insert(f.rank, id);
+  l.lock.unlock();
+  return step::yes;
+}
+
+template <class Value, class Sync, class Parts, class Id>
+auto delta_index<Value, Sync, Parts, Id>::split_leaf(position& p, unsigned insert_rank, operation& op) noexcept
+    -> step {
+  const bool is_root = p.parent == nullptr;
+  if (!op.has_nodes(true, is_root ? 1 : 0)) return step::need_memory;
+  if (!p.try_lock_parent_and_node()) return step::restart;
+  leaf& left = p.as_leaf();
+  // Values that arrive in ascending order would leave half-full leaves behind, as in btree.
+  const bool ascending = insert_rank == leaf::capacity && (is_root || p.index == p.parent->count());
+  leaf* const right = op.take_leaf();
+  left.move_tail(ascending ? leaf::capacity - 1 : leaf::capacity / 2, *right);
+  link_right_half(p, right->key(0), right, op);
+  p.unlock_both();
+  op.note_split();
+  return step::restructured;
+}
+
+// --- ranges ---
+
+template <class Value, class Sync, class Parts, class Id>
+template <class Start, class Fn>
+std::size_t delta_index<Value, Sync, Parts, Id>::scan_from(Start&& start, std::size_t limit, Fn&& fn) const {
+  detail::range_collector<delta_index> range(*this, limit);
+  range.collect_forward(start());
+  for (const auto& e : range.entries()) {
+    const auto value = view(e.key);
+    fn(value.get(), e.key);
+  }
+  return range.entries().size();
+}
+
+template <class Value, class Sync, class Parts, class Id>
+template <class Fn>
+std::size_t delta_index<Value, Sync, Parts, Id>::scan(value_argument from, std::size_t limit, Fn&& fn) const {
+  return scan_from([&] { return detail::range_collector<delta_index>::start::at(probe_of(from)); }, limit, fn);
+}
+
+template <class Value, class Sync, class Parts, class Id>
+template <class Fn>
+std::size_t delta_index<Value, Sync, Parts, Id>::scan_all(Fn&& fn) const {
+  using collector = detail::range_collector<delta_index>;
+  return scan_from([] { return collector::start::at_end(); }, collector::unlimited, fn);
+}
+
+}  // namespace elidex
