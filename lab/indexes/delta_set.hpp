@@ -51,6 +51,14 @@ class delta_set {
   Index index_;
 };
 
+/// What all of them have in common.
+inline index_info delta_info(std::string_view name, std::string_view description) {
+  return {.name = name,
+          .description = description,
+          .no_erase = "is a delta: it grows until it is merged as a whole",
+          .no_update = "has values and their IDs and nothing to update"};
+}
+
 /// Parts: original_delta or elision_friendly_delta.
 template <class Sync, class Parts>
 struct delta_under {
@@ -58,12 +66,10 @@ struct delta_under {
   using set = delta_set<delta_index<Key, Sync, Parts>>;
 
   static index_info info(std::string_view name, std::string_view description) {
-    return {.name = name,
-            .description = description,
-            .make_u64 = make_driven<std::uint64_t, set>,
-            .make_string = make_driven<std::string, set>,
-            .no_erase = "is a delta: it grows until it is merged as a whole",
-            .no_update = "has values and their IDs and nothing to update"};
+    index_info made = delta_info(name, description);
+    made.make_u64 = make_driven<std::uint64_t, set>;
+    made.make_string = make_driven<std::string, set>;
+    return made;
   }
 };
 

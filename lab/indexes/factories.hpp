@@ -49,6 +49,7 @@ index_info delta_tuned_rtm_info();
 index_info delta_tuned_rtm_noretry_info();
 index_info delta_tuned_hle_info();
 index_info delta_tuned_optimistic_info();
+index_info delta_optimistic_info();
 
 index_info skiplist_htm_info();
 index_info skiplist_fglock_info();

@@ -42,6 +42,7 @@ std::span<const index_info> indexes() {
       delta_tuned_rtm_noretry_info(),
       delta_tuned_hle_info(),
       delta_tuned_optimistic_info(),
+      delta_optimistic_info(),
       skiplist_htm_info(),
       skiplist_fglock_info(),
       skiplist_lockfree_info(),

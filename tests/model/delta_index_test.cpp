@@ -63,7 +63,8 @@ using indexes = ::testing::Types<
     delta_index<u64, coarse_hle, tiny_original>, delta_index<std::uint16_t, coarse_elided_noretry, tiny_friendly>,
     delta_index<u64, optimistic, tiny_together>, delta_index<u64, optimistic>,
     delta_index<std::string, unsynchronized, tiny_original>, delta_index<std::string, coarse_elided, tiny_friendly>,
-    delta_index<std::string, optimistic, tiny_friendly>, delta_index<std::string, optimistic>>;
+    delta_index<std::string, optimistic, tiny_friendly>, delta_index<std::string, optimistic>, keyed_delta_index<u64>,
+    keyed_delta_index<std::uint16_t, u64>, keyed_delta_index<std::string>>;
 TYPED_TEST_SUITE(DeltaIndex, indexes);
 
 TYPED_TEST(DeltaIndex, DoesWhatAMapDoes) {
@@ -123,9 +124,9 @@ TEST(DeltaIndexOfExtremes, KeepsThem) {
 }
 
 // IDs of one byte: each is given once, then new values are refused, and nothing is lost.
-template <class Parts, class Sync>
+template <class Index>
 void expect_ids_to_run_out() {
-  delta_index<u64, Sync, Parts, std::uint8_t> index;
+  Index index;
   std::map<u64, std::uint8_t> expected;
   std::set<std::uint8_t> ids;
   u64 v = 0;
@@ -148,16 +149,19 @@ void expect_ids_to_run_out() {
 }
 
 TEST(DeltaIndexIds, RunOutWithAnError) {
-  expect_ids_to_run_out<tiny_original, coarse_mutex>();
-  expect_ids_to_run_out<tiny_friendly, coarse_elided>();
-  expect_ids_to_run_out<tiny_together, optimistic>();
-  expect_ids_to_run_out<tiny_friendly, optimistic>();
+  using tiny_id = std::uint8_t;
+  expect_ids_to_run_out<delta_index<u64, coarse_mutex, tiny_original, tiny_id>>();
+  expect_ids_to_run_out<delta_index<u64, coarse_elided, tiny_friendly, tiny_id>>();
+  expect_ids_to_run_out<delta_index<u64, optimistic, tiny_together, tiny_id>>();
+  expect_ids_to_run_out<delta_index<u64, optimistic, tiny_friendly, tiny_id>>();
+  expect_ids_to_run_out<keyed_delta_index<u64, tiny_id>>();
 }
 
 // Threads that live at the same time append to parts of their own (paper 001, section 5.2.1).
-TEST(DeltaIndexIds, SayWhoseDictionaryItIs) {
+template <class Index>
+void expect_parts_of_their_own() {
   constexpr unsigned threads = 4;
-  delta_index<u64, optimistic> index;
+  Index index;
   std::array<std::set<unsigned>, threads> parts;
   std::barrier all_live(threads);
   std::vector<std::jthread> running;
@@ -175,6 +179,12 @@ TEST(DeltaIndexIds, SayWhoseDictionaryItIs) {
     all.insert(of_thread.begin(), of_thread.end());
   }
   EXPECT_EQ(all.size(), threads);
+}
+
+TEST(DeltaIndexIds, SayWhoseDictionaryItIs) {
+  expect_parts_of_their_own<delta_index<u64, optimistic>>();
+  expect_parts_of_their_own<delta_index<u64, coarse_elided, tiny_friendly>>();
+  expect_parts_of_their_own<keyed_delta_index<u64>>();
 }
 
 }  // namespace

@@ -62,7 +62,8 @@ using indexes =
     ::testing::Types<delta_index<u64, optimistic, tiny_friendly>, delta_index<u64, optimistic, tiny_together>,
                      delta_index<u64, coarse_elided, tiny_original>,
                      delta_index<u64, coarse_elided_noretry, tiny_friendly>,
-                     delta_index<u64, coarse_hle, tiny_original>, delta_index<u64, coarse_shared, tiny_original>>;
+                     delta_index<u64, coarse_hle, tiny_original>, delta_index<u64, coarse_shared, tiny_original>,
+                     keyed_delta_index<u64>>;
 TYPED_TEST_SUITE(DeltaSchedules, indexes);
 
 TYPED_TEST(DeltaSchedules, AreLinearizable) {

@@ -78,7 +78,7 @@ using indexes =
     ::testing::Types<delta_index<u64, optimistic>, delta_index<u64, optimistic, tiny_together>,
                      delta_index<std::string, optimistic, tiny_friendly>, delta_index<std::string, optimistic>,
                      delta_index<u64, coarse_shared, tiny_original>, delta_index<u64, coarse_elided, original_delta>,
-                     delta_index<std::string, coarse_elided>>;
+                     delta_index<std::string, coarse_elided>, keyed_delta_index<u64>, keyed_delta_index<std::string>>;
 TYPED_TEST_SUITE(DeltaIndexStress, indexes);
 
 TYPED_TEST(DeltaIndexStress, EachValueGetsOneId) {

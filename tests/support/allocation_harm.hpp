@@ -75,7 +75,15 @@ std::string first_harm(int operations, std::uint64_t keys, allocation_failures& 
       case 1:
         next.emplace(key, value);
         wanted = !present;
-        what = with_failing_allocations(map, expected, failures, [&] { result = map.insert(key, value); });
+        what = with_failing_allocations(map, expected, failures, [&] {
+          if constexpr (has_get_or_insert<Map>) {
+            if (i % 2 == 0) {
+              result = map.get_or_insert(key, [&] { return value; }).second;
+              return;
+            }
+          }
+          result = map.insert(key, value);
+        });
         break;
       case 2:
         next[key] = value;

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "elidex/column/delta_index.hpp"
+#include "elidex/column/keyed_delta_index.hpp"
 #include "support/samples.hpp"
 
 namespace elidex::testing {

@@ -56,6 +56,15 @@ std::optional<std::uint64_t> get_one_way_or_the_other(const Map& map, const even
   return map.get(e.key);
 }
 
+// Likewise.
+template <class Map>
+bool insert_one_way_or_the_other(Map& map, const event& e) {
+  if constexpr (requires { map.get_or_insert(e.key, [] { return std::uint64_t{}; }); }) {
+    if (e.value % 2 == 1) return map.get_or_insert(e.key, [&] { return e.value; }).second;
+  }
+  return map.insert(e.key, e.value);
+}
+
 // Does what the event says to `map` and fills in the result and the times.
 template <class Map>
 void perform(Map& map, event& e) {
@@ -65,7 +74,7 @@ void perform(Map& map, event& e) {
       e.got = get_one_way_or_the_other(map, e);
       break;
     case call::insert:
-      e.yes = map.insert(e.key, e.value);
+      e.yes = insert_one_way_or_the_other(map, e);
       break;
     case call::upsert:
       e.yes = map.upsert(e.key, e.value);

@@ -115,6 +115,37 @@ std::string multi_get_difference(const Map& map, const std::map<Key, Value>& exp
   return "";
 }
 
+// Whether a map makes values only where it has none.
+template <class Map>
+concept has_get_or_insert = requires(Map& map, typename Map::key_argument key) {
+  map.get_or_insert(key, [] { return typename Map::mapped_type{}; });
+};
+
+// Adds `key` unless it is there, now and then with a maker that throws first.
+template <class Map, class Key, class Value>
+std::string get_or_insert_difference(Map& map, const std::map<Key, Value>& expected, const Key& key, const Value& value,
+                                     random_numbers& random) {
+  const auto at = expected.find(key);
+  const bool present = at != expected.end();
+  struct unmade {};
+  if (random.below(4) == 0) {
+    bool threw = false;
+    try {
+      map.get_or_insert(key, [&]() -> Value { throw unmade{}; });
+    } catch (const unmade&) {
+      threw = true;
+    }
+    if (threw == present) return "get_or_insert's exception";
+  }
+  bool made = false;
+  const auto [got, is_new] = map.get_or_insert(key, [&] {
+    made = true;
+    return value;
+  });
+  if (is_new == present || made != is_new) return "get_or_insert";
+  return got == (present ? at->second : value) ? "" : "get_or_insert's value";
+}
+
 template <class Map>
 std::string first_difference(Map& map, const model_run& run) {
   using key_type = typename Map::key_type;
@@ -134,6 +165,12 @@ std::string first_difference(Map& map, const model_run& run) {
     std::string what;
     switch (random.below(shrinking ? 12 : 9)) {
       case 0:
+        if constexpr (has_get_or_insert<Map>) {
+          what = get_or_insert_difference(map, expected, key, value, random);
+          expected.emplace(key, value);
+          break;
+        }
+        [[fallthrough]];
       case 1:
         if (map.insert(key, value) == present) what = "insert";
         expected.emplace(key, value);

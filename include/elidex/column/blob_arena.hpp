@@ -2,13 +2,16 @@
 //
 //   blob_arena strings;
 //   detail::blob* s = strings.make("hello");   // may throw
-//   strings.take_back(s);                      // nobody has it: its room is used again if nothing came behind it
+//   strings.destroy(s);                        // nobody has it: its room is used again if nothing came behind it
 //
-// Thread-safety: make() and take_back() from any thread.
-// Errors: make() throws std::bad_alloc and has then changed nothing.
+// arena_blobs is one for each of 16 threads, in the place of heap_blobs: for trees that only grow.
+//
+// Thread-safety: make(), make_room() and destroy() from any thread.
+// Errors: make() and make_room() throw std::bad_alloc and have then changed nothing.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <mutex>
@@ -17,10 +20,11 @@
 
 #include "elidex/index/blob.hpp"
 #include "elidex/reclaim/large_memory.hpp"
+#include "elidex/thread_slot.hpp"
 
 namespace elidex::detail {
 
-class blob_arena {
+class alignas(128) blob_arena {
  public:
   blob_arena() = default;
   ~blob_arena() {
@@ -30,15 +34,21 @@ class blob_arena {
   blob_arena& operator=(const blob_arena&) = delete;
 
   blob* make(std::string_view bytes) {
+    blob* const made = make_room(bytes.size());
+    made->fill(bytes);
+    return made;
+  }
+  // A blob of `size` bytes that are not written yet.
+  blob* make_room(std::size_t size) {
     const std::lock_guard guard(mutex_);
-    const std::size_t wanted = blob::bytes_for(bytes.size());
+    const std::size_t wanted = blob::bytes_for(size);
     if (static_cast<std::size_t>(end_ - unused_) < wanted) add_chunk(wanted);
-    blob* const made = blob::make_at(unused_, bytes);
+    blob* const made = blob::make_room_at(unused_, size);
     unused_ += wanted;
     return made;
   }
 
-  void take_back(blob* unwanted) noexcept {
+  void destroy(blob* unwanted) noexcept {
     const std::lock_guard guard(mutex_);
     auto* const begin = reinterpret_cast<std::byte*>(unwanted);
     if (begin + blob::bytes_for(unwanted->size()) == unused_) unused_ = begin;
@@ -75,6 +85,25 @@ class blob_arena {
   std::byte* unused_ = nullptr;
   std::byte* end_ = nullptr;
   std::atomic<std::size_t> reserved_{0};
+};
+
+class arena_blobs {
+ public:
+  static constexpr bool frees_all_itself = true;
+  blob* make(std::string_view bytes) { return mine().make(bytes); }
+  blob* make_room(std::size_t size) { return mine().make_room(size); }
+  void destroy(blob* b) noexcept { mine().destroy(b); }  // of another thread's arena: stays where it is
+  static constexpr std::size_t footprint_bytes(std::size_t /*size*/) noexcept { return 0; }
+  std::size_t memory_bytes() const noexcept {
+    std::size_t sum = 0;
+    for (const blob_arena& a : arenas_) sum += a.memory_bytes();
+    return sum;
+  }
+
+ private:
+  blob_arena& mine() noexcept { return arenas_[this_thread_slot_or_0() % arenas_.size()]; }
+
+  std::array<blob_arena, 16> arenas_;
 };
 
 }  // namespace elidex::detail

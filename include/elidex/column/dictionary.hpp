@@ -101,7 +101,7 @@ class delta_dictionary {
     throw std::length_error("elidex: a dictionary may have at most " + std::to_string(ids_max) + " values");
   }
   blob* make_string(unsigned in, std::string_view bytes) { return parts_[in].strings.make(bytes); }
-  void take_back_string(unsigned in, blob* unwanted) noexcept { parts_[in].strings.take_back(unwanted); }
+  void take_back_string(unsigned in, blob* unwanted) noexcept { parts_[in].strings.destroy(unwanted); }
 
   // Entries; exact when nobody appends.
   std::size_t size() const noexcept {

@@ -25,11 +25,9 @@ class blob {
   static blob* make_room(std::size_t size) {
     return ::new (::operator new(sizeof(blob) + size)) blob(static_cast<std::uint32_t>(size));
   }
-  // In memory of bytes_for(bytes.size()) bytes that somebody else owns: such a blob is not destroyed.
-  static blob* make_at(void* memory, std::string_view bytes) noexcept {
-    blob* const made = ::new (memory) blob(static_cast<std::uint32_t>(bytes.size()));
-    made->fill(bytes);
-    return made;
+  // The same in memory of bytes_for(size) bytes that somebody else owns: such a blob is not destroyed.
+  static blob* make_room_at(void* memory, std::size_t size) noexcept {
+    return ::new (memory) blob(static_cast<std::uint32_t>(size));
   }
   // A multiple of its alignment.
   static constexpr std::size_t bytes_for(std::size_t size) noexcept {
@@ -55,6 +53,16 @@ class blob {
   char* data() noexcept { return reinterpret_cast<char*>(this + 1); }
 
   std::uint32_t size_;
+};
+
+// Where a tree's blobs live: each by itself, and freed by itself.
+struct heap_blobs {
+  static constexpr bool frees_all_itself = false;
+  static blob* make(std::string_view bytes) { return blob::make(bytes); }
+  static blob* make_room(std::size_t size) { return blob::make_room(size); }
+  static void destroy(blob* b) noexcept { blob::destroy(b); }
+  static constexpr std::size_t footprint_bytes(std::size_t size) noexcept { return blob::footprint_bytes(size); }
+  static constexpr std::size_t memory_bytes() noexcept { return 0; }
 };
 
 }  // namespace elidex::detail

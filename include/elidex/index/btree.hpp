@@ -143,6 +143,14 @@ class btree : detail::btree_spine_of<Key, Value, Sync, Shape> {
   // Adds `key` or overwrites its value; says whether it added it.
   bool upsert(key_argument key, value_argument value) { return put(key, value, true); }
 
+  // The value of `key`, which becomes make()'s if it is not there, as one atomic step; second: whether it was added. make()
+  // must not use the tree, and should be short: others who want the leaf wait for it. It may run more than once, with effects only
+  // of the last time, when transactions abort. If it throws, the exception comes out of get_or_insert() and nothing is added.
+  // Not for values that are strings.
+  template <class Make>
+  std::pair<Value, bool> get_or_insert(key_argument key, Make&& make)
+    requires(!values::owns_blobs);
+
   // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there.
   // fn(Value&) must not use the tree, and should be short: others who want the leaf wait for it. It may run more
   // than once, with effects only of the last time, when transactions abort or when Value is std::string. If it
@@ -222,6 +230,9 @@ class btree : detail::btree_spine_of<Key, Value, Sync, Shape> {
   bool put(key_argument key, value_argument value, bool overwrite);
   step try_get(const probe& key, std::optional<value_slot>& value) const noexcept;
   step try_put(const probe& where, key_argument key, value_argument value, bool overwrite, operation& op) noexcept;
+  template <class Make>
+  step try_get_or_insert(const probe& where, key_argument key, Make& make, operation& op, std::optional<Value>& value,
+                         std::exception_ptr& thrown) noexcept;
   step try_erase(const probe& key, operation& op) noexcept;
   template <class Fn>
   step try_update(const probe& key, Fn& fn, std::exception_ptr& thrown) noexcept;
@@ -231,7 +242,13 @@ class btree : detail::btree_spine_of<Key, Value, Sync, Shape> {
   step erase_and_merge(position& p, unsigned rank, operation& op) noexcept;
   step erase_and_merge(position& p, side where, unsigned rank, operation& op) noexcept;
 
+  // Blobs that have to be freed one by one when the tree ends.
+  static constexpr bool owns_single_blobs =
+      (keys::owns_blobs && !keys::blob_store::frees_all_itself) || values::owns_blobs;
   void free_blobs_below(node* n) noexcept;
+  static void free_key_blob(const key_slot& key) noexcept {
+    if constexpr (!keys::blob_store::frees_all_itself) detail::blob::destroy(keys::blob_of(key));
+  }
 
   template <class Body>
   auto range_region(Body&& body) const {
@@ -240,6 +257,7 @@ class btree : detail::btree_spine_of<Key, Value, Sync, Shape> {
 
   detail::busy_counter size_;
   detail::busy_counter blob_bytes_;
+  [[no_unique_address]] typename keys::blob_store key_blobs_;
   limbo_list limbo_{this};  // destroyed first: what is in it gives its memory back to the pools
 };
 

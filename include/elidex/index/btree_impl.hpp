@@ -13,7 +13,7 @@ btree<Key, Value, Sync, Shape>::btree() {
 template <class Key, class Value, class Sync, class Shape>
 btree<Key, Value, Sync, Shape>::~btree() {
   // Nodes need no destruction; the pools give their memory back.
-  if constexpr (keys::owns_blobs || values::owns_blobs) free_blobs_below(root_.template load<false>());
+  if constexpr (owns_single_blobs) free_blobs_below(root_.template load<false>());
 }
 
 template <class Key, class Value, class Sync, class Shape>
@@ -22,14 +22,14 @@ void btree<Key, Value, Sync, Shape>::free_blobs_below(node* n) noexcept {
   if (n->is_leaf()) {
     const leaf& l = *static_cast<leaf*>(n);
     for (unsigned i = 0; i < count; ++i) {
-      detail::blob::destroy(keys::blob_of(l.key(i)));
+      free_key_blob(l.key(i));
       detail::blob::destroy(values::blob_of(l.value(i)));
     }
     return;
   }
   const inner& in = *static_cast<inner*>(n);
   for (unsigned i = 0; i <= count; ++i) {
-    if (i < count) detail::blob::destroy(keys::blob_of(in.key(i)));
+    if (i < count) free_key_blob(in.key(i));
     free_blobs_below(in.child(i));
   }
 }
@@ -153,6 +153,55 @@ auto btree<Key, Value, Sync, Shape>::try_put(const probe& where, key_argument ke
   if (!op.has_key(key) || !op.has_value(value)) return step::need_memory;
   if (!l.lock.try_upgrade(p.seen)) return step::restart;
   l.insert(f.rank, op.take_key(key), op.take_value(value));
+  l.lock.unlock();
+  return step::yes;
+}
+
+template <class Key, class Value, class Sync, class Shape>
+template <class Make>
+std::pair<Value, bool> btree<Key, Value, Sync, Shape>::get_or_insert(key_argument key, Make&& make)
+  requires(!values::owns_blobs)
+{
+  const probe where = keys::probe_of(key);
+  operation op(*this);
+  std::optional<Value> value;
+  std::exception_ptr thrown;
+  const step s = run_changing(
+      op, [&] { return sync_.exclusive([&] { return try_get_or_insert(where, key, make, op, value, thrown); }); });
+  if (s == step::threw) std::rethrow_exception(thrown);
+  if (s == step::yes) size_.add(1);
+  return {*value, s == step::yes};
+}
+
+template <class Key, class Value, class Sync, class Shape>
+template <class Make>
+auto btree<Key, Value, Sync, Shape>::try_get_or_insert(const probe& where, key_argument key, Make& make, operation& op,
+                                                       std::optional<Value>& value, std::exception_ptr& thrown) noexcept
+    -> step {
+  position p;
+  if (const step s = descend_splitting(where, p, op); s != step::yes) return s;
+  leaf& l = p.as_leaf();
+  const found_slot f = find(p, where);
+  if (f.torn) return step::restart;
+  if (f.exact) {
+    value.emplace(l.value(f.rank));
+    return p.still_valid() ? step::no : step::restart;
+  }
+  if (f.count == leaf::capacity) return split_leaf(p, f.rank, op);
+  if (!op.has_key(key)) return step::need_memory;
+  if (!l.lock.try_upgrade(p.seen)) return step::restart;
+  try {
+    if constexpr (std::is_invocable_v<Make&, const key_slot&>) {
+      value.emplace(make(op.key(key)));  // for those who keep the slot beside the tree, as the delta's dictionary does
+    } else {
+      value.emplace(make());
+    }
+  } catch (...) {
+    thrown = std::current_exception();
+    l.lock.unlock_unchanged(p.seen);
+    return step::threw;
+  }
+  l.insert(f.rank, op.take_key(key), *value);
   l.lock.unlock();
   return step::yes;
 }
@@ -356,7 +405,7 @@ std::size_t btree<Key, Value, Sync, Shape>::scan(key_argument from, std::size_t 
 
 template <class Key, class Value, class Sync, class Shape>
 std::size_t btree<Key, Value, Sync, Shape>::memory_bytes() const noexcept {
-  return sizeof(*this) + this->node_bytes_reserved() + limbo_.reserved_bytes() +
+  return sizeof(*this) + this->node_bytes_reserved() + limbo_.reserved_bytes() + key_blobs_.memory_bytes() +
          static_cast<std::size_t>(std::max<std::int64_t>(blob_bytes_.sum(), 0));
 }
 

@@ -23,7 +23,14 @@ class btree_operation : public node_operation<Tree> {
   using node_operation<Tree>::node_operation;
 
   ~btree_operation() {
-    for (blob* b : {key_blob_, value_blob_, separator_blob_}) free_blob(b);
+    if constexpr (keys::owns_blobs) {
+      for (blob* b : {key_blob_, separator_blob_}) {
+        if (b != nullptr) destroy_key_blob(&this->tree(), b);
+      }
+    }
+    if constexpr (values::owns_blobs) {
+      if (value_blob_ != nullptr) destroy_value_blob(&this->tree(), value_blob_);
+    }
   }
 
   // --- inside the region: each says whether it is there, and otherwise notes that it is wanted ---
@@ -49,6 +56,8 @@ class btree_operation : public node_operation<Tree> {
 
   // --- inside the region: from here on it will not be run again, unless a transaction aborts ---
 
+  // What take_key() will give.
+  typename keys::slot key(key_argument key) const noexcept { return keys::slot_of(key, key_blob_); }
   typename keys::slot take_key(key_argument key) noexcept {
     return keys::slot_of(key, keys::needs_blob(key) ? std::exchange(key_blob_, nullptr) : nullptr);
   }
@@ -60,9 +69,9 @@ class btree_operation : public node_operation<Tree> {
     return separator.to_slot(separator.blob_bytes() == 0 ? nullptr : std::exchange(separator_blob_, nullptr));
   }
 
-  void retire_key(const typename keys::slot& key) noexcept { this->retire(keys::blob_of(key), &destroy_blob); }
+  void retire_key(const typename keys::slot& key) noexcept { this->retire(keys::blob_of(key), &destroy_key_blob); }
   void retire_value(const typename values::slot& value) noexcept {
-    this->retire(values::blob_of(value), &destroy_blob);
+    this->retire(values::blob_of(value), &destroy_value_blob);
   }
 
   // --- after the region ---
@@ -70,37 +79,42 @@ class btree_operation : public node_operation<Tree> {
   // Gets what the last attempt wanted. Throws std::bad_alloc.
   void provide() {
     node_operation<Tree>::provide();
-    if (wants_key_ && key_blob_ == nullptr) key_blob_ = make_blob(wanted_key_);
-    if (wants_value_ && value_blob_ == nullptr) value_blob_ = make_blob(wanted_value_);
-    if (wanted_separator_bytes_ != 0) {
-      free_blob(std::exchange(separator_blob_, nullptr));
-      separator_blob_ = blob::make_room(wanted_separator_bytes_);
-      count_blob(separator_blob_, 1);
+    if constexpr (keys::owns_blobs) {
+      if (wants_key_ && key_blob_ == nullptr) key_blob_ = counted<key_blobs>(this->tree().key_blobs_.make(wanted_key_));
+      if (wanted_separator_bytes_ != 0) {
+        if (separator_blob_ != nullptr) destroy_key_blob(&this->tree(), std::exchange(separator_blob_, nullptr));
+        separator_blob_ = counted<key_blobs>(this->tree().key_blobs_.make_room(wanted_separator_bytes_));
+      }
+    }
+    if constexpr (values::owns_blobs) {
+      if (wants_value_ && value_blob_ == nullptr) value_blob_ = counted<heap_blobs>(heap_blobs::make(wanted_value_));
     }
     wants_key_ = wants_value_ = false;
     wanted_separator_bytes_ = 0;
   }
 
  private:
-  static void destroy_blob(void* tree, void* b) noexcept {
-    count_blob(*static_cast<Tree*>(tree), static_cast<blob*>(b), -1);
-    blob::destroy(static_cast<blob*>(b));
-  }
+  using key_blobs = typename keys::blob_store;
 
-  static void count_blob([[maybe_unused]] Tree& tree, [[maybe_unused]] const blob* b,
-                         [[maybe_unused]] int sign) noexcept {
-    if constexpr (keys::owns_blobs || values::owns_blobs)
-      tree.blob_bytes_.add(sign * static_cast<std::int64_t>(blob::footprint_bytes(b->size())));
+  template <class Store>
+  static void count(Tree& tree, const blob* b, int sign) noexcept {
+    tree.blob_bytes_.add(sign * static_cast<std::int64_t>(Store::footprint_bytes(b->size())));
   }
-  void count_blob(const blob* b, int sign) noexcept { count_blob(this->tree(), b, sign); }
-  blob* make_blob(std::string_view bytes) {
-    blob* const made = blob::make(bytes);
-    count_blob(made, 1);
+  template <class Store>
+  blob* counted(blob* made) noexcept {
+    count<Store>(this->tree(), made, 1);
     return made;
   }
-  void free_blob([[maybe_unused]] blob* b) noexcept {
-    if constexpr (keys::owns_blobs || values::owns_blobs) {
-      if (b != nullptr) destroy_blob(&this->tree(), b);
+  static void destroy_key_blob(void* tree, void* b) noexcept {
+    if constexpr (keys::owns_blobs) {
+      count<key_blobs>(*static_cast<Tree*>(tree), static_cast<blob*>(b), -1);
+      static_cast<Tree*>(tree)->key_blobs_.destroy(static_cast<blob*>(b));
+    }
+  }
+  static void destroy_value_blob(void* tree, void* b) noexcept {
+    if constexpr (values::owns_blobs) {
+      count<heap_blobs>(*static_cast<Tree*>(tree), static_cast<blob*>(b), -1);
+      heap_blobs::destroy(static_cast<blob*>(b));
     }
   }
 

@@ -47,6 +47,7 @@ struct key_codec;
 
 template <std::integral Key>
 struct key_codec<Key> {
+  using blob_store = heap_blobs;  // nothing comes to it
   using argument = Key;
   using slot = Key;
   using probe = Key;
@@ -82,6 +83,7 @@ struct key_codec<Key> {
 template <>
 struct key_codec<std::string> {
   static constexpr std::size_t inline_bytes = 8;
+  using blob_store = heap_blobs;
 
   using argument = std::string_view;
   struct slot {

@@ -241,9 +241,12 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::template keys
     }
   }
 
+  // Whether insert() will find room.
+  bool make_room_for(Key k) noexcept { return keys_.make_room_for(this->count(), k, k, 1); }
+
   bool insert(Key k, const Value& v) noexcept {
     const unsigned n = this->count();
-    if (!keys_.make_room_for(n, k, k, 1)) return false;
+    if (!make_room_for(k)) return false;
     set(n, k, v);
     this->set_count(n + 1);
     if (sorted() == n && (n == 0 || key(n - 1) < k)) {

@@ -115,6 +115,10 @@ class region_choosing_map {
   bool upsert(Key key, const Value& value) {
     return of_tree([&](auto& t) { return t.upsert(key, value); });
   }
+  template <class Make>
+  std::pair<Value, bool> get_or_insert(Key key, Make&& make) {
+    return of_tree([&](auto& t) { return t.get_or_insert(key, make); });
+  }
   template <std::ranges::input_range Range>
   void bulk_load(Range&& sorted) {
     of_tree([&](auto& t) { t.bulk_load(sorted); });

@@ -236,6 +236,50 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_put(const place& p, 
   return step::yes;
 }
 
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+template <class Make>
+std::pair<Value, bool> scattered_btree<Key, Value, Sync, Shape, Control>::get_or_insert(Key key, Make&& make) {
+  std::optional<Value> value;
+  std::exception_ptr thrown;
+  const step s = at_leaf<request::put>(key, [&](const place& p, bool known_absent, outcome& /*result*/) {
+    return const_cast<scattered_btree&>(*this).try_get_or_insert(p, key, make, known_absent, value, thrown);
+  });
+  if (s == step::threw) std::rethrow_exception(thrown);
+  if (s == step::yes) size_.add(1);
+  return {*value, s == step::yes};
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+template <class Make>
+auto scattered_btree<Key, Value, Sync, Shape, Control>::try_get_or_insert(const place& p, Key key, Make&& make,
+                                                                          bool known_absent,
+                                                                          std::optional<Value>& value,
+                                                                          std::exception_ptr& thrown) noexcept -> step {
+  leaf& l = *p.at;
+  if (!known_absent) {
+    const unsigned slot = l.find(key);
+    if (slot != detail::no_slot) {
+      const step s = try_read(p, slot, value);
+      return s == step::yes ? step::no : s;
+    }
+  }
+  if (!l.lock.try_upgrade(p.seen)) return step::restart;
+  if (!l.make_room_for(key)) {
+    l.lock.unlock_unchanged(p.seen);
+    return step::full;
+  }
+  try {
+    value.emplace(make());
+  } catch (...) {
+    thrown = std::current_exception();
+    l.lock.unlock();  // the room may have moved keys
+    return step::threw;
+  }
+  l.insert(key, *value);
+  l.lock.unlock();
+  return step::yes;
+}
+
 // The value in the slot that was found in the leaf as it was at p; fn may throw.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Fn>

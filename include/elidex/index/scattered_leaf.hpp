@@ -238,6 +238,9 @@ class scattered_leaf : public controlled_leaf<Sync, Shape, scattered_capacity<Sh
   void keep(const ordered_copy& all, unsigned first, unsigned last) noexcept { fill(all, first, last); }
 
   // Adds a key that is not there; false: the leaf is full, and as it was.
+  // Whether insert() will find room.
+  bool make_room_for(Key /*k*/) const noexcept { return used() < capacity; }
+
   bool insert(Key k, const Value& v) noexcept {
     if (k == free_key()) {
       if (used() == capacity) return false;  // with nothing changed: readers stay valid
@@ -353,6 +356,9 @@ class dense_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(sizeof(
       fill(all, first, last);
     }
   }
+  // Whether insert() will find room.
+  bool make_room_for(Key /*k*/) const noexcept { return this->count() < capacity; }
+
   bool insert(Key k, const Value& v) noexcept {
     const unsigned n = this->count();
     if (n == capacity) return false;
