@@ -366,3 +366,4 @@ using euno_btree = scattered_btree<Key, Value, htm_split_regions>;
 }  // namespace elidex
 
 #include "elidex/index/scattered_btree_impl.hpp"
+#include "elidex/index/scattered_btree_splits.hpp"
