@@ -325,6 +325,7 @@ thread_report report::total() const noexcept {
     sum.accesses += t.accesses;
     sum.begun += t.begun;
     sum.committed += t.committed;
+    sum.committed_lines += t.committed_lines;
     for (std::size_t i = 0; i < abort_reasons; ++i) sum.aborts[i] += t.aborts[i];
     sum.transactional_cycles += t.transactional_cycles;
     sum.aborted_cycles += t.aborted_cycles;

@@ -111,6 +111,7 @@ void engine::end_transaction(hardware_thread& t, bool committed, abort_reason wh
   for (const transaction::entry& e : t.tx.lines()) {
     e.at->remove_reader(t.number);
     if (e.written != 0) e.at->writer = -1;
+    if (committed && !t.has_on_stack(e.address)) ++t.counts.committed_lines;
   }
   const std::uint64_t lasted = t.clock - t.tx.began;
   t.counts.transactional_cycles += lasted;

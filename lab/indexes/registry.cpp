@@ -74,7 +74,9 @@ std::optional<std::string> why_not(const index_info& index, const workload& what
   if (keys == key_type::u64 ? index.make_u64 == nullptr : index.make_string == nullptr) {
     return because(keys == key_type::u64 ? "has no u64 keys" : "has no string keys");
   }
-  if (index.single_thread && threads > 1) return because("has no synchronisation: one thread only");
+  if (index.single_thread && threads > 1 && !what.only_reads()) {
+    return because("has no synchronisation: one thread only, or reads only");
+  }
   if (what.kind == workload_kind::bulk_load && threads > 1) return because("is loaded with one call: one thread only");
   if (what.scans && !index.no_scan.empty()) return because(index.no_scan);
   if (what.updates() && !index.no_update.empty()) return because(index.no_update);

@@ -143,6 +143,7 @@ ordered_json document_of(const lab::sim_request& wanted, const lab::sim_result& 
             {"tx-abort", all.aborted()},
             {"tx-conflict", aborts({conflict})},
             {"tx-capacity", aborts({write_capacity, read_capacity})}}},
+          {"lines_per_commit", share(static_cast<double>(all.committed_lines), static_cast<double>(all.committed))},
           {"transactional_pct", 100 * share(transactional, cycles)},
           {"aborted_pct_of_all", 100 * share(aborted, cycles)},
           {"aborted_pct_of_transactional", 100 * share(aborted, transactional)}};

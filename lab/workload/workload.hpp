@@ -72,6 +72,11 @@ struct workload {
   bool scans;
   unsigned read_percent = 0;  // of mix:N and insert-mix:N
   unsigned keys_at_once = 1;  // of multi-get
+  /// Reads only.
+  [[nodiscard]] bool only_reads() const noexcept {
+    if (kind == workload_kind::mix || kind == workload_kind::insert_mix) return read_percent == 100;
+    return kind == workload_kind::c || kind == workload_kind::multi_get;
+  }
   /// Runs through its streams once and is timed by that, instead of running for a fixed time.
   [[nodiscard]] bool drains() const noexcept { return loads() || erases; }
   /// Gives new values to keys that are there.

@@ -261,7 +261,10 @@ TEST(registry, says_what_an_index_cannot_do) {
     return why_not(*find_index(index), *find_workload(what), threads, key_type::u64).value_or("");
   };
   EXPECT_EQ(why("btree/none", "a", 1), "");
-  EXPECT_EQ(why("btree/none", "a", 2), "btree/none has no synchronisation: one thread only");
+  EXPECT_EQ(why("btree/none", "a", 2), "btree/none has no synchronisation: one thread only, or reads only");
+  EXPECT_EQ(why("btree/none", "c", 2), "");
+  EXPECT_EQ(why("delta/none", "insert-mix:0", 2), "");
+  EXPECT_NE(why("delta/none", "insert-mix:1", 2), "");
   EXPECT_EQ(why("tbb", "a", 2), "");
   EXPECT_NE(why("tbb", "delete", 1), "");
   EXPECT_NE(why("libcds", "e", 1), "");

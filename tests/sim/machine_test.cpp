@@ -89,6 +89,7 @@ TEST(Region, WhatIsCommittedStays) {
   const report r = run_here({[&] { EXPECT_TRUE(region([&] { shared.value = 7; }).started()); }});
   EXPECT_EQ(shared.value, 7u);
   EXPECT_EQ(r.total().committed, 1u);
+  EXPECT_EQ(r.total().committed_lines, 1u);
 }
 
 TEST(Region, NestsToSevenLevels) {
