@@ -93,7 +93,7 @@ def karnagel(request):
     if (index, lock, inserts) == ("delta", "rtm", 2):
         mops = 1.001 * (1 + (threads - 1) * 0.98**4)
     return {"index": request["index"], "workload": request["workload"], "dist": "uniform", "threads": threads,
-            "mops": mops, "aborts_per_op": 0.1, "wasted_pct": 1, "seed": request["seed"], "lines_per_commit": 93,
+            "machine": Path(request["machine_file"]).stem, "mops": mops, "aborts_per_op": 0.1, "wasted_pct": 1, "seed": request["seed"], "lines_per_commit": 93,
             "fallback_pct": taken[0] + (taken[1] - taken[0]) * inserts / 100,
             "conflicts": [{"where": "dictionary size", "true_sharing": 3, "false_sharing": 0},
                           {"where": "leaf", "true_sharing": 0, "false_sharing": 1}]}
@@ -105,7 +105,7 @@ def run(request):
     index, theta = request["index"], float(request["dist"].split(":")[1])
     conflicts = LIST_CONFLICTS if "skiplist" in index else TREE_CONFLICTS
     return {"index": index, "workload": request["workload"], "dist": request["dist"], "threads": request["threads"],
-            "mops": throughput(index, theta, request["threads"]), "aborts_per_op": aborts_of(index, theta),
+            "machine": Path(request["machine_file"]).stem, "mops": throughput(index, theta, request["threads"]), "aborts_per_op": aborts_of(index, theta),
             "wasted_pct": 95 if theta > 0.9 else 50, "fallback_pct": 1, "seed": request["seed"],
             "transactional_pct": 60, "aborted_pct_of_all": 50,
             "aborts": {"conflict": 100}, "accesses_per_op": 210 if index == er.MASSTREE else 100,

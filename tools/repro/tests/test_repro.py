@@ -71,7 +71,7 @@ class Command(unittest.TestCase):
         self.assertEqual({c["verdict"] for c in content["claims"]}, {"agrees"})
         self.assertEqual({len(c) for c in content["claims"]}, {6})
         self.assertGreater(len(content["runs"]), 150)
-        self.assertEqual(len({(r["index"], r["workload"], r["dist"], r["threads"]) for r in content["runs"]}),
+        self.assertEqual(len({(r["machine"], r["index"], r["workload"], r["dist"], r["threads"]) for r in content["runs"]}),
                          len(content["runs"]))
         self.assertEqual(len(self.plots()), len(content["plots"]))
         self.assertIn("E-F18a", content["not_built"])
