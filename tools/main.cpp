@@ -117,9 +117,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   sim_app->add_option("--ops", sim.operations, "operations of each thread")->type_name("N")->capture_default_str();
   sim_app
-      ->add_option(
-          "--retries", sim.retries,
-          "after conflicts, of btree/htm-dbx, masstree/htm, skiplist/htm and Eunomia's indexes [their own; DBX: 128]")
+      ->add_option("--retries", sim.retries,
+                   "after conflicts, of all that elide by RTM but */rtm-noretry [their own: 8; of DBX 128]")
       ->type_name("N");
   sim_app
       ->add_option("--leaf-version", sim.leaf_version, "of btree/htm-dbx: none | head | line (counted by each write)")

@@ -1,5 +1,5 @@
 #pragma once
-// What an experiment changes in btree/htm-dbx, for sensitivity tables. Set before the index is made.
+// What an experiment changes in indexes that elide by RTM, for sensitivity tables. Set before the index is made.
 //
 // Thread-safety: written before threads start, read afterwards.
 
@@ -13,7 +13,7 @@ namespace elidex::lab {
 /// Retries after conflicts; none: the index's own.
 inline std::optional<std::uint32_t> conflict_retries_asked_for;
 
-/// Whether a leaf has a version that every write counts up, and where.
+/// Whether a leaf of btree/htm-dbx has a version that every write counts up, and where.
 enum class leaf_version : std::uint8_t { none, in_head, on_own_line };
 inline leaf_version leaf_version_asked_for = leaf_version::none;
 

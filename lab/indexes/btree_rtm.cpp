@@ -3,13 +3,15 @@
 #include "elidex/index/btree.hpp"
 #include "elidex/sync/elided.hpp"
 #include "elidex/sync/spin_locks.hpp"
+#include "lab/indexes/asked_for.hpp"
 #include "lab/indexes/elidex_map.hpp"
 
 namespace elidex::lab {
 namespace {
 
 template <class Key>
-using btree_rtm = elidex_map<btree<Key, index_value, coarse<elided<ttas_lock>>, paper_fan_out>>;
+using btree_rtm =
+    elidex_map<btree<Key, index_value, coarse<elided<ttas_lock, asked_for<default_retry>>>, paper_fan_out>>;
 
 }  // namespace
 

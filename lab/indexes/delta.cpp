@@ -5,6 +5,7 @@
 #include "elidex/sync/elided.hpp"
 #include "elidex/sync/hle_lock.hpp"
 #include "elidex/sync/spin_locks.hpp"
+#include "lab/indexes/asked_for.hpp"
 #include "lab/indexes/delta_set.hpp"
 
 namespace elidex::lab {
@@ -31,7 +32,7 @@ index_info delta_spin_info() {
 }
 
 index_info delta_rtm_info() {
-  auto info = under<coarse<elided<ttas_lock>>>::info(
+  auto info = under<coarse<elided<ttas_lock, asked_for<default_retry>>>>::info(
       "delta/rtm", "the Delta Storage Index (paper 001), its spin lock elided by RTM");
   info.remark = remark_on_rtm;
   return info;

@@ -5,6 +5,7 @@
 #include "elidex/sync/elided.hpp"
 #include "elidex/sync/hle_lock.hpp"
 #include "elidex/sync/spin_locks.hpp"
+#include "lab/indexes/asked_for.hpp"
 #include "lab/indexes/delta_set.hpp"
 
 namespace elidex::lab {
@@ -33,7 +34,7 @@ index_info delta_tuned_spin_info() {
 }
 
 index_info delta_tuned_rtm_info() {
-  auto info = under<coarse<elided<ttas_lock>>>::info(
+  auto info = under<coarse<elided<ttas_lock, asked_for<default_retry>>>>::info(
       "delta-tuned/rtm", "the elision-friendly Delta Storage Index, its spin lock elided by RTM");
   info.remark = remark_on_rtm;
   return info;

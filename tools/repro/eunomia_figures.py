@@ -1,13 +1,12 @@
 """The figures of paper 003 as data: panels of series, ours beside the points that the paper's text names (its curves
 are not digitised). A series is drawn when all of its points were run."""
 
-from dataclasses import dataclass, field
-
 import eunomia_memory
 import eunomia_steps
 import eunomia_threads
 from eunomia_runs import (CATEGORIES, EUNO_LIST, EUNO_TREE, HTM_LIST, HTM_MASSTREE, HTM_TREE, LEAN, LOCK_FREE_LIST,
                           LOCK_LIST, MASSTREE, OUR_TREE, OURS, aborts_by_category, curve, figure_of)
+from panels import Figure, Panel, with_something
 
 LABELS = {
     HTM_TREE: "HTM-B+Tree", MASSTREE: "Masstree", HTM_MASSTREE: "HTM-Masstree", EUNO_TREE: "Euno-B+Tree",
@@ -20,27 +19,6 @@ MOPS, ABORTS = "Mops/s", "aborts per operation"
 ZIPF, HOT = "Zipf theta (0: uniform)", "theta: hot region's share (0: uniform)"
 TREES = (HTM_TREE, MASSTREE, HTM_MASSTREE, EUNO_TREE, OUR_TREE)
 LISTS = (HTM_LIST, LOCK_LIST, LOCK_FREE_LIST, EUNO_LIST)
-
-
-@dataclass
-class Panel:
-    """kind: lines, stacks (a bar of parts for each x) or bars. here: name -> [(x, y)], lines also (x, y, low, high)."""
-    title: str
-    x: str
-    y: str
-    kind: str
-    here: dict
-    paper: dict = field(default_factory=dict)  # name -> [(x, y)]; a bound's sign may stand third
-    per_cent: bool = False
-
-
-@dataclass
-class Figure:
-    id: str
-    title: str
-    panels: list
-    columns: int = 1
-    footnote: str = ""
 
 
 def label(point):
@@ -213,17 +191,4 @@ FIGURES = {"E-F2": figure_2, "E-F3": figure_3, "E-F10": figure_10, "E-F11": figu
 
 def drawn(ids, runs):
     """The figures of the claims, without panels that have nothing in them."""
-    made = [FIGURES[f](runs) for f in dict.fromkeys(figure_of(i) for i in ids) if f in FIGURES]
-    for figure in made:
-        figure.panels = [p for p in figure.panels if any(p.here.values())]
-        for panel in figure.panels:
-            panel.paper = {name: points for name, points in panel.paper.items() if name in panel.here or name == "all"}
-    return [figure for figure in made if figure.panels]
-
-
-def series(figure):
-    """The figure for the JSON document; a panel's title is part of its series' names."""
-    def listed(whose):
-        return [{"name": f"{panel.title}: {name}" if panel.title else name, "points": [list(p[:2]) for p in points]}
-                for panel in figure.panels for name, points in getattr(panel, whose).items()]
-    return {"id": figure.id, "series": listed("here"), "paper": listed("paper")}
+    return with_something([FIGURES[f](runs) for f in dict.fromkeys(figure_of(i) for i in ids) if f in FIGURES])

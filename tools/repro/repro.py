@@ -3,8 +3,9 @@
 
     repro.py --worker build/release/lab/simulated/elidex-sim --scale smoke --out plots S-3.1 E-F2
 
-Where to look: claims.py has the ids, thesis_claims.py, eunomia_claims.py and model_claims.py the tests of papers 004,
-003 and 001, drawing.py and eunomia_drawing.py the plots, outputs.py the tables and the JSON.
+Where to look: claims.py has the ids, thesis_claims.py and eunomia_claims.py the tests of papers 004 and 003, model_claims.py
+(its models) and karnagel_claims.py (its runs) those of 001, drawing.py and panel_drawing.py the plots, outputs.py the tables
+and the JSON.
 """
 
 import argparse
@@ -15,14 +16,18 @@ import eunomia_claims
 import eunomia_figures
 import eunomia_runs
 import figures
+import karnagel_claims
+import karnagel_figures
+import karnagel_runs
 import machines
 import model_claims
 import outputs
+import panels
 import thesis_claims
 from claims import BadInput, Claim, read_claims, select
 from worker import WorkerFailed, ask, ask_all
 
-GROUPS = (model_claims, eunomia_claims, thesis_claims)
+GROUPS = (model_claims, karnagel_claims, eunomia_claims, thesis_claims)
 
 
 def arguments_of(given):
@@ -60,6 +65,7 @@ class Plan:
         self.eunomia_file = flags.machine or machines.EUNOMIA_MACHINE
         self.figures = [f for i in ids if i in thesis_claims.TESTS for f in thesis_claims.TESTS[i].figures]
         self.capacity = any(i in model_claims.MEASURED for i in ids)
+        self.karnagel = {i: karnagel_claims.TESTS[i] for i in ids if i in karnagel_claims.TESTS}
         self.eunomia = {i: eunomia_claims.TESTS[i] for i in ids if i in eunomia_claims.TESTS}
 
     def requests(self):
@@ -67,6 +73,8 @@ class Plan:
         if self.eunomia:
             made |= eunomia_runs.requests(self.eunomia_file, machines.values(self.eunomia_file), self.flags.scale,
                                           self.flags.seed, self.eunomia.values(), self.known_indexes)
+        if self.karnagel:
+            made |= karnagel_runs.requests(self.flags.machine, self.flags.scale, self.flags.seed, self.karnagel.values())
         if self.capacity:
             made["K-F7"] = {"experiment": "K-F7", "machine_file": str(self.flags.machine or machines.KARNAGEL_MACHINE),
                             "seed": self.flags.seed, "full": self.flags.scale == "full"}
@@ -75,10 +83,16 @@ class Plan:
                             "full": self.flags.scale == "full"}
         return made
 
+    @staticmethod
+    def karnagel_file(figure):
+        return str(karnagel_runs.SOCKETS if figure in ("K-F3", "K-F4") else karnagel_runs.SOCKET)
+
     def machine_document(self):
         """What the runs and the claims are of. The parameters at the top are those of the runs' machine."""
         used = {}
-        for wanted, file in ((self.eunomia, self.eunomia_file), (self.figures, self.thesis_file),
+        named = sorted({p.machine for t in self.karnagel.values() for p in t.points}, reverse=True)
+        for wanted, file in (*((True, self.flags.machine or file) for file in named),
+                             (self.eunomia, self.eunomia_file), (self.figures, self.thesis_file),
                              (self.capacity, self.flags.machine or machines.KARNAGEL_MACHINE)):
             if wanted:
                 used[os.path.basename(file).removesuffix(".machine")] = machines.values(file)
@@ -98,12 +112,17 @@ class Outcome:
             self.models.measured = figures.series_of(answers["K-F7"])
         self.here = {f: figures.series_of(answers[f]) for f in plan.figures}
         self.paper = {f: figures.read_figure(f.removeprefix("S-")) for f in plan.figures}
-        asked = {key: answer for key, answer in answers.items() if isinstance(key, tuple)}
-        self.runs = eunomia_runs.runs_of(asked)
+        asked, of_karnagel = ({key: answer for key, answer in answers.items()
+                               if isinstance(key, tuple) and isinstance(key[0], kind)}
+                              for kind in (eunomia_runs.Point, karnagel_runs.Point))
+        self.runs, self.karnagel_runs = eunomia_runs.runs_of(asked), karnagel_runs.runs_of(of_karnagel)
         self.sensitivity = eunomia_runs.sensitivity(asked, machines.values(plan.eunomia_file), self.flags.scale,
                                                     self.flags.seed, plan.eunomia,
                                                     plan.known_indexes) if plan.eunomia else []
+        self.karnagel_sensitivity = karnagel_runs.sensitivity(of_karnagel, self.flags.machine, self.flags.scale,
+                                                              self.flags.seed, plan.karnagel)
         self.eunomia_figures = eunomia_figures.drawn(plan.eunomia, self.runs)
+        self.karnagel_figures = karnagel_figures.drawn(plan.karnagel, self.karnagel_runs)
         known = known_claims()
         self.judgements = [self.judge(i) for i in plan.ids]
         for judgement in self.judgements:
@@ -112,6 +131,8 @@ class Outcome:
     def judge(self, one):
         if one in model_claims.TESTS:
             return model_claims.TESTS[one](self.models)
+        if one in karnagel_claims.TESTS:
+            return karnagel_claims.TESTS[one].judge(self.karnagel_runs)
         if one in eunomia_claims.TESTS:
             return eunomia_claims.TESTS[one].judge(self.runs)
         calibrated = [name for f in thesis_claims.TESTS[one].figures
@@ -122,14 +143,14 @@ class Outcome:
         def listed(series):
             return [{"name": name, "points": points} for name, points in series.items()]
         made = model_claims.series_of(self.plan.ids, self.models)
-        made += [eunomia_figures.series(f) for f in self.eunomia_figures]
+        made += [panels.series(f) for f in (*self.karnagel_figures, *self.eunomia_figures)]
         return made + [{"id": f, "series": listed(self.here[f]), "paper": listed(self.paper[f])}
                        for f in self.plan.figures]
 
     def plots(self):
         """Path -> PNG."""
         import drawing
-        import eunomia_drawing
+        import panel_drawing
 
         made, scale = {}, f"{self.flags.scale} run, seed {self.flags.seed}"
 
@@ -144,9 +165,14 @@ class Outcome:
             here, paper = ({s["name"]: s["points"] for s in one[whose]} for whose in ("series", "paper"))
             where = path(one["id"], machines.KARNAGEL_MACHINE)
             made[where] = drawing.overlay(one["id"], here, paper, f"model of paper 001, {scale}")
+        for figure in self.karnagel_figures:
+            file = self.flags.machine or self.plan.karnagel_file(figure.id)
+            name = os.path.basename(file).removesuffix(".machine")
+            made[path(figure.id, self.plan.karnagel_file(figure.id))] = panel_drawing.draw(
+                figure, f"simulated machine {name}, {karnagel_runs.KEYS[self.flags.scale] // 1_000_000} M values, {scale}")
         for figure in self.eunomia_figures:
             name = os.path.basename(self.plan.eunomia_file).removesuffix(".machine")
-            made[path(figure.id, machines.EUNOMIA_MACHINE)] = eunomia_drawing.draw(
+            made[path(figure.id, machines.EUNOMIA_MACHINE)] = panel_drawing.draw(
                 figure, f"simulated machine {name}, {scale}")
         for f in self.plan.figures:
             name = os.path.basename(self.plan.thesis_file).removesuffix(".machine")
@@ -165,10 +191,12 @@ def told(outcome, missing, plots):
     text += outputs.claims_table(outcome.judgements)
     notes = outputs.notes(outcome.judgements)
     text += f"\n{notes}" if notes else ""
-    if outcome.sensitivity:
-        text += ("\nsensitivity, one thing changed at a time (otherwise 128 retries, of euno-btree+ 12, quantum 0, a "
-                 "version\nin each leaf of HTM-B+Tree); Mops/s and aborts/op of the first seed:\n"
-                 + outputs.sensitivity_tables(outcome.sensitivity))
+    for rows, otherwise in (
+        (outcome.karnagel_sensitivity, "8 retries after conflicts, quantum 0"),
+        (outcome.sensitivity, "128 retries, of euno-btree+ 12, quantum 0, a version\nin each leaf of HTM-B+Tree")):
+        if rows:
+            text += (f"\nsensitivity, one thing changed at a time (otherwise {otherwise}); Mops/s and aborts/op of the "
+                     "first seed:\n" + outputs.sensitivity_tables(rows))
     if plots:
         text += "\nplots:\n" + "".join(f"  {path}\n" for path in plots)
     if missing:
@@ -187,8 +215,9 @@ def run(flags):
     built = {i for group in GROUPS for i in group.TESTS}
     ids, unbuilt = select(flags.ids, known, built)
     missing = dict.fromkeys(unbuilt)
-    known_indexes = indexes_of(flags.worker) if any(i in eunomia_claims.TESTS for i in ids) else []
-    lacking = eunomia_claims.lacking(ids, known_indexes)
+    on_indexes = any(i in group.TESTS for i in ids for group in (eunomia_claims, karnagel_claims))
+    known_indexes = indexes_of(flags.worker) if on_indexes else []
+    lacking = eunomia_claims.lacking(ids, known_indexes) | karnagel_claims.lacking(ids, known_indexes)
     missing |= lacking
     ids = [i for i in ids if i not in lacking]
     if not ids:
@@ -207,9 +236,9 @@ def run(flags):
     plots = list(files)
     if flags.json:
         # As things are; runs with a knob turned are in the tables of sensitivity and in the series.
-        runs = [run for point, run in outcome.runs.items() if not point.knobs]
+        runs = [run for point, run in (*outcome.karnagel_runs.items(), *outcome.runs.items()) if not point.knobs]
         content = outputs.document(flags.commit, plan.machine_document(), runs, outcome.judgements,
-                                   series=outcome.series(), sensitivity=outcome.sensitivity, not_built=list(missing),
+                                   series=outcome.series(), sensitivity=[*outcome.karnagel_sensitivity, *outcome.sensitivity], not_built=list(missing),
                                    scale=flags.scale, plots=plots)
         if flags.json != "-":
             files[flags.json] = outputs.json_text(content).encode()

@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import eunomia_claims  # noqa: E402
 import eunomia_runs as er  # noqa: E402
 import figures  # noqa: E402
+import karnagel_claims  # noqa: E402
 
 NOT_DIGITISED = {
     "K-F7": {"8 ways, machine": [(20, 0), (320, 1)], "4 ways, machine": [(47, 0.06), (93, 0.66)]},
@@ -70,11 +71,41 @@ def memory_of(index, theta, workload):
     return 100 + EXTRA_MEMORY.get(theta, 5) if index == er.EUNO_TREE else 100
 
 
+def karnagel(request):
+    """What paper 001 says, and what fits between."""
+    index, lock = request["index"].split("/")
+    inserts, threads = int(request["workload"].removeprefix("insert-mix:")), request["threads"]
+    sockets = "2x8" in request["machine_file"]
+    spin = 1.0
+    read = {"spin": spin, "none": threads * 1.02, "rtm": 0.95 * min(threads, 8), "hle": 0.8 * min(threads, 8),
+            "rtm-noretry": 0.8 * min(threads, 8), "rw": threads if threads <= 8 else 9}[lock]
+    if lock == "rw" and index == "btree":
+        read *= 0.8 if threads >= 8 else 1
+    if lock == "rtm" and index == "btree":
+        read = 1.01 * threads
+    if lock == "rtm" and index == "delta" and not sockets:
+        read *= 0.9
+    write = {"spin": spin, "rw": spin, "rtm": 4.6 * threads / 8}.get(lock, 2)
+    keeps = (1 - inserts / 100) ** 4 if lock == "rw" else 1 - inserts / 100
+    mops = write + (read - write) * keeps
+    taken = {("delta", 8): (2.5, 75), ("delta", 4): (1, 3.6), ("delta-tuned", 8): (0.1, 1.3),
+             ("delta-tuned", 4): (0.1, 1.7)}.get((index, threads), (0, 0))
+    if (index, lock, inserts) == ("delta", "rtm", 2):
+        mops = 1.001 * (1 + (threads - 1) * 0.98**4)
+    return {"index": request["index"], "workload": request["workload"], "dist": "uniform", "threads": threads,
+            "machine": Path(request["machine_file"]).stem, "mops": mops, "aborts_per_op": 0.1, "wasted_pct": 1, "seed": request["seed"], "lines_per_commit": 93,
+            "fallback_pct": taken[0] + (taken[1] - taken[0]) * inserts / 100,
+            "conflicts": [{"where": "dictionary size", "true_sharing": 3, "false_sharing": 0},
+                          {"where": "leaf", "true_sharing": 0, "false_sharing": 1}]}
+
+
 def run(request):
+    if request["workload"].startswith("insert-mix:"):
+        return karnagel(request)
     index, theta = request["index"], float(request["dist"].split(":")[1])
     conflicts = LIST_CONFLICTS if "skiplist" in index else TREE_CONFLICTS
     return {"index": index, "workload": request["workload"], "dist": request["dist"], "threads": request["threads"],
-            "mops": throughput(index, theta, request["threads"]), "aborts_per_op": aborts_of(index, theta),
+            "machine": Path(request["machine_file"]).stem, "mops": throughput(index, theta, request["threads"]), "aborts_per_op": aborts_of(index, theta),
             "wasted_pct": 95 if theta > 0.9 else 50, "fallback_pct": 1, "seed": request["seed"],
             "transactional_pct": 60, "aborted_pct_of_all": 50,
             "aborts": {"conflict": 100}, "accesses_per_op": 210 if index == er.MASSTREE else 100,
@@ -83,7 +114,8 @@ def run(request):
 
 def indexes():
     """All, but those that FAKE_LACKS names."""
-    every = {p.index for t in eunomia_claims.TESTS.values() for p in (*t.points, *t.beside)}
+    tests = (*eunomia_claims.TESTS.values(), *karnagel_claims.TESTS.values())
+    every = {p.index for t in tests for p in (*t.points, *t.beside)}
     return sorted(every - set(os.environ.get("FAKE_LACKS", "").split(",")))
 
 

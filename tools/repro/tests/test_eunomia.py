@@ -17,6 +17,7 @@ import eunomia_threads  # noqa: E402
 import fake_worker  # noqa: E402
 import machines  # noqa: E402
 import outputs  # noqa: E402
+import panels  # noqa: E402
 from eunomia_runs import Point  # noqa: E402
 
 MACHINE = machines.values(machines.EUNOMIA_MACHINE)
@@ -219,7 +220,7 @@ class Figures(unittest.TestCase):
         made = eunomia_figures.drawn(TESTS, er.runs_of(answers(*TESTS)))
         self.assertEqual([f.id for f in made], list(eunomia_figures.FIGURES))
         self.assertEqual([len(f.panels) for f in made], [2, 4, 1, 3, 1, 2, 4, 1, 2, 1, 2, 2])
-        json.dumps([eunomia_figures.series(f) for f in made], allow_nan=False)
+        json.dumps([panels.series(f) for f in made], allow_nan=False)
         whole = eunomia_figures.drawn(["E-F15"], er.runs_of(answers("E-F15", scale="full")))
         self.assertEqual(len(whole[0].panels), 4)
 

@@ -66,12 +66,12 @@ class Command(unittest.TestCase):
         with answers_at_once():
             status, out, err = self.run_it("all", "--json", str(file))
         self.assertEqual((status, err), (0, ""))
-        self.assertIn("not built yet: K-F3", out)
+        self.assertIn("not built yet: E-F18a", out)
         content = json.loads(file.read_text())
         self.assertEqual({c["verdict"] for c in content["claims"]}, {"agrees"})
         self.assertEqual({len(c) for c in content["claims"]}, {6})
         self.assertGreater(len(content["runs"]), 150)
-        self.assertEqual(len({(r["index"], r["workload"], r["dist"], r["threads"]) for r in content["runs"]}),
+        self.assertEqual(len({(r["machine"], r["index"], r["workload"], r["dist"], r["threads"]) for r in content["runs"]}),
                          len(content["runs"]))
         self.assertEqual(len(self.plots()), len(content["plots"]))
         self.assertIn("E-F18a", content["not_built"])

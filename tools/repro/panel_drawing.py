@@ -1,8 +1,10 @@
-"""The figures of paper 003 as PNG bytes: ours solid, what the paper's text states hollow, in the same
+"""The figures of papers 001 and 003 as PNG bytes: ours solid, what the paper's text states hollow, in the same
 colour."""
 
 from drawing import COLOURS, MARKERS, legend_outside, plt, png
 from eunomia_figures import CAUSES, LABELS, LEAN_LABEL
+from karnagel_figures import LABELS as LOCK_LABELS
+from karnagel_figures import MIX_LABELS
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
@@ -12,7 +14,8 @@ GREY = "#777777"
 TREE_LOOKS = dict(zip((n for n in LABELS.values() if "SkipList" not in n), zip(COLOURS, MARKERS)))
 LIST_LOOKS = dict(zip((n for n in LABELS.values() if "SkipList" in n), zip(COLOURS[1:], MARKERS[1:])))
 LOOKS = {**TREE_LOOKS, **LIST_LOOKS, LEAN_LABEL: ("#9BC4DE", "v"), "B+tree": (COLOURS[0], "o"),
-         "B+tree, over no versions": ("#9BC4DE", "v"), "skip list": (COLOURS[1], "s")}
+         "B+tree, over no versions": ("#9BC4DE", "v"), "skip list": (COLOURS[1], "s"),
+         **dict(zip(LOCK_LABELS.values(), zip(COLOURS, MARKERS))), **dict(zip(MIX_LABELS, zip(COLOURS, MARKERS)))}
 PARTS = dict(zip((*CAUSES, "+split", "+partition", "+CCM"), ("#D55E00", "#0072B2", "#009E73", "#BBBBBB", "#0072B2",
                                                             "#E69F00", "#009E73")))
 PANEL_SIZE = (4.9, 3.5)
@@ -20,9 +23,10 @@ ONE_PANEL_SIZE = (8, 4.4)
 TOLD_SHARE = 0.01  # of the highest bar: what is lower stands without its number
 
 
-def number_places(axis, places):
-    axis.xaxis.set_major_locator(FixedLocator(places))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+def number_places(axis, places, even=False):
+    """even: the n-th place stands at n."""
+    axis.xaxis.set_major_locator(FixedLocator(range(len(places)) if even else places))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda x, n: f"{places[n] if even and n is not None else x:g}"))
     axis.xaxis.set_minor_locator(NullLocator())
     # 0.9 and 0.99 lie too close for labels side by side.
     if 0.9 in places and 0.99 in places:
@@ -40,18 +44,20 @@ def mark(axis, x, y, sign, colour, marker, rightmost=False):
 
 
 def lines(axis, panel):
+    places = sorted({p[0] for points in panel.here.values() for p in points})
     for name, points in panel.here.items():
         colour, marker = LOOKS[name]
+        if panel.even:
+            points = [(places.index(p[0]), *p[1:]) for p in points]
         xs, ys = [p[0] for p in points], [p[1] for p in points]
         axis.plot(xs, ys, color=colour, marker=marker, linewidth=2.2, markersize=6)
         spread = [p for p in points if len(p) == 4 and p[2] < p[3]]
         if spread:
             axis.vlines(*([p[n] for p in spread] for n in (0, 2, 3)), color=colour, linewidth=1.2)
-    places = sorted({p[0] for points in panel.here.values() for p in points})
     for name, points in panel.paper.items():
         for x, y, *sign in points:
             mark(axis, x, y, "".join(sign) + " " if sign else "", *LOOKS[name], rightmost=x == places[-1])
-    number_places(axis, places)
+    number_places(axis, places, panel.even)
     lowest = min(p[1] for points in (*panel.here.values(), *panel.paper.values()) for p in points)
     if lowest >= 0:
         zero_marked = any(p[1] == 0 for points in panel.paper.values() for p in points)
