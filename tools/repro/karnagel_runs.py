@@ -18,8 +18,8 @@ SOCKET, SOCKETS = machines.KARNAGEL_MACHINE, machines.MACHINES / "sandybridge-ep
 
 # The paper does not say how often TSX-R tries again: its number is turned first.
 OUR_RETRIES = 8  # after conflicts: retry_budgets in retry.hpp
-KNOBS = {"retries": (1, 32, 128), "abort_cycles": (80, 300), "instruction_cycles": (1, 6), "quantum": (50, 200)}
-SMOKE_KNOBS = {"retries": (1, 32, 128), "abort_cycles": (300,), "instruction_cycles": (6,)}
+KNOBS = {"retries": (1, 2, 4, 32, 128), "abort_cycles": (80, 300), "instruction_cycles": (1, 6), "quantum": (50, 200)}
+SMOKE_KNOBS = {"retries": (1, 2, 4, 32), "abort_cycles": (300,), "instruction_cycles": (6,)}
 MEASURES = ("mops", "aborts_per_op", "wasted_pct", "fallback_pct")
 
 

@@ -36,9 +36,9 @@ def notes(judgements):
                    for j in judgements if j.note)
 
 
-def sensitivity_tables(rows):
-    """A table for each theta and number of threads of a figure; beside several indexes, the first over the second.
-    Figures with the same table share it."""
+def sensitivity_tables(rows, beside="aborts_per_op"):
+    """Speeds and what stands beside them. A table for each theta and number of threads of a figure; beside several
+    indexes, the first over the second. Figures with the same table share it."""
     places = {}
     for row in rows:
         places.setdefault((row["figure"], row["dist"], row["threads"]), []).append(row)
@@ -55,7 +55,7 @@ def sensitivity_tables(rows):
             by_change.setdefault(name, {})[row["index"]] = row
         lines = []
         for name, changed in by_change.items():
-            cells = [f"{number(changed[i]['mops'])}, {number(changed[i]['aborts_per_op'])}" if i in changed else "-"
+            cells = [f"{number(changed[i]['mops'])}, {number(changed[i][beside])}" if i in changed else "-"
                      for i in indexes]
             if len(indexes) > 1:  # an index that has no such knob runs as ever
                 first, second = ((changed.get(i) or untouched[i])["mops"] for i in indexes[:2])

@@ -15,7 +15,7 @@ TREE_LOOKS = dict(zip((n for n in LABELS.values() if "SkipList" not in n), zip(C
 LIST_LOOKS = dict(zip((n for n in LABELS.values() if "SkipList" in n), zip(COLOURS[1:], MARKERS[1:])))
 LOOKS = {**TREE_LOOKS, **LIST_LOOKS, LEAN_LABEL: ("#9BC4DE", "v"), "B+tree": (COLOURS[0], "o"),
          "B+tree, over no versions": ("#9BC4DE", "v"), "skip list": (COLOURS[1], "s"),
-         **dict(zip(LOCK_LABELS.values(), zip(COLOURS, MARKERS))), **dict(zip(MIX_LABELS, zip(COLOURS, MARKERS)))}
+         **dict(zip(LOCK_LABELS.values(), zip(COLOURS, MARKERS))), **dict(zip(MIX_LABELS, zip(COLOURS[3:], MARKERS[3:])))}
 PARTS = dict(zip((*CAUSES, "+split", "+partition", "+CCM"), ("#D55E00", "#0072B2", "#009E73", "#BBBBBB", "#0072B2",
                                                             "#E69F00", "#009E73")))
 PANEL_SIZE = (4.9, 3.5)

@@ -191,12 +191,14 @@ def told(outcome, missing, plots):
     text += outputs.claims_table(outcome.judgements)
     notes = outputs.notes(outcome.judgements)
     text += f"\n{notes}" if notes else ""
-    for rows, otherwise in (
-        (outcome.karnagel_sensitivity, "8 retries after conflicts, quantum 0"),
-        (outcome.sensitivity, "128 retries, of euno-btree+ 12, quantum 0, a version\nin each leaf of HTM-B+Tree")):
+    for rows, otherwise, beside, said in (
+        (outcome.karnagel_sensitivity, "8 retries after conflicts, quantum 0", "fallback_pct",
+         "% that took the lock"),
+        (outcome.sensitivity, "128 retries, of euno-btree+ 12, quantum 0, a version\nin each leaf of HTM-B+Tree",
+         "aborts_per_op", "aborts/op")):
         if rows:
-            text += (f"\nsensitivity, one thing changed at a time (otherwise {otherwise}); Mops/s and aborts/op of the "
-                     "first seed:\n" + outputs.sensitivity_tables(rows))
+            text += (f"\nsensitivity, one thing changed at a time (otherwise {otherwise}); Mops/s and {said},\nof the "
+                     "first seed:\n" + outputs.sensitivity_tables(rows, beside))
     if plots:
         text += "\nplots:\n" + "".join(f"  {path}\n" for path in plots)
     if missing:
