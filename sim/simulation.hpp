@@ -77,7 +77,8 @@ struct thread_report {
   std::uint64_t accesses = 0;
   std::uint64_t begun = 0;
   std::uint64_t committed = 0;
-  std::uint64_t committed_lines = 0;  // that committed transactions read or wrote, those of the thread's own stack left out
+  std::uint64_t committed_lines =
+      0;  // that committed transactions read or wrote, those of the thread's own stack left out
   std::array<std::uint64_t, abort_reasons> aborts{};
   std::uint64_t transactional_cycles = 0;  // in transactions, as a CPU's counters have it
   std::uint64_t aborted_cycles = 0;        // those of them that were thrown away

@@ -1,0 +1,78 @@
+// The main's vector of value IDs: as few bits for each as the largest one needs, read many at a time.
+//
+//   const packed_ids rows = packed_ids::pack(ids, bits);    // every ID below 2^bits
+//   rows.get(7);                                            // one
+//   rows.unpack(0, 512, out);                               // many
+//   rows.count(10, 20);                                     // rows with an ID from 10 to 19
+//   rows.for_each(10, 20, [](std::size_t row) { ... });     // which these are, ascending
+//
+// Layout. A block has 512 rows, in 16 lanes of 32 rows: row i of a block lies in lane i % 16, as the (i / 16)-th there. A lane is
+// a stream of 32-bit words in which its IDs lie one behind the other, bit by bit; the words of the lanes take turns. So a
+// block takes 16 * bits words, and whatever the number of bits, the same shifts unpack 16 neighbouring rows at once: plain loops
+// over 16 lanes, which compilers turn into the vector instructions that the CPU has. (The idea of interleaved lanes: Lemire and
+// Boytsov, "Decoding billions of integers per second through vectorization", 2015; of lanes wider than any CPU's registers: Afroozeh
+// and Boncz, "The FastLanes compression layout", VLDB 2023. The order within a block is ours, and simpler.)
+//
+// Thread-safety: immutable once made.
+// Errors: pack() throws std::bad_alloc, and std::invalid_argument for more than 32 bits or an ID that does not fit.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace elidex {
+
+class packed_ids {
+ public:
+  static constexpr std::size_t block_rows = 512;
+  static constexpr unsigned bits_max = 32;
+
+  packed_ids() = default;
+  // Bits that IDs from 0 to `greatest` need; none if all are 0.
+  static unsigned bits_for(std::uint32_t greatest) noexcept;
+  static packed_ids pack(std::span<const std::uint32_t> ids, unsigned bits);
+
+  std::size_t size() const noexcept { return size_; }
+  unsigned bits() const noexcept { return bits_; }
+  std::size_t memory_bytes() const noexcept { return sizeof(*this) + words_of(size_) * sizeof(std::uint32_t); }
+
+  // row < size().
+  std::uint32_t get(std::size_t row) const noexcept;
+
+  // The IDs of the rows from `from` on to out[0], out[1], ...; from + count <= size().
+  void unpack(std::size_t from, std::size_t count, std::uint32_t* out) const noexcept;
+
+  // How many rows have an ID of [first, last).
+  std::size_t count(std::uint32_t first, std::uint32_t last) const noexcept;
+
+  // Calls fn(row) for each of them, ascending.
+  template <class Fn>
+  void for_each(std::uint32_t first, std::uint32_t last, Fn&& fn) const {
+    if (first >= last) return;
+    for (std::size_t block = 0; block * block_rows < size_; ++block) {
+      const matches found = matches_in(block, first, last);
+      for (std::size_t word = 0; word < found.size(); ++word) {
+        for (std::uint64_t left = found[word]; left != 0; left &= left - 1) {
+          fn(block * block_rows + word * 64 + static_cast<std::size_t>(__builtin_ctzll(left)));
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t lanes = 16;
+  using matches = std::array<std::uint64_t, block_rows / 64>;  // a bit for each row of a block
+
+  std::size_t words_of(std::size_t rows) const noexcept { return (rows + block_rows - 1) / block_rows * lanes * bits_; }
+  const std::uint32_t* block_at(std::size_t block) const noexcept { return words_.get() + block * lanes * bits_; }
+  matches matches_in(std::size_t block, std::uint32_t first, std::uint32_t last) const noexcept;
+
+  std::unique_ptr<std::uint32_t[]> words_;
+  std::size_t size_ = 0;
+  unsigned bits_ = 0;
+};
+
+}  // namespace elidex
