@@ -28,7 +28,7 @@ ALLOWED = [re.compile(pattern + r"\Z") for pattern in (
     r"length_error|out_of_range|system_error)\w*", r"_ZNK?St9exception.*", r"_ZNSt9bad_allocD.*",
     r"_ZNSt16invalid_argument.*", r"_ZNSt1[0-9]\w+_error.*", r"_ZSt7nothrow", r"abort", r"__assert_fail",
     # Asking the system for huge pages, and about the time: no data of the program.
-    r"madvise", r"_ZNSt6chrono.*", r"getauxval",
+    r"madvise", r"__popcountdi2", r"_ZNSt6chrono.*", r"getauxval",
     # Printing: by one thread, into its own stream.
     r"snprintf", r"_ZNSo.*", r"_ZSt16__ostream_insert.*", r"_ZNSt9basic_ios.*",
     # Templates that the object has itself (weak) are not imports; those of the C++ library that it takes from there:

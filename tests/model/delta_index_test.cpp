@@ -64,7 +64,7 @@ using indexes = ::testing::Types<
     delta_index<u64, optimistic, tiny_together>, delta_index<u64, optimistic>,
     delta_index<std::string, unsynchronized, tiny_original>, delta_index<std::string, coarse_elided, tiny_friendly>,
     delta_index<std::string, optimistic, tiny_friendly>, delta_index<std::string, optimistic>, keyed_delta_index<u64>,
-    keyed_delta_index<std::uint16_t, u64>, keyed_delta_index<std::string>>;
+    keyed_delta_index<std::uint16_t>, keyed_delta_index<std::string>>;
 TYPED_TEST_SUITE(DeltaIndex, indexes);
 
 TYPED_TEST(DeltaIndex, DoesWhatAMapDoes) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -85,6 +86,56 @@ TYPED_TEST(DeltaIndexStress, EachValueGetsOneId) {
   for (int round = 0; round < 3 * effort(); ++round) {
     ASSERT_EQ(first_harm<TypeParam>(3, static_cast<u64>(repetitions(20'000))), "");
   }
+}
+
+// Where IDs have run out, values that have one are still found by everybody: by two who add the one that gets the last, and by
+// one who asks for old values while another's hopeless addition splits leaves.
+template <class Index>
+std::string harm_without_ids(int rounds) {
+  constexpr u64 ids = 255;
+  constexpr u64 late = 333;
+  for (int round = 0; round < rounds; ++round) {
+    Index index;
+    for (u64 n = 0; n + 1 < ids; ++n) index.find_or_add(2 * n);
+    std::atomic<int> waiting{2};
+    std::atomic<int> refused{0};
+    const auto add_late = [&] {
+      --waiting;
+      while (waiting > 0) std::this_thread::yield();
+      try {
+        index.find_or_add(late);
+      } catch (const std::length_error&) {
+        ++refused;
+      }
+    };
+    {
+      const std::jthread other(add_late);
+      add_late();
+    }
+    if (refused != 0) return "an addition of the value with the last ID was refused";
+    std::atomic<bool> done{false};
+    const std::jthread hopeless([&] {
+      try {
+        index.find_or_add(late + 8);
+      } catch (const std::length_error&) {
+        done = true;
+      }
+    });
+    do {
+      for (u64 n = 150; n < 190; ++n) {
+        if (index.find_or_add(2 * n).is_new) return "an old value was added";
+      }
+    } while (!done);
+  }
+  return "";
+}
+
+TEST(DeltaIndexWithoutIds, StillFindsWhatHasOne) {
+  const int rounds = repetitions(400);
+  EXPECT_EQ((harm_without_ids<delta_index<u64, optimistic, tiny_together, std::uint8_t>>(rounds)), "");
+  EXPECT_EQ((harm_without_ids<delta_index<u64, optimistic, elision_friendly_delta, std::uint8_t>>(rounds)), "");
+  EXPECT_EQ((harm_without_ids<delta_index<u64, coarse_elided, original_delta, std::uint8_t>>(rounds)), "");
+  EXPECT_EQ((harm_without_ids<keyed_delta_index<u64, std::uint8_t>>(rounds)), "");
 }
 
 // Two who add the same value at once both append it.

@@ -4,8 +4,8 @@
 //   values.provide(1000);                    // memory for elements 0 to 999; may throw
 //   values.at(7)->...                        // an address that stays
 //
-// How: segments, four for each doubling of the whole, so that at most a quarter lies idle; which segment element i is in
-// follows from its number. Elements begin default-initialised. Who has written which element is the user's concern.
+// How: segments, four for each doubling of the whole, so that of a thousand elements and more at most a quarter lies idle; which
+// segment element i is in follows from its number. Elements begin default-initialised. Who has written which element is the user's concern.
 //
 // Thread-safety: all functions but constructor and destructor. Whoever knows of an element because another thread told it
 // (by a lock, or by a validated version) sees its segment. at() of an element whose memory this thread cannot know of yet gives
@@ -41,6 +41,7 @@ class append_only_array {
 
   // Where element i lies; null where no memory for it is known here.
   T* at(std::size_t i) const noexcept {
+    if (i >= elements_max) return nullptr;
     const place p = place_of(i);
     // acquire: pairs with the release store in provide(): its elements are constructed.
     T* const segment = segments_[p.segment].load(std::memory_order_acquire);
@@ -86,7 +87,9 @@ class append_only_array {
   };
   // Four segments of 64 elements, four of 128, and so on.
   static constexpr unsigned first_bits = 6;
-  static constexpr std::size_t segments = std::size_t{4} * (41 - first_bits);  // 2^41 elements and more
+  static constexpr unsigned last_bits = 40;  // elements of the last segments
+  static constexpr std::size_t segments = std::size_t{4} * (last_bits + 1 - first_bits);
+  static constexpr std::size_t elements_max = std::size_t{1} << (last_bits + 2);  // there is memory for more than these
 
   static place place_of(std::size_t i) noexcept {
     const std::size_t shifted = i + (std::size_t{4} << first_bits);

@@ -51,7 +51,8 @@ class alignas(128) blob_arena {
   void destroy(blob* unwanted) noexcept {
     const std::lock_guard guard(mutex_);
     auto* const begin = reinterpret_cast<std::byte*>(unwanted);
-    if (begin + blob::bytes_for(unwanted->size()) == unused_) unused_ = begin;
+    const bool in_this_chunk = begin >= chunk_begin_ && begin < end_;
+    if (in_this_chunk && begin + blob::bytes_for(unwanted->size()) == unused_) unused_ = begin;
   }
 
   // Obtained from the system, in bytes.
@@ -64,7 +65,7 @@ class alignas(128) blob_arena {
     void* begin;
     std::size_t bytes;
   };
-  // A quarter of the whole at most lies idle, and no more than the largest. Both chosen.
+  // A new chunk is a quarter of the whole, within these bounds. Both chosen.
   static constexpr std::size_t chunk_bytes_min = 1024;
   static constexpr std::size_t chunk_bytes_max = std::size_t{4} << 20;
 
@@ -75,13 +76,14 @@ class alignas(128) blob_arena {
     chunks_.reserve(chunks_.size() + 1);
     void* const begin = obtain_memory(bytes);
     chunks_.push_back({begin, bytes});
-    unused_ = static_cast<std::byte*>(begin);
+    unused_ = chunk_begin_ = static_cast<std::byte*>(begin);
     end_ = unused_ + bytes;
     reserved_.store(all + bytes, std::memory_order_relaxed);  // pairs with memory_bytes(): see there
   }
 
   std::mutex mutex_;
   std::vector<chunk> chunks_;
+  std::byte* chunk_begin_ = nullptr;  // of the last one
   std::byte* unused_ = nullptr;
   std::byte* end_ = nullptr;
   std::atomic<std::size_t> reserved_{0};

@@ -17,14 +17,14 @@
 //   a split's new nodes come from  one stock for all,          the thread's own pool, before the region
 //                                  taken inside the region     begins (5.2.2)
 // Node size: 30 IDs, that is a branching factor of 31, as in the paper (section 2.2). Inner nodes take 6 lines as the paper's do;
-// leaves 2, the paper's 3.
+// leaves 2, and with a version 3 as the paper's.
 //
 // Linearization points
 //   find               as get in btree.hpp: the read of the leaf's version in enter()
 //   find_or_add        that adds: the try_upgrade() of the leaf. Everybody else who looks for a value of the leaf waits until
 //                      the unlock, and sees the ID. That doesn't: as find
 //   scan               range_collector.hpp
-//   Nothing is pinned, so what epoch_pin does for other trees, a fence behind a change does here: that one thread's
+//   Nothing is pinned, so what epoch_pin does for other trees, a fence before each operation does here: that one thread's
 //   operations take effect in their order.
 //   Under a coarse policy: the acquisition of the lock, or the commit of the transaction.
 //
@@ -148,6 +148,7 @@ class delta_index : detail::delta_spine_of<Value, Sync, Parts, Id> {
   std::size_t memory_bytes() const noexcept {
     return sizeof(*this) - sizeof(dictionary_) + dictionary_.memory_bytes() + this->node_bytes_reserved();
   }
+  // Of the original, nodes in its stock count as nodes in use.
   btree_stats stats() const noexcept { return this->node_stats(); }
 
   // The policy's state, for an elided lock's statistics.
@@ -175,6 +176,11 @@ class delta_index : detail::delta_spine_of<Value, Sync, Parts, Id> {
   using spine::splits_;
   using spine::sync_;
 
+  static void order_behind_changes() noexcept {
+    // seq_cst: pairs with itself in other threads, between a change and the reads of the next operation: of two threads that each
+    // add a value and then look for the other's, one finds it.
+    if constexpr (racing) std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
   probe probe_of(value_argument value) const { return {&dictionary_, values::probe_of(value)}; }
   probe probe_of_slot(Id id) const noexcept { return {&dictionary_, values::probe_of_slot(dictionary_.at(id))}; }
 

@@ -34,6 +34,7 @@ auto delta_index<Value, Sync, Parts, Id>::try_find(const probe& value, std::opti
 template <class Value, class Sync, class Parts, class Id>
 std::optional<Id> delta_index<Value, Sync, Parts, Id>::find(value_argument value) const {
   const probe where = probe_of(value);
+  order_behind_changes();
   std::optional<Id> id;
   for (backoff wait;; wait.once()) {
     const step s = sync_.shared([&] { return try_find(where, id); });
@@ -48,14 +49,16 @@ std::optional<Id> delta_index<Value, Sync, Parts, Id>::find(value_argument value
 template <class Value, class Sync, class Parts, class Id>
 auto delta_index<Value, Sync, Parts, Id>::find_or_add(value_argument value) -> added {
   const probe where = probe_of(value);
+  order_behind_changes();
   operation op(*this, value);
   Id id = 0;
-  const step s = run_changing(op, [&] { return sync_.exclusive([&] { return try_add(where, op, id); }); });
-  if (s == step::no) return {id, false};
-  // seq_cst: pairs with itself in other threads, between a change and the reads of the next operation: of two threads that
-  // each add a value and then look for the other's, one finds it.
-  if constexpr (racing) std::atomic_thread_fence(std::memory_order_seq_cst);
-  return {id, true};
+  try {
+    const step s = run_changing(op, [&] { return sync_.exclusive([&] { return try_add(where, op, id); }); });
+    return {id, s == step::yes};
+  } catch (const detail::no_ids_left&) {
+    if (const auto given_meanwhile = find(value)) return {*given_meanwhile, false};
+    throw;
+  }
 }
 
 template <class Value, class Sync, class Parts, class Id>
@@ -70,7 +73,8 @@ auto delta_index<Value, Sync, Parts, Id>::try_add(const probe& where, operation&
     return p.still_valid() ? step::no : step::restart;
   }
   if (f.count == leaf::capacity) return split_leaf(p, f.rank, op);
-  if (!op.has_entry()) return step::need_memory;
+  // That the value is absent must be true before anybody says that there is no ID for it.
+  if (!op.has_entry()) return p.still_valid() ? step::need_memory : step::restart;
   if (!l.lock.try_upgrade(p.seen)) return step::restart;
   const std::optional<Id> made = op.append();
   if (!made) {
@@ -105,6 +109,7 @@ auto delta_index<Value, Sync, Parts, Id>::split_leaf(position& p, unsigned inser
 template <class Value, class Sync, class Parts, class Id>
 template <class Start, class Fn>
 std::size_t delta_index<Value, Sync, Parts, Id>::scan_from(Start&& start, std::size_t limit, Fn&& fn) const {
+  order_behind_changes();
   detail::range_collector<delta_index> range(*this, limit);
   range.collect_forward(start());
   for (const auto& e : range.entries()) {

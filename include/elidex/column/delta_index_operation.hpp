@@ -53,7 +53,9 @@ class delta_index_operation : public node_operation<Index> {
 
  public:
   delta_index_operation(Index& index, value_argument value)
-      : base(index), value_(value), part_(this_thread_slot() % Index::dictionary::parts) {}
+      : base(index),
+        value_(value),
+        part_(index.dictionary_.part_with_ids(this_thread_slot() % Index::dictionary::parts)) {}
   ~delta_index_operation() {
     if (string_ != nullptr) dictionary().take_back_string(string_part_, string_);
   }

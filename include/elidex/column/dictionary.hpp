@@ -11,10 +11,13 @@
 // position: id = position * Parts + part. Deviation: a thread's part follows from its slot (thread_slot.hpp), not
 // from the core it runs on, so that it stays the same while the thread moves.
 //
-// Appending is a step of a region: make_room() gets memory before it, append() can't fail for want of it. With Racing several
-// threads may append to one part at once, with nothing but a leaf of the index locked; a claim is then one compare-exchange
-// of the part's counter, and others may take the room that a region has seen: append() then gives nothing. Without Racing the
-// region keeps others out.
+// Appending is a step of a region: make_room() gets memory before it, and append() gives nothing where that has not been enough.
+// With Racing several threads may append to one part at once, with nothing but a leaf of the index locked; a claim is then one
+// compare-exchange of the part's counter, and others may take the room that a region has seen. Without Racing the region keeps
+// others out.
+//
+// When IDs have run out. They never come back, so whoever has met that and then finds the value absent may say so; whoever has not
+// looked again must not, because somebody else may have given the last ID to just this value.
 //
 // Why a racing reader may follow an ID. It has read it from a node; the entry was written before the ID was stored under
 // the leaf's lock. If the version it remembers of the node is of after that unlock, the entry is visible. If not, the store was a
@@ -22,7 +25,7 @@
 // followed only once the node has been validated.
 //
 // Thread-safety: as said above; size() and memory_bytes() from anywhere.
-// Errors: make_room() throws std::bad_alloc, and std::length_error when there is no ID left.
+// Errors: make_room() throws std::bad_alloc, and no_ids_left when there is none.
 #pragma once
 
 #include <algorithm>
@@ -45,9 +48,18 @@
 
 namespace elidex::detail {
 
+// Of a dictionary.
+class no_ids_left : public std::length_error {
+ public:
+  explicit no_ids_left(std::size_t ids)
+      : std::length_error("elidex: a dictionary may have at most " + std::to_string(ids) + " values") {}
+};
+
 // Key: an unsigned integer type, or std::string.
 template <class Key, bool Racing, unsigned Parts, class Id = std::uint32_t>
 class delta_dictionary {
+  static_assert(sizeof(Id) <= sizeof(std::uint32_t), "racing readers may follow any ID that nodes can hold");
+
  public:
   using keys = key_codec<Key>;
   using id_type = Id;
@@ -82,14 +94,22 @@ class delta_dictionary {
   // The new entry's ID; nothing when others have taken the room that has_room() has seen.
   std::optional<Id> append(unsigned in, const entry& value) noexcept {
     const std::size_t position = claim(in);
-    if (position == taken) return std::nullopt;
+    if (position == no_position) return std::nullopt;
     parts_[in].entries[position].template store<Racing>(value);
     return static_cast<Id>(position * Parts + in);
   }
 
   // --- outside of regions ---
 
-  // Memory for one more entry at least; returns the part that has it: `in`, unless its IDs are used up.
+  // `in`, or a part behind it whose IDs are not used up, if there is one.
+  unsigned part_with_ids(unsigned in) const noexcept {
+    for (unsigned tried = 0; tried < Parts; ++tried, in = (in + 1) % Parts) {
+      if (used(parts_[in]) < positions_in(in)) break;
+    }
+    return in;
+  }
+
+  // Memory for one more entry, which others may take; returns the part that has it: `in`, unless its IDs are used up.
   unsigned make_room(unsigned in) {
     for (unsigned tried = 0; tried < Parts; ++tried, in = (in + 1) % Parts) {
       part& p = parts_[in];
@@ -98,7 +118,7 @@ class delta_dictionary {
       p.entries.provide(wanted);
       return in;
     }
-    throw std::length_error("elidex: a dictionary may have at most " + std::to_string(ids_max) + " values");
+    throw no_ids_left(ids_max);
   }
   blob* make_string(unsigned in, std::string_view bytes) { return parts_[in].strings.make(bytes); }
   void take_back_string(unsigned in, blob* unwanted) noexcept { parts_[in].strings.destroy(unwanted); }
@@ -125,7 +145,7 @@ class delta_dictionary {
   }
 
  private:
-  static constexpr std::size_t taken = std::numeric_limits<std::size_t>::max();
+  static constexpr std::size_t no_position = std::numeric_limits<std::size_t>::max();
 
   // What appending writes lies apart from what every comparison reads.
   struct alignas(128) part {
@@ -150,7 +170,7 @@ class delta_dictionary {
     std::size_t seen = used(p);
     if constexpr (Racing) {
       do {
-        if (seen >= room(in)) return taken;
+        if (seen >= room(in)) return no_position;
         // relaxed: pairs with itself; the entry is published by the leaf's lock, not by the counter.
       } while (!p.used.compare_exchange_weak(seen, seen + 1, std::memory_order_relaxed));
     } else {

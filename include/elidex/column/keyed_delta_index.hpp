@@ -8,7 +8,7 @@
 // (docs/PERFORMANCE.md); this one takes some bytes more for each value instead. Strings are not stored twice: tree and
 // dictionary have the address of the same bytes.
 //
-// New values. The tree's get_or_insert() makes the ID with the leaf locked: it appends the value to the calling thread's part of
+// New values. The tree's get_or_insert_if_made() makes the ID with the leaf locked: it appends the value to the calling thread's part of
 // the dictionary (dictionary.hpp) and the tree stores the ID behind the key. So an ID is found by nobody before its entry is
 // written, and there is one for each value.
 //
@@ -119,32 +119,22 @@ class keyed_delta_index {
   btree_stats stats() const noexcept { return tree_.stats(); }
 
  private:
-  struct no_room {};
-
   tree tree_;
   dictionary dictionary_;
 };
 
 template <class Value, class Id>
 auto keyed_delta_index<Value, Id>::find_or_add(value_argument value) -> added {
-  unsigned part = this_thread_slot() % dictionary::parts;
-  const auto append = [&](const typename dictionary::entry& entry) {
-    const std::optional<Id> id = dictionary_.append(part, entry);
-    if (!id) throw no_room{};
-    return *id;
-  };
+  unsigned part = dictionary_.part_with_ids(this_thread_slot() % dictionary::parts);
   for (;;) {
+    const auto got = tree_.get_or_insert_if_made(
+        value, [&](const typename dictionary::entry& entry) { return dictionary_.append(part, entry); });
+    if (got) return {got->first, got->second};
     try {
-      if constexpr (std::same_as<Value, std::string>) {
-        const auto [id, is_new] = tree_.get_or_insert(value, append);
-        return {id, is_new};
-      } else {
-        const auto [id, is_new] = tree_.get_or_insert(value, [&] { return append(value); });
-        return {id, is_new};
-      }
-    } catch (const no_room&) {
-      // Once for each segment of the dictionary.
       part = dictionary_.make_room(part);
+    } catch (const detail::no_ids_left&) {
+      if (const auto given_meanwhile = find(value)) return {*given_meanwhile, false};
+      throw;
     }
   }
 }

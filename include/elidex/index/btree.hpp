@@ -24,7 +24,7 @@
 // Linearization points
 //   get, contains      the read of the leaf's version in enter(): the validation proves that the leaf held then what
 //                      was read from it, and the parent's that it was then the leaf for the key
-//   insert, upsert, update, erase that change something: the try_upgrade() of the leaf. Everybody else who looks for
+//   insert, upsert, get_or_insert, update, erase that change something: the try_upgrade() of the leaf. Everybody else who looks for
 //                      a key of the leaf waits until the unlock, and sees the change
 //   those that change nothing: as get
 //   scan               range_collector.hpp
@@ -144,11 +144,16 @@ class btree : detail::btree_spine_of<Key, Value, Sync, Shape> {
   bool upsert(key_argument key, value_argument value) { return put(key, value, true); }
 
   // The value of `key`, which becomes make()'s if it is not there, as one atomic step; second: whether it was added. make()
-  // must not use the tree, and should be short: others who want the leaf wait for it. It may run more than once, with effects only
-  // of the last time, when transactions abort. If it throws, the exception comes out of get_or_insert() and nothing is added.
+  // must not use the tree, and should be short: others who want the leaf wait for it. It may run more than once when transactions
+  // abort. If it throws, the exception comes out of get_or_insert() and nothing is added.
   // Not for values that are strings.
   template <class Make>
   std::pair<Value, bool> get_or_insert(key_argument key, Make&& make)
+    requires(!values::owns_blobs);
+  // The same where make(slot), with the key as nodes have it, may give nothing: then nothing is added, and nothing returned. For a
+  // dictionary beside the map (column/keyed_delta_index.hpp).
+  template <class Make>
+  std::optional<std::pair<Value, bool>> get_or_insert_if_made(key_argument key, Make&& make)
     requires(!values::owns_blobs);
 
   // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there.

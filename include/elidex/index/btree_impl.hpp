@@ -162,6 +162,15 @@ template <class Make>
 std::pair<Value, bool> btree<Key, Value, Sync, Shape>::get_or_insert(key_argument key, Make&& make)
   requires(!values::owns_blobs)
 {
+  return *get_or_insert_if_made(key, [&](const key_slot& /*slot*/) { return std::optional<Value>(make()); });
+}
+
+template <class Key, class Value, class Sync, class Shape>
+template <class Make>
+std::optional<std::pair<Value, bool>> btree<Key, Value, Sync, Shape>::get_or_insert_if_made(key_argument key,
+                                                                                            Make&& make)
+  requires(!values::owns_blobs)
+{
   const probe where = keys::probe_of(key);
   operation op(*this);
   std::optional<Value> value;
@@ -169,8 +178,9 @@ std::pair<Value, bool> btree<Key, Value, Sync, Shape>::get_or_insert(key_argumen
   const step s = run_changing(
       op, [&] { return sync_.exclusive([&] { return try_get_or_insert(where, key, make, op, value, thrown); }); });
   if (s == step::threw) std::rethrow_exception(thrown);
+  if (s == step::unmade) return std::nullopt;
   if (s == step::yes) size_.add(1);
-  return {*value, s == step::yes};
+  return std::pair(*value, s == step::yes);
 }
 
 template <class Key, class Value, class Sync, class Shape>
@@ -191,15 +201,15 @@ auto btree<Key, Value, Sync, Shape>::try_get_or_insert(const probe& where, key_a
   if (!op.has_key(key)) return step::need_memory;
   if (!l.lock.try_upgrade(p.seen)) return step::restart;
   try {
-    if constexpr (std::is_invocable_v<Make&, const key_slot&>) {
-      value.emplace(make(op.key(key)));  // for those who keep the slot beside the tree, as the delta's dictionary does
-    } else {
-      value.emplace(make());
-    }
+    value = make(op.key(key));
   } catch (...) {
     thrown = std::current_exception();
     l.lock.unlock_unchanged(p.seen);
     return step::threw;
+  }
+  if (!value) {
+    l.lock.unlock_unchanged(p.seen);
+    return step::unmade;
   }
   l.insert(f.rank, op.take_key(key), *value);
   l.lock.unlock();

@@ -24,7 +24,7 @@ class btree_operation : public node_operation<Tree> {
 
   ~btree_operation() {
     if constexpr (keys::owns_blobs) {
-      for (blob* b : {key_blob_, separator_blob_}) {
+      for (blob* b : {separator_blob_, key_blob_}) {  // mostly the later one first: an arena can take that back
         if (b != nullptr) destroy_key_blob(&this->tree(), b);
       }
     }

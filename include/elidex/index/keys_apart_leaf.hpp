@@ -241,7 +241,7 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::template keys
     }
   }
 
-  // Whether insert() will find room.
+  // Whether insert() will find room; encodes the keys anew where that makes some.
   bool make_room_for(Key k) noexcept { return keys_.make_room_for(this->count(), k, k, 1); }
 
   bool insert(Key k, const Value& v) noexcept {

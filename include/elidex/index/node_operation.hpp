@@ -33,6 +33,7 @@ enum class step : std::uint8_t {
   need_memory,   // provide() first
   full,          // the leaf must be split first
   threw,         // the caller's function threw
+  unmade,        // the caller's function gave no value
 };
 
 struct no_pin {};

@@ -119,6 +119,10 @@ class region_choosing_map {
   std::pair<Value, bool> get_or_insert(Key key, Make&& make) {
     return of_tree([&](auto& t) { return t.get_or_insert(key, make); });
   }
+  template <class Make>
+  std::optional<std::pair<Value, bool>> get_or_insert_if_made(Key key, Make&& make) {
+    return of_tree([&](auto& t) { return t.get_or_insert_if_made(key, make); });
+  }
   template <std::ranges::input_range Range>
   void bulk_load(Range&& sorted) {
     of_tree([&](auto& t) { t.bulk_load(sorted); });
@@ -143,7 +147,7 @@ class region_choosing_map {
   }
   bool empty() const noexcept { return size() == 0; }
   std::size_t memory_bytes() const noexcept {
-    return of_tree([](const auto& t) { return t.memory_bytes(); });
+    return of_tree([&](const auto& t) { return sizeof(*this) - sizeof(t) + t.memory_bytes(); });
   }
   scattered_btree_stats stats() const noexcept {
     return of_tree([](const auto& t) { return t.stats(); });

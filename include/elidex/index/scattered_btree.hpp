@@ -187,10 +187,14 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   bool upsert(Key key, const Value& value) { return put(key, value, true); }
 
   // The value of `key`, which becomes make()'s if it is not there, as one atomic step; second: whether it was added. make()
-  // must not use the tree, and should be short: others who want the leaf wait for it. It may run more than once, with effects only
-  // of the last time, when transactions abort. If it throws, the exception comes out of get_or_insert() and nothing is added.
+  // must not use the tree, and should be short: others who want the leaf wait for it. It may run more than once when transactions
+  // abort. If it throws, the exception comes out of get_or_insert() and nothing is added.
   template <class Make>
   std::pair<Value, bool> get_or_insert(Key key, Make&& make);
+  // The same where make(slot), with the key as nodes have it, may give nothing: then nothing is added, and nothing returned. For a
+  // dictionary beside the map (column/keyed_delta_index.hpp).
+  template <class Make>
+  std::optional<std::pair<Value, bool>> get_or_insert_if_made(Key key, Make&& make);
 
   // Fills the map, which must be empty, with the records of a range whose keys ascend; its elements have a key as `first` and a
   // value as `second`. All of them appear at one moment, and much faster than by inserting them; leaves are nearly full
@@ -307,7 +311,7 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   step try_read(const place& p, unsigned slot, std::optional<Value>& value) const noexcept;
   step try_put(const place& p, Key key, const Value& value, bool overwrite, bool known_absent) noexcept;
   template <class Make>
-  step try_get_or_insert(const place& p, Key key, Make&& make, bool known_absent, std::optional<Value>& value,
+  step try_get_or_insert(const place& p, Key key, Make& make, bool known_absent, std::optional<Value>& value,
                          std::exception_ptr& thrown) noexcept;
   template <class Fn>
   step change_value(const place& p, unsigned slot, Fn&& fn) noexcept;

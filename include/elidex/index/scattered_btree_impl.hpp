@@ -239,19 +239,27 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_put(const place& p, 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Make>
 std::pair<Value, bool> scattered_btree<Key, Value, Sync, Shape, Control>::get_or_insert(Key key, Make&& make) {
-  std::optional<Value> value;
-  std::exception_ptr thrown;
-  const step s = at_leaf<request::put>(key, [&](const place& p, bool known_absent, outcome& /*result*/) {
-    return const_cast<scattered_btree&>(*this).try_get_or_insert(p, key, make, known_absent, value, thrown);
-  });
-  if (s == step::threw) std::rethrow_exception(thrown);
-  if (s == step::yes) size_.add(1);
-  return {*value, s == step::yes};
+  return *get_or_insert_if_made(key, [&](Key /*slot*/) { return std::optional<Value>(make()); });
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Make>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::try_get_or_insert(const place& p, Key key, Make&& make,
+std::optional<std::pair<Value, bool>> scattered_btree<Key, Value, Sync, Shape, Control>::get_or_insert_if_made(
+    Key key, Make&& make) {
+  std::optional<Value> value;
+  std::exception_ptr thrown;
+  const step s = at_leaf<request::put>(key, [&](const place& p, bool known_absent, outcome& /*result*/) {
+    return try_get_or_insert(p, key, make, known_absent, value, thrown);
+  });
+  if (s == step::threw) std::rethrow_exception(thrown);
+  if (s == step::unmade) return std::nullopt;
+  if (s == step::yes) size_.add(1);
+  return std::pair(*value, s == step::yes);
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+template <class Make>
+auto scattered_btree<Key, Value, Sync, Shape, Control>::try_get_or_insert(const place& p, Key key, Make& make,
                                                                           bool known_absent,
                                                                           std::optional<Value>& value,
                                                                           std::exception_ptr& thrown) noexcept -> step {
@@ -269,11 +277,15 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_get_or_insert(const 
     return step::full;
   }
   try {
-    value.emplace(make());
+    value = make(key);
   } catch (...) {
     thrown = std::current_exception();
     l.lock.unlock();  // the room may have moved keys
     return step::threw;
+  }
+  if (!value) {
+    l.lock.unlock();  // likewise
+    return step::unmade;
   }
   l.insert(key, *value);
   l.lock.unlock();

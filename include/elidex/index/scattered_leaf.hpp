@@ -237,10 +237,10 @@ class scattered_leaf : public controlled_leaf<Sync, Shape, scattered_capacity<Sh
   // Keeps those from `first` to `last` of its own records, which `all` holds.
   void keep(const ordered_copy& all, unsigned first, unsigned last) noexcept { fill(all, first, last); }
 
-  // Adds a key that is not there; false: the leaf is full, and as it was.
   // Whether insert() will find room.
   bool make_room_for(Key /*k*/) const noexcept { return used() < capacity; }
 
+  // Adds a key that is not there; false: the leaf is full, and as it was.
   bool insert(Key k, const Value& v) noexcept {
     if (k == free_key()) {
       if (used() == capacity) return false;  // with nothing changed: readers stay valid

@@ -14,8 +14,8 @@
 //   p.shared(body)             runs body, a region that only reads; returns what body returns
 //   p.exclusive(body)          runs body, a region that may write
 // A region's body may run several times (an aborted transaction) and may be cut off anywhere, so it allocates and
-// frees nothing and lets no exception out: DESIGN.md's rule 3. It calls nothing outside the index but the function that
-// the user gave to update().
+// frees nothing and lets no exception out: DESIGN.md's rule 3. It calls nothing outside the index but the functions that
+// the user gave to update() and get_or_insert().
 #pragma once
 
 #include <concepts>
