@@ -82,14 +82,12 @@ struct for_avx2 {
 };
 struct for_avx512 {
   template <unsigned Bits>
-  [[gnu::target("avx512f,prefer-vector-width=512")]] static void unpack(const std::uint32_t* block,
-                                                                        std::uint32_t* out) noexcept {
+  [[gnu::target("avx512f")]] static void unpack(const std::uint32_t* block, std::uint32_t* out) noexcept {
     unpack_block<Bits>(block, out);
   }
   template <unsigned Bits>
-  [[gnu::target("avx512f,prefer-vector-width=512")]] static std::uint32_t count(const std::uint32_t* block,
-                                                                                std::uint32_t first,
-                                                                                std::uint32_t width) noexcept {
+  [[gnu::target("avx512f")]] static std::uint32_t count(const std::uint32_t* block, std::uint32_t first,
+                                                        std::uint32_t width) noexcept {
     return count_block<Bits>(block, first, width);
   }
 };

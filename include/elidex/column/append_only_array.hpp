@@ -95,7 +95,7 @@ class append_only_array {
     const std::size_t shifted = i + (std::size_t{4} << first_bits);
     const auto bits =
         static_cast<unsigned>(std::bit_width(shifted) - 3);  // of the offset; the two above it say which of four
-    return {4 * (bits - first_bits) + (shifted >> bits & 3), shifted & ((std::size_t{1} << bits) - 1)};
+    return {std::size_t{4} * (bits - first_bits) + (shifted >> bits & 3), shifted & ((std::size_t{1} << bits) - 1)};
   }
   static std::size_t segment_elements(std::size_t segment) noexcept {
     return std::size_t{1} << (first_bits + segment / 4);

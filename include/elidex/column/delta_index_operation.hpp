@@ -29,8 +29,16 @@ class node_stock {
   bool has(std::size_t leaves, std::size_t inners) const noexcept { return leaves_ >= leaves && inners_ >= inners; }
   void* take_leaf() noexcept { return leaf_[--leaves_]; }
   void* take_inner() noexcept { return inner_[--inners_]; }
-  bool put_leaf(void* memory) noexcept { return leaves_ < leaves_max && (leaf_[leaves_++] = memory, true); }
-  bool put_inner(void* memory) noexcept { return inners_ < inners_max && (inner_[inners_++] = memory, true); }
+  bool put_leaf(void* memory) noexcept {
+    if (leaves_ == leaves_max) return false;
+    leaf_[leaves_++] = memory;
+    return true;
+  }
+  bool put_inner(void* memory) noexcept {
+    if (inners_ == inners_max) return false;
+    inner_[inners_++] = memory;
+    return true;
+  }
 
  private:
   std::size_t leaves_ = 0;
