@@ -5,7 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "support/random_seed.hpp"
@@ -45,7 +49,7 @@ TEST_P(PackedIds, AreThoseThatWerePacked) {
 
 TEST_P(PackedIds, AreFoundByTheirRange) {
   random_numbers random(seed_or(GetParam()));
-  for (const std::size_t rows : {0U, 1U, 511U, 512U, 3000U}) {
+  for (const std::size_t rows : {0U, 1U, 63U, 64U, 65U, 449U, 511U, 512U, 577U, 3000U}) {
     const id_vector ids = random_ids(rows, GetParam(), random);
     const packed_ids packed = packed_ids::pack(ids, GetParam());
     for (int i = 0; i < 20; ++i) {
@@ -63,8 +67,65 @@ TEST_P(PackedIds, AreFoundByTheirRange) {
       std::vector<std::size_t> found;
       packed.for_each(first, last, [&](std::size_t row) { found.push_back(row); });
       ASSERT_EQ(found, expected) << first << " to " << last;
+      std::vector<std::size_t> of_words;
+      packed.for_each_word(first, last, [&](std::size_t row, std::uint64_t these) {
+        ASSERT_EQ(row % 64, 0U);
+        ASSERT_NE(these, 0U);
+        for (std::size_t bit = 0; bit < 64; ++bit) {
+          if ((these >> bit & 1) != 0) of_words.push_back(row + bit);
+        }
+      });
+      ASSERT_EQ(of_words, expected) << first << " to " << last;
     }
   }
+}
+
+TEST_P(PackedIds, AreTheSameHoweverTheyCome) {
+  random_numbers random(seed_or(GetParam()));
+  for (const std::size_t rows : {0U, 1U, 15U, 511U, 512U, 513U, 1025U, 4099U}) {
+    const id_vector ids = random_ids(rows, GetParam(), random);
+    for (const std::size_t most : {1U, 7U, 600U, 2000U}) {
+      packed_ids::writer made(rows, GetParam());
+      for (std::size_t at = 0; at < rows;) {
+        const std::size_t count = std::min(rows - at, random.below(most + 1));
+        made.append(std::span(ids).subspan(at, count));
+        at += count;
+      }
+      made.append({});
+      const packed_ids packed = std::move(made).finish();
+      ASSERT_EQ(packed.size(), rows);
+      ASSERT_EQ(packed.bits(), GetParam());
+      id_vector out(rows);
+      packed.unpack(0, rows, out.data());
+      ASSERT_EQ(out, ids) << most << " at most";
+      for (std::size_t row = 0; row < rows; row += 17) ASSERT_EQ(packed.get(row), ids[row]);
+    }
+  }
+}
+
+TEST_P(PackedIds, AreRefusedIfOneIsTooGreatWhereverItIs) {
+  if (GetParam() == packed_ids::bits_max) return;  // none is
+  for (const std::size_t at : {0U, 1U, 300U, 511U, 512U, 530U, 699U}) {
+    id_vector ids(700, 0);
+    ids[at] = std::uint32_t{1} << GetParam();
+    EXPECT_THROW(packed_ids::pack(ids, GetParam()), std::invalid_argument) << at;
+    if (GetParam() > 0) ids[at] -= 1;
+    if (GetParam() > 0) EXPECT_EQ(packed_ids::pack(ids, GetParam()).get(at), ids[at]);
+  }
+}
+
+TEST(PackedIdsOf, AWriterTakesAsManyAsThereAreRows) {
+  for (const std::size_t rows : {0U, 1U, 512U, 513U}) {
+    packed_ids::writer made(rows, 5);
+    made.append(id_vector(rows, 21));
+    EXPECT_THROW(made.append(id_vector(1, 0)), std::logic_error) << rows;
+    const packed_ids packed = std::move(made).finish();  // what was refused changed nothing
+    EXPECT_EQ(packed.count(21, 22), rows);
+    packed_ids::writer too_few(rows + 1, 5);
+    too_few.append(id_vector(rows, 21));
+    EXPECT_THROW(std::move(too_few).finish(), std::logic_error) << rows;
+  }
+  EXPECT_THROW(packed_ids::writer(1, 33), std::invalid_argument);
 }
 
 TEST(PackedIdsOf, SoManyBitsTakeThatMuchMemory) {

@@ -5,6 +5,12 @@
 //   rows.unpack(0, 512, out);                               // many
 //   rows.count(10, 20);                                     // rows with an ID from 10 to 19
 //   rows.for_each(10, 20, [](std::size_t row) { ... });     // which these are, ascending
+//   rows.for_each_word(10, 20, [](std::size_t row, std::uint64_t these) { ... });  // 64 rows at a time
+//
+//   packed_ids::writer made(rows, bits);                    // for those who don't have all IDs at once
+//   made.append(some);
+//   made.append(more);
+//   const packed_ids all = std::move(made).finish();
 //
 // Layout. A block has 512 rows, in 16 lanes of 32 rows: row i of a block lies in lane i % 16, as the (i / 16)-th there. A lane is
 // a stream of 32-bit words in which its IDs lie one behind the other, bit by bit; the words of the lanes take turns. So a
@@ -13,11 +19,14 @@
 // Boytsov, "Decoding billions of integers per second through vectorization", 2015; of lanes wider than any CPU's registers: Afroozeh
 // and Boncz, "The FastLanes compression layout", VLDB 2023. The order within a block is ours, and simpler.)
 //
-// Thread-safety: immutable once made.
-// Errors: pack() throws std::bad_alloc, and std::invalid_argument for more than 32 bits or an ID that does not fit.
+// Thread-safety: immutable once made; a writer is for one thread.
+// Errors: pack() and the writer throw std::bad_alloc, and std::invalid_argument for more than 32 bits or an ID that does not fit
+// (the writer when a block is full, or at the end); the writer std::logic_error for more IDs than rows, of which it then takes none,
+// and for a finish() with fewer. Behind any other error it may only be destroyed.
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -29,6 +38,8 @@ class packed_ids {
  public:
   static constexpr std::size_t block_rows = 512;
   static constexpr unsigned bits_max = 32;
+
+  class writer;
 
   packed_ids() = default;
   // Bits that IDs from 0 to `greatest` need; none if all are 0.
@@ -51,13 +62,20 @@ class packed_ids {
   // Calls fn(row) for each of them, ascending.
   template <class Fn>
   void for_each(std::uint32_t first, std::uint32_t last, Fn&& fn) const {
+    for_each_word(first, last, [&](std::size_t row, std::uint64_t these) {
+      for (; these != 0; these &= these - 1) fn(row + static_cast<std::size_t>(std::countr_zero(these)));
+    });
+  }
+
+  // Calls fn(row, these) for each 64 rows of which one at least has such an ID: row + i has if bit i of `these` is set. `row` is a
+  // multiple of 64; ascending.
+  template <class Fn>
+  void for_each_word(std::uint32_t first, std::uint32_t last, Fn&& fn) const {
     if (first >= last) return;
     for (std::size_t block = 0; block * block_rows < size_; ++block) {
       const matches found = matches_in(block, first, last);
       for (std::size_t word = 0; word < found.size(); ++word) {
-        for (std::uint64_t left = found[word]; left != 0; left &= left - 1) {
-          fn(block * block_rows + word * 64 + static_cast<std::size_t>(__builtin_ctzll(left)));
-        }
+        if (found[word] != 0) fn(block * block_rows + word * 64, found[word]);
       }
     }
   }
@@ -73,6 +91,25 @@ class packed_ids {
   std::unique_ptr<std::uint32_t[]> words_;
   std::size_t size_ = 0;
   unsigned bits_ = 0;
+};
+
+// Packs IDs as they come, a block at a time.
+class packed_ids::writer {
+ public:
+  writer(std::size_t rows, unsigned bits);
+  // Any number of them.
+  void append(std::span<const std::uint32_t> ids);
+  // When there are as many as there are rows.
+  packed_ids finish() &&;
+
+ private:
+  void write_block(const std::uint32_t* ids);
+
+  packed_ids made_;
+  std::size_t rows_;
+  std::size_t written_ = 0;  // rows
+  std::size_t waiting_ = 0;  // in block_
+  std::array<std::uint32_t, block_rows> block_{};
 };
 
 }  // namespace elidex
