@@ -1,5 +1,7 @@
 #include "elidex/reclaim/epoch.hpp"
 
+#include "elidex/sync/backoff.hpp"
+
 namespace elidex {
 
 std::uint64_t try_advance_epoch() noexcept {
@@ -12,6 +14,12 @@ std::uint64_t try_advance_epoch() noexcept {
   }
   if (detail::global_epoch.compare_exchange_strong(epoch, epoch + 1)) return epoch + 1;
   return epoch;  // another thread advanced it; the failed exchange has loaded the newer value
+}
+
+void wait_for_pins() noexcept {
+  // Two epochs on, by the argument of epoch.hpp; its last sentence is why what was done under the pins is visible.
+  const std::uint64_t ended = epoch_after_unlinking() + 2;
+  for (backoff wait; try_advance_epoch() < ended;) wait.once();
 }
 
 }  // namespace elidex

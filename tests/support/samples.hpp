@@ -4,6 +4,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 namespace elidex::testing {
@@ -19,6 +20,16 @@ struct sample<T> {
 template <std::signed_integral T>
 struct sample<T> {  // negative ones too
   static T of(std::uint64_t n) { return static_cast<T>(static_cast<std::int64_t>(n) * 7 - 1000); }
+};
+
+template <std::floating_point T>
+struct sample<T> {  // negative ones and fractions too, infinities and NaN
+  static T of(std::uint64_t n) {
+    if (n == 0) return std::numeric_limits<T>::quiet_NaN();
+    if (n == 1) return -std::numeric_limits<T>::infinity();
+    if (n == 2) return std::numeric_limits<T>::infinity();
+    return (static_cast<T>(n) - 1000) / 8;
+  }
 };
 
 template <>

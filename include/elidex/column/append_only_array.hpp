@@ -12,6 +12,7 @@
 // null, never a wrong address.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -52,6 +53,18 @@ class append_only_array {
     const place p = place_of(i);
     // relaxed: who passes i has seen provided() cover it, or been told of it; that orders this behind the store in provide().
     return segments_[p.segment].load(std::memory_order_relaxed)[p.offset];
+  }
+
+  // Calls fn(elements, i, count) for the elements from `first` to `last`, `count` of them one behind the other from number i on. All of
+  // them as for operator[].
+  template <class Fn>
+  void for_each_stretch(std::size_t first, std::size_t last, Fn&& fn) const {
+    while (first < last) {
+      const place p = place_of(first);
+      const std::size_t count = std::min(segment_elements(p.segment) - p.offset, last - first);
+      fn(&(*this)[first], first, count);
+      first += count;
+    }
   }
 
   // Elements there is memory for.

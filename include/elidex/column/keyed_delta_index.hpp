@@ -12,20 +12,26 @@
 // the dictionary (dictionary.hpp) and the tree stores the ID behind the key. So an ID is found by nobody before its entry is
 // written, and there is one for each value.
 //
-// Linearization points: those of the tree (scattered_btree.hpp, btree.hpp).
+// Values that come again. A column gets most values many times, so find_or_add() first guesses the ID by the value's hash
+// (remembered_ids.hpp) and looks whether the dictionary has the value there: two lines in place of a way down the tree.
+//
+// Linearization points: those of the tree (scattered_btree.hpp, btree.hpp); of a right guess, any moment of the call: values are never erased.
 #pragma once
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
 #include "elidex/column/blob_arena.hpp"
 #include "elidex/column/dictionary.hpp"
+#include "elidex/column/remembered_ids.hpp"
 #include "elidex/ordered_map.hpp"
 #include "elidex/thread_slot.hpp"
 
@@ -39,6 +45,17 @@ template <>
 struct key_codec<arena_string> : key_codec<std::string> {
   using blob_store = arena_blobs;
 };
+
+template <std::unsigned_integral Value>
+std::uint64_t hash_of(Value value) noexcept {
+  // Fibonacci hashing, twice, because the high bits of a product depend on all bits of the value and the low ones do not.
+  constexpr std::uint64_t golden = 0x9E3779B97F4A7C15ULL;
+  const std::uint64_t product = value * golden;
+  return (product >> 32 ^ product) * golden;
+}
+inline std::uint64_t hash_of(std::string_view value) noexcept {
+  return std::hash<std::string_view>()(value);
+}
 
 template <class Value, class Id>
 struct keyed_delta_tree {
@@ -114,22 +131,29 @@ class keyed_delta_index {
 
   // Everything obtained from the system for values, nodes and free nodes, in bytes.
   std::size_t memory_bytes() const noexcept {
-    return sizeof(*this) - sizeof(tree_) - sizeof(dictionary_) + tree_.memory_bytes() + dictionary_.memory_bytes();
+    return sizeof(*this) - sizeof(tree_) - sizeof(dictionary_) + tree_.memory_bytes() + dictionary_.memory_bytes() +
+           remembered_.memory_bytes();
   }
   btree_stats stats() const noexcept { return tree_.stats(); }
 
  private:
   tree tree_;
   dictionary dictionary_;
+  detail::remembered_ids<Id> remembered_;
 };
 
 template <class Value, class Id>
 auto keyed_delta_index<Value, Id>::find_or_add(value_argument value) -> added {
+  const std::uint64_t hash = detail::hash_of(value);
+  if (const auto guess = remembered_.guess(hash); guess && view(*guess).get() == value) return {*guess, false};
   unsigned part = dictionary_.part_with_ids(this_thread_slot() % dictionary::parts);
   for (;;) {
     const auto got = tree_.get_or_insert_if_made(
         value, [&](const typename dictionary::entry& entry) { return dictionary_.append(part, entry); });
-    if (got) return {got->first, got->second};
+    if (got) {
+      if (!got->second) remembered_.remember(hash, got->first, [&] { return size(); });
+      return {got->first, got->second};
+    }
     try {
       part = dictionary_.make_room(part);
     } catch (const detail::no_ids_left&) {

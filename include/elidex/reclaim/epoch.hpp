@@ -47,6 +47,10 @@ inline std::uint64_t epoch_after_unlinking() noexcept {
 // Moves the epoch on if no pinned thread stands in the way; returns the epoch afterwards.
 std::uint64_t try_advance_epoch() noexcept;
 
+// Returns when all pins that other threads have now have ended: what the caller has unlinked before can then be reached by
+// nobody, and what they did under these pins is visible to the caller. The caller must not be pinned itself.
+void wait_for_pins() noexcept;
+
 // Keeps everything reachable now from being reused while it lives. Throws std::bad_alloc on a thread's first use.
 class epoch_pin {
  public:

@@ -1,0 +1,210 @@
+// A column of values that many threads add to and search at once: small where it is old, quick to change where it is new.
+//
+//   elidex::column<std::string> cities;
+//   const auto row = cities.insert("Oslo");      // its number, for good
+//   cities.get(row);                             // "Oslo"
+//   cities.find("Oslo");                         // the rows that have it, ascending
+//   cities.count("A", "N");                      // rows from "A" to "N", both included
+//   cities.erase(row);
+//   if (cities.merge_is_due()) cities.merge();   // by whichever thread, while others read and write
+//
+// Parts, as in SAP HANA (paper 001, section 2). Every row lies in one of them:
+//   main      sorted dictionary, IDs in as few bits as they need (column_main.hpp); never changes
+//   delta     dictionary in the order of arrival, found by an index, IDs in the order of the rows (column_delta.hpp); only grows
+//   frozen    a delta that a merge is turning into a part of the next main; takes no rows any more
+// Row numbers count from 0 through main, frozen and delta, and a row keeps its number. Which rows are deleted says one bit for each
+// beside all parts (deleted_rows.hpp). Deviation: the paper's index of a delta holds IDs only; this one holds values
+// (keyed_delta_index.hpp says why).
+//
+// How merge() lets everybody go on. All threads find the parts behind one pointer, which they read once per operation under an epoch
+// pin (reclaim/epoch.hpp), and parts that are read stay as they are but for what the delta takes. A merge
+//   1. closes the delta: rows get their number by counting it up, and closing is a bit of that counter, so it has its last number
+//      of rows at once; who comes late finds it closed and looks for the next one;
+//   2. publishes {main, the closed one as frozen, a new delta whose first row is the next number};
+//   3. waits until all pins from before have ended: from now on everybody knows the new delta, and every row of the frozen one is
+//      written, because a row is written under the pin under which it got its number;
+//   4. builds the next main from main and frozen, which nobody changes, reading the bits of deleted rows;
+//   5. publishes {next main, nothing frozen, the same delta}, waits for all pins again and destroys what was replaced.
+// Nothing is lost: a row that has its number is in the count of step 1 and written by step 4, or in the next delta. Nothing comes
+// twice: whatever state a query has read, its parts have no row in common. Between 1 and 2 writers wait; there lies one
+// assignment, memory having been obtained before.
+//
+// Values whose rows are all deleted are left out in step 4, so an ID of such a row in the next main means nothing. Nobody follows it:
+// the merger saw the row's bit set before it published that main, so whoever looks at the bit after reading the pointer sees it set.
+// Hence all functions read the pointer first, then the bits.
+//
+// If building the next main fails, the state of step 2 stays, everything works as before, and the next merge() begins with
+// step 4.
+//
+// Linearization points: insert(): the store of the row's ID. erase(): the fetch_or that sets the row's bit. get(): the
+// load of that bit where it is set, that of the ID otherwise.
+//
+// Source: paper 001, section 2; the merge that does not stop anybody: Krueger et al., "Fast Updates on Read-Optimized Databases
+// Using Multi-Core CPUs", VLDB 2012, section 4.
+#pragma once
+
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "elidex/column/column_delta.hpp"
+#include "elidex/column/column_main.hpp"
+#include "elidex/column/deleted_rows.hpp"
+#include "elidex/column/value_image.hpp"
+
+namespace elidex {
+
+struct column_options {
+  // How deltas are indexed where values are numbers; see region_choosing_map.hpp.
+  map_regions regions = map_regions::automatic;
+  // merge_is_due() when the delta has this share of the main's rows, and so many at least. Both chosen.
+  double merge_ratio = 0.1;
+  std::size_t merge_rows_min = 65'536;
+};
+
+struct column_stats {
+  struct part {
+    std::size_t rows = 0;      // deleted ones too
+    std::size_t distinct = 0;  // values in the dictionary
+    std::size_t bytes = 0;
+  };
+  part main;
+  part frozen;
+  part delta;
+  unsigned id_bits = 0;  // of a row in the main
+  std::size_t deleted = 0;
+  std::size_t merges = 0;  // that came to an end
+};
+
+// T: an integer type but bool, float, double, or std::string (given as std::string_view, compared as unsigned bytes, at most 64 KiB).
+// NaNs equal each other and are greater than all numbers; -0.0 comes back as 0.0.
+// Id: an unsigned integer type; how many different values there can be, in the delta and in the main each.
+//
+// Thread-safety: every function but constructor and destructor may be called from any thread at any time.
+// insert(), erase(), get() and row by row all others are linearizable; find(), range(), count(), distinct() and scan()
+// are no snapshots: they see every row that was there during the whole call, and no row twice; of rows that come and go
+// meanwhile they see each or not.
+// Lifetime: values are copied in and out; row numbers stay. Not copyable, not movable.
+// Errors: std::bad_alloc: the column is as it was. std::length_error from insert() and merge(): more different values than Ids;
+// the column is as it was. std::invalid_argument: a string over 64 KiB.
+template <class T, class Id = std::uint32_t>
+class column {
+  static_assert(std::unsigned_integral<Id> && sizeof(Id) <= sizeof(std::uint32_t));
+  using images = detail::value_image<T>;
+  using image = typename images::type;
+  using main_part = detail::column_main<image>;
+  using delta_part = detail::column_delta<image, Id>;
+  using image_argument = typename delta_part::image_argument;
+
+ public:
+  using value_type = T;
+  using argument = typename images::argument;  // T, or std::string_view
+  using row_number = std::uint64_t;
+
+  column() : column(column_options{}) {}
+  explicit column(const column_options& options);
+  ~column();
+  column(const column&) = delete;
+  column& operator=(const column&) = delete;
+
+  // A new row; returns its number. Numbers ascend in the order in which rows come, without gaps.
+  row_number insert(argument value);
+
+  // Whether the row was there; its number is never given again.
+  bool erase(row_number row);
+
+  // Nothing where there is no such row or it is deleted.
+  std::optional<T> get(row_number row) const;
+
+  // --- Queries: a pass over the rows ---
+
+  // The rows that have the value, ascending.
+  std::vector<row_number> find(argument value) const { return range(value, value); }
+  // The rows with values from `lowest` to `highest`, both included, ascending.
+  std::vector<row_number> range(argument lowest, argument highest) const;
+
+  // How many these are.
+  std::size_t count(argument value) const { return count(value, value); }
+  std::size_t count(argument lowest, argument highest) const;
+
+  // Different values that rows have.
+  std::size_t distinct() const;
+
+  // Calls fn(value, rows) for up to `limit` different values from `from` on, ascending, where `rows` is how many rows have it;
+  // returns how many there were. fn gets T, or a std::string_view that is valid until it returns. fn may use the column, but not
+  // merge(), and as long as it runs no merge of any column ends.
+  template <class Fn>
+  std::size_t scan(argument from, std::size_t limit, Fn&& fn) const;
+  // The same from the least value on.
+  template <class Fn>
+  std::size_t scan_all(Fn&& fn) const;
+
+  // --- Merging ---
+
+  // Turns what the delta has into a part of the main, and leaves out values that only deleted rows have. Others read and write
+  // meanwhile; a second merge() waits for the first one. progress(done, rows) is called now and then from this thread, `done` and
+  // `rows` counting rows; it must not call merge(). Throws what progress throws, std::logic_error from within scan(),
+  // and as said above; the column can then be used as before.
+  template <class Progress>
+  void merge(Progress&& progress);
+  void merge() {
+    merge([](std::size_t, std::size_t) {});
+  }
+  // By the options' policy.
+  bool merge_is_due() const;
+
+  // --- Figures ---
+
+  // Rows that are not deleted; exact when nobody inserts or erases.
+  std::size_t size() const;
+  bool empty() const { return size() == 0; }
+  // Everything obtained from the system, in bytes.
+  std::size_t memory_bytes() const;
+  column_stats stats() const;
+
+ private:
+  // What all threads read at once. Owned by this column, not by the state: two states may have a part in common.
+  struct parts {
+    const main_part* main;
+    delta_part* frozen;  // or null
+    delta_part* delta;
+  };
+
+  const parts& now() const noexcept { return *state_.load(); }  // under a pin
+  // Where a row that is not the main's would be.
+  static const delta_part& delta_of(const parts& in, row_number row) noexcept {
+    return in.frozen != nullptr && row < in.delta->first_row() ? *in.frozen : *in.delta;
+  }
+  template <class Fn>
+  void for_each_delta_match(const parts& in, image_argument lowest, image_argument highest, Fn&& fn) const;
+  template <class Fn>
+  std::size_t scan_from(const image_argument* from, std::size_t limit, Fn&& fn) const;
+
+  // The steps of a merge; the caller has the mutex.
+  void freeze_delta();
+  template <class Progress>
+  void merge_frozen(Progress& progress);
+  void publish(std::unique_ptr<const parts> next) noexcept;
+
+  const column_options options_;
+  std::atomic<const parts*> state_;
+  detail::deleted_rows deleted_;
+  std::mutex merging_;  // whoever changes the state has it
+  std::size_t deleted_when_merged_ = 0;
+  std::atomic<std::size_t> merges_{0};
+};
+
+extern template class column<std::uint64_t>;
+extern template class column<std::int64_t>;
+extern template class column<double>;
+extern template class column<std::string>;
+
+}  // namespace elidex
+
+#include "elidex/column/column_impl.hpp"

@@ -1,0 +1,239 @@
+// Columns beside a vector of values: all functions, before, between and after merges.
+#include "elidex/column.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "support/column_model.hpp"
+#include "support/random_seed.hpp"
+#include "support/samples.hpp"
+
+namespace elidex::testing {
+namespace {
+
+using u64 = std::uint64_t;
+
+template <class T>
+class Column : public ::testing::Test {};
+using value_types =
+    ::testing::Types<u64, std::int64_t, std::int32_t, std::uint16_t, std::int8_t, float, double, std::string>;
+TYPED_TEST_SUITE(Column, value_types);
+
+// Few values and many, so that there are rows of the same value in all parts and values in one of them only.
+TYPED_TEST(Column, DoesWhatAVectorDoes) {
+  for (const u64 values : {u64{5}, u64{400}}) {
+    SCOPED_TRACE(values);
+    const auto some = [&](random_numbers& random) { return sample<TypeParam>::of(random.below(values)); };
+    random_numbers random(seed_or(values));
+    column<TypeParam> real;
+    column_model<TypeParam> model;
+    const int operations = repetitions(4'000);
+    for (int i = 0; i < operations; ++i) {
+      if (random.below(4) == 0 && !model.rows.empty()) {
+        const u64 row = random.below(model.rows.size());
+        ASSERT_EQ(real.erase(row), model.rows[row].has_value());
+        model.rows[row].reset();
+      } else {
+        const TypeParam value = some(random);
+        ASSERT_EQ(real.insert(value), model.rows.size());
+        model.rows.emplace_back(value);
+      }
+      if (i % (operations / 8) == operations / 16) real.merge();
+      if (i % (operations / 8) == 0) {
+        ASSERT_EQ(difference(real, model, random, some), "");
+      }
+    }
+    ASSERT_EQ(difference(real, model, random, some), "");
+    real.merge();
+    ASSERT_EQ(difference(real, model, random, some), "");
+    EXPECT_EQ(real.stats().main.rows, model.rows.size());
+    EXPECT_EQ(real.stats().delta.rows, 0U);
+    EXPECT_EQ(real.stats().main.distinct, model.rows_by_value().size());
+  }
+}
+
+TYPED_TEST(Column, WithoutRowsIsEmpty) {
+  column<TypeParam> real;
+  const column_model<TypeParam> model;
+  random_numbers random(seed_or(1));
+  const auto some = [](random_numbers& r) { return sample<TypeParam>::of(r.below(9)); };
+  EXPECT_EQ(difference(real, model, random, some), "");
+  EXPECT_FALSE(real.erase(0));
+  real.merge();
+  EXPECT_EQ(real.stats().merges, 0U);
+  EXPECT_EQ(difference(real, model, random, some), "");
+}
+
+TYPED_TEST(Column, ForgetsValuesWhoseRowsAreDeleted) {
+  column<TypeParam> real;
+  for (u64 n = 0; n < 100; ++n) real.insert(sample<TypeParam>::of(n % 10));
+  real.merge();
+  EXPECT_EQ(real.stats().main.distinct, 10U);
+  for (u64 row = 0; row < 100; ++row) {
+    if (row % 10 != 3) {
+      EXPECT_TRUE(real.erase(row));
+      EXPECT_FALSE(real.erase(row));
+    }
+  }
+  EXPECT_EQ(real.distinct(), 1U);
+  real.merge();  // without a row in the delta
+  EXPECT_EQ(real.stats().main.distinct, 1U);
+  EXPECT_EQ(real.stats().merges, 2U);
+  EXPECT_EQ(real.find(sample<TypeParam>::of(3)).size(), 10U);
+  for (u64 row = 0; row < 100; ++row) {
+    if (row % 10 == 3) real.erase(row);
+  }
+  real.merge();
+  EXPECT_EQ(real.stats().main.distinct, 0U);
+  EXPECT_EQ(real.size(), 0U);
+  EXPECT_EQ(real.insert(sample<TypeParam>::of(1)), 100U);
+  EXPECT_TRUE(real.get(100).has_value());
+  real.merge();  // from a main that has rows but no values
+  EXPECT_TRUE(real.get(100).has_value());
+  EXPECT_EQ(real.find(sample<TypeParam>::of(1)), std::vector<u64>{100});
+}
+
+template <class T>
+void keeps(const std::vector<T>& ascending) {
+  column<T> real;
+  for (auto v = ascending.rbegin(); v != ascending.rend(); ++v) real.insert(*v);
+  for (int merged = 0; merged < 2; ++merged) {
+    for (std::size_t i = 0; i < ascending.size(); ++i) {
+      EXPECT_EQ(real.find(ascending[i]), std::vector<u64>{ascending.size() - 1 - i});
+      EXPECT_EQ(real.count(ascending.front(), ascending[i]), i + 1);
+      EXPECT_TRUE(equal_in_columns(real.get(ascending.size() - 1 - i).value(), ascending[i]));
+    }
+    EXPECT_EQ(real.count(ascending.back(), ascending.front()), 0U);
+    real.merge();
+  }
+}
+
+TEST(ColumnOfExtremes, KeepsThem) {
+  keeps<u64>({0, 1, ~u64{0} - 1, ~u64{0}});
+  keeps<std::int64_t>({std::numeric_limits<std::int64_t>::min(), -1, 0, 1, std::numeric_limits<std::int64_t>::max()});
+  keeps<std::int8_t>({-128, -1, 0, 127});
+  using limits = std::numeric_limits<double>;
+  keeps<double>({-limits::infinity(), limits::lowest(), -limits::denorm_min(), 0.0, limits::denorm_min(), 1,
+                 limits::max(), limits::infinity(), limits::quiet_NaN()});
+  keeps<std::string>(
+      {"", std::string(1, '\0'), "a", std::string("a\0", 2), "aa", std::string(65'536, 'x'), "\x80", "\xff"});
+}
+
+TEST(ColumnOfDoubles, TakesBothZerosAndAllNaNsForOne) {
+  column<double> real;
+  real.insert(-0.0);
+  real.insert(0.0);
+  real.insert(std::numeric_limits<double>::signaling_NaN());
+  real.insert(-std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(real.distinct(), 2U);
+  EXPECT_EQ(real.find(0.0).size(), 2U);
+  EXPECT_FALSE(std::signbit(real.get(0).value()));
+  EXPECT_EQ(real.find(std::numeric_limits<double>::quiet_NaN()).size(), 2U);
+}
+
+// With 255 IDs: the delta's run out first, then the main's; both stay readable.
+TEST(ColumnWithFewIds, SaysSo) {
+  column<u64, std::uint8_t> real;
+  column_model<u64> model;
+  random_numbers random(seed_or(1));
+  const auto some = [](random_numbers& r) { return r.below(400); };
+  for (u64 v = 0; v < 255; ++v) {
+    ASSERT_EQ(real.insert(v), v);
+    model.rows.emplace_back(v);
+  }
+  EXPECT_THROW(real.insert(255), std::length_error);
+  ASSERT_EQ(real.insert(7), 255U);  // no new value
+  model.rows.emplace_back(7);
+  ASSERT_EQ(difference(real, model, random, some), "");
+  real.merge();
+  ASSERT_EQ(difference(real, model, random, some), "");
+
+  ASSERT_EQ(real.insert(300), 256U);
+  model.rows.emplace_back(300);
+  EXPECT_THROW(real.merge(), std::length_error);
+  ASSERT_EQ(difference(real, model, random, some), "");
+  ASSERT_EQ(real.insert(8), 257U);  // beside what the merge has left
+  model.rows.emplace_back(8);
+  EXPECT_THROW(real.merge(), std::length_error);
+  ASSERT_EQ(difference(real, model, random, some), "");
+  EXPECT_GT(real.stats().frozen.rows, 0U);
+
+  EXPECT_TRUE(real.erase(9));
+  model.rows[9].reset();
+  real.merge();  // 9 has made room
+  ASSERT_EQ(difference(real, model, random, some), "");
+  EXPECT_EQ(real.stats().frozen.rows, 0U);
+  EXPECT_EQ(real.stats().delta.rows, 0U);
+  EXPECT_EQ(real.stats().main.rows, model.rows.size());
+}
+
+TEST(ColumnMerge, TellsHowFarItIs) {
+  column<u64> real;
+  for (u64 i = 0; i < 1'000'000; ++i) real.insert(i % 1000);
+  std::size_t before = 0;
+  int calls = 0;
+  real.merge([&](std::size_t done, std::size_t rows) {
+    EXPECT_EQ(rows, 1'000'000U);
+    EXPECT_LE(before, done);
+    EXPECT_LE(done, rows);
+    before = done;
+    ++calls;
+  });
+  EXPECT_GE(calls, 5);
+}
+
+TEST(ColumnMerge, ThatIsStoppedLosesNothing) {
+  column<u64> real;
+  column_model<u64> model;
+  const auto insert = [&](u64 v) {
+    real.insert(v);
+    model.rows.emplace_back(v);
+  };
+  for (u64 i = 0; i < 300'000; ++i) insert(i % 1000);
+  EXPECT_THROW(real.merge([](std::size_t, std::size_t) { throw std::runtime_error("stop"); }), std::runtime_error);
+  EXPECT_EQ(real.stats().frozen.rows, 300'000U);
+  insert(1'050);
+  EXPECT_EQ(real.distinct(), 1'001U);
+  EXPECT_EQ(real.find(1'050), model.range(1'050, 1'050));
+  EXPECT_EQ(real.find(3), model.range(3, 3));
+  real.merge();
+  EXPECT_EQ(real.stats().main.rows, 300'001U);
+  EXPECT_EQ(real.stats().merges, 2U);
+  EXPECT_EQ(real.find(1'050), model.range(1'050, 1'050));
+  EXPECT_EQ(real.find(3), model.range(3, 3));
+}
+
+TEST(ColumnMerge, IsRefusedWithinAScan) {
+  column<u64> real;
+  real.insert(1);
+  EXPECT_THROW(real.scan_all([&](u64, std::size_t) { real.merge(); }), std::logic_error);
+  real.merge();
+}
+
+TEST(ColumnMerge, IsDueByShareAndNumber) {
+  column<u64> real({.merge_ratio = 0.5, .merge_rows_min = 10});
+  for (u64 i = 0; i < 9; ++i) real.insert(i);
+  EXPECT_FALSE(real.merge_is_due());
+  real.insert(9);
+  EXPECT_TRUE(real.merge_is_due());
+  real.merge();
+  for (u64 i = 0; i < 100; ++i) real.insert(i);
+  real.merge();
+  for (u64 i = 0; i < 54; ++i) real.insert(i);
+  EXPECT_FALSE(real.merge_is_due());
+  real.insert(1);
+  EXPECT_TRUE(real.merge_is_due());
+}
+
+TEST(ColumnOfStrings, RefusesLongOnes) {
+  column<std::string> real;
+  EXPECT_THROW(real.insert(std::string(65'537, 'x')), std::invalid_argument);
+  EXPECT_EQ(real.insert("short"), 0U);
+}
+
+}  // namespace
+}  // namespace elidex::testing

@@ -1,0 +1,117 @@
+// Threads that insert, erase and look while others merge: each sees its own rows at once, counts of rows that nobody erases never
+// fall, and nothing is lost at the end.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "elidex/column.hpp"
+#include "support/random_seed.hpp"
+#include "support/spread_threads.hpp"
+
+namespace elidex::testing {
+namespace {
+
+using u64 = std::uint64_t;
+
+template <class T>
+T nth_value(u64 n) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return "some value " + std::to_string(n);
+  } else {
+    return static_cast<T>(n);
+  }
+}
+
+struct own_row {
+  u64 row;
+  u64 value;
+  bool erased;
+};
+
+// What goes wrong; empty if nothing. Each thread inserts values of its own and one that all have, and erases some of its own.
+template <class Column>
+std::string first_harm(int writers, u64 rows_each) {
+  using value_type = typename Column::value_type;
+  constexpr u64 values_each = 200;
+  Column column;
+  const value_type shared = nth_value<value_type>(1'000'000);
+  std::atomic<int> running{writers};
+  std::mutex saying;
+  std::string harm;
+  const auto say = [&](const std::string& what) {
+    const std::lock_guard guard(saying);
+    if (harm.empty()) harm = what;
+  };
+  std::vector<std::vector<own_row>> own(static_cast<std::size_t>(writers));
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < writers; ++t) {
+      threads.emplace_back([&, t] {
+        stay_on_nth_core(t);
+        random_numbers random(seed_or(1) + static_cast<u64>(t));
+        std::vector<own_row>& mine = own[static_cast<std::size_t>(t)];
+        for (u64 i = 0; i < rows_each; ++i) {
+          const u64 value = static_cast<u64>(t) * values_each + random.below(values_each);
+          mine.push_back({column.insert(nth_value<value_type>(value)), value, false});
+          if (i % 4 == 0) column.insert(shared);
+          const own_row& some = mine[random.below(mine.size())];
+          const auto got = column.get(some.row);
+          if (got.has_value() == some.erased) say(some.erased ? "get: an erased row" : "get: a row is missing");
+          if (got && *got != nth_value<value_type>(some.value)) say("get: another value");
+          if (i % 8 == 0) {
+            own_row& victim = mine[random.below(mine.size())];
+            if (column.erase(victim.row) == victim.erased) say("erase");
+            victim.erased = true;
+          }
+          if (i % 64 == 0) {
+            u64 expected = 0;
+            for (const own_row& one : mine) expected += one.value == value && !one.erased ? 1 : 0;
+            if (column.find(nth_value<value_type>(value)).size() != expected) say("find");
+          }
+        }
+        --running;
+      });
+    }
+    threads.emplace_back([&] {
+      while (running > 0) column.merge();
+    });
+    u64 seen = 0;
+    while (running > 0) {
+      const u64 now = column.count(shared);
+      if (now < seen) say("a count that falls");
+      seen = now;
+      u64 rows = 0;
+      column.scan(shared, 1, [&](const auto& /*value*/, std::size_t there) { rows = there; });
+      if (rows < seen) say("a scan with fewer rows than a count before it");
+    }
+  }
+  u64 there = 0;
+  u64 inserted = 0;
+  for (const auto& of_thread : own) {
+    for (const own_row& one : of_thread) {
+      const auto got = column.get(one.row);
+      if (got.has_value() == one.erased) say("at the end: a row");
+      there += one.erased ? 0 : 1;
+      ++inserted;
+    }
+  }
+  const u64 all_shared = static_cast<u64>(writers) * ((rows_each + 3) / 4);
+  if (column.count(shared) != all_shared) say("at the end: the value of all");
+  if (column.size() != there + all_shared) say("at the end: size");
+  if (column.get(inserted + all_shared)) say("rows that nobody inserted");
+  return harm;
+}
+
+TEST(ColumnStress, OfNumbersLosesNothing) {
+  EXPECT_EQ(first_harm<column<u64>>(2, static_cast<u64>(repetitions(8'000))), "");
+}
+TEST(ColumnStress, OfStringsLosesNothing) {
+  EXPECT_EQ(first_harm<column<std::string>>(3, static_cast<u64>(repetitions(4'000))), "");
+}
+
+}  // namespace
+}  // namespace elidex::testing
