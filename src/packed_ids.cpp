@@ -17,9 +17,9 @@ constexpr unsigned word_bits = 32;
 
 using block_ids = std::array<std::uint32_t, packed_ids::block_rows>;
 
-// Ones in an ID's place, for so many bits.
+// Ones in an ID's place, for so many bits; 32 need none.
 template <unsigned Bits>
-constexpr std::uint32_t id_mask = Bits == word_bits ? ~0U : (1U << Bits % word_bits) - 1;
+constexpr std::uint32_t id_mask = (1U << Bits) - 1;
 
 // The nth of each lane, that is 16 neighbouring rows: the same shifts for all of them.
 template <unsigned Bits, std::size_t Nth>
@@ -38,6 +38,8 @@ template <unsigned Bits>
 [[gnu::always_inline]] inline void unpack_block(const std::uint32_t* block, std::uint32_t* out) noexcept {
   if constexpr (Bits == 0) {
     std::fill_n(out, packed_ids::block_rows, 0U);
+  } else if constexpr (Bits == word_bits) {
+    std::memcpy(out, block, sizeof(block_ids));
   } else {
     [&]<std::size_t... Nth>(std::index_sequence<Nth...>) {
       (unpack_neighbours<Bits, Nth>(block, out), ...);
@@ -69,7 +71,9 @@ template <unsigned Bits, std::size_t Word>
 // All IDs fit.
 template <unsigned Bits>
 [[gnu::always_inline]] inline void pack_block(const std::uint32_t* ids, std::uint32_t* block) noexcept {
-  if constexpr (Bits > 0) {
+  if constexpr (Bits == word_bits) {
+    std::memcpy(block, ids, sizeof(block_ids));
+  } else if constexpr (Bits > 0) {
     [&]<std::size_t... Word>(std::index_sequence<Word...>) {
       (pack_words<Bits, Word>(ids, block), ...);
     }(std::make_index_sequence<Bits>());
