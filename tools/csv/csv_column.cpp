@@ -56,10 +56,6 @@ std::string shortened(std::string_view text) {
   return printable(text.substr(0, length)) + "...";
 }
 
-std::string shown(std::string_view text) {
-  return "'" + shortened(text) + "'";
-}
-
 // Why a cell cannot be taken; empty where it can.
 using reason = std::string;
 
@@ -363,6 +359,10 @@ class column_reader {
 };
 
 }  // namespace
+
+std::string shown(std::string_view text) {
+  return std::string("'").append(shortened(text)).append("'");
+}
 
 std::size_t csv_column::rows() const {
   return std::visit([](const auto& all) { return all.size(); }, values);

@@ -82,4 +82,7 @@ struct csv_column {
 [[nodiscard]] csv_column read_csv_column(std::istream& in, std::string_view name, std::string_view column,
                                          const csv_options& options);
 
+// The text in quotes, fit for a line on a terminal: its first 40 bytes or so, without control characters, and UTF-8 whatever it was.
+[[nodiscard]] std::string shown(std::string_view text);
+
 }  // namespace elidex::tools
