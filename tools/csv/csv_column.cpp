@@ -23,7 +23,7 @@ namespace {
 
 // So much of another column's cell is taken as well; more is more likely a quote that is never closed.
 constexpr std::size_t cell_bytes_max = std::size_t{16} << 20;
-constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 constexpr std::size_t parser_growth_bytes = std::size_t{64} << 10;
 
 // Where the text is no UTF-8 for the first time.
@@ -170,12 +170,12 @@ class column_reader {
       : name_(printable(name)), column_(column), options_(options), sink_(options.type) {}
 
   csv_column read(std::istream& in) {
-    std::vector<char> chunk(chunk_bytes);
-    while (in.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || in.gcount() > 0) {
-      std::string_view bytes(chunk.data(), static_cast<std::size_t>(in.gcount()));
+    std::vector<char> piece(std::max(options_.piece_bytes, byte_order_mark.size()));
+    while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0) {
+      std::string_view bytes(piece.data(), static_cast<std::size_t>(in.gcount()));
       const bool first = result_.bytes == 0;
       result_.bytes += bytes.size();
-      if (first && bytes.starts_with("\xEF\xBB\xBF")) bytes.remove_prefix(3);
+      if (first && bytes.starts_with(byte_order_mark)) bytes.remove_prefix(byte_order_mark.size());
       parse(bytes);
       if (options_.progress) options_.progress(result_.bytes);
     }
@@ -191,40 +191,38 @@ class column_reader {
     throw lab::bad_input("FILE: " + name_ + " " + why + "; it takes a CSV file whose first row names the columns");
   }
 
-  // --- Pieces of lines to the parser: it says nothing of where it is, and so we know the line ---
+  // --- Stretches of lines to the parser: it says nothing of where it is, and so we know the line ---
 
   void parse(std::string_view bytes) {
     while (!bytes.empty()) {
       const std::size_t line_end = std::min(bytes.find('\n'), bytes.size() - 1) + 1;
-      std::string_view piece = bytes.substr(0, line_end);
+      std::string_view stretch = bytes.substr(0, line_end);
       bytes.remove_prefix(line_end);
-      const bool whole = piece.ends_with('\n');
-      while (!piece.empty()) piece.remove_prefix(dropping_line_ ? drop(piece) : feed(piece));
+      const bool whole = stretch.ends_with('\n');
+      while (!stretch.empty()) stretch.remove_prefix(dropping_line_ ? drop(stretch) : feed(stretch));
       if (whole) ++line_;
     }
-    if (csv_get_buffer_size(&parser_.get()) > cell_bytes_max) {
-      refuse_row("a cell of more than " + std::to_string(cell_bytes_max >> 20U) + " MiB; is a quote not closed?");
-    }
+    if (csv_get_buffer_size(&parser_.get()) > cell_bytes_max + parser_growth_bytes) refuse_long_cell();
   }
 
   // Returns how many bytes are done with.
-  std::size_t feed(std::string_view piece) {
-    const std::size_t done = csv_parse(&parser_.get(), piece.data(), piece.size(), on_cell, on_row_end, this);
+  std::size_t feed(std::string_view stretch) {
+    const std::size_t done = csv_parse(&parser_.get(), stretch.data(), stretch.size(), on_cell, on_row_end, this);
     if (failure_) std::rethrow_exception(failure_);
-    if (done == piece.size()) return done;
+    if (done == stretch.size()) return done;
     if (csv_error(&parser_.get()) != CSV_EPARSE) throw std::bad_alloc();
-    bad_quote(piece[done] == '"' ? "a quote within a cell that does not begin with one"
-                                 : "a closing quote with something behind it");
+    bad_quote(stretch[done] == '"' ? "a quote within a cell that does not begin with one"
+                                   : "a closing quote with something behind it");
     dropping_line_ = true;
     parser_.restart();
     return done;
   }
 
-  std::size_t drop(std::string_view piece) {
-    const std::size_t end = std::min(piece.find_first_of("\r\n"), piece.size());
-    if (end == piece.size()) return end;
+  std::size_t drop(std::string_view stretch) {
+    const std::size_t end = std::min(stretch.find_first_of("\r\n"), stretch.size());
+    if (end == stretch.size()) return end;
     dropping_line_ = false;
-    row_ended(piece[end]);
+    row_ended(stretch[end]);
     return end + 1;
   }
 
@@ -259,6 +257,7 @@ class column_reader {
   // --- Cells and rows from the parser ---
 
   void take_cell(std::string_view cell) {
+    if (cell.size() > cell_bytes_max) refuse_long_cell();
     if (!header_read_) {
       header_.emplace_back(cell);
     } else if (cells_ == wanted_) {
@@ -323,6 +322,10 @@ class column_reader {
   [[noreturn]] void refuse_row(const std::string& why) {
     if (header_read_) ++row_;
     throw lab::bad_input(name_ + ": " + where() + why);
+  }
+
+  [[noreturn]] void refuse_long_cell() {
+    refuse_row("a cell of more than " + std::to_string(cell_bytes_max >> 20U) + " MiB; is a quote not closed?");
   }
 
   void bad_row(const std::string& why) {

@@ -55,7 +55,9 @@ enum class csv_type : std::uint8_t { automatic, integer, real, text };
 struct csv_options {
   csv_type type = csv_type::automatic;
   bool skip_bad = false;
-  // Called now and then with the bytes that have been read.
+  // Read at once; a test makes this small.
+  std::size_t piece_bytes = std::size_t{256} << 10;
+  // Called after each piece with the bytes that have been read.
   std::function<void(std::uint64_t)> progress;
 };
 
