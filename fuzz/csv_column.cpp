@@ -1,7 +1,7 @@
 // What the CSV reader takes must be what RFC 4180 says, and what it refuses must be wrong.
 //
-// Two bytes say with which options, the rest is a file behind the header "a,b", or a whole one. A second reader, which
-// is short because it has the text as a whole, says what must come out. Cells that were taken are written in quotes and must be read
+// Two bytes say with which options, the rest is a file behind the header "a,b", or a whole one. A second reader, which is short
+// because it has the text as a whole, says what must come out. Cells that were taken are written in quotes and must be read
 // equal. The first difference aborts, and libFuzzer keeps the input.
 #include "tools/csv/csv_column.hpp"
 

@@ -79,7 +79,8 @@ double vector_bytes(const csv_strings& values, std::uint64_t rows) {
     return static_cast<double>(bytes);
   };
   if (values.size() == 0) return 0;
-  return bytes_of(values.size()) * static_cast<double>(rows / values.size()) + bytes_of(rows % values.size());
+  const std::uint64_t times = rows / values.size();
+  return bytes_of(values.size()) * static_cast<double>(times) + bytes_of(rows % values.size());
 }
 
 template <class Values>

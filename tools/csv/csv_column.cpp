@@ -62,7 +62,7 @@ using reason = std::string;
 template <class Number>
 reason parse_number(std::string_view cell, std::string_view type, Number& out) {
   const char* const end = cell.data() + cell.size();
-  const auto [rest, error] = std::from_chars(cell.data(), end, out);
+  const auto [rest, error] = std::from_chars(cell.data(), cell.data() + cell.size(), out);
   if (rest == end && error == std::errc{}) return {};
   if (cell.empty()) return "an empty cell is no " + std::string(type);
   if (rest == end && error == std::errc::result_out_of_range) {

@@ -4,18 +4,18 @@
 //   if (const auto* names = std::get_if<csv_strings>(&cities.values)) std::cout << (*names)[0];
 //
 // What is taken (RFC 4180): commas between cells; cells in quotes, which may have commas, line breaks and, doubled, quotes in
-// them; rows that end with LF, CRLF or CR, the last one also without; blanks are a part of their cell. A UTF-8 byte order mark at the
-// beginning is skipped. The first row names the columns. A blank line is no row: it is passed over and counted, as Python, pandas and
-// Arrow do; an empty cell in a file of one column is written as "".
+// them; rows that end with LF, CRLF or CR, the last one also without; blanks are a part of their cell. A UTF-8 byte order mark
+// at the beginning is skipped. The first row names the columns. A blank line is no row: it is passed over and counted, as
+// Python, pandas and Arrow do; an empty cell in a file of one column is written as "".
 //
-// Types. int: std::int64_t; double; string: UTF-8 of at most 64 KiB, NUL bytes too. Automatic: int if all cells are ints, else double
-// if all are numbers, else string, which it also is without any cell. Numbers are read as std::from_chars reads them, from the first
-// character of the cell to its last, in decimal; an empty cell is no number.
+// Types. int: std::int64_t; double; string: UTF-8 of at most 64 KiB, NUL bytes too. Automatic: int if all cells are ints, else
+// double if all are numbers, else string, which it also is without any cell. Numbers are read as std::from_chars reads them,
+// from the first character of the cell to its last, in decimal; an empty cell is no number.
 //
 // Errors: lab::bad_input with one line that names the file, its line (from 1; lines end with LF), the row (from 1 behind the
-// header) and the column, whatever of these there is; std::bad_alloc. Nothing is returned then. With `skip_bad`, rows that are wrong are
-// left out instead, numbered and counted. Behind a quote that stands where none may be, reading goes on with the next line, whatever
-// that is a part of. A row that ends the file within quotes is wrong as well.
+// header) and the column, whatever of these there is; std::bad_alloc. Nothing is returned then. With `skip_bad`, rows that are
+// wrong are left out instead, numbered and counted. Behind a quote that stands where none may be, reading goes on with the next
+// line, whatever that is a part of. A row that ends the file within quotes is wrong as well.
 //
 // Thread-safety: none; read in one thread.
 #pragma once
@@ -84,7 +84,8 @@ struct csv_column {
 [[nodiscard]] csv_column read_csv_column(std::istream& in, std::string_view name, std::string_view column,
                                          const csv_options& options);
 
-// The text in quotes, fit for a line on a terminal: its first 40 bytes or so, without control characters, and UTF-8 whatever it was.
+// The text in quotes, fit for a line on a terminal: its first 40 bytes or so, without control characters, and UTF-8 whatever it
+// was.
 [[nodiscard]] std::string shown(std::string_view text);
 
 }  // namespace elidex::tools
