@@ -54,6 +54,31 @@ struct repro_flags {
 };
 int repro_command(const repro_flags& flags);
 
+struct column_flags {
+  std::string file;
+  std::string column;
+  std::string type = "auto";
+  bool skip_bad = false;
+  std::string json;
+};
+
+struct column_load_flags : column_flags {
+  std::string rows;
+  std::string threads = "1";
+};
+int column_load_command(const column_load_flags& flags);
+
+// Queries with their values; empty where not asked.
+struct column_query_flags : column_flags {
+  std::vector<std::string> find;   // one value
+  std::vector<std::string> range;  // lowest, highest
+  std::vector<std::string> count;  // lowest, highest
+  bool distinct = false;
+  std::string top;
+  std::string limit = "20";
+};
+int column_query_command(const column_query_flags& flags);
+
 struct list_flags {
   std::string json;
 };

@@ -63,6 +63,16 @@ void add_workload_options(CLI::App& app, elidex::tools::workload_flags& flags) {
   app.add_option("--json", flags.json, json_help)->type_name("FILE");
 }
 
+void add_column_options(CLI::App& app, elidex::tools::column_flags& flags) {
+  app.add_option("FILE", flags.file, "a CSV file whose first row names the columns")->type_name(" ")->required();
+  app.add_option("--column", flags.column, "which column, by its name")->type_name("NAME")->required();
+  app.add_option("--type", flags.type, "auto | int | double | string; auto: the first of the rest that takes all cells")
+      ->type_name("T")
+      ->capture_default_str();
+  app.add_flag("--skip-bad", flags.skip_bad, "leave out rows that are wrong, and say so, instead of refusing the file");
+  app.add_option("--json", flags.json, json_help)->type_name("FILE");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -147,6 +157,49 @@ int main(int argc, char** argv) {
   repro_app->add_option("--json", repro.json, json_help)->type_name("FILE");
   repro_app->callback([&] { status = repro_command(repro); });
 
+  CLI::App* const column_app = app.add_subcommand("column", "a column of a CSV file in elidex::column");
+  column_app->require_subcommand(1);
+
+  column_load_flags load;
+  CLI::App* const load_app =
+      column_app->add_subcommand("load", "fill a column with the cells and merge it: how fast, how small");
+  load_app->footer(
+      "Columns: distinct % is of the rows; CSV MB/s counts the file's bytes, M rows/s millions of insertions a "
+      "second,\n"
+      "all threads together; bytes/row is what the delta takes before the merge, the main after it, and a std::vector\n"
+      "of the same values; ID bits is what a row takes in the main beside the dictionary.");
+  add_column_options(*load_app, load);
+  load_app->add_option("--rows", load.rows, "rows to insert, such as 10M; the file's are repeated [as the file has]")
+      ->type_name("N");
+  load_app->add_option("--threads", load.threads, "threads that insert")->type_name("N")->capture_default_str();
+  load_app->callback([&] { status = column_load_command(load); });
+
+  column_query_flags query;
+  CLI::App* const query_app = column_app->add_subcommand("query", "fill a column with the cells, merge it and ask it");
+  query_app->footer(
+      "Rows are counted from 1 behind the header, also those left out. Values from LO to HI, both included; strings "
+      "are\n"
+      "compared as bytes.");
+  add_column_options(*query_app, query);
+  query_app->add_option("--find", query.find, "the rows that have a value")
+      ->type_name("V")
+      ->expected(1)
+      ->allow_extra_args(false);
+  query_app->add_option("--range", query.range, "the rows with values from LO to HI")
+      ->type_name("LO HI")
+      ->expected(2)
+      ->allow_extra_args(false);
+  query_app->add_option("--count", query.count, "how many rows have values from LO to HI")
+      ->type_name("LO HI")
+      ->expected(2)
+      ->allow_extra_args(false);
+  query_app->add_flag("--distinct", query.distinct, "how many different values there are");
+  query_app->add_option("--top", query.top, "the N most frequent values")->type_name("N");
+  query_app->add_option("--limit", query.limit, "rows to list at most, of --find and of --range")
+      ->type_name("N")
+      ->capture_default_str();
+  query_app->callback([&] { status = column_query_command(query); });
+
   report_flags report;
   CLI::App* const report_app = app.add_subcommand("report", "one HTML page of everything measured");
   report_app->add_option("files", report.files, "results in JSON [results/*.json and docs/results/*.json]")
@@ -156,12 +209,17 @@ int main(int argc, char** argv) {
 
   try {
     check_command(app, argc > 1 ? argv[1] : nullptr);
+    if (column_app->check_name(argc > 1 ? argv[1] : "")) check_command(*column_app, argc > 2 ? argv[2] : nullptr);
     app.parse(argc, argv);
     return status;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    print_error(std::string(error.what()) + " (elidex " +
-                (app.get_subcommands().empty() ? "" : app.get_subcommands().front()->get_name() + " ") + "--help)");
+    std::string command = "elidex ";
+    for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+      at = at->get_subcommands().front();
+      command += at->get_name() + " ";
+    }
+    print_error(std::string(error.what()) + " (" + command + "--help)");
     return status_bad_input;
   } catch (const elidex::lab::bad_input& error) {
     print_error(error.what());

@@ -77,12 +77,19 @@ std::string machine_line() {
          facts.compiler + " " + ELIDEX_BUILD_TYPE + ", " + lab::allocator_name();
 }
 
+std::string dump(const ordered_json& document) {
+  return document.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+ordered_json document_head() {
+  return {{"schema", 1}, {"commit", source_commit()}, {"machine", machine_facts()}};
+}
+
 ordered_json results_document() {
-  return {{"schema", 1},
-          {"commit", source_commit()},
-          {"machine", machine_facts()},
-          {"runs", ordered_json::array()},
-          {"claims", ordered_json::array()}};
+  ordered_json document = document_head();
+  document["runs"] = ordered_json::array();
+  document["claims"] = ordered_json::array();
+  return document;
 }
 
 ordered_json bench_document(const lab::bench_options& options, const lab::bench_result& result) {

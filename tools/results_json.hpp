@@ -19,6 +19,12 @@ namespace elidex::tools {
 /// "AMD EPYC, 2 CPUs, Linux 6.1.0, GCC 12.2.0, jemalloc 5.3.0"
 [[nodiscard]] std::string machine_line();
 
+/// As text; bytes that are no UTF-8, as names of files may have, are replaced.
+[[nodiscard]] std::string dump(const nlohmann::ordered_json& document);
+
+/// What all documents begin with: schema, commit, machine.
+[[nodiscard]] nlohmann::ordered_json document_head();
+
 /// The document without runs: schema, commit, machine, empty lists.
 [[nodiscard]] nlohmann::ordered_json results_document();
 
