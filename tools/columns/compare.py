@@ -21,6 +21,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import costs
 import real_data
 from real_data import BadData
 
@@ -246,6 +247,7 @@ def parse(words):
     parser.add_argument("--rows", default="10M", type=count, help="of each column [10M]")
     parser.add_argument("--rounds", default=5, type=count, help="[5]")
     parser.add_argument("--threads", default=1, type=count, help="that load a column [1]")
+    parser.add_argument("--benchmarks", type=Path, help="the built micro-benchmarks, of which the column's are run too")
     parser.add_argument("--json", required=True, type=Path, help="the file to write")
     return parser.parse_args(words)
 
@@ -255,11 +257,16 @@ def main(words=None, load_with=load_with, arrow_with=Arrow):
     try:
         content = measure(load_with(flags.elidex), arrow_with(), flags.data, flags.rows, flags.rounds, flags.threads,
                           progress_on(sys.stderr))
+        if flags.benchmarks:
+            content["costs"] = costs.measure(flags.benchmarks, flags.rounds)
         real_data.write_whole(flags.json, (json.dumps(content, indent=2) + "\n").encode())
     except BadData as error:
         print(f"columns: {error}", file=sys.stderr)
         return 2
-    print(columns_table(content), *notes(content), f"In JSON: {flags.json}", sep="\n")
+    print(columns_table(content), *notes(content), sep="\n")
+    if flags.benchmarks:
+        print("", *costs.lines(content["costs"]), sep="\n")
+    print(f"In JSON: {flags.json}")
     return 0
 
 

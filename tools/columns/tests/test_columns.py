@@ -18,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import compare  # noqa: E402
+import costs  # noqa: E402
 import real_data  # noqa: E402
 
 FAKE_TOOL = Path(__file__).resolve().parent / "fake_tool.py"
@@ -293,6 +294,34 @@ class Repeated(unittest.TestCase):
             numbers = arrow.encode(arrow.array(values, type), 6)
             self.assertEqual((numbers["distinct"], numbers["plain_bytes_per_row"], numbers["dictionary_bytes_per_row"]),
                              (3, 8, 4 + 3 * 8 / 6))
+
+
+class Costs(unittest.TestCase):
+    CONTENT = {"benchmarks": [
+        {"run_name": "column/get/7", "aggregate_name": "mean", "real_time": 9, "time_unit": "ns"},
+        {"run_name": "column/get/7", "aggregate_name": "median", "real_time": 5, "time_unit": "ns", "items_per_second": 2e8},
+        {"run_name": "column/merge/9/iterations:1/manual_time", "aggregate_name": "median", "real_time": 2, "time_unit": "ms",
+         "items_per_second": 5e9},
+        {"run_name": "column/get beside merges/1/iterations:1/real_time", "aggregate_name": "median", "real_time": 1,
+         "time_unit": "s", "ns_p50": 1, "ns_p99": 2, "ns_p999": 3, "merges": 4}]}
+
+    def test_keeps_the_medians_in_nanoseconds(self):
+        self.assertEqual(costs.medians(self.CONTENT),
+                         [{"name": "get/7", "ns": 5, "items_per_second": 2e8},
+                          {"name": "merge/9", "ns": 2e6, "items_per_second": 5e9},
+                          {"name": "get beside merges/1", "ns": 1e9, "ns_p50": 1, "ns_p99": 2, "ns_p999": 3, "merges": 4}])
+
+    def test_says_each_in_a_line(self):
+        text = list(costs.lines(costs.medians(self.CONTENT)))
+        self.assertIn("5.0 ns  200.00 M/s", text[0])
+        self.assertIn("2.00 ms    5.00 G/s", text[1])
+        self.assertIn("p99 2 ns", text[2])
+
+    def test_a_program_that_says_nothing_is_refused(self):
+        with self.assertRaises(real_data.BadData):
+            costs.measure("true", 1)
+        with self.assertRaises(real_data.BadData):
+            costs.measure("/no/such/program", 1)
 
 
 if __name__ == "__main__":
