@@ -121,10 +121,14 @@ def violations(file):
             yield f"{file.path}:{number}: {message}"
 
 
-def readme_example_differs(root):
-    """The README shows examples/readme.cpp, which is compiled, word for word."""
-    block = re.search(r"```cpp\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)
-    return block is None or block.group(1) != (root / "examples" / "readme.cpp").read_text()
+README_EXAMPLES = ("readme.cpp", "readme_lock.cpp", "readme_column.cpp")
+
+
+def readme_examples_that_differ(root):
+    """The README shows the examples, which are compiled, word for word and in this order."""
+    blocks = re.findall(r"```cpp\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)
+    blocks += [None] * (len(README_EXAMPLES) - len(blocks))
+    return [name for name, block in zip(README_EXAMPLES, blocks) if block != (root / "examples" / name).read_text()]
 
 
 def main():
@@ -132,8 +136,8 @@ def main():
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.[ch]pp")):
             found += violations(SourceFile(path.relative_to(ROOT).as_posix(), path.read_text().split("\n")))
-    if readme_example_differs(ROOT):
-        found.append("README.md: its C++ example is not examples/readme.cpp")
+    for name in readme_examples_that_differ(ROOT):
+        found.append(f"README.md: its C++ example is not examples/{name}")
     print("\n".join(found) if found else "style: no violations")
     return 1 if found else 0
 
