@@ -149,7 +149,7 @@ class column {
 
   // Turns what the delta has into a part of the main, and leaves out values that only deleted rows have. Others read and write
   // meanwhile; a second merge() waits for the first one. progress(done, rows) is called now and then from this thread, `done` and
-  // `rows` counting rows; it must not call merge(). Throws what progress throws, std::logic_error from within scan(),
+  // `rows` counting rows; it must not call merge(). Throws what progress throws, std::logic_error from within scan() (or under any epoch_pin of the caller's),
   // and as said above; the column can then be used as before.
   template <class Progress>
   void merge(Progress&& progress);

@@ -187,10 +187,10 @@ struct column_history {
 };
 
 TEST(ColumnSchedules, OfNumbersLoseNoRow) {
-  EXPECT_EQ(explore<column_history<column<u64>>>(static_cast<u64>(300 * effort())), "");
+  EXPECT_EQ(explore<column_history<column<u64>>>(static_cast<u64>(2'000 * effort())), "");
 }
 TEST(ColumnSchedules, OfStringsLoseNoRow) {
-  EXPECT_EQ(explore<column_history<column<std::string>>>(static_cast<u64>(100 * effort())), "");
+  EXPECT_EQ(explore<column_history<column<std::string>>>(static_cast<u64>(500 * effort())), "");
 }
 
 // A merge that does not close the delta: what comes while it builds the next column is gone.

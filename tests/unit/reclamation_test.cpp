@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <barrier>
+#include <chrono>
 #include <cstring>
 #include <set>
 #include <thread>
@@ -87,6 +89,23 @@ TEST(Limbo, OthersSweepWhatAnIdleThreadHasLeft) {
   EXPECT_GE(map.stats().limbo_objects, 4'900u);
   churn(2'000);
   EXPECT_LE(map.stats().limbo_objects, 1'000u);
+}
+
+TEST(Epoch, WaitForPinsWaitsForThoseOfOtherThreads) {
+  wait_for_pins();  // nobody is pinned
+  std::barrier both(2);
+  std::atomic<bool> unpinned{false};
+  std::jthread reader([&] {
+    {
+      const epoch_pin pin;
+      both.arrive_and_wait();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      unpinned = true;
+    }
+  });
+  both.arrive_and_wait();
+  wait_for_pins();
+  EXPECT_TRUE(unpinned);
 }
 
 }  // namespace

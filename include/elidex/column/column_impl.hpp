@@ -232,7 +232,7 @@ template <class T, class Id>
 template <class Progress>
 void column<T, Id>::merge(Progress&& progress) {
   if (detail::this_thread_record().pin_depth != 0) {
-    throw std::logic_error("elidex: merge() must not be called from within a scan()");
+    throw std::logic_error("elidex: a function that a scan() calls must not call merge()");
   }
   const std::lock_guard one_at_a_time(merging_);
   if (now().frozen != nullptr) merge_frozen(progress);
