@@ -16,8 +16,8 @@
 // beside all parts (deleted_rows.hpp). Deviation: the paper's index of a delta holds IDs only; this one holds values
 // (keyed_delta_index.hpp says why).
 //
-// How merge() lets everybody go on. All threads find the parts behind one pointer, which they read once per operation under an epoch
-// pin (reclaim/epoch.hpp), and parts that are read stay as they are but for what the delta takes. A merge
+// How merge() lets everybody go on. All threads find the parts behind one pointer, which they read once per operation under an
+// epoch pin (reclaim/epoch.hpp), and parts that are read stay as they are but for what the delta takes. A merge
 //   1. closes the delta: rows get their number by counting it up, and closing is a bit of that counter, so it has its last number
 //      of rows at once; who comes late finds it closed and looks for the next one;
 //   2. publishes {main, the closed one as frozen, a new delta whose first row is the next number};
@@ -29,8 +29,8 @@
 // twice: whatever state a query has read, its parts have no row in common. Between 1 and 2 writers wait; there lies one
 // assignment, memory having been obtained before.
 //
-// Values whose rows are all deleted are left out in step 4, so an ID of such a row in the next main means nothing. Nobody follows it:
-// the merger saw the row's bit set before it published that main, so whoever looks at the bit after reading the pointer sees it set.
+// Values whose rows are all deleted are left out in step 4, so an ID of such a row in the next main means nothing. Nobody follows
+// it: the merger saw the row's bit set before it published that main, so whoever looks at the bit after reading the pointer sees it.
 // Hence all functions read the pointer first, then the bits.
 //
 // If building the next main fails, the state of step 2 stays, everything works as before, and the next merge() begins with
@@ -82,7 +82,8 @@ struct column_stats {
   std::size_t merges = 0;  // that came to an end
 };
 
-// T: an integer type but bool, float, double, or std::string (given as std::string_view, compared as unsigned bytes, at most 64 KiB).
+// T: an integer type but bool, float, double, or std::string (given as std::string_view, compared as unsigned bytes, at most
+// 64 KiB).
 // NaNs equal each other and are greater than all numbers; -0.0 comes back as 0.0.
 // Id: an unsigned integer type; how many different values there can be, in the delta and in the main each.
 //
@@ -149,8 +150,8 @@ class column {
 
   // Turns what the delta has into a part of the main, and leaves out values that only deleted rows have. Others read and write
   // meanwhile; a second merge() waits for the first one. progress(done, rows) is called now and then from this thread, `done` and
-  // `rows` counting rows; it must not call merge(). Throws what progress throws, std::logic_error from within scan() (or under any epoch_pin of the caller's),
-  // and as said above; the column can then be used as before.
+  // `rows` counting rows; it must not call merge(). Throws what progress throws, std::logic_error from within a scan() or under an
+  // epoch_pin of the caller's, and as said above; the column can then be used as before.
   template <class Progress>
   void merge(Progress&& progress);
   void merge() {
