@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
+#include "elidex/column/column_delta.hpp"
 #include "elidex/column/deleted_rows.hpp"
 #include "elidex/column/remembered_ids.hpp"
 #include "elidex/column/value_image.hpp"
@@ -86,6 +88,17 @@ TEST(RememberedIds, GrowsWithWhatIsThereAndGivesUpWhenItIsTooMuch) {
     EXPECT_LE(remembered.memory_bytes(), std::max<std::size_t>(4096, 8 * 4 * values));
     EXPECT_LE(remembered.memory_bytes(), std::size_t{3} << 20);
   }
+}
+
+// A delta is some 50 KB already without rows: its index must not be counted twice.
+TEST(ColumnDelta, CountsItselfOnce) {
+  constexpr std::size_t first_nodes_max = 8192;
+  const column_delta<u64, std::uint32_t> numbers(map_regions::automatic);
+  EXPECT_GE(numbers.memory_bytes(), sizeof(numbers));
+  EXPECT_LE(numbers.memory_bytes(), sizeof(numbers) + first_nodes_max);
+  const column_delta<std::string, std::uint32_t> strings(map_regions::automatic);
+  EXPECT_GE(strings.memory_bytes(), sizeof(strings));
+  EXPECT_LE(strings.memory_bytes(), sizeof(strings) + first_nodes_max);
 }
 
 TEST(DeletedRows, AreKeptByRow) {

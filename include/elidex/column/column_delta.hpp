@@ -112,7 +112,9 @@ class column_delta {
   auto view(Id id) const noexcept { return index_.view(id); }
   std::size_t distinct() const noexcept { return index_.size(); }
   std::size_t id_bound() const noexcept { return index_.id_bound(); }
-  std::size_t memory_bytes() const noexcept { return sizeof(*this) + index_.memory_bytes() + ids_.memory_bytes(); }
+  std::size_t memory_bytes() const noexcept {
+    return sizeof(*this) - sizeof(index_) + index_.memory_bytes() + ids_.memory_bytes();
+  }
 
   // The values in ascending order, a batch at a time: each that was there when it was made, no other twice.
   class values_ascending {
