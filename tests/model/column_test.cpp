@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "support/column_model.hpp"
 #include "support/random_seed.hpp"
@@ -95,6 +97,16 @@ TYPED_TEST(Column, ForgetsValuesWhoseRowsAreDeleted) {
   real.merge();  // from a main that has rows but no values
   EXPECT_TRUE(real.get(100).has_value());
   EXPECT_EQ(real.find(sample<TypeParam>::of(1)), std::vector<u64>{100});
+}
+
+TYPED_TEST(Column, ForgetsValuesThatCameAndWentBetweenMerges) {
+  column<TypeParam> real;
+  for (u64 n = 0; n < 10; ++n) real.insert(sample<TypeParam>::of(n));
+  for (u64 row = 0; row < 9; ++row) real.erase(row);
+  real.merge();
+  EXPECT_EQ(real.stats().main.rows, 10U);
+  EXPECT_EQ(real.stats().main.distinct, 1U);
+  EXPECT_EQ(real.find(sample<TypeParam>::of(9)), std::vector<u64>{9});
 }
 
 template <class T>
@@ -207,6 +219,72 @@ TEST(ColumnMerge, ThatIsStoppedLosesNothing) {
   EXPECT_EQ(real.find(3), model.range(3, 3));
 }
 
+// At every step that it tells of, once; what is erased in between is as gone as ever.
+TEST(ColumnMerge, ThatIsStoppedAtAnyStepGoesOn) {
+  constexpr u64 values = 1'000;
+  column<u64> real;
+  column_model<u64> model;
+  const auto add = [&](u64 rows) {
+    for (u64 i = 0; i < rows; ++i) {
+      real.insert(i % values);
+      model.rows.emplace_back(i % values);
+    }
+  };
+  add(450'000);
+  real.merge();
+  add(450'000);
+  int stopped = 0;
+  for (bool ended = false; !ended; ++stopped) {
+    int told = 0;
+    try {
+      real.merge([&](std::size_t, std::size_t) {
+        if (told++ == stopped) throw std::runtime_error("stop");
+      });
+      ended = true;
+    } catch (const std::runtime_error&) {
+      add(1);
+      const u64 row = static_cast<u64>(stopped) * 40'001;
+      ASSERT_TRUE(real.erase(row));
+      model.rows[row].reset();
+    }
+    const u64 some = 10 + static_cast<u64>(stopped);
+    ASSERT_EQ(real.find(some), model.range(some, some));
+    ASSERT_EQ(real.count(0, values), model.range(0, values).size());
+    ASSERT_EQ(real.size(), model.range(0, values).size());
+  }
+  EXPECT_GE(stopped, 8);
+  EXPECT_EQ(real.stats().frozen.rows, 0U);
+  EXPECT_EQ(real.stats().main.rows, model.rows.size());
+}
+
+// Behind the marking of what rows have: this main keeps the value, the next one must not.
+TEST(ColumnMerge, ForgetsNextTimeWhatWasErasedMeanwhile) {
+  constexpr u64 rows = 200'000;
+  column<u64> real;
+  for (u64 row = 0; row < rows; ++row) real.insert(row % 2);
+  real.merge([&](std::size_t, std::size_t) {
+    for (u64 row = 1; row < rows; row += 2) real.erase(row);
+  });
+  EXPECT_EQ(real.stats().main.distinct, 2U);
+  EXPECT_EQ(real.distinct(), 1U);
+  real.merge();
+  EXPECT_EQ(real.stats().merges, 2U);
+  EXPECT_EQ(real.stats().main.distinct, 1U);
+  EXPECT_EQ(real.count(0, 1), rows / 2);
+}
+
+TEST(ColumnMerge, StaysDueWhenItWasStopped) {
+  constexpr u64 rows = 200'000;
+  column<u64> real({.merge_rows_min = rows});
+  for (u64 row = 0; row < rows; ++row) real.insert(row);
+  EXPECT_THROW(real.merge([](std::size_t, std::size_t) { throw std::runtime_error("stop"); }), std::runtime_error);
+  EXPECT_TRUE(real.merge_is_due());
+  EXPECT_EQ(real.stats().frozen.rows, rows);
+  EXPECT_EQ(real.stats().delta.rows, 0U);
+  real.merge();
+  EXPECT_FALSE(real.merge_is_due());
+}
+
 TEST(ColumnMerge, IsRefusedWithinAScan) {
   column<u64> real;
   real.insert(1);
@@ -227,6 +305,57 @@ TEST(ColumnMerge, IsDueByShareAndNumber) {
   EXPECT_FALSE(real.merge_is_due());
   real.insert(1);
   EXPECT_TRUE(real.merge_is_due());
+}
+
+// The delta's values are asked for in batches of 1024: numbers of values around where these end.
+template <class T>
+void keeps_many_values(u64 values) {
+  SCOPED_TRACE(values);
+  column<T> real;
+  std::vector<T> ascending;
+  for (u64 n = 0; n < values; ++n) ascending.push_back(sample<T>::of(n * 7919 % values));
+  for (const T& value : ascending) real.insert(value);
+  std::ranges::sort(ascending);
+  for (int merged = 0; merged < 2; ++merged) {
+    std::size_t n = 0;
+    bool equal = true;
+    EXPECT_EQ(real.scan_all([&](const auto& value, std::size_t rows) {
+      equal = equal && n < ascending.size() && value == ascending[n] && rows == 1;
+      ++n;
+    }), values);
+    EXPECT_TRUE(equal);
+    EXPECT_EQ(real.count(ascending.front(), ascending.back()), values);
+    EXPECT_EQ(real.range(ascending[1], ascending[values - 2]).size(), values - 2);
+    EXPECT_EQ(real.scan(ascending[values - 3], 10, [](const auto&, std::size_t) {}), 3U);
+    real.merge();
+    EXPECT_EQ(real.stats().main.distinct, values);
+  }
+}
+TEST(ColumnWithManyValues, HasThemAllOnce) {
+  for (const u64 values : {1'022, 1'023, 1'024, 1'025, 2'046, 2'047, 2'048, 2'049, 5'000}) {
+    keeps_many_values<u64>(values);
+    keeps_many_values<std::string>(values);
+  }
+}
+
+// The delta guesses a value's ID by half of its hash: these two are equal in it, and in the place in the table.
+TEST(ColumnOfNumbers, TellsValuesWithLikeHashesApart) {
+  constexpr u64 golden = 0x9E3779B97F4A7C15ULL;
+  u64 inverse = golden;
+  for (int i = 0; i < 6; ++i) inverse *= 2 - golden * inverse;
+  const auto value_with = [&](u64 hash) {
+    const u64 mixed = hash * inverse;
+    return (mixed ^ mixed >> 32) * inverse;
+  };
+  const u64 one = value_with(0x1234'5678'0000'0042);
+  const u64 other = value_with(0x1234'5678'4000'0042);
+  ASSERT_EQ(detail::hash_of(one) ^ detail::hash_of(other), u64{1} << 30);
+  column<u64> real;
+  for (int i = 0; i < 4; ++i) real.insert(one);
+  const u64 row = real.insert(other);
+  EXPECT_EQ(real.get(row), other);
+  EXPECT_EQ(real.count(one), 4U);
+  EXPECT_EQ(real.count(other), 1U);
 }
 
 TEST(ColumnOfStrings, RefusesLongOnes) {

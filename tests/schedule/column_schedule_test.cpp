@@ -10,11 +10,13 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "elidex/column.hpp"
 #include "schedule/explore.hpp"
+#include "sim/schedule.hpp"
 #include "sim/simulation.hpp"
 #include "support/samples.hpp"
 
@@ -191,6 +193,97 @@ TEST(ColumnSchedules, OfNumbersLoseNoRow) {
 }
 TEST(ColumnSchedules, OfStringsLoseNoRow) {
   EXPECT_EQ(explore<column_history<column<std::string>>>(static_cast<u64>(500 * effort())), "");
+}
+
+// A thread of a few accesses is stopped at one of them, while the others run to their end or until they wait for it.
+template <class Program>
+std::string explore_stopping_early(std::uint64_t schedules, std::uint64_t first_steps = 60) {
+  for (u64 seed = seed_or(1); seed < seed_or(1) + schedules; ++seed) {
+    const auto schedule = sim::pct(seed, 2, first_steps);
+    if (std::string what = under<Program>(*schedule, seed); !what.empty()) return what;
+  }
+  return "";
+}
+
+// A row's value is left out of the next main while somebody is about to look at it: its ID means another value there, and only its
+// bit, read behind the pointer to the parts, says that nobody must follow it. The merge has failed before, so that it need not
+// wait for pins before it looks at the bits.
+struct reads_of_a_forgotten_value {
+  static constexpr u64 values = 255;
+  static constexpr u64 gone = 9;
+  column<u64, std::uint8_t> numbers;
+  std::optional<u64> got;
+
+  reads_of_a_forgotten_value() {
+    for (u64 i = 0; i < values; ++i) numbers.insert(i + 1000);
+    numbers.merge();
+    numbers.insert(1);
+    EXPECT_THROW(numbers.merge(), std::length_error);
+  }
+  std::vector<std::function<void()>> bodies() {
+    return {[this] { got = numbers.get(gone); },
+            [this] {
+              numbers.erase(gone);
+              numbers.merge();
+            }};
+  }
+  std::string verdict() const { return !got || *got == gone + 1000 ? "" : "get() gave another row's value"; }
+};
+TEST(ColumnSchedules, NobodyFollowsTheIdOfAForgottenValue) {
+  EXPECT_EQ(explore_stopping_early<reads_of_a_forgotten_value>(static_cast<u64>(400 * effort())), "");
+}
+
+// An insertion that is stopped somewhere, beside a whole merge: that comes to its end in between unless the pin keeps it.
+template <class Column>
+struct insertion_beside_a_merge {
+  using numbered = numbered_values<typename Column::value_type>;
+  Column column;
+  u64 row = 0;
+
+  insertion_beside_a_merge() { column.insert(numbered::of(1)); }
+  std::vector<std::function<void()>> bodies() {
+    return {[this] { row = column.insert(numbered::of(2)); }, [this] { column.merge(); }};
+  }
+  std::string verdict() {
+    if (row != 1 || column.size() != 2) return "a wrong row number";
+    for (const bool merged : {false, true}) {
+      if (merged) column.merge();
+      const auto got = column.get(1);
+      if (!got || *got != numbered::of(2)) return "the row is lost";
+      if (column.find(numbered::of(2)) != std::vector<u64>{1}) return "find() does not find the row once";
+    }
+    return "";
+  }
+};
+TEST(ColumnSchedules, AnInsertionBesideAMergeIsNotLost) {
+  constexpr u64 steps_of_an_insertion = 200;
+  EXPECT_EQ(explore_stopping_early<insertion_beside_a_merge<column<u64>>>(static_cast<u64>(500 * effort()),
+                                                                         steps_of_an_insertion),
+            "");
+}
+
+// What size() takes off must have been there when it counted.
+struct sizes_beside_erasures {
+  column<u64> numbers;
+  std::array<std::size_t, 2> sizes{};
+
+  std::vector<std::function<void()>> bodies() {
+    return {[this] {
+              for (u64 i = 0; i < 3; ++i) numbers.erase(numbers.insert(i));
+            },
+            [this] {
+              for (std::size_t& size : sizes) size = numbers.size();
+            }};
+  }
+  std::string verdict() const {
+    for (const std::size_t size : sizes) {
+      if (size > 3) return "size() of more rows than there ever were";
+    }
+    return numbers.size() == 0 ? "" : "rows that have been erased are counted";
+  }
+};
+TEST(ColumnSchedules, SizeNeverFallsBelowZero) {
+  EXPECT_EQ(explore_stopping_early<sizes_beside_erasures>(static_cast<u64>(400 * effort())), "");
 }
 
 // A merge that does not close the delta: what comes while it builds the next column is gone.

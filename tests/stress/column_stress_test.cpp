@@ -2,9 +2,12 @@
 // fall, and nothing is lost at the end.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -104,6 +107,65 @@ std::string first_harm(int writers, u64 rows_each) {
   if (column.size() != there + all_shared) say("at the end: size");
   if (column.get(inserted + all_shared)) say("rows that nobody inserted");
   return harm;
+}
+
+// Two columns are merged at once and without end, beside threads that live for a few calls only, scans that insert, and questions of
+// all kinds. Each short-lived thread erases what it inserts but for one row.
+std::string harm_of_two_columns(u64 rounds) {
+  std::array<column<std::string>, 2> columns;
+  std::atomic<bool> running{true};
+  std::atomic<u64> harms{0};
+  const auto expect = [&](bool right) { harms += right ? 0 : 1; };
+  {
+    std::vector<std::jthread> threads;
+    for (auto& column : columns) {
+      threads.emplace_back([&] {
+        while (running) column.merge();
+      });
+    }
+    threads.emplace_back([&] {
+      while (running) {
+        for (auto& column : columns) {
+          const u64 most = 4 * rounds;
+          expect(column.size() <= most);
+          expect(column.distinct() <= most);
+          expect(column.stats().main.rows <= most && column.memory_bytes() > 0);
+          column.merge_is_due();
+          std::string before;
+          column.scan_all([&](std::string_view value, std::size_t rows) {
+            expect((before.empty() || before < value) && rows > 0);
+            before = value;
+          });
+          expect(column.count("a", "z") <= most);
+        }
+      }
+    });
+    for (u64 round = 0; round < rounds; ++round) {
+      const std::jthread short_lived([&] {
+        for (auto& column : columns) {
+          const std::string value = nth_value<std::string>(round % 100);
+          const u64 kept = column.insert(value);
+          const u64 gone = column.insert("gone " + std::to_string(round));
+          u64 other = 0;
+          column.scan(value, 1, [&](std::string_view, std::size_t) { other = column.insert("from a scan"); });
+          expect(column.get(gone).has_value());
+          expect(column.erase(gone) && column.erase(other) && !column.erase(gone));
+          expect(!column.get(gone) && column.get(kept) == value);
+          expect(column.find("gone " + std::to_string(round)).empty());
+        }
+      });
+    }
+    running = false;
+  }
+  for (auto& column : columns) {
+    column.merge();
+    expect(column.size() == rounds && column.stats().main.rows == 3 * rounds);
+    expect(column.distinct() == std::min<u64>(rounds, 100) && column.stats().main.distinct == column.distinct());
+  }
+  return harms == 0 ? "" : std::to_string(harms) + " wrong answers";
+}
+TEST(ColumnStress, OfTwoColumnsLosesNothing) {
+  EXPECT_EQ(harm_of_two_columns(static_cast<u64>(repetitions(600))), "");
 }
 
 TEST(ColumnStress, OfNumbersLosesNothing) {

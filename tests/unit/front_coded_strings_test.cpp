@@ -204,5 +204,22 @@ TEST(FrontCodedStrings, CanBeMoved) {
   expect_same(second, {"x"});
 }
 
+// One block each: lengths that just fit into a byte, and those that just do not.
+TEST(FrontCodedStrings, KeepsLengthsAroundWhatAByteHolds) {
+  for (const std::size_t length : {254U, 255U, 256U, 257U}) {
+    const std::string same(length, 'm');
+    for (const std::vector<std::string>& all :
+         {std::vector<std::string>{same}, {"a", same}, {same, same + "a", same + "b"}}) {
+      front_coded_strings::builder building;
+      for (const std::string& one : all) building.append(one);
+      const front_coded_strings made = std::move(building).finish();
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        EXPECT_EQ(made.get(i), all[i]) << length;
+        EXPECT_EQ(made.lower_bound(all[i]), i) << length;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace elidex::testing
