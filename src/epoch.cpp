@@ -19,7 +19,13 @@ std::uint64_t try_advance_epoch() noexcept {
 void wait_for_pins() noexcept {
   // Two epochs on, by the argument of epoch.hpp; its last sentence is why what was done under the pins is visible.
   const std::uint64_t ended = epoch_after_unlinking() + 2;
-  for (backoff wait; try_advance_epoch() < ended;) wait.once();
+  backoff wait;
+  for (std::uint64_t before = 0;;) {
+    const std::uint64_t epoch = try_advance_epoch();
+    if (epoch >= ended) return;
+    if (epoch == before) wait.once();  // somebody is pinned who keeps it back
+    before = epoch;
+  }
 }
 
 }  // namespace elidex

@@ -52,10 +52,16 @@ struct value_range {
   T highest;
 };
 
+// As columns order values: NaN behind all numbers.
+template <class T>
+bool comes_before(const T& a, const T& b) {
+  return elidex::detail::value_image<T>::of(a) < elidex::detail::value_image<T>::of(b);
+}
+
 template <class T>
 value_range<T> parse_range(std::string_view flag, const std::vector<std::string>& texts) {
   value_range<T> range{parse_value<T>(flag, texts.at(0)), parse_value<T>(flag, texts.at(1))};
-  if (range.highest < range.lowest) {
+  if (comes_before(range.highest, range.lowest)) {
     refuse(flag, texts.at(0), "is above " + shown(texts.at(1)) + "; it takes the lowest value, then the highest");
   }
   return range;
@@ -128,7 +134,7 @@ template <class T>
 std::vector<frequent<T>> most_frequent(const column<T>& in, std::size_t limit) {
   // On top the one to give up: fewest rows, among these the greatest value.
   const auto better = [](const frequent<T>& a, const frequent<T>& b) {
-    return a.rows != b.rows ? a.rows > b.rows : a.value < b.value;
+    return a.rows != b.rows ? a.rows > b.rows : comes_before(a.value, b.value);
   };
   std::priority_queue<frequent<T>, std::vector<frequent<T>>, decltype(better)> best(better);
   in.scan_all([&](typename column<T>::argument value, std::size_t rows) {

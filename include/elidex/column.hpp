@@ -93,7 +93,7 @@ struct column_stats {
 // meanwhile they see each or not.
 // Lifetime: values are copied in and out; row numbers stay. Not copyable, not movable.
 // Errors: std::bad_alloc: the column is as it was. std::length_error from insert() and merge(): more different values than Ids;
-// the column is as it was. std::invalid_argument: a string over 64 KiB.
+// the column is as it was. std::invalid_argument: a string over 64 KiB, to insert, or as the lower end of what is asked for.
 template <class T, class Id = std::uint32_t>
 class column {
   static_assert(std::unsigned_integral<Id> && sizeof(Id) <= sizeof(std::uint32_t));
@@ -114,7 +114,8 @@ class column {
   column(const column&) = delete;
   column& operator=(const column&) = delete;
 
-  // A new row; returns its number. Numbers ascend in the order in which rows come, without gaps.
+  // A new row; returns its number. Numbers are given without gaps; of rows that come at the same time one with a higher number may be
+  // there first.
   row_number insert(argument value);
 
   // Whether the row was there; its number is never given again.
@@ -157,15 +158,15 @@ class column {
   void merge() {
     merge([](std::size_t, std::size_t) {});
   }
-  // By the options' policy.
+  // By the options' policy. It stays due when a merge fails.
   bool merge_is_due() const;
 
   // --- Figures ---
 
-  // Rows that are not deleted; exact when nobody inserts or erases.
+  // Rows that are not deleted; exact when nobody inserts or erases, and never too small by a row that is there.
   std::size_t size() const;
   bool empty() const { return size() == 0; }
-  // Everything obtained from the system, in bytes.
+  // Everything obtained from the system, in bytes, but for what a running merge is building.
   std::size_t memory_bytes() const;
   column_stats stats() const;
 
@@ -197,7 +198,7 @@ class column {
   std::atomic<const parts*> state_;
   detail::deleted_rows deleted_;
   std::mutex merging_;  // whoever changes the state has it
-  std::size_t deleted_when_merged_ = 0;
+  std::size_t deletions_when_merged_ = 0;
   std::atomic<std::size_t> merges_{0};
 };
 

@@ -261,6 +261,9 @@ TEST_F(column_command, refuses_what_it_cannot_do) {
   refused("column query towns.csv --column id --type double --count 0 y", "--count: 'y'",
           "type double; it takes a number");
   refused("column query towns.csv --column id --range 5 -5", "--range: '5' is above '-5'", "it takes the lowest value");
+  // NaN comes behind all numbers.
+  file("nan.csv", "v\n1\nnan\n2\n");
+  refused("column query nan.csv --column v --range nan 5", "--range: 'nan' is above '5'", "it takes the lowest value");
   refused("column query towns.csv --column town --range b a", "--range: 'b' is above 'a'", "it takes the lowest value");
   refused("column query towns.csv --column id --range 5", "--range", "elidex column query --help");
   refused("column query towns.csv --column id --find 1 --find 2", "--find", "elidex column query --help");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -322,7 +323,8 @@ void keeps_many_values(u64 values) {
     EXPECT_EQ(real.scan_all([&](const auto& value, std::size_t rows) {
       equal = equal && n < ascending.size() && value == ascending[n] && rows == 1;
       ++n;
-    }), values);
+    }),
+              values);
     EXPECT_TRUE(equal);
     EXPECT_EQ(real.count(ascending.front(), ascending.back()), values);
     EXPECT_EQ(real.range(ascending[1], ascending[values - 2]).size(), values - 2);
@@ -332,7 +334,7 @@ void keeps_many_values(u64 values) {
   }
 }
 TEST(ColumnWithManyValues, HasThemAllOnce) {
-  for (const u64 values : {1'022, 1'023, 1'024, 1'025, 2'046, 2'047, 2'048, 2'049, 5'000}) {
+  for (const u64 values : std::array<u64, 9>{1'022, 1'023, 1'024, 1'025, 2'046, 2'047, 2'048, 2'049, 5'000}) {
     keeps_many_values<u64>(values);
     keeps_many_values<std::string>(values);
   }

@@ -189,10 +189,10 @@ struct column_history {
 };
 
 TEST(ColumnSchedules, OfNumbersLoseNoRow) {
-  EXPECT_EQ(explore<column_history<column<u64>>>(static_cast<u64>(2'000 * effort())), "");
+  EXPECT_EQ(explore<column_history<column<u64>>>(static_cast<u64>(500 * effort())), "");
 }
 TEST(ColumnSchedules, OfStringsLoseNoRow) {
-  EXPECT_EQ(explore<column_history<column<std::string>>>(static_cast<u64>(500 * effort())), "");
+  EXPECT_EQ(explore<column_history<column<std::string>>>(static_cast<u64>(150 * effort())), "");
 }
 
 // A thread of a few accesses is stopped at one of them, while the others run to their end or until they wait for it.
@@ -258,7 +258,7 @@ struct insertion_beside_a_merge {
 TEST(ColumnSchedules, AnInsertionBesideAMergeIsNotLost) {
   constexpr u64 steps_of_an_insertion = 200;
   EXPECT_EQ(explore_stopping_early<insertion_beside_a_merge<column<u64>>>(static_cast<u64>(500 * effort()),
-                                                                         steps_of_an_insertion),
+                                                                          steps_of_an_insertion),
             "");
 }
 

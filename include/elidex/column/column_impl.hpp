@@ -224,7 +224,7 @@ void column<T, Id>::merge_frozen(Progress& progress) {
   publish(std::move(next));
   delete before.main;
   delete before.frozen;
-  deleted_when_merged_ = deleted;
+  deletions_when_merged_ = deleted;
   merges_.fetch_add(1);
 }
 
@@ -236,7 +236,7 @@ void column<T, Id>::merge(Progress&& progress) {
   }
   const std::lock_guard one_at_a_time(merging_);
   if (now().frozen != nullptr) merge_frozen(progress);
-  if (now().delta->rows() == 0 && deleted_.count() == deleted_when_merged_) return;
+  if (now().delta->rows() == 0 && deleted_.count() == deletions_when_merged_) return;
   freeze_delta();
   merge_frozen(progress);
 }

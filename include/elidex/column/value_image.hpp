@@ -29,7 +29,7 @@ template <class T>
 struct value_image;
 
 template <class T>
-  requires(std::integral<T> && !std::same_as<T, bool>)
+  requires(std::integral<T> && !std::same_as<T, bool> && sizeof(T) <= sizeof(std::uint64_t))
 struct value_image<T> {
   using type = std::conditional_t<(sizeof(T) > 4), std::uint64_t, std::uint32_t>;
   using argument = T;
