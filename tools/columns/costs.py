@@ -11,7 +11,7 @@ NANOSECONDS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 def medians(content):
-    """One entry for each benchmark, in the program's order."""
+    """One entry for each benchmark, by name and number: repetitions come in any order."""
     kept = []
     for one in content["benchmarks"]:
         if one.get("aggregate_name") != "median":
@@ -21,7 +21,12 @@ def medians(content):
             name = name.split(mark)[0]
         kept.append({"name": name, "ns": one["real_time"] * NANOSECONDS[one["time_unit"]]}
                     | {counter: one[counter] for counter in COUNTERS if counter in one})
-    return kept
+    return sorted(kept, key=by_name_and_number)
+
+
+def by_name_and_number(one):
+    name, _, number = one["name"].rpartition("/")
+    return (name, int(number)) if number.isdigit() else (one["name"], 0)
 
 
 def measure(program, rounds):
