@@ -66,6 +66,7 @@ struct column_history {
   using value_type = typename Column::value_type;
   using numbered = numbered_values<value_type>;
   static constexpr std::size_t threads = 3;
+  static constexpr u64 steps = 4'000;  // most of them a merge's
 
   Column column;
   std::vector<u64> before;  // by row

@@ -8,8 +8,9 @@
 //   };
 //   EXPECT_EQ(explore<two_increments>(1'000), "");
 //
-// Each schedule has a fresh program; one with a type `made_by_seed` is made from the schedule's seed. Half of them are random walks, half PCT with bugs of depth 2 to 4 in mind. What is
-// found names the seed; ELIDEX_TEST_SEED=N in the environment, or `./dev schedule TEST --seed N`, runs that one first.
+// Each schedule has a fresh program; one with a type `made_by_seed` is made from the schedule's seed. Half of them are random
+// walks, half PCT with bugs of depth 2 to 4 in mind, among so many steps as a constant `steps` of the program says. What is found names the
+// seed; ELIDEX_TEST_SEED=N in the environment, or `./dev schedule TEST --seed N`, runs that one first.
 
 #include <functional>
 #include <memory>
@@ -35,18 +36,22 @@ std::string under(sim::strategy& schedule, [[maybe_unused]] std::uint64_t seed =
   return r.stuck.empty() ? program->verdict() : r.stuck;
 }
 
-inline std::unique_ptr<sim::strategy> schedule_of(std::uint64_t seed) {
-  constexpr std::uint64_t usual_steps = 400;
+// Among how many steps PCT chooses where priorities change: of programs that do not say theirs.
+inline constexpr std::uint64_t usual_steps = 400;
+
+inline std::unique_ptr<sim::strategy> schedule_of(std::uint64_t seed, std::uint64_t steps = usual_steps) {
   if (seed % 2 == 0) return sim::random_walk(seed, std::uint64_t{1} << (1 + seed / 2 % 5));
-  return sim::pct(seed, 2 + static_cast<unsigned>(seed / 2 % 3), usual_steps);
+  return sim::pct(seed, 2 + static_cast<unsigned>(seed / 2 % 3), steps);
 }
 
 template <class Program>
 std::string explore(std::uint64_t schedules) {
   const std::uint64_t first = seed_or(1);
+  std::uint64_t steps = usual_steps;
+  if constexpr (requires { Program::steps; }) steps = Program::steps;
   for (std::uint64_t i = 0; i < schedules; ++i) {
     const std::uint64_t seed = first + i;
-    const auto schedule = schedule_of(seed);
+    const auto schedule = schedule_of(seed, steps);
     if (std::string what = under<Program>(*schedule, seed); !what.empty()) {
       return what + "; replay with --seed " + std::to_string(seed) + ", found after " + std::to_string(i + 1) +
              " schedules";
