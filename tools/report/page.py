@@ -192,6 +192,21 @@ def claims_section(contents):
             if rows else "")
 
 
+def columns_section(contents):
+    rows = []
+    for content in contents:
+        for one in content["columns"]:
+            arrow = one.get("arrow", {})
+            numbers = (one["insert_mrows_s"], one["delta_bytes_per_row"], one["main_bytes_per_row"],
+                       one["vector_bytes_per_row"], arrow.get("dictionary_bytes_per_row"))
+            rows.append(((f"{one['column']} of {one['file'].rsplit('/', 1)[-1]}", "words"), one["type"], f"{one['rows']:,}",
+                         f"{one['distinct']:,}", *("" if n is None else f"{n:.2f}" for n in numbers)))
+    return ("<h2>Columns</h2><p>Bytes are for each row: of the delta that took them, of the main after a merge, of a plain vector, "
+            "and of Arrow's dictionary encoding.</p>"
+            + table((("column", "words"), "type", "rows", "values", "loaded, M rows/s", "delta", "main", "vector", "Arrow"), rows)
+            if rows else "")
+
+
 def factors(values):
     low, high = f"{min(values):.2f}", f"{max(values):.2f}"
     return f"{low} x" if low == high else f"{low} to {high} x"
@@ -259,4 +274,4 @@ def render(contents, key_sets):
     return (f"<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><title>elidex: what was measured</title>"
             f"<meta name=viewport content='width=device-width'><style>{STYLE}</style></head><body>\n"
             f"<h1>elidex: what was measured</h1><p class=note>{escape(facts)}</p>\n{headline(key_sets)}\n{body}\n"
-            f"{claims_section(contents)}\n{machines_section(contents)}\n</body></html>\n")
+            f"{columns_section(contents)}\n{claims_section(contents)}\n{machines_section(contents)}\n</body></html>\n")

@@ -109,6 +109,16 @@ def check_run(path, run):
             raise BadResults(f"report: {path}: a run with {name} {json.dumps(run[name])}")
 
 
+COLUMN_NUMBERS = ("rows", "distinct", "insert_mrows_s", "delta_bytes_per_row", "main_bytes_per_row", "vector_bytes_per_row")
+
+
+def check_columns(path, columns):
+    if not isinstance(columns, list) or not all(
+            isinstance(one, dict) and all(is_number(one.get(name)) for name in COLUMN_NUMBERS)
+            and all(isinstance(one.get(name), str) for name in ("file", "column", "type")) for one in columns):
+        raise BadResults(f"report: {path}: columns that are none of elidex column load")
+
+
 def read_file(path):
     try:
         with open(path, encoding="utf-8") as file:
@@ -117,8 +127,11 @@ def read_file(path):
         raise BadResults(f"report: {path}: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise BadResults(f"report: {path}: not JSON") from None
+    if isinstance(content, dict) and ("columns" in content or "queries" in content):  # of elidex column, ./dev columns
+        content.setdefault("runs", [])
     if not isinstance(content, dict) or content.get("schema") != 1 or not isinstance(content.get("runs"), list):
         raise BadResults(f"report: {path}: not a result file of schema 1")
+    check_columns(path, content.setdefault("columns", []))
     claims = content.setdefault("claims", [])
     if not isinstance(content.setdefault("machine", {}), dict):
         raise BadResults(f"report: {path}: a machine that is no object")

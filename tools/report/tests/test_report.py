@@ -52,6 +52,15 @@ class Page(unittest.TestCase):
         for name in names:
             self.assertIn(name, page)
 
+    def test_columns_are_listed(self):
+        column = {"file": "/data/cities.csv", "column": "name", "type": "string", "rows": 1000, "distinct": 12,
+                  "insert_mrows_s": 8.5, "delta_bytes_per_row": 5.25, "main_bytes_per_row": 2.125, "vector_bytes_per_row": 32,
+                  "arrow": {"dictionary_bytes_per_row": 4.5}}
+        content = {"schema": 1, "commit": "abc", "machine": {"cpu": "A CPU", "cores": 2}, "columns": [column]}
+        html = self.page_of(content)
+        for text in ("name of cities.csv", "1,000", "8.50", "5.25", "4.50"):
+            self.assertIn(text, html)
+
     def test_skews_are_plotted_and_claims_listed(self):
         dists = ("uniform", "zipf:0.5", "zipf:0.9", "zipf:0.99")
         content = content_of([run_of(i, 2, dist=d) for i in ("x", "ordered_map") for d in dists])
@@ -84,7 +93,8 @@ class Page(unittest.TestCase):
                         {"dist": "zipf:q"}, {"index": ["x"]}, {"threads": "2"}, {"threads": 1.5}, {"ns_p50": []}]
         for bad in ("not json", {"schema": 2, "runs": []}, {"schema": 1}, {"schema": 1, "runs": [{"index": "x"}]},
                     {"schema": 1, "runs": [3]}, {"schema": 1, "runs": [], "machine": "x"},
-                    {"schema": 1, "runs": [], "claims": {"a": 1}}, *(content_of([run_of("x") | w]) for w in wrong_fields)):
+                    {"schema": 1, "runs": [], "claims": {"a": 1}}, {"schema": 1, "columns": [{"column": "x"}]},
+                    *(content_of([run_of("x") | w]) for w in wrong_fields)):
             with self.subTest(bad=bad), contextlib.redirect_stderr(io.StringIO()) as said:
                 self.assertEqual(report.main([self.write(bad), "--out", str(self.out)]), 2)
                 self.assertRegex(said.getvalue(), r"\Areport: .*r\.json: [^\n]+\n\Z")
