@@ -7,7 +7,7 @@ int main() {
   const auto oslo = cities.insert("Oslo");
   for (const char* name : {"Bergen", "Lima", "Bergen"}) cities.insert(name);
   cities.erase(oslo);
-  cities.merge();  // while others read and write; merge_is_due() says when it pays
+  cities.merge();  // while others read and write; merge_if_due() is for threads that insert
   std::cout << cities.get(1).value() << " in " << cities.count("Bergen") << " rows, the last "
             << cities.find("Bergen").back() << '\n';
   cities.scan("A", 10, [](auto name, auto rows) {  // different values, in order

@@ -6,7 +6,7 @@
 //   cities.find("Oslo");                         // the rows that have it, ascending
 //   cities.count("A", "N");                      // rows from "A" to "N", both included
 //   cities.erase(row);
-//   if (cities.merge_is_due()) cities.merge();   // by whichever thread, while others read and write
+//   cities.merge_if_due();                       // by whichever thread, while others read and write
 //
 // Parts, as in SAP HANA (paper 001, section 2). Every row lies in one of them:
 //   main      sorted dictionary, IDs in as few bits as they need (column_main.hpp); never changes
@@ -61,9 +61,11 @@
 namespace elidex {
 
 struct column_options {
-  // How deltas are indexed where values are numbers; see region_choosing_map.hpp.
+  // How deltas are indexed where values are numbers; see index/region_choosing_map.hpp.
   map_regions regions = map_regions::automatic;
-  // merge_is_due() when the delta has this share of the main's rows, and so many at least. Both chosen.
+  // A merge is due when the delta has this share of the main's rows and at least so many rows. Deletions alone make none due. Both
+  // chosen: a row takes 4 bytes in a delta, and its value 20 to 70 there if it is new; a merge writes the whole main anew, at 17 to 300 M
+  // rows a second.
   double merge_ratio = 0.1;
   std::size_t merge_rows_min = 65'536;
 };
@@ -85,15 +87,17 @@ struct column_stats {
 // T: an integer type but bool, float, double, or std::string (given as std::string_view, compared as unsigned bytes, at most
 // 64 KiB).
 // NaNs equal each other and are greater than all numbers; -0.0 comes back as 0.0.
-// Id: an unsigned integer type; how many different values there can be, in the delta and in the main each.
+// Id: an unsigned integer type; as many different values as its greatest number there can be in the delta, and in the main. Rows: 2^42.
 //
 // Thread-safety: every function but constructor and destructor may be called from any thread at any time.
 // insert(), erase(), get() and row by row all others are linearizable; find(), range(), count(), distinct() and scan()
-// are no snapshots: they see every row that was there during the whole call, and no row twice; of rows that come and go
-// meanwhile they see each or not.
+// are no snapshots: they see every row that was there during the whole call, and no row twice; a row that comes or goes meanwhile
+// they see or not.
 // Lifetime: values are copied in and out; row numbers stay. Not copyable, not movable.
-// Errors: std::bad_alloc: the column is as it was. std::length_error from insert() and merge(): more different values than Ids;
-// the column is as it was. std::invalid_argument: a string over 64 KiB, to insert, or as the lower end of what is asked for.
+// Errors: std::bad_alloc: rows are as they were. std::length_error: from insert(), the delta has as many different values as Id allows;
+// from merge(), main and delta together have more. Rows are as they were, and each later merge() tries again, in vain until enough
+// values have lost their rows; meanwhile the next delta fills. std::invalid_argument: a string over 64 KiB to insert, to find, or as
+// the lower end of a range.
 template <class T, class Id = std::uint32_t>
 class column {
   static_assert(std::unsigned_integral<Id> && sizeof(Id) <= sizeof(std::uint32_t));
@@ -114,8 +118,8 @@ class column {
   column(const column&) = delete;
   column& operator=(const column&) = delete;
 
-  // A new row; returns its number. Numbers are given without gaps; of rows that come at the same time one with a higher number may be
-  // there first.
+  // A new row; returns its number, from 0 on without gaps. Of rows that are inserted at the same time the one with the higher number
+  // may be seen first.
   row_number insert(argument value);
 
   // Whether the row was there; its number is never given again.
@@ -140,7 +144,7 @@ class column {
 
   // Calls fn(value, rows) for up to `limit` different values from `from` on, ascending, where `rows` is how many rows have it;
   // returns how many there were. fn gets T, or a std::string_view that is valid until it returns. fn may use the column, but not
-  // merge(), and as long as it runs no merge of any column ends.
+  // merge(); as long as it runs, no merge of any column of the process comes to its end.
   template <class Fn>
   std::size_t scan(argument from, std::size_t limit, Fn&& fn) const;
   // The same from the least value on.
@@ -151,15 +155,22 @@ class column {
 
   // Turns what the delta has into a part of the main, and leaves out values that only deleted rows have. Others read and write
   // meanwhile; a second merge() waits for the first one. progress(done, rows) is called now and then from this thread, `done` and
-  // `rows` counting rows; it must not call merge(). Throws what progress throws, std::logic_error from within a scan() or under an
+  // `rows` counting rows; it must not merge the column. Throws what progress throws, std::logic_error from within a scan() or under an
   // epoch_pin of the caller's, and as said above; the column can then be used as before.
   template <class Progress>
   void merge(Progress&& progress);
   void merge() {
     merge([](std::size_t, std::size_t) {});
   }
-  // By the options' policy. It stays due when a merge fails.
+  // By the options' policy. It stays due while a merge runs, and when one fails.
   bool merge_is_due() const;
+  // What threads that insert call now and then: merges if that is due and no other thread is merging, else returns false at once.
+  // Otherwise as merge().
+  template <class Progress>
+  bool merge_if_due(Progress&& progress);
+  bool merge_if_due() {
+    return merge_if_due([](std::size_t, std::size_t) {});
+  }
 
   // --- Figures ---
 
@@ -192,6 +203,9 @@ class column {
   void freeze_delta();
   template <class Progress>
   void merge_frozen(Progress& progress);
+  template <class Progress>
+  void merge_all(Progress& progress);
+  static void check_not_pinned();
   void publish(std::unique_ptr<const parts> next) noexcept;
 
   const column_options options_;

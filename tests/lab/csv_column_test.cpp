@@ -106,13 +106,25 @@ TEST(csv_column, a_blank_line_is_no_row) {
 TEST(csv_column, decides_the_type_by_all_cells) {
   EXPECT_EQ(read("b\n1\n-2\n", "b").type_name(), "int");
   EXPECT_EQ(read("b\n1\n2.0\n", "b").type_name(), "double");
-  EXPECT_EQ(read("b\n1\n9223372036854775808\n", "b").type_name(), "double");
+  EXPECT_EQ(read("b\n1\n1e19\n", "b").type_name(), "double");
   EXPECT_EQ(read("b\nnan\n-inf\n1e300\n", "b").type_name(), "double");
   EXPECT_EQ(read("b\n1\n2.0\nx\n", "b").type_name(), "string");
   EXPECT_EQ(read("b\n1\n\"\"\n", "b").type_name(), "string");
   EXPECT_EQ(read("b\n1\n 2\n", "b").type_name(), "string");
   EXPECT_EQ(read("b\n", "b").type_name(), "string");
   EXPECT_THAT(strings(read("b\n007\nx\n", "b")), ElementsAre("007", "x"));
+}
+
+TEST(csv_column, decides_for_strings_where_numbers_would_lose_digits) {
+  for (const std::string cell : {"02134", "-007", "00.5", "9223372036854775808", "-99999999999999999999"}) {
+    EXPECT_THAT(strings(read("b\n1\n" + cell + "\n", "b")), ElementsAre("1", cell));
+  }
+  for (const std::string cell : {"0", "-1", "9223372036854775807", "-9223372036854775808"}) {
+    EXPECT_EQ(read("b\n1\n" + cell + "\n", "b").type_name(), "int") << cell;
+  }
+  for (const std::string cell : {"0.5", "-0.25", "1e30", "0e1"}) {
+    EXPECT_EQ(read("b\n1\n" + cell + "\n", "b").type_name(), "double") << cell;
+  }
 }
 
 TEST(csv_column, takes_numbers_from_the_least_to_the_greatest) {

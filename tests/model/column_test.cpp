@@ -9,6 +9,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/column_model.hpp"
@@ -284,6 +285,22 @@ TEST(ColumnMerge, StaysDueWhenItWasStopped) {
   EXPECT_EQ(real.stats().delta.rows, 0U);
   real.merge();
   EXPECT_FALSE(real.merge_is_due());
+}
+
+TEST(ColumnMerge, IfDueIsForOneThreadAtATime) {
+  column<u64> real({.merge_ratio = 0.1, .merge_rows_min = 100'000});
+  EXPECT_FALSE(real.merge_if_due());
+  for (u64 i = 0; i < 200'000; ++i) real.insert(i);
+  bool other_merged = true;
+  EXPECT_TRUE(real.merge_if_due([&](std::size_t, std::size_t) {
+    EXPECT_TRUE(real.merge_is_due());
+    std::jthread([&] { other_merged = real.merge_if_due(); });  // comes back at once
+  }));
+  EXPECT_FALSE(other_merged);
+  EXPECT_EQ(real.stats().merges, 1U);
+  EXPECT_FALSE(real.merge_if_due());
+  EXPECT_EQ(real.stats().merges, 1U);
+  EXPECT_THROW(real.scan_all([&](u64, std::size_t) { real.merge_if_due(); }), std::logic_error);
 }
 
 TEST(ColumnMerge, IsRefusedWithinAScan) {

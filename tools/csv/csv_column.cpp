@@ -77,6 +77,14 @@ bool is_number(std::string_view cell) {
   return parse_number(cell, "", number).empty();
 }
 
+// What a number would lose: the leading zeros of a code, the last digits of a whole number of more than 64 bits.
+bool loses_digits_as_number(std::string_view cell) {
+  const std::string_view digits = cell.substr(cell.starts_with('-') ? 1 : 0);
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (digits.size() > 1 && digits[0] == '0' && is_digit(digits[1])) return true;
+  return !digits.empty() && std::all_of(digits.begin(), digits.end(), is_digit) && !is_number<std::int64_t>(cell);
+}
+
 reason why_no_string(std::string_view cell) {
   if (cell.size() > csv_column::string_bytes_max) {
     return "a string of " + std::to_string(cell.size()) + " bytes; " + std::to_string(csv_column::string_bytes_max) +
@@ -98,7 +106,8 @@ class value_sink {
     if (type_ == csv_type::real) return take_number(cell, "double", reals_);
     if (reason wrong = why_no_string(cell); !wrong.empty()) return wrong;
     if (type_ == csv_type::automatic) {
-      all_ints_ = all_ints_ && is_number<std::int64_t>(cell);
+      all_numbers_ = all_numbers_ && !loses_digits_as_number(cell);
+      all_ints_ = all_ints_ && all_numbers_ && is_number<std::int64_t>(cell);
       all_numbers_ = all_numbers_ && (all_ints_ || is_number<double>(cell));
     }
     strings_.push_back(cell);

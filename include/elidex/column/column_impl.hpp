@@ -228,13 +228,36 @@ void column<T, Id>::merge_frozen(Progress& progress) {
   merges_.fetch_add(1);
 }
 
+// Who is pinned would wait for himself.
+template <class T, class Id>
+void column<T, Id>::check_not_pinned() {
+  if (detail::this_thread_record().pin_depth != 0) {
+    throw std::logic_error("elidex: a function that a scan() calls must not merge");
+  }
+}
+
 template <class T, class Id>
 template <class Progress>
 void column<T, Id>::merge(Progress&& progress) {
-  if (detail::this_thread_record().pin_depth != 0) {
-    throw std::logic_error("elidex: a function that a scan() calls must not call merge()");
-  }
+  check_not_pinned();
   const std::lock_guard one_at_a_time(merging_);
+  merge_all(progress);
+}
+
+template <class T, class Id>
+template <class Progress>
+bool column<T, Id>::merge_if_due(Progress&& progress) {
+  check_not_pinned();
+  if (!merge_is_due()) return false;
+  const std::unique_lock one_at_a_time(merging_, std::try_to_lock);
+  if (!one_at_a_time || !merge_is_due()) return false;  // another thread merges, or has just merged
+  merge_all(progress);
+  return true;
+}
+
+template <class T, class Id>
+template <class Progress>
+void column<T, Id>::merge_all(Progress& progress) {
   if (now().frozen != nullptr) merge_frozen(progress);
   if (now().delta->rows() == 0 && deleted_.count() == deletions_when_merged_) return;
   freeze_delta();

@@ -26,7 +26,11 @@
 namespace elidex::detail {
 
 template <class T>
-struct value_image;
+struct value_image {
+  static_assert(sizeof(T) == 0, "columns hold integers of up to 64 bits but bool, float, double or std::string");
+  using type = std::uint64_t;
+  using argument = T;
+};
 
 template <class T>
   requires(std::integral<T> && !std::same_as<T, bool> && sizeof(T) <= sizeof(std::uint64_t))
