@@ -40,7 +40,7 @@
 // load of that bit where it is set, that of the ID otherwise.
 //
 // Source: paper 001, section 2; the merge that does not stop anybody: Krueger et al., "Fast Updates on Read-Optimized Databases
-// Using Multi-Core CPUs", VLDB 2012, section 4.
+// Using Multi-Core CPUs", VLDB 2012.
 #pragma once
 
 #include <atomic>

@@ -8,7 +8,7 @@
 //
 // Thread-safety: immutable once made. merge_parts() needs a delta that nobody changes, and may run beside additions to the deleted rows.
 // Errors: merge_parts() throws std::bad_alloc, std::length_error where there are more than ids_max values, and what progress throws.
-// Source: paper 001, section 2; dictionaries first, then rows by maps from old to new IDs: Krueger et al., VLDB 2012, section 5.
+// Source: paper 001, section 2; dictionaries first, then rows by maps from old to new IDs: Krueger et al., VLDB 2012 (column.hpp).
 #pragma once
 
 #include <algorithm>
