@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "elidex/column/front_coded_strings.hpp"
+#include "elidex/index/codec.hpp"
 
 namespace elidex::detail {
 
@@ -76,6 +77,7 @@ struct sorted_dictionary_of {
 };
 template <>
 struct sorted_dictionary_of<std::string> {
+  static_assert(front_coded_strings::string_bytes_max >= key_bytes_max, "a main takes what a delta takes");
   using type = front_coded_strings;
 };
 template <class Image>
