@@ -55,17 +55,11 @@
 
 #include "elidex/htm.hpp"
 #include "elidex/memory_name.hpp"
-#include "elidex/sync/backoff.hpp"
+#include "elidex/sync/elision.hpp"
 #include "elidex/sync/lock_stats.hpp"
 #include "elidex/sync/retry.hpp"
 
 namespace elidex {
-
-// How many rounds of backoff an attempt waits for the lock to be free. Chosen: the first seven rounds pause,
-// the others yield, so it ends after a few hundred time slices of other threads when there are any, and
-// within some hundred microseconds when there are none. A holder that stays longer than that is better waited
-// for by the underlying lock, which may sleep.
-inline constexpr std::uint32_t free_waits_max = 256;
 
 namespace detail {
 
@@ -140,11 +134,11 @@ class elided {
   // Adds to `aborts` how many attempts aborted before the one that the caller is in.
   void lock(std::uint32_t& aborts) {
     if (Htm::test()) {
-      join_region();
+      detail::join_region<Htm>(is_free());
       return;
     }
-    const entry result = try_to_elide(while_held::wait, aborts);
-    if (result == entry::elided) return;
+    const detail::entry result = try_to_elide(detail::while_held::wait, aborts);
+    if (result == detail::entry::elided) return;
     lock_.lock();
     after_lock(result);
   }
@@ -154,9 +148,9 @@ class elided {
   bool try_lock() {
     if (Htm::test()) Htm::template abort<htm::code_nested_trylock>();
     std::uint32_t ignored = 0;
-    const entry result = try_to_elide(while_held::give_up, ignored);
-    if (result == entry::elided) return true;
-    if (result == entry::held || !lock_.try_lock()) return false;
+    const detail::entry result = try_to_elide(detail::while_held::give_up, ignored);
+    if (result == detail::entry::elided) return true;
+    if (result == detail::entry::held || !lock_.try_lock()) return false;
     after_lock(result);
     return true;
   }
@@ -194,59 +188,24 @@ class elided {
   Lock& underlying() noexcept { return lock_; }
 
  private:
-  enum class while_held { wait, give_up };
-
-  enum class entry {
-    elided,     // inside a region
-    held,       // the lock is held and the caller doesn't wait
-    not_tried,  // no HTM, elision off, or waited too long
-    out_of_retries
-  };
-
   struct unlock_at_end {
     elided& lock;
     ~unlock_at_end() { lock.unlock(); }
   };
 
-  entry try_to_elide(while_held manner, std::uint32_t& aborts) noexcept {
-    if (!Htm::enabled() || switch_.is_off()) return entry::not_tried;
-    counters_.prepare_this_thread();
-    auto retries = policy_.start();
-    for (;;) {
-      if (lock_.is_locked()) {
-        if (manner == while_held::give_up) return entry::held;
-        if (!wait_until_free()) return entry::not_tried;
-      }
-      htm::status attempt = Htm::begin();
-      if (attempt.started()) {
-        if (!lock_.is_locked()) return entry::elided;
-        attempt = Htm::template abort<htm::code_lock_busy>();
-      }
-      counters_.count_abort(attempt.cause());
-      ++aborts;
-      if (!retries.retry_after(attempt)) return entry::out_of_retries;
-    }
+  auto is_free() const noexcept {
+    return [this] { return !lock_.is_locked(); };
   }
 
-  // A level of its own, so that unlock() needn't know whether it is the outermost. An abort goes back to the
-  // outermost begin(), so there is no status to look at here.
-  void join_region() {
-    static_cast<void>(Htm::begin());
-    if (lock_.is_locked()) Htm::template abort<htm::code_lock_busy>();
+  detail::entry try_to_elide(detail::while_held manner, std::uint32_t& aborts) noexcept {
+    if (!Htm::enabled() || switch_.is_off()) return detail::entry::not_tried;
+    htm::status ignored;
+    return detail::try_to_elide<Htm>(policy_, is_free(), manner, counters_, aborts, ignored);
   }
 
-  bool wait_until_free() const noexcept {
-    backoff wait;
-    for (std::uint32_t round = 0; round < free_waits_max; ++round) {
-      wait.once();
-      if (!lock_.is_locked()) return true;
-    }
-    return false;
-  }
-
-  void after_lock(entry result) noexcept {
+  void after_lock(detail::entry result) noexcept {
     counters_.count_fallback();
-    switch_.after_lock(result == entry::out_of_retries, policy_, counters_);
+    switch_.after_lock(result == detail::entry::out_of_retries, policy_, counters_);
   }
 
   // Apart from what lies around the object: any write beside it would abort regions. The two behind it change only while
