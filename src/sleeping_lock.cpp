@@ -4,8 +4,7 @@
 
 namespace elidex {
 
-bool sleeping_lock::wait_and_lock() noexcept {
-  bool waited = false;
+void sleeping_lock::wait_and_lock() noexcept {
   std::uint32_t owned = 0;  // `trying`, if it is ours to clear
   for (;;) {
     backoff pauses;
@@ -15,13 +14,12 @@ bool sleeping_lock::wait_and_lock() noexcept {
         // acquire: pairs with the release in unlock(). The failure is relaxed, here and below: we look again.
         if (word_.compare_exchange_weak(seen, (seen & ~owned) | held, std::memory_order_acquire,
                                         std::memory_order_relaxed)) {
-          return waited;
+          return;
         }
       } else if (owned == 0 && seen >= one_sleeper && (seen & trying) == 0) {
         // While we spin nobody needs to be woken. relaxed, without a partner: it publishes nothing.
         if (word_.compare_exchange_weak(seen, seen | trying, std::memory_order_relaxed)) owned = trying;
       }
-      waited = true;
       pauses.once();
     }
     std::uint32_t seen = word_.load(std::memory_order_relaxed);  // no partner: the exchange decides

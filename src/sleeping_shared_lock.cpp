@@ -8,8 +8,7 @@ namespace elidex {
 // kind. Relaxed are those that only announce, loads before an exchange and failures of exchanges: they bring a value to try
 // again with.
 
-bool sleeping_shared_lock::wait_and_lock() noexcept {
-  bool waited = false;
+void sleeping_shared_lock::wait_and_lock() noexcept {
   std::uint64_t owned = 0;  // `trying`, if it is ours to clear
   for (;;) {
     backoff pauses;
@@ -19,13 +18,12 @@ bool sleeping_shared_lock::wait_and_lock() noexcept {
         // acquire: pairs with the releases of both unlocks.
         if (word_.compare_exchange_weak(seen, (seen & ~owned) | writer, std::memory_order_acquire,
                                         std::memory_order_relaxed)) {
-          return waited;
+          return;
         }
       } else if (owned == 0 && (seen & trying) == 0) {
         // relaxed, without a partner: it publishes nothing.
         if (word_.compare_exchange_weak(seen, seen | trying, std::memory_order_relaxed)) owned = trying;
       }
-      waited = true;
       pauses.once();
     }
     std::uint64_t seen = word_.load(std::memory_order_relaxed);  // no partner: the exchange decides
@@ -40,19 +38,19 @@ bool sleeping_shared_lock::wait_and_lock() noexcept {
   }
 }
 
-bool sleeping_shared_lock::wait_and_lock_shared() noexcept {
+void sleeping_shared_lock::wait_and_lock_shared() noexcept {
   for (;;) {
     backoff pauses;
     for (std::uint32_t look = 0; look < looks_before_sleep; ++look) {
       pauses.once();
-      if (try_lock_shared()) return true;
+      if (try_lock_shared()) return;
     }
     std::uint64_t seen = word_.load(std::memory_order_relaxed);  // no partner: the exchange decides
     while ((seen & (writer | trying | sleeping_writers)) != 0) {
       // relaxed, without a partner: it publishes nothing; the token will synchronise.
       if (word_.compare_exchange_weak(seen, seen + one_sleeping_reader, std::memory_order_relaxed)) {
         readers_asleep_.take();
-        return true;  // the writer that left has counted us in
+        return;  // the writer that left has counted us in
       }
     }
   }

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "elidex/mutex.hpp"
 #include "elidex/sync/backoff.hpp"
 #include "elidex/sync/elided.hpp"
 #include "elidex/sync/hle_lock.hpp"
@@ -294,9 +295,10 @@ class LockLitmus : public ::testing::Test {
   }
 };
 
-using all_locks = ::testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>, hle_lock,
-                                   elided<ttas_lock>, elided<tas_lock, no_retry>, elided<ttas_lock, dbx_budgets>,
-                                   elided<posix_mutex>, elided<basic_posix_mutex<held_flag>, retry_budgets>>;
+using all_locks =
+    ::testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>, hle_lock, elided<ttas_lock>,
+                     elided<tas_lock, no_retry>, elided<ttas_lock, dbx_budgets>, elided<posix_mutex>,
+                     elided<basic_posix_mutex<held_flag>, retry_budgets>, mutex, recursive_mutex, shared_mutex>;
 TYPED_TEST_SUITE(LockLitmus, all_locks);
 
 TYPED_TEST(LockLitmus, StoreBuffering) {

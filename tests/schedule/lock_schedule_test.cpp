@@ -6,6 +6,7 @@
 #include <mutex>
 #include <shared_mutex>
 
+#include "elidex/mutex.hpp"
 #include "elidex/sync/elided.hpp"
 #include "elidex/sync/hle_lock.hpp"
 #include "elidex/sync/posix_mutex.hpp"
@@ -57,7 +58,8 @@ template <class Lock>
 class LockSchedules : public ::testing::Test {};
 using locks = ::testing::Types<tas_lock, ttas_lock, posix_mutex, std::shared_mutex, hle_lock, elided<ttas_lock>,
                                elided<ttas_lock, no_retry>, elided<ttas_lock, dbx_budgets>, elided<posix_mutex>,
-                               elided<tas_lock, adaptive<no_retry>>>;
+                               elided<tas_lock, adaptive<no_retry>>, sleeping_lock, sleeping_shared_lock, mutex,
+                               recursive_mutex, shared_mutex>;
 TYPED_TEST_SUITE(LockSchedules, locks);
 
 TYPED_TEST(LockSchedules, NoIncrementIsLost) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "elidex/htm.hpp"
+#include "elidex/mutex.hpp"
 #include "elidex/sync/elided.hpp"
 #include "elidex/sync/hle_lock.hpp"
 #include "elidex/sync/posix_mutex.hpp"
@@ -177,10 +178,10 @@ using turn_taking = elided<turn_taking_lock, Policy, turn_taking_htm>;
 template <class Lock>
 class LockStress : public testing::Test {};
 
-using all_locks =
-    testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>, hle_lock, elided<ttas_lock>,
-                   elided<tas_lock, no_retry>, elided<ttas_lock, dbx_budgets>, elided<posix_mutex>,
-                   turn_taking<no_retry>, turn_taking<retry_budgets>, turn_taking<default_retry>>;
+using all_locks = testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>, hle_lock,
+                                 elided<ttas_lock>, elided<tas_lock, no_retry>, elided<ttas_lock, dbx_budgets>,
+                                 elided<posix_mutex>, turn_taking<no_retry>, turn_taking<retry_budgets>,
+                                 turn_taking<default_retry>, mutex, recursive_mutex, shared_mutex>;
 TYPED_TEST_SUITE(LockStress, all_locks);
 
 TYPED_TEST(LockStress, SectionsExcludeEachOther) {

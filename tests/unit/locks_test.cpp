@@ -7,10 +7,13 @@
 #include <thread>
 #include <type_traits>
 
+#include "elidex/mutex.hpp"
 #include "elidex/sync/backoff.hpp"
 #include "elidex/sync/elided.hpp"
 #include "elidex/sync/hle_lock.hpp"
 #include "elidex/sync/posix_mutex.hpp"
+#include "elidex/sync/sleeping_lock.hpp"
+#include "elidex/sync/sleeping_shared_lock.hpp"
 #include "elidex/sync/spin_locks.hpp"
 
 namespace elidex {
@@ -21,7 +24,8 @@ class AnyLock : public testing::Test {};
 
 using all_locks =
     testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>, hle_lock, elided<ttas_lock>,
-                   elided<tas_lock, no_retry>, elided<ttas_lock, dbx_budgets>, elided<posix_mutex>>;
+                   elided<tas_lock, no_retry>, elided<ttas_lock, dbx_budgets>, elided<posix_mutex>, sleeping_lock,
+                   sleeping_shared_lock, mutex, recursive_mutex, shared_mutex>;
 TYPED_TEST_SUITE(AnyLock, all_locks);
 
 TYPED_TEST(AnyLock, IsNeitherCopiedNorMoved) {
@@ -83,7 +87,8 @@ TYPED_TEST(AnyLock, AWaiterGetsTheLockAfterUnlock) {
 template <class Lock>
 class WatchedLock : public testing::Test {};
 
-using watched_locks = testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>>;
+using watched_locks =
+    testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>, sleeping_lock, sleeping_shared_lock>;
 TYPED_TEST_SUITE(WatchedLock, watched_locks);
 
 TYPED_TEST(WatchedLock, SaysWhetherItIsHeld) {

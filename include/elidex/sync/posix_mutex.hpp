@@ -47,9 +47,9 @@ class libc_lock_word {
  public:
   void after_lock() noexcept {}
   void before_unlock() noexcept {}
-  bool is_held(std::mutex& mutex) const noexcept {
+  bool is_held(std::mutex& of) const noexcept {
     // acquire: pairs with the release in glibc's unlock.
-    return __atomic_load_n(&mutex.native_handle()->__data.__lock, __ATOMIC_ACQUIRE) != 0;
+    return __atomic_load_n(&of.native_handle()->__data.__lock, __ATOMIC_ACQUIRE) != 0;
   }
 };
 #endif

@@ -57,15 +57,14 @@ class sleeping_lock {
   sleeping_lock(const sleeping_lock&) = delete;
   sleeping_lock& operator=(const sleeping_lock&) = delete;
 
-  // True: it had to wait.
-  bool lock() noexcept {
+  void lock() noexcept {
     std::uint32_t expected = 0;
     // acquire: pairs with the release in unlock(). The failure is relaxed: wait_and_lock() looks again.
     if (word_.compare_exchange_strong(expected, held, std::memory_order_acquire, std::memory_order_relaxed))
         [[likely]] {
-      return false;
+      return;
     }
-    return wait_and_lock();
+    wait_and_lock();
   }
 
   // False: held by somebody at this moment.
@@ -98,7 +97,7 @@ class sleeping_lock {
   static constexpr std::uint32_t trying = 2;
   static constexpr std::uint32_t one_sleeper = 4;
 
-  bool wait_and_lock() noexcept;
+  void wait_and_lock() noexcept;
   void unlock_and_wake() noexcept;
 
   std::atomic<std::uint32_t> word_{0};

@@ -52,15 +52,14 @@ class sleeping_shared_lock {
   sleeping_shared_lock(const sleeping_shared_lock&) = delete;
   sleeping_shared_lock& operator=(const sleeping_shared_lock&) = delete;
 
-  // True: it had to wait.
-  bool lock() noexcept {
+  void lock() noexcept {
     std::uint64_t expected = 0;
     // acquire: pairs with the releases in unlock() and unlock_shared(). The failure is relaxed: the other way looks again.
     if (word_.compare_exchange_strong(expected, writer, std::memory_order_acquire, std::memory_order_relaxed))
         [[likely]] {
-      return false;
+      return;
     }
-    return wait_and_lock();
+    wait_and_lock();
   }
 
   // False: held by somebody at this moment.
@@ -84,12 +83,11 @@ class sleeping_shared_lock {
     }
   }
 
-  // True: it had to wait.
-  bool lock_shared() noexcept {
+  void lock_shared() noexcept {
     // Counts itself before it looks, which is cheaper where readers meet. acquire: pairs with the release in unlock().
     const std::uint64_t before = word_.fetch_add(one_reader, std::memory_order_acquire);
     if ((before & (writer | trying | sleeping_writers)) == 0) [[likely]]
-      return false;
+      return;
     unlock_shared();
     return wait_and_lock_shared();
   }
@@ -119,6 +117,10 @@ class sleeping_shared_lock {
     }
   }
 
+  bool is_locked_exclusive() const noexcept {
+    return (word_.load(std::memory_order_acquire) & writer) != 0;  // pairs with the release in unlock()
+  }
+
   // Held in either way.
   bool is_locked() const noexcept {
     // acquire: pairs with the releases in unlock() and unlock_shared().
@@ -136,8 +138,8 @@ class sleeping_shared_lock {
   static constexpr std::uint64_t one_sleeping_reader = std::uint64_t{1} << 42;
   static constexpr std::uint64_t sleeping_readers = field * one_sleeping_reader;
 
-  bool wait_and_lock() noexcept;
-  bool wait_and_lock_shared() noexcept;
+  void wait_and_lock() noexcept;
+  void wait_and_lock_shared() noexcept;
   void unlock_and_wake() noexcept;
 
   // The state after a holder has gone: with a writer appointed, if one sleeps, nobody holds the lock and nobody is trying.

@@ -1,0 +1,126 @@
+// A condition variable for elidex::mutex, as std::condition_variable is for std::mutex.
+//
+//   elidex::mutex lock;
+//   elidex::condition_variable not_empty;
+//   { std::unique_lock guard(lock); not_empty.wait(guard, [&] { return !queue.empty(); }); ... }
+//   { std::lock_guard guard(lock); queue.push(x); }
+//   not_empty.notify_one();
+//
+// (std::condition_variable_any works with the mutexes too, and ends each region that waits or notifies.)
+//
+// An elided section that waits commits first: waiting gives the lock up, so what the section did so far may be seen anyway,
+// and control comes back with the lock newly taken or elided. Notifying is free of system calls while nobody waits; with
+// somebody waiting it ends a region, so notify after unlock() where the program allows it.
+//
+// State: a sequence number that each notification changes and that waiters sleep on, and how many waiters there are.
+//
+// No notification is lost: a waiter counts itself and reads the number while it holds the lock. A notification for a change
+// that it has not seen comes from somebody who got the lock later; so it finds the waiter counted and changes the number
+// after the waiter has read it, and the system lets nobody sleep on a number that has changed. In an elided section
+// counting and reading are part of the region, and happen when it commits.
+//
+// Spurious wake-ups are possible. Destroying it is allowed when all waiters have been notified, though some may not have
+// returned yet: the destructor waits until they have left it (they need no lock for that).
+//
+// Thread-safety: all members, from any thread. Threads that wait at the same time must use the same mutex. Nothing throws
+// but the predicate and the lock.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+#include "elidex/mutex.hpp"
+#include "elidex/sync/backoff.hpp"
+#include "elidex/sync/futex.hpp"
+
+namespace elidex {
+
+class condition_variable {
+ public:
+  constexpr condition_variable() noexcept = default;
+  condition_variable(const condition_variable&) = delete;
+  condition_variable& operator=(const condition_variable&) = delete;
+  ~condition_variable() {
+    backoff wait;
+    while (waiters_.load() != 0) wait.once();
+  }
+
+  void notify_one() noexcept { notify(1); }
+  void notify_all() noexcept { notify(futex_wake_all); }
+
+  template <class Mutex>
+  void wait(std::unique_lock<Mutex>& lock) {
+    sleep(lock, [&](std::uint32_t seen) {
+      futex_wait(sequence_, seen);
+      return true;
+    });
+  }
+  template <class Mutex, class Predicate>
+  void wait(std::unique_lock<Mutex>& lock, Predicate done) {
+    while (!done()) wait(lock);
+  }
+
+  template <class Mutex>
+  std::cv_status wait_until(std::unique_lock<Mutex>& lock, futex_deadline deadline) {
+    const bool in_time = sleep(lock, [&](std::uint32_t seen) { return futex_wait_until(sequence_, seen, deadline); });
+    return in_time ? std::cv_status::no_timeout : std::cv_status::timeout;
+  }
+  // Clocks other than the steady one are asked again after each sleep, since they may be set.
+  template <class Mutex, class Clock, class Duration>
+  std::cv_status wait_until(std::unique_lock<Mutex>& lock, const std::chrono::time_point<Clock, Duration>& deadline) {
+    wait_until(lock, from_now(deadline - Clock::now()));
+    return Clock::now() < deadline ? std::cv_status::no_timeout : std::cv_status::timeout;
+  }
+  template <class Mutex, class Clock, class Duration, class Predicate>
+  bool wait_until(std::unique_lock<Mutex>& lock, const std::chrono::time_point<Clock, Duration>& deadline,
+                  Predicate done) {
+    while (!done()) {
+      if (wait_until(lock, deadline) == std::cv_status::timeout) return done();
+    }
+    return true;
+  }
+
+  template <class Mutex, class Rep, class Period>
+  std::cv_status wait_for(std::unique_lock<Mutex>& lock, const std::chrono::duration<Rep, Period>& how_long) {
+    return wait_until(lock, from_now(how_long));
+  }
+  template <class Mutex, class Rep, class Period, class Predicate>
+  bool wait_for(std::unique_lock<Mutex>& lock, const std::chrono::duration<Rep, Period>& how_long, Predicate done) {
+    return wait_until(lock, from_now(how_long), std::move(done));
+  }
+
+ private:
+  // Never past the clock's end, also for hours::max().
+  template <class Rep, class Period>
+  static futex_deadline from_now(const std::chrono::duration<Rep, Period>& how_long) {
+    const futex_deadline now = futex_deadline::clock::now();
+    const std::chrono::duration<double> left = futex_deadline::max() - now;
+    if (std::chrono::duration<double>(how_long) >= left) return futex_deadline::max();
+    return now + std::chrono::ceil<futex_deadline::duration>(how_long);
+  }
+
+  template <class Mutex, class Sleep>
+  bool sleep(std::unique_lock<Mutex>& lock, const Sleep& until_woken) {
+    waiters_.fetch_add(1);
+    const std::uint32_t seen = sequence_.load();
+    lock.unlock();
+    const bool in_time = until_woken(seen);
+    waiters_.fetch_sub(1);  // the last access to this object
+    lock.lock();
+    return in_time;
+  }
+
+  void notify(std::uint32_t count) noexcept {
+    if (waiters_.load() == 0) return;
+    sequence_.fetch_add(1);
+    futex_wake(sequence_, count);
+  }
+
+  futex_word sequence_{0};
+  std::atomic<std::uint32_t> waiters_{0};
+};
+
+}  // namespace elidex

@@ -1,0 +1,100 @@
+// What the drop-in locks have in common: how a section enters and leaves a region instead of the lock.
+//
+//   drop_in_elision<Htm> elision;              // a member of the lock; its address stands for the lock
+//   if (Htm::enabled()) {
+//     const auto entry = elision.enter([&] { return !lock.is_locked(); }, while_held::wait);
+//     if (entry.how == entry::elided) return;
+//     lock.lock();
+//     elision.took(entry);
+//   }
+//
+// Unlike elided (elided.hpp) it knows exactly which locks the running region stands for (region_locks.hpp), so that
+// unlock() of a lock that was really taken, or of one that nobody holds, does inside a region what it does outside, and
+// try_lock() inside a region can mostly be answered. It adapts by time and cause in a record that it finds by its address
+// (elision_pause.hpp), and counts by name (lock_names.hpp): the lock itself stays small.
+//
+// Invariants: those of elided.hpp numbered 1 and 2. enter() is called only where Htm::enabled().
+//
+// Thread-safety: all members, from any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "elidex/htm.hpp"
+#include "elidex/sync/elision.hpp"
+#include "elidex/sync/elision_pause.hpp"
+#include "elidex/sync/lock_names.hpp"
+#include "elidex/sync/region_locks.hpp"
+#include "elidex/sync/retry.hpp"
+
+namespace elidex::detail {
+
+template <class Htm>
+class drop_in_elision {
+ public:
+  struct attempt {
+    entry how;
+    htm::status last;  // of out_of_retries
+  };
+
+  constexpr drop_in_elision() noexcept = default;
+  explicit drop_in_elision(lock_record& record) noexcept : record_(&record) {}
+
+  // `is_free`: regions may start beside whoever holds the lock now. Inside a region control may go back to the outermost
+  // begin instead of returning.
+  template <class IsFree>
+  attempt enter(const IsFree& is_free, while_held manner) {
+    if (Htm::test()) return {join(is_free, manner), {}};
+    if (elision_pause_of(this).is_on()) return {entry::not_tried, {}};
+    std::uint32_t aborts = 0;
+    htm::status last;
+    const entry how = try_to_elide<Htm>(retry_budgets(), is_free, manner, counters(), aborts, last);
+    if (how == entry::elided) static_cast<void>(here().add(this));
+    return {how, last};
+  }
+
+  // After the lock was taken.
+  void took(const attempt& before) noexcept {
+    counters().count_fallback();
+    if (before.how == entry::out_of_retries) elision_pause_of(this).gave_up(before.last);
+  }
+
+  // True: the section was elided and has left its region. False: the lock was taken, or is not held.
+  bool leave() noexcept {
+    if (!Htm::test() || !here().remove(this)) return false;
+    if (!here().empty()) return true;
+    Htm::commit();
+    if (!Htm::test()) {  // inside a region that somebody else began nothing has committed yet
+      counters().count_commit();
+      elision_pause_of(this).committed();
+    }
+    return true;
+  }
+
+  // Null: no name.
+  lock_record* record() const noexcept { return record_; }
+
+ private:
+  static region_locks& here() noexcept { return region_locks::of_this_thread<Htm>(); }
+  lock_counters& counters() const noexcept {
+    return record_ != nullptr ? record_->counters : record_of_unnamed_locks().counters;
+  }
+
+  template <class IsFree>
+  entry join(const IsFree& is_free, while_held manner) {
+    // Whether a try_lock() of one's own lock fails depends on how it is held, which the list doesn't say.
+    if (manner == while_held::give_up && here().contains(this)) Htm::template abort<htm::code_nested_trylock>();
+    if (!is_free()) {
+      // Seen inside the region, so it is true when the region commits.
+      if (manner == while_held::give_up) return entry::held;
+      Htm::template abort<htm::code_lock_busy>();
+    }
+    if (here().empty()) static_cast<void>(Htm::begin());
+    if (!here().add(this)) Htm::template abort<htm::code_too_many_locks>();
+    return entry::elided;
+  }
+
+  lock_record* record_ = nullptr;
+};
+
+}  // namespace elidex::detail

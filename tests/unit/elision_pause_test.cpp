@@ -1,0 +1,83 @@
+#include "elidex/sync/elision_pause.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+namespace elidex {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+constexpr htm::status conflict{htm::status::conflict_bit};
+constexpr htm::status capacity{htm::status::capacity_bit};
+
+void give_up(elision_pause& pause, htm::status why, std::uint32_t times = elision_pause::gave_up_window) {
+  for (std::uint32_t i = 0; i < times; ++i) pause.gave_up(why);
+}
+
+// Asks as often as a lock that is used all the time.
+steady_clock::duration time_until_off(elision_pause& pause) {
+  const auto began = steady_clock::now();
+  while (pause.is_on()) {
+  }
+  return steady_clock::now() - began;
+}
+
+// A window that takes a millisecond.
+void failing_window(elision_pause& pause, htm::status why) {
+  give_up(pause, why, elision_pause::gave_up_window - 1);
+  std::this_thread::sleep_for(1ms);
+  give_up(pause, why, 1);
+}
+
+TEST(ElisionPause, BeginsAfterAWindowWithoutCommits) {
+  elision_pause pause;
+  give_up(pause, capacity, elision_pause::gave_up_window - 1);
+  EXPECT_FALSE(pause.is_on());
+  give_up(pause, capacity, 1);
+  EXPECT_TRUE(pause.is_on());
+}
+
+TEST(ElisionPause, LastsAMultipleOfTheWindowAndEnds) {
+  elision_pause pause;
+  failing_window(pause, conflict);
+  EXPECT_GE(time_until_off(pause), 1ms * (elision_pause::windows_per_pause - 1));
+  EXPECT_FALSE(pause.is_on());
+}
+
+TEST(ElisionPause, DoublesForCausesThatComeAgain) {
+  elision_pause pause;
+  failing_window(pause, capacity);
+  time_until_off(pause);
+  failing_window(pause, capacity);
+  EXPECT_GE(time_until_off(pause), 2ms * (elision_pause::windows_per_pause - 1));
+}
+
+TEST(ElisionPause, CommitsKeepElisionOn) {
+  elision_pause pause;
+  for (int window = 0; window < 20; ++window) {
+    give_up(pause, capacity, 1);
+    for (int i = 0; i < 400; ++i) pause.committed();
+    give_up(pause, capacity, elision_pause::gave_up_window - 1);
+    ASSERT_FALSE(pause.is_on()) << "window " << window;
+  }
+}
+
+TEST(ElisionPause, ALockFoundHeldIsNoFailure) {
+  elision_pause pause;
+  give_up(pause, htm::status::of_abort(htm::code_lock_busy), 10 * elision_pause::gave_up_window);
+  EXPECT_FALSE(pause.is_on());
+}
+
+TEST(ElisionPause, ALockFindsItsRecordByItsAddress) {
+  const std::uint64_t locks[2][8] = {};
+  EXPECT_EQ(&elision_pause_of(&locks[0]), &elision_pause_of(&locks[0]));
+  EXPECT_NE(&elision_pause_of(&locks[0]), &elision_pause_of(&locks[1])) << "neighbours should not share";
+}
+
+}  // namespace
+}  // namespace elidex
