@@ -7,8 +7,11 @@
 
 #include "sim/engine.hpp"
 #include "sim/heap.hpp"
+#include "sim/simulation.hpp"
 
 namespace {
+
+constinit bool program_gets_system_memory = false;
 
 void* from_system(std::size_t bytes, std::size_t alignment) {
   void* const at = alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__
@@ -27,6 +30,13 @@ void give_back(void* at) noexcept {
 }
 
 }  // namespace
+
+elidex::sim::system_memory::system_memory() noexcept {
+  program_gets_system_memory = true;
+}
+elidex::sim::system_memory::~system_memory() {
+  program_gets_system_memory = false;
+}
 
 void* operator new(std::size_t bytes) {
   return from_system(bytes, 1);
@@ -59,6 +69,13 @@ void operator delete(void* at, std::size_t, std::align_val_t) noexcept {
 extern "C" {
 
 void* elidex_sim_allocate(std::size_t bytes, std::size_t alignment) noexcept {
+  if (program_gets_system_memory) {
+    try {
+      return from_system(bytes, alignment);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
   elidex::sim::process_memory();  // the arena must be there
   if (elidex::sim::running != nullptr) return elidex::sim::running->allocate(bytes, alignment);
   return elidex::sim::heap::allocate(bytes, alignment, elidex::sim::heap::shared_list);

@@ -152,4 +152,14 @@ void unmap_pages(void* from, std::size_t bytes) noexcept;
 void name_memory(const void* from, std::size_t bytes, const char* name, std::size_t block_bytes,
                  std::size_t head_bytes) noexcept;
 
+// While it lives, the program's memory comes from the system instead of the machine's heap: for requests, file names and
+// what else differs from host to host, so that the addresses of everything else don't. Outside of runs, one at a time.
+class system_memory {
+ public:
+  system_memory() noexcept;
+  system_memory(const system_memory&) = delete;
+  system_memory& operator=(const system_memory&) = delete;
+  ~system_memory();
+};
+
 }  // namespace elidex::sim

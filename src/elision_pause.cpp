@@ -33,6 +33,17 @@ elision_pause& elision_pause_of(const void* lock) noexcept {
   return table[mixed >> (64 - std::bit_width(records - 1))];
 }
 
+void elision_pause::forget() noexcept {
+  until_ns_.store(0);
+  gave_up_.store(0);
+  doublings_.store(0);
+  commits_.store(0);
+}
+
+void forget_elision_pauses() noexcept {
+  for (elision_pause& pause : table) pause.forget();
+}
+
 // Drawn, because a count would always meet the same lock of a thread that uses several in turn.
 bool elision_pause::this_commit_is_sampled() noexcept {
   random_state ^= random_state << 13;

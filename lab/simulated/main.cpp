@@ -19,6 +19,13 @@ namespace {
 using namespace elidex;
 using nlohmann::ordered_json;
 
+// Reads the request into the system's memory: the simulated run must not depend on how long its file names are.
+template <class Read>
+auto outside_the_machine(const Read& read) {
+  const sim::system_memory here;
+  return read();
+}
+
 sim::machine machine_of(const ordered_json& request) {
   sim::machine which = sim::read_machine(request.at("machine_file").get<std::string>());
   const ordered_json changes = request.value("set", ordered_json::object());
@@ -176,11 +183,11 @@ int answer(const ordered_json& request) {
   if (request.contains("list")) {
     for (const lab::index_info& one : lab::indexes()) document["indexes"].push_back(one.name);
   } else if (request.contains("experiment")) {
-    const sim::machine which = machine_of(request);
-    document = lab::run_experiment(request.at("experiment"), which, request.value("full", false),
-                                   request.value("seed", std::uint64_t{1}));
+    const auto [which, id] = outside_the_machine(
+        [&] { return std::pair(machine_of(request), request.at("experiment").get<std::string>()); });
+    document = lab::run_experiment(id, which, request.value("full", false), request.value("seed", std::uint64_t{1}));
   } else {
-    const lab::sim_request wanted = request_of(request);
+    const lab::sim_request wanted = outside_the_machine([&] { return request_of(request); });
     const lab::sim_result result = lab::run_on_machine(wanted);
     document = document_of(wanted, result);
     if (request.contains("trace_file")) write_trace(request.at("trace_file"), wanted.machine, result.machine);
@@ -191,7 +198,7 @@ int answer(const ordered_json& request) {
 
 int run() {
   try {
-    const ordered_json request = ordered_json::parse(std::cin, nullptr, false);
+    const ordered_json request = outside_the_machine([] { return ordered_json::parse(std::cin, nullptr, false); });
     if (request.is_discarded() || !request.is_object()) {
       std::fprintf(stderr, "elidex-sim: this program runs on the simulated machine; start it with 'elidex sim'\n");
       return 2;

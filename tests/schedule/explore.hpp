@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "elidex/sync/elision_pause.hpp"
 #include "sim/schedule.hpp"
 #include "support/random_seed.hpp"
 
@@ -25,6 +26,7 @@ namespace elidex::testing {
 // Under one schedule; what is wrong, in words.
 template <class Program>
 std::string under(sim::strategy& schedule, [[maybe_unused]] std::uint64_t seed = 0) {
+  forget_elision_pauses();
   std::unique_ptr<Program> program;
   if constexpr (requires { typename Program::made_by_seed; }) {
     program = std::make_unique<Program>(seed);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <shared_mutex>
 
 #include "elidex/condition_variable.hpp"
@@ -23,12 +24,23 @@ std::uint64_t schedules(double count) {
   return static_cast<std::uint64_t>(count * effort());
 }
 
+// A condition variable whose end does not wait for waiters: in a run that got stuck they would never leave.
+template <class Condition>
+class abandoned {
+ public:
+  abandoned() { new (memory_) Condition; }
+  Condition* operator->() { return std::launder(reinterpret_cast<Condition*>(memory_)); }
+
+ private:
+  alignas(Condition) unsigned char memory_[sizeof(Condition)];
+};
+
 // Two producers and two consumers with a queue of one place.
 template <class Mutex, class Condition>
 struct one_place {
   static constexpr int each = 2;
   Mutex lock;
-  Condition changed;
+  abandoned<Condition> changed;
   alignas(64) std::atomic<int> in_queue{0};
   std::atomic<int> taken{0};
 
@@ -36,19 +48,19 @@ struct one_place {
     const auto produce = [this] {
       for (int i = 0; i < each; ++i) {
         std::unique_lock guard(lock);
-        changed.wait(guard, [this] { return in_queue == 0; });
+        changed->wait(guard, [this] { return in_queue == 0; });
         ++in_queue;
-        changed.notify_all();
+        changed->notify_all();
       }
     };
     const auto consume = [this] {
       for (int i = 0; i < each; ++i) {
         std::unique_lock guard(lock);
-        changed.wait(guard, [this] { return in_queue != 0; });
+        changed->wait(guard, [this] { return in_queue != 0; });
         --in_queue;
         ++taken;
         guard.unlock();
-        changed.notify_all();
+        changed->notify_all();
       }
     };
     return {produce, consume, produce, consume};
@@ -69,20 +81,20 @@ TEST(MutexSchedules, NorWithTheStandardsConditionVariable) {
 // One waits for the other, once: all schedules with so many preemptions.
 struct one_waits {
   mutex lock;
-  condition_variable changed;
+  abandoned<condition_variable> changed;
   alignas(64) std::atomic<bool> ready{false};
 
   bodies_type bodies() {
     return {[this] {
               std::unique_lock guard(lock);
-              changed.wait(guard, [this] { return ready.load(); });
+              changed->wait(guard, [this] { return ready.load(); });
             },
             [this] {
               {
                 const std::lock_guard guard(lock);
                 ready = true;
               }
-              changed.notify_one();
+              changed->notify_one();
             }};
   }
   std::string verdict() const { return ""; }
@@ -94,15 +106,19 @@ TEST(MutexSchedules, AllSchedulesOfOneWaiterWithTwoPreemptions) {
   EXPECT_GT(count, 100u);
 }
 
-// Canary: ready is set without the lock, so it may come between the waiter's look and its sleep.
+// Canary: ready is set without the lock, so it may come between the waiter's look and its sleep. (A waiter in a region would
+// see it: the store aborts the region.)
 struct sets_without_the_lock : one_waits {
   bodies_type bodies() {
-    auto all = one_waits::bodies();
-    all[1] = [this] {
-      ready = true;
-      changed.notify_one();
-    };
-    return all;
+    return {[this] {
+              std::unique_lock guard(lock);
+              std::this_thread::yield();  // a system call: the lock is taken
+              changed->wait(guard, [this] { return ready.load(); });
+            },
+            [this] {
+              ready = true;
+              changed->notify_one();
+            }};
   }
 };
 

@@ -57,6 +57,8 @@ class elision_pause {
   // `last` is the abort after which the policy gave up.
   void gave_up(htm::status last) noexcept;
 
+  void forget() noexcept;
+
   void committed() noexcept {
     if (this_commit_is_sampled()) {
       commits_.fetch_add(commits_per_sample, std::memory_order_relaxed);  // no partner: see the invariants
@@ -77,5 +79,8 @@ class elision_pause {
 
 // The record of the lock that lies there, held or not, destroyed or not.
 elision_pause& elision_pause_of(const void* lock) noexcept;
+
+// As if no lock had ever failed: for what must run the same each time it is run in one process.
+void forget_elision_pauses() noexcept;
 
 }  // namespace elidex
