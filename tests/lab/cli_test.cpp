@@ -311,6 +311,23 @@ TEST_F(elidex_tool, the_program_on_the_machine_says_what_it_is) {
   fs::remove(ELIDEX_SIM_WORKER ".said");
 }
 
+// Where the request lies in memory is not the simulated program's business.
+TEST_F(elidex_tool, a_simulated_run_does_not_depend_on_how_long_names_are) {
+  const std::string machine = text_of(ELIDEX_MACHINES "/haswell-ep-2x10.machine");
+  nlohmann::json first;
+  for (const std::size_t length : {1U, 30U, 200U}) {
+    const std::string named = file(std::string(length, 'm'), machine);
+    ASSERT_EQ(run("sim --machine '" + named +
+                  "' --index delta/rtm --workload insert-mix:100 --keys 1000 --cores 4 --ops 500 "
+                  "--json r.json")
+                  .status,
+              0);
+    const auto runs = nlohmann::json::parse(text_of(path("r.json"))).at("runs");
+    if (first.is_null()) first = runs;
+    EXPECT_EQ(runs, first) << "with a name of " << length << " characters";
+  }
+}
+
 #endif  // ELIDEX_HAS_SIM
 
 }  // namespace

@@ -93,7 +93,7 @@ TEST_F(DropIn, NestedSectionsAreOneRegionOfOneLevelMore) {
 
 TEST_F(DropIn, MoreLocksThanTheListHoldsGoBackToTheOutermost) {
   std::vector<std::unique_ptr<scripted_mutex>> locks;
-  for (std::size_t i = 0; i < region_locks::locks_max; ++i) {
+  for (std::size_t i = 0; i < 1 + region_locks::locks_max; ++i) {
     locks.push_back(std::make_unique<scripted_mutex>());
     locks.back()->lock();
   }
@@ -149,6 +149,22 @@ TEST_F(DropIn, TryLockOfTheSectionsOwnLockGoesBackToTheOutermost) {
   lock.lock();
   EXPECT_THROW(static_cast<void>(lock.try_lock()), rolled_back);
   EXPECT_EQ(scripted_htm::abort_codes().back(), htm::code_nested_trylock);
+}
+
+// What a region began with must not be remembered when it is over.
+TEST_F(DropIn, AnEarlierSectionOfALockSaysNothingAboutALaterOne) {
+  scripted_mutex lock;
+  lock.lock();
+  lock.unlock();
+  scripted_htm::always(scripted_htm::capacity);
+  lock.lock();
+  ASSERT_TRUE(lock.is_locked());
+  scripted_htm::always(scripted_htm::started);
+  ASSERT_TRUE(scripted_htm::begin().started());
+  lock.unlock();
+  EXPECT_FALSE(lock.is_locked());
+  EXPECT_TRUE(scripted_htm::test());
+  scripted_htm::commit();
 }
 
 TEST_F(DropIn, ARegionThatSomebodyElseBeganStaysTheirs) {
@@ -261,12 +277,32 @@ TEST(NamedLocks, WaitingIsCounted) {
 TEST(RegionLocks, KeepsTheOthersInOrder) {
   region_locks list;
   const int a = 0, b = 0, c = 0;
+  using enum region_locks::removal;
   EXPECT_TRUE(list.add(&a) && list.add(&b) && list.add(&a) && list.add(&c));
-  EXPECT_TRUE(list.remove(&a));
+  EXPECT_EQ(list.remove(&a), others_left);
   EXPECT_TRUE(list.contains(&a));
-  EXPECT_TRUE(list.remove(&a));
-  EXPECT_FALSE(list.remove(&a));
-  EXPECT_TRUE(list.remove(&c) && list.remove(&b));
+  EXPECT_EQ(list.remove(&a), others_left);
+  EXPECT_EQ(list.remove(&a), not_there);
+  EXPECT_EQ(list.remove(&c), others_left);
+  EXPECT_EQ(list.remove(&b), last);
+  EXPECT_TRUE(list.empty());
+}
+
+TEST(RegionLocks, TheFirstMayLeaveBeforeTheOthers) {
+  region_locks list;
+  const int a = 0, b = 0;
+  using enum region_locks::removal;
+  list.announce(&a);
+  EXPECT_TRUE(list.contains(&a));
+  EXPECT_TRUE(list.add(&b));
+  EXPECT_EQ(list.remove(&a), others_left);
+  EXPECT_FALSE(list.contains(&a));
+  EXPECT_EQ(list.remove(&a), not_there);
+  EXPECT_EQ(list.remove(&b), last);
+  list.withdraw();
+  list.announce(&b);
+  EXPECT_EQ(list.remove(&b), last);
+  list.withdraw();
   EXPECT_TRUE(list.empty());
 }
 

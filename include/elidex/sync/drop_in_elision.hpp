@@ -48,8 +48,9 @@ class drop_in_elision {
     if (elision_pause_of(this).is_on()) return {entry::not_tried, {}};
     std::uint32_t aborts = 0;
     htm::status last;
+    here().announce(this);
     const entry how = try_to_elide<Htm>(retry_budgets(), is_free, manner, counters(), aborts, last);
-    if (how == entry::elided) static_cast<void>(here().add(this));
+    if (how != entry::elided) here().withdraw();
     return {how, last};
   }
 
@@ -61,10 +62,12 @@ class drop_in_elision {
 
   // True: the section was elided and has left its region. False: the lock was taken, or is not held.
   bool leave() noexcept {
-    if (!Htm::test() || !here().remove(this)) return false;
-    if (!here().empty()) return true;
+    if (!Htm::test()) return false;
+    const region_locks::removal left = here().remove(this);
+    if (left != region_locks::removal::last) return left == region_locks::removal::others_left;
     Htm::commit();
     if (!Htm::test()) {  // inside a region that somebody else began nothing has committed yet
+      here().withdraw();
       counters().count_commit();
       elision_pause_of(this).committed();
     }
