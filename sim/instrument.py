@@ -20,7 +20,7 @@ ALLOWED = [re.compile(pattern + r"\Z") for pattern in (
     r"pthread_(mutex|cond|rwlock)_\w+", r"sched_yield", r"clock_gettime", r"syscall",
     # The program's own code, and the linker's tables.
     r"_ZN?K?6elidex.*", r"_ZN[KO]?6elidex.*", r"_ZT[VISTWH]N6elidex.*", r"_ZGV.*elidex.*", r"_GLOBAL_OFFSET_TABLE_",
-    r"__tls_get_addr", r"__dso_handle", r"_DYNAMIC", r"__gxx_personality_v0", r"_Unwind_Resume", r"__stack_chk_fail",
+    r"__tls_get_addr", r"__errno_location", r"__dso_handle", r"_DYNAMIC", r"__gxx_personality_v0", r"_Unwind_Resume", r"__stack_chk_fail",
     # Exceptions, start-up and memory: their data belongs to one thread or to the machine.
     r"__cxa_\w+", r"_Zn[wa].*", r"_Zd[la].*", r"_ZSt\d+terminatev", r"_ZSt9terminatev", r"_ZSt\d+__throw_\w+",
     r"_ZNSt15__exception_ptr.*", r"_ZSt17current_exceptionv", r"_ZSt17rethrow_exception.*", r"_ZT[VIS]S?t.*",
