@@ -164,12 +164,8 @@ int main(int argc, char** argv) {
   elide_app->add_option("--stats", elide.stats, "a table of what its locks did, at its end; - for standard error")
       ->type_name("FILE");
   elide_app->add_option("--elision", elide.elision, "on | off [on]")->type_name("S");
-  elide_app->prefix_command();
-  elide_app->callback([&] {
-    elide.command = elide_app->remaining();
-    if (!elide.command.empty() && elide.command.front() == "--") elide.command.erase(elide.command.begin());
-    status = elide_command(elide);
-  });
+  elide_app->add_option("PROGRAM", elide.command, "and its arguments, behind --")->type_name(" ");
+  elide_app->callback([&] { status = elide_command(elide); });
 
   CLI::App* const column_app = app.add_subcommand("column", "a column of a CSV file in elidex::column");
   column_app->require_subcommand(1);
