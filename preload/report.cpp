@@ -124,8 +124,6 @@ std::string_view name_of(operation what) noexcept {
   return "timed write";
 }
 
-constexpr std::size_t place_columns = 46;
-
 void write_place(text_buffer& out, const sum& row, symbol_files& symbols) noexcept {
   if (row.key == site_counts::elsewhere) {
     out << "other places\n";

@@ -127,7 +127,7 @@ class text_buffer {
  private:
   int descriptor_;
   std::size_t length_ = 0;
-  std::array<char, 2048> chars_;
+  std::array<char, 1024> chars_;  // a signal's stack may be small
 };
 
 }  // namespace elidex::preload
