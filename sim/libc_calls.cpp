@@ -118,7 +118,10 @@ int wait_on(pthread_cond_t& c, pthread_mutex_t& m, std::uint64_t deadline) {
 // --- locks for readers and writers ---
 //
 // Who holds one is kept beside it: what glibc leaves in its words between two uses is its own affair. So a transaction
-// cannot take one: it aborts.
+// cannot take one: it aborts. While it is held, __readers says so as glibc's would (programs may look at it: the interposed
+// locks of preload/ do), and is what it was afterwards.
+constexpr unsigned write_locked = 2;
+constexpr unsigned one_reader = 8;
 
 struct rwlock_state {
   unsigned readers = 0;
@@ -146,6 +149,7 @@ int lock(pthread_rwlock_t& l, how wanted, bool may_wait, std::uint64_t deadline 
     if (!s.writer && (wanted == how::shared || s.readers == 0)) {
       s.readers += wanted == how::shared ? 1 : 0;
       s.writer = wanted == how::alone;
+      l.__data.__readers += wanted == how::shared ? one_reader : write_locked;
       e.note_lock(&l, true);
       return 0;
     }
@@ -161,8 +165,10 @@ int unlock(pthread_rwlock_t& l) {
   rwlock_state& s = rwlocks_held()[&l];
   if (s.writer) {
     s.writer = false;
+    l.__data.__readers -= write_locked;
   } else if (s.readers > 0) {
     --s.readers;
+    l.__data.__readers -= one_reader;
   }
   if (s.readers == 0) rwlocks_held().erase(&l);
   e.note_lock(&l, false);

@@ -79,6 +79,14 @@ struct column_query_flags : column_flags {
 };
 int column_query_command(const column_query_flags& flags);
 
+struct elide_flags {
+  std::vector<std::string> command;  // the program and its arguments
+  std::string stats;
+  std::string elision;
+};
+// Returns only by exceptions: the program takes this process's place.
+int elide_command(const elide_flags& flags);
+
 struct list_flags {
   std::string json;
 };

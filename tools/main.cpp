@@ -157,6 +157,16 @@ int main(int argc, char** argv) {
   repro_app->add_option("--json", repro.json, json_help)->type_name("FILE");
   repro_app->callback([&] { status = repro_command(repro); });
 
+  elide_flags elide;
+  CLI::App* const elide_app = app.add_subcommand(
+      "elide", "run a program with its locks elided, or counted: elidex elide [FLAGS] -- PROGRAM ARGS");
+  elide_app->footer("Without hardware transactions nothing is elided; --stats works everywhere. See docs/PRELOAD.md.");
+  elide_app->add_option("--stats", elide.stats, "a table of what its locks did, at its end; - for standard error")
+      ->type_name("FILE");
+  elide_app->add_option("--elision", elide.elision, "on | off [on]")->type_name("S");
+  elide_app->add_option("PROGRAM", elide.command, "and its arguments, behind --")->type_name(" ");
+  elide_app->callback([&] { status = elide_command(elide); });
+
   CLI::App* const column_app = app.add_subcommand("column", "a column of a CSV file in elidex::column");
   column_app->require_subcommand(1);
 

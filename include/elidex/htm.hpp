@@ -109,8 +109,8 @@ constexpr const char* to_string(abort_cause cause) noexcept {
 inline constexpr std::uint8_t code_lock_busy = 0xff;
 // A try_lock that a region cannot answer truthfully.
 inline constexpr std::uint8_t code_nested_trylock = 0xfe;
-// More locks in one region than there is room to remember.
-inline constexpr std::uint8_t code_too_many_locks = 0xfd;
+// A section that a region cannot stand for: it needs its lock itself.
+inline constexpr std::uint8_t code_lock_wanted = 0xfd;
 
 // The word that begin() yields, laid out as in Intel's EAX after XBEGIN.
 struct status {

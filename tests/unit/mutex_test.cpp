@@ -99,7 +99,7 @@ TEST_F(DropIn, MoreLocksThanTheListHoldsGoBackToTheOutermost) {
   }
   scripted_mutex one_more;
   EXPECT_THROW(one_more.lock(), rolled_back);
-  EXPECT_EQ(scripted_htm::abort_codes().back(), htm::code_too_many_locks);
+  EXPECT_EQ(scripted_htm::abort_codes().back(), htm::code_lock_wanted);
 }
 
 TEST_F(DropIn, UnlockOfALockThatWasTakenBeforeTheRegionReleasesIt) {

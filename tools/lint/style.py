@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("include", "src", "sim", "lab", "tools", "tests", "fuzz", "bench", "examples")
+FOLDERS = ("include", "src", "sim", "preload", "lab", "tools", "tests", "fuzz", "bench", "examples")
 LINES_MAX = 700
 
 

@@ -93,7 +93,7 @@ class drop_in_elision {
       Htm::template abort<htm::code_lock_busy>();
     }
     if (here().empty()) static_cast<void>(Htm::begin());
-    if (!here().add(this)) Htm::template abort<htm::code_too_many_locks>();
+    if (!here().add(this)) Htm::template abort<htm::code_lock_wanted>();
     return entry::elided;
   }
 

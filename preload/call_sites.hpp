@@ -1,0 +1,175 @@
+// What is counted for each place in the program that takes locks: its return address is the key, not the lock, so that it
+// doesn't matter how many locks there are or when they are destroyed.
+//
+//   site_counts& here = this_threads_counts().of(return_address, operation::mutex_lock);
+//   here.add(count::calls, 1);
+//
+// Each thread counts in memory of its own, got from mmap, never from malloc: programs lock inside malloc. When a thread ends
+// its counts stay, and the next new thread goes on counting in the same memory.
+//
+// Invariants: counts have one writer (`shared` counts, of threads that got no memory, are added to atomically). Memory is
+// never given back, so readers need no lock: they may see numbers of slightly different moments.
+//
+// Thread-safety: this_threads_counts() and what it returns belong to the calling thread; for_each_site() may be called by
+// any thread and in a signal handler. A signal handler that locks inside add() may lose a count.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "elidex/htm.hpp"
+#include "preload/interposed_locks.hpp"
+
+namespace elidex::preload {
+
+enum class count : std::uint8_t {
+  calls,
+  failed,     // no lock: EBUSY, ETIMEDOUT, EDEADLK ...
+  contended,  // the lock was held by somebody else
+  waited_ns,
+  waited_ns_max,
+  holds,  // sampled ones
+  held_ns,
+  held_ns_max,
+  commits,  // regions that committed
+  joined,   // locks that were part of another lock's region, and committed with it
+  aborts,   // and the causes behind it, by htm::abort_cause
+};
+inline constexpr std::size_t count_kinds = static_cast<std::size_t>(count::aborts) + htm::abort_cause_count;
+
+constexpr count aborts_by(htm::abort_cause cause) noexcept {
+  return static_cast<count>(static_cast<std::size_t>(count::aborts) + static_cast<std::size_t>(cause));
+}
+
+constexpr bool is_maximum(std::size_t kind) noexcept {
+  return kind == static_cast<std::size_t>(count::waited_ns_max) || kind == static_cast<std::size_t>(count::held_ns_max);
+}
+
+// Two cache lines.
+class alignas(64) site_counts {
+ public:
+  static constexpr std::uint64_t unused = 0;
+  // Where a thread has no room for more places.
+  static constexpr std::uint64_t elsewhere = 1;
+
+  // Address and operation in one word: an address has 57 bits at most.
+  static constexpr std::uint64_t key_of(const void* where, operation what) noexcept {
+    return reinterpret_cast<std::uintptr_t>(where) << 5 | static_cast<std::uint64_t>(what) << 1 | 1;
+  }
+  static const void* where(std::uint64_t key) noexcept { return reinterpret_cast<const void*>(key >> 5); }
+  static operation what(std::uint64_t key) noexcept { return static_cast<operation>(key >> 1 & 15); }
+
+  std::uint64_t key() const noexcept {
+    return key_.load(std::memory_order_relaxed);  // no partner: the counts of a place mean something from 0 on
+  }
+  // Whether it is that place's, now or already.
+  bool claim(std::uint64_t key) noexcept {
+    std::uint64_t found = unused;
+    // relaxed, no partner, as in key(). A signal handler may have come in between, hence the exchange.
+    return key_.compare_exchange_strong(found, key, std::memory_order_relaxed) || found == key;
+  }
+
+  std::uint64_t get(count what) const noexcept {
+    return numbers_[static_cast<std::size_t>(what)].load(std::memory_order_relaxed);  // no partner: only a number
+  }
+  void add(count what, std::uint64_t amount) noexcept {
+    std::atomic<std::uint64_t>& number = numbers_[static_cast<std::size_t>(what)];
+    // relaxed, no partner: a count publishes nothing, and has one writer unless this is the shared record.
+    if (key() == elsewhere) {
+      number.fetch_add(amount, std::memory_order_relaxed);  // no partner, as above
+    } else {
+      number.store(number.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);  // no partner, as above
+    }
+  }
+  void raise(count what, std::uint64_t value) noexcept {
+    std::atomic<std::uint64_t>& number = numbers_[static_cast<std::size_t>(what)];
+    // relaxed, no partner, as in add().
+    if (number.load(std::memory_order_relaxed) < value) number.store(value, std::memory_order_relaxed);
+  }
+  void clear() noexcept {
+    for (auto& number : numbers_) number.store(0, std::memory_order_relaxed);  // no partner, as in add()
+  }
+
+ private:
+  std::atomic<std::uint64_t> key_;
+  std::array<std::atomic<std::uint64_t>, count_kinds> numbers_;
+};
+static_assert(sizeof(site_counts) == 128);
+
+// How often the time that a lock is held is measured: once in so many acquisitions of a thread. Chosen: reading the clock
+// twice costs as much as two to three free locks.
+inline constexpr std::uint32_t acquisitions_per_hold_sample = 64;
+
+// All zero is its first state.
+class thread_counts {
+ public:
+  // Chosen: the largest programs have some hundred places for each thread; the table fills three quarters at most.
+  static constexpr std::size_t places = 1024;
+  static constexpr std::size_t probes_max = 32;
+
+  site_counts& of(const void* where, operation what) noexcept;
+
+  // The lock was taken here: begins a sample when it's time for one.
+  void taken(const void* lock, site_counts& here) noexcept {
+    if (until_sample_ != 0) {
+      --until_sample_;
+    } else {
+      until_sample_ = acquisitions_per_hold_sample - 1;
+      begin_sample(lock, here);
+    }
+  }
+  // Ends the lock's sample if there is one, and returns whose it was, else null.
+  site_counts* released(const void* lock) noexcept { return samples_ == 0 ? nullptr : end_sample(lock); }
+  // Begins a sample now.
+  void begin_sample(const void* lock, site_counts& here) noexcept;
+
+  const std::array<site_counts, places>& sites() const noexcept { return sites_; }
+
+ private:
+  friend class all_counts;
+
+  // A lock that is held, and since when. Chosen: few are sampled at a time.
+  struct sample {
+    const void* lock;
+    site_counts* here;
+    std::uint64_t since_ns;
+  };
+  static constexpr std::uint32_t samples_max = 8;
+
+  site_counts* end_sample(const void* lock) noexcept;
+
+  std::atomic<thread_counts*> next_;
+  std::atomic<bool> owned_;
+  std::uint32_t until_sample_;
+  std::uint32_t samples_;
+  std::array<sample, samples_max> held_;
+  std::array<site_counts, places> sites_;
+};
+
+// Once, before the first count, where malloc may be called. False: threads that end leave their memory unused.
+bool prepare_counting() noexcept;
+
+thread_counts* claim_counts() noexcept;
+
+inline thread_local constinit thread_counts* counts_of_this_thread = nullptr;
+
+// Null without memory.
+inline thread_counts* this_threads_counts() noexcept {
+  thread_counts* const mine = counts_of_this_thread;
+  return mine != nullptr ? mine : claim_counts();
+}
+
+// What threads without memory count in.
+site_counts& shared_counts() noexcept;
+
+// In the child of a fork: there are no other threads, and everything counts from zero.
+void begin_again_in_child() noexcept;
+
+// Calls visit(counts) for each place of each thread, and for the shared record.
+void for_each_site(void (*visit)(const site_counts&, void*), void* context) noexcept;
+
+std::uint64_t now_ns() noexcept;
+
+}  // namespace elidex::preload

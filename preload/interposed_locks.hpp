@@ -1,0 +1,314 @@
+// pthread's locks with sections that run as hardware regions where they can: what the interposed functions do.
+//
+//   using locks = interposed_locks<htm::native, real_functions, no_counts>;
+//   locks::mutex_lock(mutex, site);   // begins a region, or takes the mutex
+//   locks::mutex_unlock(mutex);       // commits it, or lets go of the mutex
+//
+// Real has pthread's functions as static members named as in pthread_functions. Htm is the machine. Counts is what is
+// counted (no_counts below, or site_counting.hpp). Tests put their own in place of each.
+//
+// Why this is right, given that programs were written for the real functions:
+//
+// 1. Exclusion. A region reads glibc's own word and goes on only if the lock is free; glibc_locks.hpp says why nobody can
+//    take it for real then before the region has committed or aborted. Two regions exclude each other by the hardware.
+//
+// 2. unlock() commits only what lock() elided. A thread's elided locks are in elided_sections, which rolls back with its
+//    region. A lock that is in it is unlocked by removing it, and the region commits when the last one is gone. Any other
+//    goes to the real function, inside a region too: an unlock of a mutex that nobody holds, that was taken for real before
+//    the region began, or whose kind isn't elided does what glibc does, and becomes visible if and when the region
+//    commits. So a commit outside of a region cannot happen.
+//
+// 3. What a region cannot answer as the real lock would ends it by an abort, and the section runs again with the real lock:
+//    trylock (whatever it answers, the program may rely on the lock's words), locking again what the region holds already
+//    (glibc deadlocks, or answers EDEADLK), upgrading a shared hold, waiting on a condition, destroying a held mutex.
+//
+// 4. The words are never changed by elision, so destroy() finds what it left: no EBUSY after elided use.
+//
+// 5. If the thread's own doings inside a region changed the word (a library that calls glibc by its inner names), unlock()
+//    aborts instead of committing.
+//
+// 6. Locks whose kind isn't elided, and what doesn't fit into elided_sections, are taken for real inside the region: free,
+//    they are written and take part in the region like any memory; held, the real function makes a system call, which
+//    aborts.
+//
+// 7. Times: whoever may wait only so long doesn't wait for a free lock to elide but in the real function. A time that isn't
+//    one (nanoseconds out of range, an unknown clock) goes to the real function at once, which decides.
+//
+// Order of locks, linearization, and what a section may do: as in elided.hpp. Cancellation, signals, fork and exec are
+// system calls or interrupts: they abort a region, and happen in the section's second run or before it.
+//
+// Thread-safety: all functions, any thread. Errors: those of the real functions, which give all answers but the 0 of an
+// elided section.
+//
+// From: papers/001 section 3.3; papers/004 section 3.4 (an elided C library), whose pitfalls 2 to 4 avoid.
+#pragma once
+
+#include <pthread.h>
+#include <time.h>
+
+#include <cerrno>
+#include <cstdint>
+
+#include "elidex/htm.hpp"
+#include "elidex/sync/elision.hpp"
+#include "elidex/sync/elision_pause.hpp"
+#include "elidex/sync/retry.hpp"
+#include "preload/elided_sections.hpp"
+#include "preload/glibc_locks.hpp"
+
+namespace elidex::preload {
+
+// Which function took a lock.
+enum class operation : std::uint8_t {
+  mutex_lock,
+  mutex_trylock,
+  mutex_timed,
+  read,
+  try_read,
+  timed_read,
+  write,
+  try_write,
+  timed_write
+};
+
+constexpr lock_use use_of(operation what) noexcept {
+  return what >= operation::read && what <= operation::timed_read ? lock_use::shared : lock_use::exclusive;
+}
+
+// Nothing is counted and nothing is paid for it.
+struct no_counts {
+  struct site {
+    void prepare_this_thread() const noexcept {}
+    void count_abort(htm::abort_cause) const noexcept {}
+    void count_commit() const noexcept {}
+    void count_joined() const noexcept {}
+  };
+  static site enter(const void*, operation) noexcept { return {}; }
+  template <class Lock, class TryLock, class TakeLock>
+  static int take(site, Lock&, const TryLock&, const TakeLock& take_lock) noexcept {
+    return take_lock();
+  }
+  template <class TryLock>
+  static int try_to_take(site, const void*, const TryLock& try_lock) noexcept {
+    return try_lock();
+  }
+  static site released(const void*) noexcept { return {}; }
+  static void taken_again(const void*, site) noexcept {}
+};
+
+// No region ever begins: for counting alone.
+struct no_htm {
+  static constexpr bool enabled() noexcept { return false; }
+  static htm::status begin() noexcept { return {}; }
+  static void commit() noexcept {}
+  template <std::uint8_t Code>
+  static htm::status abort() noexcept {
+    return htm::status::of_abort(Code);
+  }
+};
+
+// Set before the first elision, by the environment (ELIDEX_RETRIES).
+inline constinit retry_budgets elision_budgets{};
+
+template <class Htm, class Real, class Counts>
+class interposed_locks {
+  // Only in tests an abort throws.
+  static constexpr bool aborts_quietly = noexcept(Htm::template abort<htm::code_lock_wanted>());
+
+ public:
+  static int mutex_lock(pthread_mutex_t* m, const void* where) noexcept(aborts_quietly) {
+    return lock(
+        m, operation::mutex_lock, where, while_held::wait, [=] { return Real::mutex_trylock(m); },
+        [=] { return Real::mutex_lock(m); });
+  }
+  static int mutex_trylock(pthread_mutex_t* m, const void* where) noexcept(aborts_quietly) {
+    return try_lock(m, operation::mutex_trylock, where, [=] { return Real::mutex_trylock(m); });
+  }
+  static int mutex_timedlock(pthread_mutex_t* m, const timespec* until, const void* where) noexcept(aborts_quietly) {
+    if (!is_time(until)) return Real::mutex_timedlock(m, until);
+    return lock(
+        m, operation::mutex_timed, where, while_held::give_up, [=] { return Real::mutex_trylock(m); },
+        [=] { return Real::mutex_timedlock(m, until); });
+  }
+  static int mutex_clocklock(pthread_mutex_t* m, clockid_t clock, const timespec* until,
+                             const void* where) noexcept(aborts_quietly) {
+    if (!is_time(until) || !is_clock(clock)) return Real::mutex_clocklock(m, clock, until);
+    return lock(
+        m, operation::mutex_timed, where, while_held::give_up, [=] { return Real::mutex_trylock(m); },
+        [=] { return Real::mutex_clocklock(m, clock, until); });
+  }
+  static int mutex_unlock(pthread_mutex_t* m) noexcept(aborts_quietly) {
+    if (ended_elided(m)) return 0;
+    Counts::released(m);
+    return Real::mutex_unlock(m);
+  }
+  static int mutex_destroy(pthread_mutex_t* m) noexcept(aborts_quietly) {
+    if (sections().holds(m)) want_real_locks();
+    return Real::mutex_destroy(m);
+  }
+
+  static int rwlock_rdlock(pthread_rwlock_t* l, const void* where) noexcept(aborts_quietly) {
+    return lock(
+        l, operation::read, where, while_held::wait, [=] { return Real::rwlock_tryrdlock(l); },
+        [=] { return Real::rwlock_rdlock(l); });
+  }
+  static int rwlock_tryrdlock(pthread_rwlock_t* l, const void* where) noexcept(aborts_quietly) {
+    return try_lock(l, operation::try_read, where, [=] { return Real::rwlock_tryrdlock(l); });
+  }
+  static int rwlock_timedrdlock(pthread_rwlock_t* l, const timespec* until,
+                                const void* where) noexcept(aborts_quietly) {
+    if (!is_time(until)) return Real::rwlock_timedrdlock(l, until);
+    return lock(
+        l, operation::timed_read, where, while_held::give_up, [=] { return Real::rwlock_tryrdlock(l); },
+        [=] { return Real::rwlock_timedrdlock(l, until); });
+  }
+  static int rwlock_clockrdlock(pthread_rwlock_t* l, clockid_t clock, const timespec* until,
+                                const void* where) noexcept(aborts_quietly) {
+    if (!is_time(until) || !is_clock(clock)) return Real::rwlock_clockrdlock(l, clock, until);
+    return lock(
+        l, operation::timed_read, where, while_held::give_up, [=] { return Real::rwlock_tryrdlock(l); },
+        [=] { return Real::rwlock_clockrdlock(l, clock, until); });
+  }
+  static int rwlock_wrlock(pthread_rwlock_t* l, const void* where) noexcept(aborts_quietly) {
+    return lock(
+        l, operation::write, where, while_held::wait, [=] { return Real::rwlock_trywrlock(l); },
+        [=] { return Real::rwlock_wrlock(l); });
+  }
+  static int rwlock_trywrlock(pthread_rwlock_t* l, const void* where) noexcept(aborts_quietly) {
+    return try_lock(l, operation::try_write, where, [=] { return Real::rwlock_trywrlock(l); });
+  }
+  static int rwlock_timedwrlock(pthread_rwlock_t* l, const timespec* until,
+                                const void* where) noexcept(aborts_quietly) {
+    if (!is_time(until)) return Real::rwlock_timedwrlock(l, until);
+    return lock(
+        l, operation::timed_write, where, while_held::give_up, [=] { return Real::rwlock_trywrlock(l); },
+        [=] { return Real::rwlock_timedwrlock(l, until); });
+  }
+  static int rwlock_clockwrlock(pthread_rwlock_t* l, clockid_t clock, const timespec* until,
+                                const void* where) noexcept(aborts_quietly) {
+    if (!is_time(until) || !is_clock(clock)) return Real::rwlock_clockwrlock(l, clock, until);
+    return lock(
+        l, operation::timed_write, where, while_held::give_up, [=] { return Real::rwlock_trywrlock(l); },
+        [=] { return Real::rwlock_clockwrlock(l, clock, until); });
+  }
+  static int rwlock_unlock(pthread_rwlock_t* l) noexcept(aborts_quietly) {
+    if (ended_elided(l)) return 0;
+    Counts::released(l);
+    return Real::rwlock_unlock(l);
+  }
+  static int rwlock_destroy(pthread_rwlock_t* l) noexcept(aborts_quietly) {
+    if (sections().holds(l)) want_real_locks();
+    return Real::rwlock_destroy(l);
+  }
+
+  // Not noexcept: a cancelled thread unwinds through these.
+  static int cond_wait(pthread_cond_t* c, pthread_mutex_t* m) {
+    return wait(m, [=] { return Real::cond_wait(c, m); });
+  }
+  static int cond_timedwait(pthread_cond_t* c, pthread_mutex_t* m, const timespec* until) {
+    return wait(m, [=] { return Real::cond_timedwait(c, m, until); });
+  }
+  static int cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m, clockid_t clock, const timespec* until) {
+    return wait(m, [=] { return Real::cond_clockwait(c, m, clock, until); });
+  }
+
+  // Whether the calling thread is inside a region of ours.
+  static bool inside_region() noexcept { return !sections().empty(); }
+  static void forget_regions() noexcept { sections().clear(); }  // for tests, see elided_sections
+
+ private:
+  using while_held = elidex::detail::while_held;
+  using entry = elidex::detail::entry;
+  using site = typename Counts::site;
+  using section_list = elided_sections<site>;
+
+  static section_list& sections() noexcept {
+    static thread_local constinit section_list mine{};
+    return mine;
+  }
+
+  static bool is_time(const timespec* until) noexcept {
+    return until != nullptr && until->tv_nsec >= 0 && until->tv_nsec < 1'000'000'000;
+  }
+  static bool is_clock(clockid_t clock) noexcept { return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC; }
+
+  static void want_real_locks() noexcept(aborts_quietly) { Htm::template abort<htm::code_lock_wanted>(); }
+
+  template <class Lock, class TryLock, class TakeLock>
+  static int lock(Lock* l, operation what, const void* where, while_held manner, const TryLock& try_real,
+                  const TakeLock& take_real) noexcept(aborts_quietly) {
+    const site here = Counts::enter(where, what);
+    if (Htm::enabled() && may_elide(*l)) {
+      if (inside_region() ? joined(l, use_of(what), here) : elided(l, use_of(what), here, manner)) return 0;
+    }
+    return Counts::take(here, *l, try_real, take_real);
+  }
+
+  template <class Lock, class TryLock>
+  static int try_lock(Lock* l, operation what, const void* where, const TryLock& try_real) noexcept(aborts_quietly) {
+    if (inside_region() && may_elide(*l)) Htm::template abort<htm::code_nested_trylock>();
+    const site here = Counts::enter(where, what);
+    if (Htm::enabled() && may_elide(*l) && elided(l, use_of(what), here, while_held::give_up)) return 0;
+    return Counts::try_to_take(here, l, try_real);
+  }
+
+  // True inside a new region; otherwise the caller takes the lock.
+  template <class Lock>
+  static bool elided(Lock* l, lock_use use, site here, while_held manner) noexcept {
+    elision_pause& pause = elision_pause_of(l);
+    if (pause.is_on()) return false;
+    std::uint32_t aborts = 0;
+    htm::status last;
+    const entry result = elidex::detail::try_to_elide<Htm>(
+        elision_budgets, [l, use] { return is_free(*l, use); }, manner, here, aborts, last);
+    if (result == entry::elided) {
+      sections().push({l, use, here});
+      return true;
+    }
+    if (result == entry::out_of_retries) pause.gave_up(last);
+    return false;
+  }
+
+  // Makes the lock part of the region that the thread is in. False: it has to be taken for real, inside the region.
+  template <class Lock>
+  static bool joined(Lock* l, lock_use use, site here) noexcept(aborts_quietly) {
+    section_list& mine = sections();
+    const elided_section<site>* const held = mine.find(l);
+    if (held != nullptr && (use == lock_use::exclusive || held->use == lock_use::exclusive)) want_real_locks();
+    if (!is_free(*l, use)) Htm::template abort<htm::code_lock_busy>();
+    if (mine.full()) return false;
+    mine.push({l, use, here});
+    return true;
+  }
+
+  // Whether the thread held it by a region, and holds it no more.
+  template <class Lock>
+  static bool ended_elided(Lock* l) noexcept(aborts_quietly) {
+    section_list& mine = sections();
+    if (mine.empty()) return false;
+    const elided_section<site>* const found = mine.find(l);
+    if (found == nullptr) return false;
+    if (!is_free(*l, found->use)) want_real_locks();
+    const site here = found->site;
+    mine.remove(found);
+    if (!mine.empty()) {
+      here.count_joined();
+      return true;
+    }
+    Htm::commit();
+    here.count_commit();
+    elision_pause_of(l).committed();
+    return true;
+  }
+
+  template <class Wait>
+  static int wait(pthread_mutex_t* m, const Wait& real_wait) {
+    if (inside_region()) want_real_locks();
+    const auto measured = Counts::released(m);
+    const int result = real_wait();
+    Counts::taken_again(m, measured);
+    return result;
+  }
+};
+
+}  // namespace elidex::preload

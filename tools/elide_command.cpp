@@ -1,0 +1,126 @@
+// elidex elide: runs a program with libelidex-preload.so in front of its locks (docs/PRELOAD.md).
+//
+// Programs on which LD_PRELOAD has no effect are refused instead of run: who asks for elision or statistics and gets neither
+// would take the program's speed for their effect.
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "lab/bad_input.hpp"
+#include "tools/commands.hpp"
+#include "tools/flags.hpp"
+
+namespace elidex::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* library_name = "libelidex-preload.so";
+
+// Beside this program, where an installation has it, and where the build has it.
+fs::path library() {
+  std::error_code error;
+  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (const char* const folder : {".", "../lib", "../lib64", "../" ELIDEX_INSTALL_LIBDIR, "../preload"}) {
+    const fs::path found = (here / folder / library_name).lexically_normal();
+    if (fs::exists(found, error)) return found;
+  }
+  throw std::runtime_error(std::string(library_name) + " is neither beside this program nor in ../lib");
+}
+
+// As the shell would find it; empty if it would not.
+fs::path find_program(const std::string& name) {
+  std::error_code error;
+  const auto runs = [&](const fs::path& path) {
+    return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
+  };
+  if (name.find('/') != std::string::npos) return runs(name) ? fs::path(name) : fs::path();
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "/usr/bin:/bin" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const fs::path one = fs::path(folder.empty() ? "." : folder) / name;
+    if (runs(one)) return one;
+  }
+  return {};
+}
+
+// Why LD_PRELOAD would do nothing for it; null if it does, or if it is a script, whose interpreter decides.
+const char* why_no_effect(const fs::path& program) {
+  struct stat about{};
+  if (::stat(program.c_str(), &about) == 0) {
+    const bool other_user = (about.st_mode & S_ISUID) != 0 && about.st_uid != ::getuid();
+    const bool other_group = (about.st_mode & S_ISGID) != 0 && about.st_gid != ::getgid();
+    if (other_user || other_group) return "runs with another user's rights";
+  }
+  std::ifstream file(program, std::ios::binary);
+  ElfW(Ehdr) header{};
+  file.read(reinterpret_cast<char*>(&header), sizeof header);
+  if (!file || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return nullptr;
+  constexpr unsigned char our_class = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
+  if (header.e_ident[EI_CLASS] != our_class) return "is for another word size";
+  if (header.e_phentsize != sizeof(ElfW(Phdr))) return nullptr;
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    ElfW(Phdr) segment{};
+    file.seekg(static_cast<std::streamoff>(header.e_phoff + i * sizeof segment));
+    file.read(reinterpret_cast<char*>(&segment), sizeof segment);
+    if (!file) return nullptr;
+    if (segment.p_type != PT_INTERP) continue;
+    std::string loader(std::min<std::size_t>(segment.p_filesz, 4096), '\0');
+    file.seekg(static_cast<std::streamoff>(segment.p_offset));
+    file.read(loader.data(), static_cast<std::streamsize>(loader.size()));
+    return loader.find("musl") == std::string::npos ? nullptr : "uses another C library than glibc";
+  }
+  return "is statically linked";
+}
+
+void set(const char* name, const std::string& value) {
+  if (::setenv(name, value.c_str(), 1) != 0) throw std::runtime_error(std::string(name) + " cannot be set");
+}
+
+}  // namespace
+
+int elide_command(const elide_flags& flags) {
+  if (!flags.elision.empty() && flags.elision != "on" && flags.elision != "off") {
+    refuse("--elision", flags.elision, "is neither; it takes on or off");
+  }
+  if (flags.command.empty())
+    throw lab::bad_input("a program is missing; it takes elidex elide [FLAGS] -- PROGRAM ARGS");
+  const std::string& name = flags.command.front();
+  const fs::path program = find_program(name);
+  if (program.empty()) refuse("PROGRAM", name, "is not there; it takes a program that can be run");
+  if (const char* const why = why_no_effect(program)) {
+    refuse(
+        "PROGRAM", name,
+        why + std::string(", so LD_PRELOAD has no effect on it; it takes a dynamically linked program of this user"));
+  }
+  std::string preload = library().string();
+  if (preload.find_first_of(" :") != std::string::npos) {
+    throw std::runtime_error("LD_PRELOAD cannot name '" + preload + "': there is a blank or a colon in it");
+  }
+  if (const char* const others = std::getenv("LD_PRELOAD"); others != nullptr && *others != '\0') {
+    preload += std::string(":") + others;
+  }
+  set("LD_PRELOAD", preload);
+  if (!flags.stats.empty()) set("ELIDEX_STATS", flags.stats);
+  if (!flags.elision.empty()) set("ELIDEX_ELISION", flags.elision);
+
+  std::vector<char*> arguments;
+  for (const std::string& one : flags.command) arguments.push_back(const_cast<char*>(one.c_str()));
+  arguments.push_back(nullptr);
+  ::execv(program.c_str(), arguments.data());
+  throw std::runtime_error("'" + program.string() + "' cannot be run: " + std::strerror(errno));
+}
+
+}  // namespace elidex::tools
