@@ -258,14 +258,14 @@ class interposed_locks {
     elision_pause& pause = elision_pause_of(l);
     if (pause.is_on()) return false;
     std::uint32_t aborts = 0;
-    htm::status last;
+    htm::status last = elidex::detail::nothing_aborted;
     const entry result = elidex::detail::try_to_elide<Htm>(
         elision_budgets, [l, use] { return is_free(*l, use); }, manner, here, aborts, last);
     if (result == entry::elided) {
       sections().push({l, use, here});
       return true;
     }
-    if (result == entry::out_of_retries) pause.gave_up(last);
+    if (result != entry::held) pause.gave_up(last);
     return false;
   }
 

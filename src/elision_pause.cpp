@@ -18,7 +18,8 @@ std::uint64_t now_ns() noexcept {
 }
 
 bool comes_again(htm::abort_cause cause) noexcept {
-  return cause != htm::abort_cause::conflict;
+  return cause == htm::abort_cause::capacity || cause == htm::abort_cause::interrupt ||
+         cause == htm::abort_cause::other;
 }
 
 // Of one thread; neither needs to be right.
@@ -65,7 +66,6 @@ bool elision_pause::is_over(std::uint64_t until) noexcept {
 }
 
 void elision_pause::gave_up(htm::status last) noexcept {
-  if (last.is_lock_busy()) return;
   const std::uint32_t count = gave_up_.fetch_add(1, std::memory_order_relaxed) + 1;  // no partner
   if (count == 1) {
     window_began_ns_.store(now_ns(), std::memory_order_relaxed);  // no partner

@@ -36,7 +36,7 @@ void example() {
   headline("a section's own lines");
   for (const bool writes : {true, false}) {
     for (const unsigned lines : {1u, 16u, 128u, 384u, 480u, 1024u, 4096u}) {
-      compare<touches>((writes ? "writes " : "reads ") + std::to_string(lines), lines > 200 ? 100 : 1'000, lines,
+      compare<touches>((writes ? "writes " : "reads ") + std::to_string(lines), lines > 200 ? 500 : 1'000, lines,
                        writes);
     }
   }

@@ -84,7 +84,7 @@ class alignas(64) basic_mutex {
 
   // False: held by somebody at this moment. Never waits.
   bool try_lock() {
-    if (!Htm::enabled()) return take_if(lock_.try_lock(), {detail::entry::not_tried, {}});
+    if (!Htm::enabled()) return take_if(lock_.try_lock(), {detail::entry::not_tried, detail::nothing_aborted, false});
     const auto attempt = elision_.enter(is_free(), detail::while_held::give_up);
     if (attempt.how == detail::entry::elided) return true;
     return attempt.how != detail::entry::held && take_if(lock_.try_lock(), attempt);
@@ -104,7 +104,7 @@ class alignas(64) basic_mutex {
   }
 
   [[gnu::noinline]] void lock_the_long_way() {
-    typename detail::drop_in_elision<Htm>::attempt attempt{detail::entry::not_tried, {}};
+    typename detail::drop_in_elision<Htm>::attempt attempt{detail::entry::not_tried, detail::nothing_aborted, false};
     if (Htm::enabled()) {
       attempt = elision_.enter(is_free(), detail::while_held::wait);
       if (attempt.how == detail::entry::elided) return;
@@ -235,7 +235,7 @@ class alignas(64) basic_shared_mutex {
 
   template <class Mode>
   [[gnu::noinline]] void lock_the_long_way() {
-    attempt before{detail::entry::not_tried, {}};
+    attempt before{detail::entry::not_tried, detail::nothing_aborted, false};
     if (Htm::enabled()) {
       before = elision_.enter([this] { return Mode::is_free(lock_); }, detail::while_held::wait);
       if (before.how == detail::entry::elided) return;
@@ -250,7 +250,7 @@ class alignas(64) basic_shared_mutex {
 
   template <class Mode>
   bool try_lock_as() {
-    attempt before{detail::entry::not_tried, {}};
+    attempt before{detail::entry::not_tried, detail::nothing_aborted, false};
     if (Htm::enabled()) {
       before = elision_.enter([this] { return Mode::is_free(lock_); }, detail::while_held::give_up);
       if (before.how == detail::entry::elided) return true;

@@ -67,12 +67,6 @@ TEST(ElisionPause, CommitsKeepElisionOn) {
   }
 }
 
-TEST(ElisionPause, ALockFoundHeldIsNoFailure) {
-  elision_pause pause;
-  give_up(pause, htm::status::of_abort(htm::code_lock_busy), 10 * elision_pause::gave_up_window);
-  EXPECT_FALSE(pause.is_on());
-}
-
 TEST(ElisionPause, ALockFindsItsRecordByItsAddress) {
   const std::uint64_t locks[2][8] = {};
   EXPECT_EQ(&elision_pause_of(&locks[0]), &elision_pause_of(&locks[0]));

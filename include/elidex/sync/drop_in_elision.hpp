@@ -34,7 +34,8 @@ class drop_in_elision {
  public:
   struct attempt {
     entry how;
-    htm::status last;  // of out_of_retries
+    htm::status last;
+    bool failed;  // elision was on, and the caller has to take the lock
   };
 
   constexpr drop_in_elision() noexcept = default;
@@ -44,20 +45,20 @@ class drop_in_elision {
   // begin instead of returning.
   template <class IsFree>
   attempt enter(const IsFree& is_free, while_held manner) {
-    if (Htm::test()) return {join(is_free, manner), {}};
-    if (elision_pause_of(this).is_on()) return {entry::not_tried, {}};
+    if (Htm::test()) return {join(is_free, manner), nothing_aborted, false};
+    if (elision_pause_of(this).is_on()) return {entry::not_tried, nothing_aborted, false};
     std::uint32_t aborts = 0;
-    htm::status last;
+    htm::status last = nothing_aborted;
     here().announce(this);
     const entry how = try_to_elide<Htm>(retry_budgets(), is_free, manner, counters(), aborts, last);
     if (how != entry::elided) here().withdraw();
-    return {how, last};
+    return {how, last, how != entry::elided && how != entry::held};
   }
 
   // After the lock was taken.
   void took(const attempt& before) noexcept {
     counters().count_fallback();
-    if (before.how == entry::out_of_retries) elision_pause_of(this).gave_up(before.last);
+    if (before.failed) elision_pause_of(this).gave_up(before.last);
   }
 
   // True: the section was elided and has left its region. False: the lock was taken, or is not held.

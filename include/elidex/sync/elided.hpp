@@ -199,7 +199,7 @@ class elided {
 
   detail::entry try_to_elide(detail::while_held manner, std::uint32_t& aborts) noexcept {
     if (!Htm::enabled() || switch_.is_off()) return detail::entry::not_tried;
-    htm::status ignored;
+    htm::status ignored = detail::nothing_aborted;
     return detail::try_to_elide<Htm>(policy_, is_free(), manner, counters_, aborts, ignored);
   }
 

@@ -1,7 +1,7 @@
 // The attempt to run a critical section as a hardware region: what elided.hpp, mutex.hpp and the interposed pthread
 // locks (preload/) have in common.
 //
-//   htm::status last;
+//   htm::status last = detail::nothing_aborted;
 //   std::uint32_t aborts = 0;
 //   if (detail::try_to_elide<Htm>(policy, [&] { return word == 0; }, while_held::wait, counters, aborts, last) ==
 //       entry::elided) return;   // inside a region that has read the word
@@ -53,6 +53,9 @@ bool wait_until_free(const IsFree& is_free) noexcept {
   }
   return false;
 }
+
+// What `last` is before the first abort: nothing that comes again each time.
+inline constexpr htm::status nothing_aborted{htm::status::conflict_bit};
 
 // Adds to `aborts` how many attempts aborted; `last` becomes the last one's status.
 template <class Htm, retry_policy RetryPolicy, class IsFree, class Counters>

@@ -2,15 +2,15 @@
 //
 //   elision_pause& pause = elision_pause_of(&lock);
 //   if (!pause.is_on()) { ... try to elide ... }
-//   pause.gave_up(last_abort);      // the lock was taken because regions aborted
+//   pause.gave_up(last_abort);      // the lock was taken after all
 //   pause.committed();              // a section has committed
 //
-// Judged are windows of gave_up_window acquisitions that took the lock after aborts. If they were more than
+// Judged are windows of gave_up_window acquisitions that took the lock although elision was on: after aborts, or because it was
+// held so long that waiting for it to be free had no end (which is what it looks like when the others fail). If they were more than
 // gave_up_pct_max of all that were tried, elision pauses for a multiple of the time that the window took: so what failing
 // attempts cost stays a small share of the time, whether sections take a hundred nanoseconds or a millisecond. Causes
 // differ: conflicts pass with the load, so the pause is the same each time; sections that are too large or make system
-// calls stay so, and the pause doubles each time a window fails, up to doublings_max. A lock that was found held is no
-// failure of elision and not counted.
+// calls stay so, and the pause doubles each time a window fails, up to doublings_max.
 //
 // Locks have no room for this, least of all those of other programs (preload/). So there is a table of records, and a
 // lock's address says which is its own. Two locks that share one are judged together; that costs time at most.
@@ -54,7 +54,7 @@ class elision_pause {
     return until != 0 && !is_over(until);
   }
 
-  // `last` is the abort after which the policy gave up.
+  // `last` is the last abort; without any, detail::nothing_aborted (elision.hpp).
   void gave_up(htm::status last) noexcept;
 
   void forget() noexcept;
