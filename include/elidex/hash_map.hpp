@@ -123,7 +123,7 @@ class hash_map {
   hash_map& operator=(const hash_map&) = delete;
 
   // The value of `key`, if it is there.
-  std::optional<Value> get(key_argument key) const;
+  [[gnu::always_inline]] inline std::optional<Value> get(key_argument key) const;
   bool contains(key_argument key) const;
 
   // get() of many keys, in any order: found[i] becomes the value of wanted[i], if it is there. Each look-up is linearizable by
@@ -210,7 +210,11 @@ class hash_map {
   static bool still_valid(const place& home) noexcept {
     return !Rules::validates || home.bucket->lock.validate(home.seen);
   }
-  finding look_up(const wanted_key& wanted, std::optional<value_slot>& value) const noexcept;
+  [[gnu::always_inline]] inline finding look_once(const wanted_key& wanted,
+                                                  std::optional<value_slot>& value) const noexcept;
+  [[gnu::noinline]] finding look_up(const wanted_key& wanted, std::optional<value_slot>& value) const noexcept;
+  // By value: what others have the address of lies in memory.
+  [[gnu::noinline]] std::optional<Value> get_with_patience(wanted_key which) const;
 
   bool put(key_argument key, value_argument value, bool overwrite);
   template <class Fn>

@@ -139,6 +139,30 @@ auto hash_map<Key, Value, Hash, Rules>::find(const place& home, const wanted_key
   }
 }
 
+// What nearly every look-up comes down to, and nothing else: a processor that waits for a bucket goes on to the next look-up only
+// as far as it has room to note down what it does meanwhile. Stores are what there is the least room for, and a function that calls none
+// makes next to none. `torn`: look_up() must do it.
+template <class Key, class Value, class Hash, class Rules>
+auto hash_map<Key, Value, Hash, Rules>::look_once(const wanted_key& wanted,
+                                                  std::optional<value_slot>& value) const noexcept -> finding {
+  if constexpr (keys::compares_in_place) {
+    const std::optional<place> home = table_.find_home_at_once(wanted.hash);
+    if (!home) [[unlikely]]
+      return finding::torn;
+    const block& in = *home->bucket;
+    const tags t = in.tags();
+    const std::uint64_t candidates = t.candidates(wanted.print());
+    if (candidates == 0) return !t.has_next() && still_valid(*home) ? finding::absent : finding::torn;
+    const unsigned slot = tags::first_slot(candidates);
+    if (in.key(slot) != wanted.key) [[unlikely]]
+      return finding::torn;
+    value.emplace(in.value(slot));
+    return still_valid(*home) ? finding::present : finding::torn;
+  } else {
+    return finding::torn;
+  }
+}
+
 template <class Key, class Value, class Hash, class Rules>
 auto hash_map<Key, Value, Hash, Rules>::look_up(const wanted_key& wanted,
                                                 std::optional<value_slot>& value) const noexcept -> finding {
@@ -156,6 +180,16 @@ auto hash_map<Key, Value, Hash, Rules>::look_up(const wanted_key& wanted,
 template <class Key, class Value, class Hash, class Rules>
 std::optional<Value> hash_map<Key, Value, Hash, Rules>::get(key_argument key) const {
   const wanted_key which = wanted(key);
+  std::optional<value_slot> slot;
+  const finding found = look_once(which, slot);
+  if (found == finding::present) [[likely]]
+    return values::owned(*slot);
+  if (found == finding::absent) return std::nullopt;
+  return get_with_patience(which);
+}
+
+template <class Key, class Value, class Hash, class Rules>
+std::optional<Value> hash_map<Key, Value, Hash, Rules>::get_with_patience(wanted_key which) const {
   [[maybe_unused]] const pin pinned;  // until the value is copied out
   std::optional<value_slot> slot;
   if (look_up(which, slot) == finding::absent) return std::nullopt;
@@ -165,9 +199,13 @@ std::optional<Value> hash_map<Key, Value, Hash, Rules>::get(key_argument key) co
 template <class Key, class Value, class Hash, class Rules>
 bool hash_map<Key, Value, Hash, Rules>::contains(key_argument key) const {
   const wanted_key which = wanted(key);
-  [[maybe_unused]] const pin pinned;
   std::optional<value_slot> slot;
-  return look_up(which, slot) == finding::present;
+  finding found = look_once(which, slot);
+  if (found == finding::torn) [[unlikely]] {
+    [[maybe_unused]] const pin pinned;
+    found = look_up(which, slot);
+  }
+  return found == finding::present;
 }
 
 template <class Key, class Value, class Hash, class Rules>
@@ -185,8 +223,11 @@ void hash_map<Key, Value, Hash, Rules>::multi_get(std::span<const key_argument> 
     [[maybe_unused]] const pin pinned;
     for (std::size_t i = 0; i < many; ++i) {
       std::optional<value_slot> slot;
+      finding one = look_once(which[i], slot);
+      if (one == finding::torn) [[unlikely]]
+        one = look_up(which[i], slot);
       found[first + i].reset();
-      if (look_up(which[i], slot) == finding::present) found[first + i].emplace(values::owned(*slot));
+      if (one == finding::present) found[first + i].emplace(values::owned(*slot));
     }
   }
 }

@@ -52,6 +52,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <optional>
 
 #include "elidex/index/hash_bucket.hpp"
 #include "elidex/memory_name.hpp"
@@ -88,6 +89,16 @@ class hash_table {
   std::uint64_t buckets() const noexcept { return std::uint64_t{1} << level(); }
   static constexpr std::uint64_t low_bits(unsigned level) noexcept { return (std::uint64_t{1} << level) - 1; }
 
+  // find_home() where one look is enough.
+  std::optional<place> find_home_at_once(std::uint64_t hash) const noexcept {
+    const unsigned here = level();
+    const std::uint64_t index = hash & low_bits(here);
+    Block& bucket = bucket_at(index);
+    const bucket_lock::token seen = bucket.lock.look();
+    if (!seen.is_unlocked_at(here)) [[unlikely]]
+      return std::nullopt;
+    return place{&bucket, index, seen};
+  }
   // The bucket whose keys include those of this hash, unlocked, at the version in which it does.
   place find_home(std::uint64_t hash) const noexcept {
     const unsigned here = level();
