@@ -30,9 +30,9 @@
 //   what changes       nothing (insert() of a key that is there, say): as get
 //   Splits of buckets change no contents. That one thread's operations take effect in their order: hash_bucket.hpp.
 //
-// Memory: doubled when there is more than fill_percent_max of a key for a bucket's slot, so that 8-byte keys and values take 24 to
-// 49 bytes each and no second table while it grows. The table does not shrink: what erase() empties is used again by later keys,
-// chained blocks by later chains, and blobs are freed.
+// Memory: the table doubles when it holds more keys than fill_percent_max of its slots: so 8-byte keys and values take 24 to 49 bytes
+// each, and a few for chained blocks, and there is no second table while it grows. It does not shrink: what erase() empties is used
+// again by later keys, chained blocks by later chains, and blobs are freed.
 //
 // Sources: index/hash_table.hpp, index/hash_bucket.hpp. Fingerprints as in index/fingerprints.hpp.
 #pragma once
@@ -63,7 +63,7 @@ namespace elidex {
 struct hash_map_rules {
   static constexpr unsigned slots_max = 7;          // of a block; so many there are for 8-byte keys and values
   static constexpr unsigned first_level = 2;        // 4 buckets: an empty map is small
-  static constexpr unsigned fill_percent_max = 75;  // measured: docs/PERFORMANCE.md
+  static constexpr unsigned fill_percent_max = 75;  // chosen: one key in 11 at most lies in a block behind its bucket
   static constexpr unsigned buckets_per_turn = 8;   // chosen: what is split with one look at the shared cursor
   static constexpr bool checks_coverage = true;     // false: a planted bug
   static constexpr bool validates = true;           // false: a planted bug
