@@ -77,7 +77,9 @@ class elidex_map {
     return map_.update(key, [delta](index_value& value) { value += delta; });
   }
   bool erase(key_argument key) { return map_.erase(key); }
-  std::size_t scan(key_argument from, std::size_t limit, index_value& sum) {
+  std::size_t scan(key_argument from, std::size_t limit, index_value& sum)
+    requires requires(const Map& map) { map.scan(from, limit, [](key_argument, index_value) {}); }
+  {
     return map_.scan(from, limit, [&sum](key_argument, index_value value) { sum += value; });
   }
 

@@ -59,10 +59,15 @@ index_info euno_skiplist_split_info();
 index_info euno_skiplist_split_part_info();
 index_info euno_skiplist_split_part_ccm_info();
 
+index_info hash_map_info();
+
 index_info absl_mutex_info();
+index_info absl_hash_mutex_info();
 index_info std_shared_mutex_info();
 index_info tbb_map_info();
+index_info tbb_hash_map_info();
 index_info libcds_map_info();
+index_info libcds_hash_map_info();
 index_info congee_map_info();
 index_info bplustree_map_info();
 

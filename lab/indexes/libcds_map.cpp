@@ -3,13 +3,12 @@
 // which keeps the node alive.
 
 #include <cds/container/skip_list_map_hp.h>
-#include <cds/gc/hp.h>
-#include <cds/init.h>
 
 #include <atomic>
 #include <compare>
 
 #include "lab/indexes/factories.hpp"
+#include "lab/indexes/libcds_threads.hpp"
 
 namespace elidex::lab {
 namespace {
@@ -27,37 +26,6 @@ struct skip_list_traits : cds::container::skip_list::traits {
 
 template <class Key>
 using skip_list = cds::container::SkipListMap<cds::gc::HP, Key, index_value, skip_list_traits>;
-
-// The library and its garbage collector live as long as the program; every thread that touches a map is made
-// known to it.
-class collector {
- public:
-  static void ensure() { static const collector only; }
-
- private:
-  static constexpr std::size_t threads_max = 1100;
-  struct library {
-    library() { cds::Initialize(); }
-    ~library() { cds::Terminate(); }
-  };
-  library library_;
-  cds::gc::HP hazard_pointers_{skip_list<std::uint64_t>::c_nHazardPtrCount, threads_max};
-};
-
-class attached {
- public:
-  attached() : mine_(!cds::threading::Manager::isThreadAttached()) {
-    if (mine_) cds::threading::Manager::attachThread();
-  }
-  attached(const attached&) = delete;
-  attached& operator=(const attached&) = delete;
-  ~attached() {
-    if (mine_) cds::threading::Manager::detachThread();
-  }
-
- private:
-  bool mine_;
-};
 
 template <class Key>
 class libcds_map {

@@ -50,11 +50,15 @@ std::span<const index_info> indexes() {
       euno_skiplist_split_info(),
       euno_skiplist_split_part_info(),
       euno_skiplist_split_part_ccm_info(),
+      hash_map_info(),
 #if !defined(ELIDEX_SIMULATED)  // the peers' own libraries are not compiled for the machine
       absl_mutex_info(),
+      absl_hash_mutex_info(),
       std_shared_mutex_info(),
       tbb_map_info(),
+      tbb_hash_map_info(),
       libcds_map_info(),
+      libcds_hash_map_info(),
       congee_map_info(),
       bplustree_map_info(),
 #endif

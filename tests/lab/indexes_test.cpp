@@ -248,7 +248,9 @@ TEST(registry, holds_the_names_of_the_design) {
                            "ordered_map",      "absl+mutex",
                            "std+shared_mutex", "tbb",
                            "libcds",           "congee",
-                           "bplustree"}) {
+                           "bplustree",        "hash_map",
+                           "tbb-hash",         "libcds-hash",
+                           "absl-hash+mutex"}) {
     EXPECT_NE(find_index(name), nullptr) << name;
   }
   const auto names = all_names();

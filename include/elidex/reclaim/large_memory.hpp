@@ -4,7 +4,10 @@
 //   void* chunk = obtain_memory(bytes);   // 64-byte aligned, uninitialised; throws std::bad_alloc
 //   return_memory(chunk, bytes);
 //
-// Thread-safety: both.
+//   void* table = obtain_zeroed_memory(bytes);   // the same, all zero; large ones cost nothing before they are touched
+//   return_zeroed_memory(table, bytes);
+//
+// Thread-safety: all of it.
 #pragma once
 
 #include <cstddef>
@@ -16,5 +19,9 @@ inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 [[nodiscard]] void* obtain_memory(std::size_t bytes);
 // With as many bytes as were obtained.
 void return_memory(void* memory, std::size_t bytes) noexcept;
+
+[[nodiscard]] void* obtain_zeroed_memory(std::size_t bytes);
+// With as many bytes as were obtained.
+void return_zeroed_memory(void* memory, std::size_t bytes) noexcept;
 
 }  // namespace elidex::detail

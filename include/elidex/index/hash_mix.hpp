@@ -1,0 +1,85 @@
+// The hash that hash_map takes unless it is given another one: every bit of it depends on every bit of the key.
+//
+//   std::uint64_t h = default_hash<std::uint64_t>{}(42);
+//   std::uint64_t g = default_hash<std::string>{}("forty-two");
+//
+// A table of 2^n buckets takes the lowest n bits and, as a fingerprint, the highest 8: so keys that lie close together, or that
+// are all multiples of something, must come out as if drawn by lot. Integers: multiply, fold the product's high half into its low
+// one, twice. Strings: 16 bytes a step, likewise.
+//
+// Not for keys that an adversary chooses: there is no secret in it, and whoever wants to can find keys that meet.
+// Thread-safety: all of it. Errors: none.
+// Source: the folded product is that of Wang Yi's wyhash; the constants are the first digits of pi's and e's fractions, made odd.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace elidex {
+
+namespace detail {
+
+inline constexpr std::uint64_t hash_factor_1 = 0x243F'6A88'85A3'08D3u;
+inline constexpr std::uint64_t hash_factor_2 = 0xB7E1'5162'8AED'2A6Bu;
+
+// Both halves of the product of two words, in one.
+constexpr std::uint64_t folded_product(std::uint64_t a, std::uint64_t b) noexcept {
+#if defined(__SIZEOF_INT128__)
+  __extension__ using two_words = unsigned __int128;
+  const two_words product = static_cast<two_words>(a) * b;
+  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64U);
+#else
+  constexpr std::uint64_t low_half = 0xFFFF'FFFFu;
+  const std::uint64_t low = (a & low_half) * (b & low_half);
+  const std::uint64_t middle_1 = (a >> 32U) * (b & low_half) + (low >> 32U);
+  const std::uint64_t middle_2 = (a & low_half) * (b >> 32U) + (middle_1 & low_half);
+  const std::uint64_t high = (a >> 32U) * (b >> 32U) + (middle_1 >> 32U) + (middle_2 >> 32U);
+  return (a * b) ^ high;
+#endif
+}
+
+inline std::uint64_t some_bytes(const char* from, std::size_t count) noexcept {
+  std::uint64_t word = 0;
+  std::memcpy(&word, from, count);
+  return word;
+}
+
+}  // namespace detail
+
+template <class Key>
+struct default_hash;
+
+template <std::integral Key>
+struct default_hash<Key> {
+  std::uint64_t operator()(Key key) const noexcept {
+    using unsigned_key = std::make_unsigned_t<Key>;
+    const auto word = static_cast<std::uint64_t>(static_cast<unsigned_key>(key));
+    return detail::folded_product(detail::folded_product(word ^ detail::hash_factor_2, detail::hash_factor_1),
+                                  detail::hash_factor_2);
+  }
+};
+
+template <>
+struct default_hash<std::string> {
+  std::uint64_t operator()(std::string_view key) const noexcept {
+    using detail::folded_product;
+    using detail::some_bytes;
+    std::uint64_t h = key.size() ^ detail::hash_factor_2;
+    const char* at = key.data();
+    std::size_t left = key.size();
+    for (; left > 16; left -= 16, at += 16) {
+      h = folded_product(some_bytes(at, 8) ^ h, some_bytes(at + 8, 8) ^ detail::hash_factor_1);
+    }
+    // What is left are 0 to 16 bytes; an empty view may point nowhere.
+    const std::uint64_t first = left == 0 ? 0 : some_bytes(at, left < 8 ? left : 8);
+    const std::uint64_t last = left <= 8 ? 0 : some_bytes(at + 8, left - 8);
+    h = folded_product(first ^ h, last ^ detail::hash_factor_1);
+    return folded_product(h ^ detail::hash_factor_1, detail::hash_factor_2);
+  }
+};
+
+}  // namespace elidex

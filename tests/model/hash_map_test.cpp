@@ -1,0 +1,155 @@
+// The hash map beside std::map and std::unordered_map, on one thread.
+#include "elidex/hash_map.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <unordered_map>
+
+#include "support/hash_maps.hpp"
+#include "support/integer_model_tests.hpp"
+#include "support/model.hpp"
+
+namespace elidex::testing {
+namespace {
+
+using std::uint64_t;
+
+template <class Key, class Value, class Rules = tiny_buckets, class Hash = default_hash<Key>>
+using tiny = in_order<hash_map<Key, Value, Hash, Rules>>;
+
+using integer_maps = ::testing::Types<
+    in_order<hash_map<uint64_t, uint64_t>>, tiny<uint64_t, uint64_t>, tiny<uint64_t, uint64_t, long_chains>,
+    tiny<uint64_t, uint64_t, tiny_buckets, same_for_all>, in_order<hash_map<uint64_t, uint64_t, same_for_all>>,
+    tiny<uint64_t, uint64_t, tiny_buckets, no_hash>, in_order<hash_map<std::int32_t, std::uint32_t>>,
+    tiny<std::int32_t, std::uint32_t>, in_order<hash_map<std::int64_t, wide_value>>,
+    in_order<hash_map<std::uint16_t, std::array<char, 3>>>, tiny<std::int64_t, wide_value, long_chains>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(HashMap, ModelOfIntegers, integer_maps);
+
+template <class Map>
+class HashMapOfStrings : public ::testing::Test {};
+using string_maps =
+    ::testing::Types<in_order<hash_map<std::string, uint64_t>>, in_order<hash_map<std::string, std::string>>,
+                     tiny<std::string, uint64_t>, tiny<std::string, std::string, long_chains>>;
+TYPED_TEST_SUITE(HashMapOfStrings, string_maps);
+
+TYPED_TEST(HashMapOfStrings, FewAndManyKeysAgree) {
+  TypeParam few;
+  EXPECT_EQ(first_difference(few, {.seed = 1, .operations = 10'000, .keys = 30}), "");
+  TypeParam many;
+  EXPECT_EQ(first_difference(many, {.seed = 2, .operations = 10'000, .keys = 1'000}), "");
+}
+
+TYPED_TEST(HashMapOfStrings, KeysHaveALimit) {
+  TypeParam map;
+  const std::string longest(key_bytes_max, 'x');
+  EXPECT_TRUE(map.insert(longest, {}));
+  EXPECT_TRUE(map.contains(longest));
+  EXPECT_THROW(map.insert(longest + 'x', {}), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(map.get(longest + 'x')), std::invalid_argument);
+}
+
+// From nothing to many, and nothing is missed on the way.
+TEST(HashMap, GrowsFromTiny) {
+  hash_map<uint64_t, uint64_t> map;
+  std::unordered_map<uint64_t, uint64_t> expected;
+  const std::size_t small = map.memory_bytes();
+  random_numbers random(seed_or(1));
+  for (int i = 0; i < 200'000; ++i) {
+    const uint64_t key = random();
+    ASSERT_EQ(map.insert(key, key + 1), expected.emplace(key, key + 1).second);
+    if (i % 1'000 == 0) {
+      for (const auto& [k, v] : expected) ASSERT_EQ(map.get(k), v);
+      if (i > 20'000) i += 10'000;
+    }
+  }
+  EXPECT_LT(small, 16'384u);
+  EXPECT_EQ(map.size(), expected.size());
+  EXPECT_EQ(map.for_each([&](uint64_t k, uint64_t v) { EXPECT_EQ(expected.at(k), v); }), expected.size());
+  EXPECT_GT(map.stats().splits, 1'000);
+}
+
+// What keys often look like, spread as evenly as by lot: so many find no room in their bucket.
+TEST(HashMap, UsualKeysDoNotCrowd) {
+  constexpr uint64_t many = 200'000;
+  const auto crowded = [](auto nth_key) {
+    hash_map<uint64_t, uint64_t> map;
+    for (uint64_t i = 0; i < many; ++i) map.insert(nth_key(i), i);
+    return map.stats().chained_blocks;
+  };
+  random_numbers random(1);
+  const std::size_t by_lot = crowded([&](uint64_t) { return random(); });
+  const std::size_t most = by_lot + by_lot / 5 + 50;
+  EXPECT_LT(crowded([](uint64_t i) { return i; }), most);
+  EXPECT_LT(crowded([](uint64_t i) { return 8 * i + 0x7FFF'0000'0000u; }), most);
+  EXPECT_LT(crowded([](uint64_t i) { return i << 12U; }), most);
+  EXPECT_LT(crowded([](uint64_t i) { return i << 32U; }), most);
+  EXPECT_LT(crowded([](uint64_t i) { return i << 46U; }), most);
+  EXPECT_LT(crowded([](uint64_t i) { return ~i; }), most);
+  EXPECT_LT(crowded([](uint64_t i) { return (i % 1'000) << 32U | i / 1'000; }), most);
+}
+
+TEST(HashMap, UsualStringsDoNotCrowd) {
+  const auto crowded = [](auto nth_key) {
+    hash_map<std::string, uint64_t> map;
+    for (uint64_t i = 0; i < 50'000; ++i) map.insert(nth_key(i), i);
+    return map.stats().chained_blocks;
+  };
+  random_numbers random(1);
+  const std::size_t by_lot = crowded([&](uint64_t) { return std::to_string(random()) + std::to_string(random()); });
+  const std::size_t most = by_lot + by_lot / 5 + 50;
+  EXPECT_LT(crowded([](uint64_t i) { return std::to_string(i); }), most);
+  EXPECT_LT(crowded([](uint64_t i) { return "https://example.org/a/long/prefix/" + std::to_string(i); }), most);
+  EXPECT_LT(crowded([](uint64_t i) { return std::string(i % 300, 'a') + std::to_string(i / 300); }), most);
+}
+
+TEST(HashMap, ReserveMakesRoomAtOnce) {
+  hash_map<uint64_t, uint64_t> map;
+  map.reserve(100'000);
+  const hash_map_stats before = map.stats();
+  for (uint64_t i = 0; i < 100'000; ++i) map.insert(i, i);
+  EXPECT_EQ(map.stats().buckets, before.buckets);
+  EXPECT_EQ(map.stats().splits, before.splits);
+  for (uint64_t i = 0; i < 100'000; ++i) ASSERT_EQ(map.get(i), i);
+  hash_map<uint64_t, uint64_t> filled;
+  for (uint64_t i = 0; i < 100; ++i) filled.insert(i, i);
+  filled.reserve(10'000);
+  for (uint64_t i = 0; i < 100; ++i) EXPECT_EQ(filled.get(i), i);
+}
+
+TEST(HashMap, ErasingGivesChainedBlocksBack) {
+  hash_map<uint64_t, uint64_t, same_for_all> map;
+  for (uint64_t i = 0; i < 1'000; ++i) map.insert(i, i);
+  const std::size_t most = map.memory_bytes();
+  EXPECT_GT(map.stats().chained_blocks, 100u);
+  for (int round = 0; round < 5; ++round) {
+    for (uint64_t i = 0; i < 1'000; ++i) EXPECT_TRUE(map.erase(i));
+    EXPECT_EQ(map.stats().chained_blocks, 0u);
+    EXPECT_TRUE(map.empty());
+    for (uint64_t i = 0; i < 1'000; ++i) EXPECT_TRUE(map.insert(i, i));
+  }
+  EXPECT_LE(map.memory_bytes(), most + most / 4);
+}
+
+TEST(HashMap, ForEachMayChangeTheMap) {
+  hash_map<uint64_t, uint64_t, default_hash<uint64_t>, tiny_buckets> map;
+  for (uint64_t i = 0; i < 100; ++i) map.insert(i, i);
+  std::array<int, 100> seen{};
+  map.for_each([&](uint64_t k, uint64_t v) {
+    EXPECT_EQ(k, v);
+    if (k >= 100) return;
+    ++seen[k];
+    for (uint64_t i = 0; i < 20; ++i) map.insert(1'000 + 20 * k + i, 1'000 + 20 * k + i);  // splits what is to come
+  });
+  for (const int times : seen) EXPECT_EQ(times, 1);
+}
+
+TEST(HashMap, MultiGetWantsRoom) {
+  const hash_map<uint64_t, uint64_t> map;
+  const std::array<uint64_t, 2> wanted{1, 2};
+  std::array<std::optional<uint64_t>, 1> found;
+  EXPECT_THROW(map.multi_get(wanted, found), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace elidex::testing

@@ -1,0 +1,307 @@
+// The hash map under threads, growing all the time: recorded histories are linearizable, and what must hold holds.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "elidex/hash_map.hpp"
+#include "support/concurrent_rounds.hpp"
+#include "support/hash_maps.hpp"
+#include "support/linearizability.hpp"
+#include "support/random_seed.hpp"
+#include "support/samples.hpp"
+#include "support/spread_threads.hpp"
+
+namespace elidex::testing {
+namespace {
+
+using u64 = std::uint64_t;
+
+template <class Value, class Rules = tiny_buckets, class Hash = default_hash<u64>>
+using tiny = in_order<hash_map<u64, Value, Hash, Rules>>;
+
+// Runs body(thread, random) on `threads` threads, at the same time as far as there are cores.
+template <class Body>
+void run_threads(int threads, Body body) {
+  spinning_meeting all(threads);
+  std::vector<std::jthread> running;
+  for (int t = 0; t < threads; ++t) {
+    running.emplace_back([&body, &all, t] {
+      stay_on_nth_core(t);
+      all.meet(0);
+      random_numbers random(seed_or(static_cast<u64>(t) + 1));
+      body(t, random);
+    });
+  }
+}
+
+// --- histories ---
+
+constexpr int history_threads = 4;
+constexpr std::size_t events_per_thread = 16;
+
+// The first round whose history is not linearizable, in words. Each begins with an empty map, which then grows.
+template <class Map>
+std::string find_violation(int rounds) {
+  std::unique_ptr<Map> map = std::make_unique<Map>();
+  std::array<std::vector<event>, history_threads> plans;
+  std::string violation;
+  spinning_meeting all(history_threads);
+  const auto plan_all = [&](int round) {
+    random_numbers random(seed_or(1) + static_cast<u64>(round));
+    for (auto& plan : plans) {
+      plan.assign(events_per_thread, {});
+      for (event& e : plan) {
+        e.what = static_cast<call>(random.below(5));
+        e.key = random.below(history_keys);
+        e.value = random() >> 8;
+      }
+    }
+  };
+  plan_all(0);
+  run_rounds(
+      history_threads,
+      [&](int t, int round) {
+        if (round == 0) stay_on_nth_core(t);
+        all.meet(round);
+        for (event& e : plans[static_cast<std::size_t>(t)]) perform(*map, e);
+      },
+      [&](int round) {
+        std::vector<event> history;
+        for (auto& plan : plans) history.insert(history.end(), plan.begin(), plan.end());
+        if (!linearizability(history).holds({})) violation = "round " + std::to_string(round);
+        map = std::make_unique<Map>();
+        plan_all(round + 1);
+        return violation.empty() && round + 1 < rounds;
+      });
+  return violation;
+}
+
+template <class Map>
+class HashMapHistories : public ::testing::Test {};
+using maps = ::testing::Types<tiny<u64>, tiny<u64, long_chains>, tiny<u64, tiny_buckets, same_for_all>,
+                              tiny<u64, tiny_buckets, no_hash>, in_order<hash_map<u64, u64>>>;
+TYPED_TEST_SUITE(HashMapHistories, maps);
+
+TYPED_TEST(HashMapHistories, AreLinearizable) {
+  EXPECT_EQ(find_violation<TypeParam>(repetitions(10'000)), "");
+}
+
+// --- growth ---
+
+// Each thread inserts keys of its own while the table grows from nothing, and now and then looks for one that it has inserted
+// before. How many were missed, doubled or had a wrong value?
+template <class Map>
+u64 wrong_while_growing(int threads, u64 per_thread) {
+  Map map;
+  std::atomic<u64> wrong{0};
+  run_threads(threads, [&](int t, random_numbers& random) {
+    const auto key = [&](u64 i) { return i * static_cast<u64>(threads) + static_cast<u64>(t); };
+    for (u64 i = 0; i < per_thread; ++i) {
+      if (!map.insert(key(i), ~key(i))) ++wrong;
+      const u64 before = key(random.below(i + 1));
+      if (map.get(before) != ~before) ++wrong;
+      if (map.insert(before, 0)) ++wrong;
+      if (i % 16 == 0 && map.contains(key(per_thread + i))) ++wrong;
+    }
+  });
+  if (map.size() != static_cast<u64>(threads) * per_thread) ++wrong;
+  if (map.scan(0, SIZE_MAX, [&](u64 k, u64 v) { wrong += v == ~k ? 0u : 1u; }) != map.size()) ++wrong;
+  return wrong;
+}
+
+TEST(HashMapStress, NothingIsLostWhileItGrows) {
+  for (const int threads : {2, 4, 8}) {
+    const auto keys = static_cast<u64>(repetitions(200'000) / threads);
+    EXPECT_EQ((wrong_while_growing<tiny<u64>>(threads, keys)), 0u);
+    EXPECT_EQ((wrong_while_growing<in_order<hash_map<u64, u64>>>(threads, keys)), 0u);
+    EXPECT_EQ((wrong_while_growing<tiny<u64, long_chains>>(threads, keys)), 0u);
+  }
+  EXPECT_EQ((wrong_while_growing<tiny<u64, tiny_buckets, same_for_all>>(4, static_cast<u64>(repetitions(1'500)))), 0u);
+}
+
+TEST(HashMapStressCanary, AMapThatIgnoresLevelsIsFound) {
+#if defined(ELIDEX_SIMULATED)
+  GTEST_SKIP() << "found by schedules";
+#endif
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two cores";
+  EXPECT_TRUE(found_in_time([] {
+    try {
+      return wrong_while_growing<tiny<u64, ignores_levels>>(4, 20'000) > 0;
+    } catch (const std::logic_error&) {
+      return true;
+    }
+  }));
+}
+
+// Keys that stay are found whatever happens around them, by look-ups and by for_each(), which gives each of them once.
+TEST(HashMapStress, KeysThatStayAreAlwaysFound) {
+  constexpr u64 step = 16;
+  const u64 range = static_cast<u64>(repetitions(200'000));
+  tiny<u64> map;
+  for (u64 k = 0; k < range; k += step) map.insert(k, k);
+  std::atomic<u64> wrong{0};
+  std::atomic<int> writing{2};
+  run_threads(4, [&](int t, random_numbers& random) {
+    if (t < 2) {
+      // Twice up and down again, so that the table grows to many times its size.
+      for (int round = 0; round < 2; ++round) {
+        for (u64 k = static_cast<u64>(t); k < range; k += 2) {
+          if (k % step != 0) map.upsert(k, k);
+        }
+        for (u64 k = static_cast<u64>(t); k < range; k += 2) {
+          if (k % step != 0 && !map.erase(k)) ++wrong;
+        }
+      }
+      --writing;
+      return;
+    }
+    while (writing > 0) {
+      for (int i = 0; i < 1'000; ++i) {
+        const u64 key = random.below(range) / step * step;
+        if (map.get(key) != key) ++wrong;
+      }
+      u64 permanent = 0;
+      try {
+        map.scan(0, SIZE_MAX, [&](u64 k, u64 v) {
+          if (k != v) ++wrong;
+          if (k % step == 0) ++permanent;
+        });
+      } catch (const std::logic_error&) {
+        ++wrong;
+      }
+      if (permanent != (range + step - 1) / step) ++wrong;
+    }
+  });
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_EQ(map.size(), (range + step - 1) / step);
+}
+
+// --- values ---
+
+template <class Map>
+u64 torn_values(int operations) {
+  Map map;
+  std::atomic<u64> torn{0};
+  run_threads(4, [&](int t, random_numbers& random) {
+    for (int i = 0; i < operations; ++i) {
+      const u64 key = random.below(60);
+      if (t < 2) {
+        map.upsert(key, sample<wide_value>::of(random.below(1'000)));
+        if (random.below(8) == 0) map.erase(key);
+      } else if (const auto value = map.get(key)) {
+        if (*value != sample<wide_value>::of(value->words[0])) ++torn;
+      }
+    }
+  });
+  return torn;
+}
+
+TEST(HashMapStress, WideValuesAreNeverTorn) {
+  EXPECT_EQ((torn_values<tiny<wide_value>>(repetitions(200'000))), 0u);
+  EXPECT_EQ((torn_values<tiny<wide_value, tiny_buckets, same_for_all>>(repetitions(100'000))), 0u);
+  EXPECT_EQ((torn_values<hash_map<u64, wide_value>>(repetitions(200'000))), 0u);
+}
+TEST(HashMapStressCanary, TornValuesAreFound) {
+#if defined(ELIDEX_SIMULATED)
+  GTEST_SKIP() << "found by schedules";
+#endif
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two cores";
+  EXPECT_TRUE(found_in_time([] { return torn_values<tiny<wide_value, ignores_versions>>(40'000) > 0; }));
+}
+
+TEST(HashMapStress, NoIncrementIsLostAndNoneMadeTwice) {
+  constexpr u64 keys = 40;
+  const auto per_thread = static_cast<u64>(repetitions(100'000));
+  for (const int threads : {2, 8}) {
+    tiny<u64> map;
+    std::atomic<u64> made{0};
+    run_threads(threads, [&](int, random_numbers& random) {
+      for (u64 i = 0; i < per_thread; ++i) {
+        const u64 key = random.below(keys);
+        if (map.get_or_insert(key, [] { return u64{0}; }).second) ++made;
+        map.update(key, [](u64& v) { ++v; });
+      }
+    });
+    u64 sum = 0;
+    EXPECT_EQ(map.for_each([&](u64, u64 v) { sum += v; }), keys);
+    EXPECT_EQ(sum, static_cast<u64>(threads) * per_thread);
+    EXPECT_EQ(made, keys);
+  }
+}
+
+// Keys come and go: those that said they did are those that are there.
+TEST(HashMapStress, WhatCameLessWhatWentIsThere) {
+  tiny<u64> map;
+  std::atomic<std::int64_t> there{0};
+  run_threads(8, [&](int, random_numbers& random) {
+    for (int i = 0; i < repetitions(100'000); ++i) {
+      const u64 key = random.below(200);
+      if (random.below(2) == 0) {
+        if (map.insert(key, key)) ++there;
+      } else if (map.erase(key)) {
+        --there;
+      }
+    }
+  });
+  EXPECT_EQ(map.size(), static_cast<std::size_t>(there.load()));
+  EXPECT_EQ(map.for_each([](u64, u64) {}), map.size());
+}
+
+// Byte strings: what a reader follows is never freed under it (AddressSanitizer), nor written (ThreadSanitizer).
+TEST(HashMapStress, Strings) {
+  hash_map<std::string, std::string, default_hash<std::string>, tiny_buckets> map;
+  std::atomic<u64> wrong{0};
+  run_threads(4, [&](int, random_numbers& random) {
+    for (int i = 0; i < repetitions(40'000); ++i) {
+      const std::string key = sample<std::string>::of(random.below(300));
+      switch (random.below(6)) {
+        case 0:
+        case 1:
+          map.upsert(key, "value of " + key);
+          break;
+        case 2:
+          map.erase(key);
+          break;
+        case 3:
+          map.update(key, [](std::string& v) { v = std::string(v); });
+          break;
+        case 4:
+          if (i % 64 == 0) {
+            map.for_each([&](std::string_view k, std::string_view v) {
+              if (v != "value of " + std::string(k)) ++wrong;
+            });
+          }
+          break;
+        default:
+          if (const auto value = map.get(key); value && *value != "value of " + key) ++wrong;
+      }
+    }
+  });
+  EXPECT_EQ(wrong, 0u);
+  const std::size_t left = map.size();
+  EXPECT_EQ(map.for_each([&](std::string_view k, std::string_view) { EXPECT_TRUE(map.erase(k)); }), left);
+  map.reclaim();
+  EXPECT_TRUE(map.empty());
+  EXPECT_EQ(map.stats().limbo_objects, 0u);
+}
+
+// Everybody reserves, everybody inserts.
+TEST(HashMapStress, ReservingBesideInserting) {
+  in_order<hash_map<u64, u64>> map;
+  const auto keys = static_cast<u64>(repetitions(200'000));
+  run_threads(4, [&](int t, random_numbers&) {
+    for (u64 i = 0; i < keys; ++i) {
+      if (i % 1'000 == 0) map.reserve(i * 8);
+      map.insert(4 * i + static_cast<u64>(t), i);
+    }
+  });
+  EXPECT_EQ(map.scan(0, SIZE_MAX, [](u64, u64) {}), 4 * keys);
+}
+
+}  // namespace
+}  // namespace elidex::testing
