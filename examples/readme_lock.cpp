@@ -1,15 +1,14 @@
 #include <iostream>
 #include <mutex>
 
-#include "elidex/sync/elided.hpp"
-#include "elidex/sync/spin_locks.hpp"
+#include "elidex/mutex.hpp"
 
 int main() {
-  elidex::elided<elidex::ttas_lock> lock;
+  elidex::mutex lock("counter");  // the name is for statistics
   int counter = 0;
   {
     std::lock_guard guard(lock);  // a hardware region where the CPU has any
     ++counter;
   }
-  std::cout << counter << ", " << lock.stats() << '\n';
+  for (const auto& one : elidex::named_lock_stats()) std::cout << counter << ", " << one << '\n';
 }
