@@ -50,16 +50,15 @@ class chained_map {
 
   // Whether the value was not there yet.
   bool insert(int value) {
-    auto made = std::make_unique<item>();  // given back after the section if the value is there
-    made->value = value;
+    auto made = make(value);  // given back after the section if the value is there
     bucket& b = bucket_of(value);
     const std::lock_guard guard(lock_of(b));
-    item** end = &b.first;
-    for (; *end != nullptr; end = &(*end)->next) {
-      if ((*end)->value == value) return false;
-    }
-    *end = made.release();
-    return true;
+    return append(b, made);
+  }
+  // Without the lock: while nobody else is in, and where elision_only has no machine to run on yet.
+  bool unsafe_insert(int value) {
+    auto made = make(value);
+    return append(bucket_of(value), made);
   }
 
   // Whether the value was there.
@@ -121,6 +120,22 @@ class chained_map {
     own_lines<Lock> own;
     alignas(64) item* first = nullptr;
   };
+
+  static std::unique_ptr<item> make(int value) {
+    auto made = std::make_unique<item>();
+    made->value = value;
+    return made;
+  }
+
+  // Takes `made` unless its value is there.
+  static bool append(bucket& b, std::unique_ptr<item>& made) noexcept {
+    item** end = &b.first;
+    for (; *end != nullptr; end = &(*end)->next) {
+      if ((*end)->value == made->value) return false;
+    }
+    *end = made.release();
+    return true;
+  }
 
   [[nodiscard]] bucket& bucket_of(int value) const noexcept {
     return buckets_[static_cast<std::size_t>(value) % count_];

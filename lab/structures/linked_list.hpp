@@ -50,14 +50,12 @@ class linked_list {
   }
 
   void insert(int value) {
-    auto made = std::make_unique<item>();
-    made->value = value;
+    auto made = make(value);
     const std::lock_guard guard(own_.lock);
-    item* const last = ends_.tail;
-    made->previous = last;
-    (last == nullptr ? ends_.head : last->next) = made.get();
-    ends_.tail = made.release();
+    append(std::move(made));
   }
+  // Without the lock: while nobody else is in, and where elision_only has no machine to run on yet.
+  void unsafe_insert(int value) { append(make(value)); }
 
   // Whether the value was there.
   bool remove(int value) {
@@ -111,6 +109,19 @@ class linked_list {
     int value = 0;
   };
   using item = std::conditional_t<Alignment == item_alignment::cache_line, aligned_item, plain_item>;
+
+  static std::unique_ptr<item> make(int value) {
+    auto made = std::make_unique<item>();
+    made->value = value;
+    return made;
+  }
+
+  void append(std::unique_ptr<item> made) noexcept {
+    item* const last = ends_.tail;
+    made->previous = last;
+    (last == nullptr ? ends_.head : last->next) = made.get();
+    ends_.tail = made.release();
+  }
 
   [[nodiscard]] item* find(int value) const noexcept {
     item* one = ends_.head;

@@ -32,29 +32,43 @@
 
 namespace elidex::lab {
 
+// The state of the thesis's generator, which all its threads share without any order: x -> (32719 x + 3) mod 32749.
+using shared_generator = std::atomic<std::uint64_t>;
+
 // A thread's random numbers, and what drawing them costs where instructions take no time of their own.
 class thread_draws {
  public:
-  // Called before each draw; null: nothing is.
+  // Called for each division that the thesis's generator makes, twice a draw; null: nothing is.
   using cost = void (*)() noexcept;
 
-  // With `shared`, each draw also reads and writes that word, as the threads of the thesis do with their generator's state.
-  explicit thread_draws(std::uint64_t seed, cost pay = nullptr, std::atomic<std::uint64_t>* shared = nullptr) noexcept
+  // Draws from `shared` where it is given, as the threads of the thesis do. Threads that read the same state there draw
+  // the same number, and meet at the same place.
+  explicit thread_draws(std::uint64_t seed, cost pay = nullptr, shared_generator* shared = nullptr) noexcept
       : bits_(seed), pay_(pay), shared_(shared) {}
 
   [[nodiscard]] std::uint64_t below(std::uint64_t bound) noexcept {
-    if (pay_ != nullptr) pay_();
-    if (shared_ != nullptr) {
-      // relaxed, without a partner: only the line's travels matter.
-      shared_->store(shared_->load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (shared_ == nullptr) {
+      pay();
+      pay();
+      return bits_.below(bound);
     }
-    return bits_.below(bound);
+    // relaxed, without partners: the threads' races for this word are what is wanted.
+    const std::uint64_t before = shared_->load(std::memory_order_relaxed);
+    pay();
+    shared_->store((before * 32'719 + 3) % 32'749, std::memory_order_relaxed);
+    const std::uint64_t drawn = shared_->load(std::memory_order_relaxed);  // another thread's, it may be
+    pay();
+    return drawn % bound;
   }
 
  private:
+  void pay() noexcept {
+    if (pay_ != nullptr) pay_();
+  }
+
   random_bits bits_;
   cost pay_;
-  std::atomic<std::uint64_t>* shared_;
+  shared_generator* shared_;
 };
 
 // Section 3.3.1: a transfer between two accounts, or a look at one.
@@ -160,7 +174,7 @@ class set_use {
     thread_draws draws(base_seed);
     for (std::size_t i = 0; i < wanted.base_values; ++i) {
       const int value = static_cast<int>(draws.below(wanted.value_range));
-      set_.insert(value);
+      set_.unsafe_insert(value);
       dealt_[i % threads].add(value);
     }
   }

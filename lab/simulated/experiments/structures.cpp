@@ -3,8 +3,10 @@
 // What a run needs to be what the thesis measured: each thread works for a while before anything is counted, the L3 holds
 // the structure, and random numbers take the time that the thesis's generator takes, since instructions take none here.
 
+#include <array>
 #include <functional>
 #include <stdexcept>
+#include <utility>
 
 #include "lab/simulated/experiments/experiment.hpp"
 #include "lab/structures/figures.hpp"
@@ -13,20 +15,20 @@ namespace elidex::lab {
 namespace {
 
 // The thesis's generator divides twice, 64 bits each: 39 to 103 cycles a division on Haswell (Agner Fog, "Instruction
-// tables", IDIV r64). The lower end, twice, rounded; the sensitivities beside the claims have 0 and 200.
-constexpr std::uint64_t draw_cycles_usual = 80;
+// tables", IDIV r64). The lower end, rounded.
+constexpr std::uint64_t division_cycles_usual = 40;
 
 // What a sensitivity turns.
 struct knobs {
-  std::uint64_t draw_cycles = draw_cycles_usual;
-  std::uint64_t pause_between_cycles = 0;  // from one operation's end to the next one's begin
-  bool shared_draws = false;               // all threads write one word at each draw, as the thesis's do
+  std::uint64_t division_cycles = division_cycles_usual;
+  std::uint64_t between_cycles = 0;  // from one operation's end to the next one's begin
+  bool shared_draws = false;
 };
 
-std::uint64_t draw_cycles_now = draw_cycles_usual;  // one run at a time
+std::uint64_t division_cycles_now = division_cycles_usual;  // one run at a time
 
-void pay_for_a_draw() noexcept {
-  sim::spend(draw_cycles_now);
+void pay_for_a_division() noexcept {
+  sim::spend(division_cycles_now);
 }
 
 class simulated_runner {
@@ -49,22 +51,22 @@ class simulated_runner {
   [[nodiscard]] measurement measure(unsigned threads, std::uint64_t operations,
                                     const typename Use::settings& settings) const {
     Use use(settings, threads);
-    draw_cycles_now = turned_.draw_cycles;
+    division_cycles_now = turned_.division_cycles;
     struct alignas(64) {
-      std::atomic<std::uint64_t> word{0};
+      shared_generator state{1};
     } shared;
     const std::uint64_t warm_up = operations / 10 + 10;
     std::vector<std::function<void()>> bodies;
     for (unsigned t = 0; t < threads; ++t) {
       bodies.emplace_back([&, t] {
-        thread_draws draws(mix(scale_.seed) + t, turned_.draw_cycles == 0 ? nullptr : pay_for_a_draw,
-                           turned_.shared_draws ? &shared.word : nullptr);
+        const thread_draws draws(mix(scale_.seed) + t, turned_.division_cycles == 0 ? nullptr : pay_for_a_division,
+                                 turned_.shared_draws ? &shared.state : nullptr);
         auto worker = use.worker(t, draws);
         for (std::uint64_t i = 0; i < warm_up; ++i) worker.operation();
         sim::start_counting();
         for (std::uint64_t i = 0; i < operations; ++i) {
           worker.operation();
-          if (turned_.pause_between_cycles != 0) sim::spend(turned_.pause_between_cycles);
+          if (turned_.between_cycles != 0) sim::spend(turned_.between_cycles);
         }
       });
     }
@@ -97,6 +99,50 @@ std::vector<series> on_the_machine(const sim::machine& which, const experiment_s
   return Figure(simulated_runner(which, scale));
 }
 
+// One thing changed: of the program, or of the machine.
+struct variant {
+  const char* name;
+  knobs turned = {};
+  const char* parameter = nullptr;
+  std::uint64_t value = 0;
+};
+
+constexpr std::array counter_variants{
+    variant{"50 cycles between operations", {.between_cycles = 50}},
+    variant{"200 cycles between operations", {.between_cycles = 200}},
+    variant{"aborts 80 cycles", {}, "abort_cycles", 80},
+    variant{"aborts 320 cycles", {}, "abort_cycles", 320},
+    variant{"begin and commit 31 cycles more", {}, "begin_cycles", 38},
+    variant{"changed lines 100 cycles", {}, "dirty_near_cycles", 100},
+    variant{"system calls 10,000 cycles", {}, "system_call_cycles", 10'000},
+};
+constexpr std::array set_variants{
+    variant{"the thesis's shared generator", {.shared_draws = true}},
+    variant{"random numbers for nothing", {.division_cycles = 0}},
+    variant{"divisions 100 cycles", {.division_cycles = 100}},
+    variant{"aborts 80 cycles", {}, "abort_cycles", 80},
+    variant{"aborts 320 cycles", {}, "abort_cycles", 320},
+    variant{"system calls 5,000 cycles", {}, "system_call_cycles", 5'000},
+    variant{"system calls 20,000 cycles", {}, "system_call_cycles", 20'000},
+};
+
+// What stands between a variant's name and a series'.
+constexpr const char* of_variant = " | ";
+
+// The figure once for each variant; its series are called "VARIANT | SERIES".
+template <auto Figure, const auto& Variants>
+std::vector<series> sensitivity(const sim::machine& which, const experiment_scale& scale) {
+  std::vector<series> all;
+  for (const variant& v : Variants) {
+    sim::machine changed = which;
+    if (v.parameter != nullptr) sim::set_parameter(changed, v.parameter, v.value);
+    for (series& s : Figure(simulated_runner(changed, scale, v.turned))) {
+      all.push_back({v.name + (of_variant + s.name), std::move(s.points)});
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<experiment> structures() {
@@ -108,6 +154,14 @@ std::vector<experiment> structures() {
           {"S-3.17", on_the_machine<figure_3_17<simulated_runner>>},
           {"S-3.18", on_the_machine<figure_3_18<simulated_runner>>},
           {"S-3.19", on_the_machine<figure_3_19<simulated_runner>>},
+          {"S-3.12 turned", sensitivity<figure_3_12<simulated_runner>, set_variants>},
+          {"S-3.13 turned", sensitivity<figure_3_13<simulated_runner>, counter_variants>},
+          {"S-3.14 turned", sensitivity<figure_3_14<simulated_runner>, counter_variants>},
+          {"S-3.15 turned", sensitivity<figure_3_15<simulated_runner>, counter_variants>},
+          {"S-3.16 turned", sensitivity<figure_3_16<simulated_runner>, counter_variants>},
+          {"S-3.17 turned", sensitivity<figure_3_17<simulated_runner>, set_variants>},
+          {"S-3.18 turned", sensitivity<figure_3_18<simulated_runner>, set_variants>},
+          {"S-3.19 turned", sensitivity<figure_3_19<simulated_runner>, set_variants>},
           {"S-C.10", on_the_machine<figure_c_10<simulated_runner>>},
           {"S-D.5", on_the_machine<figure_d_5<simulated_runner>>},
           {"S-D.6", on_the_machine<figure_d_6<simulated_runner>>}};
