@@ -9,6 +9,7 @@
 //   thread_counts()                          how many threads the figures' x axes have
 //   cores()                                  how many counters "one for each core" means
 //   regions_commit()                         whether to run the locks that need hardware transactions
+//   thesis_locks_only()                      to leave out elidex's own, which no claim is about
 //   operations(few, many)                    of each thread: for a smoke run and for a full one
 //   measure<Use>(threads, operations, settings)
 //
@@ -84,7 +85,7 @@ void for_each_lock(const Runner& run, Each each) {
     return;
   }
   each.template operator()<hle_spin_loop>("HLE");
-  each.template operator()<elided<ttas_lock>>("elided<ttas_lock>");
+  if (!run.thesis_locks_only()) each.template operator()<elided<ttas_lock>>("elided<ttas_lock>");
   each.template operator()<elision_only>("elision only");
 }
 

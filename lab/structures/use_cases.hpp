@@ -43,8 +43,8 @@ class thread_draws {
 
   // Draws from `shared` where it is given, as the threads of the thesis do. Threads that read the same state there draw
   // the same number, and meet at the same place.
-  explicit thread_draws(std::uint64_t seed, cost pay = nullptr, shared_generator* shared = nullptr) noexcept
-      : bits_(seed), pay_(pay), shared_(shared) {}
+  explicit thread_draws(std::uint64_t seed, cost division = nullptr, shared_generator* shared = nullptr) noexcept
+      : bits_(seed), pay_(division), shared_(shared) {}
 
   [[nodiscard]] std::uint64_t below(std::uint64_t bound) noexcept {
     if (shared_ == nullptr) {
@@ -184,16 +184,17 @@ class set_use {
     worker_type(set_use& use, unsigned thread, thread_draws draws)
         : use_(use), draws_(draws), inserted_(use.dealt_[thread]) {}
     void operation() {
-      const std::uint64_t kind = draws_.below(100);
+      // Of 200, so that insertions and removals are equally many for an odd share of reads too: else the set grows.
+      const std::uint64_t kind = draws_.below(200);
       const int value = static_cast<int>(draws_.below(use_.settings_.value_range));
       const unsigned updates = 100 - use_.settings_.read_pct;
-      if (2 * kind < updates) {
+      if (kind < updates) {
         use_.set_.insert(value);
         inserted_.add(value);
-      } else if (kind < updates && !inserted_.empty()) {
+      } else if (kind < 2 * updates && !inserted_.empty()) {
         use_.set_.remove(inserted_.take_oldest());
       } else {
-        found_ += use_.set_.contains(value) ? 1 : 0;
+        found_ += use_.set_.contains(value) ? 1U : 0U;
       }
     }
 
