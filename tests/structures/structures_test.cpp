@@ -41,10 +41,23 @@ using every_lock = ::testing::Types<std::mutex, posix_mutex, tas_lock, ttas_lock
                                     elided<ttas_lock>, elided<posix_mutex>, elision_only, nestable_hle>;
 TYPED_TEST_SUITE(Structures, every_lock);
 
+// What a thread throws fails the test.
 template <class Body>
 void on_all_threads(Body body) {
-  std::vector<std::jthread> running;
-  for (int t = 0; t < threads; ++t) running.emplace_back([=] { body(t); });
+  std::atomic<int> thrown{0};
+  {
+    std::vector<std::jthread> running;
+    for (int t = 0; t < threads; ++t) {
+      running.emplace_back([&, t] {
+        try {
+          body(t);
+        } catch (...) {
+          ++thrown;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(thrown, 0);
 }
 
 template <class Structure>

@@ -134,7 +134,7 @@ class Outcome:
         self.structure_sensitivity = []
         for judgement in self.judgements:
             judgement.where = known[judgement.id].where
-            self.structure_sensitivity += structure_claims.sensitivity(judgement.id, turned, judgement)
+            self.structure_sensitivity += structure_claims.sensitivity(judgement.id, turned)
 
     def judge(self, one):
         if one in model_claims.TESTS:

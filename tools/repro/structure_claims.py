@@ -211,11 +211,11 @@ def variants(turned):
     return found
 
 
-def sensitivity(claim, turned, judgement):
-    """The claim as it is, then with one thing changed at a time."""
+def sensitivity(claim, turned):
+    """The claim with nothing and then with one thing changed at a time."""
     if claim not in TESTS or not TESTS[claim].turned:
         return []
-    rows = [{"claim": claim, "changed": "nothing", "here": judgement.here, "verdict": judgement.verdict}]
+    rows = []
     for name, here in variants({f: turned[f] for f in TESTS[claim].figures}).items():
         changed = TESTS[claim].judge(here, None)
         rows.append({"claim": claim, "changed": name, "here": changed.here, "verdict": changed.verdict})

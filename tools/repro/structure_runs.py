@@ -33,7 +33,7 @@ def native(program, wanted, scale, seed, asking=ask):
 def sensitivity_told(rows):
     if not rows:
         return ""
-    text = "\nstructures, sensitivity: one thing changed at a time\n"
+    text = "\nstructures, sensitivity: one thing changed at a time (a smoke run: the first seed alone)\n"
     for claim in dict.fromkeys(row["claim"] for row in rows):
         text += "\n" + table((claim, "here", "verdict"), [(row["changed"], row["here"], row["verdict"])
                                                           for row in rows if row["claim"] == claim], (32, 66, 8))

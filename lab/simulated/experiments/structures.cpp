@@ -108,9 +108,10 @@ constexpr std::uint64_t seeds_full = 15;
 
 template <auto Figure>
 std::vector<std::vector<series>> runs_by_seed(const sim::machine& which, const experiment_scale& scale,
-                                              const knobs& turned, bool thesis_locks_only) {
+                                              std::uint64_t seeds, const knobs& turned = {},
+                                              bool thesis_locks_only = false) {
   std::vector<std::vector<series>> runs;
-  for (std::uint64_t i = 0; i < scale.times(seeds_smoke, seeds_full); ++i) {
+  for (std::uint64_t i = 0; i < seeds; ++i) {
     const experiment_scale one{.full = scale.full, .seed = scale.seed + i};
     runs.push_back(Figure(simulated_runner(which, one, turned, thesis_locks_only)));
   }
@@ -120,7 +121,7 @@ std::vector<std::vector<series>> runs_by_seed(const sim::machine& which, const e
 // Medians over the seeds, and how far the throughputs reach.
 template <auto Figure>
 std::vector<series> on_the_machine(const sim::machine& which, const experiment_scale& scale) {
-  const auto runs = runs_by_seed<Figure>(which, scale, {}, false);
+  const auto runs = runs_by_seed<Figure>(which, scale, scale.times(seeds_smoke, seeds_full));
   std::vector<series> all = medians(runs);
   const auto add = [&](std::vector<series> extreme, const char* said) {
     for (series& s : extreme) {
@@ -141,6 +142,7 @@ struct variant {
 };
 
 constexpr std::array counter_variants{
+    variant{"nothing"},
     variant{"50 cycles between operations", {.between_cycles = 50}},
     variant{"200 cycles between operations", {.between_cycles = 200}},
     variant{"0 to 20 cycles between them, at random", {.between_cycles = 10, .at_random = true}},
@@ -152,6 +154,7 @@ constexpr std::array counter_variants{
     variant{"system calls 10,000 cycles", {}, "system_call_cycles", 10'000},
 };
 constexpr std::array set_variants{
+    variant{"nothing"},
     variant{"the thesis's shared generator", {.shared_draws = true}},
     variant{"random numbers for nothing", {.division_cycles = 0}},
     variant{"divisions 100 cycles", {.division_cycles = 100}},
@@ -165,14 +168,14 @@ constexpr std::array set_variants{
 // What stands between a variant's name and a series'.
 constexpr const char* of_variant = " | ";
 
-// The figure once for each variant; its series are called "VARIANT | SERIES".
+// The figure once for each variant, in a smoke run of the first seed alone; its series are called "VARIANT | SERIES".
 template <auto Figure, const auto& Variants>
 std::vector<series> sensitivity(const sim::machine& which, const experiment_scale& scale) {
   std::vector<series> all;
   for (const variant& v : Variants) {
     sim::machine changed = which;
     if (v.parameter != nullptr) sim::set_parameter(changed, v.parameter, v.value);
-    for (series& s : medians(runs_by_seed<Figure>(changed, scale, v.turned, true))) {
+    for (series& s : medians(runs_by_seed<Figure>(changed, scale, scale.times(1, seeds_full), v.turned, true))) {
       all.push_back({v.name + (of_variant + s.name), std::move(s.points)});
     }
   }

@@ -61,7 +61,7 @@ def experiment(name):
     figure = name.removesuffix(" turned")
     if figure not in FIGURES or figure == name:
         return FIGURES.get(name)
-    return {f"{variant} | {series}": points for variant in ("one thing", "another") for series, points in
+    return {f"{variant} | {series}": points for variant in ("nothing", "one thing", "another") for series, points in
             FIGURES[figure].items()}
 
 

@@ -13,7 +13,6 @@ import structure_drawing  # noqa: E402
 import structure_runs  # noqa: E402
 import structure_series  # noqa: E402
 import thesis_claims  # noqa: E402
-from verdicts import Judgement  # noqa: E402
 
 
 def times(factor, where=None):
@@ -83,7 +82,7 @@ class Sensitivity(unittest.TestCase):
     def test_each_variant_is_judged(self):
         turned = {"S-3.18": structure_series.experiment("S-3.18 turned")}
         turned["S-3.18"]["another | POSIX"] = [(10, 200), (100, 900)]
-        rows = sc.sensitivity("S-3.18a", turned, Judgement("S-3.18a", "p", "h", "agrees"))
+        rows = sc.sensitivity("S-3.18a", turned)
         self.assertEqual([(r["changed"], r["verdict"]) for r in rows],
                          [("nothing", "agrees"), ("one thing", "agrees"), ("another", "differs")])
         self.assertIn("another", structure_runs.sensitivity_told(rows))
@@ -95,8 +94,8 @@ class Sensitivity(unittest.TestCase):
         self.assertEqual(set(made), {"S-3.15 turned", "S-3.16 turned"})
 
     def test_others_have_none(self):
-        self.assertEqual(sc.sensitivity("S-D.1", {}, None), [])
-        self.assertEqual(sc.sensitivity("S-3.1", {}, None), [])
+        self.assertEqual(sc.sensitivity("S-D.1", {}), [])
+        self.assertEqual(sc.sensitivity("S-3.1", {}), [])
 
 
 class Native(unittest.TestCase):
