@@ -50,7 +50,7 @@ class native_runner {
   [[nodiscard]] bool thesis_locks_only() const { return false; }
   // Chosen: a smoke run's measurement takes some ten milliseconds.
   [[nodiscard]] std::uint64_t operations(std::uint64_t few, std::uint64_t many) const {
-    return full_ ? 20 * many : 50 * few;
+    return full_ ? 20 * many : std::min(50 * few, 5 * many);
   }
 
   template <class Use>
