@@ -38,4 +38,12 @@ fs::path sim_worker() {
 #endif
 }
 
+fs::path native_structures() {
+#if defined(ELIDEX_NATIVE_STRUCTURES)
+  return ELIDEX_NATIVE_STRUCTURES;
+#else
+  throw lab::bad_input("sim: this build has no simulated machine; it takes GCC on x86-64 Linux");
+#endif
+}
+
 }  // namespace elidex::tools

@@ -16,4 +16,7 @@ namespace elidex::tools {
 /// The program; throws lab::bad_input where this build has none.
 [[nodiscard]] std::filesystem::path sim_worker();
 
+/// The program that runs the thesis's data structures on real threads; throws as sim_worker() does.
+[[nodiscard]] std::filesystem::path native_structures();
+
 }  // namespace elidex::tools

@@ -23,6 +23,7 @@ int repro_command(const repro_flags& flags) {
       flags.jobs.empty() ? lab::allowed_cpus().size() : parse_count("--jobs", flags.jobs, 1, jobs_max);
   std::vector<std::string> command{python(),   std::string(ELIDEX_SOURCE_DIR) + "/tools/repro/repro.py",
                                    "--worker", sim_worker().string(),
+                                   "--native", native_structures().string(),
                                    "--commit", source_commit(),
                                    "--scale",  flags.scale,
                                    "--seed",   std::to_string(parse_count("--seed", flags.seed, 0, UINT64_MAX)),

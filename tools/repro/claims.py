@@ -10,7 +10,7 @@ CLAIMS_FILE = ROOT / "lab" / "papers" / "claims.csv"
 PAPERS = ("K", "E", "S")
 
 # Figures that share a claim with the one before: claims.csv calls them "Fig 2.5-2.6".
-SHARED_FIGURES = {"S-2.6": "S-2.5", "S-3.14": "S-3.15"}
+SHARED_FIGURES = {"S-2.6": "S-2.5", "S-3.14": "S-3.15", "S-D.2": "S-D.4", "S-D.3": "S-D.4"}
 
 
 class BadInput(Exception):

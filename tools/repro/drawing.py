@@ -43,10 +43,15 @@ AXES = {
     "S-3.7": ("Aborts by duration", "iterations of a loop around a nop (log scale)", ABORTED, {"xscale": "log"}),
     "S-3.8": ("Nested RTM regions", "regions inside the outermost", ABORTED, {}),
     "S-3.9": ("HLE locks held at once", "locks held at once", "aborted of transactional cycles, in %", {}),
+    "S-3.9b": ("HLE locks held at once, with the workaround", "locks held at once",
+               "aborted of transactional cycles, in %", {}),
     "S-3.10": ("Lock and unlock around nothing", "", "cycles, the clock's own included", {}),
     "S-C.1": ("Allocation inside a transaction", "bytes allocated (log scale)", ABORTED, {"xscale": "log"}),
     "S-C.2": ("Random accesses to 64 KB", "accesses in a transaction", ABORTED, {}),
     "S-C.3": ("Lock and unlock around reading 1 KB", "", "cycles, the clock's own included", {}),
+    "S-D.1": ("Writing an array of 1 KB", "", "cycles", {}),
+    "S-D.2": ("Sixteen writes again and again", "execution", "cycles", {}),
+    "S-D.4": ("Sixteen writes after an abort", "", "cycles", {}),
     "K-T1": ("Conflict probability by level of the tree", "level (0: leaves, 4: root)", "P_C in millionths", {}),
     "K-F7": ("Overflow of a set of the cache", "random cache lines in the transaction", "overflow probability", {}),
 }
@@ -138,7 +143,7 @@ def number_x_axis(axis, figure_id, here):
         axis.xaxis.set_major_locator(FixedLocator(xs))
     elif axis.get_xscale() == "log":
         axis.xaxis.set_major_locator(LogLocator())
-    elif figure_id == "S-3.9":
+    elif figure_id.startswith("S-3.9"):
         axis.xaxis.set_major_locator(FixedLocator([1, *range(2, 21, 2)]))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: plain(x)))
     axis.xaxis.set_minor_locator(NullLocator())

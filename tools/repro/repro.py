@@ -3,8 +3,8 @@
 
     repro.py --worker build/release/lab/simulated/elidex-sim --scale smoke --out plots S-3.1 E-F2
 
-Where to look: claims.py has the ids, thesis_claims.py and eunomia_claims.py the tests of papers 004 and 003, model_claims.py
-(its models) and karnagel_claims.py (its runs) those of 001, drawing.py and panel_drawing.py the plots, outputs.py the tables
+Where to look: claims.py has the ids, thesis_claims.py and structure_claims.py the tests of paper 004, eunomia_claims.py those
+of 003, model_claims.py (its models) and karnagel_claims.py (its runs) those of 001, drawing.py and panel_drawing.py the plots, outputs.py the tables
 and the JSON.
 """
 
@@ -23,11 +23,14 @@ import machines
 import model_claims
 import outputs
 import panels
+import structure_claims
+import structure_runs
 import thesis_claims
 from claims import BadInput, Claim, read_claims, select
 from worker import WorkerFailed, ask, ask_all
 
-GROUPS = (model_claims, karnagel_claims, eunomia_claims, thesis_claims)
+GROUPS = (model_claims, karnagel_claims, eunomia_claims, thesis_claims, structure_claims)
+THESIS = {**thesis_claims.TESTS, **structure_claims.TESTS}  # paper 004
 
 
 def arguments_of(given):
@@ -35,6 +38,7 @@ def arguments_of(given):
     parser.add_argument("ids", nargs="+", metavar="ID",
                         help="a claim (S-3.5), a figure (E-F2), a paper (K, E, S) or all")
     parser.add_argument("--worker", required=True, help="the program that runs on the simulated machine")
+    parser.add_argument("--native", help="the program that runs the thesis's data structures on this machine")
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("--scale", choices=("smoke", "full"), default="smoke")
     parser.add_argument("--seed", type=int, default=1)
@@ -48,10 +52,11 @@ def arguments_of(given):
 def known_claims():
     """claims.csv and, after the thesis's claims, the thesis's figures that it has no claim for."""
     known = read_claims()
-    for name, test in thesis_claims.TESTS.items():
+    for name, test in THESIS.items():
         if not test.claimed:
             figure = name.removeprefix("S-")
-            where = "section 3.1" if figure == "3.0" else f"appendix {figure}" if figure[0] == "C" else f"Fig {figure}"
+            where = test.where or ("section 3.1" if figure == "3.0" else
+                                   f"appendix {figure}" if figure[0] == "C" else f"Fig {figure}")
             known[name] = Claim(name, f"paper 004, {where} (no claim of claims.csv)", test.judge.__doc__, "", "")
     return known
 
@@ -63,7 +68,7 @@ class Plan:
         self.ids, self.flags, self.known_indexes = ids, flags, known_indexes
         self.thesis_file = flags.machine or machines.THESIS_MACHINE
         self.eunomia_file = flags.machine or machines.EUNOMIA_MACHINE
-        self.figures = [f for i in ids if i in thesis_claims.TESTS for f in thesis_claims.TESTS[i].figures]
+        self.figures = list(dict.fromkeys(f for i in ids if i in THESIS for f in THESIS[i].figures))
         self.capacity = any(i in model_claims.MEASURED for i in ids)
         self.karnagel = {i: karnagel_claims.TESTS[i] for i in ids if i in karnagel_claims.TESTS}
         self.eunomia = {i: eunomia_claims.TESTS[i] for i in ids if i in eunomia_claims.TESTS}
@@ -81,7 +86,7 @@ class Plan:
         for figure in self.figures:
             made[figure] = {"experiment": figure, "machine_file": str(self.thesis_file), "seed": self.flags.seed,
                             "full": self.flags.scale == "full"}
-        return made
+        return made | structure_runs.requests(self.ids, self.thesis_file, self.flags.scale, self.flags.seed)
 
     @staticmethod
     def karnagel_file(figure):
@@ -105,8 +110,8 @@ class Plan:
 class Outcome:
     """The judgements, series and plots of the chosen ids."""
 
-    def __init__(self, plan, answers):
-        self.plan, self.flags = plan, plan.flags
+    def __init__(self, plan, answers, native=()):
+        self.plan, self.flags, self.native = plan, plan.flags, native
         self.models = model_claims.Models(self.flags.scale, self.flags.seed)
         if plan.capacity:
             self.models.measured = figures.series_of(answers["K-F7"])
@@ -125,8 +130,11 @@ class Outcome:
         self.karnagel_figures = karnagel_figures.drawn(plan.karnagel, self.karnagel_runs)
         known = known_claims()
         self.judgements = [self.judge(i) for i in plan.ids]
+        turned = structure_runs.turned(plan.ids, answers)
+        self.structure_sensitivity = []
         for judgement in self.judgements:
             judgement.where = known[judgement.id].where
+            self.structure_sensitivity += structure_claims.sensitivity(judgement.id, turned)
 
     def judge(self, one):
         if one in model_claims.TESTS:
@@ -135,9 +143,9 @@ class Outcome:
             return karnagel_claims.TESTS[one].judge(self.karnagel_runs)
         if one in eunomia_claims.TESTS:
             return eunomia_claims.TESTS[one].judge(self.runs)
-        calibrated = [name for f in thesis_claims.TESTS[one].figures
+        calibrated = [name for f in THESIS[one].figures
                       for name in machines.calibrated_from(self.plan.thesis_file, f.removeprefix("S-"))]
-        return thesis_claims.judge(one, self.here, self.paper, calibrated)
+        return thesis_claims.judge(one, self.here, self.paper, calibrated, THESIS)
 
     def series(self):
         def listed(series):
@@ -151,6 +159,7 @@ class Outcome:
         """Path -> PNG."""
         import drawing
         import panel_drawing
+        import structure_drawing
 
         made, scale = {}, f"{self.flags.scale} run, seed {self.flags.seed}"
 
@@ -176,8 +185,14 @@ class Outcome:
                 figure, f"simulated machine {name}, {scale}")
         for f in self.plan.figures:
             name = os.path.basename(self.plan.thesis_file).removesuffix(".machine")
-            made[path(f, machines.THESIS_MACHINE)] = drawing.overlay(
-                f, self.here[f], self.paper[f], f"simulated machine {name}, {scale}")
+            said = f"simulated machine {name}, {scale}"
+            made[path(f, machines.THESIS_MACHINE)] = (
+                structure_drawing.draw(f, self.here[f], said) if f in structure_claims.USE_CASES else
+                drawing.overlay(f, self.here[f], self.paper[f], said))
+        for answer in self.native:
+            made[os.path.join(self.flags.out, answer["id"] + "-native.png")] = structure_drawing.draw(
+                answer["id"], figures.series_of(answer),
+                f"native, not simulated: {answer['native']}, {answer['cpus']} CPUs, medians of {answer['rounds']} rounds, {scale}")
         return made
 
 
@@ -199,6 +214,7 @@ def told(outcome, missing, plots):
         if rows:
             text += (f"\nsensitivity, one thing changed at a time (otherwise {otherwise}); Mops/s and {said},\nof the "
                      "first seed:\n" + outputs.sensitivity_tables(rows, beside))
+    text += structure_runs.sensitivity_told(outcome.structure_sensitivity) + structure_runs.native_told(outcome.native)
     if plots:
         text += "\nplots:\n" + "".join(f"  {path}\n" for path in plots)
     if missing:
@@ -233,7 +249,8 @@ def run(flags):
         outputs.check_file(flags.json)
     plan = Plan(ids, flags, known_indexes)
     requests = plan.requests()
-    outcome = Outcome(plan, ask_all(flags.worker, requests, flags.jobs) if requests else {})
+    answers = ask_all(flags.worker, requests, flags.jobs) if requests else {}
+    outcome = Outcome(plan, answers, structure_runs.native(flags.native, plan.figures, flags.scale, flags.seed))
     files = outcome.plots()
     plots = list(files)
     if flags.json:
@@ -241,6 +258,7 @@ def run(flags):
         runs = [run for point, run in (*outcome.karnagel_runs.items(), *outcome.runs.items()) if not point.knobs]
         content = outputs.document(flags.commit, plan.machine_document(), runs, outcome.judgements,
                                    series=outcome.series(), sensitivity=[*outcome.karnagel_sensitivity, *outcome.sensitivity], not_built=list(missing),
+                                   structure_sensitivity=outcome.structure_sensitivity, native=outcome.native,
                                    scale=flags.scale, plots=plots)
         if flags.json != "-":
             files[flags.json] = outputs.json_text(content).encode()

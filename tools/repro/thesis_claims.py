@@ -18,6 +18,8 @@ class Test:
     judge: object
     figures: list  # the experiments' ids, which are the figures' numbers after "S-"
     claimed: bool = True  # in claims.csv
+    turned: bool = False  # the figures run again with one thing changed at a time, and are judged each time
+    where: str = ""  # in the paper, unless that is the figure
 
 
 def writes(here, paper):
@@ -239,10 +241,11 @@ TESTS = {
 PER_CENT = ("S-3.1", "S-3.2", "S-3.5", "S-3.6", "S-3.7", "S-3.8", "S-3.9")
 
 
-def judge(claim, here, paper, calibrated):
+def judge(claim, here, paper, calibrated, tests=None):
     """`here` and `paper`: figure -> series name -> points. `calibrated`: parameters taken from the claim's figures."""
-    judgement = TESTS[claim].judge(here, paper)
-    notes = [judgement.note, *(distances_told(here[f], paper[f]) for f in TESTS[claim].figures if f in PER_CENT)]
+    test = (tests or TESTS)[claim]
+    judgement = test.judge(here, paper)
+    notes = [judgement.note, *(distances_told(here[f], paper[f]) for f in test.figures if f in PER_CENT)]
     if calibrated:
         notes.append(
             f"The machine file takes {' and '.join(calibrated)} from this figure, so that agreement is no evidence.")

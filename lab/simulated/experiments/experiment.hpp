@@ -11,14 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "lab/series.hpp"
 #include "sim/simulation.hpp"
 
 namespace elidex::lab {
-
-struct series {
-  std::string name;
-  std::vector<std::pair<double, double>> points;
-};
 
 struct experiment_scale {
   bool full = false;
@@ -38,5 +34,7 @@ struct experiment {
 
 [[nodiscard]] std::vector<experiment> transaction_limits();
 [[nodiscard]] std::vector<experiment> lock_overheads();
+[[nodiscard]] std::vector<experiment> abort_costs();
+[[nodiscard]] std::vector<experiment> structures();
 
 }  // namespace elidex::lab

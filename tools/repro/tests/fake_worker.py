@@ -9,10 +9,12 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 import eunomia_claims  # noqa: E402
 import eunomia_runs as er  # noqa: E402
 import figures  # noqa: E402
 import karnagel_claims  # noqa: E402
+import structure_series  # noqa: E402
 
 NOT_DIGITISED = {
     "K-F7": {"8 ways, machine": [(20, 0), (320, 1)], "4 ways, machine": [(47, 0.06), (93, 0.66)]},
@@ -24,7 +26,7 @@ NOT_DIGITISED = {
 
 
 def experiment(name):
-    series = NOT_DIGITISED.get(name) or figures.read_figure(name.removeprefix("S-"))
+    series = NOT_DIGITISED.get(name) or structure_series.experiment(name) or figures.read_figure(name.removeprefix("S-"))
     if name in ("S-3.5", "S-3.6"):
         series["step size 3"] = series["step size 1"]
     return {"id": name, "machine": "fake", "series": [{"name": n, "points": p} for n, p in series.items()]}

@@ -100,7 +100,7 @@ class Command(unittest.TestCase):
         self.assertNotEqual(first, other)
 
     def test_refusals_leave_nothing(self):
-        for wanted in ("X-1", "E-F18a", "S-3.18"):
+        for wanted in ("X-1", "E-F18a", "S-3.99"):
             status, out, err = self.run_it(wanted)
             self.assertEqual((status, out, err.count("\n")), (2, "", 1), wanted)
         self.assertEqual(self.plots(), [])

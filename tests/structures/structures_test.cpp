@@ -1,0 +1,265 @@
+// The data structures of papers/004 section 3.3 under every lock: list and map do what the standard containers do, alone and
+// with four threads; the bank keeps its money; and each check notices a lock that does not lock.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <list>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include "elidex/htm.hpp"
+#include "elidex/sync/elided.hpp"
+#include "elidex/sync/hle_lock.hpp"
+#include "elidex/sync/posix_mutex.hpp"
+#include "elidex/sync/spin_locks.hpp"
+#include "lab/structures/use_cases.hpp"
+#include "support/random_seed.hpp"
+
+namespace elidex::lab {
+namespace {
+
+using elidex::testing::repetitions;
+using elidex::testing::seed_or;
+
+constexpr int threads = 4;
+
+template <class Lock>
+class Structures : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::is_same_v<Lock, elision_only> && !htm::enabled()) GTEST_SKIP() << "no region commits here";
+  }
+};
+
+using every_lock = ::testing::Types<std::mutex, posix_mutex, tas_lock, ttas_lock, hle_lock, spin_loop, hle_spin_loop,
+                                    elided<ttas_lock>, elided<posix_mutex>, elision_only, nestable_hle>;
+TYPED_TEST_SUITE(Structures, every_lock);
+
+// What a thread throws fails the test.
+template <class Body>
+void on_all_threads(Body body) {
+  std::atomic<int> thrown{0};
+  {
+    std::vector<std::jthread> running;
+    for (int t = 0; t < threads; ++t) {
+      running.emplace_back([&, t] {
+        try {
+          body(t);
+        } catch (...) {
+          ++thrown;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(thrown, 0);
+}
+
+template <class Structure>
+std::vector<int> values_of(const Structure& structure) {
+  std::vector<int> values;
+  structure.for_each([&](int value) { values.push_back(value); });
+  return values;
+}
+
+// --- against the standard containers, on one thread ---
+
+template <class Lock, item_alignment Alignment>
+void list_does_what_std_list_does() {
+  linked_list<Lock, Alignment> list;
+  std::list<int> model;
+  random_bits random(seed_or(1));
+  for (int i = 0; i < repetitions(20'000); ++i) {
+    const int value = static_cast<int>(random.below(40));
+    switch (random.below(3)) {
+      case 0:
+        if (model.size() > 60) break;
+        list.insert(value);
+        model.push_back(value);
+        break;
+      case 1: {
+        const auto found = std::find(model.begin(), model.end(), value);
+        ASSERT_EQ(list.remove(value), found != model.end());
+        if (found != model.end()) model.erase(found);
+        break;
+      }
+      default:
+        ASSERT_EQ(list.contains(value), std::find(model.begin(), model.end(), value) != model.end());
+    }
+  }
+  ASSERT_NO_THROW(list.check());
+  EXPECT_THAT(values_of(list), ::testing::ElementsAreArray(model));
+  EXPECT_EQ(list.size(), model.size());
+}
+
+TYPED_TEST(Structures, AlignedListDoesWhatStdListDoes) {
+  list_does_what_std_list_does<TypeParam, item_alignment::cache_line>();
+}
+TYPED_TEST(Structures, UnalignedListDoesWhatStdListDoes) {
+  list_does_what_std_list_does<TypeParam, item_alignment::none>();
+}
+
+TYPED_TEST(Structures, MapDoesWhatStdSetDoes) {
+  for (const map_locks locks : {map_locks::per_bucket, map_locks::global}) {
+    chained_map<TypeParam> map(7, locks);
+    std::set<int> model;
+    random_bits random(seed_or(1));
+    for (int i = 0; i < repetitions(20'000); ++i) {
+      const int value = static_cast<int>(random.below(60));
+      switch (random.below(3)) {
+        case 0:
+          ASSERT_EQ(map.insert(value), model.insert(value).second);
+          break;
+        case 1:
+          ASSERT_EQ(map.remove(value), model.erase(value) == 1);
+          break;
+        default:
+          ASSERT_EQ(map.contains(value), model.count(value) == 1);
+      }
+    }
+    ASSERT_NO_THROW(map.check());
+    EXPECT_THAT(values_of(map), ::testing::UnorderedElementsAreArray(model));
+  }
+}
+
+// --- four threads ---
+
+// Each thread has values of its own, so that it knows what it must find.
+TYPED_TEST(Structures, ListKeepsEachThreadsValues) {
+  linked_list<TypeParam, item_alignment::none> list;
+  std::atomic<int> wrong{0};
+  on_all_threads([&](int thread) {
+    for (int i = 0; i < repetitions(2'000); ++i) {
+      const int value = thread + threads * (i % 10);
+      list.insert(value);
+      if (!list.contains(value)) ++wrong;
+      if (i % 2 == 0 && !list.remove(value)) ++wrong;
+      if (i % 10 == 9) {
+        for (int n = 1; n < 10; n += 2) {
+          if (!list.remove(thread + threads * n)) ++wrong;
+        }
+      }
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+  ASSERT_NO_THROW(list.check());
+  EXPECT_EQ(list.size(), 0U);
+}
+
+TYPED_TEST(Structures, MapKeepsEachThreadsValues) {
+  for (const map_locks locks : {map_locks::per_bucket, map_locks::global}) {
+    chained_map<TypeParam> map(5, locks);
+    std::atomic<int> wrong{0};
+    on_all_threads([&](int thread) {
+      for (int i = 0; i < repetitions(2'000); ++i) {
+        const int value = thread + threads * (i % 20);
+        const bool odd_round = (i / 20) % 2 == 1;
+        if (odd_round ? !map.remove(value) : !map.insert(value)) ++wrong;
+        if (map.contains(value) == odd_round) ++wrong;
+      }
+    });
+    EXPECT_EQ(wrong, 0);
+    ASSERT_NO_THROW(map.check());
+  }
+}
+
+template <class Use>
+void every_operation_counts(const typename Use::settings& settings, std::uint64_t operations) {
+  Use use(settings, threads);
+  on_all_threads([&](int thread) {
+    auto worker = use.worker(static_cast<unsigned>(thread), thread_draws(static_cast<std::uint64_t>(thread)));
+    for (std::uint64_t i = 0; i < operations; ++i) worker.operation();
+  });
+  ASSERT_NO_THROW(use.check(threads * operations));
+}
+
+TYPED_TEST(Structures, BankKeepsItsMoney) {
+  // Few accounts, so that the threads meet.
+  every_operation_counts<bank_use<TypeParam>>({.accounts = 3}, static_cast<std::uint64_t>(repetitions(10'000)));
+}
+
+TYPED_TEST(Structures, NoIncrementIsLost) {
+  using use = counter_use<TypeParam>;
+  const auto operations = static_cast<std::uint64_t>(repetitions(10'000));
+  every_operation_counts<use>({.counters = 1}, operations);
+  every_operation_counts<use>({.counters = threads, .layout = counter_layout::unaligned}, operations);
+  every_operation_counts<use>({.counters = threads, .locks = counter_locks::global}, operations);
+}
+
+TYPED_TEST(Structures, UseCasesOfListAndMapKeepTheirOrder) {
+  const auto operations = static_cast<std::uint64_t>(repetitions(2'000));
+  every_operation_counts<list_use<TypeParam, item_alignment::cache_line>>({.base_values = 20}, operations);
+  every_operation_counts<map_use<TypeParam>>({.buckets = 3, .base_values = 30}, operations);
+  every_operation_counts<map_use<TypeParam>>({.buckets = 3, .locks = map_locks::global, .base_values = 30}, operations);
+}
+
+// --- what the headers promise ---
+
+TEST(Counters, LieInOneLineOrInOneEach) {
+  EXPECT_EQ(alignof(own_lines<spin_loop>), 64U);
+  EXPECT_EQ(sizeof(own_lines<spin_loop>), 64U);
+}
+
+TEST(Bank, NoticesMoneyThatIsGone) {
+  closed_bank<spin_loop> bank(3, 100);
+  bank.withdraw(0, 30);
+  EXPECT_THROW(bank.check(), std::logic_error);
+  bank.deposit(2, 30);
+  EXPECT_NO_THROW(bank.check());
+  EXPECT_EQ(bank.balance(0), 70);
+  EXPECT_EQ(bank.balance(2), 130);
+}
+
+TEST(Counters, NoticeALostIncrement) {
+  shared_counters<spin_loop> counters(4, counter_layout::unaligned, counter_locks::own);
+  for (std::size_t i = 0; i < 4; ++i) counters.increment(i);
+  EXPECT_NO_THROW(counters.check(4));
+  EXPECT_THROW(counters.check(5), std::logic_error);
+}
+
+// Operations of list and map draw 200 numbers for kinds, so that an odd share of reads takes from both halves alike.
+TEST(Sets, KeepTheirSizeWhateverTheShareOfReads) {
+  struct counting {
+    explicit counting(int* kept) : kept_(kept) {}
+    void unsafe_insert(int) { ++*kept_; }
+    void insert(int) { ++*kept_; }
+    void remove(int) { --*kept_; }
+    [[nodiscard]] bool contains(int) const { return false; }
+    void check() const {}
+    int* kept_;
+  };
+  for (const unsigned reads : {0U, 25U, 75U}) {
+    int kept = 0;
+    set_use<counting> use({.base_values = 1'000, .value_range = 10, .read_pct = reads}, 1, &kept);
+    auto worker = use.worker(0, thread_draws(1));
+    for (int i = 0; i < 10'000; ++i) worker.operation();
+    EXPECT_NEAR(kept, 1'000, 350) << reads;  // a random walk of 10,000 steps: 3.5 standard deviations
+  }
+}
+
+#if !defined(ELIDEX_SIMULATED)
+TEST(ElisionOnly, SaysThatNothingCommits) {
+  if (htm::enabled()) GTEST_SKIP() << "regions commit here";
+  elision_only lock;
+  EXPECT_THROW(lock.lock(), std::runtime_error);
+}
+#endif
+
+TEST(NestableHle, HoldsSeveralAtOnce) {
+  nestable_hle outer, inner;
+  int value = 0;
+  for (int i = 0; i < 100; ++i) {
+    const std::lock_guard first(outer);
+    const std::lock_guard second(inner);
+    ++value;
+  }
+  EXPECT_EQ(value, 100);
+}
+
+}  // namespace
+}  // namespace elidex::lab
