@@ -322,7 +322,8 @@ TEST_F(elidex_tool, a_simulated_run_does_not_depend_on_how_long_names_are) {
                   "--json r.json")
                   .status,
               0);
-    const auto runs = nlohmann::json::parse(text_of(path("r.json"))).at("runs");
+    auto runs = nlohmann::json::parse(text_of(path("r.json"))).at("runs");
+    for (auto& one : runs) one.erase("machine");  // its name
     if (first.is_null()) first = runs;
     EXPECT_EQ(runs, first) << "with a name of " << length << " characters";
   }
