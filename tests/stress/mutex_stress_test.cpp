@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <shared_mutex>
@@ -175,6 +176,39 @@ TEST(MutexStress, AWaiterOfHigherPriorityLetsTheHolderRun) {
   urgent.join();
   holder.join();
   if (!allowed.load()) GTEST_SKIP() << "this user may not use SCHED_FIFO";
+}
+
+// The same for whoever destroys a condition variable while a waiter that was notified has not run yet.
+TEST(MutexStress, ADestroyerOfHigherPriorityLetsTheWaiterRun) {
+  cpu_set_t one_core;
+  CPU_ZERO(&one_core);
+  CPU_SET(static_cast<unsigned>(sched_getcpu()), &one_core);
+  mutex lock;
+  auto changed = std::make_unique<condition_variable>();
+  std::atomic<bool> waits{false}, allowed{true};
+  std::thread waiter([&] {
+    pthread_setaffinity_np(pthread_self(), sizeof one_core, &one_core);
+    std::unique_lock guard(lock);
+    waits.store(true);
+    changed->wait(guard);
+  });
+  steady_clock::duration took{};
+  std::thread urgent([&] {
+    while (!waits.load()) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(20ms);
+    pthread_setaffinity_np(pthread_self(), sizeof one_core, &one_core);
+    const sched_param highest{.sched_priority = sched_get_priority_max(SCHED_FIFO)};
+    allowed.store(pthread_setschedparam(pthread_self(), SCHED_FIFO, &highest) == 0);
+    changed->notify_one();
+    const auto began = steady_clock::now();
+    changed.reset();
+    took = steady_clock::now() - began;
+  });
+  urgent.join();
+  waiter.join();
+  if (!allowed.load()) GTEST_SKIP() << "this user may not use SCHED_FIFO";
+  // The system stops a thread of real-time priority that runs for 0.95 s, if nothing else does.
+  EXPECT_LT(took, 500ms);
 }
 
 }  // namespace
