@@ -73,6 +73,22 @@ TEST(ElisionPause, ALockFoundHeldIsNoFailure) {
   EXPECT_FALSE(pause.is_on());
 }
 
+// A thread looks at the clock now and then: not always for the same one of the locks that it uses in turn.
+TEST(ElisionPause, ThoseOfLocksThatAreUsedInTurnEndEachInTime) {
+  for (const int first : {0, 1}) {
+    std::thread([&] {
+      elision_pause a_long_one, a_short_one;
+      give_up(a_long_one, conflict, elision_pause::gave_up_window - 1);
+      std::this_thread::sleep_for(20ms);
+      give_up(a_long_one, conflict, 1);
+      give_up(a_short_one, conflict);
+      bool long_one_is_on = first == 0 || a_long_one.is_on();
+      while (a_short_one.is_on()) long_one_is_on = a_long_one.is_on();
+      EXPECT_TRUE(long_one_is_on) << "the short one ended with the long one";
+    }).join();
+  }
+}
+
 TEST(ElisionPause, ALockFindsItsRecordByItsAddress) {
   const std::uint64_t locks[2][8] = {};
   EXPECT_EQ(&elision_pause_of(&locks[0]), &elision_pause_of(&locks[0]));
