@@ -232,7 +232,7 @@ TEST(MutexSchedulesCanary, AnOpenDoorIsFound) {
   EXPECT_NE(explore<readers_and_writers<open_door>>(200), "");
 }
 
-// Whoever is last destroys the lock at once, with the memory under it overwritten.
+// Whoever is last destroys the lock at once, with the memory under it overwritten by what no pointer is.
 template <class Lock>
 struct last_one_destroys {
   struct object {
@@ -250,13 +250,13 @@ struct last_one_destroys {
       shared->lock.unlock();
       if (!last) return;
       shared->~object();
-      for (unsigned char& byte : memory) __atomic_store_n(&byte, 0, __ATOMIC_SEQ_CST);
+      for (unsigned char& byte : memory) __atomic_store_n(&byte, 0xff, __ATOMIC_SEQ_CST);
       destroyed = true;
     });
   }
   std::string verdict() const {
     for (const unsigned char byte : memory) {
-      if (byte != 0) return "the lock wrote to itself after its end";
+      if (byte != 0xff) return "the lock wrote to itself after its end";
     }
     return destroyed ? "" : "nobody was last";
   }
