@@ -114,6 +114,45 @@ TEST(MutexStress, ReadersNeverSeeHalfOfAWrite) {
   EXPECT_GT(reads.load(), 0u);
 }
 
+// Sections that last longer than anybody spins: the others sleep, and each of them is woken.
+template <class Lock>
+void use_with_sleepers() {
+  Lock lock;
+  std::uint64_t counter = 0;
+  std::atomic<std::uint64_t> sections{0}, torn{0};
+  const auto until = steady_clock::now() + soak_time() / 2;
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < threads_count; ++t) {
+    threads.emplace_back([&, t] {
+      std::minstd_rand random(t + 1);
+      while (steady_clock::now() < until) {
+        if constexpr (requires { lock.lock_shared(); }) {
+          if (random() % 2 == 0) {
+            const std::shared_lock guard(lock);
+            const std::uint64_t before = counter;
+            if (random() % 4 == 0) std::this_thread::sleep_for(100us);
+            if (counter != before) ++torn;
+            continue;
+          }
+        }
+        const std::lock_guard guard(lock);
+        if (random() % 4 == 0) std::this_thread::sleep_for(100us);
+        ++counter;
+        ++sections;
+      }
+    });
+  }
+  for (std::thread& one : threads) one.join();
+  EXPECT_EQ(counter, sections.load());
+  EXPECT_EQ(torn.load(), 0u);
+}
+
+TEST(MutexStress, WhoSleepsIsWoken) {
+  use_with_sleepers<sleeping_lock>();
+  use_with_sleepers<sleeping_shared_lock>();
+  use_with_sleepers<mutex>();
+}
+
 // Neither side starves: while readers overlap all the time, writers get in, and the other way round.
 TEST(MutexStress, NeitherReadersNorWritersStarve) {
   for (const bool readers_crowd : {true, false}) {

@@ -57,6 +57,25 @@ TEST(ElisionPause, DoublesForCausesThatComeAgain) {
   EXPECT_GE(time_until_off(pause), 2ms * (elision_pause::windows_per_pause - 1));
 }
 
+TEST(ElisionPause, DoesNotDoubleForConflictsNorAfterAWindowThatCommits) {
+  const auto commit_a_window = [](elision_pause& pause) {
+    give_up(pause, capacity, 1);
+    for (int i = 0; i < 400; ++i) pause.committed();
+    give_up(pause, capacity, elision_pause::gave_up_window - 1);
+  };
+  for (const bool by_conflicts : {true, false}) {
+    elision_pause pause;
+    // So many doublings would make a pause of a millisecond's window last 0.8 s.
+    for (std::uint32_t i = 0; i < elision_pause::doublings_max; ++i) {
+      give_up(pause, by_conflicts ? conflict : capacity);
+      time_until_off(pause);
+      if (!by_conflicts) commit_a_window(pause);
+    }
+    failing_window(pause, capacity);
+    EXPECT_LT(time_until_off(pause), 400ms) << by_conflicts;
+  }
+}
+
 TEST(ElisionPause, CommitsKeepElisionOn) {
   elision_pause pause;
   for (int window = 0; window < 20; ++window) {
@@ -65,6 +84,13 @@ TEST(ElisionPause, CommitsKeepElisionOn) {
     give_up(pause, capacity, elision_pause::gave_up_window - 1);
     ASSERT_FALSE(pause.is_on()) << "window " << window;
   }
+}
+
+TEST(ElisionPause, CommitsBeforeAWindowDoNotCount) {
+  elision_pause pause;
+  for (int i = 0; i < 4000; ++i) pause.committed();
+  give_up(pause, capacity);
+  EXPECT_TRUE(pause.is_on());
 }
 
 TEST(ElisionPause, ALockFoundHeldIsNoFailure) {

@@ -81,6 +81,7 @@ class InterposedLocks : public testing::Test {
   void SetUp() override {
     scripted_htm::reset();
     locks::forget_regions();
+    forget_elision_pauses();
     recorded_functions::calls.clear();
   }
   void TearDown() override {
@@ -276,6 +277,29 @@ TEST_F(InterposedLocks, ACommitCountsForTheLockThatTheRegionBeganWith) {
     EXPECT_EQ(noted_counts::joined, std::vector<const void*>{&b_});
   }
   EXPECT_EQ(scripted_htm::commits(), 2u);
+}
+
+TEST_F(InterposedLocks, SectionsThatNeverCommitPauseElisionAndOthersDoNot) {
+  const auto fail_once = [&] {
+    scripted_htm::always(scripted_htm::conflict);
+    lock(a_);
+    unlock(a_);
+    scripted_htm::always(scripted_htm::started);
+  };
+  const auto is_elided = [&] {
+    const std::size_t begins = scripted_htm::begins();
+    lock(a_);
+    unlock(a_);
+    return scripted_htm::begins() > begins;
+  };
+  for (std::uint32_t i = 0; i < 2 * elision_pause::gave_up_window; ++i) {
+    fail_once();
+    for (int commit = 0; commit < 50; ++commit) {
+      ASSERT_TRUE(is_elided()) << "after " << i << " failures";
+    }
+  }
+  for (std::uint32_t i = 0; i < 2 * elision_pause::gave_up_window; ++i) fail_once();
+  EXPECT_FALSE(is_elided());
 }
 
 TEST_F(InterposedLocks, WhatNestsTooDeepIsTakenForReal) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -219,6 +220,19 @@ TEST_F(DropIn, ACommitCountsForTheLockThatTheRegionBeganWith) {
   EXPECT_EQ(counts_of("joined").counts.commits, 0u);
 }
 
+TEST_F(DropIn, SectionsThatNeverCommitPauseElision) {
+  scripted_mutex lock;
+  scripted_htm::always(scripted_htm::capacity);
+  for (std::uint32_t i = 0; i < elision_pause::gave_up_window; ++i) {
+    const std::size_t begins = scripted_htm::begins();
+    const std::lock_guard guard(lock);
+    ASSERT_GT(scripted_htm::begins(), begins);
+  }
+  const std::size_t begins = scripted_htm::begins();
+  const std::lock_guard guard(lock);
+  EXPECT_EQ(scripted_htm::begins(), begins);
+}
+
 TEST_F(DropIn, CommitsOfNestedSectionsKeepElisionOn) {
   scripted_mutex first, second;
   for (std::uint32_t i = 0; i < 2 * elision_pause::gave_up_window; ++i) {
@@ -366,6 +380,30 @@ TEST(RegionLocks, TheFirstMayLeaveBeforeTheOthers) {
   EXPECT_EQ(list.remove(&b), last);
   list.withdraw();
   EXPECT_TRUE(list.empty());
+}
+
+TEST(SleepingSharedLock, AWriterThatSleepsKeepsNewReadersOut) {
+  sleeping_shared_lock lock;
+  std::atomic<int> writes{0};
+  int writes_before_the_reader = -1;
+  lock.lock_shared();
+  std::thread writer([&] {
+    const std::lock_guard guard(lock);
+    ++writes;
+  });
+  // Also the writer that sleeps is one that waits.
+  std::this_thread::sleep_for(50ms);
+  EXPECT_FALSE(lock.try_lock_shared());
+  std::thread reader([&] {
+    const std::shared_lock guard(lock);
+    writes_before_the_reader = writes.load();
+  });
+  std::this_thread::sleep_for(50ms);
+  lock.unlock_shared();
+  reader.join();
+  writer.join();
+  EXPECT_EQ(writes_before_the_reader, 1);
+  EXPECT_FALSE(lock.is_locked());
 }
 
 TEST(Mutexes, OneCacheLineEach) {
