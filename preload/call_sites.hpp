@@ -98,7 +98,7 @@ class alignas(64) site_counts {
 };
 static_assert(sizeof(site_counts) == 128);
 
-// How often the time that a lock is held is measured: once in so many acquisitions of a thread. Chosen: reading the clock
+// How often the time that a lock is held is measured: once in about so many acquisitions of a thread. Chosen: reading the clock
 // twice costs as much as two to three free locks.
 inline constexpr std::uint32_t acquisitions_per_hold_sample = 64;
 
@@ -116,7 +116,7 @@ class thread_counts {
     if (until_sample_ != 0) {
       --until_sample_;
     } else {
-      until_sample_ = acquisitions_per_hold_sample - 1;
+      until_sample_ = next_sample();
       begin_sample(lock, here);
     }
   }
@@ -140,9 +140,17 @@ class thread_counts {
 
   site_counts* end_sample(const void* lock) noexcept;
 
+  // Drawn, because a count would always meet the same lock of a thread that uses several in turn.
+  std::uint32_t next_sample() noexcept {
+    constexpr std::uint32_t mean = acquisitions_per_hold_sample - 1;
+    drawn_ = drawn_ * 1'664'525 + 1'013'904'223;  // Numerical Recipes' generator, whose upper bits are the good ones
+    return mean / 2 + static_cast<std::uint32_t>(std::uint64_t{drawn_} * (mean + 1) >> 32);
+  }
+
   std::atomic<thread_counts*> next_;
   std::atomic<bool> owned_;
   std::uint32_t until_sample_;
+  std::uint32_t drawn_;
   std::uint32_t samples_;
   std::array<sample, samples_max> held_;
   std::array<site_counts, places> sites_;

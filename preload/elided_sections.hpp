@@ -21,6 +21,7 @@ struct elided_section {
   const void* lock;
   lock_use use;
   Site site;
+  bool began_region = false;
 };
 
 template <class Site>
@@ -42,7 +43,17 @@ class elided_sections {
 
   bool holds(const void* lock) const noexcept { return find(lock) != nullptr; }
 
-  void push(const elided_section<Site>& one) noexcept { all_[depth_++] = one; }
+  // The first one is remembered as what the region began with, also when it has been removed.
+  void push(const elided_section<Site>& one) noexcept {
+    all_[depth_] = one;
+    if (depth_ == 0) {
+      all_[0].began_region = true;
+      first_ = all_[0];
+    }
+    ++depth_;
+  }
+
+  const elided_section<Site>& first() const noexcept { return first_; }
 
   // `which` points into it. The others keep their order.
   void remove(const elided_section<Site>* which) noexcept {
@@ -55,6 +66,7 @@ class elided_sections {
 
  private:
   std::uint32_t depth_ = 0;
+  elided_section<Site> first_{};
   std::array<elided_section<Site>, capacity> all_{};
 };
 

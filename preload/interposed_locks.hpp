@@ -289,15 +289,15 @@ class interposed_locks {
     const elided_section<site>* const found = mine.find(l);
     if (found == nullptr) return false;
     if (!is_free(*l, found->use)) want_real_locks();
-    const site here = found->site;
+    // The commit counts for the lock that the region began with, whichever is the last to go: its attempts and aborts were
+    // counted there, and its pause weighs one against the other.
+    if (!found->began_region) found->site.count_joined();
     mine.remove(found);
-    if (!mine.empty()) {
-      here.count_joined();
-      return true;
-    }
+    if (!mine.empty()) return true;
+    const elided_section<site> began = mine.first();
     Htm::commit();
-    here.count_commit();
-    elision_pause_of(l).committed();
+    began.site.count_commit();
+    elision_pause_of(began.lock).committed();
     return true;
   }
 

@@ -26,6 +26,14 @@ bool comes_again(htm::abort_cause cause) noexcept {
 thread_local constinit std::uint32_t looks_left = 0;
 thread_local constinit std::uint32_t random_state = 0x9e3779b9;
 
+// For what happens once in so many times: a count would always meet the same lock of a thread that uses several in turn.
+std::uint32_t draw() noexcept {
+  random_state ^= random_state << 13;
+  random_state ^= random_state >> 17;
+  random_state ^= random_state << 5;
+  return random_state;
+}
+
 }  // namespace
 
 elision_pause& elision_pause_of(const void* lock) noexcept {
@@ -45,12 +53,8 @@ void forget_elision_pauses() noexcept {
   for (elision_pause& pause : table) pause.forget();
 }
 
-// Drawn, because a count would always meet the same lock of a thread that uses several in turn.
 bool elision_pause::this_commit_is_sampled() noexcept {
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 17;
-  random_state ^= random_state << 5;
-  return random_state % commits_per_sample == 0;
+  return draw() % commits_per_sample == 0;
 }
 
 bool elision_pause::is_over(std::uint64_t until) noexcept {
@@ -58,7 +62,7 @@ bool elision_pause::is_over(std::uint64_t until) noexcept {
     --looks_left;
     return false;
   }
-  looks_left = acquisitions_per_look - 1;
+  looks_left = acquisitions_per_look / 2 + draw() % acquisitions_per_look;
   if (now_ns() < until) return false;
   // relaxed, without a partner, here and below: see the header's invariants. Who comes second changes nothing.
   until_ns_.compare_exchange_strong(until, 0, std::memory_order_relaxed);

@@ -16,9 +16,16 @@ namespace elidex {
 #if defined(__linux__)
 namespace {
 
-long call(const futex_word& word, int operation, std::uint32_t value, const timespec* until = nullptr) noexcept {
+// 0 or an error's number. A program does not expect a lock to change errno, as std::mutex does not.
+int call(const futex_word& word, int operation, std::uint32_t value, const timespec* until = nullptr) noexcept {
   static_assert(sizeof(futex_word) == sizeof(std::uint32_t) && futex_word::is_always_lock_free);
-  return ::syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, until, nullptr, FUTEX_BITSET_MATCH_ANY);
+  const int errno_before = errno;
+  const long result =
+      ::syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, until, nullptr, FUTEX_BITSET_MATCH_ANY);
+  if (result >= 0) return 0;
+  const int error = errno;
+  errno = errno_before;
+  return error;
 }
 
 }  // namespace
@@ -35,7 +42,7 @@ bool futex_wait_until(const futex_word& word, std::uint32_t expected, futex_dead
   // The steady clock is the one that FUTEX_WAIT_BITSET counts by.
   const timespec until{.tv_sec = static_cast<time_t>(whole.count()),
                        .tv_nsec = static_cast<long>(duration_cast<nanoseconds>(since_epoch - whole).count())};
-  return call(word, FUTEX_WAIT_BITSET, expected, &until) == 0 || errno != ETIMEDOUT;
+  return call(word, FUTEX_WAIT_BITSET, expected, &until) != ETIMEDOUT;
 }
 
 void futex_wake(const futex_word& word, std::uint32_t count) noexcept {

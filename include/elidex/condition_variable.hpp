@@ -20,7 +20,7 @@
 // counting and reading are part of the region, and happen when it commits.
 //
 // Spurious wake-ups are possible. Destroying it is allowed when all waiters have been notified, though some may not have
-// returned yet: the destructor waits until they have left it (they need no lock for that).
+// returned yet: the destructor sleeps until they have left it (they need no lock for that).
 //
 // Thread-safety: all members, from any thread. Threads that wait at the same time must use the same mutex. Nothing throws
 // but the predicate and the lock.
@@ -33,7 +33,6 @@
 #include <mutex>
 
 #include "elidex/mutex.hpp"
-#include "elidex/sync/backoff.hpp"
 #include "elidex/sync/futex.hpp"
 
 namespace elidex {
@@ -44,8 +43,8 @@ class condition_variable {
   condition_variable(const condition_variable&) = delete;
   condition_variable& operator=(const condition_variable&) = delete;
   ~condition_variable() {
-    backoff wait;
-    while (waiters_.load() != 0) wait.once();
+    std::uint32_t there = waiters_.fetch_or(ending) | ending;
+    for (; there != ending; there = waiters_.load()) futex_wait(waiters_, there);
   }
 
   void notify_one() noexcept { notify(1); }
@@ -71,8 +70,9 @@ class condition_variable {
   // Clocks other than the steady one are asked again after each sleep, since they may be set.
   template <class Mutex, class Clock, class Duration>
   std::cv_status wait_until(std::unique_lock<Mutex>& lock, const std::chrono::time_point<Clock, Duration>& deadline) {
-    wait_until(lock, from_now(deadline - Clock::now()));
-    return Clock::now() < deadline ? std::cv_status::no_timeout : std::cv_status::timeout;
+    wait_until(lock, from_now(left_until(deadline)));
+    return left_until(deadline) > std::chrono::nanoseconds::zero() ? std::cv_status::no_timeout
+                                                                   : std::cv_status::timeout;
   }
   template <class Mutex, class Clock, class Duration, class Predicate>
   bool wait_until(std::unique_lock<Mutex>& lock, const std::chrono::time_point<Clock, Duration>& deadline,
@@ -93,13 +93,29 @@ class condition_variable {
   }
 
  private:
-  // Never past the clock's end, also for hours::max().
+  // Further than anybody waits, and less than any clock's arithmetic can take.
+  static constexpr std::chrono::nanoseconds for_ever = std::chrono::hours(24 * 365 * 100);
+
+  // What may be max() or min() of any type is compared roughly first: exact arithmetic might overflow.
+  static std::chrono::nanoseconds in_bounds(std::chrono::duration<double> roughly, const auto& exactly) {
+    if (!(roughly < std::chrono::duration<double>(for_ever))) return for_ever;
+    if (roughly <= -std::chrono::duration<double>(1)) return std::chrono::nanoseconds(-1);
+    return exactly();
+  }
+
   template <class Rep, class Period>
   static futex_deadline from_now(const std::chrono::duration<Rep, Period>& how_long) {
-    const futex_deadline now = futex_deadline::clock::now();
-    const std::chrono::duration<double> left = futex_deadline::max() - now;
-    if (std::chrono::duration<double>(how_long) >= left) return futex_deadline::max();
-    return now + std::chrono::ceil<futex_deadline::duration>(how_long);
+    return futex_deadline::clock::now() +
+           in_bounds(how_long, [&] { return std::chrono::ceil<std::chrono::nanoseconds>(how_long); });
+  }
+
+  // Negative or 0: it has passed.
+  template <class Clock, class Duration>
+  static std::chrono::nanoseconds left_until(const std::chrono::time_point<Clock, Duration>& deadline) {
+    using roughly = std::chrono::duration<double>;
+    const typename Clock::time_point now = Clock::now();
+    return in_bounds(roughly(deadline.time_since_epoch()) - roughly(now.time_since_epoch()),
+                     [&] { return std::chrono::ceil<std::chrono::nanoseconds>(deadline - now); });
   }
 
   template <class Mutex, class Sleep>
@@ -108,7 +124,8 @@ class condition_variable {
     const std::uint32_t seen = sequence_.load();
     lock.unlock();
     const bool in_time = until_woken(seen);
-    waiters_.fetch_sub(1);  // the last access to this object
+    // The last access to this object: waking only names an address.
+    if (waiters_.fetch_sub(1) == (ending | 1)) futex_wake(waiters_, 1);
     lock.lock();
     return in_time;
   }
@@ -119,8 +136,10 @@ class condition_variable {
     futex_wake(sequence_, count);
   }
 
+  static constexpr std::uint32_t ending = std::uint32_t{1} << 31;  // in waiters_: the destructor sleeps there
+
   futex_word sequence_{0};
-  std::atomic<std::uint32_t> waiters_{0};
+  futex_word waiters_{0};
 };
 
 }  // namespace elidex

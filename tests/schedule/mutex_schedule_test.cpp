@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <shared_mutex>
+#include <thread>
 
 #include "elidex/condition_variable.hpp"
 #include "elidex/mutex.hpp"
@@ -126,31 +128,51 @@ TEST(MutexSchedulesCanary, ALostNotificationIsFound) {
   EXPECT_THAT(explore<sets_without_the_lock>(2'000), HasSubstr("waits for futex"));
 }
 
-// Sleepers of the plain locks: sections long enough that the others stop spinning.
+// How many yields a section takes: up to more than anybody spins, so that some go to sleep, others just not.
+inline int long_time(std::uint64_t seed) {
+  return static_cast<int>(seed * 0x9e3779b97f4a7c15 >> 33) % 300;
+}
+
+void spend(int yields) {
+  for (int i = 0; i < yields; ++i) std::this_thread::yield();
+}
+
+// Sleepers of the plain locks: each thread's first section is a long one.
 template <class Lock>
 struct long_sections {
+  using made_by_seed = void;
+  static constexpr std::uint64_t steps = 3000;
   static constexpr int each = 2;
-  Lock lock;
+  const std::uint64_t seed;
+  const int threads = 2 + static_cast<int>(seed / 2 % 3);
+  Lock lock{};
   alignas(64) std::atomic<int> inside{0};
   std::atomic<int> done{0};
   std::atomic<bool> broken{false};
 
-  void section() {
+  explicit long_sections(std::uint64_t schedule) : seed(schedule) {}
+
+  void section(int yields) {
     if (++inside != 1) broken = true;
-    std::this_thread::yield();
-    std::this_thread::yield();
+    spend(yields);
     --inside;
     ++done;
   }
   bodies_type bodies() {
-    return bodies_type(3, [this] {
-      for (int i = 0; i < each; ++i) {
-        const std::lock_guard guard(lock);
-        section();
-      }
-    });
+    bodies_type all;
+    for (int t = 0; t < threads; ++t) {
+      all.push_back([this, t] {
+        for (int i = 0; i < each; ++i) {
+          const std::lock_guard guard(lock);
+          section(i == 0 ? long_time(seed + static_cast<std::uint64_t>(t)) : 1);
+        }
+      });
+    }
+    return all;
   }
-  std::string verdict() const { return broken ? "two were inside" : done == 3 * each ? "" : "a section is missing"; }
+  std::string verdict() const {
+    return broken ? "two were inside" : done == threads * each ? "" : "a section is missing";
+  }
 };
 
 TEST(MutexSchedules, NobodySleepsForEver) {
@@ -221,6 +243,57 @@ TEST(MutexSchedules, ReadersSeeWholeWrites) {
   EXPECT_EQ(explore<readers_and_writers<sleeping_shared_lock>>(schedules(600)), "");
 }
 
+// Writers and readers that stay until others sleep. Whoever sleeps behind the last writer would do so for ever.
+template <class Lock>
+struct sleeping_readers_and_writers {
+  using made_by_seed = void;
+  static constexpr std::uint64_t steps = 3000;
+  const std::uint64_t seed;
+  Lock lock{};
+  alignas(64) std::atomic<int> a{0};
+  alignas(64) std::atomic<int> b{0};
+  std::atomic<int> read{0};
+  std::atomic<bool> torn{false};
+
+  explicit sleeping_readers_and_writers(std::uint64_t schedule) : seed(schedule) {}
+
+  void write(int yields) {
+    const std::lock_guard guard(lock);
+    a = a + 1;
+    spend(yields);
+    b = b + 1;
+  }
+  void look(int yields) {
+    const std::shared_lock guard(lock);
+    const int seen = a;
+    spend(yields);
+    if (b != seen) torn = true;
+    ++read;
+  }
+  bodies_type bodies() {
+    const auto writer = [this] {
+      write(long_time(seed));
+      if (seed / 2 % 2 == 0) write(1);
+    };
+    const auto reader = [this] {
+      look(1);
+      look(long_time(seed + 1));
+    };
+    return {writer, reader, reader, reader};
+  }
+  std::string verdict() const {
+    if constexpr (requires { lock.is_locked(); }) {
+      if (lock.is_locked()) return "somebody has not left";
+    }
+    return torn ? "a reader saw half of a write" : a == b && read == 6 ? "" : "a section is missing";
+  }
+};
+
+TEST(MutexSchedules, NeitherReadersNorWritersSleepForEver) {
+  EXPECT_EQ(explore<sleeping_readers_and_writers<sleeping_shared_lock>>(schedules(4'000)), "");
+  EXPECT_EQ(explore<sleeping_readers_and_writers<shared_mutex>>(schedules(200)), "");
+}
+
 // A lock that lets everybody in: the same program must find it.
 struct open_door {
   void lock() {}
@@ -232,7 +305,7 @@ TEST(MutexSchedulesCanary, AnOpenDoorIsFound) {
   EXPECT_NE(explore<readers_and_writers<open_door>>(200), "");
 }
 
-// Whoever is last destroys the lock at once, with the memory under it overwritten.
+// Whoever is last destroys the lock at once, with the memory under it overwritten by what no pointer is.
 template <class Lock>
 struct last_one_destroys {
   struct object {
@@ -250,13 +323,13 @@ struct last_one_destroys {
       shared->lock.unlock();
       if (!last) return;
       shared->~object();
-      for (unsigned char& byte : memory) __atomic_store_n(&byte, 0, __ATOMIC_SEQ_CST);
+      for (unsigned char& byte : memory) __atomic_store_n(&byte, 0xff, __ATOMIC_SEQ_CST);
       destroyed = true;
     });
   }
   std::string verdict() const {
     for (const unsigned char byte : memory) {
-      if (byte != 0) return "the lock wrote to itself after its end";
+      if (byte != 0xff) return "the lock wrote to itself after its end";
     }
     return destroyed ? "" : "nobody was last";
   }

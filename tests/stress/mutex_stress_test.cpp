@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <shared_mutex>
@@ -113,6 +114,45 @@ TEST(MutexStress, ReadersNeverSeeHalfOfAWrite) {
   EXPECT_GT(reads.load(), 0u);
 }
 
+// Sections that last longer than anybody spins: the others sleep, and each of them is woken.
+template <class Lock>
+void use_with_sleepers() {
+  Lock lock;
+  std::uint64_t counter = 0;
+  std::atomic<std::uint64_t> sections{0}, torn{0};
+  const auto until = steady_clock::now() + soak_time() / 2;
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < threads_count; ++t) {
+    threads.emplace_back([&, t] {
+      std::minstd_rand random(t + 1);
+      while (steady_clock::now() < until) {
+        if constexpr (requires { lock.lock_shared(); }) {
+          if (random() % 2 == 0) {
+            const std::shared_lock guard(lock);
+            const std::uint64_t before = counter;
+            if (random() % 4 == 0) std::this_thread::sleep_for(100us);
+            if (counter != before) ++torn;
+            continue;
+          }
+        }
+        const std::lock_guard guard(lock);
+        if (random() % 4 == 0) std::this_thread::sleep_for(100us);
+        ++counter;
+        ++sections;
+      }
+    });
+  }
+  for (std::thread& one : threads) one.join();
+  EXPECT_EQ(counter, sections.load());
+  EXPECT_EQ(torn.load(), 0u);
+}
+
+TEST(MutexStress, WhoSleepsIsWoken) {
+  use_with_sleepers<sleeping_lock>();
+  use_with_sleepers<sleeping_shared_lock>();
+  use_with_sleepers<mutex>();
+}
+
 // Neither side starves: while readers overlap all the time, writers get in, and the other way round.
 TEST(MutexStress, NeitherReadersNorWritersStarve) {
   for (const bool readers_crowd : {true, false}) {
@@ -175,6 +215,39 @@ TEST(MutexStress, AWaiterOfHigherPriorityLetsTheHolderRun) {
   urgent.join();
   holder.join();
   if (!allowed.load()) GTEST_SKIP() << "this user may not use SCHED_FIFO";
+}
+
+// The same for whoever destroys a condition variable while a waiter that was notified has not run yet.
+TEST(MutexStress, ADestroyerOfHigherPriorityLetsTheWaiterRun) {
+  cpu_set_t one_core;
+  CPU_ZERO(&one_core);
+  CPU_SET(static_cast<unsigned>(sched_getcpu()), &one_core);
+  mutex lock;
+  auto changed = std::make_unique<condition_variable>();
+  std::atomic<bool> waits{false}, allowed{true};
+  std::thread waiter([&] {
+    pthread_setaffinity_np(pthread_self(), sizeof one_core, &one_core);
+    std::unique_lock guard(lock);
+    waits.store(true);
+    changed->wait(guard);
+  });
+  steady_clock::duration took{};
+  std::thread urgent([&] {
+    while (!waits.load()) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(20ms);
+    pthread_setaffinity_np(pthread_self(), sizeof one_core, &one_core);
+    const sched_param highest{.sched_priority = sched_get_priority_max(SCHED_FIFO)};
+    allowed.store(pthread_setschedparam(pthread_self(), SCHED_FIFO, &highest) == 0);
+    changed->notify_one();
+    const auto began = steady_clock::now();
+    changed.reset();
+    took = steady_clock::now() - began;
+  });
+  urgent.join();
+  waiter.join();
+  if (!allowed.load()) GTEST_SKIP() << "this user may not use SCHED_FIFO";
+  // The system stops a thread of real-time priority that runs for 0.95 s, if nothing else does.
+  EXPECT_LT(took, 500ms);
 }
 
 }  // namespace

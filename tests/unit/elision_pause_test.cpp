@@ -57,6 +57,25 @@ TEST(ElisionPause, DoublesForCausesThatComeAgain) {
   EXPECT_GE(time_until_off(pause), 2ms * (elision_pause::windows_per_pause - 1));
 }
 
+TEST(ElisionPause, DoesNotDoubleForConflictsNorAfterAWindowThatCommits) {
+  const auto commit_a_window = [](elision_pause& pause) {
+    give_up(pause, capacity, 1);
+    for (int i = 0; i < 400; ++i) pause.committed();
+    give_up(pause, capacity, elision_pause::gave_up_window - 1);
+  };
+  for (const bool by_conflicts : {true, false}) {
+    elision_pause pause;
+    // So many doublings would make a pause of a millisecond's window last 0.8 s.
+    for (std::uint32_t i = 0; i < elision_pause::doublings_max; ++i) {
+      give_up(pause, by_conflicts ? conflict : capacity);
+      time_until_off(pause);
+      if (!by_conflicts) commit_a_window(pause);
+    }
+    failing_window(pause, capacity);
+    EXPECT_LT(time_until_off(pause), 400ms) << by_conflicts;
+  }
+}
+
 TEST(ElisionPause, CommitsKeepElisionOn) {
   elision_pause pause;
   for (int window = 0; window < 20; ++window) {
@@ -64,6 +83,29 @@ TEST(ElisionPause, CommitsKeepElisionOn) {
     for (int i = 0; i < 400; ++i) pause.committed();
     give_up(pause, capacity, elision_pause::gave_up_window - 1);
     ASSERT_FALSE(pause.is_on()) << "window " << window;
+  }
+}
+
+TEST(ElisionPause, CommitsBeforeAWindowDoNotCount) {
+  elision_pause pause;
+  for (int i = 0; i < 4000; ++i) pause.committed();
+  give_up(pause, capacity);
+  EXPECT_TRUE(pause.is_on());
+}
+
+// A thread looks at the clock now and then: not always for the same one of the locks that it uses in turn.
+TEST(ElisionPause, ThoseOfLocksThatAreUsedInTurnEndEachInTime) {
+  for (const int first : {0, 1}) {
+    std::thread([&] {
+      elision_pause a_long_one, a_short_one;
+      give_up(a_long_one, conflict, elision_pause::gave_up_window - 1);
+      std::this_thread::sleep_for(20ms);
+      give_up(a_long_one, conflict, 1);
+      give_up(a_short_one, conflict);
+      bool long_one_is_on = first == 0 || a_long_one.is_on();
+      while (a_short_one.is_on()) long_one_is_on = a_long_one.is_on();
+      EXPECT_TRUE(long_one_is_on) << "the short one ended with the long one";
+    }).join();
   }
 }
 

@@ -81,6 +81,7 @@ class InterposedLocks : public testing::Test {
   void SetUp() override {
     scripted_htm::reset();
     locks::forget_regions();
+    forget_elision_pauses();
     recorded_functions::calls.clear();
   }
   void TearDown() override {
@@ -236,6 +237,69 @@ TEST_F(InterposedLocks, NestedLocksEndInAnyOrderAndCommitOnce) {
   EXPECT_EQ(scripted_htm::commits(), 1u);
   EXPECT_EQ(scripted_htm::begins(), 1u);
   EXPECT_TRUE(calls().empty());
+}
+
+// What is counted as committed and as joined, by place.
+struct noted_counts {
+  inline static std::vector<const void*> committed;
+  inline static std::vector<const void*> joined;
+  struct site {
+    const void* where = nullptr;
+    void prepare_this_thread() const noexcept {}
+    void count_abort(htm::abort_cause) const noexcept {}
+    void count_commit() const { committed.push_back(where); }
+    void count_joined() const { joined.push_back(where); }
+  };
+  static site enter(const void* where, operation) noexcept { return {where}; }
+  template <class Lock, class TryLock, class TakeLock>
+  static int take(site, Lock&, const TryLock&, const TakeLock& take_lock) noexcept {
+    return take_lock();
+  }
+  template <class TryLock>
+  static int try_to_take(site, const void*, const TryLock& try_lock) noexcept {
+    return try_lock();
+  }
+  static site released(const void*) noexcept { return {}; }
+  static void taken_again(const void*, site) noexcept {}
+};
+
+// Attempts and aborts are counted there too, and a lock's elision pauses by how many of its own attempts commit.
+TEST_F(InterposedLocks, ACommitCountsForTheLockThatTheRegionBeganWith) {
+  using noted_locks = interposed_locks<scripted_htm, recorded_functions, noted_counts>;
+  for (const bool inner_first : {true, false}) {
+    noted_counts::committed.clear();
+    noted_counts::joined.clear();
+    EXPECT_EQ(noted_locks::mutex_lock(&a_, &a_), 0);
+    EXPECT_EQ(noted_locks::mutex_lock(&b_, &b_), 0);
+    EXPECT_EQ(noted_locks::mutex_unlock(inner_first ? &b_ : &a_), 0);
+    EXPECT_EQ(noted_locks::mutex_unlock(inner_first ? &a_ : &b_), 0);
+    EXPECT_EQ(noted_counts::committed, std::vector<const void*>{&a_});
+    EXPECT_EQ(noted_counts::joined, std::vector<const void*>{&b_});
+  }
+  EXPECT_EQ(scripted_htm::commits(), 2u);
+}
+
+TEST_F(InterposedLocks, SectionsThatNeverCommitPauseElisionAndOthersDoNot) {
+  const auto fail_once = [&] {
+    scripted_htm::always(scripted_htm::conflict);
+    lock(a_);
+    unlock(a_);
+    scripted_htm::always(scripted_htm::started);
+  };
+  const auto is_elided = [&] {
+    const std::size_t begins = scripted_htm::begins();
+    lock(a_);
+    unlock(a_);
+    return scripted_htm::begins() > begins;
+  };
+  for (std::uint32_t i = 0; i < 2 * elision_pause::gave_up_window; ++i) {
+    fail_once();
+    for (int commit = 0; commit < 50; ++commit) {
+      ASSERT_TRUE(is_elided()) << "after " << i << " failures";
+    }
+  }
+  for (std::uint32_t i = 0; i < 2 * elision_pause::gave_up_window; ++i) fail_once();
+  EXPECT_FALSE(is_elided());
 }
 
 TEST_F(InterposedLocks, WhatNestsTooDeepIsTakenForReal) {

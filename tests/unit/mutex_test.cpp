@@ -3,11 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <shared_mutex>
 #include <sstream>
 #include <string>
@@ -39,6 +43,7 @@ class DropIn : public testing::Test {
   void SetUp() override {
     scripted_htm::reset();
     region_locks::of_this_thread<scripted_htm>() = {};
+    forget_elision_pauses();
   }
   void TearDown() override {
     EXPECT_EQ(scripted_htm::faults(), 0u) << "an instruction that faults on real hardware";
@@ -177,6 +182,76 @@ TEST_F(DropIn, ARegionThatSomebodyElseBeganStaysTheirs) {
   EXPECT_EQ(scripted_htm::commits(), 1u);
 }
 
+// As soon as a region has committed, another thread may be the last to use the lock, and destroy it.
+TEST_F(DropIn, NothingLooksAtALockAfterTheCommit) {
+  alignas(scripted_mutex) unsigned char memory[sizeof(scripted_mutex)];
+  auto* const lock = new (memory) scripted_mutex("destroyed");
+  scripted_htm::on_commit([&] {
+    lock->~scripted_mutex();
+    std::memset(memory, 0xff, sizeof memory);
+  });
+  lock->lock();
+  lock->unlock();
+  EXPECT_EQ(counts_of("destroyed").counts.commits, 1u);
+}
+
+TEST_F(DropIn, ARegionThatAnotherOneOutlastsLeavesNothingBehind) {
+  scripted_mutex lock;
+  lock.lock();
+  ASSERT_TRUE(scripted_htm::begin().started());
+  lock.unlock();
+  EXPECT_TRUE(scripted_htm::test());
+  scripted_htm::commit();
+  EXPECT_TRUE(region_locks::of_this_thread<scripted_htm>().empty());
+  // Now a lock that is taken for real, and somebody else's region: unlock() must not end it.
+  lock.lock();
+  lock.unlock();
+  EXPECT_EQ(scripted_htm::commits(), 2u);
+}
+
+// std::scoped_lock unlocks what it locked first before the others.
+TEST_F(DropIn, ACommitCountsForTheLockThatTheRegionBeganWith) {
+  scripted_mutex first("began"), second("joined");
+  first.lock();
+  second.lock();
+  first.unlock();
+  second.unlock();
+  EXPECT_EQ(counts_of("began").counts.commits, 1u);
+  EXPECT_EQ(counts_of("joined").counts.commits, 0u);
+}
+
+TEST_F(DropIn, SectionsThatNeverCommitPauseElision) {
+  scripted_mutex lock;
+  scripted_htm::always(scripted_htm::capacity);
+  for (std::uint32_t i = 0; i < elision_pause::gave_up_window; ++i) {
+    const std::size_t begins = scripted_htm::begins();
+    const std::lock_guard guard(lock);
+    ASSERT_GT(scripted_htm::begins(), begins);
+  }
+  const std::size_t begins = scripted_htm::begins();
+  const std::lock_guard guard(lock);
+  EXPECT_EQ(scripted_htm::begins(), begins);
+}
+
+TEST_F(DropIn, CommitsOfNestedSectionsKeepElisionOn) {
+  scripted_mutex first, second;
+  for (std::uint32_t i = 0; i < 2 * elision_pause::gave_up_window; ++i) {
+    scripted_htm::always(scripted_htm::capacity);
+    first.lock();
+    ASSERT_TRUE(first.is_locked());
+    first.unlock();
+    scripted_htm::always(scripted_htm::started);
+    for (int commit = 0; commit < 50; ++commit) {
+      const std::size_t begins = scripted_htm::begins();
+      first.lock();
+      ASSERT_EQ(scripted_htm::begins(), begins + 1) << "elision pauses in window " << i;
+      second.lock();
+      first.unlock();
+      second.unlock();
+    }
+  }
+}
+
 TEST_F(DropIn, ARecursiveMutexHasLevelsElidedOrTaken) {
   scripted_recursive lock;
   lock.lock();
@@ -292,24 +367,69 @@ TEST(RegionLocks, TheFirstMayLeaveBeforeTheOthers) {
   region_locks list;
   const int a = 0, b = 0;
   using enum region_locks::removal;
-  list.announce(&a);
+  lock_counters counters;
+  list.announce(&a, counters);
   EXPECT_TRUE(list.contains(&a));
   EXPECT_TRUE(list.add(&b));
   EXPECT_EQ(list.remove(&a), others_left);
   EXPECT_FALSE(list.contains(&a));
   EXPECT_EQ(list.remove(&a), not_there);
   EXPECT_EQ(list.remove(&b), last);
-  list.withdraw();
-  list.announce(&b);
+  EXPECT_EQ(list.withdraw().lock, &a) << "the one that the region began with, though it has left";
+  list.announce(&b, counters);
   EXPECT_EQ(list.remove(&b), last);
   list.withdraw();
   EXPECT_TRUE(list.empty());
+}
+
+TEST(SleepingSharedLock, AWriterThatSleepsKeepsNewReadersOut) {
+  sleeping_shared_lock lock;
+  std::atomic<int> writes{0};
+  int writes_before_the_reader = -1;
+  lock.lock_shared();
+  std::thread writer([&] {
+    const std::lock_guard guard(lock);
+    ++writes;
+  });
+  // Also the writer that sleeps is one that waits.
+  std::this_thread::sleep_for(50ms);
+  EXPECT_FALSE(lock.try_lock_shared());
+  std::thread reader([&] {
+    const std::shared_lock guard(lock);
+    writes_before_the_reader = writes.load();
+  });
+  std::this_thread::sleep_for(50ms);
+  lock.unlock_shared();
+  reader.join();
+  writer.join();
+  EXPECT_EQ(writes_before_the_reader, 1);
+  EXPECT_FALSE(lock.is_locked());
 }
 
 TEST(Mutexes, OneCacheLineEach) {
   EXPECT_EQ(sizeof(mutex), 64u);
   EXPECT_EQ(sizeof(shared_mutex), 64u);
   EXPECT_EQ(alignof(recursive_mutex), 64u);
+}
+
+// A destructor or signal handler between a call and the look at its error may lock.
+TEST(Mutexes, WaitingLeavesErrnoAlone) {
+  mutex lock;
+  condition_variable never;
+  bool ready = false;
+  std::unique_lock guard(lock);
+  std::thread other([&] {
+    errno = EDOM;
+    std::unique_lock mine(lock);
+    EXPECT_EQ(errno, EDOM);
+    EXPECT_FALSE(never.wait_for(mine, 1ms, [] { return false; }));
+    EXPECT_EQ(errno, EDOM);
+    ready = true;
+  });
+  std::this_thread::sleep_for(20ms);
+  guard.unlock();
+  other.join();
+  EXPECT_TRUE(ready);
 }
 
 TEST(Mutexes, StaticOnesWork) {
@@ -326,6 +446,32 @@ TEST(ConditionVariable, ATimedWaitEnds) {
   EXPECT_FALSE(never.wait_until(guard, std::chrono::system_clock::now() + 5ms, [] { return false; }));
   EXPECT_TRUE(never.wait_for(guard, std::chrono::hours::max(), [] { return true; }));
   EXPECT_TRUE(guard.owns_lock());
+}
+
+TEST(ConditionVariable, TimesBeyondAllClocks) {
+  using hours_of_the_system = std::chrono::time_point<std::chrono::system_clock, std::chrono::hours>;
+  mutex lock;
+  condition_variable changed;
+  std::unique_lock guard(lock);
+  EXPECT_EQ(changed.wait_for(guard, std::chrono::hours::min()), std::cv_status::timeout);
+  EXPECT_EQ(changed.wait_for(guard, std::chrono::nanoseconds::min()), std::cv_status::timeout);
+  EXPECT_EQ(changed.wait_until(guard, std::chrono::system_clock::time_point::min()), std::cv_status::timeout);
+  EXPECT_EQ(changed.wait_until(guard, std::chrono::steady_clock::time_point::min()), std::cv_status::timeout);
+  EXPECT_EQ(changed.wait_until(guard, hours_of_the_system::min()), std::cv_status::timeout);
+  bool ready = false;
+  std::thread other([&] {
+    std::unique_lock mine(lock);
+    EXPECT_TRUE(changed.wait_until(mine, hours_of_the_system::max(), [&] { return ready; }));
+    ready = false;
+    EXPECT_TRUE(changed.wait_until(mine, std::chrono::system_clock::time_point::max(), [&] { return !ready; }));
+  });
+  guard.unlock();
+  std::this_thread::sleep_for(5ms);
+  guard.lock();
+  ready = true;
+  changed.notify_one();
+  guard.unlock();
+  other.join();
 }
 
 TEST(ConditionVariable, WakesAWaiterWithoutEnd) {

@@ -31,6 +31,7 @@ struct scripted_state {
   std::deque<htm::status> script;
   htm::status after_script{htm::status::started_word};
   std::function<void(std::size_t)> hook;
+  std::function<void()> commit_hook;
   std::vector<std::uint8_t> abort_codes;
   std::size_t begins = 0;
   std::size_t commits = 0;
@@ -60,6 +61,9 @@ class scripted_htm {
   // Called in each outermost begin() before it answers, with the number of earlier ones: the place to let
   // another thread's deed happen between elided's look at the lock and its region.
   static void on_begin(std::function<void(std::size_t)> hook) { state_.hook = std::move(hook); }
+
+  // Called after each outermost commit(): the place for what another thread does before this one goes on.
+  static void on_commit(std::function<void()> hook) { state_.commit_hook = std::move(hook); }
 
   static std::size_t begins() { return state_.begins; }
   static std::size_t commits() { return state_.commits; }
@@ -91,7 +95,9 @@ class scripted_htm {
       ++state_.faults;
       return;
     }
-    if (--state_.depth == 0) ++state_.commits;
+    if (--state_.depth != 0) return;
+    ++state_.commits;
+    if (state_.commit_hook) state_.commit_hook();
   }
   template <std::uint8_t Code>
   static htm::status abort() {

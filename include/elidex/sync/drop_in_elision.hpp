@@ -13,6 +13,9 @@
 // try_lock() inside a region can mostly be answered. It adapts by time and cause in a record that it finds by its address
 // (elision_pause.hpp), and counts by name (lock_names.hpp): the lock itself stays small.
 //
+// A commit is counted for the lock that the region began with, whichever is the last to go: attempts and aborts were counted
+// there, and its pause weighs one against the other.
+//
 // Invariants: those of elided.hpp numbered 1 and 2. enter() is called only where Htm::enabled().
 //
 // Thread-safety: all members, from any thread.
@@ -49,7 +52,7 @@ class drop_in_elision {
     if (elision_pause_of(this).is_on()) return {entry::not_tried, nothing_aborted, false};
     std::uint32_t aborts = 0;
     htm::status last = nothing_aborted;
-    here().announce(this);
+    here().announce(this, counters());
     const entry how = try_to_elide<Htm>(retry_budgets(), is_free, manner, counters(), aborts, last);
     if (how != entry::elided) here().withdraw();
     return {how, last, how != entry::elided && how != entry::held};
@@ -67,10 +70,11 @@ class drop_in_elision {
     const region_locks::removal left = here().remove(this);
     if (left != region_locks::removal::last) return left == region_locks::removal::others_left;
     Htm::commit();
-    if (!Htm::test()) {  // inside a region that somebody else began nothing has committed yet
-      here().withdraw();
-      counters().count_commit();
-      elision_pause_of(this).committed();
+    // From here on nothing looks at this lock, which whoever held it last may have destroyed by now.
+    const region_locks::beginning began = here().withdraw();
+    if (began.lock != nullptr && !Htm::test()) {  // inside a region that somebody else began nothing has committed yet
+      began.counters->count_commit();
+      elision_pause_of(began.lock).committed();
     }
     return true;
   }

@@ -42,7 +42,8 @@
 // lock.
 //
 // Thread-safety: all members, from any thread. lock() and try_lock() throw what the underlying lock's
-// throw. An object takes some 4.6 KiB, nearly all of it statistics.
+// throw. An object takes some 4.6 KiB, nearly all of it statistics. unlock() counts after the section's end, so the lock
+// must outlive all calls of unlock(), not only all sections (elidex::mutex does without that).
 //
 // From: papers/001 sections 3.1 to 3.3. Deviations: budgets by abort cause instead of one number of
 // retries; the wait for a free lock is bounded; the bounds of adaptation are ours, since the paper gives

@@ -46,7 +46,7 @@ class elision_pause {
   static constexpr std::uint64_t pause_ns_max = 1'000'000'000;
   // Chosen: with 64 give-ups a window and a commit for each, four samples are expected.
   static constexpr std::uint32_t commits_per_sample = 16;
-  // While a pause lasts, a thread looks at the clock for one acquisition in so many; the clock costs as much as a lock.
+  // While a pause lasts, a thread looks at the clock for one acquisition in about so many; the clock costs as much as a lock.
   static constexpr std::uint32_t acquisitions_per_look = 32;
 
   bool is_on() noexcept {

@@ -1,7 +1,7 @@
 // Which locks the calling thread elides in the region that it is in.
 //
 //   region_locks& here = region_locks::of_this_thread<Htm>();
-//   here.announce(&lock);                  // in lock(), before the region begins; withdraw() if none does
+//   here.announce(&lock, counters);        // in lock(), before the region begins; withdraw() if none does
 //   here.add(&other);                      // in lock(), inside a region
 //   switch (here.remove(&lock)) { ... }    // in unlock(), inside a region: was it elided, or taken?
 //
@@ -25,6 +25,8 @@
 
 namespace elidex {
 
+class lock_counters;
+
 class region_locks {
  public:
   // Chosen: deeper nests take their locks.
@@ -43,11 +45,22 @@ class region_locks {
     return list;
   }
 
-  void announce(const void* lock) noexcept {
+  // What a region began with.
+  struct beginning {
+    const void* lock;         // null: no region of ours has
+    lock_counters* counters;  // of that lock
+  };
+
+  void announce(const void* lock, lock_counters& counters) noexcept {
     first_ = lock;
+    counters_of_first_ = &counters;
     first_has_left_ = false;
   }
-  void withdraw() noexcept { first_ = nullptr; }
+  beginning withdraw() noexcept {
+    const beginning began{first_, counters_of_first_};
+    first_ = nullptr;
+    return began;
+  }
 
   bool empty() const noexcept { return added_ == 0 && !first_is_here(); }
 
@@ -83,6 +96,7 @@ class region_locks {
   bool first_is_here() const noexcept { return first_ != nullptr && !first_has_left_; }
 
   const void* first_ = nullptr;
+  lock_counters* counters_of_first_ = nullptr;
   bool first_has_left_ = false;
   std::size_t added_ = 0;
   std::array<const void*, locks_max> locks_{};
