@@ -39,6 +39,10 @@
 // From: the ideas are common property of Go's sync.Mutex (one woken thread at a time, barging) and of parking locks.
 #pragma once
 
+#if __has_include(<sys/single_threaded.h>)
+#  include <sys/single_threaded.h>
+#endif
+
 #include <atomic>
 #include <cstdint>
 
@@ -58,6 +62,11 @@ class sleeping_lock {
   sleeping_lock& operator=(const sleeping_lock&) = delete;
 
   void lock() noexcept {
+    // relaxed, without a partner: there is nobody else.
+    if (process_has_one_thread() && word_.load(std::memory_order_relaxed) == 0) {
+      word_.store(held, std::memory_order_relaxed);  // as above
+      return;
+    }
     std::uint32_t expected = 0;
     // acquire: pairs with the release in unlock(). The failure is relaxed: wait_and_lock() looks again.
     if (word_.compare_exchange_strong(expected, held, std::memory_order_acquire, std::memory_order_relaxed))
@@ -80,6 +89,11 @@ class sleeping_lock {
   }
 
   void unlock() noexcept {
+    // relaxed, without a partner: there is nobody else.
+    if (process_has_one_thread() && word_.load(std::memory_order_relaxed) == held) {
+      word_.store(0, std::memory_order_relaxed);  // as above
+      return;
+    }
     std::uint32_t expected = held;
     // release: pairs with the acquires of whoever sets held next. The failure is relaxed: the other way looks again.
     if (!word_.compare_exchange_strong(expected, 0, std::memory_order_release, std::memory_order_relaxed))
@@ -96,6 +110,16 @@ class sleeping_lock {
   static constexpr std::uint32_t held = 1;
   static constexpr std::uint32_t trying = 2;
   static constexpr std::uint32_t one_sleeper = 4;
+
+  // As glibc's mutexes ask: before the first thread is created, and who creates one synchronises with it. So a lock may be
+  // taken in one way and left in the other.
+  static bool process_has_one_thread() noexcept {
+#if __has_include(<sys/single_threaded.h>)
+    return __libc_single_threaded != 0;
+#else
+    return false;
+#endif
+  }
 
   void wait_and_lock() noexcept;
   void unlock_and_wake() noexcept;
