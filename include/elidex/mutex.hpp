@@ -196,6 +196,7 @@ class alignas(64) basic_shared_mutex {
   basic_shared_mutex& operator=(const basic_shared_mutex&) = delete;
 
   void lock() { lock_as<exclusive>(); }
+  // False: held by somebody at this moment, or (seldom) a reader that cannot come in has just looked.
   bool try_lock() { return try_lock_as<exclusive>(); }
   void unlock() {
     if (Htm::enabled() && elision_.leave()) return;

@@ -36,18 +36,17 @@ namespace elidex {
 
 class elision_pause {
  public:
-  // Chosen, as adaptation_bounds::window_fallbacks.
-  static constexpr std::uint32_t gave_up_window = 64;
-  // Chosen, as adaptation_bounds::fallback_pct_max: papers/001 section 4.3 gains where 75 % take the lock.
-  static constexpr std::uint32_t gave_up_pct_max = 90;
+  // Chosen, with the next two: papers/001 section 4.3 gains where 75 % take the lock, so that must not pause. Then 85 commits
+  // come with a window, 5.3 samples of them, and none in 0.4 % of the windows (with 64 it would be 28 %); where half commit,
+  // never. Where one in a hundred commits, 85 % of the windows pause.
+  static constexpr std::uint32_t gave_up_window = 256;
+  static constexpr std::uint32_t gave_up_pct_max = 95;  // without any sample it is 100, with one 94
+  static constexpr std::uint32_t commits_per_sample = 16;
   // Chosen: what failing windows cost stays below a twenty-fifth of the time, if a window takes 40 ms at most: no pause is
   // longer than pause_ns_max.
   static constexpr std::uint64_t windows_per_pause = 25;
   static constexpr std::uint32_t doublings_max = 5;
   static constexpr std::uint64_t pause_ns_max = 1'000'000'000;
-  // Chosen: with 64 give-ups a window and a commit for each, four samples are expected, and none in 1.7 % of the windows,
-  // which then pause though half of the sections committed. Where a quarter commits, 28 % of the windows do.
-  static constexpr std::uint32_t commits_per_sample = 16;
   // While a pause lasts, a thread looks at the clock for one acquisition in about so many; the clock costs as much as a lock.
   static constexpr std::uint32_t acquisitions_per_look = 32;
 

@@ -62,7 +62,7 @@ class sleeping_shared_lock {
     wait_and_lock();
   }
 
-  // False: held by somebody at this moment.
+  // False: held by somebody at this moment, or a reader that cannot come in has just looked.
   bool try_lock() noexcept {
     std::uint64_t seen = word_.load(std::memory_order_relaxed);  // no partner: the exchange decides
     while ((seen & (writer | readers)) == 0) {
