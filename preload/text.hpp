@@ -117,7 +117,7 @@ class text_buffer {
       const ssize_t written = ::write(descriptor_, chars_.data() + done, length_ - done);
       if (written > 0) {
         done += static_cast<std::size_t>(written);
-      } else if (written < 0 && errno != EINTR) {
+      } else if (written == 0 || errno != EINTR) {
         break;  // nobody to tell
       }
     }
