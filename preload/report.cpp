@@ -23,6 +23,7 @@ const char* elision_in_words = "";
 std::uint64_t began_ns = 0;
 pid_t owner = 0;  // of the counts; children by other ways than fork() have them too, but not as theirs
 struct stat stderr_at_start{};
+int copy_of_stderr = -1;
 std::atomic<bool> being_written{false};
 
 // --- adding the threads up ---
@@ -232,14 +233,21 @@ int open_file() noexcept {
   return ::open(name.data(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
 }
 
-// A program may have closed standard error and opened something of its own in its place. What is opened for appending is a
-// log that it writes its errors to.
-bool stderr_is_still_one() noexcept {
+bool is_stderr_of_the_start(const struct stat& one) noexcept {
+  return one.st_dev == stderr_at_start.st_dev && one.st_ino == stderr_at_start.st_ino;
+}
+
+// Standard error, or the copy of it where the program has closed it (xz and the coreutils do so at their end). -1: it has
+// opened something of its own in its place; but what is opened for appending is a log that it writes its errors to.
+int usable_stderr() noexcept {
   struct stat now{};
-  if (::fstat(STDERR_FILENO, &now) != 0) return false;
-  if (now.st_dev == stderr_at_start.st_dev && now.st_ino == stderr_at_start.st_ino) return true;
+  if (::fstat(STDERR_FILENO, &now) != 0) {
+    const bool has_copy = copy_of_stderr >= 0 && ::fstat(copy_of_stderr, &now) == 0 && is_stderr_of_the_start(now);
+    return has_copy ? copy_of_stderr : -1;
+  }
+  if (is_stderr_of_the_start(now)) return STDERR_FILENO;
   const int flags = ::fcntl(STDERR_FILENO, F_GETFL);
-  return flags >= 0 && (flags & O_APPEND) != 0;
+  return flags >= 0 && (flags & O_APPEND) != 0 ? STDERR_FILENO : -1;
 }
 
 void write_to(int descriptor, occasion why) noexcept {
@@ -263,7 +271,11 @@ void prepare_report(const settings& from, const char* elision) noexcept {
   elision_in_words = elision;
   began_ns = now_ns();
   owner = ::getpid();
-  if (from.to_stderr && ::fstat(STDERR_FILENO, &stderr_at_start) != 0) stderr_at_start = {};
+  if (from.to_stderr) {
+    if (::fstat(STDERR_FILENO, &stderr_at_start) != 0) stderr_at_start = {};
+    constexpr int out_of_the_way = 200;  // programs like their descriptors small
+    copy_of_stderr = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, out_of_the_way);
+  }
 }
 
 void report_belongs_to_child() noexcept {
@@ -276,7 +288,7 @@ void write_report(occasion why) noexcept {
   if (wanted == nullptr || !wanted->stats || ::getpid() != owner || being_written.exchange(true)) return;
   const int error_before = errno;
   if (wanted->to_stderr) {
-    if (stderr_is_still_one()) write_to(STDERR_FILENO, why);
+    if (const int descriptor = usable_stderr(); descriptor >= 0) write_to(descriptor, why);
   } else if (const int descriptor = open_file(); descriptor >= 0) {
     write_to(descriptor, why);
     ::close(descriptor);

@@ -40,6 +40,6 @@ struct stacks {
 
 void example() {
   headline("pushing on a stack");
-  compare<stacks>("new inside the section", 1'000, false);
-  compare<stacks>("new before it", 1'000, true);
+  compare<stacks>("new inside the section", 4'000, false);
+  compare<stacks>("new before it", 4'000, true);
 }

@@ -22,8 +22,13 @@
 // Spurious wake-ups are possible. Destroying it is allowed when all waiters have been notified, though some may not have
 // returned yet: the destructor sleeps until they have left it (they need no lock for that).
 //
-// Thread-safety: all members, from any thread. Threads that wait at the same time must use the same mutex. Nothing throws
-// but the predicate and the lock.
+// Thread-safety: all members, from any thread. Threads that wait at the same time must use the same mutex. Errors: waiting
+// throws std::system_error (operation_not_permitted) where the unique_lock does not hold its mutex, and whatever the predicate
+// throws.
+//
+// Any mutex will do in the unique_lock. A recursive one must be held once: waiting gives up one level.
+//
+// Not here, unlike std::condition_variable's surroundings: stop tokens, notify_all_at_thread_exit, native_handle.
 #pragma once
 
 #include <atomic>
@@ -120,6 +125,7 @@ class condition_variable {
 
   template <class Mutex, class Sleep>
   bool sleep(std::unique_lock<Mutex>& lock, const Sleep& until_woken) {
+    if (!lock.owns_lock()) lock.unlock();  // throws, before anything is counted
     waiters_.fetch_add(1);
     const std::uint32_t seen = sequence_.load();
     lock.unlock();

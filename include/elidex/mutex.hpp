@@ -13,24 +13,26 @@
 // does not notice, unless it looks at what memory does not hold: a system call, a page fault or output ends the region, and
 // the section runs again with the lock taken. To wait inside a section use elidex::condition_variable.
 //
-// A legal call needs, and does:
+// What a call does (in parentheses: an error of the program, as with the standard's):
 //
-//                                 caller holds it     somebody else does          nobody does
-//   lock()         mutex          never (deadlock)    waits                       takes or elides
+//                                 caller holds it     somebody else holds it      nobody does
+//   lock()         mutex          (deadlock)          waits                       takes or elides
 //                  recursive      one level more      waits                       takes or elides
-//   try_lock()     mutex          false               false                       true
-//   unlock()       any            ends the section    never (changes nothing)     never (changes nothing)
-//   lock_shared()  shared_mutex   never               waits for writers           takes or elides
+//   try_lock()     mutex          (false)             false                       true
+//   unlock()       any            ends the section    (frees it)                  (nothing)
+//   lock_shared()  shared_mutex   (may deadlock)      waits for writers           takes or elides
 //
-// Invariants: no region of this lock commits while it is held by somebody else (of shared_mutex: by a writer; an exclusive
-// section: by anybody). A region knows which locks it stands for (sync/region_locks.hpp), so sections nest and overlap in
+// Not here: timed locking, native_handle. A name is copied, and may not be null.
+//
+// Invariants: no region of a lock commits while another thread holds it; of a shared_mutex, a reader's region commits beside
+// readers who hold it, but not beside a writer. A region knows which locks it stands for (sync/region_locks.hpp), so sections nest and overlap in
 // any order, elided and taken ones mixed.
 //
 // Order of locks: the program's, as without elision. Waiting happens outside regions only.
 //
 // Linearization: an elided section at its commit; any other at the underlying lock's.
 //
-// Size: one cache line each, because a write beside the lock's word would abort the regions that read it. Without a name
+// Size: one cache line (recursive_mutex: two), because a write beside the lock's word would abort the regions that read it. Without a name
 // the constructors are constant, so static mutexes are there before any code runs. Destroying a lock that is held, or
 // waited for, is an error, as with std::mutex; whoever was the last to hold it may destroy it as soon as unlock() returns.
 //

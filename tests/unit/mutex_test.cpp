@@ -15,6 +15,7 @@
 #include <shared_mutex>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -473,6 +474,14 @@ TEST(ConditionVariable, TimesBeyondAllClocks) {
   guard.unlock();
   other.join();
 }
+
+TEST(ConditionVariable, WaitingWithoutTheLockThrowsAndCountsNobody) {
+  mutex lock;
+  condition_variable never;
+  std::unique_lock guard(lock, std::defer_lock);
+  EXPECT_THROW(never.wait_for(guard, 1ms), std::system_error);
+  EXPECT_THROW(never.wait(guard), std::system_error);
+}  // a counted waiter would keep the destructor here
 
 TEST(ConditionVariable, WakesAWaiterWithoutEnd) {
   mutex lock;
