@@ -21,6 +21,7 @@ template <class Choose>
   for (std::size_t s = 0; s < made.size(); ++s) {
     for (std::size_t p = 0; p < made[s].points.size(); ++p) {
       std::vector<double> values;
+      values.reserve(runs.size());
       for (const std::vector<series>& run : runs) values.push_back(run[s].points[p].second);
       std::sort(values.begin(), values.end());
       made[s].points[p].second = choose(values);

@@ -55,7 +55,7 @@ class alignas(64) site_counts {
   static constexpr std::uint64_t elsewhere = 1;
 
   // Address and operation in one word: an address has 57 bits at most.
-  static constexpr std::uint64_t key_of(const void* where, operation what) noexcept {
+  static std::uint64_t key_of(const void* where, operation what) noexcept {
     return reinterpret_cast<std::uintptr_t>(where) << 5 | static_cast<std::uint64_t>(what) << 1 | 1;
   }
   static const void* where(std::uint64_t key) noexcept { return reinterpret_cast<const void*>(key >> 5); }

@@ -61,7 +61,7 @@ void find_real_functions() noexcept {
 void* find_one_in_libc(const void* place_in_real) noexcept {
   void* found = nullptr;
   for_each_function([&]<auto Member>(function_name which) noexcept {
-    if (&(real.*Member) == place_in_real) found = find_in_libc(which.name);
+    if (static_cast<const void*>(&(real.*Member)) == place_in_real) found = find_in_libc(which.name);
   });
   return found;
 }

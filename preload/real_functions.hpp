@@ -30,7 +30,7 @@ auto real_function() noexcept {
   using function = std::remove_reference_t<decltype(real.*Member)>;
   // acquire: pairs with the release in find_real_functions().
   if (!real_is_known.load(std::memory_order_acquire)) {
-    if (inside_dlsym) return reinterpret_cast<function>(find_one_in_libc(&(real.*Member)));
+    if (inside_dlsym) return reinterpret_cast<function>(find_one_in_libc(static_cast<const void*>(&(real.*Member))));
     find_real_functions();
   }
   return load_function<Member>(real);

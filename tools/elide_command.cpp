@@ -33,7 +33,8 @@ constexpr const char* library_name = "libelidex-preload.so";
 fs::path library() {
   std::error_code error;
   const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const char* const folder : {".", "../lib", "../lib64", "../" ELIDEX_INSTALL_LIBDIR, "../preload"}) {
+  constexpr const char* installed = "../" ELIDEX_INSTALL_LIBDIR;
+  for (const char* const folder : {".", "../lib", "../lib64", installed, "../preload"}) {
     const fs::path found = (here / folder / library_name).lexically_normal();
     if (fs::exists(found, error)) return found;
   }
@@ -117,6 +118,7 @@ int elide_command(const elide_flags& flags) {
   if (!flags.elision.empty()) set("ELIDEX_ELISION", flags.elision);
 
   std::vector<char*> arguments;
+  arguments.reserve(flags.command.size() + 1);
   for (const std::string& one : flags.command) arguments.push_back(const_cast<char*>(one.c_str()));
   arguments.push_back(nullptr);
   ::execv(program.c_str(), arguments.data());

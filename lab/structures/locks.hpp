@@ -161,7 +161,7 @@ using nestable_hle_as_listed = basic_nestable_hle<true>;
 
 // A lock in cache lines of its own, as in the thesis, where "no two locking objects are in the same cache line".
 template <class Lock>
-struct alignas(64) own_lines {
+struct alignas(64) alignas(Lock) own_lines {
   Lock lock;
 };
 

@@ -64,6 +64,7 @@ class native_runner {
     std::vector<std::exception_ptr> thrown(threads);
     {
       std::vector<std::jthread> running;
+      running.reserve(threads);
       for (unsigned t = 0; t < threads; ++t) {
         running.emplace_back([&, t] {
           pin(cpus_[t % cpus_.size()]);

@@ -191,7 +191,7 @@ class set_use {
       if (kind < updates) {
         use_.set_.insert(value);
         inserted_.add(value);
-      } else if (kind < 2 * updates && !inserted_.empty()) {
+      } else if (kind < 2UL * updates && !inserted_.empty()) {
         use_.set_.remove(inserted_.take_oldest());
       } else {
         found_ += use_.set_.contains(value) ? 1U : 0U;

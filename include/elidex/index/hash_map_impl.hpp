@@ -183,7 +183,7 @@ std::optional<Value> hash_map<Key, Value, Hash, Rules>::get(key_argument key) co
   std::optional<value_slot> slot;
   const finding found = look_once(which, slot);
   if (found == finding::present) [[likely]]
-    return values::owned(*slot);
+    return values::owned(*slot);  // NOLINT(bugprone-unchecked-optional-access): present, so there
   if (found == finding::absent) return std::nullopt;
   return get_with_patience(which);
 }
@@ -227,6 +227,7 @@ void hash_map<Key, Value, Hash, Rules>::multi_get(std::span<const key_argument> 
       if (one == finding::torn) [[unlikely]]
         one = look_up(which[i], slot);
       found[first + i].reset();
+      // NOLINTNEXTLINE(bugprone-unchecked-optional-access): present, so there
       if (one == finding::present) found[first + i].emplace(values::owned(*slot));
     }
   }
