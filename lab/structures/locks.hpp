@@ -20,7 +20,9 @@
 //
 // From: papers/004 sections 2.4, 3.2.4 and 3.3. Deviations stand at the classes.
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 
@@ -161,7 +163,7 @@ using nestable_hle_as_listed = basic_nestable_hle<true>;
 
 // A lock in cache lines of its own, as in the thesis, where "no two locking objects are in the same cache line".
 template <class Lock>
-struct alignas(64) alignas(Lock) own_lines {
+struct alignas(std::max(std::size_t{64}, alignof(Lock))) own_lines {
   Lock lock;
 };
 
