@@ -7,12 +7,9 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <mutex>
 #include <random>
 #include <thread>
-#include <vector>
 
 #include "elidex/mutex.hpp"
 #include "elidex/sync/backoff.hpp"
@@ -20,67 +17,21 @@
 #include "elidex/sync/hle_lock.hpp"
 #include "elidex/sync/posix_mutex.hpp"
 #include "elidex/sync/spin_locks.hpp"
+#include "support/litmus_rounds.hpp"
 #include "support/two_cores.hpp"
 
 namespace elidex {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::stay_on;
+using testing::dawdler;
+using testing::run_litmus;
 using testing::two_cores;
-
-// The compiler's builtins instead of std::atomic, because that one ignores the order it is given (and takes
-// the strongest) where nothing is inlined; then a debug build would hide what these tests look for.
-class variable {
- public:
-  // relaxed, without a partner: the lock under test is what must order these.
-  int read() const { return __atomic_load_n(&value_, __ATOMIC_RELAXED); }
-  void write(int value) { __atomic_store_n(&value_, value, __ATOMIC_RELAXED); }
-
- private:
-  alignas(128) int value_ = 0;
-};
+using testing::unordered_variable;
 
 struct world {
-  variable x;
-  variable y;
-};
-
-// Lets the threads meet at ever other places: they begin a round a little apart, and between the steps of
-// their programs they hurry on, or wait about as long as a round takes, or hand their core to the other one.
-// Before a round it also stores to memory that is not in the near caches: stores leave a core in order, so
-// those of the round wait behind them in the store buffer, and what a missing barrier does shows more
-// often.
-class dawdler {
- public:
-  explicit dawdler(unsigned seed) : random_(seed), far_memory_(far_lines * words_per_line) {}
-
-  void before_round() {
-    mode_ = pick(4);
-    step_pauses_ = pick(32);
-    std::array<std::size_t, 4> far_words;
-    for (std::size_t& word : far_words) word = pick(far_lines) * words_per_line;
-    // Finer steps than a pause has: it takes some forty cycles, longer than the moment that matters.
-    for (std::size_t left = pick(1024); left > 0; --left) asm volatile("");
-    for (const std::size_t word : far_words) ++far_memory_[word];
-  }
-  void between_steps() const {
-    if (mode_ == 1) std::this_thread::yield();
-    if (mode_ < 2) return;
-    for (std::size_t left = step_pauses_; left > 0; --left) cpu_pause();
-  }
-
- private:
-  static constexpr std::size_t words_per_line = 16;
-  static constexpr std::size_t far_lines = std::size_t{4 << 20} / 64;  // 4 MiB: more than an L2 holds
-
-  // The low bits of this generator are its worst.
-  std::size_t pick(std::size_t below) { return random_() / 8 % below; }
-
-  std::minstd_rand random_;
-  std::vector<std::uint32_t> far_memory_;
-  std::size_t mode_ = 0;  // of this round
-  std::size_t step_pauses_ = 0;
+  unordered_variable x;
+  unordered_variable y;
 };
 
 struct outcome {
@@ -209,28 +160,6 @@ struct two_writes_each {
   static bool forbidden(const outcome& seen) { return seen.x != seen.y; }
 };
 
-// Both threads wait here for each other.
-class meeting_point {
- public:
-  void meet(unsigned number) {
-    ++arrived_;
-    for (unsigned looks = 0; arrived_.load() < 2 * number; ++looks) {
-      if (looks < short_looks) {
-        cpu_pause();
-      } else {
-        yield_processor();
-      }
-    }
-  }
-
- private:
-  // Not a backoff: its long pauses would let one thread leave microseconds after the other. Some
-  // microseconds' worth, in case the other thread waits for this core.
-  static constexpr unsigned short_looks = 500;
-
-  alignas(128) std::atomic<unsigned> arrived_{0};
-};
-
 enum class until { time_is_up, forbidden_outcome };
 
 // Runs rounds of `Shape` through one lock; returns how many had a forbidden outcome.
@@ -242,47 +171,29 @@ template <class Shape, class Lock>
 unsigned forbidden_outcomes(until end, std::chrono::milliseconds time_max) {
   Lock lock;
   std::array<world, 2> worlds;
-  meeting_point start;
-  meeting_point finish;
   outcome seen;
   unsigned found = 0;
-  std::atomic<bool> stop{false};
-  const std::array<std::size_t, 2> cores = two_cores();
-
-  std::thread right([&] {
-    stay_on(cores[1]);
-    dawdler dawdle(2);
-    for (unsigned round = 1;; ++round) {
-      world& memory = worlds[round % 2];
-      memory.x.write(0);
-      start.meet(round);
-      if (stop.load()) return;
-      dawdle.before_round();
-      seen.right = Shape::right(lock, memory, dawdle);
-      finish.meet(round);
-    }
-  });
-  std::thread left([&] {
-    stay_on(cores[0]);
-    dawdler dawdle(1);
-    const auto deadline = std::chrono::steady_clock::now() + time_max;
-    for (unsigned round = 1;; ++round) {
-      world& memory = worlds[round % 2];
-      memory.y.write(0);
-      const bool enough = end == until::forbidden_outcome && found > 0;
-      if (enough || std::chrono::steady_clock::now() >= deadline) stop.store(true);
-      start.meet(round);
-      if (stop.load()) return;
-      dawdle.before_round();
-      seen.left = Shape::left(lock, memory, dawdle);
-      finish.meet(round);
-      seen.x = memory.x.read();
-      seen.y = memory.y.read();
-      if (Shape::forbidden(seen)) ++found;
-    }
-  });
-  left.join();
-  right.join();
+  const auto deadline = std::chrono::steady_clock::now() + time_max;
+  run_litmus(
+      [&](int thread, unsigned round) {
+        world& memory = worlds[round % 2];
+        (thread == 0 ? memory.y : memory.x).write(0);
+      },
+      [&](int thread, unsigned round, const dawdler& dawdle) {
+        world& memory = worlds[round % 2];
+        if (thread == 0) {
+          seen.left = Shape::left(lock, memory, dawdle);
+        } else {
+          seen.right = Shape::right(lock, memory, dawdle);
+        }
+      },
+      [&](unsigned round) {
+        seen.x = worlds[round % 2].x.read();
+        seen.y = worlds[round % 2].y.read();
+        if (Shape::forbidden(seen)) ++found;
+        const bool enough = end == until::forbidden_outcome && found > 0;
+        return !enough && std::chrono::steady_clock::now() < deadline;
+      });
   return found;
 }
 

@@ -1,8 +1,9 @@
 // What a map must never show between threads, whatever the processor reorders.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
-#include <barrier>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -10,10 +11,9 @@
 #include "elidex/index/locked_skip_list.hpp"
 #include "elidex/index/masstree.hpp"
 #include "elidex/ordered_map.hpp"
-#include "support/concurrent_rounds.hpp"
+#include "support/litmus_rounds.hpp"
 #include "support/policies_under_test.hpp"
 #include "support/random_seed.hpp"
-#include "support/spread_threads.hpp"
 #include "support/two_cores.hpp"
 
 namespace elidex::testing {
@@ -53,30 +53,24 @@ TYPED_TEST(MapLitmus, AKeyPublishesWhatWasWrittenBefore) {
   EXPECT_EQ(stale, 0u);
 }
 
-// How often both threads missed the other's write before them. The barrier wakes the threads microseconds apart, so
-// they meet once more, spinning.
-template <class Write, class Read>
-int both_missed(int rounds, Write write, Read read) {
-  const std::array<std::size_t, 2> cores = two_cores();
-  std::atomic<int> arrived{0};
-  int both = 0;
+// How often both threads missed the other's write before them, in rounds until more(round, misses) is false. Before each,
+// thread t calls clear(1 - t), undoing what the other will write, which so has to come from t's cache first and waits in a
+// store buffer meanwhile. Then saw_other(t, round) writes, reads, and says whether it saw what the other wrote.
+template <class More, class Clear, class SawOther>
+unsigned both_missed(More more, Clear clear, SawOther saw_other) {
+  unsigned both = 0;
   std::array<bool, 2> saw{};
-  run_rounds(
-      2,
-      [&](int t, int round) {
-        const auto self = static_cast<std::size_t>(t);
-        if (round == 0) stay_on(cores[self]);
-        ++arrived;
-        for (int spins = 0; arrived.load() < 2 * (round + 1) && spins < 20'000; ++spins) {
-        }
-        write(t, round);
-        saw[self] = read(1 - t, round);
-      },
-      [&](int round) {
-        both += !saw[0] && !saw[1] ? 1 : 0;
-        return round + 1 < rounds;
-      });
+  run_litmus([&](int t, unsigned) { clear(1 - t); },
+             [&](int t, unsigned round, const dawdler&) { saw[static_cast<std::size_t>(t)] = saw_other(t, round); },
+             [&](unsigned round) {
+               both += !saw[0] && !saw[1] ? 1u : 0u;
+               return more(round, both);
+             });
   return both;
+}
+
+auto this_many(int rounds) {
+  return [rounds](unsigned round, unsigned) { return round < static_cast<unsigned>(rounds * effort()); };
 }
 
 // Store buffering: of two threads that each write one key and then read the other's, one sees the other's write. The
@@ -84,13 +78,14 @@ int both_missed(int rounds, Write write, Read read) {
 TYPED_TEST(MapLitmus, OneOfTwoWritersSeesTheOther) {
   TypeParam map;
   for (u64 n = 0; n < 500; ++n) map.insert(n, 0);
-  const std::array<u64, 2> keys{1, 498};
-  EXPECT_EQ(
-      both_missed(
-          5'000 * effort(),
-          [&](int t, int round) { map.upsert(keys[static_cast<std::size_t>(t)], static_cast<u64>(round) + 1); },
-          [&](int t, int round) { return map.get(keys[static_cast<std::size_t>(t)]) == static_cast<u64>(round) + 1; }),
-      0);
+  const auto key = [](int t) { return t == 0 ? u64{1} : u64{498}; };
+  EXPECT_EQ(both_missed(
+                this_many(10'000), [&](int t) { map.upsert(key(t), 0); },
+                [&](int t, unsigned round) {
+                  map.upsert(key(t), round);
+                  return map.get(key(1 - t)) == round;
+                }),
+            0u);
 }
 
 // Of a writer who then reads a flag, and a reader who has set it before, one sees the other: a change that has returned is
@@ -98,40 +93,44 @@ TYPED_TEST(MapLitmus, OneOfTwoWritersSeesTheOther) {
 TYPED_TEST(MapLitmus, AChangeThatHasReturnedIsSeen) {
   TypeParam map;
   for (u64 n = 0; n < 500; ++n) map.insert(n, 0);
-  alignas(128) std::atomic<int> flag{-1};
-  EXPECT_EQ(
-      both_missed(
-          20'000 * effort(),
-          [&](int t, int round) {
-            if (t == 0) {
-              map.upsert(1, static_cast<u64>(round) + 1);
-            } else {
-              flag.store(round);
-            }
-          },
-          [&](int t, int round) { return t == 0 ? map.get(1) == static_cast<u64>(round) + 1 : flag.load() == round; }),
-      0);
+  alignas(128) std::atomic<unsigned> flag{0};
+  EXPECT_EQ(both_missed(
+                this_many(20'000),
+                [&](int t) {
+                  if (t == 0) {
+                    map.upsert(1, 0);
+                  } else {
+                    flag.store(0);
+                  }
+                },
+                [&](int t, unsigned round) {
+                  if (t == 0) {
+                    map.upsert(1, round);
+                    return flag.load() == round;
+                  }
+                  flag.store(round);
+                  return map.get(1) == round;
+                }),
+            0u);
 }
 
-// The canary: stores and loads without a fence show it, if the harness lets the threads meet closely enough. Builtins,
-// because at -O0 GCC makes every std::atomic access sequentially consistent.
+// The canary: stores and loads without a fence show it, if the harness lets the threads meet closely enough.
 TEST(MapLitmusCanary, TheHarnessSeesStoreBuffering) {
   const std::array<std::size_t, 2> cores = two_cores();
   if (cores[0] == cores[1]) GTEST_SKIP() << "needs two cores";
-  struct alignas(128) cell {
-    int value = -1;
-  };
-  EXPECT_TRUE(found_in_time([] {
-    std::array<cell, 2> cells;
-    return both_missed(
-               2'000,
-               [&](int t, int round) {
-                 __atomic_store_n(&cells[static_cast<std::size_t>(t)].value, round, __ATOMIC_RELAXED);
-               },
-               [&](int t, int round) {
-                 return __atomic_load_n(&cells[static_cast<std::size_t>(t)].value, __ATOMIC_RELAXED) == round;
-               }) > 0;
-  }));
+  unordered_variable x;
+  unordered_variable y;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  EXPECT_GT(
+      both_missed([&](unsigned, unsigned found) { return found == 0 && std::chrono::steady_clock::now() < deadline; },
+                  [&](int t) { (t == 0 ? x : y).write(0); },
+                  [&](int t, unsigned round) {
+                    unordered_variable& mine = t == 0 ? x : y;
+                    unordered_variable& other = t == 0 ? y : x;
+                    mine.write(static_cast<int>(round));
+                    return other.read() == static_cast<int>(round);
+                  }),
+      0u);
 }
 
 }  // namespace
