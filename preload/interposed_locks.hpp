@@ -12,7 +12,7 @@
 // 1. Exclusion. A region reads glibc's own word and goes on only if the lock is free; glibc_locks.hpp says why nobody can
 //    take it for real then before the region has committed or aborted. Two regions exclude each other by the hardware.
 //
-// 2. unlock() commits only what lock() elided. A thread's elided locks are in elided_sections, which rolls back with its
+// 2. unlock() commits only what lock() elided. A thread's elided locks are in its region_locks, which roll back with its
 //    region. A lock that is in it is unlocked by removing it, and the region commits when the last one is gone. Any other
 //    goes to the real function, inside a region too: an unlock of a mutex that nobody holds, that was taken for real before
 //    the region began, or whose kind isn't elided does what glibc does, and becomes visible if and when the region
@@ -27,7 +27,7 @@
 // 5. If the thread's own doings inside a region changed the word (a library that calls glibc by its inner names), unlock()
 //    aborts instead of committing.
 //
-// 6. Locks whose kind isn't elided, and what doesn't fit into elided_sections, are taken for real inside the region: free,
+// 6. Locks whose kind isn't elided, and what doesn't fit into region_locks, are taken for real inside the region: free,
 //    they are written and take part in the region like any memory; held, the real function makes a system call, which
 //    aborts.
 //
@@ -47,13 +47,14 @@
 #include <time.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 
 #include "elidex/htm.hpp"
 #include "elidex/sync/elision.hpp"
 #include "elidex/sync/elision_pause.hpp"
+#include "elidex/sync/region_locks.hpp"
 #include "elidex/sync/retry.hpp"
-#include "preload/elided_sections.hpp"
 #include "preload/glibc_locks.hpp"
 
 namespace elidex::preload {
@@ -101,6 +102,7 @@ struct no_htm {
   static constexpr bool enabled() noexcept { return false; }
   static htm::status begin() noexcept { return {}; }
   static void commit() noexcept {}
+  static bool test() noexcept { return false; }
   template <std::uint8_t Code>
   static htm::status abort() noexcept {
     return htm::status::of_abort(Code);
@@ -112,6 +114,15 @@ inline constinit retry_budgets elision_budgets{};
 
 template <class Htm, class Real, class Counts>
 class interposed_locks {
+  using site = typename Counts::site;
+
+  // A lock that the thread holds by a region instead of for real.
+  struct elided_section {
+    const void* lock;
+    lock_use use;
+    [[no_unique_address]] site where;
+  };
+
   // Only in tests an abort throws.
   static constexpr bool aborts_quietly = noexcept(Htm::template abort<htm::code_lock_wanted>());
 
@@ -143,7 +154,7 @@ class interposed_locks {
     return Real::mutex_unlock(m);
   }
   static int mutex_destroy(pthread_mutex_t* m) noexcept(aborts_quietly) {
-    if (sections().holds(m)) want_real_locks();
+    if (elides(m)) want_real_locks();
     return Real::mutex_destroy(m);
   }
 
@@ -197,7 +208,7 @@ class interposed_locks {
     return Real::rwlock_unlock(l);
   }
   static int rwlock_destroy(pthread_rwlock_t* l) noexcept(aborts_quietly) {
-    if (sections().holds(l)) want_real_locks();
+    if (elides(l)) want_real_locks();
     return Real::rwlock_destroy(l);
   }
 
@@ -212,20 +223,20 @@ class interposed_locks {
     return wait(m, [=] { return Real::cond_clockwait(c, m, clock, until); });
   }
 
+  // What nests deeper is taken for real.
+  static constexpr std::size_t nested_max = 1 + region_locks<elided_section>::locks_max;
+
   // Whether the calling thread is inside a region of ours.
-  static bool inside_region() noexcept { return !sections().empty(); }
-  static void forget_regions() noexcept { sections().clear(); }  // for tests, see elided_sections
+  static bool inside_region() noexcept { return !sections().empty() && Htm::test(); }
+  static void forget_regions() noexcept { sections().forget(); }  // for tests, see region_locks
 
  private:
   using while_held = elidex::detail::while_held;
   using entry = elidex::detail::entry;
-  using site = typename Counts::site;
-  using section_list = elided_sections<site>;
+  using section_list = region_locks<elided_section>;
 
-  static section_list& sections() noexcept {
-    static thread_local constinit section_list mine{};
-    return mine;
-  }
+  static section_list& sections() noexcept { return section_list::template of_this_thread<Htm>(); }
+  static bool elides(const void* lock) noexcept { return inside_region() && sections().contains(lock); }
 
   static bool is_time(const timespec* until) noexcept {
     return until != nullptr && until->tv_nsec >= 0 && until->tv_nsec < 1'000'000'000;
@@ -259,12 +270,15 @@ class interposed_locks {
     if (pause.is_on()) return false;
     std::uint32_t aborts = 0;
     htm::status last = elidex::detail::nothing_aborted;
+    const elided_section mine{l, use, here};
+    sections().announce(mine);
     const entry result = elidex::detail::try_to_elide<Htm>(
         elision_budgets, [l, use] { return is_free(*l, use); }, manner, here, aborts, last);
     if (result == entry::elided) {
-      sections().push({l, use, here});
+      sections().make_sure_of(mine);
       return true;
     }
+    sections().withdraw();
     if (result != entry::held) pause.gave_up(last);
     return false;
   }
@@ -273,30 +287,27 @@ class interposed_locks {
   template <class Lock>
   static bool joined(Lock* l, lock_use use, site here) noexcept(aborts_quietly) {
     section_list& mine = sections();
-    const elided_section<site>* const held = mine.find(l);
+    const elided_section* const held = mine.find(l);
     if (held != nullptr && (use == lock_use::exclusive || held->use == lock_use::exclusive)) want_real_locks();
     if (!is_free(*l, use)) Htm::template abort<htm::code_lock_busy>();
-    if (mine.full()) return false;
-    mine.push({l, use, here});
-    return true;
+    return mine.add({l, use, here});
   }
 
   // Whether the thread held it by a region, and holds it no more.
   template <class Lock>
   static bool ended_elided(Lock* l) noexcept(aborts_quietly) {
+    if (!inside_region()) return false;
     section_list& mine = sections();
-    if (mine.empty()) return false;
-    const elided_section<site>* const found = mine.find(l);
+    const elided_section* const found = mine.find(l);
     if (found == nullptr) return false;
     if (!is_free(*l, found->use)) want_real_locks();
+    if (!mine.began_with(*found)) found->where.count_joined();
+    if (mine.remove(l) == section_list::removal::others_left) return true;
+    Htm::commit();
     // The commit counts for the lock that the region began with, whichever is the last to go: its attempts and aborts were
     // counted there, and its pause weighs one against the other.
-    if (!found->began_region) found->site.count_joined();
-    mine.remove(found);
-    if (!mine.empty()) return true;
-    const elided_section<site> began = mine.first();
-    Htm::commit();
-    began.site.count_commit();
+    const elided_section began = mine.withdraw();
+    began.where.count_commit();
     elision_pause_of(began.lock).committed();
     return true;
   }

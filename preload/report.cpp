@@ -250,18 +250,22 @@ int usable_stderr() noexcept {
   return flags >= 0 && (flags & O_APPEND) != 0 ? STDERR_FILENO : -1;
 }
 
-void write_to(int descriptor, occasion why) noexcept {
+// False: it could not be written.
+bool write_to(int descriptor, occasion why) noexcept {
   // Too large for a signal's stack.
   void* const memory = ::mmap(nullptr, sizeof(sums), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return;
+  if (memory == MAP_FAILED) return false;
   auto& found = *static_cast<sums*>(memory);  // zero is its first state
   for_each_site([](const site_counts& counts, void* into) { static_cast<sums*>(into)->add(counts); }, memory);
+  bool written = true;
   if (why == occasion::signal || found.used != 0 || found.rest.key != site_counts::unused) {
     text_buffer out(descriptor);
     write_table(out, found);
     out.flush();
+    written = !out.failed();
   }
   ::munmap(memory, sizeof(sums));
+  return written;
 }
 
 }  // namespace
@@ -271,8 +275,8 @@ void prepare_report(const settings& from, const char* elision) noexcept {
   elision_in_words = elision;
   began_ns = now_ns();
   owner = ::getpid();
+  if (from.stats && ::fstat(STDERR_FILENO, &stderr_at_start) != 0) stderr_at_start = {};
   if (from.to_stderr) {
-    if (::fstat(STDERR_FILENO, &stderr_at_start) != 0) stderr_at_start = {};
     constexpr int out_of_the_way = 200;  // programs like their descriptors small
     copy_of_stderr = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, out_of_the_way);
   }
@@ -289,9 +293,11 @@ void write_report(occasion why) noexcept {
   const int error_before = errno;
   if (wanted->to_stderr) {
     if (const int descriptor = usable_stderr(); descriptor >= 0) write_to(descriptor, why);
-  } else if (const int descriptor = open_file(); descriptor >= 0) {
-    write_to(descriptor, why);
-    ::close(descriptor);
+  } else {
+    const int descriptor = open_file();
+    const bool written = descriptor >= 0 && write_to(descriptor, why);
+    if (!written && usable_stderr() >= 0) say("ELIDEX_STATS: it could not be written to ", wanted->file.data());
+    if (descriptor >= 0) ::close(descriptor);
   }
   errno = error_before;
   being_written.store(false);

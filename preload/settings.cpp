@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "elidex/sync/retry.hpp"
+#include "preload/stats_file.hpp"
 #include "preload/text.hpp"
 
 namespace elidex::preload {
@@ -61,9 +62,9 @@ void read_signal(int& into) noexcept {
   }
 }
 
-// Absolute, since programs change their folder; written to later, so its folder is looked at now.
+// Absolute, since programs change their folder; written to later, so it is looked at now.
 void read_stats(settings& into) noexcept {
-  constexpr const char* takes = "- for standard error, or a file in a folder that can be written to";
+  constexpr const char* takes = "- for standard error, or a file that can be written or made";
   const std::string_view value = variable("ELIDEX_STATS");
   if (value.empty()) return;
   if (value == "-") {
@@ -80,13 +81,7 @@ void read_stats(settings& into) noexcept {
   ::memcpy(into.file.data() + length, value.data(), value.size());
   into.file[length + value.size()] = '\0';
 
-  char* const name = ::strrchr(into.file.data(), '/') + 1;
-  const char first = *name;
-  if (first == '\0') return refuse("ELIDEX_STATS", takes);
-  *name = '\0';
-  const bool may_write = ::access(into.file.data(), W_OK | X_OK) == 0;
-  *name = first;
-  if (!may_write) return refuse("ELIDEX_STATS", takes);
+  if (!may_become_stats_file(into.file.data())) return refuse("ELIDEX_STATS", takes);
   into.stats = true;
 }
 

@@ -118,14 +118,18 @@ class text_buffer {
       if (written > 0) {
         done += static_cast<std::size_t>(written);
       } else if (written == 0 || errno != EINTR) {
-        break;  // nobody to tell
+        failed_ = true;
+        break;
       }
     }
     length_ = 0;
   }
+  // Something could not be written.
+  bool failed() const noexcept { return failed_; }
 
  private:
   int descriptor_;
+  bool failed_ = false;
   std::size_t length_ = 0;
   std::array<char, 1024> chars_;  // a signal's stack may be small
 };

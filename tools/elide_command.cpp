@@ -19,6 +19,7 @@
 #include <stdexcept>
 
 #include "lab/bad_input.hpp"
+#include "preload/stats_file.hpp"
 #include "tools/commands.hpp"
 #include "tools/flags.hpp"
 
@@ -96,11 +97,22 @@ int elide_command(const elide_flags& flags) {
   if (!flags.elision.empty() && flags.elision != "on" && flags.elision != "off") {
     refuse("--elision", flags.elision, "is neither; it takes on or off");
   }
+  if (!flags.stats.empty() && flags.stats != "-") {
+    std::string file = fs::absolute(flags.stats).string();
+    if (!preload::may_become_stats_file(file.data())) {
+      refuse("--stats", flags.stats, "cannot be written; it takes - for standard error, or a file");
+    }
+  }
   if (flags.command.empty())
     throw lab::bad_input("a program is missing; it takes elidex elide [FLAGS] -- PROGRAM ARGS");
   const std::string& name = flags.command.front();
   const fs::path program = find_program(name);
-  if (program.empty()) refuse("PROGRAM", name, "is not there; it takes a program that can be run");
+  if (program.empty()) {
+    std::error_code error;
+    const bool is_there = name.find('/') != std::string::npos && fs::exists(name, error);
+    refuse("PROGRAM", name,
+           std::string(is_there ? "cannot be run" : "is not there") + "; it takes a program that can be run");
+  }
   if (const char* const why = why_no_effect(program)) {
     refuse(
         "PROGRAM", name,

@@ -52,6 +52,7 @@
 #include "elidex/index/hash_bucket.hpp"
 #include "elidex/index/hash_mix.hpp"
 #include "elidex/index/hash_table.hpp"
+#include "elidex/index/value_change.hpp"
 #include "elidex/reclaim/block_pool.hpp"
 #include "elidex/reclaim/epoch.hpp"
 #include "elidex/reclaim/limbo.hpp"
@@ -148,7 +149,7 @@ class hash_map {
   // fn(Value&) must not use the map, and should be short: others who want the bucket wait for it. It may run more than
   // once, with effects only of the last time, when Value is std::string. If it throws, the exception comes out of update()
   // and the value stays.
-  template <class Fn>
+  template <value_change<Value> Fn>
   bool update(key_argument key, Fn&& fn);
 
   // Removes `key`; says whether it was there.

@@ -151,5 +151,9 @@ TEST(HashMap, MultiGetWantsRoom) {
   EXPECT_THROW(map.multi_get(wanted, found), std::invalid_argument);
 }
 
+constexpr auto on_a_copy = [](std::uint64_t v) { ++v; };
+constexpr auto in_place = [](auto& v) { ++v; };
+static_assert(!value_change<decltype(on_a_copy), std::uint64_t> && value_change<decltype(in_place), std::uint64_t>);
+
 }  // namespace
 }  // namespace elidex::testing

@@ -37,6 +37,9 @@ TEST_F(ElideCommand, RefusesWhatItCannotDo) {
   refused("elide", "a program is missing");
   refused("elide --elision maybe -- true", "--elision: 'maybe'", "on or off");
   refused("elide -- no-such-program", "PROGRAM: 'no-such-program'");
+  refused("elide -- /etc/passwd", "PROGRAM: '/etc/passwd' cannot be run");
+  refused("elide --stats /no/such/folder/x -- true", "--stats: '/no/such/folder/x' cannot be written");
+  refused("elide --stats /tmp -- true", "--stats: '/tmp' cannot be written");
   refused("elide -- " + programs + "static_counted_sections", "PROGRAM: ", "is statically linked");
 }
 

@@ -303,7 +303,7 @@ TEST_F(InterposedLocks, SectionsThatNeverCommitPauseElisionAndOthersDoNot) {
 }
 
 TEST_F(InterposedLocks, WhatNestsTooDeepIsTakenForReal) {
-  std::vector<pthread_mutex_t> many(elided_sections<no_counts::site>::capacity + 3, PTHREAD_MUTEX_INITIALIZER);
+  std::vector<pthread_mutex_t> many(locks::nested_max + 3, PTHREAD_MUTEX_INITIALIZER);
   for (pthread_mutex_t& one : many) EXPECT_EQ(lock(one), 0);
   EXPECT_EQ(calls().size(), 3u);
   for (pthread_mutex_t& one : many) EXPECT_EQ(unlock(one), 0);

@@ -39,11 +39,13 @@ constinit recursive_mutex static_recursive;
 constinit shared_mutex static_shared;
 constinit condition_variable static_condition;
 
+using scripted_elision = detail::drop_in_elision<scripted_htm>;
+
 class DropIn : public testing::Test {
  protected:
   void SetUp() override {
     scripted_htm::reset();
-    region_locks::of_this_thread<scripted_htm>() = {};
+    scripted_elision::here() = {};
     forget_elision_pauses();
   }
   void TearDown() override {
@@ -99,7 +101,7 @@ TEST_F(DropIn, NestedSectionsAreOneRegionOfOneLevelMore) {
 
 TEST_F(DropIn, MoreLocksThanTheListHoldsGoBackToTheOutermost) {
   std::vector<std::unique_ptr<scripted_mutex>> locks;
-  for (std::size_t i = 0; i < 1 + region_locks::locks_max; ++i) {
+  for (std::size_t i = 0; i < 1 + scripted_elision::region::locks_max; ++i) {
     locks.push_back(std::make_unique<scripted_mutex>());
     locks.back()->lock();
   }
@@ -203,7 +205,7 @@ TEST_F(DropIn, ARegionThatAnotherOneOutlastsLeavesNothingBehind) {
   lock.unlock();
   EXPECT_TRUE(scripted_htm::test());
   scripted_htm::commit();
-  EXPECT_TRUE(region_locks::of_this_thread<scripted_htm>().empty());
+  EXPECT_TRUE(scripted_elision::here().empty());
   // Now a lock that is taken for real, and somebody else's region: unlock() must not end it.
   lock.lock();
   lock.unlock();
@@ -350,11 +352,16 @@ TEST(NamedLocks, WaitingIsCounted) {
   EXPECT_GE(counts.waited_ns, 1'000'000u);
 }
 
+struct listed_lock {
+  const void* lock;
+};
+using lock_list = region_locks<listed_lock>;
+
 TEST(RegionLocks, KeepsTheOthersInOrder) {
-  region_locks list;
+  lock_list list;
   const int a = 0, b = 0, c = 0;
-  using enum region_locks::removal;
-  EXPECT_TRUE(list.add(&a) && list.add(&b) && list.add(&a) && list.add(&c));
+  using enum lock_list::removal;
+  EXPECT_TRUE(list.add({&a}) && list.add({&b}) && list.add({&a}) && list.add({&c}));
   EXPECT_EQ(list.remove(&a), others_left);
   EXPECT_TRUE(list.contains(&a));
   EXPECT_EQ(list.remove(&a), others_left);
@@ -365,22 +372,31 @@ TEST(RegionLocks, KeepsTheOthersInOrder) {
 }
 
 TEST(RegionLocks, TheFirstMayLeaveBeforeTheOthers) {
-  region_locks list;
+  lock_list list;
   const int a = 0, b = 0;
-  using enum region_locks::removal;
-  lock_counters counters;
-  list.announce(&a, counters);
+  using enum lock_list::removal;
+  list.announce({&a});
   EXPECT_TRUE(list.contains(&a));
-  EXPECT_TRUE(list.add(&b));
+  EXPECT_TRUE(list.add({&b}));
   EXPECT_EQ(list.remove(&a), others_left);
   EXPECT_FALSE(list.contains(&a));
   EXPECT_EQ(list.remove(&a), not_there);
   EXPECT_EQ(list.remove(&b), last);
   EXPECT_EQ(list.withdraw().lock, &a) << "the one that the region began with, though it has left";
-  list.announce(&b, counters);
+  list.announce({&b});
   EXPECT_EQ(list.remove(&b), last);
   list.withdraw();
   EXPECT_TRUE(list.empty());
+}
+
+TEST(RegionLocks, WhatASignalHandlerWithdrewIsAnnouncedAgain) {
+  lock_list list;
+  const int a = 0, of_the_handler = 0;
+  list.announce({&a});
+  list.announce({&of_the_handler});
+  list.withdraw();
+  list.make_sure_of({&a});
+  EXPECT_EQ(list.remove(&a), lock_list::removal::last);
 }
 
 TEST(SleepingSharedLock, AWriterThatSleepsKeepsNewReadersOut) {

@@ -60,6 +60,7 @@
 #include "elidex/index/btree_spine.hpp"
 #include "elidex/index/cursor.hpp"
 #include "elidex/index/range_collector.hpp"
+#include "elidex/index/value_change.hpp"
 #include "elidex/memory_name.hpp"
 #include "elidex/reclaim/block_pool.hpp"
 #include "elidex/reclaim/epoch.hpp"
@@ -160,7 +161,7 @@ class btree : detail::btree_spine_of<Key, Value, Sync, Shape> {
   // fn(Value&) must not use the tree, and should be short: others who want the leaf wait for it. It may run more
   // than once, with effects only of the last time, when transactions abort or when Value is std::string. If it
   // throws, the exception comes out of update() and the value stays.
-  template <class Fn>
+  template <value_change<Value> Fn>
   bool update(key_argument key, Fn&& fn);
 
   // Removes `key`; says whether it was there.

@@ -247,7 +247,7 @@ auto btree<Key, Value, Sync, Shape>::split_leaf(position& p, unsigned insert_ran
 // --- updating ---
 
 template <class Key, class Value, class Sync, class Shape>
-template <class Fn>
+template <value_change<Value> Fn>
 bool btree<Key, Value, Sync, Shape>::update(key_argument key, Fn&& fn) {
   const probe where = keys::probe_of(key);
   operation op(*this);

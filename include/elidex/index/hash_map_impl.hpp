@@ -389,7 +389,7 @@ std::pair<Value, bool> hash_map<Key, Value, Hash, Rules>::get_or_insert(key_argu
 }
 
 template <class Key, class Value, class Hash, class Rules>
-template <class Fn>
+template <value_change<Value> Fn>
 bool hash_map<Key, Value, Hash, Rules>::update(key_argument key, Fn&& fn) {
   if constexpr (values::owns_blobs) {
     return update_string(key, fn);

@@ -56,6 +56,7 @@
 
 #include "elidex/index/skip_list_node.hpp"
 #include "elidex/index/staging_buffer.hpp"
+#include "elidex/index/value_change.hpp"
 #include "elidex/memory_name.hpp"
 #include "elidex/reclaim/block_pool.hpp"
 #include "elidex/reclaim/epoch.hpp"
@@ -132,7 +133,7 @@ class lock_free_skip_list {
   // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there.
   // fn(Value&) must not use the list; it may run more than once, with effects only of the last time. If it throws, the
   // exception comes out of update() and the value stays.
-  template <class Fn>
+  template <value_change<Value> Fn>
   bool update(key_argument key, Fn&& fn) {
     const epoch_pin pinned;
     path way;

@@ -62,6 +62,7 @@
 #include "elidex/index/field.hpp"
 #include "elidex/index/skip_list_node.hpp"
 #include "elidex/index/staging_buffer.hpp"
+#include "elidex/index/value_change.hpp"
 #include "elidex/memory_name.hpp"
 #include "elidex/reclaim/epoch.hpp"
 #include "elidex/reclaim/limbo.hpp"
@@ -126,7 +127,7 @@ class locked_skip_list {
   // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there.
   // fn(Value&) must not use the list and should be short: others who want the key wait for it. It runs once. If it
   // throws, the exception comes out of update() and the value stays.
-  template <class Fn>
+  template <value_change<Value> Fn>
   bool update(key_argument key, Fn&& fn) {
     const epoch_pin pinned;
     node* const found = find(key);

@@ -86,6 +86,7 @@
 #include "elidex/index/masstree_operation.hpp"
 #include "elidex/index/masstree_range.hpp"
 #include "elidex/index/node_operation.hpp"
+#include "elidex/index/value_change.hpp"
 #include "elidex/memory_name.hpp"
 #include "elidex/reclaim/block_pool.hpp"
 #include "elidex/reclaim/epoch.hpp"
@@ -155,7 +156,7 @@ class masstree {
   // fn(Value&) must not use the tree, and should be short: other writers who want the leaf wait for it. It may run more
   // than once, with effects only of the last time, when transactions abort. If it throws, the exception comes out of
   // update() and the value stays.
-  template <class Fn>
+  template <value_change<Value> Fn>
   bool update(Key key, Fn&& fn);
 
   // Removes `key`; says whether it was there.

@@ -265,7 +265,7 @@ void masstree<Key, Value, Sync, Width>::link_upward(const locked_path& path, nod
 // --- updating ---
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
-template <class Fn>
+template <value_change<Value> Fn>
 bool masstree<Key, Value, Sync, Width>::update(Key key, Fn&& fn) {
   operation op(*this);
   std::exception_ptr thrown;

@@ -15,6 +15,7 @@
 #include "elidex/htm.hpp"
 #include "elidex/index/keys_apart_leaf.hpp"
 #include "elidex/index/scattered_btree.hpp"
+#include "elidex/index/value_change.hpp"
 
 namespace elidex {
 
@@ -127,7 +128,7 @@ class region_choosing_map {
   void bulk_load(Range&& sorted) {
     of_tree([&](auto& t) { t.bulk_load(sorted); });
   }
-  template <class Fn>
+  template <value_change<Value> Fn>
   bool update(Key key, Fn&& fn) {
     return of_tree([&](auto& t) { return t.update(key, fn); });
   }

@@ -81,6 +81,7 @@
 #include "elidex/index/range_collector.hpp"
 #include "elidex/index/remembered_leaf.hpp"
 #include "elidex/index/scattered_leaf.hpp"
+#include "elidex/index/value_change.hpp"
 #include "elidex/random.hpp"
 #include "elidex/reclaim/block_pool.hpp"
 #include "elidex/reclaim/epoch.hpp"
@@ -206,7 +207,7 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there. fn(Value&)
   // must not use the tree, and should be short. It may run more than once, with effects only of the last time. If it throws,
   // the exception comes out of update() and the value stays.
-  template <class Fn>
+  template <value_change<Value> Fn>
   bool update(Key key, Fn&& fn);
 
   // Removes `key`; says whether it was there.

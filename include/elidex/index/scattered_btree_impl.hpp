@@ -328,7 +328,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::change_value(const place
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-template <class Fn>
+template <value_change<Value> Fn>
 bool scattered_btree<Key, Value, Sync, Shape, Control>::update(Key key, Fn&& fn) {
   std::exception_ptr thrown;
   const auto keeping_exceptions = [&](Value& value) {

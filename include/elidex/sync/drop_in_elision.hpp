@@ -41,6 +41,15 @@ class drop_in_elision {
     bool failed;  // elision was on, and the caller has to take the lock
   };
 
+  struct elided_lock {
+    const void* lock;
+    lock_counters* counters;
+  };
+  using region = region_locks<elided_lock>;
+
+  // The calling thread's.
+  static region& here() noexcept { return region::template of_this_thread<Htm>(); }
+
   constexpr drop_in_elision() noexcept = default;
   explicit drop_in_elision(lock_record& record) noexcept : record_(&record) {}
 
@@ -52,9 +61,14 @@ class drop_in_elision {
     if (elision_pause_of(this).is_on()) return {entry::not_tried, nothing_aborted, false};
     std::uint32_t aborts = 0;
     htm::status last = nothing_aborted;
-    here().announce(this, counters());
+    const elided_lock mine{this, &counters()};
+    here().announce(mine);
     const entry how = try_to_elide<Htm>(retry_budgets(), is_free, manner, counters(), aborts, last);
-    if (how != entry::elided) here().withdraw();
+    if (how == entry::elided) {
+      here().make_sure_of(mine);
+    } else {
+      here().withdraw();
+    }
     return {how, last, how != entry::elided && how != entry::held};
   }
 
@@ -67,11 +81,11 @@ class drop_in_elision {
   // True: the section was elided and has left its region. False: the lock was taken, or is not held.
   bool leave() noexcept {
     if (!Htm::test()) return false;
-    const region_locks::removal left = here().remove(this);
-    if (left != region_locks::removal::last) return left == region_locks::removal::others_left;
+    const auto left = here().remove(this);
+    if (left != region::removal::last) return left == region::removal::others_left;
     Htm::commit();
     // From here on nothing looks at this lock, which whoever held it last may have destroyed by now.
-    const region_locks::beginning began = here().withdraw();
+    const elided_lock began = here().withdraw();
     if (began.lock != nullptr && !Htm::test()) {  // inside a region that somebody else began nothing has committed yet
       began.counters->count_commit();
       elision_pause_of(began.lock).committed();
@@ -83,7 +97,6 @@ class drop_in_elision {
   lock_record* record() const noexcept { return record_; }
 
  private:
-  static region_locks& here() noexcept { return region_locks::of_this_thread<Htm>(); }
   lock_counters& counters() const noexcept {
     return record_ != nullptr ? record_->counters : record_of_unnamed_locks().counters;
   }
@@ -98,7 +111,7 @@ class drop_in_elision {
       Htm::template abort<htm::code_lock_busy>();
     }
     if (here().empty()) static_cast<void>(Htm::begin());
-    if (!here().add(this)) Htm::template abort<htm::code_lock_wanted>();
+    if (!here().add({this, &counters()})) Htm::template abort<htm::code_lock_wanted>();
     return entry::elided;
   }
 
