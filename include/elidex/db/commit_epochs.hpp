@@ -1,0 +1,156 @@
+// The clock of a database: epochs that order commits coarsely, for snapshots and for the log.
+//
+//   { commit_epochs::commit_phase phase(epochs);            // a committing transaction, before it locks or validates
+//     ... lock what it writes ...
+//     const std::uint64_t e = epochs.now();                 // its epoch; between locking and validating
+//     ... validate, write, unlock ... }
+//   { commit_epochs::snapshot s(epochs);                    // a reader: all commits of epochs <= s.epoch() and no other
+//     ... read the versions of s.epoch() ... }
+//   epochs.horizon()                                        // versions that only snapshots before this could want may go
+//
+// 1. A snapshot is whole. completed() reads the epoch E, then every thread's phase. A phase that it does not see began, in the order
+// of the seq_cst fences, after that look; its transaction reads its epoch later still and gets at least E. So once all phases seen are
+// of epochs > S (or over), nobody will commit in an epoch <= S any more, for every S < E.
+//
+// 2. A snapshot is consistent. Say T1 must come before T2. If T2 read or overwrote what T1 wrote, T2 saw T1's unlocked word: T1 had
+// read its epoch by then and the clock only grows. If T2 overwrote what T1 read, T1's validation came before T2's locking of that
+// record, so T1 read the clock (before it validated) before T2 did (after it locked). Either way epoch(T1) <= epoch(T2): a snapshot
+// with T2 has T1.
+//
+// 3. A snapshot is fresh: it moves the clock on and waits for the commits that are under way in earlier epochs, so it has all that
+// committed before it began. Commit phases are short and never wait for a snapshot.
+//
+// 4. No snapshot loses its versions. Whoever wants to free some first raises floor_, then looks at all snapshots; a snapshot announces
+// itself, then looks at floor_ and takes a later epoch if it is above its own. With a seq_cst fence between the two on both sides, one of them
+// sees the other.
+//
+// Thread-safety: all members, from any thread; a phase or snapshot belongs to the thread that made it, and a thread has one of each
+// at a time at most. Errors: what this_thread_slot() throws (std::bad_alloc on a thread's first use), std::length_error with more than
+// threads_max threads, std::logic_error for a snapshot inside a snapshot.
+// From: Silo, sections 4.1 and 4.9. Deviations: only commit phases hold the clock's readers back, not whole transactions;
+// snapshots are fresh instead of up to a second old.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+
+#include "elidex/sync/backoff.hpp"
+#include "elidex/thread_slot.hpp"
+
+namespace elidex::db {
+
+class commit_epochs {
+  static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
+  struct alignas(128) thread_slot {
+    std::atomic<std::uint64_t> committing{none};
+    std::atomic<std::uint64_t> reading{none};
+  };
+
+ public:
+  static constexpr std::size_t threads_max = 512;
+
+  std::uint64_t now() const noexcept { return now_.load(); }
+  // A new epoch, for the log's group commits.
+  std::uint64_t advance() noexcept { return now_.fetch_add(1) + 1; }
+
+  // The last epoch in which nobody commits any more.
+  std::uint64_t completed() const noexcept {
+    std::uint64_t least = now();
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // 1 above; pairs with the one in commit_phase
+    const std::size_t used = slots_used_.load();
+    for (std::size_t i = 0; i < used; ++i) {
+      // acquire: pairs with the release in ~commit_phase(): what that commit wrote is there for who reads the snapshot.
+      const std::uint64_t committing = slots_[i].committing.load(std::memory_order_acquire);
+      if (committing != none && committing < least) least = committing;
+    }
+    return least - 1;
+  }
+
+  // No snapshot of an earlier epoch is alive or will be. Computed by move_horizon().
+  std::uint64_t horizon() const noexcept { return horizon_.load(); }
+  void move_horizon() noexcept {
+    const std::uint64_t wish = completed();
+    raise(floor_, wish);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // 4 above; pairs with the one in snapshot
+    std::uint64_t least = wish;
+    const std::size_t used = slots_used_.load();
+    for (std::size_t i = 0; i < used; ++i) {
+      const std::uint64_t reading = slots_[i].reading.load();
+      if (reading != none && reading < least) least = reading;
+    }
+    raise(horizon_, least);
+  }
+
+  class commit_phase {
+   public:
+    explicit commit_phase(commit_epochs& epochs) : slot_(epochs.this_threads_slot()) {
+      // relaxed: ordered by the fence.
+      slot_.committing.store(epochs.now(), std::memory_order_relaxed);
+      std::atomic_thread_fence(std::memory_order_seq_cst);  // 1 above; pairs with the one in completed()
+    }
+    ~commit_phase() {
+      slot_.committing.store(none, std::memory_order_release);  // pairs with the acquire in completed()
+    }
+    commit_phase(const commit_phase&) = delete;
+    commit_phase& operator=(const commit_phase&) = delete;
+
+   private:
+    thread_slot& slot_;
+  };
+
+  class snapshot {
+   public:
+    explicit snapshot(commit_epochs& epochs) : slot_(epochs.this_threads_slot()) {
+      if (slot_.reading.load() != none) throw std::logic_error("elidex::database: a snapshot inside a snapshot");
+      const std::uint64_t wanted = epochs.advance() - 1;
+      for (backoff wait;; wait.once()) {
+        const std::uint64_t whole = epochs.completed();
+        if (whole < wanted) continue;
+        epoch_ = whole;
+        slot_.reading.store(epoch_);
+        std::atomic_thread_fence(std::memory_order_seq_cst);  // 4 above; pairs with the one in move_horizon()
+        if (epochs.floor_.load() <= epoch_) return;
+      }
+    }
+    ~snapshot() {
+      slot_.reading.store(none,
+                          std::memory_order_release);  // pairs with the load in move_horizon(): our reads come before
+    }
+    snapshot(const snapshot&) = delete;
+    snapshot& operator=(const snapshot&) = delete;
+
+    std::uint64_t epoch() const noexcept { return epoch_; }
+
+   private:
+    thread_slot& slot_;
+    std::uint64_t epoch_ = 0;
+  };
+
+ private:
+  static void raise(std::atomic<std::uint64_t>& value, std::uint64_t to) noexcept {
+    std::uint64_t seen = value.load();
+    while (seen < to && !value.compare_exchange_weak(seen, to)) {
+    }
+  }
+
+  thread_slot& this_threads_slot() {
+    const std::size_t mine = this_thread_slot();
+    if (mine >= threads_max) throw std::length_error("elidex::database: more than 512 threads");
+    std::size_t used = slots_used_.load();
+    while (used <= mine && !slots_used_.compare_exchange_weak(used, mine + 1)) {
+    }
+    return slots_[mine];
+  }
+
+  alignas(128) std::atomic<std::uint64_t> now_{1};
+  std::atomic<std::uint64_t> floor_{0};
+  std::atomic<std::uint64_t> horizon_{0};
+  std::atomic<std::size_t> slots_used_{0};
+  std::array<thread_slot, threads_max> slots_;
+};
+
+}  // namespace elidex::db

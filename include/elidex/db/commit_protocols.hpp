@@ -1,0 +1,212 @@
+// How an optimistic transaction commits: the two protocols that are a policy of the database.
+//
+//   silo_commit   locks what it writes, in the order of addresses; reads the epoch; validates what it has read; writes and unlocks
+//   dbx_commit    does all of that as one hardware region, which writes no lock; where the region doesn't commit, as Silo does, with the
+//                 lock held that all regions read
+//
+// Linearization: where the epoch is read. Silo: behind the locks and before validation, all that it writes is locked and all that it
+// has read is unchanged at that moment or the validation fails (a seq_cst fence separates the three). DBX: the region's commit.
+//
+// Both at once are right too (a region next to a fallback): a region reads the stamps of all that it touches, so it aborts when one of
+// them is locked, and fails when one is locked already; hence regions needn't read a global lock. DBX has one all the same, so that the fallback
+// runs alone and ends: papers/003 section 7.1 and its code's budgets (dbx_budgets, sync/retry.hpp).
+//
+// No deadlock: locks are taken in one order, and nobody waits for anything else while holding one. A transaction that fails has
+// met one that committed or is about to, or that failed to lock or validate at the same time: the back-off of transact() parts those.
+//
+// From: Silo, section 4.4; DBX (Wang et al., EuroSys 2014), as papers/003 section 7 uses it. Deviations: versions for snapshots are
+// allocated before anything is locked (rule 3 of the house).
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <utility>
+
+#include "elidex/db/commit_epochs.hpp"
+#include "elidex/db/transaction.hpp"
+#include "elidex/htm.hpp"
+#include "elidex/sync/elided.hpp"
+#include "elidex/sync/retry.hpp"
+#include "elidex/sync/spin_locks.hpp"
+
+namespace elidex::db {
+
+enum class commit_result : std::uint8_t { committed, conflict };
+
+namespace detail {
+
+// Whether a row that had this stamp has to be kept for snapshots, when it is overwritten in that epoch.
+inline bool wants_version(const record& row, commit_stamp had, std::uint64_t epoch) noexcept {
+  if (had.epoch() >= epoch) return false;
+  return !had.absent() || row.has_versions();  // a snapshot must find that it was not there between two lives
+}
+
+// So that no allocation is needed later, mostly: what is missing then is allocated here at the next try.
+inline void provide_versions(transaction& t, commit_epochs& epochs) {
+  const std::uint64_t epoch = epochs.now();
+  bool any = false;
+  for (transaction::write& w : t.writes()) {
+    if (w.spare != nullptr || !wants_version(*w.row, w.row->stamp(), epoch)) continue;
+    w.spare = w.of->make_version();
+    any = true;
+  }
+  if (any) epochs.move_horizon();  // so that what is kept is no more than needed
+}
+
+// What it has read is as it was. `own_lock`: its own writes are locked now, and have their former stamps in `had`.
+inline bool reads_hold(const transaction& t, bool own_lock) noexcept {
+  for (const transaction::read& r : t.reads()) {
+    const commit_stamp now = r.row->stamp();
+    if (now == r.seen) continue;
+    if (!own_lock || now != r.seen.as_locked()) return false;
+    const transaction::write* const mine = t.own(*r.row);
+    if (mine == nullptr || mine->had != r.seen) return false;
+  }
+  return true;
+}
+
+// The largest stamp among what it has read and writes.
+inline commit_stamp newest(transaction& t) noexcept {
+  std::uint64_t time = 0;
+  for (const transaction::read& r : t.reads()) time = std::max(time, r.seen.time());
+  for (const transaction::write& w : t.writes()) time = std::max(time, w.had.time());
+  return commit_stamp(time << 3);
+}
+
+// In that epoch, after `before`.
+inline commit_stamp stamp_after(commit_stamp before, std::uint64_t epoch) noexcept {
+  return before.epoch() < epoch ? commit_stamp(epoch, 0) : commit_stamp(epoch, before.number() + 1);
+}
+
+// Puts the new rows in place. The records are locked, or the caller is in a hardware region.
+inline void write_rows(transaction& t, commit_stamp stamp, std::uint64_t horizon) noexcept {
+  for (transaction::write& w : t.writes()) {
+    if (wants_version(*w.row, w.had, stamp.epoch()))
+      w.row->keep_version(*std::exchange(w.spare, nullptr), w.had, w.of->row_words());
+    if (w.words != nullptr) w.row->write({w.words, w.of->row_words()});
+    if (w.row->has_versions()) w.cut_off = w.row->cut_versions(horizon, stamp);
+    w.row->unlock(w.words != nullptr ? stamp : stamp.as_absent());
+  }
+}
+
+inline bool is_last_of(commit_stamp before, std::uint64_t epoch) noexcept {
+  return before.epoch() == epoch && before.number() == commit_stamp::number_max;
+}
+
+inline bool lacks_version(transaction& t, std::uint64_t epoch) noexcept {
+  return std::any_of(t.writes().begin(), t.writes().end(), [&](const transaction::write& w) {
+    return w.spare == nullptr && wants_version(*w.row, w.had, epoch);
+  });
+}
+
+}  // namespace detail
+
+class silo_commit {
+ public:
+  commit_result operator()(transaction& t, commit_epochs& epochs) {
+    auto& writes = t.writes();
+    std::sort(writes.begin(), writes.end(), [](const auto& a, const auto& b) { return std::less<>()(a.row, b.row); });
+    for (;;) {
+      detail::provide_versions(t, epochs);
+      const commit_epochs::commit_phase phase(epochs);
+      for (std::size_t i = 0; i < writes.size(); ++i) {
+        writes[i].had = writes[i].row->lock();
+        if (!writes[i].had.dead()) continue;
+        unlock(t, i + 1);
+        return commit_result::conflict;
+      }
+      std::atomic_thread_fence(std::memory_order_seq_cst);  // 2 of commit_epochs.hpp: locked before, validated after
+      const std::uint64_t epoch = epochs.now();
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+      if (!detail::reads_hold(t, true) || !t.observations_hold()) {
+        unlock(t, writes.size());
+        return commit_result::conflict;
+      }
+      const commit_stamp before = detail::newest(t);
+      const bool out_of_numbers = detail::is_last_of(before, epoch);
+      if (out_of_numbers || detail::lacks_version(t, epoch)) {
+        unlock(t, writes.size());
+        if (out_of_numbers) epochs.advance();
+        continue;
+      }
+      detail::write_rows(t, detail::stamp_after(before, epoch), epochs.horizon());
+      return commit_result::committed;
+    }
+  }
+
+ private:
+  static void unlock(transaction& t, std::size_t many) noexcept {
+    for (std::size_t i = 0; i < many; ++i) t.writes()[i].row->unlock(t.writes()[i].had);
+  }
+};
+
+// RetryPolicy and Htm as in elided.hpp.
+template <class RetryPolicy = dbx_budgets, class Htm = htm::native>
+class dbx_commit {
+ public:
+  // Chosen, as DBX has them: what notes more takes the lock at once.
+  static constexpr std::size_t region_reads_max = 128;
+  static constexpr std::size_t region_writes_max = 64;
+
+  commit_result operator()(transaction& t, commit_epochs& epochs) {
+    if (t.reads().size() > region_reads_max || t.writes().size() > region_writes_max) {
+      const std::lock_guard guard(lock_.underlying());
+      return fallback_(t, epochs);
+    }
+    for (;;) {
+      detail::provide_versions(t, epochs);
+      const outcome result = lock_.run([&] {
+        if (Htm::test()) return as_region(t, epochs);
+        return fallback_(t, epochs) == commit_result::committed ? outcome::committed : outcome::conflict;
+      });
+      if (result == outcome::committed) return commit_result::committed;
+      if (result == outcome::conflict) return commit_result::conflict;
+      if (result == outcome::out_of_numbers) epochs.advance();
+    }
+  }
+
+  lock_counts region_counts() const noexcept { return lock_.stats(); }
+
+ private:
+  enum class outcome : std::uint8_t { committed, conflict, lacks_version, out_of_numbers };
+
+  // Needs no commit_phase: the clock is in the region's read set, so it still shows this epoch when the region commits, and whoever
+  // finds a later one comes after that.
+  static outcome as_region(transaction& t, commit_epochs& epochs) {
+    const std::uint64_t epoch = epochs.now();
+    for (transaction::write& w : t.writes()) {
+      w.had = w.row->stamp();
+      if (w.had.locked() || w.had.dead()) return outcome::conflict;
+    }
+    if (!detail::reads_hold(t, false) || !t.observations_hold()) return outcome::conflict;
+    const commit_stamp before = detail::newest(t);
+    if (detail::is_last_of(before, epoch)) return outcome::out_of_numbers;
+    if (detail::lacks_version(t, epoch)) return outcome::lacks_version;
+    detail::write_rows(t, detail::stamp_after(before, epoch), epochs.horizon());
+    return outcome::committed;
+  }
+
+  silo_commit fallback_;
+  elided<ttas_lock, RetryPolicy, Htm> lock_;
+};
+
+// Whichever of the two this CPU favours, decided once: DBX where hardware regions commit.
+class capability_commit {
+ public:
+  commit_result operator()(transaction& t, commit_epochs& epochs) {
+    return by_regions_ ? dbx_(t, epochs) : silo_(t, epochs);
+  }
+  bool by_regions() const noexcept { return by_regions_; }
+  lock_counts region_counts() const noexcept { return dbx_.region_counts(); }
+
+ private:
+  const bool by_regions_ = htm::capability().rtm_commits;
+  silo_commit silo_;
+  dbx_commit<> dbx_;
+};
+
+}  // namespace elidex::db

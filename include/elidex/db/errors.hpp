@@ -1,0 +1,30 @@
+// What a transaction throws. Each rolls it back; none is thrown because of what other transactions do at the same time.
+#pragma once
+
+#include <stdexcept>
+
+namespace elidex::db {
+
+class error : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// insert() of a key that is there.
+class duplicate_key : public error {
+  using error::error;
+};
+
+// No table of that name, or one of other keys or rows.
+class unknown_table : public error {
+  using error::error;
+};
+class schema_mismatch : public error {
+  using error::error;
+};
+
+// A row that is larger than its table's.
+class row_too_large : public error {
+  using error::error;
+};
+
+}  // namespace elidex::db

@@ -1,0 +1,61 @@
+// A transaction that only reads: the database as it was when it began. It never aborts, and no writer waits for it.
+//
+//   db.read_only([&](auto& t) { ... t.get(accounts, 1) ... t.scan(accounts, 10, 20, fn) ... });
+//
+// It reads the versions of its epoch (commit_epochs.hpp) and notes nothing. While it lives, what it may still want is kept.
+//
+// Thread-safety: belongs to one thread. Errors: std::bad_alloc.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "elidex/db/commit_epochs.hpp"
+#include "elidex/db/table.hpp"
+#include "elidex/reclaim/epoch.hpp"
+
+namespace elidex::db {
+
+class snapshot_transaction {
+ public:
+  explicit snapshot_transaction(commit_epochs& epochs) : snapshot_(epochs) {}
+
+  template <class Table, class Key>
+  std::optional<typename Table::row_type> get(const Table& table, const Key& key) {
+    const epoch_pin pinned;
+    const record* const found = table.find(static_cast<typename Table::key_argument>(key));
+    return found == nullptr ? std::nullopt : read(table, *found);
+  }
+
+  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, until it says false. fn keeps memory from being
+  // used again as long as it runs.
+  template <class Table, class Key, class Fn>
+  void scan(const Table& table, const Key& from, const Key& to, Fn&& fn) {
+    using key_type = typename Table::key_type;
+    using argument = typename Table::key_argument;
+    const epoch_pin pinned;
+    table.walk(static_cast<argument>(from), std::optional<key_type>(static_cast<argument>(to)), [&](const record* one) {
+      const auto row = read(table, *one);
+      return !row || static_cast<bool>(fn(key_words<key_type>::of(one->key()), *row));
+    });
+  }
+
+  std::uint64_t epoch() const noexcept { return snapshot_.epoch(); }
+
+ private:
+  template <class Table>
+  std::optional<typename Table::row_type> read(const Table& table, const record& from) {
+    words_.resize(table.row_words());
+    if (!from.read_as_of(snapshot_.epoch(), words_)) return std::nullopt;
+    typename Table::row_type row;
+    std::memcpy(&row, words_.data(), sizeof row);
+    return row;
+  }
+
+  const commit_epochs::snapshot snapshot_;
+  std::vector<std::uint64_t> words_;
+};
+
+}  // namespace elidex::db

@@ -1,0 +1,247 @@
+// A table: records by key, in an index of any kind.
+//
+//   auto& accounts = db.create_table<std::uint64_t, account>("accounts");       // database.hpp
+//   db.transact([&](auto& t) { t.insert(accounts, 7, account{.balance = 70}); });
+//
+// Row is trivially copyable. Key is an integer or std::string; keys order the table. The index holds a pointer to each record, also to
+// absent ones: those that nobody has committed yet, and those erased that a snapshot may still want. collect() unlinks the others.
+//
+// Why unlinking is right: it locks the record as it was erased (so nobody has inserted it again), unlinks it, and then marks it
+// dead. A transaction that found it before saw an absent record, and fails to validate or to lock the dead one; one that comes later
+// makes a new record. Memory goes to the limbo list: whoever found the record had an epoch_pin then, and has it still.
+//
+// Thread-safety: all members but the destructor. Errors: std::bad_alloc, and then nothing has changed.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "elidex/db/record.hpp"
+#include "elidex/reclaim/block_pool.hpp"
+#include "elidex/reclaim/epoch.hpp"
+#include "elidex/reclaim/limbo.hpp"
+
+namespace elidex::db {
+
+// Keys as the records and the transactions' notes have them.
+template <class Key>
+struct key_words {
+  using argument = Key;
+  static std::uint64_t keep(Key key) { return static_cast<std::uint64_t>(key); }
+  static Key of(std::uint64_t word) noexcept { return static_cast<Key>(word); }
+  static void drop(std::uint64_t) noexcept {}
+};
+
+template <>
+struct key_words<std::string> {
+  using argument = std::string_view;
+  static std::uint64_t keep(std::string_view key) { return reinterpret_cast<std::uintptr_t>(new std::string(key)); }
+  static std::string_view of(std::uint64_t word) noexcept { return *reinterpret_cast<const std::string*>(word); }
+  static void drop(std::uint64_t word) noexcept { delete reinterpret_cast<std::string*>(word); }
+};
+
+// What a transaction's notes know of a table.
+class table_base {
+ public:
+  table_base(std::string name, std::uint32_t id, std::size_t row_bytes)
+      : name_(std::move(name)),
+        id_(id),
+        row_words_(words_for(row_bytes)),
+        pool_(record::bytes_for(words_for(row_bytes)), "record", record::bytes_for(0)) {}
+  virtual ~table_base() = default;
+  table_base(const table_base&) = delete;
+  table_base& operator=(const table_base&) = delete;
+
+  const std::string& name() const noexcept { return name_; }
+  std::uint32_t id() const noexcept { return id_; }
+  std::size_t row_words() const noexcept { return row_words_; }
+
+  record::version* make_version() { return new (pool_.allocate()) record::version; }
+  void free_versions(record::version* first) noexcept {
+    while (first != nullptr) pool_.deallocate(std::exchange(first, first->older.load()));
+  }
+
+  // An absent record, which is to be unlinked. On the list once at most: the second entry would outlive the record. The caller is
+  // pinned since it found it. Cannot fail.
+  void note_absent(record& absent) noexcept {
+    if (absent.waits_for_unlinking().exchange(true)) return;
+    const std::lock_guard guard(absent_mutex_);
+    try {
+      absent_.push_back(&absent);
+    } catch (const std::bad_alloc&) {
+      absent.waits_for_unlinking().store(false);  // It stays in the index, where the next insert of its key finds it.
+    }
+  }
+  // Unlinks those that no snapshot from `horizon` on can want.
+  void collect(std::uint64_t horizon) {
+    const epoch_pin pinned;
+    std::vector<record*> candidates;
+    {
+      const std::lock_guard guard(absent_mutex_);
+      candidates.swap(absent_);
+    }
+    for (record* const one : candidates) {
+      const outcome result = unlink(*one, horizon);
+      if (result == outcome::gone) continue;
+      one->waits_for_unlinking().store(false);
+      // Looked at again: it may have been erased in between, by somebody who found it on the list.
+      if (result == outcome::too_early || one->stamp().absent()) note_absent(*one);
+    }
+  }
+  std::size_t absent_records() const noexcept {
+    const std::lock_guard guard(absent_mutex_);
+    return absent_.size();
+  }
+
+ protected:
+  enum class outcome : std::uint8_t { gone, too_early, alive };
+  virtual outcome unlink(record& one, std::uint64_t horizon) = 0;
+
+  void destroy(record* one) noexcept {
+    free_versions(one->cut_versions(std::uint64_t(-1), one->stamp()));
+    pool_.deallocate(one);
+  }
+
+  block_pool& pool() noexcept { return pool_; }
+  const block_pool& pool() const noexcept { return pool_; }
+
+ private:
+  const std::string name_;
+  const std::uint32_t id_;
+  const std::size_t row_words_;
+  block_pool pool_;
+  mutable std::mutex absent_mutex_;
+  std::vector<record*> absent_;
+};
+
+// The records by key. Map is an index of the registry's kind: get, insert, erase, scan.
+template <class Key, class Map>
+class keyed_table : public table_base {
+ public:
+  using key_type = Key;
+  using key_argument = typename key_words<Key>::argument;
+
+  keyed_table(std::string name, std::uint32_t id, std::size_t row_bytes)
+      : table_base(std::move(name), id, row_bytes), limbo_(this) {}
+  ~keyed_table() override {
+    map_.scan(key_argument(), std::size_t(-1), [&](auto&&, record* one) {
+      key_words<Key>::drop(one->key());
+      destroy(one);
+    });
+  }
+
+  // Null: there is none. The caller is pinned.
+  record* find(key_argument key) const {
+    const auto found = map_.get(key);
+    return found ? *found : nullptr;
+  }
+  record* find_or_make(key_argument key) {
+    for (;;) {
+      if (record* const found = find(key)) return found;
+      void* const memory = pool().allocate();
+      std::uint64_t word = 0;
+      bool kept = false;
+      try {
+        word = key_words<Key>::keep(key);
+        kept = true;
+        record* const made = record::make(memory, row_words(), word);
+        if (map_.insert(key, made)) return made;
+      } catch (...) {
+        if (kept) key_words<Key>::drop(word);
+        pool().deallocate(memory);
+        throw;
+      }
+      key_words<Key>::drop(word);
+      pool().deallocate(memory);
+    }
+  }
+
+  // Calls fn(record*) in the keys' order, from `from` on, up to but without `end` if there is one, until it says false; whether it got to
+  // the end. A few records at a time: those of a group as they were at one moment. Allocates nothing. The caller is pinned.
+  template <class Fn>
+  bool walk(key_argument from, const std::optional<Key>& end, Fn&& fn) const {
+    std::array<record*, group_max> group;
+    std::size_t wanted = group_first;
+    const record* last = nullptr;  // where the group before ended: the next one begins with it
+    for (;;) {
+      std::size_t found = 0;
+      map_.scan(last == nullptr ? from : key_words<Key>::of(last->key()), wanted,
+                [&](auto&&, record* one) { group[found++] = one; });
+      for (std::size_t i = 0; i < found; ++i) {
+        if (group[i] == last) continue;
+        const key_argument key = key_words<Key>::of(group[i]->key());
+        if (last != nullptr && key == key_words<Key>::of(last->key())) continue;  // it was erased and inserted again
+        if (end && !(key < key_argument(*end))) return true;
+        if (!fn(group[i])) return false;
+      }
+      if (found < wanted) return true;
+      last = group[found - 1];
+      wanted = std::min(wanted * 2, group_max);
+    }
+  }
+
+  std::size_t memory_bytes() const noexcept { return map_.memory_bytes() + pool().reserved_bytes(); }
+  Map& map() noexcept { return map_; }
+
+ private:
+  using typename table_base::outcome;
+
+  outcome unlink(record& one, std::uint64_t horizon) override {
+    const commit_stamp seen = one.stamp();
+    if (!seen.absent()) return outcome::alive;
+    if (seen.locked() || seen.epoch() > horizon) return outcome::too_early;
+    limbo_.reserve();
+    if (!one.try_lock(seen)) {
+      limbo_.unreserve();
+      return outcome::too_early;
+    }
+    try {
+      map_.erase(key_words<Key>::of(one.key()));
+    } catch (...) {
+      one.unlock(seen);
+      limbo_.unreserve();
+      throw;
+    }
+    one.unlock(seen.as_dead());
+    limbo_.retire(&one, [](void* self, void* dead) noexcept {
+      auto* const gone = static_cast<record*>(dead);
+      key_words<Key>::drop(gone->key());
+      static_cast<keyed_table*>(self)->destroy(gone);
+    });
+    limbo_.unreserve();
+    return outcome::gone;
+  }
+
+  static constexpr std::size_t group_first = 8;
+  static constexpr std::size_t group_max = 64;
+
+  Map map_;
+  limbo_list limbo_;  // behind the map, whose records it no longer has
+};
+
+// With rows of a type.
+template <class Key, class Row, class Map>
+class table : public keyed_table<Key, Map> {
+  static_assert((std::integral<Key> && !std::same_as<Key, bool>) || std::same_as<Key, std::string>,
+                "keys are integers or std::string");
+  static_assert(std::is_trivially_copyable_v<Row>, "rows are trivially copyable");
+
+ public:
+  using row_type = Row;
+  table(std::string name, std::uint32_t id) : keyed_table<Key, Map>(std::move(name), id, sizeof(Row)) {}
+};
+
+}  // namespace elidex::db

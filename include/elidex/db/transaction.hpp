@@ -1,0 +1,337 @@
+// An optimistic transaction: what it has read and what it wants to write, until it commits (commit_protocols.hpp).
+//
+//   db.transact([&](auto& t) {                       // database.hpp; the function may run several times
+//     auto a = t.get(accounts, 1);                   // std::optional<account>
+//     t.update(accounts, 1, [](account& row) { row.balance -= 5; });
+//     t.insert(accounts, 3, account{});              // db::duplicate_key if it is there
+//     t.erase(accounts, 2);
+//     t.scan(accounts, 10, 20, [](std::uint64_t key, const account& row) { return true; });      // [10, 20), until false
+//   });
+//
+// Nobody sees its writes before it commits; it sees them itself. What it reads are committed rows, each whole, but of different moments: that
+// they belong together is known only when it commits. So a function may see what never was; its loops must end all the same, and an
+// exception that it throws is believed only if what it has read still stands.
+//
+// It notes
+//   reads         records and the stamp that they had; also absent ones, so an insert between is seen
+//   writes        records and the new row, none for an erase. An insert puts an absent record into the index at once
+//   observations  keys that were not in the index, and ranges with the records that were there (phantoms). Checked by looking again, which
+//                 works with any index. The transaction's own inserts don't count
+//
+// Isolation levels leave some of that out:
+//   serializable      nothing
+//   repeatable_read   no observations: phantoms, and write skew through them
+//   read_committed    no reads either: non-repeatable reads, lost updates of get() and put(), read and write skew
+//   read_uncommitted  as read_committed: there is nothing uncommitted to be seen
+// update() of one row is atomic at every level: it notes what it has read.
+//
+// Thread-safety: belongs to one thread. Errors: errors.hpp; std::bad_alloc; what Key and the caller's functions throw.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "elidex/db/errors.hpp"
+#include "elidex/db/record.hpp"
+#include "elidex/db/table.hpp"
+#include "elidex/db/word_arena.hpp"
+#include "elidex/index/value_change.hpp"
+#include "elidex/reclaim/epoch.hpp"
+
+namespace elidex::db {
+
+enum class isolation : std::uint8_t { read_uncommitted, read_committed, repeatable_read, serializable };
+
+class transaction {
+ public:
+  struct read {
+    record* row;
+    commit_stamp seen;
+  };
+  struct write {
+    record* row;
+    table_base* of;
+    std::uint64_t* words;                // null: erase
+    bool inserts;                        // it was absent when it was first written
+    record::version* spare = nullptr;    // for the row as it was, if a snapshot may want it
+    record::version* cut_off = nullptr;  // what no snapshot can want any more
+    commit_stamp had{};
+  };
+
+  // What it needs, for the next one to use again.
+  class memory;
+
+  transaction(memory& notes, isolation level);
+  ~transaction();
+  transaction(const transaction&) = delete;
+  transaction& operator=(const transaction&) = delete;
+
+  template <class Table, class Key>
+  std::optional<typename Table::row_type> get(Table& table, const Key& key) {
+    const std::span<const std::uint64_t> words =
+        read_row(table, argument<Table>(key), level_ >= isolation::repeatable_read);
+    if (words.empty()) return std::nullopt;
+    return row_of<typename Table::row_type>(words);
+  }
+
+  // Throws duplicate_key.
+  template <class Table, class Key>
+  void insert(Table& table, const Key& key, const typename Table::row_type& row) {
+    for (;;) {
+      record& r = *table.find_or_make(argument<Table>(key));
+      if (write* const mine = own(r)) {
+        if (mine->words != nullptr) throw duplicate_key(table.name() + ": insert of a key that is there");
+        mine->words = words_of(table, row);
+        return;
+      }
+      const commit_stamp seen = unlocked_stamp(r);
+      if (seen.dead()) continue;
+      reads_.push_back({&r, seen});
+      if (!seen.absent()) throw duplicate_key(table.name() + ": insert of a key that is there");
+      note_write(table, r, words_of(table, row), true);
+      return;
+    }
+  }
+
+  // Whether it was there or not.
+  template <class Table, class Key>
+  void put(Table& table, const Key& key, const typename Table::row_type& row) {
+    for (;;) {
+      record& r = *table.find_or_make(argument<Table>(key));
+      if (write* const mine = own(r)) {
+        mine->words = words_of(table, row);
+        return;
+      }
+      const commit_stamp seen = unlocked_stamp(r);
+      if (seen.dead()) continue;
+      note_write(table, r, words_of(table, row), seen.absent());
+      return;
+    }
+  }
+
+  // False: not there.
+  template <class Table, class Key, value_change<typename Table::row_type> Fn>
+  bool update(Table& table, const Key& key, Fn&& change) {
+    const std::span<const std::uint64_t> words = read_row(table, argument<Table>(key), true);
+    if (words.empty()) return false;
+    auto row = row_of<typename Table::row_type>(words);
+    change(row);
+    if (write* const mine = own(*last_read_)) {
+      mine->words = words_of(table, row);
+    } else {
+      note_write(table, *last_read_, words_of(table, row), false);
+    }
+    return true;
+  }
+
+  // False: not there.
+  template <class Table, class Key>
+  bool erase(Table& table, const Key& key) {
+    if (read_row(table, argument<Table>(key), true).empty()) return false;
+    if (write* const mine = own(*last_read_)) {
+      mine->words = nullptr;
+    } else {
+      note_write(table, *last_read_, nullptr, false);
+    }
+    return true;
+  }
+
+  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, until it says false.
+  template <class Table, class Key, class Fn>
+  void scan(Table& table, const Key& from, const Key& to, Fn&& fn);
+
+  // What it has noted; for the protocols.
+  isolation level() const noexcept { return level_; }
+  const std::vector<read>& reads() const noexcept { return reads_; }
+  std::vector<write>& writes() noexcept { return writes_; }
+  const write* own(const record& r) const noexcept { return const_cast<transaction*>(this)->own(r); }
+  bool observations_hold() const {
+    for (const auto& one : observations_) {
+      if (!one->holds(*this)) return false;
+    }
+    return true;
+  }
+
+  // After the commit, or without one: what is absent now is to leave the indexes. How many records that were.
+  std::size_t note_absent_records(bool committed) noexcept {
+    std::size_t many = 0;
+    for (const write& w : writes_) {
+      if (committed ? w.words != nullptr : !w.inserts) continue;
+      w.of->note_absent(*w.row);
+      ++many;
+    }
+    return many;
+  }
+
+ private:
+  struct observation {
+    virtual ~observation() = default;
+    virtual bool holds(const transaction& self) const = 0;
+  };
+  template <class Table>
+  struct absence : observation {
+    absence(const Table& table, typename Table::key_argument missing) : of(table), key(missing) {}
+    bool holds(const transaction& self) const override {
+      const record* const now = of.find(key);
+      return now == nullptr || self.inserted(*now);
+    }
+    const Table& of;
+    const typename Table::key_type key;
+  };
+  // The records from `from` on, as many as there are in `seen`, and no other before `end` (if there is an end).
+  template <class Table>
+  struct range : observation {
+    range(const Table& table, typename Table::key_argument begin) : of(table), from(begin) {}
+    bool holds(const transaction& self) const override;
+    const Table& of;
+    const typename Table::key_type from;
+    std::optional<typename Table::key_type> end;
+    std::vector<const record*> seen;
+  };
+
+  template <class Table>
+  static typename Table::key_argument argument(const auto& key) {
+    return static_cast<typename Table::key_argument>(key);
+  }
+
+  template <class Row>
+  static Row row_of(std::span<const std::uint64_t> words) noexcept {
+    Row row;
+    std::memcpy(&row, words.data(), sizeof row);
+    return row;
+  }
+  template <class Row>
+  std::uint64_t* words_of(const table_base& table, const Row& row) {
+    std::uint64_t* const words = arena_.allocate(table.row_words());
+    words[table.row_words() - 1] = 0;
+    std::memcpy(words, &row, sizeof row);
+    return words;
+  }
+
+  // A stamp without the lock bit: the lock's holder is waited for.
+  static commit_stamp unlocked_stamp(const record& r) noexcept {
+    for (backoff wait;; wait.once()) {
+      const commit_stamp seen = r.stamp();
+      if (!seen.locked()) return seen;
+    }
+  }
+
+  // The row as the transaction sees it; empty: not there. last_read_ is its record.
+  template <class Table>
+  std::span<const std::uint64_t> read_row(Table& table, typename Table::key_argument key, bool note) {
+    for (;;) {
+      last_read_ = table.find(key);
+      if (last_read_ == nullptr) {
+        if (note && level_ == isolation::serializable)
+          observations_.push_back(std::make_unique<absence<Table>>(table, key));
+        return {};
+      }
+      const std::optional<std::span<const std::uint64_t>> found = read_record(table, *last_read_, note);
+      if (found) return *found;
+    }
+  }
+  // No value: it is dead.
+  std::optional<std::span<const std::uint64_t>> read_record(const table_base& table, record& r, bool note) {
+    if (const write* const mine = own(r)) {
+      if (mine->words == nullptr) return std::span<const std::uint64_t>();
+      return std::span<const std::uint64_t>(mine->words, table.row_words());
+    }
+    const std::span<std::uint64_t> into(arena_.allocate(table.row_words()), table.row_words());
+    const commit_stamp seen = r.read(into);
+    if (seen.dead()) return std::nullopt;
+    if (note) reads_.push_back({&r, seen});
+    if (seen.absent()) return std::span<const std::uint64_t>();
+    return into;
+  }
+
+  write* own(const record& r) noexcept {
+    for (write& w : writes_) {
+      if (w.row == &r) return &w;
+    }
+    return nullptr;
+  }
+  bool inserted(const record& r) const noexcept {
+    const write* const mine = own(r);
+    return mine != nullptr && mine->inserts;
+  }
+  void note_write(table_base& table, record& r, std::uint64_t* words, bool inserts) {
+    writes_.push_back({&r, &table, words, inserts, nullptr, nullptr, {}});
+  }
+
+  const isolation level_;
+  const epoch_pin pinned_;
+  std::vector<read>& reads_;
+  std::vector<write>& writes_;
+  std::vector<std::unique_ptr<observation>>& observations_;
+  word_arena& arena_;
+  record* last_read_ = nullptr;
+};
+
+class transaction::memory {
+ private:
+  friend class transaction;
+  std::vector<read> reads_;
+  std::vector<write> writes_;
+  std::vector<std::unique_ptr<observation>> observations_;
+  word_arena arena_;
+};
+
+inline transaction::transaction(memory& notes, isolation level)
+    : level_(level),
+      reads_(notes.reads_),
+      writes_(notes.writes_),
+      observations_(notes.observations_),
+      arena_(notes.arena_) {}
+
+inline transaction::~transaction() {
+  for (write& w : writes_) {
+    w.of->free_versions(w.spare);
+    w.of->free_versions(w.cut_off);
+  }
+  reads_.clear();
+  writes_.clear();
+  observations_.clear();
+  arena_.clear();
+}
+
+template <class Table>
+bool transaction::range<Table>::holds(const transaction& self) const {
+  std::size_t at = 0;
+  bool same = true;
+  const auto look = [&](const record* one) {
+    if (self.inserted(*one)) return true;
+    if (at == seen.size()) return false;  // behind the last one; a new one before `end`, if there is an end
+    same = one == seen[at++];
+    return same;
+  };
+  const bool to_the_end = of.walk(from, end, look);
+  return same && at == seen.size() && (to_the_end || !end);
+}
+
+template <class Table, class Key, class Fn>
+void transaction::scan(Table& table, const Key& from, const Key& to, Fn&& fn) {
+  using key_type = typename Table::key_type;
+  const bool note = level_ >= isolation::repeatable_read;
+  std::unique_ptr<range<Table>> watched;
+  if (level_ == isolation::serializable) watched = std::make_unique<range<Table>>(table, argument<Table>(from));
+  const bool to_the_end =
+      table.walk(argument<Table>(from), std::optional<key_type>(argument<Table>(to)), [&](record* one) {
+        if (watched && !inserted(*one)) watched->seen.push_back(one);
+        const auto words = read_record(table, *one, note);
+        // A dead one is gone from the index by now: the range has changed, and so will not hold.
+        if (!words || words->empty()) return true;
+        return static_cast<bool>(fn(key_words<key_type>::of(one->key()), row_of<typename Table::row_type>(*words)));
+      });
+  if (!watched) return;
+  if (to_the_end) watched->end = key_type(argument<Table>(to));
+  observations_.push_back(std::move(watched));
+}
+
+}  // namespace elidex::db
