@@ -3,6 +3,7 @@ on real threads of this machine, whose numbers stand apart from simulated ones."
 
 import figures
 import structure_claims
+import structure_titles
 from outputs import table
 from verdicts import number
 from worker import ask
@@ -54,7 +55,9 @@ def native_told(answers):
         xs = sorted({x for points in series.values() for x, _ in points})
         rows = [(name, *(number(dict(points)[x]) if x in dict(points) else "-" for x in xs))
                 for name, points in series.items()]
-        text += "\n" + table((f"{answer['id']}, native", *(f"{x:g}" for x in xs)), rows)
+        title, axis = structure_titles.TITLES[answer["id"]]
+        names = structure_titles.BARS.get(answer["id"], {})
+        text += f"\n{answer['id']}, native: {title}\n" + table((axis, *(names.get(x, f"{x:g}") for x in xs)), rows)
     return text
 
 

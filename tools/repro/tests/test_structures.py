@@ -112,7 +112,7 @@ class Native(unittest.TestCase):
         self.assertIn("native, not simulated", told)
         self.assertIn("fake CPU", told)
         self.assertIn("it is a fake", told)
-        self.assertIn("S-3.16, native", told)
+        self.assertIn("S-3.16, native: A counter for each core", told)
 
     def test_without_a_program_there_is_nothing(self):
         self.assertEqual(structure_runs.native(None, ["S-3.16"], "smoke", 1), [])
