@@ -14,11 +14,13 @@
 #include <string>
 #include <tuple>
 
+#include "elidex/hash_map.hpp"
 #include "elidex/ordered_map.hpp"
 #include "elidex/sync/elided.hpp"
 #include "elidex/sync/hle_lock.hpp"
 #include "elidex/sync/posix_mutex.hpp"
 #include "elidex/sync/spin_locks.hpp"
+#include "support/hash_maps.hpp"
 
 namespace {
 
@@ -58,8 +60,7 @@ void demand(bool holds, const char* what) {
 }
 
 template <class Map, class Key, class Value>
-void compare_all(const Map& map, const std::map<Key, Value>& model) {
-  demand(map.size() == model.size(), "size");
+void compare_order(const Map& map, const std::map<Key, Value>& model) {
   auto cursor = map.cursor();
   auto at = model.begin();
   for (cursor.seek_first(); cursor.valid(); cursor.next(), ++at) {
@@ -72,6 +73,23 @@ void compare_all(const Map& map, const std::map<Key, Value>& model) {
   demand(at == model.begin(), "backward end");
 }
 
+// hash_map has neither scans nor cursors.
+template <class Map>
+constexpr bool is_ordered = requires(const Map& map) { map.cursor(); };
+
+template <class Map, class Key, class Value>
+void compare_all(const Map& map, const std::map<Key, Value>& model) {
+  demand(map.size() == model.size(), "size");
+  if constexpr (is_ordered<Map>) {
+    compare_order(map, model);
+  } else {
+    const std::size_t many = map.for_each([&](const auto& key, const auto& value) {
+      const auto found = model.find(Key(key));
+      demand(found != model.end() && found->second == value, "for_each");
+    });
+    demand(many == model.size(), "for_each count");
+  }
+}
 template <class Map>
 void run(program p) {
   using key_type = typename Map::key_type;
@@ -103,25 +121,29 @@ void run(program p) {
         demand(map.contains(key) == present, "contains");
         break;
       }
-      case 5: {
-        const std::size_t limit = p.byte();
-        auto at = model.lower_bound(key);
-        const auto rest = static_cast<std::size_t>(std::distance(at, model.end()));
-        const std::size_t count = map.scan(key, limit, [&](const auto& k, const auto& v) {
-          demand(at != model.end() && at->first == k && at->second == v, "scan");
-          ++at;
-        });
-        demand(count == std::min(limit, rest), "scan count");
+      case 5:
+        if constexpr (is_ordered<Map>) {
+          const std::size_t limit = p.byte();
+          auto at = model.lower_bound(key);
+          const auto rest = static_cast<std::size_t>(std::distance(at, model.end()));
+          const std::size_t count = map.scan(key, limit, [&](const auto& k, const auto& v) {
+            demand(at != model.end() && at->first == k && at->second == v, "scan");
+            ++at;
+          });
+          demand(count == std::min(limit, rest), "scan count");
+        }
         break;
-      }
-      case 6: {
-        auto cursor = map.cursor();
-        cursor.seek_before(key);
-        const auto at = model.lower_bound(key);
-        demand(cursor.valid() == (at != model.begin()), "seek_before");
-        if (cursor.valid()) demand(cursor.key() == std::prev(at)->first, "seek_before key");
+      case 6:
+        if constexpr (is_ordered<Map>) {
+          auto cursor = map.cursor();
+          cursor.seek_before(key);
+          const auto at = model.lower_bound(key);
+          demand(cursor.valid() == (at != model.begin()), "seek_before");
+          if (cursor.valid()) demand(cursor.key() == std::prev(at)->first, "seek_before key");
+        } else {
+          map.reserve(p.byte());
+        }
         break;
-      }
       default:
         demand(map.erase(key) == present, "erase");
         model.erase(key);
@@ -147,5 +169,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   run<btree<std::string, u64, elidex::optimistic, fan_out<2, 3>>>(p);
   run<btree<std::string, std::string, coarse<elidex::ttas_lock>, fan_out<4, 3>>>(p);
   run<elidex::ordered_map<std::string, std::string>>(p);
+  using elidex::hash_map;
+  using elidex::testing::long_chains;
+  using elidex::testing::tiny_buckets;
+  run<hash_map<u64, u64, elidex::default_hash<u64>, tiny_buckets>>(p);
+  run<hash_map<u64, u64, elidex::testing::no_hash, long_chains>>(p);
+  run<hash_map<std::string, std::string, elidex::default_hash<std::string>, tiny_buckets>>(p);
   return 0;
 }
