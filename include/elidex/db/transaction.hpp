@@ -204,7 +204,7 @@ class transaction {
   template <class Row>
   static Row row_of(std::span<const std::uint64_t> words) noexcept {
     Row row;
-    std::memcpy(&row, words.data(), sizeof row);
+    std::memcpy(static_cast<void*>(&row), words.data(), sizeof row);
     return row;
   }
   template <class Row>
@@ -305,11 +305,16 @@ template <class Table>
 bool transaction::range<Table>::holds(const transaction& self) const {
   std::size_t at = 0;
   bool same = true;
+  if (seen.empty() && !end) return true;
   const auto look = [&](const record* one) {
+    // First, because what it has inserted later may have lain there already, absent.
+    if (at < seen.size() && one == seen[at]) {
+      ++at;
+      return end || at < seen.size();
+    }
     if (self.inserted(*one)) return true;
-    if (at == seen.size()) return false;  // behind the last one; a new one before `end`, if there is an end
-    same = one == seen[at++];
-    return same;
+    same = false;
+    return false;
   };
   const bool to_the_end = of.walk(from, end, look);
   return same && at == seen.size() && (to_the_end || !end);

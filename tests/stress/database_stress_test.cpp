@@ -1,0 +1,269 @@
+// Transactions under threads: histories without cycles, money that stays, snapshots of one moment, keys that come and go.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "elidex/database.hpp"
+#include "support/databases.hpp"
+#include "support/list_append.hpp"
+#include "support/random_seed.hpp"
+#include "support/spread_threads.hpp"
+
+namespace elidex::testing {
+namespace {
+
+using u64 = std::uint64_t;
+
+constexpr int threads = 3;
+
+template <class Body>
+void in_threads(int many, const Body& body) {
+  std::vector<std::thread> all;
+  for (int n = 0; n < many; ++n) {
+    all.emplace_back([&body, n] {
+      stay_on_nth_core(n);
+      body(n);
+    });
+  }
+  for (std::thread& one : all) one.join();
+}
+
+template <class Database>
+class DatabaseStress : public ::testing::Test {};
+using databases = ::testing::Types<silo_database, dbx_database, small_nodes_database>;
+TYPED_TEST_SUITE(DatabaseStress, databases);
+
+struct list_row {
+  static constexpr std::size_t room = 60;
+  std::uint32_t size = 0;
+  std::array<element, room> elements{};
+};
+
+// A history in which each transaction reads and appends to some lists; lists are rows, so a full one is left alone. With
+// `creating` the rows are inserted by whoever needs them first, and read by scans as well.
+template <class Database>
+std::string history_of(int turns, u64 seed, isolation level, bool creating) {
+  constexpr u64 keys = 4;
+  Database db;
+  auto& lists = db.template create_table<u64, list_row>("lists");
+  std::vector<std::vector<appending_transaction>> histories(threads);
+  std::vector<std::vector<appending_transaction>> of_snapshots(threads);
+  std::atomic<element> next{1};
+  for (int round = 0; round < turns / 20; ++round) {
+    const u64 first_key = static_cast<u64>(round) * keys;
+    if (!creating) {
+      db.transact([&](auto& t) {
+        for (u64 k = 0; k < keys; ++k) t.insert(lists, first_key + k, list_row());
+      });
+    }
+    spinning_meeting all(threads);
+    in_threads(threads, [&](int me) {
+      random_numbers random(seed * 1000 + static_cast<u64>(round * threads + me));
+      all.meet(0);
+      for (int turn = 0; turn < 20; ++turn) {
+        const u64 a = first_key + random.below(keys);
+        const u64 b = first_key + random.below(keys);
+        const unsigned what = static_cast<unsigned>(random.below(4));
+        const auto seen_of = [&](u64 key, const list_row& row) {
+          return list_observation{key, {row.elements.begin(), row.elements.begin() + row.size}};
+        };
+        if (what == 3) {
+          of_snapshots[static_cast<std::size_t>(me)].push_back(db.read_only([&](auto& t) {
+            appending_transaction mine;
+            for (const u64 key : {a, b}) {
+              const auto row = t.get(lists, key);
+              mine.reads.push_back(row ? seen_of(key, *row) : list_observation{key, {}});
+            }
+            return mine;
+          }));
+          continue;
+        }
+        histories[static_cast<std::size_t>(me)].push_back(db.transact(level, [&](auto& t) {
+          appending_transaction mine;
+          const auto append = [&](u64 key) {
+            auto row = t.get(lists, key);
+            if (!row && !creating) return;
+            mine.reads.push_back(row ? seen_of(key, *row) : list_observation{key, {}});
+            const bool is_new = !row;
+            if (is_new) row.emplace();
+            if (row->size == list_row::room) return;
+            const element one = next++;
+            row->elements[row->size++] = one;
+            mine.appends.emplace_back(key, one);
+            if (is_new) {
+              t.insert(lists, key, *row);
+            } else {
+              t.put(lists, key, *row);
+            }
+          };
+          if (what == 0) {
+            append(a);
+            if (a != b) append(b);
+          } else if (what == 1) {
+            const auto other = t.get(lists, b);
+            if (a != b) mine.reads.push_back(other ? seen_of(b, *other) : list_observation{b, {}});
+            append(a);
+          } else {
+            std::map<u64, list_observation> found;
+            for (u64 k = 0; k < keys; ++k) found[first_key + k] = {first_key + k, {}};
+            t.scan(lists, first_key, first_key + keys, [&](u64 key, const list_row& row) {
+              found[key] = seen_of(key, row);
+              return true;
+            });
+            for (const auto& [key, one] : found) {
+              if (key != a) mine.reads.push_back(one);
+            }
+            append(a);
+          }
+          return mine;
+        }));
+      }
+    });
+  }
+  std::vector<appending_transaction> history;
+  for (const auto* part : {&histories, &of_snapshots}) {
+    for (const auto& one : *part) history.insert(history.end(), one.begin(), one.end());
+  }
+  std::map<u64, std::vector<element>> finally;
+  db.read_only([&](auto& t) {
+    t.scan(lists, u64{0}, ~u64{0}, [&](u64 key, const list_row& row) {
+      finally[key] = {row.elements.begin(), row.elements.begin() + row.size};
+      return true;
+    });
+  });
+  return find_cycle(history, finally);
+}
+
+TYPED_TEST(DatabaseStress, HistoriesHaveNoCycles) {
+  const u64 seed = seed_or(1);
+  EXPECT_EQ(history_of<TypeParam>(repetitions(20'000), seed, isolation::serializable, false), "") << "seed " << seed;
+}
+
+TYPED_TEST(DatabaseStress, HistoriesWithInsertsAndScansHaveNoCycles) {
+  const u64 seed = seed_or(2);
+  EXPECT_EQ(history_of<TypeParam>(repetitions(20'000), seed, isolation::serializable, true), "") << "seed " << seed;
+}
+
+TEST(DatabaseStressCanary, WithoutValidationThereIsACycle) {
+  u64 seed = 0;
+  EXPECT_TRUE(found_in_time([&] {
+    return history_of<basic_database<validates_no_reads>>(400, ++seed, isolation::serializable, false) != "";
+  }));
+}
+
+TEST(DatabaseStressCanary, ReadCommittedLosesUpdates) {
+  u64 seed = 0;
+  EXPECT_TRUE(
+      found_in_time([&] { return history_of<silo_database>(400, ++seed, isolation::read_committed, false) != ""; }));
+}
+
+TEST(ListAppend, FindsEachKindOfAnomaly) {
+  using ::testing::HasSubstr;
+  // Write skew: each reads what the other appends to.
+  EXPECT_THAT(find_cycle({{{{1, 1}}, {{2, {}}}}, {{{2, 2}}, {{1, {}}}}}, {{1, {1}}, {2, {2}}}), HasSubstr("-rw->"));
+  // Lost update: both read the empty list, one append is gone.
+  EXPECT_EQ(find_cycle({{{{1, 1}}, {{1, {}}}}, {{{1, 2}}, {{1, {}}}}}, {{1, {2}}}), "an append is lost");
+  // Dirty read: of what nobody committed.
+  EXPECT_THAT(find_cycle({{{}, {{1, {7}}}}}, {{1, {}}}), HasSubstr("no beginning"));
+  EXPECT_EQ(find_cycle({{{{1, 1}}, {{1, {}}}}, {{{1, 2}}, {{1, {1}}}}}, {{1, {1, 2}}}), "");
+}
+
+// Money is moved and all snapshots and all transactions that read everything see the same sum.
+TYPED_TEST(DatabaseStress, MoneyStays) {
+  constexpr u64 accounts_max = 50;
+  constexpr std::int64_t each = 100;
+  TypeParam db;
+  auto& accounts = db.template create_table<u64, account>("accounts");
+  db.transact([&](auto& t) {
+    for (u64 n = 0; n < accounts_max; ++n) t.insert(accounts, n, account{each});
+  });
+  const auto sum_of = [&](auto& t) {
+    std::int64_t sum = 0;
+    t.scan(accounts, u64{0}, accounts_max, [&](u64, const account& a) {
+      sum += a.balance;
+      return true;
+    });
+    return sum;
+  };
+  std::atomic<int> wrong{0};
+  in_threads(threads + 1, [&](int me) {
+    random_numbers random(seed_or(3) + static_cast<u64>(me));
+    for (int turn = 0; turn < repetitions(20'000); ++turn) {
+      if (me == threads) {
+        wrong += db.read_only(sum_of) == each * static_cast<std::int64_t>(accounts_max) ? 0 : 1;
+        continue;
+      }
+      if (turn % 64 == 0) {
+        wrong += db.transact(sum_of) == each * static_cast<std::int64_t>(accounts_max) ? 0 : 1;
+        continue;
+      }
+      const u64 from = random.below(accounts_max);
+      const u64 to = random.below(accounts_max);
+      // Whoever is emptied is closed, and opened again by the next who pays in.
+      db.transact([&](auto& t) {
+        const auto giver = t.get(accounts, from);
+        if (!giver || from == to) return;
+        if (giver->balance <= 10) {
+          t.erase(accounts, from);
+        } else {
+          t.update(accounts, from, [](account& a) { a.balance -= 10; });
+        }
+        const std::int64_t amount = std::min<std::int64_t>(giver->balance, 10);
+        if (!t.update(accounts, to, [&](account& a) { a.balance += amount; })) t.insert(accounts, to, account{amount});
+      });
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(db.read_only(sum_of), each * static_cast<std::int64_t>(accounts_max));
+}
+
+// Rows are whole, in transactions and snapshots.
+TYPED_TEST(DatabaseStress, RowsAreNeverTorn) {
+  TypeParam db;
+  auto& rows = db.template create_table<u64, wide_row>("rows");
+  db.transact([&](auto& t) { t.insert(rows, u64{1}, wide_row::of(0)); });
+  std::atomic<int> torn{0};
+  in_threads(threads, [&](int me) {
+    for (int turn = 0; turn < repetitions(40'000); ++turn) {
+      if (me == 0) {
+        db.transact([&](auto& t) { t.put(rows, u64{1}, wide_row::of(static_cast<u64>(turn))); });
+      } else if (me == 1) {
+        torn += db.transact([&](auto& t) { return t.get(rows, u64{1})->torn(); }) ? 1 : 0;
+      } else {
+        torn += db.read_only([&](auto& t) { return t.get(rows, u64{1})->torn(); }) ? 1 : 0;
+      }
+    }
+  });
+  EXPECT_EQ(torn, 0);
+}
+
+// Keys come and go while others look, and what is erased is given back in the end.
+TYPED_TEST(DatabaseStress, ErasedRecordsAreReclaimed) {
+  TypeParam db;
+  auto& rows = db.template create_table<u64, wide_row>("rows");
+  in_threads(threads, [&](int me) {
+    random_numbers random(seed_or(4) + static_cast<u64>(me));
+    for (int turn = 0; turn < repetitions(20'000); ++turn) {
+      const u64 key = random.below(64);
+      db.transact([&](auto& t) {
+        if (!t.erase(rows, key)) t.insert(rows, key, wide_row::of(key));
+      });
+      if (turn % 100 == 0) db.collect();
+    }
+  });
+  db.transact([&](auto& t) {
+    for (u64 key = 0; key < 64; ++key) t.erase(rows, key);
+  });
+  for (int i = 0; i < 3; ++i) db.collect();
+  EXPECT_EQ(rows.absent_records(), 0u);
+  EXPECT_EQ(rows.map().size(), 0u);
+}
+
+}  // namespace
+}  // namespace elidex::testing

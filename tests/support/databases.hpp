@@ -1,0 +1,59 @@
+#pragma once
+// The databases under test, and rows for them.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "elidex/database.hpp"
+#include "elidex/index/masstree.hpp"
+
+namespace elidex::testing {
+
+struct account {
+  std::int64_t balance = 0;
+  friend bool operator==(const account&, const account&) = default;
+};
+
+// One word would hide what is torn.
+struct wide_row {
+  std::array<std::uint64_t, 20> words{};
+  static wide_row of(std::uint64_t n) {
+    wide_row row;
+    row.words.fill(n);
+    return row;
+  }
+  bool torn() const {
+    for (const std::uint64_t word : words) {
+      if (word != words[0]) return true;
+    }
+    return false;
+  }
+};
+
+struct btree_indexes {
+  template <class Key>
+  using map = btree<Key, db::record*, optimistic, fan_out<4, 4>>;
+};
+
+using silo_database = basic_database<db::silo_commit>;
+using dbx_database = basic_database<db::dbx_commit<>>;
+using small_nodes_database = basic_database<db::silo_commit, btree_indexes>;
+
+// --- canaries: what the harness must find
+
+// Believes whatever it has read.
+struct validates_no_reads {
+  db::commit_result operator()(db::transaction& t, db::commit_epochs& epochs) {
+    const db::commit_epochs::commit_phase phase(epochs);
+    for (auto& w : t.writes()) w.had = w.row->lock();
+    const std::uint64_t epoch = std::max(epochs.now(), db::detail::newest(t).epoch());
+    for (auto& w : t.writes()) {
+      if (db::detail::wants_version(*w.row, w.had, epoch)) w.spare = w.of->make_version();
+    }
+    db::detail::write_rows(t, db::detail::stamp_after(db::detail::newest(t), epoch), 0);
+    return db::commit_result::committed;
+  }
+};
+
+}  // namespace elidex::testing
