@@ -142,7 +142,9 @@ class record {
   }
   // Whether it is on its table's list of absent records.
   std::atomic<bool>& waits_for_unlinking() noexcept { return waits_for_unlinking_; }
-  bool has_versions() const noexcept { return older_.load() != nullptr; }
+  bool has_versions() const noexcept { return versions() != nullptr; }
+  // The newest first. For tests; they may be freed while others write.
+  const version* versions() const noexcept { return older_.load(); }
 
  private:
   explicit record(std::uint64_t key) noexcept : key_(key) {}

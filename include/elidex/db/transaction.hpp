@@ -180,7 +180,7 @@ class transaction {
     absence(const Table& table, typename Table::key_argument missing) : of(table), key(missing) {}
     bool holds(const transaction& self) const override {
       const record* const now = of.find(key);
-      return now == nullptr || self.inserted(*now);
+      return now == nullptr || self.counts_not(*now);
     }
     const Table& of;
     const typename Table::key_type key;
@@ -261,6 +261,12 @@ class transaction {
     const write* const mine = own(r);
     return mine != nullptr && mine->inserts;
   }
+  // A record that was not there before and changes nothing: an insert of one's own, or one that nobody has committed yet. (Who locks it
+  // after this look commits after this transaction; who has locked it already may be first.)
+  bool counts_not(const record& r) const noexcept {
+    const commit_stamp now = r.stamp();
+    return inserted(r) || (now.absent() && !now.locked());
+  }
   void note_write(table_base& table, record& r, std::uint64_t* words, bool inserts) {
     writes_.push_back({&r, &table, words, inserts, nullptr, nullptr, {}});
   }
@@ -312,7 +318,7 @@ bool transaction::range<Table>::holds(const transaction& self) const {
       ++at;
       return end || at < seen.size();
     }
-    if (self.inserted(*one)) return true;
+    if (self.counts_not(*one)) return true;
     same = false;
     return false;
   };

@@ -1,0 +1,332 @@
+// Two transactions step by step: which anomalies each isolation level lets through, and exactly those; and what one transaction sees of
+// itself.
+#include "elidex/db/transaction.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "elidex/db/commit_protocols.hpp"
+#include "elidex/db/snapshot_transaction.hpp"
+#include "support/databases.hpp"
+
+namespace elidex::testing {
+namespace {
+
+using db::isolation;
+using u64 = std::uint64_t;
+using accounts_table = db::table<u64, account, ordered_map<u64, db::record*>>;
+
+// A transaction whose steps a test puts between those of another.
+class stepped {
+ public:
+  stepped(db::commit_epochs& epochs, isolation level) : t(notes_, level), epochs_(epochs) {}
+  bool commits() {
+    const bool committed = db::silo_commit()(t, epochs_) == db::commit_result::committed;
+    t.note_absent_records(committed);
+    return committed;
+  }
+
+ private:
+  db::transaction::memory notes_;
+
+ public:
+  db::transaction t;
+
+ private:
+  db::commit_epochs& epochs_;
+};
+
+class Anomalies : public ::testing::TestWithParam<isolation> {
+ protected:
+  void SetUp() override {
+    stepped loader(epochs_, isolation::serializable);
+    for (const u64 key : {u64{10}, u64{20}}) loader.t.insert(accounts_, key, account{100});
+    ASSERT_TRUE(loader.commits());
+  }
+  stepped begin() { return stepped(epochs_, GetParam()); }
+  std::optional<std::int64_t> balance(u64 key) {
+    const auto found = db::snapshot_transaction(epochs_).get(accounts_, key);
+    return found ? std::optional(found->balance) : std::nullopt;
+  }
+  std::int64_t sum(db::transaction& t) {
+    std::int64_t total = 0;
+    t.scan(accounts_, u64{0}, u64{100}, [&](u64, const account& a) {
+      total += a.balance;
+      return true;
+    });
+    return total;
+  }
+  static bool at_least(isolation level) { return GetParam() >= level; }
+
+  db::commit_epochs epochs_;
+  accounts_table accounts_{"accounts", 0};
+};
+
+std::string name_of(const ::testing::TestParamInfo<isolation>& level) {
+  constexpr std::array names{"ReadUncommitted", "ReadCommitted", "RepeatableRead", "Serializable"};
+  return names.at(static_cast<std::size_t>(level.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, Anomalies,
+                         ::testing::Values(isolation::read_uncommitted, isolation::read_committed,
+                                           isolation::repeatable_read, isolation::serializable),
+                         name_of);
+
+// G0 and G1a, and the reason why read uncommitted is no different here: a write stands nowhere before its commit.
+TEST_P(Anomalies, NoDirtyReadsAndNoDirtyWrites) {
+  auto one = begin();
+  auto two = begin();
+  one.t.put(accounts_, 10, account{1});
+  one.t.put(accounts_, 20, account{1});
+  EXPECT_EQ(two.t.get(accounts_, 10)->balance, 100);
+  two.t.put(accounts_, 10, account{2});
+  two.t.put(accounts_, 20, account{2});
+  EXPECT_TRUE(one.commits());
+  two.commits();
+  EXPECT_EQ(balance(10), balance(20));
+}
+
+TEST_P(Anomalies, NonRepeatableRead) {
+  auto reader = begin();
+  EXPECT_EQ(reader.t.get(accounts_, 10)->balance, 100);
+  auto writer = begin();
+  writer.t.put(accounts_, 10, account{1});
+  EXPECT_TRUE(writer.commits());
+  EXPECT_EQ(reader.t.get(accounts_, 10)->balance, 1) << "rows are of different moments until the commit says no";
+  EXPECT_EQ(reader.commits(), !at_least(isolation::repeatable_read));
+}
+
+TEST_P(Anomalies, ReadSkew) {
+  auto reader = begin();
+  const std::int64_t first = reader.t.get(accounts_, 10)->balance;
+  auto writer = begin();
+  writer.t.put(accounts_, 10, account{50});
+  writer.t.put(accounts_, 20, account{150});
+  EXPECT_TRUE(writer.commits());
+  EXPECT_EQ(first + reader.t.get(accounts_, 20)->balance, 250);
+  EXPECT_EQ(reader.commits(), !at_least(isolation::repeatable_read));
+}
+
+TEST_P(Anomalies, LostUpdateByReadingAndPutting) {
+  auto one = begin();
+  auto two = begin();
+  const std::int64_t seen = one.t.get(accounts_, 10)->balance;
+  one.t.put(accounts_, 10, account{seen + 1});
+  two.t.put(accounts_, 10, account{two.t.get(accounts_, 10)->balance + 1});
+  EXPECT_TRUE(two.commits());
+  EXPECT_EQ(one.commits(), !at_least(isolation::repeatable_read));
+  EXPECT_EQ(balance(10), 101);
+}
+
+TEST_P(Anomalies, NoLostUpdateByUpdate) {
+  auto one = begin();
+  auto two = begin();
+  const auto add_one = [](account& a) { ++a.balance; };
+  EXPECT_TRUE(one.t.update(accounts_, 10, add_one));
+  EXPECT_TRUE(two.t.update(accounts_, 10, add_one));
+  EXPECT_TRUE(two.commits());
+  EXPECT_FALSE(one.commits());
+}
+
+TEST_P(Anomalies, WriteSkew) {
+  auto one = begin();
+  auto two = begin();
+  if (one.t.get(accounts_, 20)->balance > 0) one.t.put(accounts_, 10, account{0});
+  if (two.t.get(accounts_, 10)->balance > 0) two.t.put(accounts_, 20, account{0});
+  EXPECT_TRUE(one.commits());
+  EXPECT_EQ(two.commits(), !at_least(isolation::repeatable_read));
+}
+
+TEST_P(Anomalies, PhantomInARange) {
+  auto reader = begin();
+  EXPECT_EQ(sum(reader.t), 200);
+  auto writer = begin();
+  writer.t.insert(accounts_, 15, account{1});
+  EXPECT_TRUE(writer.commits());
+  EXPECT_EQ(reader.commits(), !at_least(isolation::serializable));
+}
+
+TEST_P(Anomalies, PhantomOfAKeyThatWasNotThere) {
+  auto reader = begin();
+  EXPECT_FALSE(reader.t.get(accounts_, 15));
+  auto writer = begin();
+  writer.t.insert(accounts_, 15, account{1});
+  EXPECT_TRUE(writer.commits());
+  EXPECT_EQ(reader.commits(), !at_least(isolation::serializable));
+}
+
+// Write skew through phantoms: both count and insert.
+TEST_P(Anomalies, WriteSkewThroughPhantoms) {
+  auto one = begin();
+  auto two = begin();
+  EXPECT_EQ(sum(one.t), 200);
+  EXPECT_EQ(sum(two.t), 200);
+  one.t.insert(accounts_, 11, account{1});
+  two.t.insert(accounts_, 12, account{1});
+  EXPECT_TRUE(one.commits());
+  EXPECT_EQ(two.commits(), !at_least(isolation::serializable));
+}
+
+TEST_P(Anomalies, ErasedRowsAreSeen) {
+  auto reader = begin();
+  EXPECT_EQ(sum(reader.t), 200);
+  auto writer = begin();
+  EXPECT_TRUE(writer.t.erase(accounts_, 10));
+  EXPECT_TRUE(writer.commits());
+  EXPECT_EQ(reader.commits(), !at_least(isolation::repeatable_read));
+}
+
+// Fekete, O'Neil, O'Neil 2004: the one who only reads makes the anomaly.
+TEST_P(Anomalies, ReadOnlyAnomaly) {
+  auto withdraw = begin();
+  const std::int64_t total = withdraw.t.get(accounts_, 10)->balance + withdraw.t.get(accounts_, 20)->balance;
+  auto deposit = begin();
+  deposit.t.put(accounts_, 20, account{deposit.t.get(accounts_, 20)->balance + 20});
+  EXPECT_TRUE(deposit.commits());
+  db::snapshot_transaction report(epochs_);
+  EXPECT_EQ(report.get(accounts_, 10)->balance + report.get(accounts_, 20)->balance, 220);
+  withdraw.t.put(accounts_, 10, account{total - 300});
+  EXPECT_EQ(withdraw.commits(), !at_least(isolation::repeatable_read));
+}
+
+TEST_P(Anomalies, WhoLooksAtOtherThingsCommits) {
+  auto one = begin();
+  auto two = begin();
+  one.t.update(accounts_, 10, [](account& a) { --a.balance; });
+  two.t.update(accounts_, 20, [](account& a) { --a.balance; });
+  EXPECT_TRUE(one.commits());
+  EXPECT_TRUE(two.commits());
+}
+
+// --- one transaction
+
+class OneTransaction : public Anomalies {};
+INSTANTIATE_TEST_SUITE_P(Serializable, OneTransaction, ::testing::Values(isolation::serializable), name_of);
+
+TEST_P(OneTransaction, SeesItsOwnWrites) {
+  auto one = begin();
+  one.t.insert(accounts_, 15, account{7});
+  EXPECT_EQ(one.t.get(accounts_, 15)->balance, 7);
+  EXPECT_TRUE(one.t.update(accounts_, 15, [](account& a) { a.balance = 8; }));
+  EXPECT_TRUE(one.t.erase(accounts_, 10));
+  EXPECT_FALSE(one.t.get(accounts_, 10));
+  EXPECT_FALSE(one.t.erase(accounts_, 10));
+  EXPECT_FALSE(one.t.update(accounts_, 10, [](account& a) { a.balance = 1; }));
+  EXPECT_EQ(sum(one.t), 108);
+  one.t.insert(accounts_, 10, account{5});
+  EXPECT_EQ(sum(one.t), 113);
+  EXPECT_TRUE(one.commits());
+  EXPECT_EQ(balance(10), 5);
+  EXPECT_EQ(balance(15), 8);
+}
+
+TEST_P(OneTransaction, InsertOfAKeyThatIsThereThrowsAndNothingHappens) {
+  {
+    auto one = begin();
+    one.t.put(accounts_, 20, account{1});
+    EXPECT_THROW(one.t.insert(accounts_, 10, account{1}), db::duplicate_key);
+    one.t.insert(accounts_, 15, account{1});
+    EXPECT_THROW(one.t.insert(accounts_, 15, account{1}), db::duplicate_key);
+    one.t.note_absent_records(false);
+  }
+  EXPECT_EQ(balance(15), std::nullopt);
+  EXPECT_EQ(balance(20), 100);
+}
+
+// What an earlier attempt has left in the index, absent, is no phantom.
+TEST_P(OneTransaction, ScansWhereItInsertsLater) {
+  {
+    auto aborted = begin();
+    aborted.t.insert(accounts_, 15, account{1});
+    aborted.t.note_absent_records(false);
+  }
+  auto one = begin();
+  EXPECT_EQ(sum(one.t), 200);
+  one.t.insert(accounts_, 15, account{1});
+  one.t.insert(accounts_, 16, account{1});
+  EXPECT_EQ(sum(one.t), 202);
+  EXPECT_TRUE(one.commits());
+}
+
+TEST_P(OneTransaction, AScanThatEndsEarlyWatchesNoFurther) {
+  auto reader = begin();
+  int seen = 0;
+  reader.t.scan(accounts_, u64{0}, u64{100}, [&](u64, const account&) { return ++seen < 1; });
+  EXPECT_EQ(seen, 1);
+  auto behind = begin();
+  behind.t.insert(accounts_, 11, account{1});
+  EXPECT_TRUE(behind.commits());
+  auto before = begin();
+  before.t.put(accounts_, 5, account{1});
+  EXPECT_TRUE(reader.t.observations_hold()) << "nobody has committed it";
+  EXPECT_TRUE(before.commits());
+  EXPECT_FALSE(reader.commits());
+}
+
+TEST_P(OneTransaction, SnapshotsSeeTheirMomentAlone) {
+  db::snapshot_transaction before(epochs_);
+  std::vector<std::int64_t> seen;
+  const auto look = [&](db::snapshot_transaction& at) {
+    seen.clear();
+    at.scan(accounts_, u64{0}, u64{100}, [&](u64, const account& a) {
+      seen.push_back(a.balance);
+      return true;
+    });
+    return seen;
+  };
+  {
+    auto one = begin();
+    one.t.put(accounts_, 10, account{1});
+    one.t.erase(accounts_, 20);
+    one.t.insert(accounts_, 30, account{3});
+    ASSERT_TRUE(one.commits());
+  }
+  epochs_.advance();
+  epochs_.move_horizon();
+  {
+    auto one = begin();
+    one.t.put(accounts_, 10, account{2});
+    one.t.insert(accounts_, 20, account{9});
+    ASSERT_TRUE(one.commits());
+  }
+  EXPECT_EQ(look(before), (std::vector<std::int64_t>{100, 100}));
+}
+
+// The numbers of an epoch run out: the next commit takes another epoch.
+TEST_P(OneTransaction, NumbersOfAnEpochRunOut) {
+  db::record& row = *accounts_.find(10);
+  const db::commit_stamp had = row.lock();
+  row.unlock(db::commit_stamp(had.epoch(), db::commit_stamp::number_max));
+  const u64 epoch = epochs_.now();
+  auto one = begin();
+  one.t.update(accounts_, 10, [](account& a) { ++a.balance; });
+  EXPECT_TRUE(one.commits());
+  EXPECT_GT(epochs_.now(), epoch);
+  EXPECT_EQ(row.stamp().number(), 0u);
+}
+
+// Versions that nobody can want any more go with the next change.
+TEST_P(OneTransaction, VersionsAreCut) {
+  db::record& row = *accounts_.find(10);
+  for (int i = 0; i < 20; ++i) {
+    epochs_.advance();
+    auto one = begin();
+    one.t.put(accounts_, 10, account{i});
+    ASSERT_TRUE(one.commits());
+  }
+  epochs_.advance();
+  epochs_.move_horizon();
+  auto one = begin();
+  one.t.put(accounts_, 10, account{1});
+  ASSERT_TRUE(one.commits());
+  int kept = 0;
+  for (const db::record::version* v = row.versions(); v != nullptr; v = v->older.load()) ++kept;
+  EXPECT_LE(kept, 2);
+}
+
+}  // namespace
+}  // namespace elidex::testing
