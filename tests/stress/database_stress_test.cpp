@@ -223,6 +223,28 @@ TYPED_TEST(DatabaseStress, MoneyStays) {
   EXPECT_EQ(db.read_only(sum_of), each * static_cast<std::int64_t>(accounts_max));
 }
 
+// A machine whose regions commit does it by them, under contention too.
+TEST(DatabaseStressDbx, CommitsByRegions) {
+  if (!htm::enabled()) GTEST_SKIP() << "no region commits here";
+  dbx_database db;
+  auto& accounts = db.create_table<u64, account>("accounts");
+  db.transact([&](auto& t) {
+    for (u64 n = 0; n < 50; ++n) t.insert(accounts, n, account{0});
+  });
+  in_threads(threads, [&](int me) {
+    random_numbers random(seed_or(5) + static_cast<u64>(me));
+    for (int turn = 0; turn < 200; ++turn) {
+      const u64 one = random.below(50);
+      db.transact([&](auto& t) {
+        t.update(accounts, one, [](account& a) { ++a.balance; });
+        t.update(accounts, (one + 7) % 50, [](account& a) { --a.balance; });
+      });
+    }
+  });
+  const lock_counts counts = db.protocol().region_counts();
+  EXPECT_GT(counts.commits, 10 * counts.fallbacks);
+}
+
 // Rows are whole, in transactions and snapshots.
 TYPED_TEST(DatabaseStress, RowsAreNeverTorn) {
   TypeParam db;

@@ -1,0 +1,164 @@
+// Anomalies of two and three transactions, looked for in explored schedules: whatever the order of their steps, the outcome is that of
+// one after the other.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "elidex/database.hpp"
+#include "schedule/explore.hpp"
+#include "support/databases.hpp"
+
+namespace elidex::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using bodies_type = std::vector<std::function<void()>>;
+using u64 = std::uint64_t;
+
+template <class Database>
+struct with_accounts {
+  Database db;
+  typename Database::template table<u64, account>& accounts = db.template create_table<u64, account>("accounts");
+
+  with_accounts() {
+    db.transact([&](auto& t) {
+      t.insert(accounts, u64{10}, account{100});
+      t.insert(accounts, u64{20}, account{100});
+    });
+  }
+  std::optional<account> now(u64 key) {
+    return db.read_only([&](auto& t) { return t.get(accounts, key); });
+  }
+};
+
+// Each empties one account if the other has money: one of them must see what the other did.
+template <class Database>
+struct write_skew : with_accounts<Database> {
+  static constexpr u64 steps = 200;
+  bodies_type bodies() {
+    const auto empty_one = [this](u64 mine, u64 other) {
+      return [this, mine, other] {
+        this->db.transact([&](auto& t) {
+          if (t.get(this->accounts, other)->balance > 0) t.put(this->accounts, mine, account{0});
+        });
+      };
+    };
+    return {empty_one(10, 20), empty_one(20, 10)};
+  }
+  std::string verdict() { return this->now(10)->balance + this->now(20)->balance == 0 ? "write skew" : ""; }
+};
+
+template <class Database>
+struct lost_update : with_accounts<Database> {
+  static constexpr u64 steps = 200;
+  bodies_type bodies() {
+    const auto add_one = [this] {
+      this->db.transact(
+          [&](auto& t) { t.put(this->accounts, u64{10}, account{t.get(this->accounts, u64{10})->balance + 1}); });
+    };
+    return {add_one, add_one, add_one};
+  }
+  std::string verdict() { return this->now(10)->balance == 103 ? "" : "lost update"; }
+};
+
+// Each inserts a row if there are no more than two: there must not be four.
+template <class Database>
+struct phantoms : with_accounts<Database> {
+  static constexpr u64 steps = 400;
+  bodies_type bodies() {
+    const auto insert_third = [this](u64 key) {
+      return [this, key] {
+        this->db.transact([&](auto& t) {
+          int many = 0;
+          t.scan(this->accounts, u64{0}, u64{100}, [&](u64, const account&) { return ++many, true; });
+          if (many == 2) t.insert(this->accounts, key, account{1});
+        });
+      };
+    };
+    return {insert_third(11), insert_third(12)};
+  }
+  std::string verdict() { return this->now(11) && this->now(12) ? "a phantom" : ""; }
+};
+
+// One moves money, one reads both accounts as a snapshot, one closes and opens an account.
+template <class Database>
+struct snapshots : with_accounts<Database> {
+  static constexpr u64 steps = 400;
+  std::int64_t seen = 200;
+  std::int64_t seen_later = 200;
+  bodies_type bodies() {
+    const auto look = [this] {
+      return this->db.read_only([&](auto& t) {
+        std::int64_t sum = 0;
+        for (const u64 key : {u64{10}, u64{20}, u64{30}}) {
+          const auto row = t.get(this->accounts, key);
+          sum += row ? row->balance : 0;
+        }
+        return sum;
+      });
+    };
+    return {[this] {
+              this->db.transact([&](auto& t) {
+                if (!t.update(this->accounts, u64{20}, [](account& a) { a.balance += 30; })) return;
+                t.update(this->accounts, u64{10}, [](account& a) { a.balance -= 30; });
+              });
+            },
+            [this, look] {
+              seen = look();
+              seen_later = look();
+            },
+            [this] {
+              this->db.transact([&](auto& t) {
+                const std::int64_t all = t.get(this->accounts, u64{20})->balance;
+                t.erase(this->accounts, u64{20});
+                t.insert(this->accounts, u64{30}, account{all});
+              });
+              this->db.collect();
+              this->db.transact([&](auto& t) {
+                const std::int64_t all = t.get(this->accounts, u64{30})->balance;
+                t.erase(this->accounts, u64{30});
+                t.put(this->accounts, u64{20}, account{all});
+              });
+            }};
+  }
+  std::string verdict() {
+    return seen == 200 && seen_later == 200
+               ? ""
+               : "a snapshot saw " + std::to_string(seen) + " and " + std::to_string(seen_later);
+  }
+};
+
+template <class Database>
+class DatabaseSchedules : public ::testing::Test {};
+using databases = ::testing::Types<silo_database, dbx_database>;
+TYPED_TEST_SUITE(DatabaseSchedules, databases);
+
+TYPED_TEST(DatabaseSchedules, NoWriteSkew) {
+  EXPECT_EQ(explore<write_skew<TypeParam>>(1'000), "");
+}
+TYPED_TEST(DatabaseSchedules, NoLostUpdate) {
+  EXPECT_EQ(explore<lost_update<TypeParam>>(1'000), "");
+}
+TYPED_TEST(DatabaseSchedules, NoPhantoms) {
+  EXPECT_EQ(explore<phantoms<TypeParam>>(1'000), "");
+}
+TYPED_TEST(DatabaseSchedules, SnapshotsAreOfOneMoment) {
+  EXPECT_EQ(explore<snapshots<TypeParam>>(1'000), "");
+}
+
+using careless_database = basic_database<validates_no_reads>;
+
+TEST(DatabaseSchedulesCanary, WriteSkewIsFound) {
+  EXPECT_THAT(explore<write_skew<careless_database>>(1'000), HasSubstr("write skew"));
+}
+TEST(DatabaseSchedulesCanary, LostUpdatesAreFound) {
+  EXPECT_THAT(explore<lost_update<careless_database>>(1'000), HasSubstr("lost update"));
+}
+TEST(DatabaseSchedulesCanary, PhantomsAreFound) {
+  EXPECT_THAT(explore<phantoms<careless_database>>(1'000), HasSubstr("a phantom"));
+}
+
+}  // namespace
+}  // namespace elidex::testing
