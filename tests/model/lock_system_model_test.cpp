@@ -306,7 +306,7 @@ TYPED_TEST_SUITE(LockSystemModel, latches_under_test, latches_name);
 TYPED_TEST(LockSystemModel, DoesWhatANaiveTableDoes) {
   const std::uint64_t first = seed_or(1);
   lock_system_counts sum;
-  for (std::uint64_t seed = first; seed < first + static_cast<std::uint64_t>(repetitions(60)); ++seed) {
+  for (std::uint64_t seed = first; seed < first + static_cast<std::uint64_t>(repetitions(400)); ++seed) {
     comparison<TypeParam> both(seed);
     for (int i = 0; i < 300; ++i) {
       const std::string wrong = both.step();

@@ -141,7 +141,7 @@ class LockSystemStress : public ::testing::Test {};
 TYPED_TEST_SUITE(LockSystemStress, latches_under_test, latches_name);
 
 TYPED_TEST(LockSystemStress, MoneyIsConservedInADeadlockStorm) {
-  const int rounds = repetitions(2000);
+  const int rounds = repetitions(4000);
   const storm_result result = storm<TypeParam, plain_cell>(seed_or(1), rounds);
   EXPECT_EQ(result.commits, static_cast<std::uint64_t>(threads * rounds));
   EXPECT_EQ(result.torn_sums, 0u);
@@ -247,7 +247,7 @@ std::uint64_t phantoms(std::uint64_t seed, int rounds, bool inserts_ask) {
 }
 
 TYPED_TEST(LockSystemStress, GapLocksKeepPhantomsOut) {
-  EXPECT_EQ(phantoms<TypeParam>(seed_or(1), repetitions(1000), true), 0u);
+  EXPECT_EQ(phantoms<TypeParam>(seed_or(1), repetitions(5000), true), 0u);
 }
 
 TEST(LockSystemStressCanary, InsertsThatDoNotAskAreFound) {

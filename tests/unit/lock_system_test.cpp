@@ -430,16 +430,16 @@ TYPED_TEST(LockSystem, AnInheritedGapMayCloseACircle) {
 }
 
 TYPED_TEST(LockSystem, ManyHeirs) {
-  lock_system<TypeParam> locks({.transactions_max = 64});
+  lock_system<TypeParam> many({.transactions_max = 64});
   std::vector<std::unique_ptr<typename lock_system<TypeParam>::transaction>> all;
   for (int i = 0; i < 60; ++i) {
-    all.push_back(std::make_unique<typename lock_system<TypeParam>::transaction>(locks));
+    all.push_back(std::make_unique<typename lock_system<TypeParam>::transaction>(many));
     all.back()->begin();
     ASSERT_EQ(all.back()->lock_record(at(1), shared, lock_kind::next_key), granted);
   }
   all[0]->inherit_gap(at(1), at(2));
   for (const auto& t : all) EXPECT_EQ(t->lock_count(), 2u);
-  EXPECT_TRUE(locks.is_consistent());
+  EXPECT_TRUE(many.is_consistent());
 }
 
 TYPED_TEST(LockSystem, ALockMayBeGivenBackEarly) {
@@ -455,36 +455,36 @@ TYPED_TEST(LockSystem, ALockMayBeGivenBackEarly) {
 }
 
 TYPED_TEST(LockSystem, Errors) {
-  auto& a = this->a;
-  EXPECT_THROW(a.lock_table(1, shared), std::logic_error) << "not begun";
-  a.begin();
-  EXPECT_THROW(a.begin(), std::logic_error);
-  EXPECT_THROW(a.lock_record(at(256), shared), std::invalid_argument);
-  EXPECT_THROW(a.lock_record(at(1, ~std::uint64_t{0}), shared), std::invalid_argument);
-  EXPECT_THROW(a.lock_record(at(1), intention_shared), std::invalid_argument);
-  EXPECT_THROW(a.lock_record(at(1), shared, lock_kind::table), std::invalid_argument);
-  EXPECT_THROW(a.lock_record(at(1), shared, lock_kind::insert_intention), std::invalid_argument);
-  EXPECT_THROW(a.inherit_gap(at(1), at(256)), std::invalid_argument);
-  EXPECT_THROW(a.wait(), std::logic_error);
-  EXPECT_EQ(a.lock_count(), 0u);
+  auto& t = this->a;
+  EXPECT_THROW(t.lock_table(1, shared), std::logic_error) << "not begun";
+  t.begin();
+  EXPECT_THROW(t.begin(), std::logic_error);
+  EXPECT_THROW(t.lock_record(at(256), shared), std::invalid_argument);
+  EXPECT_THROW(t.lock_record(at(1, ~std::uint64_t{0}), shared), std::invalid_argument);
+  EXPECT_THROW(t.lock_record(at(1), intention_shared), std::invalid_argument);
+  EXPECT_THROW(t.lock_record(at(1), shared, lock_kind::table), std::invalid_argument);
+  EXPECT_THROW(t.lock_record(at(1), shared, lock_kind::insert_intention), std::invalid_argument);
+  EXPECT_THROW(t.inherit_gap(at(1), at(256)), std::invalid_argument);
+  EXPECT_THROW(t.wait(), std::logic_error);
+  EXPECT_EQ(t.lock_count(), 0u);
   this->b.begin();
   EXPECT_EQ(this->b.lock_record(at(1), exclusive), granted);
-  EXPECT_EQ(a.request_record(at(1), exclusive), waiting);
-  EXPECT_THROW(a.lock_record(at(2), exclusive), std::logic_error) << "one wait at a time";
-  a.end();
-  a.end();
-  EXPECT_EQ(a.id(), 0u);
+  EXPECT_EQ(t.request_record(at(1), exclusive), waiting);
+  EXPECT_THROW(t.lock_record(at(2), exclusive), std::logic_error) << "one wait at a time";
+  t.end();
+  t.end();
+  EXPECT_EQ(t.id(), 0u);
 }
 
 TYPED_TEST(LockSystem, NoMoreTransactionsThanAgreed) {
-  using transaction = typename TestFixture::transaction;
-  lock_system<TypeParam> locks({.transactions_max = 2});
-  transaction one(locks);
+  using session = typename TestFixture::transaction;
+  lock_system<TypeParam> few({.transactions_max = 2});
+  session one(few);
   {
-    transaction two(locks);
-    EXPECT_THROW(transaction three(locks), std::system_error);
+    session two(few);
+    EXPECT_THROW(session three(few), std::system_error);
   }
-  EXPECT_NO_THROW(transaction three(locks));
+  EXPECT_NO_THROW(session three(few));
 }
 
 TYPED_TEST(LockSystem, ObjectsAreUsedAgain) {

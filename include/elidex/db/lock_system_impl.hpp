@@ -109,9 +109,9 @@ void lock_system<Latches>::transaction::end() noexcept {
   me_.own_id = 0;
   while (list != nullptr) {
     detail::wake_list woken;
-    const std::size_t shard = system_.shard_index(list->name);
+    const std::size_t place = system_.shard_index(list->name);
     {
-      const std::lock_guard guard(system_.shards_[shard].latch);
+      const std::lock_guard guard(system_.shards_[place].latch);
       std::uint32_t released = 0;
       do {
         detail::lock_object& lock = *list;
@@ -122,7 +122,7 @@ void lock_system<Latches>::transaction::end() noexcept {
           bucket.grant_waiters(lock.name, woken);
         }
         detail::push_spare(me_, lock);
-      } while (++released < releases_per_section && list != nullptr && system_.shard_index(list->name) == shard);
+      } while (++released < releases_per_section && list != nullptr && system_.shard_index(list->name) == place);
     }
     woken.wake_all();
   }
@@ -468,7 +468,7 @@ void lock_system<Latches>::transaction::inherit_gap(const record_address& from, 
   const detail::queue_name from_page = check(from);
   const detail::queue_name to_page = check(to);
   if (from == to) return;
-  const auto [first, last] = std::minmax(system_.shard_index(from_page), system_.shard_index(to_page));
+  const auto [first, last] = std::minmax({system_.shard_index(from_page), system_.shard_index(to_page)});
   inheritance done{false, false};
   bool to_who_waits = false;
   for (std::uint32_t spares = 8; !done.complete; spares *= 2) {
