@@ -52,7 +52,6 @@ auto lock_system<Latches>::take_member() -> member& {
   }
   auto made = std::make_unique<member>();
   made->slot = members_made_;
-  detail::name_memory(made.get(), sizeof(member), "transaction");
   members_[members_made_++].store(made.get());
   return *made.release();
 }
