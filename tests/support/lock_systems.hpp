@@ -10,14 +10,18 @@
 
 namespace elidex::testing {
 
-using latches_under_test = ::testing::Types<unmodified_latches, hle_latches, retried_latches, pthread_elision_latches,
-                                            elided_lock_mutex_latches, elided_transaction_latches, sharded_latches<>>;
+// Shards that are never elided: inside of a region a search for circles sees everything at one moment.
+struct plain_shards : latches<posix_mutex, posix_mutex, 4> {};
+
+using latches_under_test =
+    ::testing::Types<unmodified_latches, hle_latches, retried_latches, pthread_elision_latches,
+                     elided_lock_mutex_latches, elided_transaction_latches, sharded_latches<>, plain_shards>;
 
 struct latches_name {
   template <class Latches>
   static std::string GetName(int number) {
     static const char* const names[] = {"unmodified", "hle",         "retried", "pthread_elision",
-                                        "lock_mutex", "transaction", "sharded"};
+                                        "lock_mutex", "transaction", "sharded", "plain_shards"};
     return names[number];
   }
 };

@@ -277,7 +277,8 @@ class lock_system<Latches>::transaction {
   bool is_decided() const noexcept { return waiting_ && me_.signal.load() == detail::lock_owner::awake; }
   bool is_waiting() const noexcept { return waiting_; }
 
-  // Gives a lock of the kind `record` back before the end, as READ COMMITTED may. False: there was none of this mode.
+  // Gives a lock of the kind `record` back before the end, as READ COMMITTED may for records that it has read in vain. Not for
+  // one that it has written: the record says so until the end. False: there was none of this mode.
   bool unlock_record(const record_address& address, lock_mode mode);
   // Who holds a lock on the gap before `from` (or, gap_heirs::of_anything, on the record) gets one on the gap before `to`.
   // Throws std::bad_alloc; then some may have got theirs.
