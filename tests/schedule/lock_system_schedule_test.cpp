@@ -1,0 +1,253 @@
+// The lock system under explored interleavings: every circle is found, nobody sleeps for ever, exclusive locks exclude, implicit
+// ones too, and a wait that is given up while it is granted ends well.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "elidex/db/lock_system.hpp"
+#include "schedule/explore.hpp"
+#include "support/lock_systems.hpp"
+
+namespace elidex::testing {
+namespace {
+
+using bodies_type = std::vector<std::function<void()>>;
+using ::testing::HasSubstr;
+
+std::uint64_t schedules(double count) {
+  return static_cast<std::uint64_t>(count * effort());
+}
+
+// What all programs have: a lock system and records with what they protect.
+template <class Latches>
+struct records {
+  static constexpr std::uint64_t steps = 2000;
+  static constexpr std::size_t count = 3;
+  using transaction = typename lock_system<Latches>::transaction;
+  struct record {
+    std::atomic<lock_owner_id> writer{0};
+    alignas(64) std::atomic<int> inside{0};
+    std::atomic<int> changes{0};
+  };
+
+  lock_system<Latches> locks{{.transactions_max = 4, .buckets = 16, .wait_timeout = wait_for_ever}};
+  std::array<record, count> all;
+  std::atomic<bool> broken{false};
+  std::atomic<int> commits{0};
+
+  static record_address address(std::size_t i) { return at(5, i); }
+
+  void change(std::size_t i) {
+    if (++all[i].inside != 1) broken = true;
+    std::this_thread::yield();
+    all[i].changes = all[i].changes + 1;
+    --all[i].inside;
+  }
+  bool lock(transaction& t, std::size_t i, bool implicitly) {
+    const lock_outcome outcome =
+        implicitly ? t.write_record(address(i), all[i].writer)
+                   : t.lock_record(address(i), lock_mode::exclusive, lock_kind::record, all[i].writer);
+    if (outcome == lock_outcome::timed_out) broken = true;
+    return outcome == lock_outcome::granted;
+  }
+  // Locks and changes both, as often as it takes.
+  void change_both(std::size_t first, std::size_t second, bool implicitly) {
+    transaction t(locks);
+    for (bool done = false; !done;) {
+      t.begin();
+      if (lock(t, first, implicitly) && lock(t, second, implicitly)) {
+        change(first);
+        change(second);
+        ++commits;
+        done = true;
+      }
+      t.end();
+    }
+  }
+  std::string verdict_of(int commits_due) {
+    int changes = 0;
+    for (const record& one : all) changes += one.changes;
+    if (broken) return "two were inside, or a time was up";
+    if (commits != commits_due || changes != 2 * commits_due) return "a transaction is missing";
+    return locks.is_consistent() ? "" : "the queues are inconsistent";
+  }
+};
+
+template <class Latches>
+struct two_in_a_circle : records<Latches> {
+  bodies_type bodies() {
+    return {[this] { this->change_both(0, 1, false); }, [this] { this->change_both(1, 0, false); }};
+  }
+  std::string verdict() { return this->verdict_of(2); }
+};
+
+// Half of them implicitly.
+template <class Latches>
+struct three_in_a_circle : records<Latches> {
+  bodies_type bodies() {
+    return {[this] { this->change_both(0, 1, true); }, [this] { this->change_both(1, 2, false); },
+            [this] { this->change_both(2, 0, true); }};
+  }
+  std::string verdict() { return this->verdict_of(3); }
+};
+
+// Readers that upgrade; one record.
+template <class Latches>
+struct upgrades : records<Latches> {
+  bodies_type bodies() {
+    return bodies_type(3, [this] {
+      typename records<Latches>::transaction t(this->locks);
+      for (bool done = false; !done;) {
+        t.begin();
+        if (t.lock_record(this->address(0), lock_mode::shared) == lock_outcome::granted) {
+          const int seen = this->all[0].changes;
+          if (this->lock(t, 0, false)) {
+            if (this->all[0].changes != seen) this->broken = true;
+            this->change(0);
+            this->change(0);
+            ++this->commits;
+            done = true;
+          }
+        }
+        t.end();
+      }
+    });
+  }
+  std::string verdict() { return this->verdict_of(3); }
+};
+
+// One gives its waits up at once, while others come and go.
+template <class Latches>
+struct impatient : records<Latches> {
+  std::atomic<int> given_up{0};
+
+  bodies_type bodies() {
+    return {[this] { this->change_both(0, 1, false); },
+            [this] {
+              typename records<Latches>::transaction t(this->locks);
+              for (int i = 0; i < 3; ++i) {
+                t.begin();
+                lock_outcome outcome = t.request_write(this->address(0), this->all[0].writer);
+                if (outcome == lock_outcome::waiting) {
+                  std::this_thread::yield();
+                  outcome = t.wait(std::chrono::nanoseconds(0));
+                }
+                if (outcome == lock_outcome::granted) {
+                  this->change(0);
+                } else {
+                  ++given_up;
+                }
+                t.end();
+              }
+            },
+            [this] { this->change_both(0, 1, true); }};
+  }
+  std::string verdict() {
+    const int changes = this->all[0].changes + this->all[1].changes;
+    if (this->broken || this->commits != 2) return "two were inside, or a transaction is missing";
+    if (changes + given_up != 4 + 3) return "a change is lost";
+    return this->locks.is_consistent() ? "" : "the queues are inconsistent";
+  }
+};
+
+// A writer that ends while another finds its implicit lock.
+template <class Latches>
+struct implicit_and_ending : records<Latches> {
+  bodies_type bodies() {
+    return bodies_type(3, [this] {
+      typename records<Latches>::transaction t(this->locks);
+      for (int i = 0; i < 2; ++i) {
+        t.begin();
+        if (this->lock(t, 0, true)) {
+          this->change(0);
+          this->change(0);
+          ++this->commits;
+        }
+        t.end();
+      }
+    });
+  }
+  std::string verdict() { return this->verdict_of(6); }
+};
+
+template <class Latches>
+class LockSystemSchedules : public ::testing::Test {};
+TYPED_TEST_SUITE(LockSystemSchedules, latches_under_test, latches_name);
+
+TYPED_TEST(LockSystemSchedules, TwoInACircle) {
+  EXPECT_EQ(explore<two_in_a_circle<TypeParam>>(schedules(400)), "");
+}
+TYPED_TEST(LockSystemSchedules, ThreeInACircle) {
+  EXPECT_EQ(explore<three_in_a_circle<TypeParam>>(schedules(400)), "");
+}
+TYPED_TEST(LockSystemSchedules, Upgrades) {
+  EXPECT_EQ(explore<upgrades<TypeParam>>(schedules(300)), "");
+}
+TYPED_TEST(LockSystemSchedules, WaitsThatAreGivenUp) {
+  EXPECT_EQ(explore<impatient<TypeParam>>(schedules(300)), "");
+}
+TYPED_TEST(LockSystemSchedules, ImplicitLocksOfWhoEnds) {
+  EXPECT_EQ(explore<implicit_and_ending<TypeParam>>(schedules(300)), "");
+}
+
+// Canary: a circle that nobody can see, because each half of it is in a lock system of its own.
+struct hidden_circle : records<sharded_latches<>> {
+  lock_system<sharded_latches<>> others{{.transactions_max = 4, .buckets = 16, .wait_timeout = wait_for_ever}};
+
+  bodies_type bodies() {
+    const auto both = [this](bool other_way) {
+      transaction here(locks);
+      transaction there(others);
+      here.begin();
+      there.begin();
+      for (int i = 0; i < 2; ++i) {
+        transaction& t = (i == 0) == other_way ? there : here;
+        t.lock_record(address(0), lock_mode::exclusive);
+        std::this_thread::yield();
+      }
+      there.end();
+      here.end();
+    };
+    return {[=] { both(false); }, [=] { both(true); }};
+  }
+  static std::string verdict() { return ""; }
+};
+TEST(LockSystemSchedulesCanary, ACircleThatIsNotSeenIsFound) {
+  EXPECT_THAT(explore<hidden_circle>(2'000), HasSubstr("waits for futex"));
+}
+
+// Canary: a writer whose implicit lock others are not told of.
+struct silent_writer : records<sharded_latches<>> {
+  bodies_type bodies() {
+    return {[this] {
+              transaction t(locks);
+              t.begin();
+              lock(t, 0, true);
+              change(0);
+              change(0);
+              ++commits;
+              t.end();
+            },
+            [this] {
+              transaction t(locks);
+              t.begin();
+              t.lock_record(address(0), lock_mode::exclusive);
+              change(0);
+              change(0);
+              ++commits;
+              t.end();
+            }};
+  }
+  std::string verdict() { return verdict_of(2); }
+};
+TEST(LockSystemSchedulesCanary, AnUnknownWriterIsFound) {
+  EXPECT_NE(explore<silent_writer>(5'000), "");
+}
+
+}  // namespace
+}  // namespace elidex::testing
