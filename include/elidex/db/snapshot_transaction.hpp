@@ -50,7 +50,7 @@ class snapshot_transaction {
     words_.resize(table.row_words());
     if (!from.read_as_of(snapshot_.epoch(), words_)) return std::nullopt;
     typename Table::row_type row;
-    std::memcpy(&row, words_.data(), sizeof row);
+    std::memcpy(static_cast<void*>(&row), words_.data(), sizeof row);
     return row;
   }
 

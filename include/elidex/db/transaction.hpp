@@ -204,7 +204,7 @@ class transaction {
   template <class Row>
   static Row row_of(std::span<const std::uint64_t> words) noexcept {
     Row row;
-    std::memcpy(&row, words.data(), sizeof row);
+    std::memcpy(static_cast<void*>(&row), words.data(), sizeof row);
     return row;
   }
   template <class Row>
