@@ -105,9 +105,12 @@ std::vector<bench_run> run_bench(const bench_options& options,
     const double wanted = bytes_at_first(size) + added;
     if (available == 0 || wanted <= available) continue;
     const auto megabytes = [](double bytes) { return std::to_string(static_cast<std::uint64_t>(bytes / 1e6)) + " MB"; };
+    size.warehouses = 2;
+    const double another = bytes_at_first(size) / 2;
     throw bad_input("--warehouses: " + std::to_string(warehouses) +
                     " of them, and the orders of --seconds, need about " + megabytes(wanted) + ", and " +
-                    megabytes(available) + " are free");
+                    megabytes(available) + " are free; it takes at most " +
+                    std::to_string(static_cast<std::uint64_t>(std::max(0.0, (available - added) / another))) + " here");
   }
   return bench(options, progress).run();
 }
