@@ -42,15 +42,40 @@ std::vector<unsigned> threads_of(const bench_flags& flags) {
   return threads;
 }
 
+bench_time time_of(const bench_flags& flags) {
+  bench_time time;
+  time.threads = threads_of(flags);
+  time.seconds = parse_seconds("--seconds", flags.seconds, seconds_min, seconds_max);
+  time.warm_up_seconds = flags.warm_up.empty() ? std::min(1.0, time.seconds / 5)
+                                               : parse_seconds("--warm-up", flags.warm_up, 0, seconds_max);
+  time.rounds = static_cast<unsigned>(parse_count("--repeat", flags.repeat, 1, rounds_max));
+  return time;
+}
+
 lab::bench_options options_of(const bench_flags& flags) {
+  const auto foreign = [](std::string_view flag, const std::string& text) {
+    if (!text.empty()) refuse(flag, text, "does not go with workloads of keys; it takes --workload tpcc");
+  };
+  foreign("--warehouses", flags.warehouses);
+  foreign("--customers", flags.customers);
+  foreign("--items", flags.items);
+  foreign("--readers", flags.readers);
   lab::bench_options options;
   static_cast<lab::workload_choice&>(options) = read_workload_flags(flags);
-  options.threads = threads_of(flags);
-  options.seconds = parse_seconds("--seconds", flags.seconds, seconds_min, seconds_max);
-  options.warm_up_seconds = flags.warm_up.empty() ? std::min(1.0, options.seconds / 5)
-                                                  : parse_seconds("--warm-up", flags.warm_up, 0, seconds_max);
-  options.rounds = static_cast<unsigned>(parse_count("--repeat", flags.repeat, 1, rounds_max));
+  const bench_time time = time_of(flags);
+  options.threads = time.threads;
+  options.seconds = time.seconds;
+  options.warm_up_seconds = time.warm_up_seconds;
+  options.rounds = time.rounds;
   return options;
+}
+
+// Databases are no indexes: what is run on both would share no table.
+bool wants_tpcc(const bench_flags& flags) {
+  const std::vector<std::string> names = list_of("--workload", flags.workload);
+  const bool wanted = std::find(names.begin(), names.end(), tpcc_name) != names.end();
+  if (wanted && names.size() > 1) refuse("--workload", flags.workload, "has tpcc among others; it takes tpcc alone");
+  return wanted;
 }
 
 std::string heading(const lab::bench_options& options, const lab::bench_result& result) {
@@ -169,6 +194,7 @@ std::string notes(const lab::bench_options& options, const lab::bench_result& re
 }  // namespace
 
 int bench_command(const bench_flags& flags) {
+  if (wants_tpcc(flags)) return tpcc_bench_command(flags, time_of(flags));
   const lab::bench_options options = options_of(flags);
   const json_output json(flags.json);
   lab::bench_result result;

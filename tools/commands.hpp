@@ -21,14 +21,33 @@ struct workload_flags {
   std::string json;
 };
 
+inline constexpr const char* bench_index_default = "ordered_map,absl+mutex";
+
 struct bench_flags : workload_flags {
   std::string threads = "1";
   std::string seconds = "1";
   std::string warm_up;
   std::string repeat = "3";
   bool oversubscribe = false;
+  // Of the workload tpcc alone; empty: not given.
+  std::string warehouses;
+  std::string customers;
+  std::string items;
+  std::string readers;
 };
 int bench_command(const bench_flags& flags);
+
+// How long bench runs what, read from the flags.
+struct bench_time {
+  std::vector<unsigned> threads;
+  double seconds = 1;
+  double warm_up_seconds = 0.1;
+  unsigned rounds = 3;
+};
+inline constexpr const char* tpcc_name = "tpcc";
+inline constexpr const char* tpcc_description =
+    "TPC-C's five transactions on a database of --warehouses; its consistency is checked behind each run";
+int tpcc_bench_command(const bench_flags& flags, const bench_time& time);
 
 struct sim_flags : workload_flags {
   std::string machine = "haswell-ep-2x10";

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lab/indexes/registry.hpp"
+#include "lab/tpcc/variants.hpp"
 #include "tools/commands.hpp"
 #include "tools/flags.hpp"
 #include "tools/json_output.hpp"
@@ -73,6 +74,10 @@ int list_command(const list_flags& flags) {
     document["workloads"].push_back({{"name", lab::multi_get_name}, {"description", lab::multi_get_description}});
     document["workloads"].push_back({{"name", lab::mix_name}, {"description", lab::mix_description}});
     document["workloads"].push_back({{"name", lab::insert_mix_name}, {"description", lab::insert_mix_description}});
+    document["workloads"].push_back({{"name", tpcc_name}, {"description", tpcc_description}});
+    for (const auto& one : lab::tpcc::databases()) {
+      document["databases"].push_back({{"name", one.name}, {"description", one.description}});
+    }
     for (const named& one : distributions) {
       document["distributions"].push_back({{"name", one.name}, {"description", one.description}});
     }
@@ -92,11 +97,15 @@ int list_command(const list_flags& flags) {
   workloads.row({std::string(lab::multi_get_name), std::string(lab::multi_get_description)});
   workloads.row({std::string(lab::mix_name), std::string(lab::mix_description)});
   workloads.row({std::string(lab::insert_mix_name), std::string(lab::insert_mix_description)});
+  workloads.row({tpcc_name, tpcc_description});
+  table databases({{"database"}, {"what it is (--workload tpcc)"}});
+  for (const auto& one : lab::tpcc::databases()) databases.row({std::string(one.name), std::string(one.description)});
   table where({{"distribution"}, {"which keys"}});
   for (const named& one : distributions) where.row({std::string(one.name), std::string(one.description)});
   std::string machines;
   for (const std::string& one : machine_names()) machines += (machines.empty() ? "" : ", ") + one;
-  print(indexes.text() + "\n" + workloads.text() + "\n" + where.text() + "\n  machines: " + machines + "\n");
+  print(indexes.text() + "\n" + databases.text() + "\n" + workloads.text() + "\n" + where.text() +
+        "\n  machines: " + machines + "\n");
   return 0;
 }
 

@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
       "single\n"
       "requests (of multi-get: of calls), sampled; bytes/key is what loading took from the allocator, for each key;\n"
       "aborts/op counts attempts thrown away by conflicts, fallback % operations that took their lock after all.");
-  bench.index = "ordered_map,absl+mutex";
+  bench.index = bench_index_default;
   add_workload_options(*bench_app, bench);
   bench_app->add_option("--threads", bench.threads, "threads")->type_name("N,M")->capture_default_str();
   bench_app->add_flag("--oversubscribe", bench.oversubscribe, "allow more threads than the machine has CPUs");
@@ -113,6 +113,14 @@ int main(int argc, char** argv) {
   bench_app->add_option("--repeat", bench.repeat, "rounds; medians are reported")
       ->type_name("R")
       ->capture_default_str();
+  bench_app->add_option("--warehouses", bench.warehouses, "of the workload tpcc, which takes databases as --index [1]")
+      ->type_name("N,M");
+  bench_app
+      ->add_option("--readers", bench.readers,
+                   "of tpcc, the transactions that only read: snapshots | transactions [snapshots]")
+      ->type_name("R");
+  bench_app->add_option("--customers", bench.customers, "of tpcc, in each district [3000]")->type_name("N");
+  bench_app->add_option("--items", bench.items, "of tpcc [100000]")->type_name("N");
   bench_app->callback([&] { status = bench_command(bench); });
 
   sim_flags sim;

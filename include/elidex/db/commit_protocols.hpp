@@ -109,7 +109,7 @@ class silo_commit {
  public:
   commit_result operator()(transaction& t, commit_epochs& epochs) {
     auto& writes = t.writes();
-    std::sort(writes.begin(), writes.end(), [](const auto& a, const auto& b) { return std::less<>()(a.row, b.row); });
+    t.sort_writes();
     for (;;) {
       detail::provide_versions(t, epochs);
       const commit_epochs::commit_phase phase(epochs);

@@ -28,8 +28,10 @@
 // Thread-safety: belongs to one thread. Errors: errors.hpp; std::bad_alloc; what Key and the caller's functions throw.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -42,6 +44,7 @@
 #include "elidex/db/record.hpp"
 #include "elidex/db/table.hpp"
 #include "elidex/db/word_arena.hpp"
+#include "elidex/db/written_records.hpp"
 #include "elidex/index/value_change.hpp"
 #include "elidex/reclaim/epoch.hpp"
 
@@ -85,7 +88,7 @@ class transaction {
   template <class Table, class Key>
   void insert(Table& table, const Key& key, const typename Table::row_type& row) {
     for (;;) {
-      record& r = *table.find_or_make(argument<Table>(key));
+      record& r = *table.make_or_find(argument<Table>(key));
       if (write* const mine = own(r)) {
         if (mine->words != nullptr) throw duplicate_key(table.name() + ": insert of a key that is there");
         mine->words = words_of(table, row);
@@ -152,6 +155,11 @@ class transaction {
   const std::vector<read>& reads() const noexcept { return reads_; }
   std::vector<write>& writes() noexcept { return writes_; }
   const write* own(const record& r) const noexcept { return const_cast<transaction*>(this)->own(r); }
+  // In the order of addresses, for locking.
+  void sort_writes() noexcept {
+    std::sort(writes_.begin(), writes_.end(), by_address);
+    sorted_ = true;
+  }
   bool observations_hold() const {
     for (const auto& one : observations_) {
       if (!one->holds(*this)) return false;
@@ -223,7 +231,7 @@ class transaction {
     }
   }
 
-  // The row as the transaction sees it; empty: not there. last_read_ is its record.
+  // The row as the transaction sees it, valid until the next is read; empty: not there. last_read_ is its record.
   template <class Table>
   std::span<const std::uint64_t> read_row(Table& table, typename Table::key_argument key, bool note) {
     for (;;) {
@@ -243,7 +251,8 @@ class transaction {
       if (mine->words == nullptr) return std::span<const std::uint64_t>();
       return std::span<const std::uint64_t>(mine->words, table.row_words());
     }
-    const std::span<std::uint64_t> into(arena_.allocate(table.row_words()), table.row_words());
+    if (last_row_.size() < table.row_words()) last_row_.resize(table.row_words());
+    const std::span<std::uint64_t> into(last_row_.data(), table.row_words());
     const commit_stamp seen = r.read(into);
     if (seen.dead()) return std::nullopt;
     if (note) reads_.push_back({&r, seen});
@@ -252,10 +261,19 @@ class transaction {
   }
 
   write* own(const record& r) noexcept {
-    for (write& w : writes_) {
-      if (w.row == &r) return &w;
+    if (writes_.size() <= unindexed_writes_max) {
+      for (write& w : writes_) {
+        if (w.row == &r) return &w;
+      }
+      return nullptr;
     }
-    return nullptr;
+    if (sorted_) {
+      const auto at = std::lower_bound(writes_.begin(), writes_.end(), &r,
+                                       [](const write& w, const record* row) { return std::less<>()(w.row, row); });
+      return at != writes_.end() && at->row == &r ? &*at : nullptr;
+    }
+    const std::uint32_t at = places_.find(r);
+    return at == written_records::none ? nullptr : &writes_[at];
   }
   bool inserted(const record& r) const noexcept {
     const write* const mine = own(r);
@@ -269,7 +287,14 @@ class transaction {
   }
   void note_write(table_base& table, record& r, std::uint64_t* words, bool inserts) {
     writes_.push_back({&r, &table, words, inserts, nullptr, nullptr, {}});
+    if (writes_.size() <= unindexed_writes_max) return;
+    const std::size_t first = writes_.size() == unindexed_writes_max + 1 ? 0 : writes_.size() - 1;
+    for (std::size_t i = first; i < writes_.size(); ++i) places_.add(*writes_[i].row, i);
   }
+  static bool by_address(const write& a, const write& b) noexcept { return std::less<>()(a.row, b.row); }
+
+  // Chosen: so many are found faster by looking at all.
+  static constexpr std::size_t unindexed_writes_max = 8;
 
   const isolation level_;
   const epoch_pin pinned_;
@@ -277,7 +302,10 @@ class transaction {
   std::vector<write>& writes_;
   std::vector<std::unique_ptr<observation>>& observations_;
   word_arena& arena_;
+  written_records& places_;               // of writes_, if there are many, until they are sorted
+  std::vector<std::uint64_t>& last_row_;  // what was read last
   record* last_read_ = nullptr;
+  bool sorted_ = false;
 };
 
 class transaction::memory {
@@ -287,6 +315,8 @@ class transaction::memory {
   std::vector<write> writes_;
   std::vector<std::unique_ptr<observation>> observations_;
   word_arena arena_;
+  written_records places_;
+  std::vector<std::uint64_t> last_row_;
 };
 
 inline transaction::transaction(memory& notes, isolation level)
@@ -294,7 +324,9 @@ inline transaction::transaction(memory& notes, isolation level)
       reads_(notes.reads_),
       writes_(notes.writes_),
       observations_(notes.observations_),
-      arena_(notes.arena_) {}
+      arena_(notes.arena_),
+      places_(notes.places_),
+      last_row_(notes.last_row_) {}
 
 inline transaction::~transaction() {
   for (write& w : writes_) {
@@ -305,6 +337,7 @@ inline transaction::~transaction() {
   writes_.clear();
   observations_.clear();
   arena_.clear();
+  places_.clear();
 }
 
 template <class Table>

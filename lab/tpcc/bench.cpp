@@ -1,0 +1,118 @@
+#include "lab/tpcc/bench.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include "lab/bad_input.hpp"
+#include "lab/runner/bench.hpp"
+#include "lab/runner/machine.hpp"
+
+namespace elidex::lab::tpcc {
+namespace {
+
+class bench {
+ public:
+  bench(const bench_options& options, const std::function<void(const bench_progress&)>& progress)
+      : options_(options), progress_(progress) {}
+
+  std::vector<bench_run> run() {
+    std::vector<bench_run> runs;
+    for (const std::uint32_t warehouses : options_.warehouses) {
+      for (const unsigned threads : options_.threads) {
+        for (const database_info* what : options_.databases) {
+          runs.push_back({.what = what, .warehouses = warehouses, .threads = threads});
+        }
+      }
+    }
+    total_ = static_cast<double>(runs.size() * options_.rounds);
+    const std::size_t variants = options_.databases.size();
+    for (std::size_t first = 0; first < runs.size(); first += variants) {
+      const std::span<bench_run> group = std::span(runs).subspan(first, variants);
+      for (unsigned round = 0; round < options_.rounds; ++round) {
+        for (bench_run& one : group) run_once(one, round);
+      }
+      for (bench_run& one : group) {
+        one.tps = median(one.raw_tps);
+        const auto [low, high] = std::minmax_element(one.raw_tps.begin(), one.raw_tps.end());
+        one.tps_min = *low;
+        one.tps_max = *high;
+        one.ratio_to_first = group.front().tps > 0 ? one.tps / group.front().tps : 0;
+      }
+    }
+    return runs;
+  }
+
+ private:
+  void run_once(bench_run& run, unsigned round) {
+    const std::string label = std::string(run.what->name) + ", " + std::to_string(run.warehouses) + " warehouses, " +
+                              std::to_string(run.threads) + " threads";
+    say("loading for " + label);
+    scale size = options_.size;
+    size.warehouses = run.warehouses;
+    const std::size_t before = allocated_bytes();
+    // Rounds differ in what is drawn, variants don't.
+    const std::uint64_t seed = options_.seed + round;
+    const std::unique_ptr<loaded_company> loaded = run.what->load(size, seed);
+    const std::size_t after = allocated_bytes();
+    run.bytes_per_row = after > before ? static_cast<double>(after - before) / rows_at_first(size) : 0;
+    say(label);
+    const run_outcome one = loaded->run({.threads = run.threads,
+                                         .seconds = options_.seconds,
+                                         .warm_up_seconds = options_.warm_up_seconds,
+                                         .how = options_.how,
+                                         .seed = seed,
+                                         .tick = [&](double share) { say(label, share); }});
+    run.raw_tps.push_back(one.rate);
+    run_outcome& sum = run.outcome;
+    const auto rounds = static_cast<double>(run.raw_tps.size());
+    for (std::size_t k = 0; k < kinds; ++k) {
+      sum.transactions[k] += one.transactions[k];
+      sum.latency[k] += one.latency[k];
+      run.latency += one.latency[k];
+    }
+    sum.rolled_back += one.rolled_back;
+    sum.rate += (one.rate - sum.rate) / rounds;
+    sum.seconds += (one.seconds - sum.seconds) / rounds;
+    sum.cpu_wait_pct += (one.cpu_wait_pct - sum.cpu_wait_pct) / rounds;
+    sum.all_transactions += one.all_transactions;
+    sum.conflicts += one.conflicts;
+    sum.regions += one.regions;
+    sum.violations.insert(sum.violations.end(), one.violations.begin(), one.violations.end());
+    ++done_;
+  }
+
+  void say(const std::string& doing, double share_of_run = 0) const {
+    if (progress_) progress_({(done_ + share_of_run) / total_, doing});
+  }
+
+  const bench_options& options_;
+  const std::function<void(const bench_progress&)>& progress_;
+  double total_ = 1;
+  double done_ = 0;
+};
+
+}  // namespace
+
+std::vector<bench_run> run_bench(const bench_options& options,
+                                 const std::function<void(const bench_progress&)>& progress) {
+  const auto available = static_cast<double>(available_memory_bytes());
+  const auto threads =
+      std::min<std::size_t>(*std::max_element(options.threads.begin(), options.threads.end()), allowed_cpus().size());
+  const double added = bytes_of_transactions(options.seconds + options.warm_up_seconds, static_cast<double>(threads));
+  for (const std::uint32_t warehouses : options.warehouses) {
+    scale size = options.size;
+    size.warehouses = warehouses;
+    const double wanted = bytes_at_first(size) + added;
+    if (available == 0 || wanted <= available) continue;
+    const auto megabytes = [](double bytes) { return std::to_string(static_cast<std::uint64_t>(bytes / 1e6)) + " MB"; };
+    size.warehouses = 2;
+    const double another = bytes_at_first(size) / 2;
+    throw bad_input("--warehouses: " + std::to_string(warehouses) +
+                    " of them, and the orders of --seconds, need about " + megabytes(wanted) + ", and " +
+                    megabytes(available) + " are free; it takes at most " +
+                    std::to_string(static_cast<std::uint64_t>(std::max(0.0, (available - added) / another))) + " here");
+  }
+  return bench(options, progress).run();
+}
+
+}  // namespace elidex::lab::tpcc

@@ -1,0 +1,64 @@
+#include "lab/tpcc/variants.hpp"
+
+#include "elidex/database.hpp"
+#include "lab/tpcc/native_run.hpp"
+
+namespace elidex::lab::tpcc {
+namespace {
+
+template <class Database>
+std::unique_ptr<loaded_company> load(const scale& wanted, std::uint64_t seed) {
+  return std::make_unique<native_company<Database>>(wanted, seed);
+}
+
+std::string remark_on_choice() {
+  const auto& can = htm::capability();
+  return std::string("is ") + (can.rtm_commits ? "db/dbx" : "db/silo") + " here: " + can.reason;
+}
+std::string remark_on_regions() {
+  const auto& can = htm::capability();
+  return can.rtm_commits ? std::string() : std::string("commits with its lock only: ") + can.reason;
+}
+
+constexpr database_info all[] = {
+    {"db/occ", "the table store as it comes: whichever of the two below this CPU favours",
+     &load<basic_database<db::capability_commit>>, &remark_on_choice},
+    {"db/silo", "the table store with Silo's commit: locks what it writes, validates, no hardware transactions",
+     &load<basic_database<db::silo_commit>>, nullptr},
+    {"db/dbx", "the table store with DBX's commit: one hardware region, Silo's under a lock where it doesn't commit",
+     &load<basic_database<db::dbx_commit<>>>, &remark_on_regions},
+};
+
+// Measured: 217 to 225 with one and two warehouses, indexes included.
+constexpr double bytes_per_row = 225;
+// Upper bounds for what a run adds: mostly the order lines of NEW-ORDER, 4.5 of them for each transaction of the mix.
+constexpr double bytes_per_transaction = 1'000;
+constexpr double transactions_per_second_max = 100'000;
+
+}  // namespace
+
+double rows_at_first(const scale& wanted) noexcept {
+  const double customers = double{scale::districts} * wanted.customers;
+  // A customer's row, its name, its payment, its order twice, 0.3 of a new order and 10 lines.
+  return wanted.items + double{1} * wanted.warehouses * (1 + scale::districts + wanted.items + customers * 15.3);
+}
+
+double bytes_at_first(const scale& wanted) noexcept {
+  return bytes_per_row * rows_at_first(wanted);
+}
+double bytes_of_transactions(double seconds, double threads) noexcept {
+  return seconds * threads * transactions_per_second_max * bytes_per_transaction;
+}
+
+std::span<const database_info> databases() {
+  return all;
+}
+
+const database_info* find_database(std::string_view name) {
+  for (const database_info& one : all) {
+    if (one.name == name) return &one;
+  }
+  return nullptr;
+}
+
+}  // namespace elidex::lab::tpcc
