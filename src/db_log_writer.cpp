@@ -76,9 +76,12 @@ log_writer::log_writer(log_folder& folder, const recovered_log& found, std::uint
       synced_(found.durable_epoch),
       last_checkpoint_(found.checkpoint),
       segments_(found.segments) {
+  // A killed process has left in the system's cache what the disk need not have yet; what follows is to depend on it: the files' names
+  // first, lest the next segment's be there and the last one's not.
   std::error_code error;
+  folder_.sync(error);
+  throw_if(error, "sync", "the log's folder");
   if (!segments_.empty()) {
-    // A killed process has left in the system's cache what the disk need not have yet; what follows is to depend on it.
     const std::string name = name_of(file_kind::segment, segments_.back().number);
     const std::unique_ptr<log_file> last = folder_.open(name, error);
     throw_if(error, "open", name);

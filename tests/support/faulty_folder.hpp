@@ -25,7 +25,8 @@ inline constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max()
 struct disk_faults {
   std::uint64_t power_off_at = never;  // counts operations that change something
   std::uint64_t disk_bytes = never;    // full then
-  std::uint64_t fail_sync_at = never;  // counts syncs of files
+  std::uint64_t fail_sync_at = never;  // counts syncs of files: this one and all later ones
+  std::uint64_t fail_one_sync = never;
   std::size_t write_bytes_max = never;
   bool interrupts = false;  // every other call
   bool sync_lies = false;   // success without effect: the canary
@@ -37,12 +38,24 @@ class faulty_disk {
     std::size_t synced = 0;  // so many of them are safe
   };
   using directory = std::map<std::string, std::shared_ptr<inode>>;
+  // Of a folder: `from` goes, `to` comes; either may be empty.
+  struct change {
+    std::string from;
+    std::string to;
+    std::shared_ptr<inode> file;
+
+    void apply(directory& names) const {
+      if (!from.empty()) names.erase(from);
+      if (!to.empty()) names[to] = file;
+    }
+  };
 
   struct state {
     std::mutex mutex;
     disk_faults faults;
     directory names;
-    std::vector<directory> journal;  // states since the last sync of the folder; the first is safe
+    directory safe_names;         // at the last sync of the folder
+    std::vector<change> journal;  // since then
     std::uint64_t operations = 0;
     std::uint64_t syncs = 0;
     std::uint64_t used = 0;
@@ -97,7 +110,9 @@ class faulty_disk {
     void sync(std::error_code& error) override {
       const std::lock_guard guard(disk_->mutex);
       error.clear();
-      if (disk_->operations++ >= disk_->faults.power_off_at || disk_->syncs++ >= disk_->faults.fail_sync_at) {
+      const std::uint64_t number = disk_->syncs++;
+      if (disk_->operations++ >= disk_->faults.power_off_at || number >= disk_->faults.fail_sync_at ||
+          number == disk_->faults.fail_one_sync) {
         error = std::make_error_code(std::errc::io_error);
       } else if (!disk_->faults.sync_lies) {
         inode_->synced = inode_->bytes.size();
@@ -122,12 +137,13 @@ class faulty_disk {
     }
     std::unique_ptr<log_file> create(const std::string& name, std::error_code& error) override {
       const std::lock_guard guard(disk_->mutex);
-      if (!change(error)) return nullptr;
+      if (!may_change(error)) return nullptr;
       if (disk_->names.contains(name)) {
         error = std::make_error_code(std::errc::file_exists);
         return nullptr;
       }
-      const auto made = disk_->names[name] = std::make_shared<inode>();
+      const auto made = std::make_shared<inode>();
+      apply({"", name, made});
       return std::make_unique<file>(disk_, made);
     }
     std::unique_ptr<log_file> open(const std::string& name, std::error_code& error) override {
@@ -142,14 +158,16 @@ class faulty_disk {
     }
     void rename(const std::string& from, const std::string& to, std::error_code& error) override {
       const std::lock_guard guard(disk_->mutex);
-      if (!change(error)) return;
-      disk_->names[to] = disk_->names.at(from);
-      disk_->names.erase(from);
+      if (may_change(error)) apply({from, to, disk_->names.at(from)});
     }
     void remove(const std::string& name, std::error_code& error) override {
       const std::lock_guard guard(disk_->mutex);
-      if (!change(error)) return;
-      if (disk_->names.erase(name) == 0) error = std::make_error_code(std::errc::no_such_file_or_directory);
+      if (!may_change(error)) return;
+      if (!disk_->names.contains(name)) {
+        error = std::make_error_code(std::errc::no_such_file_or_directory);
+        return;
+      }
+      apply({name, "", nullptr});
     }
     void sync(std::error_code& error) override {
       const std::lock_guard guard(disk_->mutex);
@@ -157,20 +175,23 @@ class faulty_disk {
       if (disk_->operations++ >= disk_->faults.power_off_at) {
         error = std::make_error_code(std::errc::io_error);
       } else if (!disk_->faults.sync_lies) {
+        disk_->safe_names = disk_->names;
         disk_->journal.clear();
       }
     }
 
    private:
-    bool change(std::error_code& error) {
+    bool may_change(std::error_code& error) {
       error.clear();
-      if (disk_->operations++ >= disk_->faults.power_off_at) {
-        error = std::make_error_code(std::errc::io_error);
-        return false;
-      }
-      disk_->journal.push_back(disk_->names);
-      return true;
+      if (disk_->operations++ < disk_->faults.power_off_at) return true;
+      error = std::make_error_code(std::errc::io_error);
+      return false;
     }
+    void apply(change one) {
+      one.apply(disk_->names);
+      disk_->journal.push_back(std::move(one));
+    }
+
     std::shared_ptr<state> disk_;
   };
 
@@ -200,23 +221,43 @@ class faulty_disk {
     made->bytes = std::move(bytes);
     made->synced = made->bytes.size();
     state_->names[name] = made;
+    state_->safe_names[name] = made;
   }
-  void remove(const std::string& name) { state_->names.erase(name); }
+  void remove(const std::string& name) {
+    state_->names.erase(name);
+    state_->safe_names.erase(name);
+  }
 
-  // The same files, all of them safe, and no faults: what a killed process leaves.
+  // The same files without faults: what a killed process leaves. What it had not synced is in the system's cache, and not safe yet.
   faulty_disk copy() const {
     const std::lock_guard guard(state_->mutex);
     faulty_disk other;
-    for (const auto& [name, content] : state_->names) other.put(name, content->bytes);
+    std::map<std::shared_ptr<inode>, std::shared_ptr<inode>> copies{{nullptr, nullptr}};
+    const auto copy_of = [&copies](const std::shared_ptr<inode>& one) {
+      std::shared_ptr<inode>& made = copies[one];
+      if (made == nullptr && one != nullptr) made = std::make_shared<inode>(*one);
+      return made;
+    };
+    for (const auto& [name, content] : state_->names) other.state_->names[name] = copy_of(content);
+    for (const auto& [name, content] : state_->safe_names) other.state_->safe_names[name] = copy_of(content);
+    for (const change& each : state_->journal)
+      other.state_->journal.push_back({each.from, each.to, copy_of(each.file)});
     return other;
   }
 
-  // What a power failure may leave. The folder's changes are kept up to a random one; of each file what is synced, and of what lies
-  // behind it some sectors, the others being zero, up to a random length.
+  // What a power failure may leave. Of the folder's changes since its last sync any, in their order; of each file what is synced, and of
+  // what lies behind it some sectors, the others being zero, up to a random length.
   faulty_disk after_power_failure(random_numbers& random) const {
     const std::lock_guard guard(state_->mutex);
-    const std::size_t kept = random.below(state_->journal.size() + 1);
-    const directory& names = kept < state_->journal.size() ? state_->journal[kept] : state_->names;
+    directory names = state_->safe_names;
+    const bool a_prefix = random.below(2) == 0;
+    for (const change& each : state_->journal) {
+      if (random.below(3) != 0) {
+        each.apply(names);
+      } else if (a_prefix) {
+        break;
+      }
+    }
     faulty_disk other;
     for (const auto& [name, content] : names) other.put(name, torn(*content, random));
     return other;

@@ -1,6 +1,7 @@
 // Every truncation and every flipped bit of a small log: a prefix of epochs or an error, and never silently less than was durable.
 #include <gtest/gtest.h>
 
+#include "elidex/db/log_writer.hpp"
 #include "elidex/db/recovery.hpp"
 #include "support/faulty_folder.hpp"
 #include "support/logged_store.hpp"
@@ -198,6 +199,106 @@ TEST(DamageCanary, WithoutChecksumsTheHarnessFindsWrongRows) {
     wrong += made.recover(std::move(flipped)) == outcome::wrong ? 1U : 0U;
   }
   EXPECT_GT(wrong, 0u);
+}
+
+// --- Files whose checksums are right and whose contents are not what the log writes ---
+
+using block_list = std::vector<std::pair<detail::block_header, std::string>>;
+
+std::string record(std::uint64_t stamp, std::uint32_t entries_said, const std::string& key) {
+  detail::byte_buffer bytes;
+  detail::begin_record(bytes);
+  detail::append_entry(bytes, 0, log_operation::put, key, "row");
+  detail::finish_record(bytes, 0, stamp, entries_said);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string counts(std::uint64_t blocks, std::uint64_t bytes) {
+  const auto encoded = detail::encode(detail::end_counts{.blocks = blocks, .payload_bytes = bytes});
+  return {reinterpret_cast<const char*>(encoded.data()), encoded.size()};
+}
+
+std::string problem_of_segment(const block_list& blocks) {
+  faulty_disk disk;
+  const auto folder = disk.folder();
+  {
+    detail::block_file file(*folder, "redo-00000001.log",
+                            {.kind = detail::file_kind::segment,
+                             .salt = 1,
+                             .number = 1,
+                             .first_epoch = 1,
+                             .durable_epoch = 0,
+                             .previous_bytes = 0,
+                             .first_segment = 0,
+                             .fingerprint = logged_store::fingerprint});
+    for (const auto& [header, payload] : blocks) file.block(header, std::as_bytes(std::span(payload)));
+    file.sync();
+  }
+  try {
+    const logged_store store(*folder);
+    return "read " + std::to_string(store.rows().size());
+  } catch (const log_error& error) {
+    return error.problem() == log_problem::damaged ? "damaged" : error.what();
+  }
+}
+
+detail::block_header of(detail::block_kind kind, std::uint64_t epoch, std::uint64_t durable = 0) {
+  return {.kind = kind, .epoch = epoch, .offset = 0, .payload_bytes = 0, .durable_epoch = durable, .payload_crc = 0};
+}
+
+TEST(LogWriter, KnowsWhichSegmentsHaveAnEpoch) {
+  faulty_disk disk;
+  const auto folder = disk.folder();
+  detail::log_writer writer(*folder, logged_store(*folder).found(), 1, 1);
+  const std::string row = record(make_stamp(1, 1), 1, "a");
+  for (const std::uint64_t epoch : {3u, 5u, 7u}) {  // a segment each
+    writer.begin_epoch(epoch);
+    EXPECT_FALSE(writer.end_epoch());
+    writer.records(std::as_bytes(std::span(row)));
+    EXPECT_TRUE(writer.end_epoch());
+    writer.after_epoch();
+  }
+  EXPECT_EQ(writer.last_epoch(), 7u);
+  const std::uint64_t expected[] = {1, 1, 1, 1, 2, 2, 3, 3, 4, 4};
+  for (std::uint64_t epoch = 0; epoch < std::size(expected); ++epoch)
+    EXPECT_EQ(writer.first_segment_with(epoch), expected[epoch]) << epoch;
+}
+
+TEST(ImpossibleFiles, AreRefused) {
+  using detail::block_kind;
+  const std::string one = record(make_stamp(1, 1), 1, "a");
+  const std::string two = record(make_stamp(2, 1), 1, "b");
+  const auto epoch_1 = [&](block_list more) {
+    block_list blocks{{of(block_kind::records, 1), one}, {of(block_kind::end, 1), counts(1, one.size())}};
+    blocks.insert(blocks.end(), more.begin(), more.end());
+    return problem_of_segment(blocks);
+  };
+  EXPECT_EQ(epoch_1({}), "read 1");
+  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::end, 2, 1), counts(1, two.size())}}),
+            "read 2");
+  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two}}), "read 1");  // torn
+  // The end counts other blocks, or bytes; or is no end.
+  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::end, 2, 1), counts(2, two.size())}}),
+            "damaged");
+  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::end, 2, 1), counts(1, 7)}}), "damaged");
+  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::end, 2, 1), "short"}}), "damaged");
+  // Epochs that do not ascend, or end in one another.
+  EXPECT_EQ(epoch_1({{of(block_kind::records, 1, 1), one}, {of(block_kind::end, 1, 1), counts(1, one.size())}}),
+            "damaged");
+  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::end, 3, 1), counts(1, two.size())}}),
+            "damaged");
+  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::confirmed, 2, 1), ""}}), "damaged");
+  // A synced epoch that is not there.
+  EXPECT_EQ(epoch_1({{of(block_kind::confirmed, 3, 3), ""}}), "damaged");
+  // Another kind of block; entries of another epoch; records that are none.
+  EXPECT_EQ(epoch_1({{of(static_cast<block_kind>(9), 2, 1), two}}), "damaged");
+  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), one}, {of(block_kind::end, 2, 1), counts(1, one.size())}}),
+            "damaged");
+  for (const std::string& bad : {two.substr(0, 10), two.substr(0, 20), two.substr(0, two.size() - 1), two + "x",
+                                 record(make_stamp(2, 1), 2, "b"), record(make_stamp(2, 1), 0, "b")}) {
+    EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), bad}, {of(block_kind::end, 2, 1), counts(1, bad.size())}}),
+              "damaged");
+  }
 }
 
 }  // namespace

@@ -25,8 +25,9 @@
 // or not at all, and with it every transaction, whose entries all have one epoch.
 //
 // Errors: log_error: damaged, newer_version, other_schema; std::system_error from the files; what the callback throws. What the callback has
-// got until then is worth nothing; the files are as they were. Nothing is written here: the redo_log that goes on syncs first what this
-// function has read, which a killed process may have left in the system's cache.
+// got until then is worth nothing; the files are as they were. Nothing is written here. What a killed process has left may be in the
+// system's cache only, and a power failure may still take its last epochs: the redo_log that goes on syncs it first, so the
+// recovered state is durable when that one's constructor has returned, and nobody is told of it before.
 // Thread-safety: a folder is recovered by one thread while nobody writes into it.
 #pragma once
 

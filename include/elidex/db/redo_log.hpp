@@ -35,8 +35,10 @@
 // off by the header of the segment that the recovered log begins, and no file is ever changed behind its end or overwritten.
 //
 // Which commits have which stamps is the store's business, but for this: the epoch lies in the upper bits (make_stamp), and of two commits
-// that write the same key the later one has the larger stamp. What is installed must be kept before, in the same commit: a checkpoint
-// relies on all effects of an epoch being there when the epoch has ended (checkpoint.hpp).
+// that write the same key the later one has the larger stamp. What is installed is kept in the same commit, before it or after: a
+// checkpoint relies on all effects of an epoch being there when the epoch has ended (checkpoint.hpp). Entries are appended before anything
+// is installed, since that may fail; keep() with a stamp of the commit's epoch cannot, so a policy that learns its stamp in the hardware
+// region that installs calls it behind the region.
 //
 // Errors. If writing or syncing fails, the log has failed for good: durable_epoch() stays, and commit's constructor, acknowledge(),
 // wait_durable() and close() throw std::system_error with the first error's code. Nothing is tried again, because after a sync that
