@@ -31,11 +31,13 @@ ALLOWED = [re.compile(pattern + r"\Z") for pattern in (
     r"madvise", r"__popcountdi2", r"_ZNSt6chrono.*", r"getauxval",
     # Hashing the bytes of a caller's string.
     r"_ZSt11_Hash_bytesPKvmm",
+    # Kinds of error codes: constants of the C++ library.
+    r"_ZNSt3_V2\d+(system|generic)_categoryEv",
     # Printing: by one thread, into its own stream.
     r"snprintf", r"_ZNSo.*", r"_ZSt16__ostream_insert.*", r"_ZNSt9basic_ios.*",
     # Templates that the object has itself (weak) are not imports; those of the C++ library that it takes from there:
     # strings (of results and messages, by one thread), threads.
-    r"_ZNK?St7__cxx1112basic_string.*", r"_ZNSt6thread.*", r"_ZSt\d+__throw.*", r"_ZNKSt13runtime_error.*",
+    r"_ZNK?St7__cxx1112basic_string.*", r"_ZNSt6thread.*", r"_ZT[VIS]NSt6thread.*", r"_ZSt\d+__throw.*", r"_ZNKSt13runtime_error.*",
 )]
 
 

@@ -62,7 +62,7 @@ def check_hardware_transactions(file):
 
 
 STANDARD_HEADER = re.compile(r"^[a-z_]+$")
-SYSTEM_HEADER = re.compile(r"^(sys/|sched\.h|unistd\.h|pthread\.h|sanitizer/|cpuid\.h|errno\.h|linux/|time\.h|[ei]mmintrin\.h)")
+SYSTEM_HEADER = re.compile(r"^(sys/|fcntl\.h|dirent\.h|sched\.h|unistd\.h|pthread\.h|sanitizer/|cpuid\.h|errno\.h|linux/|time\.h|[ei]mmintrin\.h)")
 
 
 def check_library_stands_alone(file):

@@ -1,0 +1,93 @@
+// The files under a log: one folder, files that grow at their end, and nothing else, so that tests can put a faulty disk in its place.
+//
+//   std::error_code error;
+//   auto folder = elidex::open_log_folder("/var/lib/store");     // locked against other processes; throws
+//   auto file = folder->create("redo-00000001.log", error);
+//   elidex::write_whole(*file, bytes, error);                    // continues after short writes and EINTR
+//   file->sync(error);
+//
+// Contracts that the log relies on. Bytes that were written before a sync() that succeeds survive a crash; of bytes written since,
+// any part may, in any order, and the file may have any length between. A rename() replaces the other file at once. create(),
+// rename() and remove() survive a crash once sync() of the folder has succeeded; before, any of them may or may not.
+// After a sync() that failed nothing is known of what was written since the last one that succeeded: on Linux the next sync() may report
+// success although the pages are lost. So the log never tries again.
+//
+// Functions report errors by `error`, which they clear first, and never throw but std::bad_alloc. write_some() and read_some() may do less
+// than they are asked for, and fail with std::errc::interrupted; the functions below them go on.
+// Thread-safety: of a folder, all; of a file, one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace elidex {
+
+class log_file {
+ public:
+  log_file() = default;
+  log_file(const log_file&) = delete;
+  log_file& operator=(const log_file&) = delete;
+  virtual ~log_file() = default;
+
+  // Appends the first bytes of these and returns how many, at least one if nothing failed.
+  virtual std::size_t write_some(std::span<const std::byte> bytes, std::error_code& error) = 0;
+  // Reads from this offset on; 0 at the file's end.
+  virtual std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes, std::error_code& error) = 0;
+  virtual std::uint64_t size(std::error_code& error) = 0;
+  virtual void sync(std::error_code& error) = 0;
+};
+
+class log_folder {
+ public:
+  log_folder() = default;
+  log_folder(const log_folder&) = delete;
+  log_folder& operator=(const log_folder&) = delete;
+  virtual ~log_folder() = default;
+
+  // Names of its files, in any order, others than the log's too.
+  virtual std::vector<std::string> names(std::error_code& error) = 0;
+  // A new, empty file to append to. std::errc::file_exists if there is one.
+  virtual std::unique_ptr<log_file> create(const std::string& name, std::error_code& error) = 0;
+  // A file that is there, for reading and for sync().
+  virtual std::unique_ptr<log_file> open(const std::string& name, std::error_code& error) = 0;
+  virtual void rename(const std::string& from, const std::string& to, std::error_code& error) = 0;
+  virtual void remove(const std::string& name, std::error_code& error) = 0;
+  virtual void sync(std::error_code& error) = 0;
+};
+
+// Makes the folder if it is not there (its parent must be) and locks it until it is destroyed.
+// Throws std::system_error: resource_unavailable_try_again if another process or another object has it, else what the system says;
+// function_not_supported on systems without POSIX, and inside the simulated machine, which knows no files.
+std::unique_ptr<log_folder> open_log_folder(const std::string& path);
+
+// Everything, or an error; what of it was written then is unknown.
+inline void write_whole(log_file& file, std::span<const std::byte> bytes, std::error_code& error) {
+  error.clear();
+  while (!bytes.empty()) {
+    const std::size_t written = file.write_some(bytes, error);
+    if (error == std::errc::interrupted) continue;
+    if (error) return;
+    bytes = bytes.subspan(written);
+  }
+}
+
+// How many bytes there were, less than asked for only at the file's end.
+inline std::size_t read_whole(log_file& file, std::uint64_t offset, std::span<std::byte> bytes,
+                              std::error_code& error) {
+  error.clear();
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const std::size_t read = file.read_some(offset + done, bytes.subspan(done), error);
+    if (error == std::errc::interrupted) continue;
+    if (error || read == 0) break;
+    done += read;
+  }
+  return done;
+}
+
+}  // namespace elidex

@@ -1,0 +1,240 @@
+// A redo log with group commit by epochs: what committed transactions have changed, on disk, an epoch at a time.
+//
+//   elidex::log_epochs epochs;
+//   elidex::redo_log log(epochs, *folder, found, {.level = elidex::durability::sync, .fingerprint = schema});   // recovery.hpp
+//   elidex::redo_log::worker me(log);                    // one for each thread
+//   std::uint64_t epoch = 0;
+//   {                                                    // the write locks are held
+//     elidex::redo_log::commit commit(me);
+//     ... validate: to give up, just leave ...
+//     commit.put(table, key, row);                       // may throw; nothing has happened then
+//     commit.keep(elidex::make_stamp(commit.epoch(), sequence));
+//     ... install the writes, release the locks ...
+//     epoch = commit.epoch();
+//   }
+//   log.acknowledge(me, epoch);                          // sync: returns when the transaction is durable
+//
+// How. A thread writes its entries into a buffer of its own, one for even and one for odd epochs, between entering an epoch and leaving
+// it (log_epochs.hpp). The logger's thread ends epoch E, writes all buffers of E, an end block that counts them, syncs the file,
+// publishes durable_epoch() == E, and goes on with E + 1. No lock is taken by a commit: the buffers of E belong to the logger from the end of
+// E until it ends E + 1, since only it begins E + 2, whose commits use them next.
+// The next epoch ends after epoch_time, or at once if somebody waits: as many commits share a sync as come while the last one runs.
+//
+// Why one sync for an epoch and its end block is enough. The order in which a disk writes them means nothing, because the reader reads in the
+// order of the file and takes an epoch only if the end block is whole, all blocks before it are, each by its checksum, and they are as
+// many, and as long, as the end block counts. So after a crash within the sync an epoch is there whole or not at all, and durable_epoch()
+// has not said a word of it yet; after the sync it is there. A transaction's entries have one epoch, so it is there whole or not at
+// all; and the transactions whose effects it has seen have that epoch or an earlier one, so a recovered state is what a prefix of the
+// serial order leaves.
+//
+// After a sync the logger writes a small block that says so, and does not sync it: with it, and with every later block, a reader knows that damage
+// before it is no torn end (recovery.hpp).
+//
+// Segments. A file that has reached segment_bytes is followed by another at an epoch's end. The next one's header, synced with the folder
+// before anything is written behind it, says up to which byte the one before counts; so an end that a crash has torn is cut
+// off by the header of the segment that the recovered log begins, and no file is ever changed behind its end or overwritten.
+//
+// Which commits have which stamps is the store's business, but for this: the epoch lies in the upper bits (make_stamp), and of two commits
+// that write the same key the later one has the larger stamp. What is installed is kept in the same commit, before it or after: a
+// checkpoint relies on all effects of an epoch being there when the epoch has ended (checkpoint.hpp). Entries are appended before anything
+// is installed, since that may fail; keep() with a stamp of the commit's epoch cannot, so a policy that learns its stamp in the hardware
+// region that installs calls it behind the region.
+//
+// Errors. If writing or syncing fails, the log has failed for good: durable_epoch() stays, and commit's constructor, acknowledge(),
+// wait_durable() and close() throw std::system_error with the first error's code. Nothing is tried again, because after a sync that
+// failed the system may have dropped the pages (log_files.hpp). A transaction whose acknowledge() throws is installed, and durable or
+// not: only a recovery knows. What was written half is no epoch, or an epoch whose success nobody had been told of.
+// After close() they throw std::errc::operation_canceled.
+//
+// Levels: none: nothing is written, everything counts as durable at once; epochs end when the store ends them (finish_current()).
+// async: acknowledge() does not wait, but for buffers over their limit; a crash loses the epochs after durable_epoch(): what was committed in
+// the last epoch_time and during the sync that was running. sync: acknowledge() waits for durable_epoch().
+//
+// Thread-safety: a worker and its commits belong to one thread at a time; all else from any thread, outside of regions. A log outlives its workers,
+// epochs and folder outlive the log. While a log is there, nobody else ends epochs (but with level none).
+// Source: Tu et al., "Speedy Transactions in Multicore In-Memory Databases", SOSP 2013, section 4.10: threads log to buffers of their own, epochs
+// become durable together, recovery goes by the larger TID. Deviations: one logger instead of several; epochs end early when somebody waits
+// instead of every 40 ms only; the end block instead of a separate file with the durable epoch, so one sync instead of two; records of all
+// threads lie in one file by epochs, so recovery needs no table of what was erased.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+
+#include "elidex/db/log_epochs.hpp"
+#include "elidex/db/log_files.hpp"
+#include "elidex/db/log_format.hpp"
+#include "elidex/db/recovery.hpp"
+#include "elidex/sync/futex.hpp"
+
+namespace elidex {
+
+enum class durability { none, async, sync };
+
+struct redo_log_options {
+  durability level = durability::async;
+  std::uint64_t fingerprint = 0;  // of the schema
+  // The longest that an epoch lasts. Chosen: a crash at level async loses that much and one sync's time.
+  std::chrono::microseconds epoch_time{10'000};
+  std::size_t segment_bytes = std::size_t{64} << 20;  // a segment is at least that long, but for the last one
+  // A thread with more bytes than that in one epoch waits until they are written. Chosen.
+  std::size_t worker_bytes_max = std::size_t{8} << 20;
+};
+
+namespace detail {
+class log_writer;
+}
+
+class redo_log {
+ public:
+  class worker;
+  class commit;
+
+  // Level none.
+  explicit redo_log(log_epochs& epochs);
+  // Goes on where `found` ends, which recover_log() has just said of this folder: syncs what it read, begins a segment, removes what
+  // was never finished. The epochs begin at found.first_epoch. Throws std::system_error; the folder can then be recovered as before.
+  redo_log(log_epochs& epochs, log_folder& folder, const recovered_log& found, const redo_log_options& options);
+  // As close(), but silent.
+  ~redo_log();
+  redo_log(const redo_log&) = delete;
+  redo_log& operator=(const redo_log&) = delete;
+
+  durability level() const noexcept { return options_.level; }
+
+  // Everything that was kept in this epoch or before survives a crash. With level none: the current epoch.
+  std::uint64_t durable_epoch() const noexcept {
+    // acquire: pairs with the release in publish(): what commits of this epoch installed is visible.
+    return options_.level == durability::none ? epochs_.current() : durable_.load(std::memory_order_acquire);
+  }
+
+  // What the level demands after a commit, outside of it; see above. Throws std::system_error.
+  void acknowledge(const worker& by, std::uint64_t epoch);
+
+  // Returns when durable_epoch() >= epoch, which it brings about; throws std::system_error if that will never be. Not from inside a commit.
+  void wait_durable(std::uint64_t epoch);
+
+  // Makes everything kept durable and ends the logger. Throws std::system_error if that failed, now or before. A second call does nothing.
+  // No commit may be running.
+  void close();
+
+  // Nothing if the log works; otherwise what it has failed of.
+  std::error_code failure() const noexcept;
+
+ private:
+  friend class checkpoint_writer;
+  friend class detail::log_writer;
+
+  // A thread's place. Made once, given to the next worker when its worker ends, freed with the log.
+  struct slot {
+    explicit slot(log_epochs& epochs) : member(epochs) {}
+    log_epochs::member member;
+    detail::byte_buffer buffers[2];  // of even and odd epochs
+    bool in_use = true;              // with slots_mutex_
+    std::unique_ptr<slot> next;
+  };
+
+  slot& take_slot();
+  void run() noexcept;
+  void finish_epoch();
+  void publish(std::uint64_t epoch) noexcept;
+  void fail(std::error_code error, const char* what) noexcept;
+  [[noreturn]] void throw_failure() const;
+  void check() const {
+    // acquire: pairs with the release in fail(): the error's code is there.
+    if (failed_.load(std::memory_order_acquire)) throw_failure();
+  }
+
+  log_epochs& epochs_;
+  const redo_log_options options_;
+  std::unique_ptr<detail::log_writer> writer_;  // none with level none
+
+  std::mutex slots_mutex_;
+  std::unique_ptr<slot> slots_;  // the newest first
+
+  alignas(128) std::atomic<std::uint64_t> durable_{0};
+  std::atomic<std::uint64_t> wanted_{0};  // an epoch that somebody waits for
+  futex_word work_{0};                    // counts reasons for the logger to look again
+  futex_word progress_{0};                // counts reasons for waiters to look again
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> failed_{false};
+  std::error_code failure_;  // written before failed_
+  std::string failure_text_;
+
+  std::mutex closing_;
+  std::thread logger_;
+};
+
+// What one thread logs with.
+class redo_log::worker {
+ public:
+  // std::bad_alloc, std::system_error of a mutex. Not from inside a commit.
+  explicit worker(redo_log& log) : log_(log), slot_(log.take_slot()) {}
+  // What was kept stays kept.
+  ~worker();
+  worker(const worker&) = delete;
+  worker& operator=(const worker&) = delete;
+
+ private:
+  friend class redo_log;
+  friend class commit;
+  redo_log& log_;
+  slot& slot_;
+  std::size_t epoch_bytes_ = 0;  // kept in the epoch of the last commit
+};
+
+// A transaction's commit, from validation to installation. Its entries count only if keep() was called. Short: the logger waits for it.
+class redo_log::commit {
+ public:
+  // Throws std::system_error if the log has failed.
+  explicit commit(worker& by) : worker_(by) {
+    by.log_.check();
+    epoch_ = by.slot_.member.enter();
+    if (by.log_.options_.level != durability::none) buffer_ = &by.slot_.buffers[epoch_ & 1U];
+    begin_ = buffer_ != nullptr ? buffer_->size() : 0;
+  }
+  ~commit() {
+    if (!kept_ && buffer_ != nullptr) buffer_->shrink(begin_);
+    worker_.slot_.member.leave();
+  }
+  commit(const commit&) = delete;
+  commit& operator=(const commit&) = delete;
+
+  std::uint64_t epoch() const noexcept { return epoch_; }
+
+  // Of changes of one key in one transaction the last one counts. Throw std::bad_alloc or std::length_error (a key or row of
+  // 4 GiB); the entries so far stay.
+  void put(std::uint32_t table, std::string_view key, std::string_view row) {
+    append(table, log_operation::put, key, row);
+  }
+  void erase(std::uint32_t table, std::string_view key) { append(table, log_operation::erase, key, {}); }
+
+  // From now on the transaction is a part of its epoch, whatever happens. Once. Throws std::invalid_argument if the stamp is
+  // of another epoch; then nothing is kept.
+  void keep(std::uint64_t stamp);
+
+ private:
+  void append(std::uint32_t table, log_operation operation, std::string_view key, std::string_view row) {
+    if (buffer_ == nullptr) return;
+    if (buffer_->size() == begin_) detail::begin_record(*buffer_);
+    detail::append_entry(*buffer_, table, operation, key, row);
+    ++entries_;
+  }
+
+  worker& worker_;
+  detail::byte_buffer* buffer_ = nullptr;
+  std::uint64_t epoch_ = 0;
+  std::size_t begin_ = 0;
+  std::uint32_t entries_ = 0;
+  bool kept_ = false;
+};
+
+}  // namespace elidex

@@ -1,0 +1,174 @@
+#include <stdexcept>
+
+#include "elidex/db/log_writer.hpp"
+#include "elidex/db/redo_log.hpp"
+
+namespace elidex {
+
+redo_log::redo_log(log_epochs& epochs) : epochs_(epochs), options_{.level = durability::none} {}
+
+redo_log::redo_log(log_epochs& epochs, log_folder& folder, const recovered_log& found, const redo_log_options& options)
+    : epochs_(epochs), options_(options) {
+  epochs_.begin_at(found.first_epoch);
+  if (options_.level == durability::none) return;
+  writer_ = std::make_unique<detail::log_writer>(folder, found, options_.fingerprint, options_.segment_bytes);
+  durable_.store(epochs_.current() - 1);
+  logger_ = std::thread([this] { run(); });
+}
+
+redo_log::~redo_log() {
+  try {
+    close();
+  } catch (...) {
+    // Who wants to know calls close().
+  }
+  // One by one: a chain of destructors would go as deep as there are threads.
+  while (slots_ != nullptr) slots_ = std::move(slots_->next);
+}
+
+redo_log::worker::~worker() {
+  const std::lock_guard guard(log_.slots_mutex_);
+  slot_.in_use = false;
+}
+
+redo_log::slot& redo_log::take_slot() {
+  const std::lock_guard guard(slots_mutex_);
+  for (slot* each = slots_.get(); each != nullptr; each = each->next.get()) {
+    if (!each->in_use) {
+      each->in_use = true;
+      return *each;
+    }
+  }
+  auto made = std::make_unique<slot>(epochs_);
+  made->next = std::move(slots_);
+  slots_ = std::move(made);
+  return *slots_;
+}
+
+void redo_log::commit::keep(std::uint64_t stamp) {
+  if (epoch_of_stamp(stamp) != epoch_)
+    throw std::invalid_argument("elidex: a stamp of another epoch than its commit's");
+  if (entries_ == 0) return;
+  detail::finish_record(*buffer_, begin_, stamp, entries_);
+  kept_ = true;
+  worker_.epoch_bytes_ = buffer_->size();
+}
+
+void redo_log::acknowledge(const worker& by, std::uint64_t epoch) {
+  if (options_.level == durability::none) return;
+  if (options_.level == durability::sync || by.epoch_bytes_ > options_.worker_bytes_max) {
+    wait_durable(epoch);
+  } else if (durable_epoch() < epoch) {
+    check();
+  }
+}
+
+void redo_log::wait_durable(std::uint64_t epoch) {
+  if (durable_epoch() >= epoch) return;
+  std::uint64_t wanted = wanted_.load();
+  while (wanted < epoch && !wanted_.compare_exchange_weak(wanted, epoch)) {
+  }
+  work_.fetch_add(1);
+  futex_wake(work_, 1);
+  for (;;) {
+    // Read before what it counts the changes of, so that no change falls between the look and the sleep.
+    const std::uint32_t progress = progress_.load();
+    if (durable_epoch() >= epoch) return;
+    check();
+    futex_wait(progress_, progress);
+  }
+}
+
+void redo_log::close() {
+  const std::lock_guard guard(closing_);
+  if (logger_.joinable()) {
+    stop_.store(true);
+    work_.fetch_add(1);
+    futex_wake(work_, 1);
+    logger_.join();
+    const bool failed = failed_.load();
+    if (!failed) fail(std::make_error_code(std::errc::operation_canceled), "the log is closed");
+    if (failed) throw_failure();
+  }
+}
+
+std::error_code redo_log::failure() const noexcept {
+  // acquire: pairs with the release in fail(): the error's code is there.
+  return failed_.load(std::memory_order_acquire) ? failure_ : std::error_code();
+}
+
+void redo_log::throw_failure() const {
+  throw std::system_error(failure_, failure_text_);
+}
+
+// --- The logger's thread ---
+
+void redo_log::run() noexcept {
+  try {
+    auto begun = std::chrono::steady_clock::now();
+    for (;;) {
+      const std::uint32_t work = work_.load();
+      const bool last = stop_.load();
+      const bool due = last || wanted_.load() > durable_.load();
+      if (!due && futex_wait_until(work_, work, begun + options_.epoch_time) &&
+          std::chrono::steady_clock::now() < begun + options_.epoch_time) {
+        continue;
+      }
+      begun = std::chrono::steady_clock::now();
+      finish_epoch();
+      if (last) return;
+    }
+  } catch (const std::system_error& error) {
+    fail(error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    fail(std::make_error_code(std::errc::not_enough_memory), "elidex: the log has no memory");
+  } catch (...) {
+    fail(std::make_error_code(std::errc::io_error), "elidex: the log has failed");
+  }
+}
+
+void redo_log::finish_epoch() {
+  const std::uint64_t epoch = epochs_.finish_current();
+  writer_->begin_epoch(epoch);
+  slot* first = nullptr;
+  {
+    // Slots are only added, in front; one that is added now has no entries of this epoch.
+    const std::lock_guard guard(slots_mutex_);
+    first = slots_.get();
+  }
+  for (slot* each = first; each != nullptr; each = each->next.get()) {
+    const detail::byte_buffer& buffer = each->buffers[epoch & 1U];
+    if (!buffer.empty()) writer_->records(buffer.bytes());
+  }
+  const bool written = writer_->end_epoch();
+  for (slot* each = first; each != nullptr; each = each->next.get()) {
+    detail::byte_buffer& buffer = each->buffers[epoch & 1U];
+    buffer.clear();
+    if (buffer.capacity() > 2 * options_.worker_bytes_max) buffer.release();
+  }
+  publish(epoch);
+  if (written) writer_->after_epoch();
+}
+
+void redo_log::publish(std::uint64_t epoch) noexcept {
+  durable_.store(epoch, std::memory_order_release);  // pairs with the acquire in durable_epoch()
+  progress_.fetch_add(1);
+  futex_wake(progress_, futex_wake_all);
+}
+
+void redo_log::fail(std::error_code error, const char* what) noexcept {
+  failure_ = error;
+  try {
+    failure_text_ = what;
+    // What a std::system_error says ends with its code's message, and throw_failure() adds it again.
+    const std::string message = ": " + error.message();
+    if (failure_text_.ends_with(message)) failure_text_.resize(failure_text_.size() - message.size());
+  } catch (...) {
+    failure_text_.clear();  // the code says enough
+  }
+  failed_.store(true, std::memory_order_release);  // pairs with the acquire in check() and failure()
+  progress_.fetch_add(1);
+  futex_wake(progress_, futex_wake_all);
+}
+
+}  // namespace elidex

@@ -1,0 +1,152 @@
+#pragma once
+// A store of rows that uses the log as it asks to be used, and remembers all that was committed, so that a test can say what any prefix
+// of epochs leaves.
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "elidex/db/checkpoint.hpp"
+#include "elidex/db/recovery.hpp"
+#include "elidex/db/redo_log.hpp"
+#include "support/random_seed.hpp"
+
+namespace elidex::testing {
+
+using row_name = std::pair<std::uint32_t, std::string>;  // table and key
+using row_map = std::map<row_name, std::string>;
+
+struct row_change {
+  row_name name;
+  std::optional<std::string> row;  // nothing: erase
+};
+
+struct committed {
+  std::uint64_t epoch = 0;
+  std::vector<row_change> changes;
+};
+
+class logged_store {
+ public:
+  static constexpr std::uint64_t fingerprint = 0x5EED;
+
+  // Loads what the folder has.
+  explicit logged_store(log_folder& folder) {
+    found_ = recover_log(folder, fingerprint, [this](const log_entry& entry) { apply(entry); });
+  }
+
+  const recovered_log& found() const { return found_; }
+
+  row_map rows() const {
+    const std::lock_guard guard(mutex_);
+    row_map only;
+    for (const auto& [name, row] : rows_) only[name] = row.second;
+    return only;
+  }
+
+  // Returns the transaction's epoch.
+  std::uint64_t transact(redo_log::worker& by, const std::vector<row_change>& changes) {
+    const std::lock_guard guard(mutex_);
+    redo_log::commit commit(by);
+    for (const row_change& each : changes) {
+      if (each.row) {
+        commit.put(each.name.first, each.name.second, *each.row);
+      } else {
+        commit.erase(each.name.first, each.name.second);
+      }
+    }
+    const std::uint64_t stamp = std::max(last_stamp_ + 1, make_stamp(commit.epoch(), 1));
+    commit.keep(stamp);
+    last_stamp_ = stamp;
+    for (const row_change& each : changes) {
+      if (each.row) {
+        rows_[each.name] = {stamp, *each.row};
+      } else {
+        rows_.erase(each.name);
+      }
+    }
+    history_.push_back({commit.epoch(), changes});
+    return commit.epoch();
+  }
+
+  // One to four changes of few rows.
+  std::vector<row_change> random_changes(random_numbers& random) {
+    std::vector<row_change> changes;
+    for (std::uint64_t count = 1 + random.below(4); count > 0; --count) {
+      row_change change{{static_cast<std::uint32_t>(random.below(2)), "key" + std::to_string(random.below(20))}, {}};
+      if (random.below(3) != 0)
+        change.row = std::string(random.below(4) * random.below(40), 'a') + std::to_string(random());
+      changes.push_back(std::move(change));
+    }
+    return changes;
+  }
+
+  // Row by row, each under the lock, `between` being called between them.
+  template <class Between>
+  finished_checkpoint checkpoint(redo_log& log, Between&& between) {
+    checkpoint_writer writer(log);
+    std::optional<row_name> last;
+    for (;;) {
+      {
+        const std::lock_guard guard(mutex_);
+        const auto next = last ? rows_.upper_bound(*last) : rows_.begin();
+        if (next == rows_.end()) break;
+        last = next->first;
+        writer.put(last->first, last->second, next->second.second, next->second.first);
+      }
+      between();
+    }
+    return writer.finish();
+  }
+
+  // What is left if all epochs up to this one count, going on from what was there at first.
+  row_map rows_at(const row_map& at_first, std::uint64_t epoch) const {
+    const std::lock_guard guard(mutex_);
+    row_map rows = at_first;
+    for (const committed& each : history_) {
+      if (each.epoch > epoch) break;
+      for (const row_change& change : each.changes) {
+        if (change.row) {
+          rows[change.name] = *change.row;
+        } else {
+          rows.erase(change.name);
+        }
+      }
+    }
+    return rows;
+  }
+
+  // The last epoch up to this one in which something was committed; 0: none.
+  std::uint64_t last_epoch_up_to(std::uint64_t epoch) const {
+    const std::lock_guard guard(mutex_);
+    std::uint64_t last = 0;
+    for (const committed& each : history_) {
+      if (each.epoch <= epoch) last = each.epoch;
+    }
+    return last;
+  }
+
+ private:
+  void apply(const log_entry& entry) {
+    const row_name name{entry.table, std::string(entry.key)};
+    const auto there = rows_.find(name);
+    last_stamp_ = std::max(last_stamp_, entry.stamp);
+    if (there != rows_.end() && there->second.first > entry.stamp) return;
+    if (entry.operation == log_operation::erase) {
+      rows_.erase(name);
+    } else {
+      rows_[name] = {entry.stamp, std::string(entry.row)};
+    }
+  }
+
+  mutable std::mutex mutex_;
+  std::map<row_name, std::pair<std::uint64_t, std::string>> rows_;
+  std::vector<committed> history_;
+  std::uint64_t last_stamp_ = 0;
+  recovered_log found_;
+};
+
+}  // namespace elidex::testing

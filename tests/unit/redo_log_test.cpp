@@ -1,0 +1,605 @@
+// The redo log: what is kept comes back, by the larger stamp; levels, segments, checkpoints, and what a reader refuses.
+#include "elidex/db/redo_log.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "support/faulty_folder.hpp"
+#include "support/logged_store.hpp"
+
+namespace elidex::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+// Epochs end only when somebody waits.
+redo_log_options by_hand(durability level = durability::async) {
+  return {.level = level, .fingerprint = logged_store::fingerprint, .epoch_time = 1h};
+}
+
+row_change put(const std::string& key, const std::string& row) {
+  return {{0, key}, row};
+}
+
+template <class Action>
+std::error_code code_thrown_by(Action&& action) {
+  try {
+    action();
+  } catch (const std::system_error& error) {
+    return error.code();
+  }
+  return {};
+}
+
+template <class Action>
+std::string problem_of(log_problem expected, Action&& action) {
+  try {
+    action();
+  } catch (const log_error& error) {
+    EXPECT_EQ(error.problem(), expected) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing thrown";
+  return {};
+}
+
+row_map rows_in(faulty_disk disk) {
+  return logged_store(*disk.folder()).rows();
+}
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+TEST(Crc32c, KnownValues) {
+  EXPECT_EQ(detail::crc32c({}), 0u);
+  EXPECT_EQ(detail::crc32c(bytes_of("123456789")), 0xE3069283u);
+  EXPECT_EQ(detail::crc32c(bytes_of(std::string(32, '\0'))), 0x8A9136AAu);
+  EXPECT_EQ(detail::crc32c(bytes_of(std::string(32, '\xFF'))), 0x62A8AB43u);
+  const std::string text = "as much text as needs several rounds of eight bytes, and some more";
+  for (std::size_t cut = 0; cut <= text.size(); ++cut) {
+    const std::uint32_t first = detail::crc32c(bytes_of(std::string_view(text).substr(0, cut)));
+    ASSERT_EQ(detail::crc32c(bytes_of(std::string_view(text).substr(cut)), first), detail::crc32c(bytes_of(text)));
+  }
+}
+
+TEST(LogFormat, NamesAndNumbers) {
+  EXPECT_EQ(detail::name_of(detail::file_kind::segment, 1), "redo-00000001.log");
+  EXPECT_EQ(detail::name_of(detail::file_kind::checkpoint, 123'456'789'012), "checkpoint-123456789012.ckpt");
+  for (const std::uint64_t number : {1ull, 99'999'999ull, 100'000'000ull, 123'456'789'012ull})
+    EXPECT_EQ(detail::number_of(detail::file_kind::segment, detail::name_of(detail::file_kind::segment, number)),
+              number);
+  for (const char* const other : {"redo-.log", "redo-0000000x.log", "redo-1.log", "redo-00000000.log", "redo-00000001",
+                                  "redo-000000001.log", "redo-99999999999999999999.log", "", "checkpoint-00000001.tmp"})
+    EXPECT_FALSE(detail::number_of(detail::file_kind::segment, other).has_value()) << other;
+}
+
+TEST(RedoLog, AnEmptyFolderHasNothing) {
+  faulty_disk disk;
+  const logged_store store(*disk.folder());
+  EXPECT_TRUE(store.rows().empty());
+  EXPECT_EQ(store.found().durable_epoch, 0u);
+  EXPECT_EQ(store.found().first_epoch, 1u);
+}
+
+TEST(RedoLog, WhatIsKeptComesBack) {
+  faulty_disk disk;
+  const auto folder = disk.folder();
+  row_map expected;
+  const std::string zeros("\0k\0", 3);
+  for (int life = 0; life < 5; ++life) {
+    logged_store store(*folder);
+    EXPECT_EQ(store.rows(), expected);
+    log_epochs epochs;
+    redo_log log(epochs, *folder, store.found(), by_hand(durability::sync));
+    redo_log::worker me(log);
+    log.acknowledge(me,
+                    store.transact(me, {put("", ""), put(zeros, zeros), put("large", std::string(3'000'000, 'x'))}));
+    log.acknowledge(me, store.transact(me, {put("gone", "1"), put("life", std::to_string(life)), put("twice", "1"),
+                                            put("twice", "2")}));
+    log.acknowledge(me, store.transact(me, {{{0, "gone"}, {}}, {{7, "life"}, "another table"}}));
+    expected = store.rows();
+    EXPECT_EQ(expected.size(), 6u);
+    if (life % 2 == 0) log.close();
+  }
+  EXPECT_EQ(rows_in(disk), expected);
+}
+
+TEST(RedoLog, WhatIsNotKeptLeavesNoTrace) {
+  faulty_disk disk;
+  const auto folder = disk.folder();
+  logged_store store(*folder);
+  log_epochs epochs;
+  redo_log log(epochs, *folder, store.found(), by_hand());
+  redo_log::worker me(log);
+  store.transact(me, {put("a", "1")});
+  {
+    redo_log::commit given_up(me);
+    given_up.put(0, "b", "2");
+  }
+  {
+    redo_log::commit commit(me);
+    commit.put(0, "c", "3");
+    EXPECT_THROW(commit.keep(make_stamp(commit.epoch() + 1, 0)), std::invalid_argument);
+  }
+  {
+    redo_log::commit(me).keep(make_stamp(epochs.current(), 9));
+  }  // reads only
+  store.transact(me, {put("d", "4")});
+  log.close();
+  EXPECT_EQ(rows_in(disk), (row_map{{{0, "a"}, "1"}, {{0, "d"}, "4"}}));
+}
+
+TEST(RedoLog, TheLargerStampCountsWhicheverThreadWroteIt) {
+  for (const bool first_is_later : {false, true}) {
+    faulty_disk disk;
+    const auto folder = disk.folder();
+    log_epochs epochs;
+    redo_log log(epochs, *folder, logged_store(*folder).found(), by_hand());
+    redo_log::worker first(log);
+    redo_log::worker second(log);
+    redo_log::worker* const order[] = {first_is_later ? &second : &first, first_is_later ? &first : &second};
+    for (std::uint64_t i = 0; i < 2; ++i) {
+      redo_log::commit commit(*order[i]);
+      commit.put(0, "put last", std::to_string(i));
+      if (i == 0) commit.put(0, "erased last", "");
+      if (i == 1) commit.erase(0, "erased last");
+      commit.keep(make_stamp(commit.epoch(), i));
+    }
+    log.close();
+    EXPECT_EQ(rows_in(disk), (row_map{{{0, "put last"}, "1"}}));
+  }
+}
+
+TEST(RedoLog, WhatAWorkerKeptOutlivesIt) {
+  faulty_disk disk;
+  const auto folder = disk.folder();
+  logged_store store(*folder);
+  log_epochs epochs;
+  redo_log log(epochs, *folder, store.found(), by_hand());
+  for (int i = 0; i < 10; ++i) {
+    redo_log::worker passing(log);
+    store.transact(passing, {put(std::to_string(i), "x")});
+  }
+  log.close();
+  EXPECT_EQ(rows_in(disk), store.rows());
+}
+
+TEST(RedoLog, Levels) {
+  faulty_disk disk;
+  const auto folder = disk.folder();
+  {
+    logged_store store(*folder);
+    log_epochs epochs;
+    redo_log log(epochs);
+    EXPECT_EQ(log.level(), durability::none);
+    redo_log::worker me(log);
+    log.acknowledge(me, store.transact(me, {put("a", "1")}));
+    log.wait_durable(epochs.current());
+    log.close();
+    EXPECT_EQ(code_thrown_by([&] { checkpoint_writer refused(log); }), std::errc::operation_not_supported);
+  }
+  EXPECT_TRUE(disk.names().empty());
+  logged_store store(*folder);
+  {
+    log_epochs epochs;
+    redo_log log(epochs, *folder, store.found(), by_hand(durability::async));
+    redo_log::worker me(log);
+    const std::uint64_t epoch = store.transact(me, {put("a", "1")});
+    log.acknowledge(me, epoch);
+    EXPECT_LT(log.durable_epoch(), epoch);
+    EXPECT_TRUE(rows_in(disk.copy()).empty());
+    log.wait_durable(epoch);
+    EXPECT_GE(log.durable_epoch(), epoch);
+    EXPECT_EQ(rows_in(disk.copy()), store.rows());
+  }
+  {
+    logged_store again(*folder);
+    log_epochs epochs;
+    redo_log log(epochs, *folder, again.found(), by_hand(durability::sync));
+    redo_log::worker me(log);
+    log.acknowledge(me, again.transact(me, {put("b", "1")}));
+    EXPECT_EQ(rows_in(disk.copy()), again.rows());
+  }
+}
+
+TEST(RedoLog, AsyncWritesByItself) {
+  faulty_disk disk;
+  const auto folder = disk.folder();
+  logged_store store(*folder);
+  log_epochs epochs;
+  redo_log_options options = by_hand(durability::async);
+  options.epoch_time = 1ms;
+  redo_log log(epochs, *folder, store.found(), options);
+  redo_log::worker me(log);
+  const std::uint64_t epoch = store.transact(me, {put("a", "1")});
+  while (log.durable_epoch() < epoch) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(rows_in(disk.copy()), store.rows());
+}
+
+TEST(RedoLog, ALongBufferWaitsUntilItIsWritten) {
+  faulty_disk disk;
+  const auto folder = disk.folder();
+  logged_store store(*folder);
+  log_epochs epochs;
+  redo_log_options options = by_hand(durability::async);
+  options.worker_bytes_max = 1000;
+  redo_log log(epochs, *folder, store.found(), options);
+  redo_log::worker me(log);
+  const std::uint64_t epoch = store.transact(me, {put("a", std::string(2000, 'x'))});
+  log.acknowledge(me, epoch);
+  EXPECT_GE(log.durable_epoch(), epoch);
+}
+
+TEST(RedoLog, AClosedLogSaysSo) {
+  faulty_disk disk;
+  const auto folder = disk.folder();
+  logged_store store(*folder);
+  log_epochs epochs;
+  redo_log log(epochs, *folder, store.found(), by_hand());
+  redo_log::worker me(log);
+  EXPECT_FALSE(log.failure());
+  log.close();
+  log.close();
+  EXPECT_EQ(code_thrown_by([&] { redo_log::commit refused(me); }), std::errc::operation_canceled);
+  EXPECT_EQ(code_thrown_by([&] { log.wait_durable(epochs.current()); }), std::errc::operation_canceled);
+  EXPECT_EQ(code_thrown_by([&] { log.acknowledge(me, epochs.current()); }), std::errc::operation_canceled);
+  EXPECT_EQ(code_thrown_by([&] { checkpoint_writer refused(log); }), std::errc::operation_canceled);
+  EXPECT_EQ(log.failure(), std::errc::operation_canceled);
+}
+
+TEST(RedoLog, SegmentsFollowEachOther) {
+  faulty_disk disk;
+  const auto folder = disk.folder();
+  random_numbers random(seed_or(1));
+  row_map expected;
+  std::uint64_t last_epoch = 0;
+  for (int life = 0; life < 4; ++life) {
+    logged_store store(*folder);
+    EXPECT_EQ(store.rows(), expected);
+    EXPECT_EQ(store.found().durable_epoch, last_epoch);
+    EXPECT_GT(store.found().first_epoch, last_epoch);
+    log_epochs epochs;
+    redo_log_options options = by_hand(durability::sync);
+    options.segment_bytes = 2000;
+    redo_log log(epochs, *folder, store.found(), options);
+    redo_log::worker me(log);
+    for (int i = 0; i < 100; ++i) {
+      last_epoch = store.transact(me, store.random_changes(random));
+      log.acknowledge(me, last_epoch);
+    }
+    expected = store.rows();
+  }
+  EXPECT_EQ(rows_in(disk), expected);
+  EXPECT_GT(disk.names().size(), 20u);
+}
+
+TEST(Checkpoint, WithTransactionsMeanwhileAndOlderFilesGone) {
+  faulty_disk disk;
+  const auto folder = disk.folder();
+  random_numbers random(seed_or(2));
+  row_map expected;
+  for (int life = 0; life < 6; ++life) {
+    logged_store store(*folder);
+    ASSERT_EQ(store.rows(), expected) << life;
+    log_epochs epochs;
+    redo_log_options options = by_hand(durability::async);
+    options.segment_bytes = 1000;
+    redo_log log(epochs, *folder, store.found(), options);
+    redo_log::worker me(log);
+    const auto some = [&] {
+      for (std::uint64_t i = random.below(4); i > 0; --i) {
+        const std::uint64_t epoch = store.transact(me, store.random_changes(random));
+        if (random.below(2) == 0) log.wait_durable(epoch);
+      }
+    };
+    for (int round = 0; round < 5; ++round) {
+      for (int i = 0; i < 20; ++i) some();
+      const finished_checkpoint report = store.checkpoint(log, some);
+      EXPECT_FALSE(report.removal);
+      EXPECT_GT(report.removed_segments, 0u);
+      ASSERT_EQ(logged_store(*disk.copy().folder()).rows(), store.rows_at(expected, log.durable_epoch()));
+    }
+    if (life % 2 == 0) {
+      for (int i = 0; i < 20; ++i) some();
+    }
+    expected = store.rows();
+    log.close();
+  }
+  const logged_store last(*folder);
+  EXPECT_EQ(last.rows(), expected);
+  EXPECT_GT(last.found().checkpoint_rows, 0u);
+  std::size_t checkpoints = 0;
+  for (const std::string& name : disk.names()) checkpoints += name.ends_with(".ckpt") ? 1U : 0U;
+  EXPECT_EQ(checkpoints, 1u);
+}
+
+TEST(Checkpoint, OneAtATimeAndNothingLeftOfAnUnfinishedOne) {
+  faulty_disk disk;
+  const auto folder = disk.folder();
+  logged_store store(*folder);
+  log_epochs epochs;
+  redo_log log(epochs, *folder, store.found(), by_hand());
+  redo_log::worker me(log);
+  store.transact(me, {put("a", "1")});
+  {
+    checkpoint_writer abandoned(log);
+    EXPECT_EQ(code_thrown_by([&] { checkpoint_writer second(log); }), std::errc::operation_in_progress);
+    EXPECT_THROW(abandoned.put(0, "k", "r", make_stamp(epochs.current() + 1, 0)), std::invalid_argument);
+    abandoned.put(0, "k", "r", make_stamp(epochs.current(), 1));
+  }
+  EXPECT_THAT(disk.names(), UnorderedElementsAre("redo-00000001.log"));
+  const finished_checkpoint report = store.checkpoint(log, [] {});
+  EXPECT_EQ(report.rows, 1u);
+  EXPECT_EQ(rows_in(disk.copy()), store.rows());
+}
+
+TEST(Checkpoint, AnUnfinishedOneOfACrashIsRemoved) {
+  faulty_disk disk;
+  disk.put("checkpoint-00000004.tmp", "half");
+  disk.put("checkpoint-00000005.other", "somebody else's");
+  const auto folder = disk.folder();
+  logged_store store(*folder);
+  log_epochs epochs;
+  redo_log log(epochs, *folder, store.found(), by_hand());
+  EXPECT_THAT(disk.names(), UnorderedElementsAre("redo-00000001.log", "checkpoint-00000005.other"));
+}
+
+// --- What a reader refuses ---
+
+// Three segments; with a checkpoint that needs the last two of four, if asked.
+faulty_disk small_log(bool with_checkpoint = false) {
+  faulty_disk disk;
+  const auto folder = disk.folder();
+  logged_store store(*folder);
+  log_epochs epochs;
+  redo_log_options options = by_hand(durability::sync);
+  options.segment_bytes = 1;
+  redo_log log(epochs, *folder, store.found(), options);
+  redo_log::worker me(log);
+  const auto commit = [&](const char* key) { log.acknowledge(me, store.transact(me, {put(key, "row")})); };
+  commit("a");
+  commit("b");
+  log.wait_durable(epochs.current());  // then the third segment has begun
+  if (with_checkpoint) store.checkpoint(log, [&] {});
+  commit("c");
+  log.close();
+  return disk.copy();
+}
+
+// Sets the version in the file's header, with the right checksum.
+void set_version(std::string& bytes, std::uint32_t version) {
+  auto* const at = reinterpret_cast<std::byte*>(bytes.data());
+  detail::put_number(at + 8, version);
+  detail::put_number(at + 12, detail::crc32c({at, 12}));
+}
+
+TEST(Recovery, RefusesANewerVersion) {
+  for (const bool with_checkpoint : {false, true}) {
+    for (const std::string& name : small_log(with_checkpoint).names()) {
+      faulty_disk disk = small_log(with_checkpoint);
+      set_version(disk.bytes(name), detail::log_version + 1);
+      const std::string what = problem_of(log_problem::newer_version, [&] { logged_store refused(*disk.folder()); });
+      EXPECT_THAT(what, HasSubstr(name));
+      if (name == "redo-00000004.log") continue;  // nothing but a header: as if it had just been made
+      set_version(disk.bytes(name), 0);
+      problem_of(log_problem::damaged, [&] { logged_store refused(*disk.folder()); });
+    }
+  }
+}
+
+TEST(Recovery, RefusesAnotherSchema) {
+  for (const bool with_checkpoint : {false, true}) {
+    faulty_disk disk = small_log(with_checkpoint);
+    problem_of(log_problem::other_schema,
+               [&] { recover_log(*disk.folder(), logged_store::fingerprint + 1, [](const log_entry&) {}); });
+  }
+}
+
+TEST(Recovery, RefusesALogWithMissingFiles) {
+  for (const bool with_checkpoint : {false, true}) {
+    const faulty_disk whole = small_log(with_checkpoint);
+    const std::vector<std::string> names = whole.names();
+    ASSERT_EQ(names.size(), with_checkpoint ? 3u : 4u);
+    for (const std::string& name : names) {
+      // The newest segment has only its header, synced before there was anything to put into it: nothing is lost with it.
+      if (name == "redo-00000004.log") continue;
+      faulty_disk disk = whole.copy();
+      disk.remove(name);
+      problem_of(log_problem::damaged, [&] { logged_store refused(*disk.folder()); });
+    }
+  }
+}
+
+TEST(Recovery, RefusesALogThatEndsBeforeItsCheckpoint) {
+  faulty_disk disk;
+  {
+    const auto folder = disk.folder();
+    logged_store store(*folder);
+    log_epochs epochs;
+    redo_log log(epochs, *folder, store.found(), by_hand(durability::sync));
+    redo_log::worker me(log);
+    log.acknowledge(me, store.transact(me, {put("a", "1")}));
+    store.checkpoint(log, [&] { store.transact(me, {put("a", "2")}); });
+    log.close();
+  }
+  // The bytes behind the first epoch are gone, and with them everything that says they had been synced. But the checkpoint saw more.
+  std::string& bytes = disk.bytes("redo-00000001.log");
+  bytes.resize(bytes.size() / 2);
+  EXPECT_THAT(problem_of(log_problem::damaged, [&] { logged_store refused(*disk.folder()); }), HasSubstr("checkpoint"));
+  // A checkpoint's first segment was whole when the checkpoint was finished.
+  bytes.resize(detail::file_header_bytes - 1);
+  problem_of(log_problem::damaged, [&] { logged_store refused(*disk.folder()); });
+}
+
+TEST(Recovery, RefusesFilesUnderOtherNames) {
+  faulty_disk disk = small_log();
+  std::swap(disk.bytes("redo-00000001.log"), disk.bytes("redo-00000002.log"));
+  problem_of(log_problem::damaged, [&] { logged_store refused(*disk.folder()); });
+}
+
+// --- Threads ---
+
+TEST(RedoLog, ThreadsAppendWhileCheckpointsAreWritten) {
+  faulty_disk disk;
+  const auto folder = disk.folder();
+  logged_store store(*folder);
+  log_epochs epochs;
+  redo_log_options options = by_hand(durability::async);
+  options.epoch_time = 200us;
+  options.segment_bytes = 20'000;
+  redo_log log(epochs, *folder, store.found(), options);
+  constexpr int threads = 4;
+  const int commits = repetitions(400);
+  {
+    std::vector<std::jthread> running;
+    for (int t = 0; t < threads; ++t) {
+      running.emplace_back([&, t] {
+        random_numbers random(static_cast<std::uint64_t>(t));
+        redo_log::worker me(log);
+        for (int i = 0; i < commits; ++i) {
+          const std::uint64_t epoch = store.transact(me, store.random_changes(random));
+          log.acknowledge(me, epoch);
+          if (i % 16 == 0) log.wait_durable(epoch);
+        }
+      });
+    }
+    for (int i = 0; i < 5; ++i) store.checkpoint(log, [] { std::this_thread::yield(); });
+  }
+  log.close();
+  EXPECT_EQ(rows_in(disk), store.rows());
+}
+
+// No lock around the commits: each thread has keys of its own, and one that all write.
+TEST(RedoLog, ThreadsCommitSideBySide) {
+  faulty_disk disk;
+  const auto folder = disk.folder();
+  log_epochs epochs;
+  redo_log_options options = by_hand(durability::sync);
+  options.epoch_time = 1ms;
+  redo_log log(epochs, *folder, logged_store(*folder).found(), options);
+  constexpr std::uint64_t threads = 4;
+  const auto commits = static_cast<std::uint64_t>(repetitions(500));
+  std::atomic<std::uint64_t> sequence{0};
+  std::atomic<std::uint64_t> largest{0};
+  {
+    std::vector<std::jthread> running;
+    for (std::uint64_t t = 0; t < threads; ++t) {
+      running.emplace_back([&, t] {
+        for (std::uint64_t i = 0; i < commits; ++i) {
+          redo_log::worker me(log);
+          std::uint64_t epoch = 0;
+          {
+            redo_log::commit commit(me);
+            epoch = commit.epoch();
+            const std::uint64_t stamp = make_stamp(epoch, sequence.fetch_add(1) + 1);
+            commit.put(0, "thread" + std::to_string(t), std::to_string(i));
+            commit.put(0, "all", std::to_string(stamp));
+            commit.keep(stamp);
+            std::uint64_t seen = largest.load();
+            while (seen < stamp && !largest.compare_exchange_weak(seen, stamp)) {
+            }
+          }
+          log.acknowledge(me, epoch);
+          EXPECT_GE(log.durable_epoch(), epoch);
+        }
+      });
+    }
+  }
+  row_map expected{{{0, "all"}, std::to_string(largest.load())}};
+  for (std::uint64_t t = 0; t < threads; ++t) expected[{0, "thread" + std::to_string(t)}] = std::to_string(commits - 1);
+  EXPECT_EQ(rows_in(disk.copy()), expected);
+}
+
+TEST(CommitEpochs, AnEpochEndsBehindItsCommits) {
+  log_epochs epochs(5);
+  std::atomic<std::uint64_t> ended{4};
+  std::atomic<std::uint64_t> late{0};
+  std::atomic<bool> stop{false};
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 3; ++t) {
+      threads.emplace_back([&] {
+        log_epochs::member me(epochs);
+        while (!stop.load()) {
+          const std::uint64_t epoch = me.enter();
+          for (int look = 0; look < 20; ++look) {
+            if (ended.load() >= epoch) late.fetch_add(1);
+          }
+          me.leave();
+        }
+      });
+    }
+    for (std::uint64_t round = 0; round < static_cast<std::uint64_t>(repetitions(500)); ++round) {
+      ended.store(epochs.finish_current());
+      ASSERT_EQ(ended.load(), 5 + round);
+      ASSERT_EQ(epochs.current(), 6 + round);
+    }
+    stop.store(true);
+  }
+  EXPECT_EQ(late.load(), 0u);
+}
+
+// --- Real files ---
+
+class temporary_folder {
+ public:
+  temporary_folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "elidex-log-XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  ~temporary_folder() { std::filesystem::remove_all(path_); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(LogFolder, RealFiles) {
+  const temporary_folder temporary;
+  const std::string path = (temporary.path() / "log").string();
+  random_numbers random(seed_or(3));
+  row_map expected;
+  for (int life = 0; life < 4; ++life) {
+    const auto folder = open_log_folder(path);
+    EXPECT_EQ(code_thrown_by([&] { open_log_folder(path); }), std::errc::resource_unavailable_try_again);
+    logged_store store(*folder);
+    ASSERT_EQ(store.rows(), expected);
+    log_epochs epochs;
+    redo_log_options options = by_hand(durability::sync);
+    options.segment_bytes = 1000;
+    redo_log log(epochs, *folder, store.found(), options);
+    redo_log::worker me(log);
+    for (int i = 0; i < 20; ++i) log.acknowledge(me, store.transact(me, store.random_changes(random)));
+    if (life % 2 == 1) {
+      EXPECT_FALSE(store.checkpoint(log, [] {}).removal);
+    }
+    for (int i = 0; i < 5; ++i) log.acknowledge(me, store.transact(me, store.random_changes(random)));
+    expected = store.rows();
+  }
+  EXPECT_EQ(logged_store(*open_log_folder(path)).rows(), expected);
+}
+
+TEST(LogFolder, SaysWhatTheSystemSays) {
+  const temporary_folder temporary;
+  EXPECT_EQ(code_thrown_by([&] { open_log_folder((temporary.path() / "no" / "log").string()); }),
+            std::errc::no_such_file_or_directory);
+  const auto folder = open_log_folder(temporary.path().string());
+  std::error_code error;
+  const auto made = folder->create("a", error);
+  ASSERT_FALSE(error);
+  EXPECT_EQ(folder->create("a", error), nullptr);
+  EXPECT_EQ(error, std::errc::file_exists);
+  EXPECT_EQ(folder->open("b", error), nullptr);
+  EXPECT_EQ(error, std::errc::no_such_file_or_directory);
+  folder->remove("b", error);
+  EXPECT_EQ(error, std::errc::no_such_file_or_directory);
+}
+
+}  // namespace
+}  // namespace elidex::testing
