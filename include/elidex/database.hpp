@@ -193,13 +193,18 @@ class basic_database {
   void collect_locked() {
     epochs_.advance();
     epochs_.move_horizon();
-    for (const auto& one : tables_) one->collect(epochs_.horizon());
+    const std::uint64_t horizon = epochs_.horizon();
+    // An old snapshot holds it: what has been erased since is of later epochs, and looking at all of it each time would take ever longer.
+    if (horizon == collected_up_to_) return;
+    for (const auto& one : tables_) one->collect(horizon);
+    collected_up_to_ = horizon;
   }
 
   db::commit_epochs epochs_;
   Commit commit_;
   std::mutex tables_mutex_;
   std::vector<std::unique_ptr<db::table_base>> tables_;
+  std::uint64_t collected_up_to_ = 0;  // under tables_mutex_
   std::atomic<std::size_t> erased_{0};
   detail::sharded_counter commits_;
   detail::sharded_counter conflicts_;
