@@ -38,6 +38,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -185,7 +186,12 @@ class basic_database {
     if (erased != 0 && erased_.fetch_add(erased) % erases_per_collection + erased >= erases_per_collection) {
       // Who finds somebody collecting leaves it to them.
       const std::unique_lock guard(tables_mutex_, std::try_to_lock);
-      if (guard.owns_lock()) collect_locked();
+      if (!guard.owns_lock()) return true;
+      try {
+        collect_locked();
+      } catch (const std::bad_alloc&) {
+        // The transaction has been committed whatever becomes of this; the next collection finds the rest.
+      }
     }
     return true;
   }
