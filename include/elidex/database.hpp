@@ -38,6 +38,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -185,7 +186,12 @@ class basic_database {
     if (erased != 0 && erased_.fetch_add(erased) % erases_per_collection + erased >= erases_per_collection) {
       // Who finds somebody collecting leaves it to them.
       const std::unique_lock guard(tables_mutex_, std::try_to_lock);
-      if (guard.owns_lock()) collect_locked();
+      if (!guard.owns_lock()) return true;
+      try {
+        collect_locked();
+      } catch (const std::bad_alloc&) {
+        // The transaction has been committed whatever becomes of this; the next collection finds the rest.
+      }
     }
     return true;
   }
@@ -193,13 +199,18 @@ class basic_database {
   void collect_locked() {
     epochs_.advance();
     epochs_.move_horizon();
-    for (const auto& one : tables_) one->collect(epochs_.horizon());
+    const std::uint64_t horizon = epochs_.horizon();
+    // An old snapshot holds it: what has been erased since is of later epochs, and looking at all of it each time would take ever longer.
+    if (horizon == collected_up_to_) return;
+    for (const auto& one : tables_) one->collect(horizon);
+    collected_up_to_ = horizon;
   }
 
   db::commit_epochs epochs_;
   Commit commit_;
   std::mutex tables_mutex_;
   std::vector<std::unique_ptr<db::table_base>> tables_;
+  std::uint64_t collected_up_to_ = 0;  // under tables_mutex_
   std::atomic<std::size_t> erased_{0};
   detail::sharded_counter commits_;
   detail::sharded_counter conflicts_;

@@ -5,13 +5,13 @@
 //   const auto [kind, rolled_back] = t.step();        // one of the five, by the standard mix
 //   t.run(t.draw_payment());                          // a certain one; answers what the transaction answers
 //
-// The mix: 45 % NEW-ORDER, 43 % PAYMENT, 4 % each of ORDER-STATUS, DELIVERY and STOCK-LEVEL, drawn for each step: clause 5.2.4 asks for 43, 4,
+// The mix: 45 % NEW-ORDER, 43 % PAYMENT, 4 % each of ORDER-STATUS, DELIVERY and STOCK-LEVEL, drawn for each step: clause 5.2.3 asks for 43, 4,
 // 4 and 4 % at least. Everything is drawn before the transaction begins, so an attempt that is repeated does the same.
 //
 // The two that only read run as snapshots or as other transactions do, as asked: `readers`.
 //
 // Thread-safety: a terminal belongs to one thread; any number of them work side by side. Errors: missing_row, what the database throws.
-// From: TPC-C 5.11, clauses 2.4.1, 2.5.1, 2.6.1, 2.7.1, 2.8.1, 5.2.4. Deviation: users neither type nor think, so a terminal's rate isn't
+// From: TPC-C 5.11, clauses 2.4.1, 2.5.1, 2.6.1, 2.7.1, 2.8.1, 5.2.3. Deviation: users neither type nor think, so a terminal's rate isn't
 // bounded (as in Silo's experiments), and its warehouse has more orders than the specification's 12.86 a minute.
 
 #include <array>

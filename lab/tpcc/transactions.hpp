@@ -4,12 +4,12 @@
 //   new_order_request r = ...;                          // drawn before the transaction begins (terminal.hpp)
 //   db.transact([&](auto& t) { return new_order(t, company, r); });      // throws unused_item: rolled back
 //
-// They may run several times. Each reads what is written most at last, which clause 2.4.2.3's equivalents allow: the order of the steps
-// within a transaction is free. So NEW-ORDER looks at items and stocks before it takes the district's number, and at the warehouse's tax behind all.
+// They may run several times. Each comes late to the rows that all write: the specification leaves the order of the steps within a
+// transaction open. So NEW-ORDER looks at items and stocks before it takes the district's number, and at the warehouse's tax behind all.
 //
 // Thread-safety: functions of their arguments. Errors: missing_row if a row that must be there isn't (believed only if what was read
-// stands, see database.hpp). From: TPC-C 5.11, clauses 2.4 to 2.8. Deviations: DELIVERY runs when it is asked for, not from a queue, and is one transaction
-// for all districts, which clause 2.7.4.2 allows.
+// stands, see database.hpp). From: TPC-C 5.11, clauses 2.4 to 2.8. Deviation: DELIVERY runs when it is asked for, not from a queue. It is
+// one transaction for all districts; clause 2.7 leaves their number open.
 
 #include <algorithm>
 #include <array>

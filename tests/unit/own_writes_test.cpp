@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "elidex/database.hpp"
@@ -83,6 +84,30 @@ TYPED_TEST(OwnWrites, MayFillAGapThatWasScanned) {
   EXPECT_TRUE(filled);
   EXPECT_EQ(attempts, 1);
   EXPECT_EQ(db.read_only([&](auto& t) { return t.get(rows, 5); }), 50U);
+}
+
+// Erased rows stay while a snapshot may want them, however often others collect, and go behind it.
+TYPED_TEST(OwnWrites, ThatEraseAreCollectedBehindTheOldestSnapshot) {
+  basic_database<TypeParam> db;
+  auto& rows = db.template create_table<std::uint64_t, std::uint64_t>("rows");
+  constexpr std::uint64_t many = 2'000;
+  for (std::uint64_t k = 0; k < many; ++k) db.transact([&](auto& t) { t.insert(rows, k, k); });
+  db.read_only([&](auto& snapshot) {
+    std::jthread([&] {
+      for (std::uint64_t k = 0; k < many; ++k) db.transact([&](auto& t) { t.erase(rows, k); });
+      db.collect();
+      db.collect();
+    }).join();
+    EXPECT_EQ(rows.absent_records(), many);
+    std::uint64_t seen = 0;
+    snapshot.scan(rows, std::uint64_t{0}, many, [&](std::uint64_t, std::uint64_t) {
+      ++seen;
+      return true;
+    });
+    EXPECT_EQ(seen, many);
+  });
+  db.collect();
+  EXPECT_EQ(rows.absent_records(), 0U);
 }
 
 }  // namespace

@@ -93,12 +93,22 @@ class table_base {
       const std::lock_guard guard(absent_mutex_);
       candidates.swap(absent_);
     }
-    for (record* const one : candidates) {
-      const outcome result = unlink(*one, horizon);
-      if (result == outcome::gone) continue;
-      one->waits_for_unlinking().store(false);
-      // Looked at again: it may have been erased in between, by somebody who found it on the list.
-      if (result == outcome::too_early || one->stamp().absent()) note_absent(*one);
+    std::size_t done = 0;
+    try {
+      for (; done < candidates.size(); ++done) {
+        record* const one = candidates[done];
+        const outcome result = unlink(*one, horizon);
+        if (result == outcome::gone) continue;
+        one->waits_for_unlinking().store(false);
+        // Looked at again: it may have been erased in between, by somebody who found it on the list.
+        if (result == outcome::too_early || one->stamp().absent()) note_absent(*one);
+      }
+    } catch (...) {
+      for (; done < candidates.size(); ++done) {
+        candidates[done]->waits_for_unlinking().store(false);
+        note_absent(*candidates[done]);
+      }
+      throw;
     }
   }
   std::size_t absent_records() const noexcept {

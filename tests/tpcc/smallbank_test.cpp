@@ -1,0 +1,82 @@
+// SmallBank: what each transaction does, that no money comes or goes, and that it does where the level lets updates be lost.
+
+#include "lab/smallbank/smallbank.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <thread>
+#include <vector>
+
+namespace elidex::lab::smallbank {
+namespace {
+
+using silo_bank = bank<basic_database<db::silo_commit>>;
+
+TEST(SmallBank, TransactionsDoWhatTheySay) {
+  basic_database<db::silo_commit> db;
+  silo_bank b(db, {.customers = 3, .hot = 2});
+  b.load();
+  const auto run = [&](auto fn) { return db.transact(fn); };
+  constexpr money first = balance_at_first;
+  EXPECT_EQ(run([&](auto& t) { return balance(t, b, 1); }), 2 * first);
+  EXPECT_EQ(run([&](auto& t) { return deposit_checking(t, b, 1, 500); }), 500);
+  EXPECT_EQ(run([&](auto& t) { return transact_savings(t, b, 1, -300); }), -300);
+  EXPECT_EQ(run([&](auto& t) { return transact_savings(t, b, 1, -2 * first); }), 0) << "refused";
+  EXPECT_EQ(run([&](auto& t) { return balance(t, b, 1); }), 2 * first + 200);
+  EXPECT_EQ(run([&](auto& t) { return amalgamate(t, b, 1, 2); }), 0);
+  EXPECT_EQ(run([&](auto& t) { return balance(t, b, 1); }), 0);
+  EXPECT_EQ(run([&](auto& t) { return balance(t, b, 2); }), 4 * first + 200);
+  EXPECT_EQ(run([&](auto& t) { return write_check(t, b, 1, 500); }), -600) << "with a penalty";
+  EXPECT_EQ(run([&](auto& t) { return write_check(t, b, 2, 500); }), -500);
+  EXPECT_EQ(run([&](auto& t) { return send_payment(t, b, 1, 0, 5); }), 0);
+  EXPECT_EQ(run([&](auto& t) { return balance(t, b, 1); }), -600) << "refused";
+  EXPECT_EQ(run([&](auto& t) { return send_payment(t, b, 2, 0, 5); }), 0);
+  EXPECT_EQ(run([&](auto& t) { return balance(t, b, 0); }), 2 * first + 5);
+  EXPECT_EQ(b.all_money(), 6 * first + 500 - 300 - 600 - 500);
+}
+
+TEST(SmallBank, RefusesBanksThatItCannotDrawFrom) {
+  basic_database<db::silo_commit> db;
+  EXPECT_THROW(silo_bank(db, {.customers = 1, .hot = 1}), std::invalid_argument);
+  EXPECT_THROW(silo_bank(db, {.customers = 5, .hot = 6}), std::invalid_argument);
+}
+
+template <class Database>
+money missing_after_a_run(isolation level, unsigned threads, int steps) {
+  Database db;
+  bank<Database> b(db, {.customers = 50, .hot = 4, .level = level});
+  b.load();
+  std::deque<teller<bank<Database>>> tellers;
+  {
+    std::vector<std::jthread> running;
+    for (unsigned i = 0; i < threads; ++i) {
+      auto& mine = tellers.emplace_back(b, 10 + i);
+      running.emplace_back([&mine, steps] {
+        for (int s = 0; s < steps; ++s) mine.step();
+      });
+    }
+  }
+  return b.missing(tellers);
+}
+
+template <class Database>
+class SmallBankStress : public ::testing::Test {};
+using databases = ::testing::Types<basic_database<db::capability_commit>, basic_database<db::silo_commit>,
+                                   basic_database<db::dbx_commit<>>>;
+TYPED_TEST_SUITE(SmallBankStress, databases);
+
+TYPED_TEST(SmallBankStress, NoMoneyComesOrGoes) {
+  EXPECT_EQ(missing_after_a_run<TypeParam>(isolation::serializable, 4, 20'000), 0);
+  EXPECT_EQ(missing_after_a_run<TypeParam>(isolation::repeatable_read, 4, 20'000), 0);
+}
+
+TYPED_TEST(SmallBankStress, LostUpdatesAreFoundWhereTheLevelLetsThemThrough) {
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    if (missing_after_a_run<TypeParam>(isolation::read_committed, 4, 20'000) != 0) return;
+  }
+  FAIL() << "no update was lost in 50 runs";
+}
+
+}  // namespace
+}  // namespace elidex::lab::smallbank
