@@ -19,6 +19,10 @@ enum class outcome {
 };
 
 // A log with its history; what it has is durable.
+std::string key_of(int n) {
+  return std::string("k").append(std::to_string(n));
+}
+
 struct sample_log {
   faulty_disk disk;
   std::vector<row_map> states;  // after each transaction; the first is before all of them
@@ -56,9 +60,9 @@ sample_log sample(std::size_t segment_bytes, bool with_checkpoint) {
   for (int i = 0; i < 5; ++i) {
     const std::string text = std::to_string(i);
     for (redo_log::worker* const by : {&first, &second}) {
-      made.epochs.push_back(store.transact(*by, {{{0, "k" + text}, "row " + text},
+      made.epochs.push_back(store.transact(*by, {{{0, key_of(i)}, std::string("row ").append(text)},
                                                  {{1, "same"}, text + (by == &first ? "a" : "b")},
-                                                 {{0, "k" + std::to_string(i - 2)}, std::nullopt}}));
+                                                 {{0, key_of(i - 2)}, std::nullopt}}));
       made.states.push_back(store.rows());
     }
     log.wait_durable(made.epochs.back());
