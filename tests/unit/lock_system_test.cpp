@@ -548,5 +548,20 @@ TYPED_TEST(LockSystem, ASleepingVictimIsWoken) {
   other.join();
 }
 
+TEST(LockSystemLatches, ElidedOnesCommitWhereRegionsDo) {
+  lock_system<retried_latches> locks;
+  lock_system<retried_latches>::transaction t(locks);
+  for (int round = 0; round < 20; ++round) {
+    t.begin();
+    for (std::uint32_t heap = 0; heap < 10; ++heap) ASSERT_EQ(t.lock_record(at(heap), exclusive), granted);
+    t.end();
+  }
+  const lock_counts counts = locks.latch_counts();
+  EXPECT_GE(counts.acquisitions(), 220u);
+  if (htm::enabled()) {
+    EXPECT_GT(counts.commits, counts.fallbacks);
+  }
+}
+
 }  // namespace
 }  // namespace elidex::testing

@@ -162,9 +162,9 @@ class lock_system {
   using owner_latch = typename Latches::transaction_latch;
 
   struct member : detail::lock_owner {
-    alignas(64) owner_latch latch;
+    alignas(std::max(std::size_t{64}, alignof(owner_latch))) owner_latch latch;
   };
-  struct alignas(64) shard {
+  struct alignas(std::max(std::size_t{64}, alignof(typename Latches::system_latch))) shard {
     typename Latches::system_latch latch;
   };
   // What became of a request in its section.

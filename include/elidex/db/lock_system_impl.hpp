@@ -28,7 +28,6 @@ lock_system<Latches>::lock_system(const lock_system_options& options)
       buckets_(std::make_unique<detail::lock_bucket[]>(bucket_mask_ + 1)),
       members_(std::make_unique<std::atomic<member*>[]>(std::max<std::uint32_t>(options.transactions_max, 1))) {
   detail::name_memory(buckets_.get(), (bucket_mask_ + 1) * sizeof(detail::lock_bucket), "queues of locks");
-  detail::name_memory(&shards_, sizeof shards_, "lock system's latch");
 }
 
 template <class Latches>
