@@ -299,9 +299,10 @@ class reader {
         entries_.push_back(entry);
       }
     }
-    // Stable: of two changes by one transaction, which have the same stamp, the later one counts.
-    std::stable_sort(entries_.begin(), entries_.end(), [](const log_entry& a, const log_entry& b) {
-      return std::tie(a.table, a.key, a.stamp) < std::tie(b.table, b.key, b.stamp);
+    // Of two changes by one transaction, which have the same stamp, the one that lies further back counts.
+    std::sort(entries_.begin(), entries_.end(), [](const log_entry& a, const log_entry& b) {
+      const auto by_name = std::tie(a.table, a.key, a.stamp) <=> std::tie(b.table, b.key, b.stamp);
+      return by_name != 0 ? by_name < 0 : std::less<>()(a.key.data(), b.key.data());
     });
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       const bool last_of_key = i + 1 == entries_.size() || entries_[i + 1].table != entries_[i].table ||
