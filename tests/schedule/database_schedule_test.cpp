@@ -148,7 +148,7 @@ TYPED_TEST(DatabaseSchedules, SnapshotsAreOfOneMoment) {
   EXPECT_EQ(explore<snapshots<TypeParam>>(1'000), "");
 }
 
-using careless_database = basic_database<validates_no_reads>;
+using careless_database = basic_database<blind_commit>;
 
 TEST(DatabaseSchedulesCanary, WriteSkewIsFound) {
   EXPECT_THAT(explore<write_skew<careless_database>>(1'000), HasSubstr("write skew"));

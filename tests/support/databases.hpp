@@ -1,7 +1,6 @@
 #pragma once
 // The databases under test, and rows for them.
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -42,16 +41,20 @@ using small_nodes_database = basic_database<db::silo_commit, btree_indexes>;
 
 // --- canaries: what the harness must find
 
-// Believes whatever it has read.
-struct validates_no_reads {
+// Locks and writes, but never looks whether what it has read still stands.
+class blind_commit {
+ public:
   db::commit_result operator()(db::transaction& t, db::commit_epochs& epochs) {
+    t.sort_writes();
+    db::detail::provide_versions(t, epochs);
     const db::commit_epochs::commit_phase phase(epochs);
     for (auto& w : t.writes()) w.had = w.row->lock();
-    const std::uint64_t epoch = std::max(epochs.now(), db::detail::newest(t).epoch());
-    for (auto& w : t.writes()) {
-      if (db::detail::wants_version(*w.row, w.had, epoch)) w.spare = w.of->make_version();
+    const std::uint64_t epoch = epochs.now();
+    if (db::detail::lacks_version(t, epoch)) {
+      for (auto& w : t.writes()) w.row->unlock(w.had);
+      return db::commit_result::conflict;
     }
-    db::detail::write_rows(t, db::detail::stamp_after(db::detail::newest(t), epoch), 0);
+    db::detail::write_rows(t, db::detail::stamp_after(db::detail::newest(t), epoch), epochs.horizon());
     return db::commit_result::committed;
   }
 };

@@ -9,28 +9,11 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/databases.hpp"
 #include "tests/tpcc/small_company.hpp"
 
 namespace elidex::lab::tpcc {
 namespace {
-
-// Locks and writes, but never looks whether what it has read still stands.
-class blind_commit {
- public:
-  db::commit_result operator()(db::transaction& t, db::commit_epochs& epochs) {
-    t.sort_writes();
-    db::detail::provide_versions(t, epochs);
-    const db::commit_epochs::commit_phase phase(epochs);
-    for (auto& w : t.writes()) w.had = w.row->lock();
-    const std::uint64_t epoch = epochs.now();
-    if (db::detail::lacks_version(t, epoch)) {
-      for (auto& w : t.writes()) w.row->unlock(w.had);
-      return db::commit_result::conflict;
-    }
-    db::detail::write_rows(t, db::detail::stamp_after(db::detail::newest(t), epoch), epochs.horizon());
-    return db::commit_result::committed;
-  }
-};
 
 // Runs terminals until each has done its steps; what the conditions say meanwhile and in the end, and what users were told.
 template <class Database>
@@ -87,7 +70,7 @@ TYPED_TEST(TpccStress, RemoteWarehouses) {
 
 TEST(TpccStressCanary, ACommitThatDoesNotValidateIsFound) {
   for (int attempt = 0; attempt < 20; ++attempt) {
-    small_company<basic_database<blind_commit>> c(1);
+    small_company<basic_database<elidex::testing::blind_commit>> c(1);
     if (!run_terminals(c, 4, steps, readers::as_snapshots).empty()) return;
   }
   FAIL() << "lost updates have not been seen in 20 runs";
