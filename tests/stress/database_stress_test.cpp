@@ -281,7 +281,7 @@ TYPED_TEST(DatabaseStress, ErasedRecordsAreReclaimed) {
   db.transact([&](auto& t) {
     for (u64 key = 0; key < 64; ++key) t.erase(rows, key);
   });
-  for (int i = 0; i < 3; ++i) db.collect();
+  for (int i = 0; i < 5; ++i) db.collect();
   EXPECT_EQ(rows.absent_records(), 0u);
   EXPECT_EQ(rows.map().size(), 0u);
 }

@@ -267,6 +267,27 @@ TEST_P(OneTransaction, AScanThatEndsEarlyWatchesNoFurther) {
   EXPECT_FALSE(reader.commits());
 }
 
+// It may have been there at the moment for which the reader commits; so its record stays in the index as long as the reader runs.
+TEST_P(OneTransaction, ARowThatCameAndWentIsAPhantomToo) {
+  auto scanning = begin();
+  auto looking = begin();
+  EXPECT_EQ(sum(scanning.t), 200);
+  EXPECT_FALSE(looking.t.get(accounts_, 15));
+  {
+    auto writer = begin();
+    writer.t.insert(accounts_, 15, account{1});
+    ASSERT_TRUE(writer.commits());
+  }
+  {
+    auto writer = begin();
+    ASSERT_TRUE(writer.t.erase(accounts_, 15));
+    ASSERT_TRUE(writer.commits());
+  }
+  for (int i = 0; i < 5; ++i) accounts_.collect(epochs_.advance());
+  EXPECT_FALSE(scanning.commits());
+  EXPECT_FALSE(looking.commits());
+}
+
 TEST_P(OneTransaction, SnapshotsSeeTheirMomentAlone) {
   db::snapshot_transaction before(epochs_);
   std::vector<std::int64_t> seen;

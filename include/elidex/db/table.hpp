@@ -6,6 +6,9 @@
 // Row is trivially copyable. Key is an integer or std::string; keys order the table. The index holds a pointer to each record, also to
 // absent ones: those that nobody has committed yet, and those erased that a snapshot may still want. collect() unlinks the others.
 //
+// An erased record stays until all transactions have ended that ran when it was erased: else one that looks again for phantoms could miss a
+// row that had come and gone since its first look, though it was there at the moment for which the transaction commits.
+//
 // Why unlinking is right: it locks the record as it was erased (so nobody has inserted it again), unlinks it, and then marks it
 // dead. A transaction that found it before saw an absent record, and fails to validate or to lock the dead one; one that comes later
 // makes a new record. Memory goes to the limbo list: whoever found the record had an epoch_pin then, and has it still.
@@ -78,38 +81,51 @@ class table_base {
   // pinned since it found it. Cannot fail.
   void note_absent(record& absent) noexcept {
     if (absent.waits_for_unlinking().exchange(true)) return;
+    const absent_record one{&absent, absent.stamp(), epoch_after_unlinking()};
     const std::lock_guard guard(absent_mutex_);
     try {
-      absent_.push_back(&absent);
+      absent_.push_back(one);
     } catch (const std::bad_alloc&) {
       absent.waits_for_unlinking().store(false);  // It stays in the index, where the next insert of its key finds it.
     }
   }
-  // Unlinks those that no snapshot from `horizon` on can want.
+  // Unlinks those that no snapshot from `horizon` on can want, and that have been absent since before every running transaction.
   void collect(std::uint64_t horizon) {
+    const std::uint64_t now = try_advance_epoch();
     const epoch_pin pinned;
-    std::vector<record*> candidates;
+    std::vector<absent_record> listed;
     {
       const std::lock_guard guard(absent_mutex_);
-      candidates.swap(absent_);
+      listed.swap(absent_);
     }
-    std::size_t done = 0;
+    std::size_t kept = 0;
+    std::size_t at = 0;
     try {
-      for (; done < candidates.size(); ++done) {
-        record* const one = candidates[done];
-        const outcome result = unlink(*one, horizon);
-        if (result == outcome::gone) continue;
-        one->waits_for_unlinking().store(false);
-        // Looked at again: it may have been erased in between, by somebody who found it on the list.
-        if (result == outcome::too_early || one->stamp().absent()) note_absent(*one);
+      for (; at < listed.size(); ++at) {
+        absent_record one = listed[at];
+        const commit_stamp state = one.row->stamp();
+        if (!state.absent()) {
+          one.row->waits_for_unlinking().store(false);
+          // Looked at again: it may have been erased in between, by somebody who found it on the list.
+          if (one.row->stamp().absent()) note_absent(*one.row);
+          continue;
+        }
+        if (state != one.since) {
+          one.since = state;
+          one.epoch = epoch_after_unlinking();
+        } else if (now >= one.epoch + 2 && state.epoch() <= horizon && unlink(*one.row, state)) {
+          continue;
+        }
+        listed[kept++] = one;
       }
     } catch (...) {
-      for (; done < candidates.size(); ++done) {
-        candidates[done]->waits_for_unlinking().store(false);
-        note_absent(*candidates[done]);
-      }
+      while (at < listed.size()) listed[kept++] = listed[at++];
+      listed.resize(kept);
+      keep_absent(std::move(listed));
       throw;
     }
+    listed.resize(kept);
+    keep_absent(std::move(listed));
   }
   std::size_t absent_records() const noexcept {
     const std::lock_guard guard(absent_mutex_);
@@ -117,8 +133,8 @@ class table_base {
   }
 
  protected:
-  enum class outcome : std::uint8_t { gone, too_early, alive };
-  virtual outcome unlink(record& one, std::uint64_t horizon) = 0;
+  // As it is in this state. False: it is not any more.
+  virtual bool unlink(record& one, commit_stamp state) = 0;
 
   void destroy(record* one) noexcept {
     free_versions(one->cut_versions(std::uint64_t(-1), one->stamp()));
@@ -129,12 +145,32 @@ class table_base {
   const block_pool& pool() const noexcept { return pool_; }
 
  private:
+  struct absent_record {
+    record* row;
+    commit_stamp since;   // absent, and in this state
+    std::uint64_t epoch;  // since this one at least (reclaim/epoch.hpp)
+  };
+
+  void keep_absent(std::vector<absent_record> more) noexcept {
+    const std::lock_guard guard(absent_mutex_);
+    if (absent_.empty()) {
+      absent_ = std::move(more);
+      return;
+    }
+    try {
+      absent_.insert(absent_.end(), more.begin(), more.end());
+    } catch (const std::bad_alloc&) {
+      // They stay in the index, where the next insert of their keys finds them.
+      for (const absent_record& one : more) one.row->waits_for_unlinking().store(false);
+    }
+  }
+
   const std::string name_;
   const std::uint32_t id_;
   const std::size_t row_words_;
   block_pool pool_;
   mutable std::mutex absent_mutex_;
-  std::vector<record*> absent_;
+  std::vector<absent_record> absent_;
 };
 
 // The records by key. Map is an index of the registry's kind: get, insert, erase, scan.
@@ -200,8 +236,6 @@ class keyed_table : public table_base {
   Map& map() noexcept { return map_; }
 
  private:
-  using typename table_base::outcome;
-
   // Null: there is one.
   record* try_make(key_argument key) {
     void* const memory = pool().allocate();
@@ -222,30 +256,27 @@ class keyed_table : public table_base {
     return nullptr;
   }
 
-  outcome unlink(record& one, std::uint64_t horizon) override {
-    const commit_stamp seen = one.stamp();
-    if (!seen.absent()) return outcome::alive;
-    if (seen.locked() || seen.epoch() > horizon) return outcome::too_early;
+  bool unlink(record& one, commit_stamp state) override {
     limbo_.reserve();
-    if (!one.try_lock(seen)) {
+    if (state.locked() || !one.try_lock(state)) {
       limbo_.unreserve();
-      return outcome::too_early;
+      return false;
     }
     try {
       map_.erase(key_words<Key>::of(one.key()));
     } catch (...) {
-      one.unlock(seen);
+      one.unlock(state);
       limbo_.unreserve();
       throw;
     }
-    one.unlock(seen.as_dead());
+    one.unlock(state.as_dead());
     limbo_.retire(&one, [](void* self, void* dead) noexcept {
       auto* const gone = static_cast<record*>(dead);
       key_words<Key>::drop(gone->key());
       static_cast<keyed_table*>(self)->destroy(gone);
     });
     limbo_.unreserve();
-    return outcome::gone;
+    return true;
   }
 
   static constexpr std::size_t group_first = 8;

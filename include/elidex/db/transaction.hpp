@@ -279,12 +279,10 @@ class transaction {
     const write* const mine = own(r);
     return mine != nullptr && mine->inserts;
   }
-  // A record that was not there before and changes nothing: an insert of one's own, or one that nobody has committed yet. (Who locks it
-  // after this look commits after this transaction; who has locked it already may be first.)
-  bool counts_not(const record& r) const noexcept {
-    const commit_stamp now = r.stamp();
-    return inserted(r) || (now.absent() && !now.locked());
-  }
+  // A record that was not in the index at the first look, and was never there in between: an insert of one's own, or of somebody who has
+  // not committed. What has ever been committed counts, even if it is absent again: it may have been there at the moment for which this
+  // transaction commits, and is in the index as long as this one runs (table.hpp). Who locks it after this look commits after this one.
+  bool counts_not(const record& r) const noexcept { return r.stamp() == commit_stamp() || inserted(r); }
   void note_write(table_base& table, record& r, std::uint64_t* words, bool inserts) {
     writes_.push_back({&r, &table, words, inserts, nullptr, nullptr, {}});
     if (writes_.size() <= unindexed_writes_max) return;
