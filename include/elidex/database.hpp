@@ -120,6 +120,7 @@ class basic_database {
           if (commits(t)) return result;
         }
       } catch (...) {
+        // In this order: what holds at the second look has held since the first one, so both held when the reads were looked at.
         const bool believed = db::detail::reads_hold(t, false) && t.observations_hold();
         t.note_absent_records(false);
         if (believed) throw;

@@ -5,7 +5,9 @@
 //                 lock held that all regions read
 //
 // Linearization: where the epoch is read. Silo: behind the locks and before validation, all that it writes is locked and all that it
-// has read is unchanged at that moment or the validation fails (a seq_cst fence separates the three). DBX: the region's commit.
+// has read is unchanged at that moment or the validation fails (a seq_cst fence separates the three). What was not there was not there at that
+// moment either: a row that came and went since the first look is still in the index, with a stamp that says so (table.hpp). DBX: the
+// region's commit.
 //
 // Both at once are right too (a region next to a fallback): a region reads the stamps of all that it touches, so it aborts when one of
 // them is locked, and fails when one is locked already; hence regions needn't read a global lock. DBX has one all the same, so that the fallback

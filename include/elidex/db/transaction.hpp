@@ -16,7 +16,7 @@
 //   reads         records and the stamp that they had; also absent ones, so an insert between is seen
 //   writes        records and the new row, none for an erase. An insert puts an absent record into the index at once
 //   observations  keys that were not in the index, and ranges with the records that were there (phantoms). Checked by looking again, which
-//                 works with any index. The transaction's own inserts don't count
+//                 works with any index. The transaction's own inserts don't count, nor what nobody has committed yet
 //
 // Isolation levels leave some of that out:
 //   serializable      nothing
