@@ -5,7 +5,7 @@
 #include "elidex/db/checkpoint.hpp"
 #include "elidex/db/log_writer.hpp"
 
-namespace elidex {
+namespace elidex::db {
 namespace {
 
 using namespace detail;
@@ -15,9 +15,6 @@ constexpr std::size_t block_bytes = std::size_t{256} << 10;  // about; a row lie
 }  // namespace
 
 checkpoint_writer::checkpoint_writer(redo_log& log) : log_(log) {
-  if (log_.writer_ == nullptr)
-    throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
-                            "elidex: no checkpoint of a log that writes nothing");
   log_.check();
   log_writer& writer = *log_.writer_;
   number_ = writer.begin_checkpoint();
@@ -56,7 +53,7 @@ checkpoint_writer::~checkpoint_writer() {
 }
 
 void checkpoint_writer::put(std::uint32_t table, std::string_view key, std::string_view row, std::uint64_t stamp) {
-  if (epoch_of_stamp(stamp) > log_.epochs_.current())
+  if (epoch_of_stamp(stamp) > log_.epochs_.now())
     throw std::invalid_argument("elidex: a row with a stamp of an epoch that has not begun");
   const std::size_t begin = rows_of_block_.size();
   try {
@@ -83,7 +80,7 @@ finished_checkpoint checkpoint_writer::finish() {
   log_writer& writer = *log_.writer_;
   write_block();
   // C: the scan has ended, so whatever it has seen was installed in this epoch or before.
-  counts_.last_epoch = log_.epochs_.current();
+  counts_.last_epoch = log_.epochs_.now();
   log_.wait_durable(counts_.last_epoch);
   counts_.durable_epoch = writer.last_epoch();
   file_->block({.kind = block_kind::end, .epoch = first_epoch_}, encode(counts_));
@@ -123,4 +120,4 @@ void checkpoint_writer::remove_older(finished_checkpoint& report) {
   }
 }
 
-}  // namespace elidex
+}  // namespace elidex::db

@@ -11,7 +11,7 @@
 #  define ELIDEX_HAS_FILES 1
 #endif
 
-namespace elidex {
+namespace elidex::db {
 
 #if defined(ELIDEX_HAS_FILES)
 namespace {
@@ -191,4 +191,4 @@ std::unique_ptr<log_folder> open_log_folder(const std::string& path) {
 
 #endif
 
-}  // namespace elidex
+}  // namespace elidex::db

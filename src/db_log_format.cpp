@@ -2,7 +2,7 @@
 
 #include "elidex/db/log_format.hpp"
 
-namespace elidex::detail {
+namespace elidex::db::detail {
 namespace {
 
 constexpr std::uint32_t polynomial = 0x82F6'3B78;  // Castagnoli's, bits reversed
@@ -184,20 +184,16 @@ void append_entry(byte_buffer& to, std::uint32_t table, log_operation operation,
   if (!row.empty()) std::memcpy(at + key.size(), row.data(), row.size());
 }
 
-void finish_record(byte_buffer& to, std::size_t begin, std::uint64_t stamp, std::uint32_t entries) noexcept {
-  std::byte* const header = to.data() + begin;
-  put_number(header, stamp);
-  put_number(header + 8, entries);
-  put_number(header + 12, std::uint32_t{0});
-}
-
 record_reader::step record_reader::next(log_entry& entry) noexcept {
   while (entries_ == 0) {
+    if (rest_.size() != behind_record_) return step::malformed;
     if (rest_.empty()) return step::end;
     if (rest_.size() < record_header_bytes) return step::malformed;
-    stamp_ = get_number<std::uint64_t>(rest_.data());
+    stamp_ = stamp_of_record(rest_.data());
     entries_ = get_number<std::uint32_t>(rest_.data() + 8);
-    if (entries_ == 0 || get_number<std::uint32_t>(rest_.data() + 12) != 0) return step::malformed;
+    const std::size_t bytes = bytes_of_record(rest_.data());
+    if (entries_ == 0 || bytes < record_header_bytes || bytes > rest_.size()) return step::malformed;
+    behind_record_ = rest_.size() - bytes;
     rest_ = rest_.subspan(record_header_bytes);
   }
   if (rest_.size() < entry_header_bytes) return step::malformed;
@@ -269,4 +265,4 @@ std::optional<std::uint64_t> number_of(file_kind kind, std::string_view name) no
   return number;
 }
 
-}  // namespace elidex::detail
+}  // namespace elidex::db::detail

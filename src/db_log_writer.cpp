@@ -4,7 +4,7 @@
 
 #include "elidex/db/log_writer.hpp"
 
-namespace elidex::detail {
+namespace elidex::db::detail {
 namespace {
 
 // Payloads that are shorter are copied to those before them, so that an epoch of small buffers is one write.
@@ -179,4 +179,4 @@ void log_writer::end_checkpoint() {
   checkpoint_runs_ = false;
 }
 
-}  // namespace elidex::detail
+}  // namespace elidex::db::detail

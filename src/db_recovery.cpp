@@ -3,7 +3,7 @@
 
 #include "elidex/db/recovery.hpp"
 
-namespace elidex {
+namespace elidex::db {
 namespace {
 
 using namespace detail;
@@ -294,8 +294,10 @@ class reader {
       for (;;) {
         const record_reader::step step = records.next(entry);
         if (step == record_reader::step::end) break;
-        if (step == record_reader::step::malformed || epoch_of_stamp(entry.stamp) != epoch)
-          file.damaged(offset, "not the records of epoch " + std::to_string(epoch));
+        if (step == record_reader::step::malformed || epoch_of_stamp(entry.stamp) > epoch ||
+            epoch_of_stamp(entry.stamp) <= whole_epoch_)
+          file.damaged(offset, "not the records of epochs " + std::to_string(whole_epoch_ + 1) + " to " +
+                                   std::to_string(epoch));
         entries_.push_back(entry);
       }
     }
@@ -332,4 +334,4 @@ recovered_log recover_log(log_folder& folder, std::uint64_t fingerprint,
   return reader(folder, fingerprint, apply).run();
 }
 
-}  // namespace elidex
+}  // namespace elidex::db

@@ -2,17 +2,17 @@
 
 #include "elidex/db/log_writer.hpp"
 #include "elidex/db/redo_log.hpp"
+#include "elidex/sync/backoff.hpp"
 
-namespace elidex {
+namespace elidex::db {
 
-redo_log::redo_log(log_epochs& epochs) : epochs_(epochs), options_{.level = durability::none} {}
-
-redo_log::redo_log(log_epochs& epochs, log_folder& folder, const recovered_log& found, const redo_log_options& options)
+redo_log::redo_log(commit_epochs& epochs, log_folder& folder, const recovered_log& found,
+                   const redo_log_options& options)
     : epochs_(epochs), options_(options) {
+  if (options_.level == durability::none) throw std::invalid_argument("elidex: a log with durability none");
   epochs_.begin_at(found.first_epoch);
-  if (options_.level == durability::none) return;
   writer_ = std::make_unique<detail::log_writer>(folder, found, options_.fingerprint, options_.segment_bytes);
-  durable_.store(epochs_.current() - 1);
+  durable_.store(epochs_.now() - 1);
   logger_ = std::thread([this] { run(); });
 }
 
@@ -39,24 +39,14 @@ redo_log::slot& redo_log::take_slot() {
       return *each;
     }
   }
-  auto made = std::make_unique<slot>(epochs_);
+  auto made = std::make_unique<slot>();
   made->next = std::move(slots_);
   slots_ = std::move(made);
   return *slots_;
 }
 
-void redo_log::commit::keep(std::uint64_t stamp) {
-  if (epoch_of_stamp(stamp) != epoch_)
-    throw std::invalid_argument("elidex: a stamp of another epoch than its commit's");
-  if (entries_ == 0) return;
-  detail::finish_record(*buffer_, begin_, stamp, entries_);
-  kept_ = true;
-  worker_.epoch_bytes_ = buffer_->size();
-}
-
 void redo_log::acknowledge(const worker& by, std::uint64_t epoch) {
-  if (options_.level == durability::none) return;
-  if (options_.level == durability::sync || by.epoch_bytes_ > options_.worker_bytes_max) {
+  if (options_.level == durability::sync || by.slot_.queue.waiting_bytes() > options_.worker_bytes_max) {
     wait_durable(epoch);
   } else if (durable_epoch() < epoch) {
     check();
@@ -115,7 +105,7 @@ void redo_log::run() noexcept {
         continue;
       }
       begun = std::chrono::steady_clock::now();
-      finish_epoch();
+      finish_group();
       if (last) return;
     }
   } catch (const std::system_error& error) {
@@ -127,25 +117,20 @@ void redo_log::run() noexcept {
   }
 }
 
-void redo_log::finish_epoch() {
-  const std::uint64_t epoch = epochs_.finish_current();
+void redo_log::finish_group() {
+  const std::uint64_t wanted = epochs_.advance() - 1;
+  std::uint64_t epoch = epochs_.completed();
+  for (backoff wait; epoch < wanted; epoch = epochs_.completed()) wait.once();
   writer_->begin_epoch(epoch);
   slot* first = nullptr;
   {
-    // Slots are only added, in front; one that is added now has no entries of this epoch.
+    // Slots are only added, in front; one that is added now has no entries of these epochs: its worker's commits begin later.
     const std::lock_guard guard(slots_mutex_);
     first = slots_.get();
   }
-  for (slot* each = first; each != nullptr; each = each->next.get()) {
-    const detail::byte_buffer& buffer = each->buffers[epoch & 1U];
-    if (!buffer.empty()) writer_->records(buffer.bytes());
-  }
+  for (slot* each = first; each != nullptr; each = each->next.get())
+    each->queue.take(epoch, [&](std::span<const std::byte> records) { writer_->records(records); });
   const bool written = writer_->end_epoch();
-  for (slot* each = first; each != nullptr; each = each->next.get()) {
-    detail::byte_buffer& buffer = each->buffers[epoch & 1U];
-    buffer.clear();
-    if (buffer.capacity() > 2 * options_.worker_bytes_max) buffer.release();
-  }
   publish(epoch);
   if (written) writer_->after_epoch();
 }
@@ -171,4 +156,4 @@ void redo_log::fail(std::error_code error, const char* what) noexcept {
   futex_wake(progress_, futex_wake_all);
 }
 
-}  // namespace elidex
+}  // namespace elidex::db

@@ -20,6 +20,8 @@
 
 namespace elidex::testing {
 
+using namespace db;
+
 inline constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
 struct disk_faults {

@@ -16,6 +16,27 @@
 
 namespace elidex::testing {
 
+using namespace db;
+
+// A commit phase around a transaction's entries, as a store has it that knows its epoch from the beginning.
+class commit_with_epoch {
+ public:
+  explicit commit_with_epoch(redo_log::worker& by)
+      : commit_(by), phase_(by.log().epochs()), epoch_(by.log().epochs().now()) {}
+  std::uint64_t epoch() const { return epoch_; }
+  void put(std::uint32_t table, const std::string& key, const std::string& row) { commit_.put(table, key, row); }
+  void erase(std::uint32_t table, const std::string& key) { commit_.erase(table, key); }
+  void keep(std::uint64_t stamp) {
+    commit_.seal();
+    commit_.keep(commit_stamp(stamp));
+  }
+
+ private:
+  redo_log::commit commit_;
+  const commit_epochs::commit_phase phase_;
+  const std::uint64_t epoch_;
+};
+
 using row_name = std::pair<std::uint32_t, std::string>;  // table and key
 using row_map = std::map<row_name, std::string>;
 
@@ -50,7 +71,7 @@ class logged_store {
   // Returns the transaction's epoch.
   std::uint64_t transact(redo_log::worker& by, const std::vector<row_change>& changes) {
     const std::lock_guard guard(mutex_);
-    redo_log::commit commit(by);
+    commit_with_epoch commit(by);
     for (const row_change& each : changes) {
       if (each.row) {
         commit.put(each.name.first, each.name.second, *each.row);
@@ -58,7 +79,7 @@ class logged_store {
         commit.erase(each.name.first, each.name.second);
       }
     }
-    const std::uint64_t stamp = std::max(last_stamp_ + 1, make_stamp(commit.epoch(), 1));
+    const std::uint64_t stamp = std::max(last_stamp_ + 8, make_stamp(commit.epoch(), 1));
     commit.keep(stamp);
     last_stamp_ = stamp;
     for (const row_change& each : changes) {

@@ -57,26 +57,26 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 }
 
 TEST(Crc32c, KnownValues) {
-  EXPECT_EQ(detail::crc32c({}), 0u);
-  EXPECT_EQ(detail::crc32c(bytes_of("123456789")), 0xE3069283u);
-  EXPECT_EQ(detail::crc32c(bytes_of(std::string(32, '\0'))), 0x8A9136AAu);
-  EXPECT_EQ(detail::crc32c(bytes_of(std::string(32, '\xFF'))), 0x62A8AB43u);
+  EXPECT_EQ(db::detail::crc32c({}), 0u);
+  EXPECT_EQ(db::detail::crc32c(bytes_of("123456789")), 0xE3069283u);
+  EXPECT_EQ(db::detail::crc32c(bytes_of(std::string(32, '\0'))), 0x8A9136AAu);
+  EXPECT_EQ(db::detail::crc32c(bytes_of(std::string(32, '\xFF'))), 0x62A8AB43u);
   const std::string text = "as much text as needs several rounds of eight bytes, and some more";
   for (std::size_t cut = 0; cut <= text.size(); ++cut) {
-    const std::uint32_t first = detail::crc32c(bytes_of(std::string_view(text).substr(0, cut)));
-    ASSERT_EQ(detail::crc32c(bytes_of(std::string_view(text).substr(cut)), first), detail::crc32c(bytes_of(text)));
+    const std::uint32_t first = db::detail::crc32c(bytes_of(std::string_view(text).substr(0, cut)));
+    ASSERT_EQ(db::detail::crc32c(bytes_of(std::string_view(text).substr(cut)), first), db::detail::crc32c(bytes_of(text)));
   }
 }
 
 TEST(LogFormat, NamesAndNumbers) {
-  EXPECT_EQ(detail::name_of(detail::file_kind::segment, 1), "redo-00000001.log");
-  EXPECT_EQ(detail::name_of(detail::file_kind::checkpoint, 123'456'789'012), "checkpoint-123456789012.ckpt");
+  EXPECT_EQ(db::detail::name_of(db::detail::file_kind::segment, 1), "redo-00000001.log");
+  EXPECT_EQ(db::detail::name_of(db::detail::file_kind::checkpoint, 123'456'789'012), "checkpoint-123456789012.ckpt");
   for (const std::uint64_t number : {1ull, 99'999'999ull, 100'000'000ull, 123'456'789'012ull})
-    EXPECT_EQ(detail::number_of(detail::file_kind::segment, detail::name_of(detail::file_kind::segment, number)),
+    EXPECT_EQ(db::detail::number_of(db::detail::file_kind::segment, db::detail::name_of(db::detail::file_kind::segment, number)),
               number);
   for (const char* const other : {"redo-.log", "redo-0000000x.log", "redo-1.log", "redo-00000000.log", "redo-00000001",
                                   "redo-000000001.log", "redo-99999999999999999999.log", "", "checkpoint-00000001.tmp"})
-    EXPECT_FALSE(detail::number_of(detail::file_kind::segment, other).has_value()) << other;
+    EXPECT_FALSE(db::detail::number_of(db::detail::file_kind::segment, other).has_value()) << other;
 }
 
 TEST(RedoLog, AnEmptyFolderHasNothing) {
@@ -95,7 +95,7 @@ TEST(RedoLog, WhatIsKeptComesBack) {
   for (int life = 0; life < 5; ++life) {
     logged_store store(*folder);
     EXPECT_EQ(store.rows(), expected);
-    log_epochs epochs;
+    commit_epochs epochs;
     redo_log log(epochs, *folder, store.found(), by_hand(durability::sync));
     redo_log::worker me(log);
     log.acknowledge(me,
@@ -114,22 +114,20 @@ TEST(RedoLog, WhatIsNotKeptLeavesNoTrace) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  log_epochs epochs;
+  commit_epochs epochs;
   redo_log log(epochs, *folder, store.found(), by_hand());
   redo_log::worker me(log);
   store.transact(me, {put("a", "1")});
   {
-    redo_log::commit given_up(me);
+    commit_with_epoch given_up(me);
     given_up.put(0, "b", "2");
   }
   {
-    redo_log::commit commit(me);
-    commit.put(0, "c", "3");
-    EXPECT_THROW(commit.keep(make_stamp(commit.epoch() + 1, 0)), std::invalid_argument);
+    redo_log::commit sealed(me);
+    sealed.put(0, "c", "3");
+    sealed.seal();
   }
-  {
-    redo_log::commit(me).keep(make_stamp(epochs.current(), 9));
-  }  // reads only
+  commit_with_epoch(me).keep(make_stamp(epochs.now(), 9));  // reads only
   store.transact(me, {put("d", "4")});
   log.close();
   EXPECT_EQ(rows_in(disk), (row_map{{{0, "a"}, "1"}, {{0, "d"}, "4"}}));
@@ -139,13 +137,13 @@ TEST(RedoLog, TheLargerStampCountsWhicheverThreadWroteIt) {
   for (const bool first_is_later : {false, true}) {
     faulty_disk disk;
     const auto folder = disk.folder();
-    log_epochs epochs;
+    commit_epochs epochs;
     redo_log log(epochs, *folder, logged_store(*folder).found(), by_hand());
     redo_log::worker first(log);
     redo_log::worker second(log);
     redo_log::worker* const order[] = {first_is_later ? &second : &first, first_is_later ? &first : &second};
     for (std::uint64_t i = 0; i < 2; ++i) {
-      redo_log::commit commit(*order[i]);
+      commit_with_epoch commit(*order[i]);
       commit.put(0, "put last", std::to_string(i));
       if (i == 0) commit.put(0, "erased last", "");
       if (i == 1) commit.erase(0, "erased last");
@@ -160,7 +158,7 @@ TEST(RedoLog, WhatAWorkerKeptOutlivesIt) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  log_epochs epochs;
+  commit_epochs epochs;
   redo_log log(epochs, *folder, store.found(), by_hand());
   for (int i = 0; i < 10; ++i) {
     redo_log::worker passing(log);
@@ -174,20 +172,14 @@ TEST(RedoLog, Levels) {
   faulty_disk disk;
   const auto folder = disk.folder();
   {
-    logged_store store(*folder);
-    log_epochs epochs;
-    redo_log log(epochs);
-    EXPECT_EQ(log.level(), durability::none);
-    redo_log::worker me(log);
-    log.acknowledge(me, store.transact(me, {put("a", "1")}));
-    log.wait_durable(epochs.current());
-    log.close();
-    EXPECT_EQ(code_thrown_by([&] { checkpoint_writer refused(log); }), std::errc::operation_not_supported);
+    commit_epochs epochs;
+    EXPECT_THROW(redo_log(epochs, *folder, logged_store(*folder).found(), by_hand(durability::none)),
+                 std::invalid_argument);
   }
   EXPECT_TRUE(disk.names().empty());
   logged_store store(*folder);
   {
-    log_epochs epochs;
+    commit_epochs epochs;
     redo_log log(epochs, *folder, store.found(), by_hand(durability::async));
     redo_log::worker me(log);
     const std::uint64_t epoch = store.transact(me, {put("a", "1")});
@@ -200,7 +192,7 @@ TEST(RedoLog, Levels) {
   }
   {
     logged_store again(*folder);
-    log_epochs epochs;
+    commit_epochs epochs;
     redo_log log(epochs, *folder, again.found(), by_hand(durability::sync));
     redo_log::worker me(log);
     log.acknowledge(me, again.transact(me, {put("b", "1")}));
@@ -212,7 +204,7 @@ TEST(RedoLog, AsyncWritesByItself) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  log_epochs epochs;
+  commit_epochs epochs;
   redo_log_options options = by_hand(durability::async);
   options.epoch_time = 1ms;
   redo_log log(epochs, *folder, store.found(), options);
@@ -226,7 +218,7 @@ TEST(RedoLog, ALongBufferWaitsUntilItIsWritten) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  log_epochs epochs;
+  commit_epochs epochs;
   redo_log_options options = by_hand(durability::async);
   options.worker_bytes_max = 1000;
   redo_log log(epochs, *folder, store.found(), options);
@@ -240,15 +232,15 @@ TEST(RedoLog, AClosedLogSaysSo) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  log_epochs epochs;
+  commit_epochs epochs;
   redo_log log(epochs, *folder, store.found(), by_hand());
   redo_log::worker me(log);
   EXPECT_FALSE(log.failure());
   log.close();
   log.close();
   EXPECT_EQ(code_thrown_by([&] { redo_log::commit refused(me); }), std::errc::operation_canceled);
-  EXPECT_EQ(code_thrown_by([&] { log.wait_durable(epochs.current()); }), std::errc::operation_canceled);
-  EXPECT_EQ(code_thrown_by([&] { log.acknowledge(me, epochs.current()); }), std::errc::operation_canceled);
+  EXPECT_EQ(code_thrown_by([&] { log.wait_durable(epochs.now()); }), std::errc::operation_canceled);
+  EXPECT_EQ(code_thrown_by([&] { log.acknowledge(me, epochs.now()); }), std::errc::operation_canceled);
   EXPECT_EQ(code_thrown_by([&] { checkpoint_writer refused(log); }), std::errc::operation_canceled);
   EXPECT_EQ(log.failure(), std::errc::operation_canceled);
 }
@@ -264,7 +256,7 @@ TEST(RedoLog, SegmentsFollowEachOther) {
     EXPECT_EQ(store.rows(), expected);
     EXPECT_EQ(store.found().durable_epoch, last_epoch);
     EXPECT_GT(store.found().first_epoch, last_epoch);
-    log_epochs epochs;
+    commit_epochs epochs;
     redo_log_options options = by_hand(durability::sync);
     options.segment_bytes = 2000;
     redo_log log(epochs, *folder, store.found(), options);
@@ -287,7 +279,7 @@ TEST(Checkpoint, WithTransactionsMeanwhileAndOlderFilesGone) {
   for (int life = 0; life < 6; ++life) {
     logged_store store(*folder);
     ASSERT_EQ(store.rows(), expected) << life;
-    log_epochs epochs;
+    commit_epochs epochs;
     redo_log_options options = by_hand(durability::async);
     options.segment_bytes = 1000;
     redo_log log(epochs, *folder, store.found(), options);
@@ -323,15 +315,15 @@ TEST(Checkpoint, OneAtATimeAndNothingLeftOfAnUnfinishedOne) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  log_epochs epochs;
+  commit_epochs epochs;
   redo_log log(epochs, *folder, store.found(), by_hand());
   redo_log::worker me(log);
   store.transact(me, {put("a", "1")});
   {
     checkpoint_writer abandoned(log);
     EXPECT_EQ(code_thrown_by([&] { checkpoint_writer second(log); }), std::errc::operation_in_progress);
-    EXPECT_THROW(abandoned.put(0, "k", "r", make_stamp(epochs.current() + 1, 0)), std::invalid_argument);
-    abandoned.put(0, "k", "r", make_stamp(epochs.current(), 1));
+    EXPECT_THROW(abandoned.put(0, "k", "r", make_stamp(epochs.now() + 1, 0)), std::invalid_argument);
+    abandoned.put(0, "k", "r", make_stamp(epochs.now(), 1));
   }
   EXPECT_THAT(disk.names(), UnorderedElementsAre("redo-00000001.log"));
   const finished_checkpoint report = store.checkpoint(log, [] {});
@@ -345,7 +337,7 @@ TEST(Checkpoint, AnUnfinishedOneOfACrashIsRemoved) {
   disk.put("checkpoint-00000005.other", "somebody else's");
   const auto folder = disk.folder();
   logged_store store(*folder);
-  log_epochs epochs;
+  commit_epochs epochs;
   redo_log log(epochs, *folder, store.found(), by_hand());
   EXPECT_THAT(disk.names(), UnorderedElementsAre("redo-00000001.log", "checkpoint-00000005.other"));
 }
@@ -357,7 +349,7 @@ faulty_disk small_log(bool with_checkpoint = false) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  log_epochs epochs;
+  commit_epochs epochs;
   redo_log_options options = by_hand(durability::sync);
   options.segment_bytes = 1;
   redo_log log(epochs, *folder, store.found(), options);
@@ -365,7 +357,7 @@ faulty_disk small_log(bool with_checkpoint = false) {
   const auto commit = [&](const char* key) { log.acknowledge(me, store.transact(me, {put(key, "row")})); };
   commit("a");
   commit("b");
-  log.wait_durable(epochs.current());  // then the third segment has begun
+  log.wait_durable(epochs.now());  // then the third segment has begun
   if (with_checkpoint) store.checkpoint(log, [&] {});
   commit("c");
   log.close();
@@ -375,15 +367,15 @@ faulty_disk small_log(bool with_checkpoint = false) {
 // Sets the version in the file's header, with the right checksum.
 void set_version(std::string& bytes, std::uint32_t version) {
   auto* const at = reinterpret_cast<std::byte*>(bytes.data());
-  detail::put_number(at + 8, version);
-  detail::put_number(at + 12, detail::crc32c({at, 12}));
+  db::detail::put_number(at + 8, version);
+  db::detail::put_number(at + 12, db::detail::crc32c({at, 12}));
 }
 
 TEST(Recovery, RefusesANewerVersion) {
   for (const bool with_checkpoint : {false, true}) {
     for (const std::string& name : small_log(with_checkpoint).names()) {
       faulty_disk disk = small_log(with_checkpoint);
-      set_version(disk.bytes(name), detail::log_version + 1);
+      set_version(disk.bytes(name), db::detail::log_version + 1);
       const std::string what = problem_of(log_problem::newer_version, [&] { logged_store refused(*disk.folder()); });
       EXPECT_THAT(what, HasSubstr(name));
       if (name == "redo-00000004.log") continue;  // nothing but a header: as if it had just been made
@@ -421,7 +413,7 @@ TEST(Recovery, RefusesALogThatEndsBeforeItsCheckpoint) {
   {
     const auto folder = disk.folder();
     logged_store store(*folder);
-    log_epochs epochs;
+    commit_epochs epochs;
     redo_log log(epochs, *folder, store.found(), by_hand(durability::sync));
     redo_log::worker me(log);
     log.acknowledge(me, store.transact(me, {put("a", "1")}));
@@ -433,7 +425,7 @@ TEST(Recovery, RefusesALogThatEndsBeforeItsCheckpoint) {
   bytes.resize(bytes.size() / 2);
   EXPECT_THAT(problem_of(log_problem::damaged, [&] { logged_store refused(*disk.folder()); }), HasSubstr("checkpoint"));
   // A checkpoint's first segment was whole when the checkpoint was finished.
-  bytes.resize(detail::file_header_bytes - 1);
+  bytes.resize(db::detail::file_header_bytes - 1);
   problem_of(log_problem::damaged, [&] { logged_store refused(*disk.folder()); });
 }
 
@@ -449,7 +441,7 @@ TEST(RedoLog, ThreadsAppendWhileCheckpointsAreWritten) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  log_epochs epochs;
+  commit_epochs epochs;
   redo_log_options options = by_hand(durability::async);
   options.epoch_time = 200us;
   options.segment_bytes = 20'000;
@@ -479,7 +471,7 @@ TEST(RedoLog, ThreadsAppendWhileCheckpointsAreWritten) {
 TEST(RedoLog, ThreadsCommitSideBySide) {
   faulty_disk disk;
   const auto folder = disk.folder();
-  log_epochs epochs;
+  commit_epochs epochs;
   redo_log_options options = by_hand(durability::sync);
   options.epoch_time = 1ms;
   redo_log log(epochs, *folder, logged_store(*folder).found(), options);
@@ -495,7 +487,7 @@ TEST(RedoLog, ThreadsCommitSideBySide) {
           redo_log::worker me(log);
           std::uint64_t epoch = 0;
           {
-            redo_log::commit commit(me);
+            commit_with_epoch commit(me);
             epoch = commit.epoch();
             const std::uint64_t stamp = make_stamp(epoch, sequence.fetch_add(1) + 1);
             commit.put(0, "thread" + std::to_string(t), std::to_string(i));
@@ -516,8 +508,9 @@ TEST(RedoLog, ThreadsCommitSideBySide) {
   EXPECT_EQ(rows_in(disk.copy()), expected);
 }
 
-TEST(CommitEpochs, AnEpochEndsBehindItsCommits) {
-  log_epochs epochs(5);
+TEST(CommitEpochs, AnEpochIsCompletedBehindItsCommits) {
+  commit_epochs epochs;
+  epochs.begin_at(5);
   std::atomic<std::uint64_t> ended{4};
   std::atomic<std::uint64_t> late{0};
   std::atomic<bool> stop{false};
@@ -525,24 +518,89 @@ TEST(CommitEpochs, AnEpochEndsBehindItsCommits) {
     std::vector<std::jthread> threads;
     for (int t = 0; t < 3; ++t) {
       threads.emplace_back([&] {
-        log_epochs::member me(epochs);
         while (!stop.load()) {
-          const std::uint64_t epoch = me.enter();
+          const commit_epochs::commit_phase phase(epochs);
+          const std::uint64_t epoch = epochs.now();
           for (int look = 0; look < 20; ++look) {
             if (ended.load() >= epoch) late.fetch_add(1);
           }
-          me.leave();
         }
       });
     }
-    for (std::uint64_t round = 0; round < static_cast<std::uint64_t>(repetitions(500)); ++round) {
-      ended.store(epochs.finish_current());
-      ASSERT_EQ(ended.load(), 5 + round);
-      ASSERT_EQ(epochs.current(), 6 + round);
+    for (int round = 0; round < repetitions(500); ++round) {
+      const std::uint64_t wanted = epochs.advance() - 1;
+      while (ended.load() < wanted) {
+        const std::uint64_t completed = epochs.completed();
+        ASSERT_GE(completed, ended.load());
+        ended.store(completed);
+      }
     }
     stop.store(true);
   }
   EXPECT_EQ(late.load(), 0u);
+  EXPECT_EQ(epochs.completed() + 1, epochs.now());
+}
+
+// Snapshots move the clock on as they like: groups then have more epochs than one.
+TEST(RedoLog, OthersMayMoveTheClockOn) {
+  faulty_disk disk;
+  const auto folder = disk.folder();
+  logged_store store(*folder);
+  commit_epochs epochs;
+  redo_log log(epochs, *folder, store.found(), by_hand());
+  redo_log::worker me(log);
+  random_numbers random(seed_or(4));
+  std::uint64_t before = 0;
+  for (int i = 0; i < 60; ++i) {
+    const std::uint64_t epoch = store.transact(me, store.random_changes(random));
+    ASSERT_GT(epoch, before);
+    before = epoch;
+    const commit_epochs::snapshot snapshot(epochs);
+    ASSERT_GE(snapshot.epoch(), epoch);
+    if (i % 10 == 9) log.wait_durable(epoch);
+    ASSERT_EQ(rows_in(disk.copy()), store.rows_at({}, log.durable_epoch()));
+  }
+  log.close();
+  EXPECT_EQ(rows_in(disk), store.rows());
+}
+
+// A thread's queue keeps what is of later epochs than the group, over chunks of all sizes.
+TEST(LogQueue, GivesWhatIsUpToAnEpoch) {
+  db::detail::log_queue queue;
+  random_numbers random(seed_or(5));
+  std::vector<std::pair<std::uint64_t, std::string>> published;
+  std::size_t taken = 0;
+  std::uint64_t epoch = 1;
+  for (int i = 0; i < 3000; ++i) {
+    const std::string row(random.below(random.below(100) == 0 ? 300'000 : 3'000), static_cast<char>('a' + i % 26));
+    db::detail::byte_buffer record;
+    db::detail::begin_record(record);
+    db::detail::append_entry(record, 0, log_operation::put, std::to_string(i), row);
+    queue.stage(record.bytes(), 1);
+    if (random.below(5) == 0) continue;  // given up
+    epoch += random.below(2);
+    queue.publish(commit_stamp(epoch, 1));
+    published.emplace_back(epoch, row);
+    if (random.below(20) != 0) continue;
+    const std::uint64_t upto = epoch - random.below(4);
+    queue.take(upto, [&](std::span<const std::byte> records) {
+      db::detail::record_reader reader(records);
+      log_entry entry;
+      while (reader.next(entry) == db::detail::record_reader::step::entry) {
+        ASSERT_LT(taken, published.size());
+        ASSERT_EQ(entry.row, published[taken].second);
+        ASSERT_EQ(epoch_of_stamp(entry.stamp), published[taken].first);
+        ASSERT_LE(published[taken].first, upto);
+        ++taken;
+      }
+    });
+    ASSERT_TRUE(taken == published.size() || published[taken].first > upto);
+    std::size_t waiting = 0;
+    for (std::size_t k = taken; k < published.size(); ++k) waiting += published[k].second.size();
+    ASSERT_GE(queue.waiting_bytes(), waiting);
+  }
+  queue.take(epoch, [](std::span<const std::byte>) {});
+  EXPECT_EQ(queue.waiting_bytes(), 0u);
 }
 
 // --- Real files ---
@@ -570,7 +628,7 @@ TEST(LogFolder, RealFiles) {
     EXPECT_EQ(code_thrown_by([&] { open_log_folder(path); }), std::errc::resource_unavailable_try_again);
     logged_store store(*folder);
     ASSERT_EQ(store.rows(), expected);
-    log_epochs epochs;
+    commit_epochs epochs;
     redo_log_options options = by_hand(durability::sync);
     options.segment_bytes = 1000;
     redo_log log(epochs, *folder, store.found(), options);

@@ -1,6 +1,6 @@
 // A checkpoint: all rows of a store in one file, written while transactions run, so that the log before it can be removed.
 //
-//   elidex::checkpoint_writer checkpoint(log);           // before the scan
+//   elidex::db::checkpoint_writer checkpoint(log);           // before the scan
 //   for (each table) for (each row) checkpoint.put(table, key, row, stamp);     // any order, no lock on the store as a whole
 //   checkpoint.finish();                                 // without it nothing is left behind
 //
@@ -25,7 +25,7 @@
 // segment that is being written never, so up to segment_bytes of them stay.
 //
 // Errors: std::system_error from the files, or because the log has failed; std::errc::operation_in_progress from the constructor while
-// another checkpoint of this log is written, std::errc::operation_not_supported with level none; std::invalid_argument from put(): a stamp of an
+// another checkpoint of this log is written; std::invalid_argument from put(): a stamp of an
 // epoch that has not begun; std::length_error from put(), std::bad_alloc. The log goes on as before: a checkpoint that cannot be
 // written, on a full disk say, has removed nothing.
 // Thread-safety: one thread; others commit meanwhile. The log outlives it, and is closed behind it.
@@ -41,7 +41,7 @@
 
 #include "elidex/db/redo_log.hpp"
 
-namespace elidex {
+namespace elidex::db {
 
 namespace detail {
 class block_file;
@@ -82,4 +82,4 @@ class checkpoint_writer {
   bool named_ = false;  // the file has its name
 };
 
-}  // namespace elidex
+}  // namespace elidex::db

@@ -57,6 +57,9 @@ class commit_epochs {
   // A new epoch, for the log's group commits.
   std::uint64_t advance() noexcept { return now_.fetch_add(1) + 1; }
 
+  // At least that, as a recovered log asks. Before anybody commits.
+  void begin_at(std::uint64_t epoch) noexcept { raise(now_, epoch); }
+
   // The last epoch in which nobody commits any more.
   std::uint64_t completed() const noexcept {
     std::uint64_t least = now();

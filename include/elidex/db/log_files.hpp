@@ -1,9 +1,9 @@
 // The files under a log: one folder, files that grow at their end, and nothing else, so that tests can put a faulty disk in its place.
 //
 //   std::error_code error;
-//   auto folder = elidex::open_log_folder("/var/lib/store");     // locked against other processes; throws
+//   auto folder = elidex::db::open_log_folder("/var/lib/store");     // locked against other processes; throws
 //   auto file = folder->create("redo-00000001.log", error);
-//   elidex::write_whole(*file, bytes, error);                    // continues after short writes and EINTR
+//   elidex::db::write_whole(*file, bytes, error);                    // continues after short writes and EINTR
 //   file->sync(error);
 //
 // Contracts that the log relies on. Bytes that were written before a sync() that succeeds survive a crash; of bytes written since,
@@ -25,7 +25,7 @@
 #include <system_error>
 #include <vector>
 
-namespace elidex {
+namespace elidex::db {
 
 class log_file {
  public:
@@ -90,4 +90,4 @@ inline std::size_t read_whole(log_file& file, std::uint64_t offset, std::span<st
   return done;
 }
 
-}  // namespace elidex
+}  // namespace elidex::db

@@ -24,19 +24,16 @@
 #include <string>
 #include <string_view>
 
-namespace elidex {
+#include "elidex/db/commit_stamp.hpp"
 
-// --- Stamps ---
+namespace elidex::db {
 
-// A stamp's lower bits number the commits of one epoch; the epoch lies above. 2^40 epochs are 34 years of one each millisecond.
-inline constexpr unsigned stamp_sequence_bits = 24;
-inline constexpr std::uint64_t stamp_sequence_max = (std::uint64_t{1} << stamp_sequence_bits) - 1;
-
-constexpr std::uint64_t make_stamp(std::uint64_t epoch, std::uint64_t sequence) noexcept {
-  return (epoch << stamp_sequence_bits) | sequence;
+// A transaction's stamp as the log has it: commit_stamp.hpp's word without its state bits.
+constexpr std::uint64_t make_stamp(std::uint64_t epoch, std::uint64_t number) noexcept {
+  return commit_stamp(epoch, number).word();
 }
 constexpr std::uint64_t epoch_of_stamp(std::uint64_t stamp) noexcept {
-  return stamp >> stamp_sequence_bits;
+  return commit_stamp(stamp).epoch();
 }
 
 // --- Entries ---
@@ -170,7 +167,7 @@ parsed_file_header parse_file_header(std::span<const std::byte> bytes, file_kind
 // --- Blocks ---
 
 enum class block_kind : std::uint32_t {
-  records = 1,    // whole transactions of one epoch
+  records = 1,    // whole transactions
   end = 2,        // of an epoch, or of a checkpoint; its payload counts what came before
   confirmed = 3,  // says nothing but its header's durable_epoch
 };
@@ -207,6 +204,18 @@ end_counts decode_end_counts(std::span<const std::byte> bytes) noexcept;  // of 
 
 // --- Records: one transaction's entries ---
 
+inline void put_record_header(std::byte* to, std::uint64_t stamp, std::uint32_t entries, std::uint32_t bytes) noexcept {
+  put_number(to, stamp);
+  put_number(to + 8, entries);
+  put_number(to + 12, bytes);
+}
+// Of a record that is whole.
+inline std::uint64_t stamp_of_record(const std::byte* record) noexcept {
+  return get_number<std::uint64_t>(record);
+}
+inline std::size_t bytes_of_record(const std::byte* record) noexcept {
+  return get_number<std::uint32_t>(record + 12);
+}
 // Begins a record at the buffer's end; entries follow, then finish_record().
 inline void begin_record(byte_buffer& to) {
   to.grow(record_header_bytes);
@@ -214,19 +223,23 @@ inline void begin_record(byte_buffer& to) {
 // Throws std::length_error if key or row are too long; then, and after std::bad_alloc, the buffer is as before. An erase has no row.
 void append_entry(byte_buffer& to, std::uint32_t table, log_operation operation, std::string_view key,
                   std::string_view row);
-// The record that begins at `begin` ends at the buffer's end.
-void finish_record(byte_buffer& to, std::size_t begin, std::uint64_t stamp, std::uint32_t entries) noexcept;
+// The record that begins at `begin` ends at the buffer's end, less than 4 GiB behind.
+inline void finish_record(byte_buffer& to, std::size_t begin, std::uint64_t stamp, std::uint32_t entries) noexcept {
+  put_record_header(to.data() + begin, stamp, entries, static_cast<std::uint32_t>(to.size() - begin));
+}
 
 // Walks over the entries of a payload of whole records.
 class record_reader {
  public:
-  explicit record_reader(std::span<const std::byte> payload) noexcept : rest_(payload) {}
+  explicit record_reader(std::span<const std::byte> payload) noexcept
+      : rest_(payload), behind_record_(payload.size()) {}
 
   enum class step { entry, end, malformed };
   step next(log_entry& entry) noexcept;
 
  private:
   std::span<const std::byte> rest_;
+  std::size_t behind_record_ = 0;  // bytes of rest_ that are not of the record under way
   std::uint64_t stamp_ = 0;
   std::uint32_t entries_ = 0;
 };
@@ -241,4 +254,4 @@ std::string unfinished_name(std::uint64_t number);
 bool is_unfinished(std::string_view name) noexcept;
 
 }  // namespace detail
-}  // namespace elidex
+}  // namespace elidex::db

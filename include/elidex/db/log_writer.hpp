@@ -20,7 +20,7 @@
 #include "elidex/db/log_format.hpp"
 #include "elidex/db/recovery.hpp"
 
-namespace elidex::detail {
+namespace elidex::db::detail {
 
 // Throws if there is an error.
 void throw_if(const std::error_code& error, const char* what, const std::string& name);
@@ -86,4 +86,4 @@ class log_writer {
   std::vector<recovered_log::segment> segments_;  // its last element's last_epoch is synced_
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::db::detail

@@ -1,16 +1,16 @@
 // What a log's folder says after a crash: the newest checkpoint, and the log from there to the last whole epoch.
 //
-//   auto folder = elidex::open_log_folder("/var/lib/store");
-//   const elidex::recovered_log found = elidex::recover_log(*folder, fingerprint, [&](const elidex::log_entry& entry) {
+//   auto folder = elidex::db::open_log_folder("/var/lib/store");
+//   const elidex::db::recovered_log found = elidex::db::recover_log(*folder, fingerprint, [&](const elidex::db::log_entry& entry) {
 //     row* there = tables[entry.table].find(entry.key);
 //     if (there != nullptr && there->stamp > entry.stamp) return;      // from a checkpoint that saw a later moment
-//     if (entry.operation == elidex::log_operation::erase) ...erase(entry.key); else ...upsert(entry.key, entry.row, entry.stamp);
+//     if (entry.operation == elidex::db::log_operation::erase) ...erase(entry.key); else ...upsert(entry.key, entry.row, entry.stamp);
 //   });
-//   elidex::log_epochs epochs;
-//   elidex::redo_log log(epochs, *folder, found, options);             // goes on in a new segment
+//   elidex::db::commit_epochs epochs;
+//   elidex::db::redo_log log(epochs, *folder, found, options);             // goes on in a new segment
 //
-// What the callback gets: first the rows of the checkpoint, all of them puts, then the log, epoch by epoch ascending. Of one key there is at
-// most one entry in each epoch: the one with the largest stamp, whichever thread wrote it. So the rule of the example is enough
+// What the callback gets: first the rows of the checkpoint, all of them puts, then the log, group by group of epochs ascending. Of one key there is at
+// most one entry in each group: the one with the largest stamp, whichever thread wrote it. So the rule of the example is enough
 // and nobody has to remember what has been erased: an entry that is older than the row that is there comes only from before the
 // moment at which the checkpoint saw that row, and everything later comes later. (Were a row erased before the checkpoint saw
 // its place, the log has that erase behind every older put.) Entries of epochs before the one at which the checkpoint began are left out.
@@ -21,8 +21,8 @@
 // each sync a small block says just that (without being synced itself). If any block header behind the bad place, found by its checksum at
 // whatever offset, tells of a synced epoch that has not been read whole, then bytes have been lost that were safe: log_error, damaged.
 // What cannot be told apart from a crash: damage in the last epoch if the bytes behind it are gone too, as after a truncation.
-// An epoch counts if its end block is whole and all its blocks are, as the end block counts them. So an epoch is taken whole
-// or not at all, and with it every transaction, whose entries all have one epoch.
+// A group counts if its end block is whole and all its blocks are, as the end block counts them. So a group is taken whole
+// or not at all, and with it every transaction, whose entries all have one epoch. Below, and in the files, "epoch" is a group's name, its last epoch.
 //
 // Errors: log_error: damaged, newer_version, other_schema; std::system_error from the files; what the callback throws. What the callback has
 // got until then is worth nothing; the files are as they were. Nothing is written here. What a killed process has left may be in the
@@ -39,7 +39,7 @@
 #include "elidex/db/log_files.hpp"
 #include "elidex/db/log_format.hpp"
 
-namespace elidex {
+namespace elidex::db {
 
 struct recovered_log {
   struct segment {
@@ -65,4 +65,4 @@ struct recovered_log {
 recovered_log recover_log(log_folder& folder, std::uint64_t fingerprint,
                           const std::function<void(const log_entry&)>& apply);
 
-}  // namespace elidex
+}  // namespace elidex::db

@@ -1,28 +1,29 @@
-// A redo log with group commit by epochs: what committed transactions have changed, on disk, an epoch at a time.
+// A redo log with group commit by epochs: what committed transactions have changed, on disk, some epochs at a time.
 //
-//   elidex::log_epochs epochs;
-//   elidex::redo_log log(epochs, *folder, found, {.level = elidex::durability::sync, .fingerprint = schema});   // recovery.hpp
-//   elidex::redo_log::worker me(log);                    // one for each thread
-//   std::uint64_t epoch = 0;
-//   {                                                    // the write locks are held
-//     elidex::redo_log::commit commit(me);
-//     ... validate: to give up, just leave ...
-//     commit.put(table, key, row);                       // may throw; nothing has happened then
-//     commit.keep(elidex::make_stamp(commit.epoch(), sequence));
+//   elidex::db::commit_epochs epochs;
+//   elidex::db::redo_log log(epochs, *folder, found, {.level = elidex::db::durability::sync, .fingerprint = schema});   // recovery.hpp
+//   elidex::db::redo_log::worker me(log);                // one for each thread
+//   elidex::db::redo_log::commit commit(me);
+//   commit.put(table, key, row);                         // may throw; nothing has happened then
+//   commit.seal();                                       // the last thing that may throw
+//   {
+//     const elidex::db::commit_epochs::commit_phase phase(epochs);
+//     ... lock, read the epoch, validate: to give up, just leave ...
+//     commit.keep(stamp);                                // before or after the writes are installed
 //     ... install the writes, release the locks ...
-//     epoch = commit.epoch();
 //   }
-//   log.acknowledge(me, epoch);                          // sync: returns when the transaction is durable
+//   log.acknowledge(me, stamp.epoch());                  // sync: returns when the transaction is durable
 //
-// How. A thread writes its entries into a buffer of its own, one for even and one for odd epochs, between entering an epoch and leaving
-// it (log_epochs.hpp). The logger's thread ends epoch E, writes all buffers of E, an end block that counts them, syncs the file,
-// publishes durable_epoch() == E, and goes on with E + 1. No lock is taken by a commit: the buffers of E belong to the logger from the end of
-// E until it ends E + 1, since only it begins E + 2, whose commits use them next.
-// The next epoch ends after epoch_time, or at once if somebody waits: as many commits share a sync as come while the last one runs.
+// How. A thread puts its records into a queue of its own (log_queue.hpp), within its commit phase. The logger's thread moves the clock on, waits
+// until no commit phase of the epochs before it runs (commit_epochs.hpp, completed()), takes from all queues the records up to the
+// last completed epoch E, writes them and an end block that counts them, syncs the file, and publishes durable_epoch() == E. The epochs since the last
+// time are a group, named by its last epoch; whoever else moves the clock on only makes groups of more epochs. No lock is taken by a commit.
+// The next group ends after epoch_time, or at once if somebody waits: as many commits share a sync as come while the last one runs.
 //
-// Why one sync for an epoch and its end block is enough. The order in which a disk writes them means nothing, because the reader reads in the
-// order of the file and takes an epoch only if the end block is whole, all blocks before it are, each by its checksum, and they are as
-// many, and as long, as the end block counts. So after a crash within the sync an epoch is there whole or not at all, and durable_epoch()
+// Nothing of a group is missing: a record of epoch <= E was published before its commit phase ended, which completed() saw.
+// Why one sync for a group and its end block is enough. The order in which a disk writes them means nothing, because the reader reads in the
+// order of the file and takes a group only if the end block is whole, all blocks before it are, each by its checksum, and they are as
+// many, and as long, as the end block counts. So after a crash within the sync a group is there whole or not at all, and durable_epoch()
 // has not said a word of it yet; after the sync it is there. A transaction's entries have one epoch, so it is there whole or not at
 // all; and the transactions whose effects it has seen have that epoch or an earlier one, so a recovered state is what a prefix of the
 // serial order leaves.
@@ -34,11 +35,9 @@
 // before anything is written behind it, says up to which byte the one before counts; so an end that a crash has torn is cut
 // off by the header of the segment that the recovered log begins, and no file is ever changed behind its end or overwritten.
 //
-// Which commits have which stamps is the store's business, but for this: the epoch lies in the upper bits (make_stamp), and of two commits
-// that write the same key the later one has the larger stamp. What is installed is kept in the same commit, before it or after: a
-// checkpoint relies on all effects of an epoch being there when the epoch has ended (checkpoint.hpp). Entries are appended before anything
-// is installed, since that may fail; keep() with a stamp of the commit's epoch cannot, so a policy that learns its stamp in the hardware
-// region that installs calls it behind the region.
+// Of two commits that write the same key the later one has the larger stamp. What is installed is kept in the same commit phase, before it
+// or after: a checkpoint relies on all effects of an epoch being there when the epoch is completed (checkpoint.hpp). A region that commits by
+// itself has its commit phase around it, begun before the region reads its epoch: keep() comes behind the region.
 //
 // Errors. If writing or syncing fails, the log has failed for good: durable_epoch() stays, and commit's constructor, acknowledge(),
 // wait_durable() and close() throw std::system_error with the first error's code. Nothing is tried again, because after a sync that
@@ -46,12 +45,11 @@
 // not: only a recovery knows. What was written half is no epoch, or an epoch whose success nobody had been told of.
 // After close() they throw std::errc::operation_canceled.
 //
-// Levels: none: nothing is written, everything counts as durable at once; epochs end when the store ends them (finish_current()).
-// async: acknowledge() does not wait, but for buffers over their limit; a crash loses the epochs after durable_epoch(): what was committed in
-// the last epoch_time and during the sync that was running. sync: acknowledge() waits for durable_epoch().
+// Levels: async: acknowledge() does not wait, but for queues over their limit; a crash loses the epochs after durable_epoch(): what was committed in
+// the last epoch_time and during the sync that was running. sync: acknowledge() waits for durable_epoch(). (none: there is no log.)
 //
 // Thread-safety: a worker and its commits belong to one thread at a time; all else from any thread, outside of regions. A log outlives its workers,
-// epochs and folder outlive the log. While a log is there, nobody else ends epochs (but with level none).
+// epochs and folder outlive the log.
 // Source: Tu et al., "Speedy Transactions in Multicore In-Memory Databases", SOSP 2013, section 4.10: threads log to buffers of their own, epochs
 // become durable together, recovery goes by the larger TID. Deviations: one logger instead of several; epochs end early when somebody waits
 // instead of every 40 ms only; the end block instead of a separate file with the durable epoch, so one sync instead of two; records of all
@@ -69,23 +67,24 @@
 #include <system_error>
 #include <thread>
 
-#include "elidex/db/log_epochs.hpp"
+#include "elidex/db/commit_epochs.hpp"
 #include "elidex/db/log_files.hpp"
 #include "elidex/db/log_format.hpp"
+#include "elidex/db/log_queue.hpp"
 #include "elidex/db/recovery.hpp"
 #include "elidex/sync/futex.hpp"
 
-namespace elidex {
+namespace elidex::db {
 
-enum class durability { none, async, sync };
+enum class durability : std::uint8_t { none, async, sync };
 
 struct redo_log_options {
-  durability level = durability::async;
+  durability level = durability::async;  // or sync
   std::uint64_t fingerprint = 0;  // of the schema
   // The longest that an epoch lasts. Chosen: a crash at level async loses that much and one sync's time.
   std::chrono::microseconds epoch_time{10'000};
   std::size_t segment_bytes = std::size_t{64} << 20;  // a segment is at least that long, but for the last one
-  // A thread with more bytes than that in one epoch waits until they are written. Chosen.
+  // A thread with more bytes than that to be written waits for them. Chosen.
   std::size_t worker_bytes_max = std::size_t{8} << 20;
 };
 
@@ -98,22 +97,22 @@ class redo_log {
   class worker;
   class commit;
 
-  // Level none.
-  explicit redo_log(log_epochs& epochs);
   // Goes on where `found` ends, which recover_log() has just said of this folder: syncs what it read, begins a segment, removes what
-  // was never finished. The epochs begin at found.first_epoch. Throws std::system_error; the folder can then be recovered as before.
-  redo_log(log_epochs& epochs, log_folder& folder, const recovered_log& found, const redo_log_options& options);
+  // was never finished. The clock goes on at found.first_epoch at least; nobody may have committed by it yet. Throws std::system_error; the
+  // folder can then be recovered as before. std::invalid_argument with level none.
+  redo_log(commit_epochs& epochs, log_folder& folder, const recovered_log& found, const redo_log_options& options);
   // As close(), but silent.
   ~redo_log();
   redo_log(const redo_log&) = delete;
   redo_log& operator=(const redo_log&) = delete;
 
   durability level() const noexcept { return options_.level; }
+  commit_epochs& epochs() const noexcept { return epochs_; }
 
-  // Everything that was kept in this epoch or before survives a crash. With level none: the current epoch.
+  // Everything that was kept in this epoch or before survives a crash.
   std::uint64_t durable_epoch() const noexcept {
     // acquire: pairs with the release in publish(): what commits of this epoch installed is visible.
-    return options_.level == durability::none ? epochs_.current() : durable_.load(std::memory_order_acquire);
+    return durable_.load(std::memory_order_acquire);
   }
 
   // What the level demands after a commit, outside of it; see above. Throws std::system_error.
@@ -135,16 +134,14 @@ class redo_log {
 
   // A thread's place. Made once, given to the next worker when its worker ends, freed with the log.
   struct slot {
-    explicit slot(log_epochs& epochs) : member(epochs) {}
-    log_epochs::member member;
-    detail::byte_buffer buffers[2];  // of even and odd epochs
-    bool in_use = true;              // with slots_mutex_
+    detail::log_queue queue;
+    bool in_use = true;  // with slots_mutex_
     std::unique_ptr<slot> next;
   };
 
   slot& take_slot();
   void run() noexcept;
-  void finish_epoch();
+  void finish_group();
   void publish(std::uint64_t epoch) noexcept;
   void fail(std::error_code error, const char* what) noexcept;
   [[noreturn]] void throw_failure() const;
@@ -153,9 +150,9 @@ class redo_log {
     if (failed_.load(std::memory_order_acquire)) throw_failure();
   }
 
-  log_epochs& epochs_;
+  commit_epochs& epochs_;
   const redo_log_options options_;
-  std::unique_ptr<detail::log_writer> writer_;  // none with level none
+  std::unique_ptr<detail::log_writer> writer_;
 
   std::mutex slots_mutex_;
   std::unique_ptr<slot> slots_;  // the newest first
@@ -183,32 +180,26 @@ class redo_log::worker {
   worker(const worker&) = delete;
   worker& operator=(const worker&) = delete;
 
+  redo_log& log() const noexcept { return log_; }
+
  private:
   friend class redo_log;
   friend class commit;
   redo_log& log_;
   slot& slot_;
-  std::size_t epoch_bytes_ = 0;  // kept in the epoch of the last commit
+  detail::byte_buffer record_;  // of the commit under way
 };
 
-// A transaction's commit, from validation to installation. Its entries count only if keep() was called. Short: the logger waits for it.
+// A transaction's entries. They count only if keep() was called. One at a time of each worker.
 class redo_log::commit {
  public:
   // Throws std::system_error if the log has failed.
   explicit commit(worker& by) : worker_(by) {
     by.log_.check();
-    epoch_ = by.slot_.member.enter();
-    if (by.log_.options_.level != durability::none) buffer_ = &by.slot_.buffers[epoch_ & 1U];
-    begin_ = buffer_ != nullptr ? buffer_->size() : 0;
-  }
-  ~commit() {
-    if (!kept_ && buffer_ != nullptr) buffer_->shrink(begin_);
-    worker_.slot_.member.leave();
+    by.record_.clear();
   }
   commit(const commit&) = delete;
   commit& operator=(const commit&) = delete;
-
-  std::uint64_t epoch() const noexcept { return epoch_; }
 
   // Of changes of one key in one transaction the last one counts. Throw std::bad_alloc or std::length_error (a key or row of
   // 4 GiB); the entries so far stay.
@@ -217,24 +208,26 @@ class redo_log::commit {
   }
   void erase(std::uint32_t table, std::string_view key) { append(table, log_operation::erase, key, {}); }
 
-  // From now on the transaction is a part of its epoch, whatever happens. Once. Throws std::invalid_argument if the stamp is
-  // of another epoch; then nothing is kept.
-  void keep(std::uint64_t stamp);
+  // No more entries. Throws std::bad_alloc or std::length_error (a transaction of 4 GiB).
+  void seal() {
+    if (entries_ != 0) worker_.slot_.queue.stage(worker_.record_.bytes(), entries_);
+  }
+
+  // Sealed, and in the commit phase in which the stamp's epoch was read. From now on the transaction is a part of its epoch, whatever
+  // happens. Once.
+  void keep(commit_stamp stamp) noexcept {
+    if (entries_ != 0) worker_.slot_.queue.publish(stamp);
+  }
 
  private:
   void append(std::uint32_t table, log_operation operation, std::string_view key, std::string_view row) {
-    if (buffer_ == nullptr) return;
-    if (buffer_->size() == begin_) detail::begin_record(*buffer_);
-    detail::append_entry(*buffer_, table, operation, key, row);
+    if (entries_ == 0) detail::begin_record(worker_.record_);
+    detail::append_entry(worker_.record_, table, operation, key, row);
     ++entries_;
   }
 
   worker& worker_;
-  detail::byte_buffer* buffer_ = nullptr;
-  std::uint64_t epoch_ = 0;
-  std::size_t begin_ = 0;
   std::uint32_t entries_ = 0;
-  bool kept_ = false;
 };
 
-}  // namespace elidex
+}  // namespace elidex::db
