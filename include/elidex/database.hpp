@@ -23,12 +23,28 @@
 // serializable: what has committed before transact() or read_only() is called is seen. read_only() sees one moment, never aborts, and no writer
 // waits for it.
 //
+// Durability: a database lives in memory until open() gives it a folder. Then what has been committed comes back (db/redo_log.hpp):
+//
+//   elidex::database db;
+//   auto& accounts = db.create_table<std::uint64_t, account>("accounts");          // also the tables that the folder has
+//   db.open("bank", {.level = elidex::db::durability::sync});                      // recovers what is there
+//   db.transact(...);                                                              // sync: durable when it returns
+//   db.checkpoint();                                                               // now and then, while others run: shortens the log
+//   db.close();                                                                    // async: makes the rest durable
+//
+//   none   loads what the folder has, and writes nothing
+//   async  a crash loses at most what was committed in the last epoch_time and during the sync that ran then: whole transactions, none
+//          of which a surviving one has seen
+//   sync   transact() returns when its transaction, and all that it has seen at repeatable_read or above, are durable. read_only() may see
+//          what is not durable yet: wait_durable()
+//
 // `database` is basic_database<capability_commit>: DBX's regions where this CPU commits them, Silo's locks where it doesn't
 // (db/commit_protocols.hpp). Indexes says which maps the tables have.
 //
 // Thread-safety: all members but constructor and destructor, from any thread. A table lives as long as its database.
 // Errors: db/errors.hpp; std::bad_alloc; std::out_of_range with more than 512 threads, std::logic_error for a
-// transaction inside a transaction. All leave the database as it was.
+// transaction inside a transaction. All leave the database as it was. With a folder also std::system_error: from then on nothing commits
+// any more; a transaction that throws it because it could not be made durable is committed in memory, and on disk or not.
 // From: papers/003 section 7 (DBX); Silo (Tu et al., SOSP 2013). Deviations stand at the parts.
 #pragma once
 
@@ -39,16 +55,20 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "elidex/db/commit_protocols.hpp"
 #include "elidex/db/errors.hpp"
 #include "elidex/db/snapshot_transaction.hpp"
+#include "elidex/db/storage.hpp"
 #include "elidex/db/table.hpp"
 #include "elidex/db/transaction.hpp"
 #include "elidex/ordered_map.hpp"
@@ -82,15 +102,17 @@ class basic_database {
   basic_database(const basic_database&) = delete;
   basic_database& operator=(const basic_database&) = delete;
 
-  // Throws schema_mismatch if there is a table of that name.
+  // Throws schema_mismatch if there is a table of that name; what the log throws.
   template <class Key, class Row>
   table<Key, Row>& create_table(std::string name) {
     const std::lock_guard guard(tables_mutex_);
     for (const auto& one : tables_) {
       if (one->name() == name) throw db::schema_mismatch(name + ": there is a table of that name");
     }
-    auto made = std::make_unique<table<Key, Row>>(std::move(name), static_cast<std::uint32_t>(tables_.size()));
+    auto made = std::make_unique<table<Key, Row>>(std::move(name));
     auto& result = *made;
+    tables_.reserve(tables_.size() + 1);
+    if (storage_) storage_->declare(result);
     tables_.push_back(std::move(made));
     return result;
   }
@@ -106,25 +128,80 @@ class basic_database {
     throw db::unknown_table(std::string(name) + ": there is no table of that name");
   }
 
+  // Loads what the folder has (it is made if it is not there), and keeps there what is committed from now on. Before the first
+  // transaction, once, alone. The tables that the folder has must have been made; others may be made later.
+  // Throws db::log_error (damaged, of a newer version), std::system_error (in use by somebody else, the system's errors),
+  // unknown_table, schema_mismatch, std::logic_error. The folder is as it was then, and the database is good for nothing.
+  const db::recovered_log& open(const std::string& folder, const db::storage_options& options = {}) {
+    return open(db::open_log_folder(folder), options);
+  }
+  const db::recovered_log& open(std::unique_ptr<db::log_folder> folder, const db::storage_options& options = {}) {
+    if (!usable_) throw std::logic_error(not_opened);
+    if (storage_ || commits_.count() != 0)
+      throw std::logic_error("elidex::database: open() comes once, before the first transaction");
+    usable_ = false;
+    storage_ = std::make_unique<db::storage>(std::move(folder), options, epochs_, all_tables());
+    log_ = storage_->log();
+    collect();
+    usable_ = true;
+    return storage_->found();
+  }
+  // Writes all tables to the folder, while transactions run, so that the log before can be removed. From any thread; one at a time.
+  // Throws std::system_error (without a folder or with level none: operation_not_supported); then nothing has been removed.
+  db::finished_checkpoint checkpoint() {
+    if (!storage_)
+      throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
+                              "elidex: no checkpoint without a folder");
+    std::vector<db::table_base*> tables;
+    {
+      const std::lock_guard guard(tables_mutex_);
+      tables = all_tables();
+    }
+    return storage_->checkpoint(tables);
+  }
+  // Returns when all that was committed before the call is durable; at once without a log. Throws std::system_error if it never will be.
+  void wait_durable() {
+    if (log_ != nullptr) log_->wait_durable(epochs_.now());
+  }
+  // Makes everything durable and ends the log: from then on transactions that write throw. No transaction may be running. Throws
+  // std::system_error if that failed, now or before. The destructor does the same silently.
+  void close() {
+    if (log_ != nullptr) log_->close();
+  }
+
   template <class Fn>
-  auto transact(isolation level, Fn&& fn) -> std::invoke_result_t<Fn&, db::transaction&> {
+  auto transact(isolation level, Fn&& fn) {
+    using result = std::remove_cvref_t<std::invoke_result_t<Fn&, db::transaction&>>;
     const borrowed_memory memory(*this);
     for (backoff wait;; wait.once()) {
-      db::transaction t(*memory, level);
-      try {
-        if constexpr (std::is_void_v<std::invoke_result_t<Fn&, db::transaction&>>) {
-          fn(t);
-          if (commits(t)) return;
-        } else {
-          auto result = fn(t);
-          if (commits(t)) return result;
+      std::conditional_t<std::is_void_v<result>, std::monostate, std::optional<result>> kept;
+      std::uint64_t epoch = 0;
+      {
+        db::transaction t(memory.notes(), level);
+        if (memory.log() != nullptr) t.log_with(*memory.log());
+        try {
+          if constexpr (std::is_void_v<result>) {
+            fn(t);
+          } else {
+            kept.emplace(fn(t));
+          }
+          if (!commits(t)) continue;
+        } catch (...) {
+          // In this order: what holds at the second look has held since the first one, so both held when the reads were looked at.
+          const bool believed = db::detail::reads_hold(t, false) && t.observations_hold();
+          t.note_absent_records(false);
+          if (believed) throw;
+          conflicts_.add(1);
+          continue;
         }
-      } catch (...) {
-        // In this order: what holds at the second look has held since the first one, so both held when the reads were looked at.
-        const bool believed = db::detail::reads_hold(t, false) && t.observations_hold();
-        t.note_absent_records(false);
-        if (believed) throw;
-        conflicts_.add(1);
+        if (log_ != nullptr) epoch = t.epoch_to_be_durable();
+      }
+      // The transaction is over: nobody waits for it while it waits for the disk.
+      if (log_ != nullptr) log_->acknowledge(*memory.log(), epoch);
+      if constexpr (std::is_void_v<result>) {
+        return;
+      } else {
+        return std::move(*kept);
       }
     }
   }
@@ -136,6 +213,7 @@ class basic_database {
   // Must not be called inside read_only().
   template <class Fn>
   auto read_only(Fn&& fn) {
+    if (!usable_) throw std::logic_error(not_opened);
     db::snapshot_transaction t(epochs_);
     return fn(t);
   }
@@ -154,26 +232,40 @@ class basic_database {
   // A collection looks at all tables; scans step over what is erased. Measured with TPC-C: 64 takes 12 % fewer instructions than 1024, 256 9 %.
   static constexpr std::size_t erases_per_collection = 128;
 
+  static constexpr const char* not_opened = "elidex::database: open() has failed";
+
   // A thread's, from one transaction to the next.
   struct alignas(64) thread_memory {
     std::unique_ptr<db::transaction::memory> notes;
+    std::optional<db::redo_log::worker> log;
     bool in_use = false;
   };
   class borrowed_memory {
    public:
     explicit borrowed_memory(basic_database& from) : mine_(from.thread_memory_.at(this_thread_slot())) {
       if (mine_.in_use) throw std::logic_error("elidex::database: a transaction inside a transaction");
+      if (!from.usable_) throw std::logic_error(not_opened);
       if (!mine_.notes) mine_.notes = std::make_unique<db::transaction::memory>();
+      if (from.log_ != nullptr && !mine_.log) mine_.log.emplace(*from.log_);
       mine_.in_use = true;
     }
     ~borrowed_memory() { mine_.in_use = false; }
     borrowed_memory(const borrowed_memory&) = delete;
     borrowed_memory& operator=(const borrowed_memory&) = delete;
-    db::transaction::memory& operator*() const noexcept { return *mine_.notes; }
+    db::transaction::memory& notes() const noexcept { return *mine_.notes; }
+    // Null: there is none.
+    db::redo_log::worker* log() const noexcept { return mine_.log ? &*mine_.log : nullptr; }
 
    private:
     thread_memory& mine_;
   };
+
+  // Under tables_mutex_, or alone.
+  std::vector<db::table_base*> all_tables() const {
+    std::vector<db::table_base*> all;
+    for (const auto& one : tables_) all.push_back(one.get());
+    return all;
+  }
 
   // False: run it again.
   bool commits(db::transaction& t) {
@@ -212,6 +304,9 @@ class basic_database {
   std::mutex tables_mutex_;
   std::vector<std::unique_ptr<db::table_base>> tables_;
   std::uint64_t collected_up_to_ = 0;  // under tables_mutex_
+  std::unique_ptr<db::storage> storage_;
+  db::redo_log* log_ = nullptr;  // storage_'s
+  bool usable_ = true;           // no open() has failed
   std::atomic<std::size_t> erased_{0};
   detail::sharded_counter commits_;
   detail::sharded_counter conflicts_;

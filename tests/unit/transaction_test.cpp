@@ -63,7 +63,7 @@ class Anomalies : public ::testing::TestWithParam<isolation> {
   static bool at_least(isolation level) { return GetParam() >= level; }
 
   db::commit_epochs epochs_;
-  accounts_table accounts_{"accounts", 0};
+  accounts_table accounts_{"accounts"};
 };
 
 std::string name_of(const ::testing::TestParamInfo<isolation>& level) {

@@ -26,6 +26,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "elidex/db/commit_epochs.hpp"
@@ -112,6 +113,7 @@ class silo_commit {
   commit_result operator()(transaction& t, commit_epochs& epochs) {
     auto& writes = t.writes();
     t.sort_writes();
+    t.seal_for_log();
     for (;;) {
       detail::provide_versions(t, epochs);
       const commit_epochs::commit_phase phase(epochs);
@@ -135,7 +137,9 @@ class silo_commit {
         if (out_of_numbers) epochs.advance();
         continue;
       }
-      detail::write_rows(t, detail::stamp_after(before, epoch), epochs.horizon());
+      const commit_stamp stamp = detail::stamp_after(before, epoch);
+      t.committed_with(stamp);
+      detail::write_rows(t, stamp, epochs.horizon());
       return commit_result::committed;
     }
   }
@@ -159,13 +163,23 @@ class dbx_commit {
       const std::lock_guard guard(lock_.underlying());
       return fallback_(t, epochs);
     }
+    t.seal_for_log();
     for (;;) {
       detail::provide_versions(t, epochs);
+      // The log waits for what has been committed in an epoch and is not in its queue yet, which is for after the region.
+      std::optional<commit_epochs::commit_phase> phase;
+      if (t.is_logged()) phase.emplace(epochs);
+      commit_stamp stamp;
       const outcome result = lock_.run([&] {
-        if (Htm::test()) return as_region(t, epochs);
-        return fallback_(t, epochs) == commit_result::committed ? outcome::committed : outcome::conflict;
+        if (Htm::test()) return as_region(t, epochs, stamp);
+        phase.reset();  // the other protocol has its own
+        return fallback_(t, epochs) == commit_result::committed ? outcome::committed_by_locks : outcome::conflict;
       });
-      if (result == outcome::committed) return commit_result::committed;
+      if (result == outcome::committed_by_locks) return commit_result::committed;
+      if (result == outcome::committed) {
+        t.committed_with(stamp);
+        return commit_result::committed;
+      }
       if (result == outcome::conflict) return commit_result::conflict;
       if (result == outcome::out_of_numbers) epochs.advance();
     }
@@ -174,11 +188,11 @@ class dbx_commit {
   lock_counts region_counts() const noexcept { return lock_.stats(); }
 
  private:
-  enum class outcome : std::uint8_t { committed, conflict, lacks_version, out_of_numbers };
+  enum class outcome : std::uint8_t { committed, committed_by_locks, conflict, lacks_version, out_of_numbers };
 
-  // Needs no commit_phase: the clock is in the region's read set, so it still shows this epoch when the region commits, and whoever
-  // finds a later one comes after that.
-  static outcome as_region(transaction& t, commit_epochs& epochs) {
+  // Without a log it needs no commit_phase: the clock is in the region's read set, so it still shows this epoch when the region commits,
+  // and whoever finds a later one comes after that.
+  static outcome as_region(transaction& t, commit_epochs& epochs, commit_stamp& stamp) {
     const std::uint64_t epoch = epochs.now();
     for (transaction::write& w : t.writes()) {
       w.had = w.row->stamp();
@@ -188,7 +202,8 @@ class dbx_commit {
     const commit_stamp before = detail::newest(t);
     if (detail::is_last_of(before, epoch)) return outcome::out_of_numbers;
     if (detail::lacks_version(t, epoch)) return outcome::lacks_version;
-    detail::write_rows(t, detail::stamp_after(before, epoch), epochs.horizon());
+    stamp = detail::stamp_after(before, epoch);
+    detail::write_rows(t, stamp, epochs.horizon());
     return outcome::committed;
   }
 

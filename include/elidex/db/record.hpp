@@ -55,7 +55,7 @@ class record {
   }
 
   commit_stamp stamp() const noexcept { return commit_stamp(stamp_.load()); }
-  std::uint64_t key() const noexcept { return key_; }
+  const std::uint64_t& key() const noexcept { return key_; }
 
   // Waits while it is locked.
   commit_stamp read(std::span<std::uint64_t> into) const noexcept {

@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -32,6 +33,7 @@
 #include <utility>
 #include <vector>
 
+#include "elidex/db/checkpoint.hpp"
 #include "elidex/db/record.hpp"
 #include "elidex/reclaim/block_pool.hpp"
 #include "elidex/reclaim/epoch.hpp"
@@ -39,10 +41,21 @@
 
 namespace elidex::db {
 
-// Keys as the records and the transactions' notes have them.
+// Keys as the records and the transactions' notes have them; and as the log has them: an integer as eight bytes of this machine's order.
 template <class Key>
 struct key_words {
   using argument = Key;
+  static constexpr Key least() noexcept { return std::numeric_limits<Key>::min(); }
+  static std::string_view bytes_of(const std::uint64_t& word) noexcept {
+    return {reinterpret_cast<const char*>(&word), sizeof word};
+  }
+  // Nothing: these are not a key's.
+  static std::optional<argument> from_bytes(std::string_view bytes) noexcept {
+    std::uint64_t word = 0;
+    if (bytes.size() != sizeof word) return std::nullopt;
+    std::memcpy(&word, bytes.data(), sizeof word);
+    return of(word);
+  }
   static std::uint64_t keep(Key key) { return static_cast<std::uint64_t>(key); }
   static Key of(std::uint64_t word) noexcept { return static_cast<Key>(word); }
   static void drop(std::uint64_t) noexcept {}
@@ -51,17 +64,25 @@ struct key_words {
 template <>
 struct key_words<std::string> {
   using argument = std::string_view;
+  static constexpr std::string_view least() noexcept { return {}; }
+  static std::string_view bytes_of(const std::uint64_t& word) noexcept { return of(word); }
+  static std::optional<argument> from_bytes(std::string_view bytes) noexcept { return bytes; }
   static std::uint64_t keep(std::string_view key) { return reinterpret_cast<std::uintptr_t>(new std::string(key)); }
   static std::string_view of(std::uint64_t word) noexcept { return *reinterpret_cast<const std::string*>(word); }
   static void drop(std::uint64_t word) noexcept { delete reinterpret_cast<std::string*>(word); }
 };
 
-// What a transaction's notes know of a table.
+struct key_type_info {
+  std::uint32_t bytes;  // 0: a string
+  bool is_signed;
+};
+
+// What a transaction's notes and the storage know of a table.
 class table_base {
  public:
-  table_base(std::string name, std::uint32_t id, std::size_t row_bytes)
+  table_base(std::string name, std::size_t row_bytes)
       : name_(std::move(name)),
-        id_(id),
+        row_bytes_(row_bytes),
         row_words_(words_for(row_bytes)),
         pool_(record::bytes_for(words_for(row_bytes)), "record", record::bytes_for(0)) {}
   virtual ~table_base() = default;
@@ -69,8 +90,19 @@ class table_base {
   table_base& operator=(const table_base&) = delete;
 
   const std::string& name() const noexcept { return name_; }
+  // Its number in the log, from 1 on. Set before transactions use the table.
   std::uint32_t id() const noexcept { return id_; }
+  void set_id(std::uint32_t id) noexcept { id_ = id; }
+  std::size_t row_bytes() const noexcept { return row_bytes_; }
   std::size_t row_words() const noexcept { return row_words_; }
+
+  virtual key_type_info key_type_of() const noexcept = 0;
+  virtual std::string_view key_bytes(const record& one) const noexcept = 0;
+  // By the bytes of a key. Null: there is none; or, find_or_make_by_bytes(), these are no key's. The caller is pinned.
+  virtual record* find_by_bytes(std::string_view key) const = 0;
+  virtual record* find_or_make_by_bytes(std::string_view key) = 0;
+  // All rows, each as some commit has left it, while others commit.
+  virtual void write_rows(checkpoint_writer& to) = 0;
 
   record::version* make_version() { return new (pool_.allocate()) record::version; }
   void free_versions(record::version* first) noexcept {
@@ -166,7 +198,8 @@ class table_base {
   }
 
   const std::string name_;
-  const std::uint32_t id_;
+  std::uint32_t id_ = 0;
+  const std::size_t row_bytes_;
   const std::size_t row_words_;
   block_pool pool_;
   mutable std::mutex absent_mutex_;
@@ -180,10 +213,9 @@ class keyed_table : public table_base {
   using key_type = Key;
   using key_argument = typename key_words<Key>::argument;
 
-  keyed_table(std::string name, std::uint32_t id, std::size_t row_bytes)
-      : table_base(std::move(name), id, row_bytes), limbo_(this) {}
+  keyed_table(std::string name, std::size_t row_bytes) : table_base(std::move(name), row_bytes), limbo_(this) {}
   ~keyed_table() override {
-    map_.scan(key_argument(), std::size_t(-1), [&](auto&&, record* one) {
+    map_.scan(key_words<Key>::least(), std::size_t(-1), [&](auto&&, record* one) {
       key_words<Key>::drop(one->key());
       destroy(one);
     });
@@ -229,6 +261,42 @@ class keyed_table : public table_base {
       if (found < wanted) return true;
       last = group[found - 1];
       wanted = std::min(wanted * 2, group_max);
+    }
+  }
+
+  key_type_info key_type_of() const noexcept override {
+    if constexpr (std::integral<Key>) {
+      return {sizeof(Key), std::is_signed_v<Key>};
+    } else {
+      return {0, false};
+    }
+  }
+  std::string_view key_bytes(const record& one) const noexcept override { return key_words<Key>::bytes_of(one.key()); }
+  record* find_by_bytes(std::string_view key) const override {
+    const auto found = key_words<Key>::from_bytes(key);
+    return found ? find(*found) : nullptr;
+  }
+  record* find_or_make_by_bytes(std::string_view key) override {
+    const auto found = key_words<Key>::from_bytes(key);
+    return found ? find_or_make(*found) : nullptr;
+  }
+  void write_rows(checkpoint_writer& to) override {
+    std::vector<std::uint64_t> row(row_words());
+    Key next(key_words<Key>::least());
+    for (bool more = true; more;) {
+      const epoch_pin pinned;  // for so many rows only
+      std::size_t rows = 0;
+      more = !walk(next, std::nullopt, [&](const record* one) {
+        if (rows++ == rows_per_pin) {
+          next = Key(key_words<Key>::of(one->key()));
+          return false;
+        }
+        const commit_stamp stamp = one->read(row);
+        if (stamp.absent()) return true;
+        to.put(id(), key_bytes(*one), {reinterpret_cast<const char*>(row.data()), row.size() * sizeof row[0]},
+               stamp.word());
+        return true;
+      });
     }
   }
 
@@ -281,6 +349,8 @@ class keyed_table : public table_base {
 
   static constexpr std::size_t group_first = 8;
   static constexpr std::size_t group_max = 64;
+  // Chosen: a checkpoint holds back reclamation for as long only.
+  static constexpr std::size_t rows_per_pin = 256;
 
   Map map_;
   limbo_list limbo_;  // behind the map, whose records it no longer has
@@ -295,7 +365,7 @@ class table : public keyed_table<Key, Map> {
 
  public:
   using row_type = Row;
-  table(std::string name, std::uint32_t id) : keyed_table<Key, Map>(std::move(name), id, sizeof(Row)) {}
+  explicit table(std::string name) : keyed_table<Key, Map>(std::move(name), sizeof(Row)) {}
 };
 
 }  // namespace elidex::db

@@ -36,12 +36,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "elidex/db/errors.hpp"
 #include "elidex/db/record.hpp"
+#include "elidex/db/redo_log.hpp"
 #include "elidex/db/table.hpp"
 #include "elidex/db/word_arena.hpp"
 #include "elidex/db/written_records.hpp"
@@ -165,6 +167,37 @@ class transaction {
       if (!one->holds(*this)) return false;
     }
     return true;
+  }
+
+  // Of a database with a log: the worker of this thread.
+  void log_with(redo_log::worker& worker) noexcept { log_ = &worker; }
+  bool is_logged() const noexcept { return log_ != nullptr && !writes_.empty(); }
+  // Its writes as a record of the log, before anything is locked: the last thing that may fail.
+  void seal_for_log() {
+    if (!is_logged() || logged_) return;
+    redo_log::commit& record = logged_.emplace(*log_);
+    for (const write& w : writes_) {
+      const std::string_view key = w.of->key_bytes(*w.row);
+      if (w.words == nullptr) {
+        record.erase(w.of->id(), key);
+      } else {
+        const std::size_t bytes = w.of->row_words() * sizeof(std::uint64_t);
+        record.put(w.of->id(), key, {reinterpret_cast<const char*>(w.words), bytes});
+      }
+    }
+    record.seal();
+  }
+  // In the commit phase in which the epoch of the stamp was read.
+  void committed_with(commit_stamp stamp) noexcept {
+    committed_ = stamp;
+    if (logged_) logged_->keep(stamp);
+  }
+  // All that this transaction has noted and done survives a crash once this epoch is durable. After the commit.
+  std::uint64_t epoch_to_be_durable() const noexcept {
+    if (!writes_.empty()) return committed_.epoch();
+    std::uint64_t epoch = 0;
+    for (const read& r : reads_) epoch = std::max(epoch, r.seen.epoch());
+    return epoch;
   }
 
   // After the commit, or without one: what is absent now is to leave the indexes. How many records that were.
@@ -304,6 +337,9 @@ class transaction {
   std::vector<std::uint64_t>& last_row_;  // what was read last
   record* last_read_ = nullptr;
   bool sorted_ = false;
+  redo_log::worker* log_ = nullptr;
+  std::optional<redo_log::commit> logged_;
+  commit_stamp committed_{};
 };
 
 class transaction::memory {

@@ -1,0 +1,174 @@
+#include "elidex/db/storage.hpp"
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "elidex/db/errors.hpp"
+
+namespace elidex::db {
+namespace {
+
+constexpr std::uint32_t catalog_table = 0;
+// Of what the catalog's rows and the images of rows mean: changes with either, and with the order of bytes. Chosen.
+constexpr std::uint64_t fingerprint = std::endian::native == std::endian::little ? 0x656c'6964'6578'2031 : 1;
+
+// A row of the catalog.
+struct description {
+  std::uint32_t number;
+  std::uint32_t row_bytes;
+  std::uint32_t key_bytes;  // 0: a string
+  std::uint32_t key_is_signed;
+};
+using description_bytes = std::array<char, sizeof(description)>;
+
+description describe(const table_base& table) {
+  return {.number = table.id(),
+          .row_bytes = static_cast<std::uint32_t>(table.row_bytes()),
+          .key_bytes = table.key_type_of().bytes,
+          .key_is_signed = table.key_type_of().is_signed ? 1U : 0U};
+}
+std::string_view view(const description_bytes& bytes) {
+  return {bytes.data(), bytes.size()};
+}
+description_bytes encode(const table_base& table) {
+  return std::bit_cast<description_bytes>(describe(table));
+}
+
+std::string text(const description& one) {
+  std::string keys = "strings";
+  if (one.key_bytes != 0) {
+    keys = one.key_is_signed != 0 ? "signed" : "unsigned";
+    keys += " integers of " + std::to_string(one.key_bytes) + " bytes";
+  }
+  return "rows of " + std::to_string(one.row_bytes) + " bytes by " + keys;
+}
+
+[[noreturn]] void damaged(const std::string& why) {
+  throw log_error(log_problem::damaged, "elidex: the log is damaged: " + why);
+}
+
+}  // namespace
+
+// Entries become rows.
+class storage::loading {
+ public:
+  explicit loading(std::span<table_base* const> tables) : tables_(tables) {}
+
+  void operator()(const log_entry& entry) {
+    if (entry.table == catalog_table) {
+      meet(entry);
+      return;
+    }
+    if (entry.table >= by_number_.size() || by_number_[entry.table] == nullptr)
+      damaged("a row of table " + std::to_string(entry.table) + ", which it has not");
+    table_base& table = *by_number_[entry.table];
+    const epoch_pin pinned;
+    if (entry.operation == log_operation::erase) {
+      erase(table, entry);
+    } else {
+      put(table, entry);
+    }
+  }
+  std::uint32_t numbers() const noexcept { return static_cast<std::uint32_t>(by_number_.size()); }
+
+ private:
+  void meet(const log_entry& entry) {
+    description said{};
+    if (entry.operation == log_operation::erase || entry.row.size() != sizeof said) damaged("its catalog");
+    std::memcpy(&said, entry.row.data(), sizeof said);
+    const std::string name(entry.key);
+    table_base* found = nullptr;
+    for (table_base* const one : tables_) {
+      if (one->name() == name) found = one;
+    }
+    if (found == nullptr)
+      throw unknown_table(name + ": the folder has such a table, with " + text(said) + "; make it before open()");
+    description here = describe(*found);
+    here.number = said.number;
+    if (encode_of(here) != encode_of(said))
+      throw schema_mismatch(name + ": the folder has it with " + text(said) + ", the program with " + text(here));
+    if (said.number == catalog_table || said.number > numbers_max) damaged("the number of table " + name);
+    if (said.number >= by_number_.size()) by_number_.resize(said.number + 1);
+    table_base*& place = by_number_[said.number];
+    if (place != nullptr && place != found) damaged("two tables with one number");
+    place = found;
+    found->set_id(said.number);
+  }
+  static description_bytes encode_of(const description& one) { return std::bit_cast<description_bytes>(one); }
+
+  static bool is_older(const record& there, const log_entry& entry) {
+    return commit_stamp(entry.stamp).time() < there.stamp().time();
+  }
+  void put(table_base& table, const log_entry& entry) {
+    record* const row = table.find_or_make_by_bytes(entry.key);
+    if (row == nullptr || entry.row.size() != table.row_words() * sizeof(std::uint64_t))
+      damaged("a row of table " + table.name() + " that has another size");
+    if (is_older(*row, entry)) return;
+    words_.resize(table.row_words());
+    std::memcpy(words_.data(), entry.row.data(), entry.row.size());
+    row->lock();
+    row->write(words_);
+    row->unlock(commit_stamp(entry.stamp));
+  }
+  static void erase(table_base& table, const log_entry& entry) {
+    record* const row = table.find_by_bytes(entry.key);
+    if (row == nullptr || is_older(*row, entry)) return;
+    row->lock();
+    row->unlock(commit_stamp(entry.stamp).as_absent());
+    table.note_absent(*row);
+  }
+
+  static constexpr std::uint32_t numbers_max = 1U << 20;
+
+  const std::span<table_base* const> tables_;
+  std::vector<table_base*> by_number_ = {nullptr};
+  std::vector<std::uint64_t> words_;
+};
+
+storage::storage(std::unique_ptr<log_folder> folder, const storage_options& options, commit_epochs& epochs,
+                 std::span<table_base* const> tables)
+    : folder_(std::move(folder)), epochs_(epochs) {
+  for (table_base* const one : tables) one->set_id(catalog_table);
+  loading into(tables);
+  found_ = recover_log(*folder_, fingerprint, std::ref(into));
+  tables_ = into.numbers() - 1;
+  epochs_.begin_at(found_.first_epoch);
+  if (options.level != durability::none) {
+    log_.emplace(epochs_, *folder_, found_,
+                 redo_log_options{.level = options.level,
+                                  .fingerprint = fingerprint,
+                                  .epoch_time = options.epoch_time,
+                                  .segment_bytes = options.segment_bytes});
+    catalog_.emplace(*log_);
+  }
+  for (table_base* const one : tables) {
+    if (one->id() == catalog_table) declare(*one);
+  }
+}
+
+void storage::declare(table_base& made) {
+  made.set_id(tables_ + 1);
+  if (log_) {
+    redo_log::commit entry(*catalog_);
+    entry.put(catalog_table, made.name(), view(encode(made)));
+    entry.seal();
+    const commit_epochs::commit_phase phase(epochs_);
+    entry.keep(commit_stamp(epochs_.now(), 0));
+  }
+  ++tables_;
+}
+
+finished_checkpoint storage::checkpoint(std::span<table_base* const> tables) {
+  if (!log_)
+    throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
+                            "elidex: no checkpoint without a log");
+  checkpoint_writer to(*log_);
+  // The oldest stamp there can be: the catalog's rows never change.
+  for (const table_base* const one : tables)
+    to.put(catalog_table, one->name(), view(encode(*one)), commit_stamp(1, 0).word());
+  for (table_base* const one : tables) one->write_rows(to);
+  return to.finish();
+}
+
+}  // namespace elidex::db

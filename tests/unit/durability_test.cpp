@@ -1,0 +1,353 @@
+// Databases with a folder: what has been committed comes back, at each level, whatever happens to the disk.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "support/databases.hpp"
+#include "support/faulty_folder.hpp"
+#include "support/random_seed.hpp"
+
+namespace elidex::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+struct pair_row {
+  std::int32_t a = 0;
+  std::int64_t b = 0;
+};
+
+template <class Database>
+class Durability : public ::testing::Test {};
+using databases = ::testing::Types<silo_database, dbx_database, small_nodes_database>;
+TYPED_TEST_SUITE(Durability, databases);
+
+storage_options with(durability level) {
+  return {.level = level, .epoch_time = 1h};
+}
+
+template <class Action>
+std::error_code code_thrown_by(Action&& action) {
+  try {
+    action();
+  } catch (const std::system_error& error) {
+    return error.code();
+  }
+  return {};
+}
+template <class Error, class Action>
+std::string text_of(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing thrown";
+}
+
+using content = std::map<std::string, std::int64_t>;
+
+// Tables with all kinds of keys.
+template <class Database>
+struct bank {
+  template <class Key, class Row>
+  using table = typename Database::template table<Key, Row>;
+
+  explicit bank(faulty_disk& disk, const storage_options& options = with(durability::async), bool reversed = false) {
+    const auto make = [&](auto& place, const char* name) {
+      using row = typename std::remove_reference_t<decltype(*place)>::row_type;
+      using key = typename std::remove_reference_t<decltype(*place)>::key_type;
+      place = &db.template create_table<key, row>(name);
+    };
+    if (reversed) make(wide, "wide");
+    make(numbered, "numbered");
+    make(named, "named");
+    make(around_zero, "around zero");
+    if (!reversed) make(wide, "wide");
+    found = db.open(disk.folder(), options);
+  }
+
+  content rows() {
+    content all;
+    db.read_only([&](auto& t) {
+      t.scan(*numbered, std::uint64_t{0}, ~std::uint64_t{0}, [&](std::uint64_t key, const account& row) {
+        all["numbered " + std::to_string(key)] = row.balance;
+        return true;
+      });
+      t.scan(*named, std::string(), std::string("\x7f"), [&](std::string_view key, const account& row) {
+        all["named " + std::string(key)] = row.balance;
+        return true;
+      });
+      t.scan(*around_zero, -1000, 1000, [&](std::int32_t key, const pair_row& row) {
+        all["around zero " + std::to_string(key)] = row.a + row.b;
+        return true;
+      });
+      t.scan(*wide, std::uint64_t{0}, ~std::uint64_t{0}, [&](std::uint64_t key, const wide_row& row) {
+        EXPECT_FALSE(row.torn());
+        all["wide " + std::to_string(key)] = static_cast<std::int64_t>(row.words[0]);
+        return true;
+      });
+    });
+    return all;
+  }
+
+  void change_something(random_numbers& random) {
+    db.transact([&, seed = random()](auto& t) {
+      random_numbers again(seed);
+      for (std::uint64_t i = 1 + again.below(4); i > 0; --i) {
+        const std::uint64_t key = again.below(30);
+        const auto value = static_cast<std::int64_t>(again.below(1'000));
+        const bool erases = again.below(3) == 0;
+        const auto change = [&](auto& table, const auto& by, const auto& row) {
+          if (erases) {
+            t.erase(table, by);
+          } else {
+            t.put(table, by, row);
+          }
+        };
+        switch (again.below(4)) {
+          case 0: change(*numbered, key, account{value}); break;
+          case 1: change(*named, "name " + std::to_string(key), account{value}); break;
+          case 2: change(*around_zero, static_cast<std::int32_t>(key) - 15, pair_row{1, value}); break;
+          default: change(*wide, key, wide_row::of(static_cast<std::uint64_t>(value)));
+        }
+      }
+    });
+  }
+
+  Database db;
+  table<std::uint64_t, account>* numbered = nullptr;
+  table<std::string, account>* named = nullptr;
+  table<std::int32_t, pair_row>* around_zero = nullptr;
+  table<std::uint64_t, wide_row>* wide = nullptr;
+  recovered_log found;
+};
+
+TYPED_TEST(Durability, WhatWasCommittedComesBack) {
+  faulty_disk disk;
+  random_numbers random(seed_or(21));
+  content expected;
+  for (int life = 0; life < 8; ++life) {
+    bank<TypeParam> now(disk, {.level = durability::async, .epoch_time = 1ms, .segment_bytes = 2000}, life % 2 == 1);
+    ASSERT_EQ(now.rows(), expected) << life;
+    for (int i = 0; i < 300; ++i) {
+      now.change_something(random);
+      if (i % 50 == 20) now.db.checkpoint();
+      if (i % 70 == 20) now.db.collect();
+    }
+    expected = now.rows();
+    if (life % 3 != 0) now.db.close();
+  }
+  EXPECT_FALSE(expected.empty());
+}
+
+TYPED_TEST(Durability, Levels) {
+  faulty_disk disk;
+  {
+    bank<TypeParam> now(disk, with(durability::none));
+    now.db.transact([&](auto& t) { t.put(*now.numbered, 1, account{5}); });
+    now.db.wait_durable();
+    EXPECT_EQ(code_thrown_by([&] { now.db.checkpoint(); }), std::errc::operation_not_supported);
+    now.db.close();
+  }
+  EXPECT_TRUE(disk.names().empty());
+  {
+    bank<TypeParam> now(disk, with(durability::async));
+    now.db.transact([&](auto& t) { t.put(*now.numbered, 1, account{5}); });
+    faulty_disk before = disk.copy();
+    EXPECT_TRUE(bank<TypeParam>(before).rows().empty());
+    now.db.wait_durable();
+    faulty_disk after = disk.copy();
+    EXPECT_EQ(bank<TypeParam>(after).rows(), now.rows());
+  }
+  {
+    bank<TypeParam> now(disk, with(durability::sync));
+    now.db.transact([&](auto& t) { t.put(*now.numbered, 2, account{7}); });
+    faulty_disk after = disk.copy();
+    EXPECT_EQ(bank<TypeParam>(after).rows(), now.rows());
+  }
+  // none: reads what is there, and leaves it as it is.
+  bank<TypeParam> now(disk, with(durability::none));
+  EXPECT_EQ(now.rows(), (content{{"numbered 1", 5}, {"numbered 2", 7}}));
+  now.db.transact([&](auto& t) { t.erase(*now.numbered, 1); });
+  EXPECT_EQ(bank<TypeParam>(disk).rows(), (content{{"numbered 1", 5}, {"numbered 2", 7}}));
+}
+
+// At level sync who reads what another has committed, and waits for the disk still, waits as well.
+TYPED_TEST(Durability, WhatATransactionHasSeenIsDurableWhenItReturns) {
+  faulty_disk disk;
+  bank<TypeParam> now(disk, with(durability::sync));
+  now.db.transact([&](auto& t) { t.put(*now.numbered, 1, account{0}); });
+  std::atomic<std::int64_t> lost{0};
+  std::atomic<bool> stop{false};
+  {
+    const std::jthread writer([&] {
+      while (!stop.load()) now.db.transact([&](auto& t) { t.update(*now.numbered, 1, [](account& a) { ++a.balance; }); });
+    });
+    const std::jthread reader([&] {
+      std::int64_t last = 0;
+      for (int changed = 0; changed < 100;) {
+        const auto seen = now.db.transact([&](auto& t) { return t.get(*now.numbered, 1)->balance; });
+        faulty_disk left = disk.copy();
+        bank<TypeParam> after(left, with(durability::none));
+        const auto there = after.db.transact([&](auto& t) { return t.get(*after.numbered, 1)->balance; });
+        if (there < seen) lost.fetch_add(1);
+        if (seen != last) ++changed;
+        last = seen;
+      }
+      stop.store(true);
+    });
+  }
+  EXPECT_EQ(lost.load(), 0);
+}
+
+TYPED_TEST(Durability, TablesOfTheFolder) {
+  faulty_disk disk;
+  {
+    bank<TypeParam> first(disk);
+    first.db.template create_table<std::uint64_t, account>("made later");
+    auto& later = first.db.template find_table<std::uint64_t, account>("made later");
+    first.db.transact([&](auto& t) { t.put(later, 3, account{4}); });
+  }
+  EXPECT_THAT(text_of<unknown_table>([&] { bank<TypeParam> without_it(disk); }), HasSubstr("made later"));
+  TypeParam other;
+  other.template create_table<std::uint64_t, account>("numbered");
+  other.template create_table<std::string, account>("named");
+  other.template create_table<std::uint32_t, pair_row>("around zero");  // was signed
+  other.template create_table<std::uint64_t, wide_row>("wide");
+  auto& later = other.template create_table<std::uint64_t, account>("made later");
+  EXPECT_THAT(text_of<schema_mismatch>([&] { other.open(disk.folder()); }),
+              HasSubstr("around zero: the folder has it with rows of 16 bytes by signed integers of 4 bytes"));
+  EXPECT_THROW(other.transact([&](auto& t) { t.put(later, 1, account{}); }), std::logic_error);
+  EXPECT_THROW(other.read_only([&](auto& t) { t.get(later, 1); }), std::logic_error);
+  EXPECT_THROW(other.open(disk.folder()), std::logic_error);
+
+  TypeParam used;
+  auto& some = used.template create_table<std::uint64_t, account>("some");
+  used.transact([&](auto& t) { t.put(some, 1, account{}); });
+  EXPECT_THROW(used.open(disk.folder()), std::logic_error);
+  EXPECT_EQ(code_thrown_by([&] { used.checkpoint(); }), std::errc::operation_not_supported);
+  used.close();  // nothing to close
+}
+
+TYPED_TEST(Durability, AFailingDiskStopsCommits) {
+  faulty_disk disk;
+  bank<TypeParam> now(disk, with(durability::sync));
+  now.db.transact([&](auto& t) { t.put(*now.numbered, 1, account{5}); });
+  disk.faults().fail_sync_at = 0;
+  EXPECT_EQ(code_thrown_by([&] { now.db.transact([&](auto& t) { t.put(*now.numbered, 2, account{6}); }); }),
+            std::errc::io_error);
+  disk.faults().fail_sync_at = never;
+  const content then = now.rows();
+  EXPECT_EQ(code_thrown_by([&] { now.db.transact([&](auto& t) { t.put(*now.numbered, 3, account{7}); }); }),
+            std::errc::io_error);
+  EXPECT_EQ(now.rows(), then);  // rolled back
+  EXPECT_EQ(now.db.transact([&](auto& t) { return t.get(*now.numbered, 1)->balance; }), 5);  // durable before
+  EXPECT_EQ(code_thrown_by([&] { now.db.close(); }), std::errc::io_error);
+  faulty_disk after = disk.copy();
+  EXPECT_EQ((bank<TypeParam>(after).rows().at("numbered 1")), 5);
+}
+
+TYPED_TEST(Durability, AFullDiskSaysSo) {
+  faulty_disk disk;
+  random_numbers random(seed_or(22));
+  content durable;
+  {
+    bank<TypeParam> now(disk, with(durability::sync));
+    disk.faults().disk_bytes = disk.used() + 20'000;
+    std::error_code code;
+    while (!code) {
+      durable = now.rows();
+      code = code_thrown_by([&] { now.change_something(random); });
+    }
+    EXPECT_EQ(code, std::errc::no_space_on_device);
+  }
+  disk.faults().disk_bytes = never;
+  faulty_disk after = disk.copy();
+  EXPECT_EQ((bank<TypeParam>(after).rows()), durable);
+}
+
+// Transfers by several threads, each of which counts its own in a row of its own, beside checkpoints and collections; the power goes at a random
+// moment, again and again.
+TYPED_TEST(Durability, PowerFailuresUnderThreads) {
+  random_numbers random(seed_or(23));
+  constexpr std::uint64_t accounts = 16;
+  constexpr std::uint64_t threads = 3;
+  for (const durability level : {durability::async, durability::sync}) {
+    faulty_disk disk;
+    for (int life = 0; life < repetitions(12); ++life) {
+      bank<TypeParam> now(disk, {.level = level, .epoch_time = 200us, .segment_bytes = 10'000});
+      if (life == 0) {
+        now.db.transact([&](auto& t) {
+          for (std::uint64_t i = 0; i < accounts; ++i) t.insert(*now.numbered, i, account{100});
+          for (std::uint64_t i = 0; i < threads; ++i) t.insert(*now.numbered, 1000 + i, account{0});
+        });
+        now.db.wait_durable();
+      }
+      std::array<std::atomic<std::int64_t>, threads> promised{};
+      disk.faults().power_off_at = disk.operations() + random.below(200);
+      {
+        std::vector<std::jthread> running;
+        for (std::uint64_t me = 0; me < threads; ++me) {
+          running.emplace_back([&, me, seed = random()] {
+            random_numbers mine(seed);
+            try {
+              for (int i = 0; i < 2'000; ++i) {
+                const std::int64_t count = now.db.transact([&](auto& t) {
+                  const std::uint64_t from = mine.below(accounts);
+                  const std::uint64_t to = mine.below(accounts);
+                  const auto amount = static_cast<std::int64_t>(mine.below(10));
+                  t.update(*now.numbered, from, [&](account& a) { a.balance -= amount; });
+                  t.update(*now.numbered, to, [&](account& a) { a.balance += amount; });
+                  std::int64_t number = 0;
+                  t.update(*now.numbered, 1000 + me, [&](account& a) { number = ++a.balance; });
+                  // Comes and goes; is there after odd transactions.
+                  if (number % 2 == 1) {
+                    t.put(*now.named, std::to_string(me), account{number});
+                  } else {
+                    t.erase(*now.named, std::to_string(me));
+                  }
+                  return number;
+                });
+                if (level == durability::sync) promised[me].store(count);
+              }
+            } catch (const std::system_error&) {
+              // The power is off.
+            }
+          });
+        }
+        running.emplace_back([&] {
+          try {
+            for (int i = 0; i < 20; ++i) {
+              now.db.checkpoint();
+              now.db.collect();
+            }
+          } catch (const std::system_error&) {
+            // As above.
+          }
+        });
+      }
+      disk = disk.after_power_failure(random);
+      faulty_disk left = disk.copy();
+      bank<TypeParam> after(left, with(durability::none));
+      content rows = after.rows();
+      std::int64_t sum = 0;
+      for (std::uint64_t i = 0; i < accounts; ++i) sum += rows.at("numbered " + std::to_string(i));
+      ASSERT_EQ(sum, std::int64_t{accounts} * 100) << "life " << life;
+      for (std::uint64_t me = 0; me < threads; ++me) {
+        const std::int64_t count = rows.at("numbered " + std::to_string(1000 + me));
+        ASSERT_GE(count, promised[me].load());
+        const auto odd = rows.find("named " + std::to_string(me));
+        ASSERT_EQ(odd != rows.end(), count % 2 == 1);
+        if (odd != rows.end()) {
+          ASSERT_EQ(odd->second, count);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace elidex::testing
