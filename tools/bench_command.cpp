@@ -60,6 +60,8 @@ lab::bench_options options_of(const bench_flags& flags) {
   foreign("--customers", flags.customers);
   foreign("--items", flags.items);
   foreign("--readers", flags.readers);
+  foreign("--durability", flags.durability);
+  foreign("--folder", flags.folder);
   lab::bench_options options;
   static_cast<lab::workload_choice&>(options) = read_workload_flags(flags);
   const bench_time time = time_of(flags);

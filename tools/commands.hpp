@@ -34,6 +34,8 @@ struct bench_flags : workload_flags {
   std::string customers;
   std::string items;
   std::string readers;
+  std::string durability;
+  std::string folder;
 };
 int bench_command(const bench_flags& flags);
 

@@ -119,6 +119,12 @@ int main(int argc, char** argv) {
       ->add_option("--readers", bench.readers,
                    "of tpcc, the transactions that only read: snapshots | transactions [snapshots]")
       ->type_name("R");
+  bench_app
+      ->add_option("--durability", bench.durability,
+                   "of tpcc: none, async, sync: each is a variant; a log is written to a folder of its own [none]")
+      ->type_name("LEVEL,...");
+  bench_app->add_option("--folder", bench.folder, "in which tpcc makes those folders [the system's temporary one]")
+      ->type_name("PATH");
   bench_app->add_option("--customers", bench.customers, "of tpcc, in each district [3000]")->type_name("N");
   bench_app->add_option("--items", bench.items, "of tpcc [100000]")->type_name("N");
   bench_app->callback([&] { status = bench_command(bench); });

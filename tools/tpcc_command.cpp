@@ -1,6 +1,7 @@
 // elidex bench --workload tpcc: databases in place of indexes, warehouses in place of keys.
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -40,6 +41,18 @@ void refuse_flags_of_keys(const bench_flags& flags) {
   foreign("--order", flags.order, none.order);
 }
 
+constexpr std::array<std::string_view, 3> level_names{"none", "async", "sync"};
+
+std::string_view name_of(db::durability level) {
+  return level_names[static_cast<std::size_t>(level)];
+}
+db::durability level_of(const std::string& text) {
+  for (std::size_t i = 0; i < level_names.size(); ++i) {
+    if (level_names[i] == text) return static_cast<db::durability>(i);
+  }
+  refuse("--durability", text, "is unknown; it takes none, async or sync");
+}
+
 tpcc::bench_options options_of(const bench_flags& flags, const bench_time& time) {
   refuse_flags_of_keys(flags);
   tpcc::bench_options options;
@@ -66,6 +79,11 @@ tpcc::bench_options options_of(const bench_flags& flags, const bench_time& time)
   } else if (!flags.readers.empty() && flags.readers != "snapshots") {
     refuse("--readers", flags.readers, "is unknown; it takes snapshots or transactions");
   }
+  if (!flags.durability.empty()) {
+    options.levels.clear();
+    for (const std::string& one : list_of("--durability", flags.durability)) options.levels.push_back(level_of(one));
+  }
+  options.folder = flags.folder;
   options.threads = time.threads;
   options.seconds = time.seconds;
   options.warm_up_seconds = time.warm_up_seconds;
@@ -121,6 +139,7 @@ nlohmann::ordered_json run_document(const tpcc::bench_options& options, const tp
           {"warehouses", run.warehouses},
           {"customers", options.size.customers},
           {"items", options.size.items},
+          {"durability", name_of(run.level)},
           {"readers", options.how == tpcc::readers::as_snapshots ? "snapshots" : "transactions"},
           {"seconds", sum.seconds},
           {"requests", run.transactions()},
@@ -135,7 +154,7 @@ nlohmann::ordered_json run_document(const tpcc::bench_options& options, const tp
 
 std::string heading(const tpcc::bench_options& options) {
   std::string text = "TPC-C, standard mix, " + std::to_string(options.size.customers) + " customers in a district, " +
-                     count_text(options.size.items) + " items, no users' pauses, no log; readers as " +
+                     count_text(options.size.items) + " items, no users' pauses; readers as " +
                      (options.how == tpcc::readers::as_snapshots ? "snapshots" : "transactions") + "\n";
   if (options.rounds > 1) text += "medians of " + std::to_string(options.rounds) + " interleaved rounds, ";
   text += formatted("%g s each after %g s of warm-up; seed %llu\n", options.seconds, options.warm_up_seconds,
@@ -144,8 +163,8 @@ std::string heading(const tpcc::bench_options& options) {
 }
 
 std::string tables(const tpcc::bench_options& options, const std::vector<tpcc::bench_run>& runs) {
-  const bool ratios = options.databases.size() > 1;
-  std::vector<table::column> columns{{"database"}, {"warehouses", table::right}, {"threads", table::right}};
+  const bool ratios = options.databases.size() * options.levels.size() > 1;
+  std::vector<table::column> columns{{"database"}, {"durability"}, {"warehouses", table::right}, {"threads", table::right}};
   std::vector<table::column> kind_columns = columns;
   columns.push_back({"tps", table::right});
   if (options.rounds > 1) columns.push_back({"min..max", table::right});
@@ -161,7 +180,8 @@ std::string tables(const tpcc::bench_options& options, const std::vector<tpcc::b
       all.gap();
       kinds.gap();
     }
-    std::vector<std::string> cells{std::string(run->what->name), std::to_string(run->warehouses),
+    std::vector<std::string> cells{std::string(run->what->name), std::string(name_of(run->level)),
+                                   std::to_string(run->warehouses),
                                    std::to_string(run->threads)};
     std::vector<std::string> kind_cells = cells;
     cells.push_back(formatted("%.0f", run->tps));

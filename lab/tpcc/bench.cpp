@@ -1,7 +1,11 @@
 #include "lab/tpcc/bench.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
 #include <span>
+#include <system_error>
 
 #include "lab/bad_input.hpp"
 #include "lab/runner/bench.hpp"
@@ -9,6 +13,31 @@
 
 namespace elidex::lab::tpcc {
 namespace {
+
+// Nothing without a log.
+class folder_for_a_run {
+ public:
+  folder_for_a_run(db::durability level, const std::string& in) {
+    if (level == db::durability::none) return;
+    std::error_code error;
+    const std::filesystem::path parent = in.empty() ? std::filesystem::temp_directory_path(error) : std::filesystem::path(in);
+    std::string name = (parent / "elidex-tpcc-XXXXXX").string();
+    if (error || ::mkdtemp(name.data()) == nullptr)
+      throw bad_input("--folder: cannot make a folder in '" + parent.string() +
+                      "': " + std::generic_category().message(errno));
+    path_ = std::move(name);
+  }
+  ~folder_for_a_run() {
+    std::error_code ignored;  // an empty path, or what somebody else has removed
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  folder_for_a_run(const folder_for_a_run&) = delete;
+  folder_for_a_run& operator=(const folder_for_a_run&) = delete;
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  std::string path_;
+};
 
 class bench {
  public:
@@ -20,12 +49,13 @@ class bench {
     for (const std::uint32_t warehouses : options_.warehouses) {
       for (const unsigned threads : options_.threads) {
         for (const database_info* what : options_.databases) {
-          runs.push_back({.what = what, .warehouses = warehouses, .threads = threads});
+          for (const db::durability level : options_.levels)
+            runs.push_back({.what = what, .warehouses = warehouses, .threads = threads, .level = level});
         }
       }
     }
     total_ = static_cast<double>(runs.size() * options_.rounds);
-    const std::size_t variants = options_.databases.size();
+    const std::size_t variants = options_.databases.size() * options_.levels.size();
     for (std::size_t first = 0; first < runs.size(); first += variants) {
       const std::span<bench_run> group = std::span(runs).subspan(first, variants);
       for (unsigned round = 0; round < options_.rounds; ++round) {
@@ -52,7 +82,8 @@ class bench {
     const std::size_t before = allocated_bytes();
     // Rounds differ in what is drawn, variants don't.
     const std::uint64_t seed = options_.seed + round;
-    const std::unique_ptr<loaded_company> loaded = run.what->load(size, seed);
+    const folder_for_a_run folder(run.level, options_.folder);
+    const std::unique_ptr<loaded_company> loaded = run.what->load(size, seed, {run.level, folder.path()});
     const std::size_t after = allocated_bytes();
     run.bytes_per_row = after > before ? static_cast<double>(after - before) / rows_at_first(size) : 0;
     say(label);

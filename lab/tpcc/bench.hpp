@@ -6,7 +6,8 @@
 //
 // Every run has a company of its own, loaded for it, so that none works on what another one left; one is in memory at a time.
 //
-// Thread-safety: none; it uses the whole machine. Errors: bad_input for warehouses that don't fit into memory; what workers throw.
+// Thread-safety: none; it uses the whole machine. Errors: bad_input for warehouses that don't fit into memory, and for a folder in
+// which nothing can be made; what workers throw.
 
 #include <array>
 #include <cstdint>
@@ -22,6 +23,10 @@ struct bench_options {
   std::vector<const database_info*> databases;
   std::vector<std::uint32_t> warehouses{1};
   std::vector<unsigned> threads{1};
+  /// Each is a variant of each database.
+  std::vector<db::durability> levels{db::durability::none};
+  /// In which each run with a log has one of its own, which is removed behind it; empty: the system's for temporary files.
+  std::string folder = {};
   /// Its warehouses are those above.
   scale size;
   readers how = readers::as_snapshots;
@@ -35,6 +40,7 @@ struct bench_run {
   const database_info* what = nullptr;
   std::uint32_t warehouses = 1;
   unsigned threads = 1;
+  db::durability level = db::durability::none;
   std::vector<double> raw_tps = {};  // by round
   double tps = 0;                    // their median
   double tps_min = 0;

@@ -1,7 +1,7 @@
 #pragma once
 // TPC-C on this machine's threads: a terminal for each, all at once for some seconds.
 //
-//   native_company<basic_database<db::silo_commit>> c({.warehouses = 2}, seed);       // loaded
+//   native_company<basic_database<db::silo_commit>> c({.warehouses = 2}, seed, {});   // loaded
 //   run_outcome outcome = c.run({.threads = 2, .seconds = 5});
 //
 // Terminals go round robin over the warehouses and, pinned, over the CPUs. Each looks at the phase between two transactions and takes its own
@@ -27,7 +27,8 @@ namespace elidex::lab::tpcc {
 template <class Database>
 class native_company final : public loaded_company {
  public:
-  native_company(const scale& wanted, std::uint64_t seed) : company_(db_, wanted, seed) {
+  native_company(const scale& wanted, std::uint64_t seed, const kept_in& where) : company_(db_, wanted, seed) {
+    if (where.level != db::durability::none) db_.open(where.folder, {.level = where.level});
     // By as many threads as there are CPUs, a warehouse at a time each.
     company_.load_items();
     std::atomic<std::uint32_t> next{1};
@@ -45,6 +46,7 @@ class native_company final : public loaded_company {
       }
     }
     rethrow(failures);
+    db_.wait_durable();
   }
 
   run_outcome run(const run_settings& settings) override {

@@ -7,8 +7,8 @@ namespace elidex::lab::tpcc {
 namespace {
 
 template <class Database>
-std::unique_ptr<loaded_company> load(const scale& wanted, std::uint64_t seed) {
-  return std::make_unique<native_company<Database>>(wanted, seed);
+std::unique_ptr<loaded_company> load(const scale& wanted, std::uint64_t seed, const kept_in& where) {
+  return std::make_unique<native_company<Database>>(wanted, seed, where);
 }
 
 std::string remark_on_choice() {

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "elidex/db/redo_log.hpp"
 #include "elidex/sync/lock_stats.hpp"
 #include "lab/runner/latency.hpp"
 #include "lab/tpcc/consistency.hpp"
@@ -66,10 +67,16 @@ class loaded_company {
   [[nodiscard]] virtual run_outcome run(const run_settings& settings) = 0;
 };
 
+/// How a company is kept: in memory only, or with a log in a folder.
+struct kept_in {
+  db::durability level = db::durability::none;
+  std::string folder = {};
+};
+
 struct database_info {
   std::string_view name;
   std::string_view description;
-  std::unique_ptr<loaded_company> (*load)(const scale& wanted, std::uint64_t seed);
+  std::unique_ptr<loaded_company> (*load)(const scale& wanted, std::uint64_t seed, const kept_in& where);
   /// For a line behind the results; null or empty: nothing to tell.
   std::string (*remark)();
 };

@@ -100,11 +100,11 @@ struct bank {
         const std::uint64_t key = again.below(30);
         const auto value = static_cast<std::int64_t>(again.below(1'000));
         const bool erases = again.below(3) == 0;
-        const auto change = [&](auto& table, const auto& by, const auto& row) {
+        const auto change = [&](auto& in, const auto& by, const auto& row) {
           if (erases) {
-            t.erase(table, by);
+            t.erase(in, by);
           } else {
-            t.put(table, by, row);
+            t.put(in, by, row);
           }
         };
         switch (again.below(4)) {
