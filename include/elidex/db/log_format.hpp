@@ -74,6 +74,8 @@ namespace detail {
 
 // CRC32C (Castagnoli) of the bytes, going on from `before`, the CRC of what lies in front of them.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0) noexcept;
+// The same on any CPU.
+std::uint32_t crc32c_by_tables(std::span<const std::byte> bytes, std::uint32_t before = 0) noexcept;
 
 // Bytes that grow at the end. As std::vector, but new ones are not zeroed first, and it is emptied without forgetting its memory.
 class byte_buffer {
