@@ -296,8 +296,8 @@ class reader {
         if (step == record_reader::step::end) break;
         if (step == record_reader::step::malformed || epoch_of_stamp(entry.stamp) > epoch ||
             epoch_of_stamp(entry.stamp) <= whole_epoch_)
-          file.damaged(offset, "not the records of epochs " + std::to_string(whole_epoch_ + 1) + " to " +
-                                   std::to_string(epoch));
+          file.damaged(
+              offset, "not the records of epochs " + std::to_string(whole_epoch_ + 1) + " to " + std::to_string(epoch));
         entries_.push_back(entry);
       }
     }

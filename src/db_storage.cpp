@@ -1,10 +1,9 @@
-#include "elidex/db/storage.hpp"
-
 #include <array>
 #include <bit>
 #include <cstring>
 
 #include "elidex/db/errors.hpp"
+#include "elidex/db/storage.hpp"
 
 namespace elidex::db {
 namespace {

@@ -164,7 +164,8 @@ std::string heading(const tpcc::bench_options& options) {
 
 std::string tables(const tpcc::bench_options& options, const std::vector<tpcc::bench_run>& runs) {
   const bool ratios = options.databases.size() * options.levels.size() > 1;
-  std::vector<table::column> columns{{"database"}, {"durability"}, {"warehouses", table::right}, {"threads", table::right}};
+  std::vector<table::column> columns{
+      {"database"}, {"durability"}, {"warehouses", table::right}, {"threads", table::right}};
   std::vector<table::column> kind_columns = columns;
   columns.push_back({"tps", table::right});
   if (options.rounds > 1) columns.push_back({"min..max", table::right});
@@ -181,8 +182,7 @@ std::string tables(const tpcc::bench_options& options, const std::vector<tpcc::b
       kinds.gap();
     }
     std::vector<std::string> cells{std::string(run->what->name), std::string(name_of(run->level)),
-                                   std::to_string(run->warehouses),
-                                   std::to_string(run->threads)};
+                                   std::to_string(run->warehouses), std::to_string(run->threads)};
     std::vector<std::string> kind_cells = cells;
     cells.push_back(formatted("%.0f", run->tps));
     if (options.rounds > 1) cells.push_back(formatted("%.0f..%.0f", run->tps_min, run->tps_max));

@@ -20,7 +20,8 @@ class folder_for_a_run {
   folder_for_a_run(db::durability level, const std::string& in) {
     if (level == db::durability::none) return;
     std::error_code error;
-    const std::filesystem::path parent = in.empty() ? std::filesystem::temp_directory_path(error) : std::filesystem::path(in);
+    const std::filesystem::path parent =
+        in.empty() ? std::filesystem::temp_directory_path(error) : std::filesystem::path(in);
     std::string name = (parent / "elidex-tpcc-XXXXXX").string();
     if (error || ::mkdtemp(name.data()) == nullptr)
       throw bad_input("--folder: cannot make a folder in '" + parent.string() +

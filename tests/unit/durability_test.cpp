@@ -108,10 +108,17 @@ struct bank {
           }
         };
         switch (again.below(4)) {
-          case 0: change(*numbered, key, account{value}); break;
-          case 1: change(*named, "name " + std::to_string(key), account{value}); break;
-          case 2: change(*around_zero, static_cast<std::int32_t>(key) - 15, pair_row{1, value}); break;
-          default: change(*wide, key, wide_row::of(static_cast<std::uint64_t>(value)));
+          case 0:
+            change(*numbered, key, account{value});
+            break;
+          case 1:
+            change(*named, "name " + std::to_string(key), account{value});
+            break;
+          case 2:
+            change(*around_zero, static_cast<std::int32_t>(key) - 15, pair_row{1, value});
+            break;
+          default:
+            change(*wide, key, wide_row::of(static_cast<std::uint64_t>(value)));
         }
       }
     });
@@ -184,7 +191,8 @@ TYPED_TEST(Durability, WhatATransactionHasSeenIsDurableWhenItReturns) {
   std::atomic<bool> stop{false};
   {
     const std::jthread writer([&] {
-      while (!stop.load()) now.db.transact([&](auto& t) { t.update(*now.numbered, 1, [](account& a) { ++a.balance; }); });
+      while (!stop.load())
+        now.db.transact([&](auto& t) { t.update(*now.numbered, 1, [](account& a) { ++a.balance; }); });
     });
     const std::jthread reader([&] {
       std::int64_t last = 0;
@@ -243,7 +251,7 @@ TYPED_TEST(Durability, AFailingDiskStopsCommits) {
   const content then = now.rows();
   EXPECT_EQ(code_thrown_by([&] { now.db.transact([&](auto& t) { t.put(*now.numbered, 3, account{7}); }); }),
             std::errc::io_error);
-  EXPECT_EQ(now.rows(), then);  // rolled back
+  EXPECT_EQ(now.rows(), then);                                                               // rolled back
   EXPECT_EQ(now.db.transact([&](auto& t) { return t.get(*now.numbered, 1)->balance; }), 5);  // durable before
   EXPECT_EQ(code_thrown_by([&] { now.db.close(); }), std::errc::io_error);
   faulty_disk after = disk.copy();

@@ -194,8 +194,8 @@ TEST(DamageCanary, WithoutChecksumsTheHarnessFindsWrongRows) {
     bytes[db::detail::file_header_bytes + db::detail::block_header_bytes + i] ^= 1;
     db::detail::block_header header = *first;
     header.payload_crc = db::detail::crc32c(std::as_bytes(std::span(bytes))
-                                            .subspan(db::detail::file_header_bytes + db::detail::block_header_bytes,
-                                                     static_cast<std::size_t>(first->payload_bytes)));
+                                                .subspan(db::detail::file_header_bytes + db::detail::block_header_bytes,
+                                                         static_cast<std::size_t>(first->payload_bytes)));
     db::detail::byte_buffer sealed;
     db::detail::append_block_header(sealed, header, seed);
     bytes.replace(db::detail::file_header_bytes, sealed.size(), reinterpret_cast<const char*>(sealed.data()),
@@ -227,14 +227,14 @@ std::string problem_of_segment(const block_list& blocks) {
   const auto folder = disk.folder();
   {
     db::detail::block_file file(*folder, "redo-00000001.log",
-                            {.kind = db::detail::file_kind::segment,
-                             .salt = 1,
-                             .number = 1,
-                             .first_epoch = 1,
-                             .durable_epoch = 0,
-                             .previous_bytes = 0,
-                             .first_segment = 0,
-                             .fingerprint = logged_store::fingerprint});
+                                {.kind = db::detail::file_kind::segment,
+                                 .salt = 1,
+                                 .number = 1,
+                                 .first_epoch = 1,
+                                 .durable_epoch = 0,
+                                 .previous_bytes = 0,
+                                 .first_segment = 0,
+                                 .fingerprint = logged_store::fingerprint});
     for (const auto& [header, payload] : blocks) file.block(header, std::as_bytes(std::span(payload)));
     file.sync();
   }

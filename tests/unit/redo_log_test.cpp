@@ -66,7 +66,8 @@ TEST(Crc32c, KnownValues) {
     const auto part = bytes_of(std::string_view(text).substr(cut));
     ASSERT_EQ(db::detail::crc32c(part), db::detail::crc32c_by_tables(part));
     const std::uint32_t first = db::detail::crc32c(bytes_of(std::string_view(text).substr(0, cut)));
-    ASSERT_EQ(db::detail::crc32c(bytes_of(std::string_view(text).substr(cut)), first), db::detail::crc32c(bytes_of(text)));
+    ASSERT_EQ(db::detail::crc32c(bytes_of(std::string_view(text).substr(cut)), first),
+              db::detail::crc32c(bytes_of(text)));
   }
 }
 
@@ -74,7 +75,8 @@ TEST(LogFormat, NamesAndNumbers) {
   EXPECT_EQ(db::detail::name_of(db::detail::file_kind::segment, 1), "redo-00000001.log");
   EXPECT_EQ(db::detail::name_of(db::detail::file_kind::checkpoint, 123'456'789'012), "checkpoint-123456789012.ckpt");
   for (const std::uint64_t number : {1ull, 99'999'999ull, 100'000'000ull, 123'456'789'012ull})
-    EXPECT_EQ(db::detail::number_of(db::detail::file_kind::segment, db::detail::name_of(db::detail::file_kind::segment, number)),
+    EXPECT_EQ(db::detail::number_of(db::detail::file_kind::segment,
+                                    db::detail::name_of(db::detail::file_kind::segment, number)),
               number);
   for (const char* const other : {"redo-.log", "redo-0000000x.log", "redo-1.log", "redo-00000000.log", "redo-00000001",
                                   "redo-000000001.log", "redo-99999999999999999999.log", "", "checkpoint-00000001.tmp"})

@@ -52,8 +52,9 @@ class log_queue {
   template <class Fn>
   void take(std::uint64_t epoch, Fn&& fn) {
     for (;;) {
-      chunk* const next = head_->next.load(std::memory_order_acquire);                 // pairs with the release in stage()
-      const std::size_t published = head_->published.load(std::memory_order_acquire);  // pairs with the one in publish()
+      chunk* const next = head_->next.load(std::memory_order_acquire);  // pairs with the release in stage()
+      const std::size_t published =
+          head_->published.load(std::memory_order_acquire);  // pairs with the one in publish()
       std::size_t end = taken_;
       while (end < published && commit_stamp(stamp_of_record(head_->bytes() + end)).epoch() <= epoch)
         end += bytes_of_record(head_->bytes() + end);

@@ -80,7 +80,7 @@ enum class durability : std::uint8_t { none, async, sync };
 
 struct redo_log_options {
   durability level = durability::async;  // or sync
-  std::uint64_t fingerprint = 0;  // of the schema
+  std::uint64_t fingerprint = 0;         // of the schema
   // The longest that an epoch lasts. Chosen: a crash at level async loses that much and one sync's time.
   std::chrono::microseconds epoch_time{10'000};
   std::size_t segment_bytes = std::size_t{64} << 20;  // a segment is at least that long, but for the last one

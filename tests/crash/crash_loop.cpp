@@ -1,0 +1,453 @@
+// kill -9 in a loop: a child works on a database that it keeps in a folder, is killed at a random moment, and what it has left is opened
+// and looked at. Again and again over the same folder, at every durability level, with two workloads.
+//
+//   elidex_crash --runs 100 --seed 7
+//
+// ledger    threads that move money between accounts, each transaction numbered by one row and written down in a journal of the last 64.
+//           Afterwards: money is conserved, the journal has exactly the last numbers (so what survived is a prefix), each as it was written.
+// tpc-c     a small company. Afterwards: its consistency conditions, and no fewer orders than were promised.
+//
+// What is promised: at level sync a transaction that has returned; at level async what came before a wait_durable() that has
+// returned; with none, that the folder is as it was. Checkpoints are written all the while, and some children are killed while they open the
+// folder.
+//
+// --lose-log cuts the newest file of the log in half before it is looked at: then the loop must fail. Ends with 0, 1 if something was
+// lost (the folder stays), 2 for arguments it does not take.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "elidex/database.hpp"
+#include "lab/tpcc/consistency.hpp"
+#include "lab/tpcc/terminal.hpp"
+#include "support/random_seed.hpp"
+
+namespace elidex::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using db::durability;
+
+constexpr unsigned threads = 3;
+
+// What child and parent both see.
+struct shared_memory {
+  std::atomic<bool> ready{false};          // the folder is open, and loaded if it was empty
+  std::atomic<std::uint64_t> promised{0};  // the largest number, or the most orders
+  std::atomic<std::uint64_t> transactions{0};
+  std::atomic<std::uint64_t> checkpoints{0};
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+void raise(std::atomic<std::uint64_t>& value, std::uint64_t to) {
+  std::uint64_t seen = value.load();
+  while (seen < to && !value.compare_exchange_weak(seen, to)) {
+  }
+}
+
+// A database with its tables, to work on in the child and to look at in the parent.
+class workload {
+ public:
+  virtual ~workload() = default;
+  virtual database& db() = 0;
+  virtual void load_if_empty() = 0;
+  // For ever. `life` differs from all before over this folder.
+  virtual void work(unsigned thread, unsigned life, durability level, std::uint64_t seed, shared_memory& shared) = 0;
+  // Empty, or what is wrong.
+  virtual std::string judge(std::uint64_t promised) = 0;
+  // Differs if the content does, most probably.
+  virtual std::uint64_t digest() = 0;
+};
+
+struct entry {
+  std::uint32_t thread = 0;
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  std::uint32_t amount = 0;
+};
+
+class ledger final : public workload {
+ public:
+  static constexpr std::uint64_t accounts_count = 40;
+  static constexpr std::uint64_t journal_length = 64;
+
+  database& db() override { return db_; }
+
+  void load_if_empty() override {
+    db_.transact([&](auto& t) {
+      if (t.get(accounts_, 0)) return;
+      for (std::uint64_t i = 0; i < accounts_count; ++i) t.insert(accounts_, i, 1'000);
+      t.insert(numbers_, "last", 0);
+    });
+    db_.wait_durable();
+  }
+
+  void work(unsigned thread, unsigned, durability level, std::uint64_t seed, shared_memory& shared) override {
+    random_numbers random(seed + thread);
+    for (std::uint64_t since = 0;;) {
+      const entry drawn{thread, static_cast<std::uint32_t>(random.below(accounts_count)),
+                        static_cast<std::uint32_t>(random.below(accounts_count)),
+                        static_cast<std::uint32_t>(random.below(50))};
+      const std::uint64_t number = db_.transact([&](auto& t) {
+        std::uint64_t mine = 0;
+        t.update(numbers_, "last", [&](std::uint64_t& last) { mine = ++last; });
+        t.update(accounts_, drawn.from, [&](std::int64_t& money) { money -= drawn.amount; });
+        t.update(accounts_, drawn.to, [&](std::int64_t& money) { money += drawn.amount; });
+        t.insert(journal_, mine, drawn);
+        if (mine > journal_length) t.erase(journal_, mine - journal_length);
+        return mine;
+      });
+      shared.transactions.fetch_add(1);
+      if (level == durability::sync) raise(shared.promised, number);
+      if (level == durability::async && ++since % 256 == 0) {
+        db_.wait_durable();
+        raise(shared.promised, number);
+      }
+    }
+  }
+
+  std::string judge(std::uint64_t promised) override {
+    std::int64_t sum = 0;
+    std::uint64_t last = 0;
+    std::vector<std::uint64_t> numbers;
+    std::string wrong;
+    db_.read_only([&](auto& t) {
+      if (const auto found = t.get(numbers_, "last")) last = *found;
+      t.scan(accounts_, std::uint64_t{0}, accounts_count, [&](std::uint64_t, std::int64_t money) {
+        sum += money;
+        return true;
+      });
+      t.scan(journal_, std::uint64_t{0}, UINT64_MAX, [&](std::uint64_t number, const entry& one) {
+        numbers.push_back(number);
+        if (one.from >= accounts_count || one.to >= accounts_count || one.thread >= threads)
+          wrong = "entry " + std::to_string(number) + " is not what was written";
+        return true;
+      });
+    });
+    if (!wrong.empty()) return wrong;
+    if (last < promised)
+      return std::to_string(promised) + " was promised, and " + std::to_string(last) + " is the last";
+    if (sum != std::int64_t{1'000} * accounts_count) return "the accounts have " + std::to_string(sum);
+    const std::uint64_t expected = std::min(last, journal_length);
+    if (numbers.size() != expected ||
+        (expected != 0 && (numbers.front() != last - expected + 1 || numbers.back() != last)))
+      return "the journal has " + std::to_string(numbers.size()) + " entries of " + std::to_string(last) + " numbers";
+    return {};
+  }
+
+  std::uint64_t digest() override {
+    std::uint64_t mixed = 1;
+    const auto mix = [&](std::uint64_t value) { mixed = (mixed ^ value) * 0x9E37'79B9'7F4A'7C15u; };
+    db_.read_only([&](auto& t) {
+      if (const auto found = t.get(numbers_, "last")) mix(*found);
+      t.scan(accounts_, std::uint64_t{0}, accounts_count, [&](std::uint64_t key, std::int64_t money) {
+        mix(key);
+        mix(static_cast<std::uint64_t>(money));
+        return true;
+      });
+    });
+    return mixed;
+  }
+
+ private:
+  database db_;
+  database::table<std::uint64_t, std::int64_t>& accounts_ = db_.create_table<std::uint64_t, std::int64_t>("accounts");
+  database::table<std::uint64_t, entry>& journal_ = db_.create_table<std::uint64_t, entry>("journal");
+  database::table<std::string, std::uint64_t>& numbers_ = db_.create_table<std::string, std::uint64_t>("numbers");
+};
+
+class small_tpcc final : public workload {
+ public:
+  database& db() override { return db_; }
+
+  void load_if_empty() override {
+    const bool empty = db_.transact([&](auto& t) { return !t.get(company_.warehouses, 1); });
+    if (empty) company_.load();
+    db_.wait_durable();
+  }
+
+  void work(unsigned thread, unsigned life, durability level, std::uint64_t seed, shared_memory& shared) override {
+    // The numbers of terminals are in the keys of payments: those of earlier lives are taken.
+    if (thread == 0) {
+      for (unsigned i = 0; i < life * threads; ++i) company_terminal(company_, 1, 0);
+      numbers_taken_.store(true);
+      numbers_taken_.notify_all();
+    }
+    numbers_taken_.wait(false);
+    company_terminal user(company_, 1 + thread % company_.size.warehouses, seed + thread);
+    for (std::uint64_t since = 0;;) {
+      const std::uint64_t before = orders_.load();
+      const auto done = user.step();
+      if (done.what == lab::tpcc::kind::new_order && !done.rolled_back) orders_.fetch_add(1);
+      shared.transactions.fetch_add(1);
+      if (level == durability::sync) raise(shared.promised, before);
+      if (level == durability::async && ++since % 256 == 0) {
+        db_.wait_durable();
+        raise(shared.promised, before);
+      }
+    }
+  }
+  void count_orders() { orders_.store(orders()); }
+
+  std::string judge(std::uint64_t promised) override {
+    const std::uint64_t there = orders();
+    if (there < promised)
+      return std::to_string(promised) + " orders were promised, and there are " + std::to_string(there);
+    const auto wrong = lab::tpcc::violations(company_);
+    return wrong.empty() ? std::string() : wrong.front().text;
+  }
+
+  std::uint64_t digest() override {
+    std::uint64_t mixed = orders();
+    db_.read_only([&](auto& t) {
+      t.scan(company_.districts, std::uint64_t{0}, UINT64_MAX, [&](std::uint64_t key, const auto& row) {
+        mixed = (mixed ^ key ^ static_cast<std::uint64_t>(row.ytd)) * 0x9E37'79B9'7F4A'7C15u;
+        return true;
+      });
+    });
+    return mixed;
+  }
+
+ private:
+  using company_type = lab::tpcc::company<database>;
+  using company_terminal = lab::tpcc::terminal<company_type>;
+
+  std::uint64_t orders() {
+    std::uint64_t many = 0;
+    db_.read_only([&](auto& t) {
+      t.scan(company_.orders, std::uint64_t{0}, UINT64_MAX, [&](std::uint64_t, const auto&) {
+        ++many;
+        return true;
+      });
+    });
+    return many;
+  }
+
+  database db_;
+  company_type company_{db_, {.warehouses = 2, .customers = 30, .items = 100}, 1};
+  std::atomic<bool> numbers_taken_{false};
+  std::atomic<std::uint64_t> orders_{0};
+};
+
+constexpr std::array<const char*, 2> workload_names{"ledger", "tpc-c"};
+constexpr std::array<const char*, 3> level_names{"none", "async", "sync"};
+
+std::unique_ptr<workload> make_workload(std::size_t which) {
+  if (which == 0) return std::make_unique<ledger>();
+  return std::make_unique<small_tpcc>();
+}
+
+db::storage_options options_of(durability level) {
+  return {.level = level, .epoch_time = 1ms, .segment_bytes = std::size_t{256} << 10};
+}
+
+[[noreturn]] void child(std::size_t which, const std::string& folder, durability level, unsigned life,
+                        std::uint64_t seed, shared_memory& shared) {
+  try {
+    const auto running = make_workload(which);
+    running->db().open(folder, options_of(level));
+    running->load_if_empty();
+    if (which == 1) static_cast<small_tpcc&>(*running).count_orders();
+    shared.ready.store(true);
+    std::vector<std::jthread> all;
+    for (unsigned t = 0; t < threads; ++t) all.emplace_back([&, t] { running->work(t, life, level, seed, shared); });
+    for (;;) {
+      std::this_thread::sleep_for(5ms);
+      if (level == durability::none) continue;
+      running->db().checkpoint();
+      shared.checkpoints.fetch_add(1);
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "elidex_crash: the child: %s\n", error.what());
+  }
+  ::_exit(3);
+}
+
+struct settings {
+  unsigned runs = 100;
+  std::uint64_t seed = 0;
+  bool lose_log = false;
+};
+
+// Of one level and workload.
+struct scenario {
+  std::size_t which;
+  durability level;
+  unsigned runs = 0;
+  std::uint64_t transactions = 0;
+  std::uint64_t checkpoints = 0;
+  unsigned lives = 0;  // over the present folder
+  std::filesystem::path folder = {};
+};
+
+class loop {
+ public:
+  loop(const settings& wanted, std::filesystem::path root)
+      : wanted_(wanted), root_(std::move(root)), random_(wanted.seed) {
+    void* const memory =
+        ::mmap(nullptr, sizeof(shared_memory), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
+    shared_ = static_cast<shared_memory*>(memory);
+    for (const std::size_t which : {0U, 1U}) {
+      for (const durability level : {durability::none, durability::async, durability::sync})
+        scenarios_.push_back({.which = which, .level = level});
+    }
+  }
+  ~loop() { ::munmap(shared_, sizeof(shared_memory)); }
+  loop(const loop&) = delete;
+  loop& operator=(const loop&) = delete;
+
+  // Empty, or what was lost.
+  std::string run() {
+    for (unsigned i = 0; i < wanted_.runs; ++i) {
+      scenario& now = scenarios_[i % scenarios_.size()];
+      const std::string wrong = kill_once(now);
+      if (wrong.empty()) continue;
+      return std::string("run ") + std::to_string(i) + ", " + workload_names[now.which] + " at level " +
+             level_names[static_cast<std::size_t>(now.level)] + ": " + wrong + " (folder " + now.folder.string() + ")";
+    }
+    return {};
+  }
+  void print() const {
+    std::printf("%-8s  %-6s  %5s  %13s  %12s\n", "workload", "level", "kills", "transactions", "checkpoints");
+    for (const scenario& one : scenarios_) {
+      if (one.runs == 0) continue;
+      std::printf("%-8s  %-6s  %5u  %13llu  %12llu\n", workload_names[one.which],
+                  level_names[static_cast<std::size_t>(one.level)], one.runs,
+                  static_cast<unsigned long long>(one.transactions), static_cast<unsigned long long>(one.checkpoints));
+    }
+  }
+
+ private:
+  static constexpr unsigned lives_per_folder = 8;
+
+  // A folder that is loaded and closed.
+  void begin_folder(scenario& now) {
+    if (!now.folder.empty()) std::filesystem::remove_all(now.folder);
+    now.folder = root_ / (std::to_string(++folders_));
+    now.lives = 0;
+    // In a child of its own, because it has threads and this process forks.
+    const pid_t process = ::fork();
+    if (process == 0) {
+      try {
+        const auto loaded = make_workload(now.which);
+        loaded->db().open(now.folder.string(), options_of(durability::async));
+        loaded->load_if_empty();
+        loaded->db().close();
+        ::_exit(0);
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "elidex_crash: %s\n", error.what());
+        ::_exit(3);
+      }
+    }
+    int status = 0;
+    ::waitpid(process, &status, 0);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) throw std::runtime_error("a folder could not be loaded");
+  }
+
+  std::string kill_once(scenario& now) {
+    if (now.lives % lives_per_folder == 0) begin_folder(now);
+    ++now.lives;
+    const std::uint64_t before = now.level == durability::none ? look(now, 0, nullptr) : 0;
+    new (shared_) shared_memory;
+    const std::uint64_t seed = random_();
+    const pid_t process = ::fork();
+    if (process == 0) child(now.which, now.folder.string(), now.level, now.lives, seed, *shared_);
+    const bool while_opening = random_.below(5) == 0;
+    const auto begin = std::chrono::steady_clock::now();
+    while (!while_opening && !shared_->ready.load() && std::chrono::steady_clock::now() < begin + 60s)
+      std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(std::chrono::microseconds(random_.below(while_opening ? 5'000 : 150'000)));
+    ::kill(process, SIGKILL);
+    int status = 0;
+    ::waitpid(process, &status, 0);
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) return "the child ended by itself";
+    ++now.runs;
+    now.transactions += shared_->transactions.load();
+    now.checkpoints += shared_->checkpoints.load();
+    if (wanted_.lose_log) cut_newest(now.folder);
+    std::string wrong;
+    try {
+      const std::uint64_t after = look(now, shared_->promised.load(), &wrong);
+      if (wrong.empty() && now.level == durability::none && after != before) return "the folder has changed";
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return wrong;
+  }
+
+  // Opens the folder without writing, and so without threads.
+  static std::uint64_t look(const scenario& now, std::uint64_t promised, std::string* wrong) {
+    const auto left = make_workload(now.which);
+    left->db().open(now.folder.string(), options_of(durability::none));
+    if (wrong != nullptr) *wrong = left->judge(promised);
+    return left->digest();
+  }
+
+  static void cut_newest(const std::filesystem::path& folder) {
+    std::filesystem::path newest;
+    for (const auto& one : std::filesystem::directory_iterator(folder)) {
+      if (one.path().extension() == ".log" && one.path() > newest) newest = one.path();
+    }
+    if (!newest.empty()) std::filesystem::resize_file(newest, std::filesystem::file_size(newest) / 2);
+  }
+
+  const settings wanted_;
+  const std::filesystem::path root_;
+  random_numbers random_;
+  shared_memory* shared_;
+  std::vector<scenario> scenarios_;
+  unsigned folders_ = 0;
+};
+
+}  // namespace
+}  // namespace elidex::testing
+
+int main(int count, char** words) {
+  using namespace elidex::testing;
+  settings wanted{.seed = seed_or(std::random_device{}())};
+  CLI::App app("kill -9 at random moments, and what is left", "elidex_crash");
+  app.add_option("--runs", wanted.runs, "kills")->capture_default_str()->check(CLI::Range(1U, 1'000'000U));
+  app.add_option("--seed", wanted.seed, "of the moments and of what the children do");
+  app.add_flag("--lose-log", wanted.lose_log, "damage the log first: the loop must fail then");
+  try {
+    app.parse(count, words);
+  } catch (const CLI::Success& asked) {
+    return app.exit(asked);
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "elidex_crash: %s (elidex_crash --help)\n", error.what());
+    return 2;
+  }
+  std::string name = (std::filesystem::temp_directory_path() / "elidex-crash-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) {
+    std::fprintf(stderr, "elidex_crash: cannot make the folder %s\n", name.c_str());
+    return 1;
+  }
+  std::string wrong;
+  try {
+    loop all(wanted, name);
+    wrong = all.run();
+    all.print();
+  } catch (const std::exception& error) {
+    wrong = error.what();
+  }
+  if (!wrong.empty()) {
+    std::printf("LOST after seed %llu: %s\n", static_cast<unsigned long long>(wanted.seed), wrong.c_str());
+    return 1;
+  }
+  std::filesystem::remove_all(name);
+  std::printf("%u kills, nothing lost; seed %llu\n", wanted.runs, static_cast<unsigned long long>(wanted.seed));
+  return 0;
+}
