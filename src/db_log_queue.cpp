@@ -41,7 +41,8 @@ void log_queue::stage(std::span<const std::byte> record, std::uint32_t entries) 
     throw std::length_error("elidex: a transaction of 4 GiB does not fit into the log");
   if (record.size() > tail_->capacity - end_) {
     chunk* fresh = nullptr;
-    if (record.size() <= chunk_bytes) fresh = spare_.exchange(nullptr, std::memory_order_acquire);  // set_aside()
+    if (record.size() <= chunk_bytes)
+      fresh = spare_.exchange(nullptr, std::memory_order_acquire);  // pairs with set_aside()
     if (fresh == nullptr) {
       fresh = make_chunk(std::max(record.size(), chunk_bytes));
     } else {

@@ -20,7 +20,8 @@
 
 namespace elidex::testing {
 
-using namespace db;
+using db::log_file;
+using db::log_folder;
 
 inline constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 

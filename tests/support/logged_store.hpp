@@ -16,7 +16,23 @@
 
 namespace elidex::testing {
 
-using namespace db;
+using db::checkpoint_writer;
+using db::commit_epochs;
+using db::commit_stamp;
+using db::durability;
+using db::epoch_of_stamp;
+using db::finished_checkpoint;
+using db::log_entry;
+using db::log_error;
+using db::log_folder;
+using db::log_operation;
+using db::log_problem;
+using db::make_stamp;
+using db::open_log_folder;
+using db::recover_log;
+using db::recovered_log;
+using db::redo_log;
+using db::redo_log_options;
 
 // A commit phase around a transaction's entries, as a store has it that knows its epoch from the beginning.
 class commit_with_epoch {

@@ -12,6 +12,11 @@ namespace elidex::testing {
 namespace {
 
 using namespace std::chrono_literals;
+using db::durability;
+using db::recovered_log;
+using db::schema_mismatch;
+using db::storage_options;
+using db::unknown_table;
 using ::testing::HasSubstr;
 
 struct pair_row {
@@ -188,24 +193,21 @@ TYPED_TEST(Durability, WhatATransactionHasSeenIsDurableWhenItReturns) {
   bank<TypeParam> now(disk, with(durability::sync));
   now.db.transact([&](auto& t) { t.put(*now.numbered, 1, account{0}); });
   std::atomic<std::int64_t> lost{0};
-  std::atomic<bool> stop{false};
+  std::atomic<bool> done{false};
   {
     const std::jthread writer([&] {
-      while (!stop.load())
+      for (int i = 0; i < repetitions(300); ++i)
         now.db.transact([&](auto& t) { t.update(*now.numbered, 1, [](account& a) { ++a.balance; }); });
+      done.store(true);
     });
     const std::jthread reader([&] {
-      std::int64_t last = 0;
-      for (int changed = 0; changed < 100;) {
+      while (!done.load()) {
         const auto seen = now.db.transact([&](auto& t) { return t.get(*now.numbered, 1)->balance; });
         faulty_disk left = disk.copy();
         bank<TypeParam> after(left, with(durability::none));
         const auto there = after.db.transact([&](auto& t) { return t.get(*after.numbered, 1)->balance; });
         if (there < seen) lost.fetch_add(1);
-        if (seen != last) ++changed;
-        last = seen;
       }
-      stop.store(true);
     });
   }
   EXPECT_EQ(lost.load(), 0);
