@@ -7,6 +7,7 @@
 #include "support/databases.hpp"
 #include "support/faulty_folder.hpp"
 #include "support/random_seed.hpp"
+#include "unit/scripted_htm.hpp"
 
 namespace elidex::testing {
 namespace {
@@ -277,6 +278,27 @@ TYPED_TEST(Durability, AFullDiskSaysSo) {
   disk.faults().disk_bytes = never;
   faulty_disk after = disk.copy();
   EXPECT_EQ((bank<TypeParam>(after).rows()), durable);
+}
+
+// A region's record comes into the log behind the region; meanwhile the log must not take the region's epoch as complete.
+TEST(DurabilityOfRegions, TheLogWaitsForWhatARegionHasCommitted) {
+  using scripted_database = basic_database<db::dbx_commit<dbx_budgets, test::scripted_htm>>;
+  faulty_disk disk;
+  content expected;
+  {
+    bank<scripted_database> now(disk, {.level = durability::async, .epoch_time = 200us});
+    test::scripted_htm::reset({test::scripted_htm::conflict, test::scripted_htm::started});
+    test::scripted_htm::on_commit([] { std::this_thread::sleep_for(5ms); });  // a few groups, if nothing held them back
+    for (std::uint64_t i = 0; i < 5; ++i)
+      now.db.transact([&](auto& t) { t.put(*now.numbered, i, account{static_cast<std::int64_t>(i)}); });
+    EXPECT_EQ(test::scripted_htm::commits(), 5u);
+    EXPECT_EQ(test::scripted_htm::faults(), 0u);
+    test::scripted_htm::reset();
+    expected = now.rows();
+    now.db.close();
+  }
+  EXPECT_EQ(expected.size(), 5u);
+  EXPECT_EQ(bank<scripted_database>(disk, with(durability::none)).rows(), expected);
 }
 
 // Transfers by several threads, each of which counts its own in a row of its own, beside checkpoints and collections; the power goes at a random
