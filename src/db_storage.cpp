@@ -1,4 +1,3 @@
-#include <array>
 #include <bit>
 #include <cstring>
 
@@ -19,7 +18,6 @@ struct description {
   std::uint32_t key_bytes;  // 0: a string
   std::uint32_t key_is_signed;
 };
-using description_bytes = std::array<char, sizeof(description)>;
 
 description describe(const table_base& table) {
   return {.number = table.id(),
@@ -27,20 +25,26 @@ description describe(const table_base& table) {
           .key_bytes = table.key_type_of().bytes,
           .key_is_signed = table.key_type_of().is_signed ? 1U : 0U};
 }
-std::string_view view(const description_bytes& bytes) {
-  return {bytes.data(), bytes.size()};
-}
-description_bytes encode(const table_base& table) {
-  return std::bit_cast<description_bytes>(describe(table));
+
+// As the catalog has it: the numbers, then the text of the schema if there is one.
+std::string encode(const table_base& table) {
+  const description numbers = describe(table);
+  std::string bytes(sizeof numbers, '\0');
+  std::memcpy(bytes.data(), &numbers, sizeof numbers);
+  return bytes + table.schema_text();
 }
 
-std::string text(const description& one) {
-  std::string keys = "strings";
-  if (one.key_bytes != 0) {
-    keys = one.key_is_signed != 0 ? "signed" : "unsigned";
-    keys += " integers of " + std::to_string(one.key_bytes) + " bytes";
+// What must be the same in the folder and in the program.
+std::string text(const description& one, std::string_view schema_text) {
+  std::string text = "rows of " + std::to_string(one.row_bytes) + " bytes by ";
+  if (one.key_bytes == 0) {
+    text += "strings";
+  } else {
+    text += one.key_is_signed != 0 ? "signed" : "unsigned";
+    text += " integers of " + std::to_string(one.key_bytes) + " bytes";
   }
-  return "rows of " + std::to_string(one.row_bytes) + " bytes by " + keys;
+  if (!schema_text.empty()) text.append(" (").append(schema_text).append(")");
+  return text;
 }
 
 [[noreturn]] void damaged(const std::string& why) {
@@ -74,19 +78,19 @@ class storage::loading {
  private:
   void meet(const log_entry& entry) {
     description said{};
-    if (entry.operation == log_operation::erase || entry.row.size() != sizeof said) damaged("its catalog");
+    if (entry.operation == log_operation::erase || entry.row.size() < sizeof said) damaged("its catalog");
     std::memcpy(&said, entry.row.data(), sizeof said);
+    const std::string in_folder = text(said, entry.row.substr(sizeof said));
     const std::string name(entry.key);
     table_base* found = nullptr;
     for (table_base* const one : tables_) {
       if (one->name() == name) found = one;
     }
     if (found == nullptr)
-      throw unknown_table(name + ": the folder has such a table, with " + text(said) + "; make it before open()");
-    description here = describe(*found);
-    here.number = said.number;
-    if (encode_of(here) != encode_of(said))
-      throw schema_mismatch(name + ": the folder has it with " + text(said) + ", the program with " + text(here));
+      throw unknown_table(name + ": the folder has such a table, with " + in_folder + "; make it before open()");
+    const std::string here = text(describe(*found), found->schema_text());
+    if (here != in_folder)
+      throw schema_mismatch(name + ": the folder has it with " + in_folder + ", the program with " + here);
     if (said.number == catalog_table || said.number > numbers_max) damaged("the number of table " + name);
     if (said.number >= by_number_.size()) by_number_.resize(said.number + 1);
     table_base*& place = by_number_[said.number];
@@ -94,7 +98,6 @@ class storage::loading {
     place = found;
     found->set_id(said.number);
   }
-  static description_bytes encode_of(const description& one) { return std::bit_cast<description_bytes>(one); }
 
   static bool is_older(const record& there, const log_entry& entry) {
     return commit_stamp(entry.stamp).time() < there.stamp().time();
@@ -150,7 +153,7 @@ void storage::declare(table_base& made) {
   made.set_id(tables_ + 1);
   if (log_) {
     redo_log::commit entry(*catalog_);
-    entry.put(catalog_table, made.name(), view(encode(made)));
+    entry.put(catalog_table, made.name(), encode(made));
     entry.seal();
     const commit_epochs::commit_phase phase(epochs_);
     entry.keep(commit_stamp(epochs_.now(), 0));
@@ -165,7 +168,7 @@ finished_checkpoint storage::checkpoint(std::span<table_base* const> tables) {
   checkpoint_writer to(*log_);
   // The oldest stamp there can be: the catalog's rows never change.
   for (const table_base* const one : tables)
-    to.put(catalog_table, one->name(), view(encode(*one)), commit_stamp(1, 0).word());
+    to.put(catalog_table, one->name(), encode(*one), commit_stamp(1, 0).word());
   for (table_base* const one : tables) one->write_rows(to);
   return to.finish();
 }

@@ -97,6 +97,8 @@ class basic_database {
  public:
   template <class Key, class Row>
   using table = db::table<Key, Row, typename Indexes::template map<Key>>;
+  template <class Key>
+  using schema_table = db::schema_table<Key, typename Indexes::template map<Key>>;
 
   basic_database() = default;
   basic_database(const basic_database&) = delete;
@@ -105,27 +107,21 @@ class basic_database {
   // Throws schema_mismatch if there is a table of that name; what the log throws.
   template <class Key, class Row>
   table<Key, Row>& create_table(std::string name) {
-    const std::lock_guard guard(tables_mutex_);
-    for (const auto& one : tables_) {
-      if (one->name() == name) throw db::schema_mismatch(name + ": there is a table of that name");
-    }
-    auto made = std::make_unique<table<Key, Row>>(std::move(name));
-    auto& result = *made;
-    tables_.reserve(tables_.size() + 1);
-    if (storage_) storage_->declare(result);
-    tables_.push_back(std::move(made));
-    return result;
+    return add(std::make_unique<table<Key, Row>>(std::move(name)));
+  }
+  // With rows of a schema (db/schema.hpp).
+  template <class Key>
+  schema_table<Key>& create_table(std::string name, const db::schema& columns) {
+    return add(std::make_unique<schema_table<Key>>(std::move(name), columns));
   }
   // Throws unknown_table; schema_mismatch if its keys or rows are of other types.
   template <class Key, class Row>
   table<Key, Row>& find_table(std::string_view name) {
-    const std::lock_guard guard(tables_mutex_);
-    for (const auto& one : tables_) {
-      if (one->name() != name) continue;
-      if (auto* const found = dynamic_cast<table<Key, Row>*>(one.get())) return *found;
-      throw db::schema_mismatch(std::string(name) + ": its keys or rows are of other types");
-    }
-    throw db::unknown_table(std::string(name) + ": there is no table of that name");
+    return find<table<Key, Row>>(name);
+  }
+  template <class Key>
+  schema_table<Key>& find_table(std::string_view name) {
+    return find<schema_table<Key>>(name);
   }
 
   // Loads what the folder has (it is made if it is not there), and keeps there what is committed from now on. Before the first
@@ -260,6 +256,28 @@ class basic_database {
     thread_memory& mine_;
   };
 
+  template <class Table>
+  Table& add(std::unique_ptr<Table> made) {
+    const std::lock_guard guard(tables_mutex_);
+    for (const auto& one : tables_) {
+      if (one->name() == made->name()) throw db::schema_mismatch(made->name() + ": there is a table of that name");
+    }
+    Table& result = *made;
+    tables_.reserve(tables_.size() + 1);
+    if (storage_) storage_->declare(result);
+    tables_.push_back(std::move(made));
+    return result;
+  }
+  template <class Table>
+  Table& find(std::string_view name) {
+    const std::lock_guard guard(tables_mutex_);
+    for (const auto& one : tables_) {
+      if (one->name() != name) continue;
+      if (auto* const found = dynamic_cast<Table*>(one.get())) return *found;
+      throw db::schema_mismatch(std::string(name) + ": its keys or rows are of other types");
+    }
+    throw db::unknown_table(std::string(name) + ": there is no table of that name");
+  }
   // Under tables_mutex_, or alone.
   std::vector<db::table_base*> all_tables() const {
     std::vector<db::table_base*> all;

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -49,9 +48,7 @@ class snapshot_transaction {
   std::optional<typename Table::row_type> read(const Table& table, const record& from) {
     words_.resize(table.row_words());
     if (!from.read_as_of(snapshot_.epoch(), words_)) return std::nullopt;
-    typename Table::row_type row;
-    std::memcpy(static_cast<void*>(&row), words_.data(), sizeof row);
-    return row;
+    return table.row_of(words_);
   }
 
   const commit_epochs::snapshot snapshot_;

@@ -3,7 +3,7 @@
 //   auto& accounts = db.create_table<std::uint64_t, account>("accounts");       // database.hpp
 //   db.transact([&](auto& t) { t.insert(accounts, 7, account{.balance = 70}); });
 //
-// Row is trivially copyable. Key is an integer or std::string; keys order the table. The index holds a pointer to each record, also to
+// Row is trivially copyable, or rows have a schema (schema.hpp). Key is an integer or std::string; keys order the table. The index holds a pointer to each record, also to
 // absent ones: those that nobody has committed yet, and those erased that a snapshot may still want. collect() unlinks the others.
 //
 // An erased record stays until all transactions have ended that ran when it was erased: else one that looks again for phantoms could miss a
@@ -27,6 +27,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -34,7 +35,9 @@
 #include <vector>
 
 #include "elidex/db/checkpoint.hpp"
+#include "elidex/db/errors.hpp"
 #include "elidex/db/record.hpp"
+#include "elidex/db/schema.hpp"
 #include "elidex/reclaim/block_pool.hpp"
 #include "elidex/reclaim/epoch.hpp"
 #include "elidex/reclaim/limbo.hpp"
@@ -80,8 +83,9 @@ struct key_type_info {
 // What a transaction's notes and the storage know of a table.
 class table_base {
  public:
-  table_base(std::string name, std::size_t row_bytes)
+  table_base(std::string name, std::size_t row_bytes, std::string schema_text)
       : name_(std::move(name)),
+        schema_text_(std::move(schema_text)),
         row_bytes_(row_bytes),
         row_words_(words_for(row_bytes)),
         pool_(record::bytes_for(words_for(row_bytes)), "record", record::bytes_for(0)) {}
@@ -94,6 +98,8 @@ class table_base {
   std::uint32_t id() const noexcept { return id_; }
   void set_id(std::uint32_t id) noexcept { id_ = id; }
   std::size_t row_bytes() const noexcept { return row_bytes_; }
+  // Empty if rows are of a type.
+  const std::string& schema_text() const noexcept { return schema_text_; }
   std::size_t row_words() const noexcept { return row_words_; }
 
   virtual key_type_info key_type_of() const noexcept = 0;
@@ -198,6 +204,7 @@ class table_base {
   }
 
   const std::string name_;
+  const std::string schema_text_;
   std::uint32_t id_ = 0;
   const std::size_t row_bytes_;
   const std::size_t row_words_;
@@ -213,7 +220,8 @@ class keyed_table : public table_base {
   using key_type = Key;
   using key_argument = typename key_words<Key>::argument;
 
-  keyed_table(std::string name, std::size_t row_bytes) : table_base(std::move(name), row_bytes), limbo_(this) {}
+  keyed_table(std::string name, std::size_t row_bytes, std::string schema_text)
+      : table_base(std::move(name), row_bytes, std::move(schema_text)), limbo_(this) {}
   ~keyed_table() override {
     map_.scan(key_words<Key>::least(), std::size_t(-1), [&](auto&&, record* one) {
       key_words<Key>::drop(one->key());
@@ -356,16 +364,51 @@ class keyed_table : public table_base {
   limbo_list limbo_;  // behind the map, whose records it no longer has
 };
 
+template <class Key>
+concept table_key = (std::integral<Key> && !std::same_as<Key, bool>) || std::same_as<Key, std::string>;
+
 // With rows of a type.
-template <class Key, class Row, class Map>
+template <table_key Key, class Row, class Map>
 class table : public keyed_table<Key, Map> {
-  static_assert((std::integral<Key> && !std::same_as<Key, bool>) || std::same_as<Key, std::string>,
-                "keys are integers or std::string");
   static_assert(std::is_trivially_copyable_v<Row>, "rows are trivially copyable");
+  static_assert(sizeof(Row) <= row_bytes_max, "a row that is larger than row_bytes_max");
 
  public:
   using row_type = Row;
-  explicit table(std::string name) : keyed_table<Key, Map>(std::move(name), sizeof(Row)) {}
+  explicit table(std::string name) : keyed_table<Key, Map>(std::move(name), sizeof(Row), {}) {}
+
+  // Between a row and its words.
+  static Row row_of(std::span<const std::uint64_t> words) noexcept {
+    Row made;
+    std::memcpy(static_cast<void*>(&made), words.data(), sizeof made);
+    return made;
+  }
+  static void write_words(const Row& from, std::span<std::uint64_t> to) noexcept {
+    to.back() = 0;
+    std::memcpy(to.data(), &from, sizeof from);
+  }
+};
+
+// With rows of a schema.
+template <table_key Key, class Map>
+class schema_table : public keyed_table<Key, Map> {
+ public:
+  using row_type = row;
+  schema_table(std::string name, const schema& columns)
+      : keyed_table<Key, Map>(std::move(name), columns.row_bytes(), columns.text()), columns_(columns) {}
+
+  const schema& columns() const noexcept { return columns_; }
+  row make_row() const { return row(columns_); }
+
+  row row_of(std::span<const std::uint64_t> words) const { return row(columns_, words); }
+  // Throws schema_mismatch.
+  void write_words(const row& from, std::span<std::uint64_t> to) const {
+    if (from.columns() != columns_) throw schema_mismatch(this->name() + ": a row of another schema");
+    std::copy(from.words().begin(), from.words().end(), to.begin());
+  }
+
+ private:
+  const schema columns_;
 };
 
 }  // namespace elidex::db

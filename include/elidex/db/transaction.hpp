@@ -83,7 +83,7 @@ class transaction {
     const std::span<const std::uint64_t> words =
         read_row(table, argument<Table>(key), level_ >= isolation::repeatable_read);
     if (words.empty()) return std::nullopt;
-    return row_of<typename Table::row_type>(words);
+    return table.row_of(words);
   }
 
   // Throws duplicate_key.
@@ -126,7 +126,7 @@ class transaction {
   bool update(Table& table, const Key& key, Fn&& change) {
     const std::span<const std::uint64_t> words = read_row(table, argument<Table>(key), true);
     if (words.empty()) return false;
-    auto row = row_of<typename Table::row_type>(words);
+    auto row = table.row_of(words);
     change(row);
     if (write* const mine = own(*last_read_)) {
       mine->words = words_of(table, row);
@@ -242,17 +242,10 @@ class transaction {
     return static_cast<typename Table::key_argument>(key);
   }
 
-  template <class Row>
-  static Row row_of(std::span<const std::uint64_t> words) noexcept {
-    Row row;
-    std::memcpy(static_cast<void*>(&row), words.data(), sizeof row);
-    return row;
-  }
-  template <class Row>
-  std::uint64_t* words_of(const table_base& table, const Row& row) {
+  template <class Table>
+  std::uint64_t* words_of(const Table& table, const typename Table::row_type& row) {
     std::uint64_t* const words = arena_.allocate(table.row_words());
-    words[table.row_words() - 1] = 0;
-    std::memcpy(words, &row, sizeof row);
+    table.write_words(row, {words, table.row_words()});
     return words;
   }
 
@@ -405,7 +398,7 @@ void transaction::scan(Table& table, const Key& from, const Key& to, Fn&& fn) {
         const auto words = read_record(table, *one, note);
         // A dead one is gone from the index by now: the range has changed, and so will not hold.
         if (!words || words->empty()) return true;
-        return static_cast<bool>(fn(key_words<key_type>::of(one->key()), row_of<typename Table::row_type>(*words)));
+        return static_cast<bool>(fn(key_words<key_type>::of(one->key()), table.row_of(*words)));
       });
   if (!watched) return;
   if (to_the_end) watched->end = key_type(argument<Table>(to));

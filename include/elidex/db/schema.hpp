@@ -1,0 +1,100 @@
+// Rows whose columns are known only when the program runs.
+//
+//   const db::schema columns({{"owner", db::column_type::text, 30}, {"balance", db::column_type::integer}});
+//   auto& accounts = database.create_table<std::uint64_t>("accounts", columns);
+//   db::row ada = accounts.make_row();                              // zeros and empty texts
+//   ada.set("owner", "Ada").set("balance", 70);
+//   database.transact([&](auto& t) {
+//     t.insert(accounts, 7, ada);
+//     t.update(accounts, 7, [](db::row& r) { r.set("balance", r.integer("balance") - 5); });
+//     return t.get(accounts, 7)->text("owner");
+//   });
+//
+// A row is stored in as many bytes as its schema needs at most: 8 for each number, and for a text 4 and its longest length, filled up
+// to 8. A table in a folder remembers its schema, names included (storage.hpp).
+//
+// Thread-safety: a schema is a value that doesn't change; a row belongs to one thread, as std::string does. Views of a row's text are
+// valid until the row is changed or gone.
+// Errors: schema_mismatch: an unknown column, another type, a row of another schema, columns that can't be; row_too_large: a text that
+// is longer than its column, a schema of more than row_bytes_max.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace elidex::db {
+
+// integer: std::int64_t; real: double; text: bytes, up to a length.
+enum class column_type : std::uint8_t { integer, real, text };
+
+struct column_definition {
+  std::string name;
+  column_type type = column_type::integer;
+  std::size_t text_bytes_max = 0;
+};
+
+// Chosen: records lie in a pool's blocks, of which there are 64 and more in a chunk then.
+inline constexpr std::size_t row_bytes_max = std::size_t{64} << 10;
+
+class schema {
+ public:
+  // Copies share their columns.
+  explicit schema(std::vector<column_definition> columns);
+
+  const std::vector<column_definition>& columns() const noexcept { return layout_->columns; }
+  std::size_t row_bytes() const noexcept { return layout_->row_bytes; }
+  // Equal for equal columns in the same order, and for no others.
+  const std::string& text() const noexcept { return layout_->text; }
+  friend bool operator==(const schema& a, const schema& b) noexcept {
+    return a.layout_ == b.layout_ || a.text() == b.text();
+  }
+
+ private:
+  friend class row;
+  struct layout {
+    std::vector<column_definition> columns;
+    std::vector<std::size_t> offsets;
+    std::size_t row_bytes = 0;
+    std::string text;
+  };
+  std::shared_ptr<const layout> layout_;
+};
+
+class row {
+ public:
+  // Numbers are 0, texts empty.
+  explicit row(const schema& columns);
+  // As `words` has it.
+  row(const schema& columns, std::span<const std::uint64_t> words);
+
+  const schema& columns() const noexcept { return columns_; }
+  std::span<const std::uint64_t> words() const noexcept { return words_; }
+
+  std::int64_t integer(std::string_view column) const;
+  double real(std::string_view column) const;
+  std::string_view text(std::string_view column) const;
+
+  row& set(std::string_view column, std::int64_t value);
+  row& set(std::string_view column, int value) { return set(column, std::int64_t{value}); }
+  row& set(std::string_view column, double value);
+  row& set(std::string_view column, std::string_view value);
+  row& set(std::string_view column, const char* value) { return set(column, std::string_view(value)); }
+
+  friend bool operator==(const row& a, const row& b) noexcept {
+    return a.columns_ == b.columns_ && a.words_ == b.words_;
+  }
+
+ private:
+  // Its number. Throws if there is none of that name and type.
+  std::size_t place(std::string_view column, column_type type) const;
+
+  schema columns_;
+  std::vector<std::uint64_t> words_;
+};
+
+}  // namespace elidex::db
