@@ -1,0 +1,200 @@
+// A table with secondary indexes that are kept by the same functions that change its rows.
+//
+//   auto& accounts = db.create_table<std::uint64_t, account>("accounts");
+//   elidex::db::indexed_table by(db, accounts);
+//   const auto owner = by.add_index<std::string>("accounts by owner", [](std::uint64_t, const account& a) { return a.owner_name(); });
+//   const auto number = by.add_unique_index<std::int64_t>("accounts by number", number_of);
+//   db.transact([&](auto& t) {
+//     by.insert(t, 7, ada);                              // and update, put, erase: index and table together, or not at all
+//     by.find(t, owner, "Ada", [&](std::uint64_t key, const account& row) { ...; return true; });
+//     by.scan(t, number, 100, 200, fn);                  // [100, 200), in the index's order
+//   });
+//
+// An index is a table of its own, by ordered_key: what the function gives of a row, then the row's key. So equal values lie side by side, in the
+// order of the rows' keys, and phantoms are found as in any table. In a unique index the value is the whole key, so a second one is a
+// duplicate_key at every isolation level.
+//
+// The function must give the same for the same row for ever. Who changes the table past this class leaves the indexes as they are.
+//
+// Thread-safety: after the last add_index(), all members from any thread, each in a transaction of its own. Table and database outlive it.
+// Errors: duplicate_key, also of a unique index; what transactions and the functions throw. Needs a database whose Indexes have strings.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "elidex/db/errors.hpp"
+#include "elidex/db/ordered_key.hpp"
+#include "elidex/index/value_change.hpp"
+
+namespace elidex::db {
+
+template <class Database, class Table>
+class indexed_table {
+  // Which row it is. A string's key does not fit: it is the end of the index's key.
+  struct integer_entry {
+    typename Table::key_type key;
+  };
+  struct string_entry {
+    std::uint32_t value_bytes;
+  };
+  using entry = std::conditional_t<std::integral<typename Table::key_type>, integer_entry, string_entry>;
+  using index_table = typename Database::template table<std::string, entry>;
+
+ public:
+  using key_type = typename Table::key_type;
+  using key_argument = typename Table::key_argument;
+  using row_type = typename Table::row_type;
+
+  // Of values of this type.
+  template <class Value>
+  class index_of {
+    friend class indexed_table;
+    explicit index_of(std::size_t number) noexcept : number_(number) {}
+    std::size_t number_;
+  };
+
+  indexed_table(Database& db, Table& table) : db_(db), table_(table) {}
+
+  // Before the table's first row. Throws as create_table().
+  template <class Value, class Fn>
+  index_of<Value> add_index(std::string name, Fn value_of) {
+    return add<Value>(std::move(name), std::move(value_of), false);
+  }
+  template <class Value, class Fn>
+    requires std::integral<key_type>
+  index_of<Value> add_unique_index(std::string name, Fn value_of) {
+    return add<Value>(std::move(name), std::move(value_of), true);
+  }
+
+  template <class Transaction>
+  std::optional<row_type> get(Transaction& t, key_argument key) const {
+    return t.get(table_, key);
+  }
+  template <class Transaction>
+  void insert(Transaction& t, key_argument key, const row_type& row) const {
+    t.insert(table_, key, row);
+    for (const index& one : indexes_) add_entry(t, one, key, one.value_of(key, row));
+  }
+  // False: not there. As the table's update(), it notes what it has read at every level, so that table and indexes stay together.
+  template <class Transaction, value_change<row_type> Fn>
+  bool update(Transaction& t, key_argument key, Fn&& change) const {
+    std::optional<row_type> before;
+    std::optional<row_type> after;
+    const bool found = t.update(table_, key, [&](row_type& row) {
+      before = row;
+      change(row);
+      after = row;
+    });
+    if (found) move_entries(t, key, *before, *after);
+    return found;
+  }
+  // Whether it was there or not.
+  template <class Transaction>
+  void put(Transaction& t, key_argument key, const row_type& row) const {
+    for (;;) {
+      if (update(t, key, [&](row_type& there) { there = row; })) return;
+      try {
+        t.insert(table_, key, row);
+      } catch (const duplicate_key&) {
+        continue;  // it has come in between, at a level below serializable
+      }
+      for (const index& one : indexes_) add_entry(t, one, key, one.value_of(key, row));
+      return;
+    }
+  }
+  // False: not there.
+  template <class Transaction>
+  bool erase(Transaction& t, key_argument key) const {
+    std::optional<row_type> before;
+    if (!t.update(table_, key, [&](row_type& row) { before = row; })) return false;
+    t.erase(table_, key);
+    for (const index& one : indexes_) t.erase(*one.entries, entry_key(one, key, one.value_of(key, *before)));
+    return true;
+  }
+
+  // Calls fn(key, row) for the rows of that value, in the order of their keys, until it says false. In snapshots, too.
+  template <class Transaction, class Value, class Fn>
+  void find(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& value, Fn&& fn) const {
+    const std::string from = ordered_key().add(value).take();
+    look(t, in.number_, from, end_of_prefix(from), fn);
+  }
+  // The same for values from `from` up to but without `to`, in their order.
+  template <class Transaction, class Value, class Fn>
+  void scan(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& from,
+            const std::type_identity_t<Value>& to, Fn&& fn) const {
+    look(t, in.number_, ordered_key().add(from).take(), ordered_key().add(to).take(), fn);
+  }
+
+ private:
+  struct index {
+    index_table* entries;
+    std::function<std::string(key_argument, const row_type&)> value_of;
+    bool unique;
+  };
+
+  template <class Value, class Fn>
+  index_of<Value> add(std::string name, Fn value_of, bool unique) {
+    indexes_.push_back({&db_.template create_table<std::string, entry>(std::move(name)),
+                        [value_of = std::move(value_of)](key_argument key, const row_type& row) {
+                          return ordered_key().add(Value(value_of(key, row))).take();
+                        },
+                        unique});
+    return index_of<Value>(indexes_.size() - 1);
+  }
+
+  static std::string entry_key(const index& in, key_argument key, const std::string& value) {
+    return in.unique ? value : value + ordered_key().add(key).take();
+  }
+  static key_type row_key(std::string_view entry_key, const entry& one) {
+    if constexpr (std::integral<key_type>) {
+      return one.key;
+    } else {
+      return string_of_image(entry_key.substr(one.value_bytes));
+    }
+  }
+
+  template <class Transaction>
+  static void add_entry(Transaction& t, const index& to, key_argument key, const std::string& value) {
+    entry made;
+    if constexpr (std::integral<key_type>) {
+      made.key = key;
+    } else {
+      made.value_bytes = static_cast<std::uint32_t>(value.size());
+    }
+    t.insert(*to.entries, entry_key(to, key, value), made);
+  }
+  template <class Transaction>
+  void move_entries(Transaction& t, key_argument key, const row_type& before, const row_type& after) const {
+    for (const index& one : indexes_) {
+      const std::string from = one.value_of(key, before);
+      const std::string to = one.value_of(key, after);
+      if (from == to) continue;
+      t.erase(*one.entries, entry_key(one, key, from));
+      add_entry(t, one, key, to);
+    }
+  }
+  template <class Transaction, class Fn>
+  void look(Transaction& t, std::size_t number, const std::string& from, const std::string& end, Fn& fn) const {
+    t.scan(*indexes_[number].entries, from, end, [&](std::string_view at, const entry& one) {
+      const key_type key = row_key(at, one);
+      const std::optional<row_type> row = t.get(table_, key);
+      // Below serializable another transaction may have come in between.
+      return !row || static_cast<bool>(fn(key_argument(key), *row));
+    });
+  }
+
+  Database& db_;
+  Table& table_;
+  std::deque<index> indexes_;
+};
+
+}  // namespace elidex::db

@@ -1,0 +1,219 @@
+// Secondary indexes: keys of several parts, and indexes that follow their table.
+#include "elidex/db/indexed_table.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <map>
+
+#include "support/databases.hpp"
+#include "support/random_seed.hpp"
+
+namespace elidex::testing {
+namespace {
+
+using db::duplicate_key;
+using db::ordered_key;
+using ::testing::ElementsAre;
+
+TEST(OrderedKey, OrdersAsItsPartsDo) {
+  using parts = std::tuple<std::int64_t, std::string, std::uint32_t>;
+  random_numbers random(seed_or(31));
+  const std::string bytes(
+      "\0\1\xFE\xFF"
+      "a",
+      5);
+  std::map<std::string, parts> sorted;
+  for (int i = 0; i < 3000; ++i) {
+    std::string text;
+    for (std::uint64_t n = random.below(4); n > 0; --n) text.push_back(bytes[random.below(bytes.size())]);
+    constexpr std::array<std::int64_t, 6> numbers{std::numeric_limits<std::int64_t>::min(), -256, -1, 0, 255,
+                                                  std::numeric_limits<std::int64_t>::max()};
+    const parts one{numbers[random.below(numbers.size())], text, random.below(2) == 0 ? 0U : ~0U};
+    sorted[ordered_key().add(std::get<0>(one)).add(std::get<1>(one)).add(std::get<2>(one)).take()] = one;
+  }
+  const parts* before = nullptr;
+  for (const auto& [key, one] : sorted) {
+    if (before != nullptr) {
+      ASSERT_LT(*before, one);
+    }
+    before = &one;
+    // A part's keys, and no others, are its range.
+    const std::string from = ordered_key().add(std::get<0>(one)).add(std::get<1>(one)).take();
+    const std::string end = db::end_of_prefix(from);
+    for (auto at = sorted.begin(); at != sorted.end(); ++at) {
+      const bool inside = from <= at->first && at->first < end;
+      ASSERT_EQ(inside, std::get<0>(at->second) == std::get<0>(one) && std::get<1>(at->second) == std::get<1>(one));
+    }
+    ASSERT_EQ(db::string_of_image(ordered_key().add(std::get<1>(one)).bytes()), std::get<1>(one));
+  }
+}
+
+struct person {
+  std::array<char, 8> name{};
+  std::int32_t age = 0;
+  std::int64_t number = 0;
+  std::string_view text() const { return {name.data(), strnlen(name.data(), name.size())}; }
+};
+person make_person(std::string_view name, std::int32_t age, std::int64_t number) {
+  person one{.age = age, .number = number};
+  name.copy(one.name.data(), one.name.size());
+  return one;
+}
+
+template <class Database>
+struct people {
+  Database db;
+  typename Database::template table<std::uint64_t, person>& table =
+      db.template create_table<std::uint64_t, person>("people");
+  db::indexed_table<Database, typename Database::template table<std::uint64_t, person>> by{db, table};
+  decltype(by.template add_index<std::string>("", [](std::uint64_t, const person& p) { return p.text(); })) name =
+      by.template add_index<std::string>("people by name", [](std::uint64_t, const person& p) { return p.text(); });
+  decltype(by.template add_index<std::int64_t>("", [](std::uint64_t, const person& p) { return p.age; })) age =
+      by.template add_index<std::int64_t>("people by age", [](std::uint64_t, const person& p) { return p.age; });
+  decltype(age) number = by.template add_unique_index<std::int64_t>(
+      "people by number", [](std::uint64_t, const person& p) { return p.number; });
+
+  std::vector<std::uint64_t> named(std::string_view text) {
+    return db.read_only([&](auto& t) {
+      std::vector<std::uint64_t> found;
+      by.find(t, name, std::string(text), [&](std::uint64_t key, const person& one) {
+        EXPECT_EQ(one.text(), text);
+        found.push_back(key);
+        return true;
+      });
+      return found;
+    });
+  }
+  std::vector<std::uint64_t> aged(std::int64_t from, std::int64_t to) {
+    return db.transact([&](auto& t) {
+      std::vector<std::uint64_t> found;
+      by.scan(t, age, from, to, [&](std::uint64_t key, const person&) {
+        found.push_back(key);
+        return found.size() < 3;
+      });
+      return found;
+    });
+  }
+};
+
+template <class Database>
+class IndexedTable : public ::testing::Test {};
+using databases = ::testing::Types<silo_database, dbx_database, small_nodes_database>;
+TYPED_TEST_SUITE(IndexedTable, databases);
+
+TYPED_TEST(IndexedTable, IndexesFollowTheTable) {
+  people<TypeParam> all;
+  all.db.transact([&](auto& t) {
+    all.by.insert(t, 1, make_person("Ada", 36, 100));
+    all.by.insert(t, 2, make_person("Bob", -1, 200));
+    all.by.insert(t, 3, make_person("Ada", 50, -300));
+    all.by.put(t, 4, make_person("Adam", 36, std::numeric_limits<std::int64_t>::max()));
+  });
+  EXPECT_THAT(all.named("Ada"), ElementsAre(1, 3));
+  EXPECT_THAT(all.named("Adam"), ElementsAre(4));
+  EXPECT_THAT(all.named(""), ElementsAre());
+  EXPECT_THAT(all.aged(-10, 40), ElementsAre(2, 1, 4));
+  EXPECT_THAT(all.aged(-10, 100), ElementsAre(2, 1, 4));  // the function ends it
+  all.db.transact([&](auto& t) {
+    EXPECT_TRUE(all.by.update(t, 1, [](person& p) { p.age = 99; }));
+    EXPECT_FALSE(all.by.update(t, 9, [](person& p) { p.age = 99; }));
+    EXPECT_TRUE(all.by.erase(t, 2));
+    EXPECT_FALSE(all.by.erase(t, 2));
+    all.by.put(t, 3, make_person("Eve", 50, 100'000));
+    EXPECT_EQ(all.by.get(t, 3)->text(), "Eve");
+  });
+  EXPECT_THAT(all.named("Ada"), ElementsAre(1));
+  EXPECT_THAT(all.named("Eve"), ElementsAre(3));
+  EXPECT_THAT(all.aged(-10, 1000), ElementsAre(4, 3, 1));
+  // One that is gone may come again.
+  all.db.transact([&](auto& t) { all.by.insert(t, 7, make_person("Bob", 7, 200)); });
+  EXPECT_THAT(all.named("Bob"), ElementsAre(7));
+}
+
+TYPED_TEST(IndexedTable, AUniqueIndexRefusesASecondOneAtEveryLevel) {
+  for (const isolation level : {isolation::read_committed, isolation::serializable}) {
+    people<TypeParam> all;
+    all.db.transact(level, [&](auto& t) { all.by.insert(t, 1, make_person("Ada", 36, 100)); });
+    const auto insert = [&](std::uint64_t key, std::int64_t number) {
+      all.db.transact(level, [&](auto& t) { all.by.insert(t, key, make_person("Bob", 1, number)); });
+    };
+    EXPECT_THROW(insert(2, 100), duplicate_key);
+    EXPECT_THAT(all.named("Bob"), ElementsAre());  // nothing of it
+    insert(2, 101);
+    EXPECT_THROW(all.db.transact(level, [&](auto& t) { all.by.update(t, 2, [](person& p) { p.number = 100; }); }),
+                 duplicate_key);
+    EXPECT_THROW(insert(1, 7), duplicate_key);
+    EXPECT_THAT(all.aged(0, 100), ElementsAre(2, 1));
+  }
+}
+
+TYPED_TEST(IndexedTable, AgreesWithItsTableAfterManyChangesByThreads) {
+  for (const isolation level : {isolation::read_committed, isolation::serializable}) {
+    people<TypeParam> all;
+    {
+      std::vector<std::jthread> threads;
+      for (std::uint64_t me = 0; me < 3; ++me) {
+        threads.emplace_back([&, me] {
+          random_numbers random(seed_or(me));
+          for (int i = 0; i < repetitions(400); ++i) {
+            const std::uint64_t key = random.below(8);
+            const auto age = static_cast<std::int32_t>(random.below(10));
+            const std::uint64_t what = random.below(4);
+            all.db.transact(level, [&](auto& t) {
+              if (what == 0) {
+                all.by.erase(t, key);
+              } else if (what == 1) {
+                all.by.update(t, key, [&](person& p) { p.age = age; });
+              } else {
+                all.by.put(t, key, make_person(age % 2 == 0 ? "even" : "odd", age, static_cast<std::int64_t>(key)));
+              }
+            });
+          }
+        });
+      }
+    }
+    std::vector<std::uint64_t> even;
+    std::size_t rows = 0;
+    std::size_t entries = 0;
+    all.db.read_only([&](auto& t) {
+      t.scan(all.table, std::uint64_t{0}, std::uint64_t{100}, [&](std::uint64_t key, const person& one) {
+        if (one.text() == "even") even.push_back(key);
+        ++rows;
+        return true;
+      });
+      all.by.scan(t, all.age, 0, 100, [&](std::uint64_t, const person&) {
+        ++entries;
+        return true;
+      });
+    });
+    EXPECT_EQ(all.named("even"), even);
+    EXPECT_EQ(entries, rows);
+  }
+}
+
+TEST(IndexedTableOfStrings, FindsItsRows) {
+  silo_database db;
+  auto& table = db.create_table<std::string, account>("accounts");
+  db::indexed_table by(db, table);
+  const auto balance =
+      by.add_index<std::int64_t>("by balance", [](std::string_view, const account& a) { return a.balance; });
+  const std::string zeros("\0\0", 2);
+  db.transact([&](auto& t) {
+    by.insert(t, "b", account{5});
+    by.insert(t, zeros, account{5});
+    by.insert(t, "a", account{6});
+  });
+  std::vector<std::string> found;
+  db.read_only([&](auto& t) {
+    by.find(t, balance, 5, [&](std::string_view key, const account&) {
+      found.emplace_back(key);
+      return true;
+    });
+  });
+  EXPECT_THAT(found, ElementsAre(zeros, "b"));
+}
+
+}  // namespace
+}  // namespace elidex::testing
