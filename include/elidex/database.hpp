@@ -24,7 +24,8 @@
 // waits for it.
 //
 // `database` is basic_database<capability_commit>: DBX's regions where this CPU commits them, Silo's locks where it doesn't
-// (db/commit_protocols.hpp). Indexes says which maps the tables have.
+// (db/commit_protocols.hpp). basic_database<db::two_phase_locking<>> locks rows instead of validating (db/two_phase_locking.hpp).
+// Indexes says which maps the tables have.
 //
 // Thread-safety: all members but constructor and destructor, from any thread. A table lives as long as its database.
 // Errors: db/errors.hpp; std::bad_alloc; std::out_of_range with more than 512 threads, std::logic_error for a
@@ -72,9 +73,23 @@ struct database_stats {
   std::size_t conflicts = 0;  // attempts that had to be repeated
 };
 
+namespace db::detail {
+// The transactions of a policy: its own, or those of transaction.hpp.
+template <class Commit>
+struct transaction_of {
+  using type = db::transaction;
+};
+template <class Commit>
+  requires requires { typename Commit::transaction; }
+struct transaction_of<Commit> {
+  using type = typename Commit::transaction;
+};
+}  // namespace db::detail
+
 template <class Commit = db::capability_commit, class Indexes = ordered_map_indexes>
 class basic_database {
  public:
+  using transaction = typename db::detail::transaction_of<Commit>::type;
   template <class Key, class Row>
   using table = db::table<Key, Row, typename Indexes::template map<Key>>;
 
@@ -89,7 +104,8 @@ class basic_database {
     for (const auto& one : tables_) {
       if (one->name() == name) throw db::schema_mismatch(name + ": there is a table of that name");
     }
-    auto made = std::make_unique<table<Key, Row>>(std::move(name), static_cast<std::uint32_t>(tables_.size()));
+    const auto number = static_cast<std::uint32_t>(tables_.size());
+    auto made = std::make_unique<table<Key, Row>>(std::move(name), number, locking_of(number));
     auto& result = *made;
     tables_.push_back(std::move(made));
     return result;
@@ -107,12 +123,12 @@ class basic_database {
   }
 
   template <class Fn>
-  auto transact(isolation level, Fn&& fn) -> std::invoke_result_t<Fn&, db::transaction&> {
+  auto transact(isolation level, Fn&& fn) -> std::invoke_result_t<Fn&, transaction&> {
     const borrowed_memory memory(*this);
     for (backoff wait;; wait.once()) {
-      db::transaction t(*memory, level);
+      transaction t = begin(*memory, level);
       try {
-        if constexpr (std::is_void_v<std::invoke_result_t<Fn&, db::transaction&>>) {
+        if constexpr (std::is_void_v<std::invoke_result_t<Fn&, transaction&>>) {
           fn(t);
           if (commits(t)) return;
         } else {
@@ -120,8 +136,7 @@ class basic_database {
           if (commits(t)) return result;
         }
       } catch (...) {
-        // In this order: what holds at the second look has held since the first one, so both held when the reads were looked at.
-        const bool believed = db::detail::reads_hold(t, false) && t.observations_hold();
+        const bool believed = is_believed(t);
         t.note_absent_records(false);
         if (believed) throw;
         conflicts_.add(1);
@@ -156,27 +171,51 @@ class basic_database {
 
   // A thread's, from one transaction to the next.
   struct alignas(64) thread_memory {
-    std::unique_ptr<db::transaction::memory> notes;
+    std::unique_ptr<typename transaction::memory> notes;
     bool in_use = false;
   };
   class borrowed_memory {
    public:
     explicit borrowed_memory(basic_database& from) : mine_(from.thread_memory_.at(this_thread_slot())) {
       if (mine_.in_use) throw std::logic_error("elidex::database: a transaction inside a transaction");
-      if (!mine_.notes) mine_.notes = std::make_unique<db::transaction::memory>();
+      if (!mine_.notes) mine_.notes = std::make_unique<typename transaction::memory>();
       mine_.in_use = true;
     }
     ~borrowed_memory() { mine_.in_use = false; }
     borrowed_memory(const borrowed_memory&) = delete;
     borrowed_memory& operator=(const borrowed_memory&) = delete;
-    db::transaction::memory& operator*() const noexcept { return *mine_.notes; }
+    typename transaction::memory& operator*() const noexcept { return *mine_.notes; }
 
    private:
     thread_memory& mine_;
   };
 
+  static db::row_locking locking_of([[maybe_unused]] std::uint32_t number) noexcept {
+    if constexpr (requires { Commit::locking_of(number); }) {
+      return Commit::locking_of(number);
+    } else {
+      return {};
+    }
+  }
+  transaction begin(typename transaction::memory& notes, isolation level) {
+    if constexpr (requires { commit_.begin(notes, level, epochs_); }) {
+      return commit_.begin(notes, level, epochs_);
+    } else {
+      return db::transaction(notes, level);
+    }
+  }
+  // What a function says that throws: whether it saw what could be.
+  static bool is_believed(const transaction& t) {
+    if constexpr (requires { t.is_doomed(); }) {
+      return !t.is_doomed();
+    } else {
+      // In this order: what holds at the second look has held since the first one, so both held when the reads were looked at.
+      return db::detail::reads_hold(t, false) && t.observations_hold();
+    }
+  }
+
   // False: run it again.
-  bool commits(db::transaction& t) {
+  bool commits(transaction& t) {
     if (commit_(t, epochs_) == db::commit_result::conflict) {
       t.note_absent_records(false);
       conflicts_.add(1);
@@ -203,7 +242,12 @@ class basic_database {
     const std::uint64_t horizon = epochs_.horizon();
     // An old snapshot holds it: what has been erased since is of later epochs, and looking at all of it each time would take ever longer.
     if (horizon == collected_up_to_) return;
-    for (const auto& one : tables_) one->collect(horizon);
+    if constexpr (requires { commit_.unlinking(); }) {
+      auto rule = commit_.unlinking();
+      for (const auto& one : tables_) one->collect(horizon, &rule);
+    } else {
+      for (const auto& one : tables_) one->collect(horizon);
+    }
     collected_up_to_ = horizon;
   }
 

@@ -132,7 +132,7 @@ struct snapshots : with_accounts<Database> {
 
 template <class Database>
 class DatabaseSchedules : public ::testing::Test {};
-using databases = ::testing::Types<silo_database, dbx_database>;
+using databases = ::testing::Types<silo_database, dbx_database, two_phase_database>;
 TYPED_TEST_SUITE(DatabaseSchedules, databases);
 
 TYPED_TEST(DatabaseSchedules, NoWriteSkew) {

@@ -53,6 +53,12 @@ class record {
     for (std::size_t i = 0; i < row_words; ++i) new (made->row() + i) std::uint64_t(0);
     return made;
   }
+  // Of a table whose records have a word more, behind the row: who has locked it implicitly (two_phase_transaction.hpp).
+  void make_writer(std::size_t row_words) noexcept { new (row() + row_words) std::atomic<std::uint64_t>(0); }
+  std::atomic<std::uint64_t>& writer(std::size_t row_words) noexcept {
+    static_assert(sizeof(std::atomic<std::uint64_t>) == sizeof(std::uint64_t));
+    return *std::launder(reinterpret_cast<std::atomic<std::uint64_t>*>(row() + row_words));
+  }
 
   commit_stamp stamp() const noexcept { return commit_stamp(stamp_.load()); }
   std::uint64_t key() const noexcept { return key_; }

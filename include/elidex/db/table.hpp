@@ -56,14 +56,30 @@ struct key_words<std::string> {
   static void drop(std::uint64_t word) noexcept { delete reinterpret_cast<std::string*>(word); }
 };
 
+// How the lock system knows a table (two_phase_transaction.hpp); where there are no locks, nothing.
+struct row_locking {
+  std::uint32_t space = 0;            // the table's number
+  std::size_t words_behind_row = 0;   // 1: each record says who has locked it implicitly
+};
+
+class table_base;
+
+// Somebody else's say in which erased records may leave the index. Asked while the record's word is locked as it was erased; with false it
+// stays until the next collection.
+struct unlinking_rule {
+  virtual ~unlinking_rule() = default;
+  virtual bool allows(const table_base& table, record& erased) = 0;
+};
+
 // What a transaction's notes know of a table.
 class table_base {
  public:
-  table_base(std::string name, std::uint32_t id, std::size_t row_bytes)
+  table_base(std::string name, std::uint32_t id, std::size_t row_bytes, row_locking locking = {})
       : name_(std::move(name)),
         id_(id),
         row_words_(words_for(row_bytes)),
-        pool_(record::bytes_for(words_for(row_bytes)), "record", record::bytes_for(0)) {}
+        locking_(locking),
+        pool_(record::bytes_for(words_for(row_bytes) + locking.words_behind_row), "record", record::bytes_for(0)) {}
   virtual ~table_base() = default;
   table_base(const table_base&) = delete;
   table_base& operator=(const table_base&) = delete;
@@ -71,6 +87,7 @@ class table_base {
   const std::string& name() const noexcept { return name_; }
   std::uint32_t id() const noexcept { return id_; }
   std::size_t row_words() const noexcept { return row_words_; }
+  const row_locking& locking() const noexcept { return locking_; }
 
   record::version* make_version() { return new (pool_.allocate()) record::version; }
   void free_versions(record::version* first) noexcept {
@@ -90,7 +107,7 @@ class table_base {
     }
   }
   // Unlinks those that no snapshot from `horizon` on can want, and that have been absent since before every running transaction.
-  void collect(std::uint64_t horizon) {
+  void collect(std::uint64_t horizon, unlinking_rule* rule = nullptr) {
     const std::uint64_t now = try_advance_epoch();
     const epoch_pin pinned;
     std::vector<absent_record> listed;
@@ -113,7 +130,7 @@ class table_base {
         if (state != one.since) {
           one.since = state;
           one.epoch = epoch_after_unlinking();
-        } else if (now >= one.epoch + 2 && state.epoch() <= horizon && unlink(*one.row, state)) {
+        } else if (now >= one.epoch + 2 && state.epoch() <= horizon && unlink(*one.row, state, rule)) {
           continue;
         }
         listed[kept++] = one;
@@ -133,8 +150,8 @@ class table_base {
   }
 
  protected:
-  // As it is in this state. False: it is not any more.
-  virtual bool unlink(record& one, commit_stamp state) = 0;
+  // As it is in this state. False: it is not any more, or must not.
+  virtual bool unlink(record& one, commit_stamp state, unlinking_rule* rule) = 0;
 
   void destroy(record* one) noexcept {
     free_versions(one->cut_versions(std::uint64_t(-1), one->stamp()));
@@ -168,6 +185,7 @@ class table_base {
   const std::string name_;
   const std::uint32_t id_;
   const std::size_t row_words_;
+  const row_locking locking_;
   block_pool pool_;
   mutable std::mutex absent_mutex_;
   std::vector<absent_record> absent_;
@@ -179,9 +197,12 @@ class keyed_table : public table_base {
  public:
   using key_type = Key;
   using key_argument = typename key_words<Key>::argument;
+  struct nothing {
+    void operator()(record&) const noexcept {}
+  };
 
-  keyed_table(std::string name, std::uint32_t id, std::size_t row_bytes)
-      : table_base(std::move(name), id, row_bytes), limbo_(this) {}
+  keyed_table(std::string name, std::uint32_t id, std::size_t row_bytes, row_locking locking = {})
+      : table_base(std::move(name), id, row_bytes, locking), limbo_(this) {}
   ~keyed_table() override {
     map_.scan(key_argument(), std::size_t(-1), [&](auto&&, record* one) {
       key_words<Key>::drop(one->key());
@@ -194,16 +215,19 @@ class keyed_table : public table_base {
     const auto found = map_.get(key);
     return found ? *found : nullptr;
   }
-  record* find_or_make(key_argument key) {
+  // prepare(record&) is called with what is made before anybody can see it, perhaps several times; it may throw.
+  template <class Prepare = nothing>
+  record* find_or_make(key_argument key, const Prepare& prepare = {}) {
     for (;;) {
       if (record* const found = find(key)) return found;
-      if (record* const made = try_make(key)) return made;
+      if (record* const made = try_make(key, prepare)) return made;
     }
   }
   // The same, faster where there is none.
-  record* make_or_find(key_argument key) {
+  template <class Prepare = nothing>
+  record* make_or_find(key_argument key, const Prepare& prepare = {}) {
     for (;;) {
-      if (record* const made = try_make(key)) return made;
+      if (record* const made = try_make(key, prepare)) return made;
       if (record* const found = find(key)) return found;
     }
   }
@@ -237,7 +261,8 @@ class keyed_table : public table_base {
 
  private:
   // Null: there is one.
-  record* try_make(key_argument key) {
+  template <class Prepare>
+  record* try_make(key_argument key, const Prepare& prepare) {
     void* const memory = pool().allocate();
     std::uint64_t word = 0;
     bool kept = false;
@@ -245,6 +270,8 @@ class keyed_table : public table_base {
       word = key_words<Key>::keep(key);
       kept = true;
       record* const made = record::make(memory, row_words(), word);
+      if (locking().words_behind_row != 0) made->make_writer(row_words());
+      prepare(*made);
       if (map_.insert(key, made)) return made;
     } catch (...) {
       if (kept) key_words<Key>::drop(word);
@@ -256,13 +283,18 @@ class keyed_table : public table_base {
     return nullptr;
   }
 
-  bool unlink(record& one, commit_stamp state) override {
+  bool unlink(record& one, commit_stamp state, unlinking_rule* rule) override {
     limbo_.reserve();
     if (state.locked() || !one.try_lock(state)) {
       limbo_.unreserve();
       return false;
     }
     try {
+      if (rule != nullptr && !rule->allows(*this, one)) {
+        one.unlock(state);
+        limbo_.unreserve();
+        return false;
+      }
       map_.erase(key_words<Key>::of(one.key()));
     } catch (...) {
       one.unlock(state);
@@ -295,7 +327,8 @@ class table : public keyed_table<Key, Map> {
 
  public:
   using row_type = Row;
-  table(std::string name, std::uint32_t id) : keyed_table<Key, Map>(std::move(name), id, sizeof(Row)) {}
+  table(std::string name, std::uint32_t id, row_locking locking = {})
+      : keyed_table<Key, Map>(std::move(name), id, sizeof(Row), locking) {}
 };
 
 }  // namespace elidex::db

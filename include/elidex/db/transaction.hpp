@@ -178,6 +178,11 @@ class transaction {
     return many;
   }
 
+ protected:
+  // For a transaction that keeps its records by other means (two_phase_transaction.hpp).
+  struct unpinned {};
+  transaction(memory& notes, isolation level, unpinned);
+
  private:
   struct observation {
     virtual ~observation() = default;
@@ -204,6 +209,7 @@ class transaction {
     std::vector<const record*> seen;
   };
 
+ protected:
   template <class Table>
   static typename Table::key_argument argument(const auto& key) {
     return static_cast<typename Table::key_argument>(key);
@@ -289,20 +295,30 @@ class transaction {
     const std::size_t first = writes_.size() == unindexed_writes_max + 1 ? 0 : writes_.size() - 1;
     for (std::size_t i = first; i < writes_.size(); ++i) places_.add(*writes_[i].row, i);
   }
+  // As long as the transaction is there; again: nothing.
+  void pin() {
+    if (!pinned_) pinned_.emplace();
+  }
+
+ private:
   static bool by_address(const write& a, const write& b) noexcept { return std::less<>()(a.row, b.row); }
 
   // Chosen: so many are found faster by looking at all.
   static constexpr std::size_t unindexed_writes_max = 8;
 
   const isolation level_;
-  const epoch_pin pinned_;
+  std::optional<epoch_pin> pinned_;
   std::vector<read>& reads_;
   std::vector<write>& writes_;
   std::vector<std::unique_ptr<observation>>& observations_;
   word_arena& arena_;
   written_records& places_;               // of writes_, if there are many, until they are sorted
+
+ protected:
   std::vector<std::uint64_t>& last_row_;  // what was read last
   record* last_read_ = nullptr;
+
+ private:
   bool sorted_ = false;
 };
 
@@ -317,7 +333,11 @@ class transaction::memory {
   std::vector<std::uint64_t> last_row_;
 };
 
-inline transaction::transaction(memory& notes, isolation level)
+inline transaction::transaction(memory& notes, isolation level) : transaction(notes, level, unpinned()) {
+  pin();
+}
+
+inline transaction::transaction(memory& notes, isolation level, unpinned)
     : level_(level),
       reads_(notes.reads_),
       writes_(notes.writes_),
