@@ -28,7 +28,9 @@ constexpr database_info all[] = {
      &load<basic_database<db::silo_commit>>, nullptr},
     {"db/dbx", "the table store with DBX's commit: one hardware region, Silo's under a lock where it doesn't commit",
      &load<basic_database<db::dbx_commit<>>>, &remark_on_regions},
-    {"db/2pl", "the table store with two-phase locking as InnoDB has it: rows and gaps in a lock system, read views for consistent reads",
+    {"db/2pl",
+     "the table store with two-phase locking as InnoDB has it: rows and gaps in a lock system, read views for "
+     "consistent reads",
      &load<basic_database<db::two_phase_locking<>>>, nullptr},
 };
 

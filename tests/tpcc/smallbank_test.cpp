@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "elidex/db/two_phase_locking.hpp"
+
 namespace elidex::lab::smallbank {
 namespace {
 

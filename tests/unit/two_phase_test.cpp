@@ -1,7 +1,5 @@
 // Two-phase locking step by step: which anomalies each isolation level lets through, and exactly those; who waits for whom; gaps; what
 // becomes of those who are refused.
-#include "elidex/db/two_phase_locking.hpp"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "elidex/database.hpp"
+#include "elidex/db/two_phase_locking.hpp"
 #include "support/lock_clients.hpp"
 #include "support/random_seed.hpp"
 
@@ -367,8 +366,7 @@ TEST_P(LockingGaps, OnlyTheGapsThatWereRead) {
 
 TEST_P(LockingGaps, AScanThatEndsEarlyLocksNoFurther) {
   auto& reader = begin();
-  reader.does(
-      [&](auto& t) { t.scan(accounts, u64{0}, u64{100}, [](u64, const account&) { return false; }); });
+  reader.does([&](auto& t) { t.scan(accounts, u64{0}, u64{100}, [](u64, const account&) { return false; }); });
   auto& writer = begin();
   writer.does(add(20, 1));
   writer.does(insert(30));
@@ -400,6 +398,29 @@ TEST_P(LockingGaps, WhoWaitsToInsertHidesNoGap) {
   two.done.get();
   EXPECT_TRUE(second.commits());
   EXPECT_TRUE(first.commits());
+}
+
+// As long as somebody waits to insert there, the gap is as empty as it was, also for who has locked it.
+TEST_P(LockingGaps, WhoReadsAGapAgainDoesNotWaitForWhoWaitsForIt) {
+  auto& reader = begin();
+  EXPECT_EQ(reader.does(get(15)), std::nullopt);
+  EXPECT_EQ(reader.does(sum()), 200);
+  auto& first = begin();
+  auto one = first.starts(insert(15));
+  EXPECT_TRUE(waits(one));
+  auto& second = begin();
+  auto two = second.starts(put(16, 2));
+  EXPECT_TRUE(waits(two));
+  EXPECT_EQ(reader.does(get(15)), std::nullopt);
+  EXPECT_EQ(reader.does(sum()), 200);
+  reader.does(insert(15));
+  reader.does(insert(16));
+  EXPECT_TRUE(reader.commits());
+  EXPECT_THROW(one.done.get(), db::duplicate_key);
+  two.done.get();
+  EXPECT_TRUE(second.commits());
+  EXPECT_EQ(balance(16), 2);
+  EXPECT_EQ(policy.counts().deadlocks, 0U);
 }
 
 // What a rolled back insert has left in the index is as good as not there.

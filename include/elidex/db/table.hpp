@@ -58,8 +58,8 @@ struct key_words<std::string> {
 
 // How the lock system knows a table (two_phase_transaction.hpp); where there are no locks, nothing.
 struct row_locking {
-  std::uint32_t space = 0;            // the table's number
-  std::size_t words_behind_row = 0;   // 1: each record says who has locked it implicitly
+  std::uint32_t space = 0;           // the table's number
+  std::size_t words_behind_row = 0;  // 1: each record says who has locked it implicitly
 };
 
 class table_base;
@@ -144,6 +144,9 @@ class table_base {
     listed.resize(kept);
     keep_absent(std::move(listed));
   }
+  // A record that nobody has committed leaves the index again. The caller is pinned and keeps others from committing it. False: somebody has
+  // the record's word at the moment.
+  bool take_back(record& made) { return unlink(made, commit_stamp(), nullptr); }
   std::size_t absent_records() const noexcept {
     const std::lock_guard guard(absent_mutex_);
     return absent_.size();

@@ -312,7 +312,7 @@ class transaction {
   std::vector<write>& writes_;
   std::vector<std::unique_ptr<observation>>& observations_;
   word_arena& arena_;
-  written_records& places_;               // of writes_, if there are many, until they are sorted
+  written_records& places_;  // of writes_, if there are many, until they are sorted
 
  protected:
   std::vector<std::uint64_t>& last_row_;  // what was read last

@@ -33,13 +33,14 @@ record* two_phase_transaction<LockSystem, Phantoms>::lock_existing(Table& table,
 
 template <class LockSystem, class Phantoms>
 template <class Table, class Find>
-record& two_phase_transaction<LockSystem, Phantoms>::lock_or_make(Table& table, const Find& find) {
+record& two_phase_transaction<LockSystem, Phantoms>::lock_or_make(Table& table, const Find& find, bool& is_new) {
   for (;; wait()) {
     const epoch_pin pinned;
     for (;;) {
       const record* made = nullptr;
       record& found = *find(locking_what_is_made(table, made));
-      if (&found == made || own(found) != nullptr) return found;
+      is_new = &found == made;
+      if (is_new || own(found) != nullptr) return found;
       if (!granted(locks_.request_write(lock_address(table, found), found.writer(table.row_words())))) break;
       if (!is_gone(found)) return found;
     }
@@ -124,7 +125,7 @@ bool two_phase_transaction<LockSystem, Phantoms>::lock_next(Table& table, typena
 
 template <class LockSystem, class Phantoms>
 template <class Table>
-void two_phase_transaction<LockSystem, Phantoms>::ask_for_gap(Table& table, const record& inserted) {
+bool two_phase_transaction<LockSystem, Phantoms>::ask_for_gap(Table& table, record& inserted, bool is_new) {
   const auto may_insert_before = [&](const record_address& at) {
     return granted(locks_.request_record(at, lock_mode::exclusive, lock_kind::insert_intention));
   };
@@ -138,11 +139,51 @@ void two_phase_transaction<LockSystem, Phantoms>::ask_for_gap(Table& table, cons
     };
     const bool to_the_end = table.walk(key_words<typename Table::key_type>::of(inserted.key()), std::nullopt, ask);
     if (to_the_end) may = may_insert_before(end_of_table(table));
-    if (may) return;
+    if (may) return true;
+    if (is_new && take_back(table, inserted)) return false;
   }
 }
 
+template <class LockSystem, class Phantoms>
+template <class Table>
+bool two_phase_transaction<LockSystem, Phantoms>::take_back(Table& table, record& made) {
+  try {
+    if (!table.take_back(made)) return false;
+  } catch (const std::bad_alloc&) {
+    return false;  // It waits in the index then.
+  }
+  // Whoever has come to wait for it is granted the lock of a dead record, and starts over. In this order: who has read the word before is in the
+  // queue, under whose latch it did so.
+  made.writer(table.row_words()).store(0);
+  locks_.unlock_record(lock_address(table, made), lock_mode::exclusive);
+  return true;
+}
+
 // --- rows ---
+
+template <class LockSystem, class Phantoms>
+template <class Table>
+bool two_phase_transaction<LockSystem, Phantoms>::write_locked(Table& table, record& r,
+                                                               const typename Table::row_type* row, bool is_new) {
+  std::uint64_t* const words = row != nullptr ? words_of(table, *row) : nullptr;
+  const commit_stamp had = unlocked_stamp(r);
+  if (had == commit_stamp()) {
+    bool may = false;
+    try {
+      may = ask_for_gap(table, r, is_new);
+    } catch (...) {
+      table.note_absent(r);
+      throw;
+    }
+    if (!may) {
+      wait();
+      return false;
+    }
+  }
+  note_write(table, r, words, had.absent());
+  locks_.add_changes(1);
+  return true;
+}
 
 template <class LockSystem, class Phantoms>
 template <class Table, class Key>
@@ -179,17 +220,18 @@ template <class Table, class Key>
 void two_phase_transaction<LockSystem, Phantoms>::insert(Table& table, const Key& key,
                                                          const typename Table::row_type& row) {
   lock_table(table, lock_mode::intention_exclusive);
-  record& r = lock_or_make(table, [&](const auto& lock_made) {  //
-    return table.make_or_find(argument<Table>(key), lock_made);
-  });
-  if (write* const mine = own(r)) {
-    if (mine->words != nullptr) throw duplicate_key(table.name() + ": insert of a key that is there");
-    mine->words = words_of(table, row);
-    return;
+  for (;;) {
+    bool is_new = false;
+    const auto find = [&](const auto& lock_made) { return table.make_or_find(argument<Table>(key), lock_made); };
+    record& r = lock_or_make(table, find, is_new);
+    if (write* const mine = own(r)) {
+      if (mine->words != nullptr) throw duplicate_key(table.name() + ": insert of a key that is there");
+      mine->words = words_of(table, row);
+      return;
+    }
+    if (!unlocked_stamp(r).absent()) throw duplicate_key(table.name() + ": insert of a key that is there");
+    if (write_locked(table, r, &row, is_new)) return;
   }
-  const commit_stamp had = unlocked_stamp(r);
-  if (!had.absent()) throw duplicate_key(table.name() + ": insert of a key that is there");
-  write_locked(table, r, &row, had);
 }
 
 template <class LockSystem, class Phantoms>
@@ -197,14 +239,16 @@ template <class Table, class Key>
 void two_phase_transaction<LockSystem, Phantoms>::put(Table& table, const Key& key,
                                                       const typename Table::row_type& row) {
   lock_table(table, lock_mode::intention_exclusive);
-  record& r = lock_or_make(table, [&](const auto& lock_made) {  //
-    return table.find_or_make(argument<Table>(key), lock_made);
-  });
-  if (write* const mine = own(r)) {
-    mine->words = words_of(table, row);
-    return;
+  for (;;) {
+    bool is_new = false;
+    const auto find = [&](const auto& lock_made) { return table.find_or_make(argument<Table>(key), lock_made); };
+    record& r = lock_or_make(table, find, is_new);
+    if (write* const mine = own(r)) {
+      mine->words = words_of(table, row);
+      return;
+    }
+    if (write_locked(table, r, &row, is_new)) return;
   }
-  write_locked(table, r, &row, unlocked_stamp(r));
 }
 
 template <class LockSystem, class Phantoms>
@@ -220,7 +264,7 @@ bool two_phase_transaction<LockSystem, Phantoms>::update(Table& table, const Key
   if (write* const mine = own(*r)) {
     mine->words = words_of(table, row);
   } else {
-    write_locked(table, *r, &row, unlocked_stamp(*r));
+    write_locked(table, *r, &row);
   }
   return true;
 }
@@ -234,7 +278,7 @@ bool two_phase_transaction<LockSystem, Phantoms>::erase(Table& table, const Key&
   if (write* const mine = own(*r)) {
     mine->words = nullptr;
   } else {
-    write_locked(table, *r, nullptr, unlocked_stamp(*r));
+    write_locked<Table>(table, *r, nullptr);
   }
   return true;
 }
