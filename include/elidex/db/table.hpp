@@ -11,7 +11,8 @@
 //
 // Why unlinking is right: it locks the record as it was erased (so nobody has inserted it again), unlinks it, and then marks it
 // dead. A transaction that found it before saw an absent record, and fails to validate or to lock the dead one; one that comes later
-// makes a new record. Memory goes to the limbo list: whoever found the record had an epoch_pin then, and has it still.
+// makes a new record. Memory goes to the limbo list: whoever found the record had an epoch_pin then, and has it still. Where there are
+// locks, an unlinking_rule asks for them while the record is locked (two_phase_transaction.hpp).
 //
 // Thread-safety: all members but the destructor. Errors: std::bad_alloc, and then nothing has changed.
 #pragma once
