@@ -110,6 +110,26 @@ struct phantoms_of_three : with_accounts<Database> {
   std::string verdict() { return this->now(11) && this->now(12) ? "a phantom" : ""; }
 };
 
+// Two look at keys that are not there and insert what the other looks for, beside an insert that has to wait for a reader: what stands in the
+// index as long as that waits is nothing to hold on to.
+template <class Database>
+struct phantoms_beside_waiting_inserts : with_accounts<Database> {
+  static constexpr u64 steps = 800;
+  bodies_type bodies() {
+    const auto insert_unless = [this](u64 mine, u64 others) {
+      return [this, mine, others] {
+        this->db.transact([&](auto& t) {
+          if (!t.get(this->accounts, others)) t.put(this->accounts, mine, account{1});
+        });
+      };
+    };
+    return {insert_unless(15, 5), insert_unless(5, 15),
+            [this] { this->db.transact([&](auto& t) { t.get(this->accounts, u64{18}); }); },
+            [this] { this->db.transact([&](auto& t) { t.insert(this->accounts, u64{17}, account{1}); }); }};
+  }
+  std::string verdict() { return this->now(5) && this->now(15) ? "a phantom" : ""; }
+};
+
 // One moves money, one reads both accounts as a snapshot, one closes and opens an account.
 template <class Database>
 struct snapshots : with_accounts<Database> {
@@ -174,6 +194,9 @@ TYPED_TEST(DatabaseSchedules, NoPhantoms) {
 }
 TYPED_TEST(DatabaseSchedules, NoPhantomsOfThree) {
   EXPECT_EQ(explore<phantoms_of_three<TypeParam>>(1'000), "");
+}
+TYPED_TEST(DatabaseSchedules, NoPhantomsBesideWaitingInserts) {
+  EXPECT_EQ(explore<phantoms_beside_waiting_inserts<TypeParam>>(2'000), "");
 }
 TYPED_TEST(DatabaseSchedules, SnapshotsAreOfOneMoment) {
   EXPECT_EQ(explore<snapshots<TypeParam>>(1'000), "");

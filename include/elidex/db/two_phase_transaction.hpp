@@ -40,8 +40,8 @@
 //   the inserter puts its record, locked and absent, into the index; then asks for the gaps of the records behind it, one after the other, up to
 //   the first one that has been committed ever, or that it has inserted itself and asked for before (or the table's end)
 //   the reader gets its locks; then looks at the index again, and locks what is new, until a look finds nothing new
-// An inserter that has to wait for a gap takes its record out of the index as long: else a reader that comes by again would wait for the one who
-// waits for it.
+// An inserter that has to wait for a gap takes its record out of the index as long, unless somebody has locked the gap before it: else a reader that
+// comes by again would wait for the one who waits for it. It does so as other records are unlinked, see above.
 // Let R be a reader with all its locks, and E a record inserted into one of R's gaps, and X the record behind that gap.
 // 1. Both take the latch of X's queue: R for its lock, before its last look; the inserter of E when it asks for X, behind its insertion. If the inserter
 //    came first, R's last look finds E, and waits for the lock of its writer. If R came first, the inserter sees the lock and waits for R's end.
@@ -182,7 +182,7 @@ class two_phase_transaction : private transaction {
     return false;
   }
   void wait() {
-    if (locks_.wait(wait_for_) != lock_outcome::granted) refuse();
+    if (locks_.is_waiting() && locks_.wait(wait_for_) != lock_outcome::granted) refuse();
   }
   void lock_table(const table_base& table, lock_mode mode) {
     check_not_doomed();
@@ -231,9 +231,10 @@ class two_phase_transaction : private transaction {
   // Asks whether a record that is in the index may be inserted there, and waits until then. False: it is new and has been taken back, so that
   // nobody finds it meanwhile; wait() and start over.
   template <class Table>
-  bool ask_for_gap(Table& table, record& inserted, bool is_new);
+  bool ask_for_gap(Table& table, record& inserted, bool is_new, bool& taken_back);
   template <class Table>
   bool take_back(Table& table, record& made);
+  struct nobody_has_its_gap;
 
   // --- rows
 

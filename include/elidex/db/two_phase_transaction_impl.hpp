@@ -125,9 +125,13 @@ bool two_phase_transaction<LockSystem, Phantoms>::lock_next(Table& table, typena
 
 template <class LockSystem, class Phantoms>
 template <class Table>
-bool two_phase_transaction<LockSystem, Phantoms>::ask_for_gap(Table& table, record& inserted, bool is_new) {
+bool two_phase_transaction<LockSystem, Phantoms>::ask_for_gap(Table& table, record& inserted, bool is_new,
+                                                              bool& taken_back) {
+  record_address refused;
   const auto may_insert_before = [&](const record_address& at) {
-    return granted(locks_.request_record(at, lock_mode::exclusive, lock_kind::insert_intention));
+    refused = at;
+    return locks_.lock_record(at, lock_mode::exclusive, lock_kind::insert_intention, lock_owner_id{},
+                              std::chrono::nanoseconds::zero()) == lock_outcome::granted;
   };
   for (;; wait()) {
     const epoch_pin pinned;
@@ -140,15 +144,30 @@ bool two_phase_transaction<LockSystem, Phantoms>::ask_for_gap(Table& table, reco
     const bool to_the_end = table.walk(key_words<typename Table::key_type>::of(inserted.key()), std::nullopt, ask);
     if (to_the_end) may = may_insert_before(end_of_table(table));
     if (may) return true;
-    if (is_new && take_back(table, inserted)) return false;
+    // The request waits only after the record is gone: a transaction can ask for nothing else while one waits.
+    taken_back = is_new && take_back(table, inserted);
+    granted(locks_.request_record(refused, lock_mode::exclusive, lock_kind::insert_intention));
+    if (taken_back) return false;
   }
 }
+
+// Asked as the collector asks (two_phase_locking.hpp): who waits for the record itself finds it dead; its lock is this transaction's.
+template <class LockSystem, class Phantoms>
+struct two_phase_transaction<LockSystem, Phantoms>::nobody_has_its_gap final : unlinking_rule {
+  explicit nobody_has_its_gap(typename LockSystem::transaction& of) : locks(of) {}
+  bool allows(const table_base& table, record& made) override {
+    return locks.lock_record(lock_address(table, made), lock_mode::exclusive, lock_kind::insert_intention,
+                             lock_owner_id{}, std::chrono::nanoseconds::zero()) == lock_outcome::granted;
+  }
+  typename LockSystem::transaction& locks;
+};
 
 template <class LockSystem, class Phantoms>
 template <class Table>
 bool two_phase_transaction<LockSystem, Phantoms>::take_back(Table& table, record& made) {
   try {
-    if (!table.take_back(made)) return false;
+    nobody_has_its_gap rule(locks_);
+    if (!table.take_back(made, rule)) return false;
   } catch (const std::bad_alloc&) {
     return false;  // It waits in the index then.
   }
@@ -169,10 +188,11 @@ bool two_phase_transaction<LockSystem, Phantoms>::write_locked(Table& table, rec
   const commit_stamp had = unlocked_stamp(r);
   if (had == commit_stamp()) {
     bool may = false;
+    bool taken_back = false;
     try {
-      may = ask_for_gap(table, r, is_new);
+      may = ask_for_gap(table, r, is_new, taken_back);
     } catch (...) {
-      table.note_absent(r);
+      if (!taken_back) table.note_absent(r);  // locked, so still there
       throw;
     }
     if (!may) {
