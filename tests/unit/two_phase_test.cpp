@@ -400,29 +400,6 @@ TEST_P(LockingGaps, WhoWaitsToInsertHidesNoGap) {
   EXPECT_TRUE(first.commits());
 }
 
-// As long as somebody waits to insert there, the gap is as empty as it was, also for who has locked it.
-TEST_P(LockingGaps, WhoReadsAGapAgainDoesNotWaitForWhoWaitsForIt) {
-  auto& reader = begin();
-  EXPECT_EQ(reader.does(get(15)), std::nullopt);
-  EXPECT_EQ(reader.does(sum()), 200);
-  auto& first = begin();
-  auto one = first.starts(insert(15));
-  EXPECT_TRUE(waits(one));
-  auto& second = begin();
-  auto two = second.starts(put(16, 2));
-  EXPECT_TRUE(waits(two));
-  EXPECT_EQ(reader.does(get(15)), std::nullopt);
-  EXPECT_EQ(reader.does(sum()), 200);
-  reader.does(insert(15));
-  reader.does(insert(16));
-  EXPECT_TRUE(reader.commits());
-  EXPECT_THROW(one.done.get(), db::duplicate_key);
-  two.done.get();
-  EXPECT_TRUE(second.commits());
-  EXPECT_EQ(balance(16), 2);
-  EXPECT_EQ(policy.counts().deadlocks, 0U);
-}
-
 // What a rolled back insert has left in the index is as good as not there.
 TEST_P(LockingGaps, WhatARolledBackInsertHasLeft) {
   auto& gone = begin();

@@ -145,9 +145,6 @@ class table_base {
     listed.resize(kept);
     keep_absent(std::move(listed));
   }
-  // A record that nobody has committed leaves the index again. The caller is pinned and keeps others from committing it. False: the rule is
-  // against it, or somebody has the record's word at the moment.
-  bool take_back(record& made, unlinking_rule& rule) { return unlink(made, commit_stamp(), &rule); }
   std::size_t absent_records() const noexcept {
     const std::lock_guard guard(absent_mutex_);
     return absent_.size();

@@ -33,14 +33,13 @@ record* two_phase_transaction<LockSystem, Phantoms>::lock_existing(Table& table,
 
 template <class LockSystem, class Phantoms>
 template <class Table, class Find>
-record& two_phase_transaction<LockSystem, Phantoms>::lock_or_make(Table& table, const Find& find, bool& is_new) {
+record& two_phase_transaction<LockSystem, Phantoms>::lock_or_make(Table& table, const Find& find) {
   for (;; wait()) {
     const epoch_pin pinned;
     for (;;) {
       const record* made = nullptr;
       record& found = *find(locking_what_is_made(table, made));
-      is_new = &found == made;
-      if (is_new || own(found) != nullptr) return found;
+      if (&found == made || own(found) != nullptr) return found;
       if (!granted(locks_.request_write(lock_address(table, found), found.writer(table.row_words())))) break;
       if (!is_gone(found)) return found;
     }
@@ -125,13 +124,9 @@ bool two_phase_transaction<LockSystem, Phantoms>::lock_next(Table& table, typena
 
 template <class LockSystem, class Phantoms>
 template <class Table>
-bool two_phase_transaction<LockSystem, Phantoms>::ask_for_gap(Table& table, record& inserted, bool is_new,
-                                                              bool& taken_back) {
-  record_address refused;
+void two_phase_transaction<LockSystem, Phantoms>::ask_for_gap(Table& table, const record& inserted) {
   const auto may_insert_before = [&](const record_address& at) {
-    refused = at;
-    return locks_.lock_record(at, lock_mode::exclusive, lock_kind::insert_intention, lock_owner_id{},
-                              std::chrono::nanoseconds::zero()) == lock_outcome::granted;
+    return granted(locks_.request_record(at, lock_mode::exclusive, lock_kind::insert_intention));
   };
   for (;; wait()) {
     const epoch_pin pinned;
@@ -143,67 +138,11 @@ bool two_phase_transaction<LockSystem, Phantoms>::ask_for_gap(Table& table, reco
     };
     const bool to_the_end = table.walk(key_words<typename Table::key_type>::of(inserted.key()), std::nullopt, ask);
     if (to_the_end) may = may_insert_before(end_of_table(table));
-    if (may) return true;
-    // The request waits only after the record is gone: a transaction can ask for nothing else while one waits.
-    taken_back = is_new && take_back(table, inserted);
-    granted(locks_.request_record(refused, lock_mode::exclusive, lock_kind::insert_intention));
-    if (taken_back) return false;
+    if (may) return;
   }
-}
-
-// Asked as the collector asks (two_phase_locking.hpp): who waits for the record itself finds it dead; its lock is this transaction's.
-template <class LockSystem, class Phantoms>
-struct two_phase_transaction<LockSystem, Phantoms>::nobody_has_its_gap final : unlinking_rule {
-  explicit nobody_has_its_gap(typename LockSystem::transaction& of) : locks(of) {}
-  bool allows(const table_base& table, record& made) override {
-    return locks.lock_record(lock_address(table, made), lock_mode::exclusive, lock_kind::insert_intention,
-                             lock_owner_id{}, std::chrono::nanoseconds::zero()) == lock_outcome::granted;
-  }
-  typename LockSystem::transaction& locks;
-};
-
-template <class LockSystem, class Phantoms>
-template <class Table>
-bool two_phase_transaction<LockSystem, Phantoms>::take_back(Table& table, record& made) {
-  try {
-    nobody_has_its_gap rule(locks_);
-    if (!table.take_back(made, rule)) return false;
-  } catch (const std::bad_alloc&) {
-    return false;  // It waits in the index then.
-  }
-  // Whoever has come to wait for it is granted the lock of a dead record, and starts over. In this order: who has read the word before is in the
-  // queue, under whose latch it did so.
-  made.writer(table.row_words()).store(0);
-  locks_.unlock_record(lock_address(table, made), lock_mode::exclusive);
-  return true;
 }
 
 // --- rows ---
-
-template <class LockSystem, class Phantoms>
-template <class Table>
-bool two_phase_transaction<LockSystem, Phantoms>::write_locked(Table& table, record& r,
-                                                               const typename Table::row_type* row, bool is_new) {
-  std::uint64_t* const words = row != nullptr ? words_of(table, *row) : nullptr;
-  const commit_stamp had = unlocked_stamp(r);
-  if (had == commit_stamp()) {
-    bool may = false;
-    bool taken_back = false;
-    try {
-      may = ask_for_gap(table, r, is_new, taken_back);
-    } catch (...) {
-      if (!taken_back) table.note_absent(r);  // locked, so still there
-      throw;
-    }
-    if (!may) {
-      wait();
-      return false;
-    }
-  }
-  note_write(table, r, words, had.absent());
-  locks_.add_changes(1);
-  return true;
-}
 
 template <class LockSystem, class Phantoms>
 template <class Table, class Key>
@@ -240,18 +179,17 @@ template <class Table, class Key>
 void two_phase_transaction<LockSystem, Phantoms>::insert(Table& table, const Key& key,
                                                          const typename Table::row_type& row) {
   lock_table(table, lock_mode::intention_exclusive);
-  for (;;) {
-    bool is_new = false;
-    const auto find = [&](const auto& lock_made) { return table.make_or_find(argument<Table>(key), lock_made); };
-    record& r = lock_or_make(table, find, is_new);
-    if (write* const mine = own(r)) {
-      if (mine->words != nullptr) throw duplicate_key(table.name() + ": insert of a key that is there");
-      mine->words = words_of(table, row);
-      return;
-    }
-    if (!unlocked_stamp(r).absent()) throw duplicate_key(table.name() + ": insert of a key that is there");
-    if (write_locked(table, r, &row, is_new)) return;
+  record& r = lock_or_make(table, [&](const auto& lock_made) {  //
+    return table.make_or_find(argument<Table>(key), lock_made);
+  });
+  if (write* const mine = own(r)) {
+    if (mine->words != nullptr) throw duplicate_key(table.name() + ": insert of a key that is there");
+    mine->words = words_of(table, row);
+    return;
   }
+  const commit_stamp had = unlocked_stamp(r);
+  if (!had.absent()) throw duplicate_key(table.name() + ": insert of a key that is there");
+  write_locked(table, r, &row, had);
 }
 
 template <class LockSystem, class Phantoms>
@@ -259,16 +197,14 @@ template <class Table, class Key>
 void two_phase_transaction<LockSystem, Phantoms>::put(Table& table, const Key& key,
                                                       const typename Table::row_type& row) {
   lock_table(table, lock_mode::intention_exclusive);
-  for (;;) {
-    bool is_new = false;
-    const auto find = [&](const auto& lock_made) { return table.find_or_make(argument<Table>(key), lock_made); };
-    record& r = lock_or_make(table, find, is_new);
-    if (write* const mine = own(r)) {
-      mine->words = words_of(table, row);
-      return;
-    }
-    if (write_locked(table, r, &row, is_new)) return;
+  record& r = lock_or_make(table, [&](const auto& lock_made) {  //
+    return table.find_or_make(argument<Table>(key), lock_made);
+  });
+  if (write* const mine = own(r)) {
+    mine->words = words_of(table, row);
+    return;
   }
+  write_locked(table, r, &row, unlocked_stamp(r));
 }
 
 template <class LockSystem, class Phantoms>
@@ -284,7 +220,7 @@ bool two_phase_transaction<LockSystem, Phantoms>::update(Table& table, const Key
   if (write* const mine = own(*r)) {
     mine->words = words_of(table, row);
   } else {
-    write_locked(table, *r, &row);
+    write_locked(table, *r, &row, unlocked_stamp(*r));
   }
   return true;
 }
@@ -298,7 +234,7 @@ bool two_phase_transaction<LockSystem, Phantoms>::erase(Table& table, const Key&
   if (write* const mine = own(*r)) {
     mine->words = nullptr;
   } else {
-    write_locked<Table>(table, *r, nullptr);
+    write_locked(table, *r, nullptr, unlocked_stamp(*r));
   }
   return true;
 }
