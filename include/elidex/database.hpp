@@ -35,11 +35,11 @@
 //   none   loads what the folder has, and writes nothing
 //   async  a crash loses at most what was committed in the last epoch_time and during the sync that ran then: whole transactions, none
 //          of which a surviving one has seen
-//   sync   transact() returns when its transaction, and all that it has seen at repeatable_read or above, are durable. read_only() may see
-//          what is not durable yet: wait_durable()
+//   sync   transact() and read_only() return when all that they have done and seen is durable
 //
 // `database` is basic_database<capability_commit>: DBX's regions where this CPU commits them, Silo's locks where it doesn't
-// (db/commit_protocols.hpp). Indexes says which maps the tables have.
+// (db/commit_protocols.hpp). basic_database<db::two_phase_locking<>> locks rows instead of validating (db/two_phase_locking.hpp).
+// Indexes says which maps the tables have.
 //
 // Thread-safety: all members but constructor and destructor, from any thread. A table lives as long as its database.
 // Errors: db/errors.hpp; std::bad_alloc; std::out_of_range with more than 512 threads, std::logic_error for a
@@ -48,6 +48,7 @@
 // From: papers/003 section 7 (DBX); Silo (Tu et al., SOSP 2013). Deviations stand at the parts.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -92,9 +93,23 @@ struct database_stats {
   std::size_t conflicts = 0;  // attempts that had to be repeated
 };
 
+namespace db::detail {
+// The transactions of a policy: its own, or those of transaction.hpp.
+template <class Commit>
+struct transaction_of {
+  using type = db::transaction;
+};
+template <class Commit>
+  requires requires { typename Commit::transaction; }
+struct transaction_of<Commit> {
+  using type = typename Commit::transaction;
+};
+}  // namespace db::detail
+
 template <class Commit = db::capability_commit, class Indexes = ordered_map_indexes>
 class basic_database {
  public:
+  using transaction = typename db::detail::transaction_of<Commit>::type;
   template <class Key, class Row>
   using table = db::table<Key, Row, typename Indexes::template map<Key>>;
   template <class Key>
@@ -107,12 +122,12 @@ class basic_database {
   // Throws schema_mismatch if there is a table of that name; what the log throws.
   template <class Key, class Row>
   table<Key, Row>& create_table(std::string name) {
-    return add(std::make_unique<table<Key, Row>>(std::move(name)));
+    return add<table<Key, Row>>(std::move(name));
   }
   // With rows of a schema (db/schema.hpp).
   template <class Key>
   schema_table<Key>& create_table(std::string name, const db::schema& columns) {
-    return add(std::make_unique<schema_table<Key>>(std::move(name), columns));
+    return add<schema_table<Key>>(std::move(name), columns);
   }
   // Throws unknown_table; schema_mismatch if its keys or rows are of other types.
   template <class Key, class Row>
@@ -167,13 +182,13 @@ class basic_database {
 
   template <class Fn>
   auto transact(isolation level, Fn&& fn) {
-    using result = std::remove_cvref_t<std::invoke_result_t<Fn&, db::transaction&>>;
+    using result = std::remove_cvref_t<std::invoke_result_t<Fn&, transaction&>>;
     const borrowed_memory memory(*this);
     for (backoff wait;; wait.once()) {
       std::conditional_t<std::is_void_v<result>, std::monostate, std::optional<result>> kept;
       std::uint64_t epoch = 0;
       {
-        db::transaction t(memory.notes(), level);
+        transaction t = begin(memory.notes(), level);
         if (memory.log() != nullptr) t.log_with(*memory.log());
         try {
           if constexpr (std::is_void_v<result>) {
@@ -183,8 +198,7 @@ class basic_database {
           }
           if (!commits(t)) continue;
         } catch (...) {
-          // In this order: what holds at the second look has held since the first one, so both held when the reads were looked at.
-          const bool believed = db::detail::reads_hold(t, false) && t.observations_hold();
+          const bool believed = is_believed(t);
           t.note_absent_records(false);
           if (believed) throw;
           conflicts_.add(1);
@@ -210,8 +224,21 @@ class basic_database {
   template <class Fn>
   auto read_only(Fn&& fn) {
     if (!usable_) throw std::logic_error(not_opened);
-    db::snapshot_transaction t(epochs_);
-    return fn(t);
+    using result = std::remove_cvref_t<std::invoke_result_t<Fn&, db::snapshot_transaction&>>;
+    std::uint64_t epoch = 0;
+    const auto run = [&] {
+      db::snapshot_transaction t(epochs_);
+      const note_at_end note{t, epoch};
+      return static_cast<result>(fn(t));
+    };
+    if constexpr (std::is_void_v<result>) {
+      run();
+      wait_for_what_was_seen(epoch);
+    } else {
+      result kept = run();
+      wait_for_what_was_seen(epoch);
+      return kept;
+    }
   }
 
   // Unlinks what has been erased and frees versions' memory as far as snapshots allow it. Happens now and then by itself.
@@ -232,7 +259,7 @@ class basic_database {
 
   // A thread's, from one transaction to the next.
   struct alignas(64) thread_memory {
-    std::unique_ptr<db::transaction::memory> notes;
+    std::unique_ptr<typename transaction::memory> notes;
     std::optional<db::redo_log::worker> log;
     bool in_use = false;
   };
@@ -241,14 +268,14 @@ class basic_database {
     explicit borrowed_memory(basic_database& from) : mine_(from.thread_memory_.at(this_thread_slot())) {
       if (mine_.in_use) throw std::logic_error("elidex::database: a transaction inside a transaction");
       if (!from.usable_) throw std::logic_error(not_opened);
-      if (!mine_.notes) mine_.notes = std::make_unique<db::transaction::memory>();
+      if (!mine_.notes) mine_.notes = std::make_unique<typename transaction::memory>();
       if (from.log_ != nullptr && !mine_.log) mine_.log.emplace(*from.log_);
       mine_.in_use = true;
     }
     ~borrowed_memory() { mine_.in_use = false; }
     borrowed_memory(const borrowed_memory&) = delete;
     borrowed_memory& operator=(const borrowed_memory&) = delete;
-    db::transaction::memory& notes() const noexcept { return *mine_.notes; }
+    typename transaction::memory& notes() const noexcept { return *mine_.notes; }
     // Null: there is none.
     db::redo_log::worker* log() const noexcept { return mine_.log ? &*mine_.log : nullptr; }
 
@@ -256,12 +283,23 @@ class basic_database {
     thread_memory& mine_;
   };
 
-  template <class Table>
-  Table& add(std::unique_ptr<Table> made) {
+  struct note_at_end {
+    const db::snapshot_transaction& of;
+    std::uint64_t& epoch;
+    ~note_at_end() { epoch = of.epoch_to_be_durable(); }
+  };
+  void wait_for_what_was_seen(std::uint64_t epoch) {
+    if (log_ != nullptr && log_->level() == db::durability::sync) log_->wait_durable(epoch);
+  }
+
+  template <class Table, class... More>
+  Table& add(std::string name, const More&... more) {
     const std::lock_guard guard(tables_mutex_);
     for (const auto& one : tables_) {
-      if (one->name() == made->name()) throw db::schema_mismatch(made->name() + ": there is a table of that name");
+      if (one->name() == name) throw db::schema_mismatch(name + ": there is a table of that name");
     }
+    auto made =
+        std::make_unique<Table>(std::move(name), more..., locking_of(static_cast<std::uint32_t>(tables_.size())));
     Table& result = *made;
     tables_.reserve(tables_.size() + 1);
     if (storage_) storage_->declare(result);
@@ -284,9 +322,32 @@ class basic_database {
     for (const auto& one : tables_) all.push_back(one.get());
     return all;
   }
+  static db::row_locking locking_of([[maybe_unused]] std::uint32_t number) noexcept {
+    if constexpr (requires { Commit::locking_of(number); }) {
+      return Commit::locking_of(number);
+    } else {
+      return {};
+    }
+  }
+  transaction begin(typename transaction::memory& notes, isolation level) {
+    if constexpr (requires { commit_.begin(notes, level, epochs_); }) {
+      return commit_.begin(notes, level, epochs_);
+    } else {
+      return db::transaction(notes, level);
+    }
+  }
+  // What a function says that throws: whether it saw what could be.
+  static bool is_believed(const transaction& t) {
+    if constexpr (requires { t.is_doomed(); }) {
+      return !t.is_doomed();
+    } else {
+      // In this order: what holds at the second look has held since the first one, so both held when the reads were looked at.
+      return db::detail::reads_hold(t, false) && t.observations_hold();
+    }
+  }
 
   // False: run it again.
-  bool commits(db::transaction& t) {
+  bool commits(transaction& t) {
     if (commit_(t, epochs_) == db::commit_result::conflict) {
       t.note_absent_records(false);
       conflicts_.add(1);
@@ -310,10 +371,17 @@ class basic_database {
   void collect_locked() {
     epochs_.advance();
     epochs_.move_horizon();
-    const std::uint64_t horizon = epochs_.horizon();
+    std::uint64_t horizon = epochs_.horizon();
+    // Who finds nothing where something was sees an erase that is durable.
+    if (log_ != nullptr) horizon = std::min(horizon, log_->durable_epoch());
     // An old snapshot holds it: what has been erased since is of later epochs, and looking at all of it each time would take ever longer.
     if (horizon == collected_up_to_) return;
-    for (const auto& one : tables_) one->collect(horizon);
+    if constexpr (requires { commit_.unlinking(); }) {
+      auto rule = commit_.unlinking();
+      for (const auto& one : tables_) one->collect(horizon, &rule);
+    } else {
+      for (const auto& one : tables_) one->collect(horizon);
+    }
     collected_up_to_ = horizon;
   }
 

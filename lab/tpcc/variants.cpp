@@ -1,6 +1,7 @@
 #include "lab/tpcc/variants.hpp"
 
 #include "elidex/database.hpp"
+#include "elidex/db/two_phase_locking.hpp"
 #include "lab/tpcc/native_run.hpp"
 
 namespace elidex::lab::tpcc {
@@ -27,6 +28,10 @@ constexpr database_info all[] = {
      &load<basic_database<db::silo_commit>>, nullptr},
     {"db/dbx", "the table store with DBX's commit: one hardware region, Silo's under a lock where it doesn't commit",
      &load<basic_database<db::dbx_commit<>>>, &remark_on_regions},
+    {"db/2pl",
+     "the table store with two-phase locking as InnoDB has it: rows and gaps in a lock system, read views for "
+     "consistent reads",
+     &load<basic_database<db::two_phase_locking<>>>, nullptr},
 };
 
 // Measured: 217 to 225 with one and two warehouses, indexes included.

@@ -20,7 +20,7 @@ TEST_F(elidex_tool, tpcc_refuses_what_it_cannot_do) {
   refused(tpcc + "--warehouses 65536", "--warehouses: '65536'");
   refused(tpcc + "--warehouses 1,1", "--warehouses: '1' is there twice");
   refused(tpcc + "--warehouses 60000", "--warehouses: 60000 of them", "MB are free; it takes at most");
-  refused(tpcc + "--index tbb", "--index: 'tbb'", "db/occ, db/silo, db/dbx");
+  refused(tpcc + "--index tbb", "--index: 'tbb'", "db/occ, db/silo, db/dbx, db/2pl");
   refused(tpcc + "--readers fast", "--readers: 'fast'", "snapshots or transactions");
   refused(tpcc + "--items 14", "--items: '14'");
   refused(tpcc + "--customers 3001", "--customers: '3001'");
@@ -40,12 +40,13 @@ TEST_F(elidex_tool, tpcc_refuses_what_it_cannot_do) {
 
 TEST_F(elidex_tool, tpcc_gives_what_the_contract_says) {
   const outcome got =
-      run("bench --workload tpcc --index db/occ,db/silo,db/dbx --warehouses 1,2 --threads 1 --customers 30 --items 100 "
+      run("bench --workload tpcc --index db/occ,db/silo,db/dbx,db/2pl --warehouses 1,2 --threads 1 --customers 30 "
+          "--items 100 "
           "--seconds 0.05 --repeat 2 --seed 7 --json -");
   ASSERT_EQ(got.status, 0) << got.err;
   const auto document = nlohmann::json::parse(got.out);
   EXPECT_EQ(document["schema"], 1);
-  ASSERT_EQ(document["runs"].size(), 6U);
+  ASSERT_EQ(document["runs"].size(), 8U);
   for (const auto& one : document["runs"]) {
     EXPECT_EQ(one["workload"], "tpcc");
     EXPECT_EQ(one["threads"], 1);
@@ -69,19 +70,20 @@ TEST_F(elidex_tool, tpcc_gives_what_the_contract_says) {
   }
   EXPECT_EQ(document["runs"][0]["ratio_to_first"], 1);
   EXPECT_EQ(document["runs"][0]["warehouses"], 1);
-  EXPECT_EQ(document["runs"][5]["warehouses"], 2);
-  EXPECT_EQ(document["runs"][5]["index"], "db/dbx");
+  EXPECT_EQ(document["runs"][7]["warehouses"], 2);
+  EXPECT_EQ(document["runs"][7]["index"], "db/2pl");
 }
 
 TEST_F(elidex_tool, tpcc_runs_all_databases_unless_told) {
   const outcome got =
       run("bench --workload tpcc --customers 30 --items 100 --seconds 0.02 --repeat 1 --readers transactions");
   EXPECT_EQ(got.status, 0) << got.err;
-  for (const char* const name : {"db/occ", "db/silo", "db/dbx", "new-order", "stock-level", "conflicts %"}) {
+  for (const char* const name : {"db/occ", "db/silo", "db/dbx", "db/2pl", "new-order", "stock-level", "conflicts %"}) {
     EXPECT_THAT(got.out, HasSubstr(name));
   }
   const outcome list = run("list");
-  for (const char* const name : {"db/occ", "db/silo", "db/dbx", "tpcc"}) EXPECT_THAT(list.out, HasSubstr(name));
+  for (const char* const name : {"db/occ", "db/silo", "db/dbx", "db/2pl", "tpcc"})
+    EXPECT_THAT(list.out, HasSubstr(name));
 }
 
 }  // namespace

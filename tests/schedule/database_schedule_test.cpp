@@ -82,6 +82,54 @@ struct phantoms : with_accounts<Database> {
   std::string verdict() { return this->now(11) && this->now(12) ? "a phantom" : ""; }
 };
 
+// The same in looks at keys that are not there, by three, around an insert that is rolled back and an account that is closed and unlinked.
+template <class Database>
+struct phantoms_of_three : with_accounts<Database> {
+  static constexpr u64 steps = 800;
+  bodies_type bodies() {
+    const auto insert_unless = [this](u64 mine, u64 others) {
+      return [this, mine, others] {
+        this->db.transact([&](auto& t) {
+          if (!t.get(this->accounts, others)) t.put(this->accounts, mine, account{1});
+        });
+      };
+    };
+    return {insert_unless(11, 12), insert_unless(12, 11), [this] {
+              try {
+                this->db.transact([&](auto& t) {
+                  t.insert(this->accounts, u64{13}, account{1});
+                  t.erase(this->accounts, u64{20});
+                  throw 1;
+                });
+              } catch (int) {
+              }
+              this->db.transact([&](auto& t) { t.erase(this->accounts, u64{20}); });
+              for (int i = 0; i < 3; ++i) this->db.collect();
+            }};
+  }
+  std::string verdict() { return this->now(11) && this->now(12) ? "a phantom" : ""; }
+};
+
+// Two look at keys that are not there and insert what the other looks for, beside an insert that has to wait for a reader: what stands in the
+// index as long as that waits is nothing to hold on to.
+template <class Database>
+struct phantoms_beside_waiting_inserts : with_accounts<Database> {
+  static constexpr u64 steps = 800;
+  bodies_type bodies() {
+    const auto insert_unless = [this](u64 mine, u64 others) {
+      return [this, mine, others] {
+        this->db.transact([&](auto& t) {
+          if (!t.get(this->accounts, others)) t.put(this->accounts, mine, account{1});
+        });
+      };
+    };
+    return {insert_unless(15, 5), insert_unless(5, 15),
+            [this] { this->db.transact([&](auto& t) { t.get(this->accounts, u64{18}); }); },
+            [this] { this->db.transact([&](auto& t) { t.insert(this->accounts, u64{17}, account{1}); }); }};
+  }
+  std::string verdict() { return this->now(5) && this->now(15) ? "a phantom" : ""; }
+};
+
 // One moves money, one reads both accounts as a snapshot, one closes and opens an account.
 template <class Database>
 struct snapshots : with_accounts<Database> {
@@ -132,7 +180,7 @@ struct snapshots : with_accounts<Database> {
 
 template <class Database>
 class DatabaseSchedules : public ::testing::Test {};
-using databases = ::testing::Types<silo_database, dbx_database>;
+using databases = ::testing::Types<silo_database, dbx_database, two_phase_database>;
 TYPED_TEST_SUITE(DatabaseSchedules, databases);
 
 TYPED_TEST(DatabaseSchedules, NoWriteSkew) {
@@ -143,6 +191,12 @@ TYPED_TEST(DatabaseSchedules, NoLostUpdate) {
 }
 TYPED_TEST(DatabaseSchedules, NoPhantoms) {
   EXPECT_EQ(explore<phantoms<TypeParam>>(1'000), "");
+}
+TYPED_TEST(DatabaseSchedules, NoPhantomsOfThree) {
+  EXPECT_EQ(explore<phantoms_of_three<TypeParam>>(1'000), "");
+}
+TYPED_TEST(DatabaseSchedules, NoPhantomsBesideWaitingInserts) {
+  EXPECT_EQ(explore<phantoms_beside_waiting_inserts<TypeParam>>(2'000), "");
 }
 TYPED_TEST(DatabaseSchedules, SnapshotsAreOfOneMoment) {
   EXPECT_EQ(explore<snapshots<TypeParam>>(1'000), "");
@@ -158,6 +212,10 @@ TEST(DatabaseSchedulesCanary, LostUpdatesAreFound) {
 }
 TEST(DatabaseSchedulesCanary, PhantomsAreFound) {
   EXPECT_THAT(explore<phantoms<careless_database>>(1'000), HasSubstr("a phantom"));
+}
+// Locks of gaps don't do without the second look.
+TEST(DatabaseSchedulesCanary, PhantomsBetweenALookAndItsLockAreFound) {
+  EXPECT_THAT(explore<phantoms<careless_two_phase_database>>(20'000), HasSubstr("a phantom"));
 }
 
 }  // namespace

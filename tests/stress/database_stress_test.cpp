@@ -36,7 +36,8 @@ void in_threads(int many, const Body& body) {
 
 template <class Database>
 class DatabaseStress : public ::testing::Test {};
-using databases = ::testing::Types<silo_database, dbx_database, small_nodes_database>;
+using databases = ::testing::Types<silo_database, dbx_database, small_nodes_database, two_phase_database,
+                                   small_nodes_two_phase_database>;
 TYPED_TEST_SUITE(DatabaseStress, databases);
 
 struct list_row {

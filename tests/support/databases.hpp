@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "elidex/database.hpp"
+#include "elidex/db/two_phase_locking.hpp"
 #include "elidex/index/masstree.hpp"
 
 namespace elidex::testing {
@@ -38,6 +39,8 @@ struct btree_indexes {
 using silo_database = basic_database<db::silo_commit>;
 using dbx_database = basic_database<db::dbx_commit<>>;
 using small_nodes_database = basic_database<db::silo_commit, btree_indexes>;
+using two_phase_database = basic_database<db::two_phase_locking<>>;
+using small_nodes_two_phase_database = basic_database<db::two_phase_locking<unmodified_latches>, btree_indexes>;
 
 // --- canaries: what the harness must find
 
@@ -58,5 +61,11 @@ class blind_commit {
     return db::commit_result::committed;
   }
 };
+
+// Locks, but doesn't look at the index again after it has been granted a lock on a gap.
+struct looks_once {
+  static constexpr bool after_locking = false;
+};
+using careless_two_phase_database = basic_database<db::two_phase_locking<sharded_latches<>, looks_once>>;
 
 }  // namespace elidex::testing

@@ -6,7 +6,10 @@
 
 #include <deque>
 #include <thread>
+#include <type_traits>
 #include <vector>
+
+#include "elidex/db/two_phase_locking.hpp"
 
 namespace elidex::lab::smallbank {
 namespace {
@@ -63,11 +66,13 @@ money missing_after_a_run(isolation level, unsigned threads, int steps) {
 template <class Database>
 class SmallBankStress : public ::testing::Test {};
 using databases = ::testing::Types<basic_database<db::capability_commit>, basic_database<db::silo_commit>,
-                                   basic_database<db::dbx_commit<>>>;
+                                   basic_database<db::dbx_commit<>>, basic_database<db::two_phase_locking<>>>;
 TYPED_TEST_SUITE(SmallBankStress, databases);
 
 TYPED_TEST(SmallBankStress, NoMoneyComesOrGoes) {
   EXPECT_EQ(missing_after_a_run<TypeParam>(isolation::serializable, 4, 20'000), 0);
+  // What reads a snapshot and writes without having locked what it read, as InnoDB does, loses updates there (below).
+  if (std::is_same_v<TypeParam, basic_database<db::two_phase_locking<>>>) return;
   EXPECT_EQ(missing_after_a_run<TypeParam>(isolation::repeatable_read, 4, 20'000), 0);
 }
 

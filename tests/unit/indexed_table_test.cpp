@@ -100,7 +100,7 @@ struct people {
 
 template <class Database>
 class IndexedTable : public ::testing::Test {};
-using databases = ::testing::Types<silo_database, dbx_database, small_nodes_database>;
+using databases = ::testing::Types<silo_database, dbx_database, small_nodes_database, two_phase_database>;
 TYPED_TEST_SUITE(IndexedTable, databases);
 
 TYPED_TEST(IndexedTable, IndexesFollowTheTable) {

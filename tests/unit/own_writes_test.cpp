@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "elidex/database.hpp"
+#include "elidex/db/two_phase_locking.hpp"
 #include "elidex/db/written_records.hpp"
 
 namespace elidex {
@@ -32,7 +33,7 @@ TEST(WrittenRecords, FindsWhatWasAddedUntilCleared) {
 
 template <class Commit>
 class OwnWrites : public ::testing::Test {};
-using protocols = ::testing::Types<db::silo_commit, db::dbx_commit<>>;
+using protocols = ::testing::Types<db::silo_commit, db::dbx_commit<>, db::two_phase_locking<>>;
 TYPED_TEST_SUITE(OwnWrites, protocols);
 
 TYPED_TEST(OwnWrites, AreSeenAndCommittedInAnyNumber) {

@@ -53,6 +53,12 @@ class record {
     for (std::size_t i = 0; i < row_words; ++i) new (made->row() + i) std::uint64_t(0);
     return made;
   }
+  // Of a table whose records have a word more, behind the row: who has locked it implicitly (two_phase_transaction.hpp).
+  void make_writer(std::size_t row_words) noexcept { new (row() + row_words) std::atomic<std::uint64_t>(0); }
+  std::atomic<std::uint64_t>& writer(std::size_t row_words) noexcept {
+    static_assert(sizeof(std::atomic<std::uint64_t>) == sizeof(std::uint64_t));
+    return *std::launder(reinterpret_cast<std::atomic<std::uint64_t>*>(row() + row_words));
+  }
 
   commit_stamp stamp() const noexcept { return commit_stamp(stamp_.load()); }
   const std::uint64_t& key() const noexcept { return key_; }
@@ -74,8 +80,8 @@ class record {
     }
   }
 
-  // Whether the row was there at the end of that epoch, and how it was.
-  bool read_as_of(std::uint64_t epoch, std::span<std::uint64_t> into) const noexcept {
+  // The row as it was at the end of that epoch, and the stamp that it had: absent if it was not there.
+  commit_stamp read_as_of(std::uint64_t epoch, std::span<std::uint64_t> into) const noexcept {
     for (backoff wait;;) {
       const commit_stamp before(stamp_.load(std::memory_order_acquire));  // pairs with unlock()
       if (before.epoch() <= epoch && !before.locked()) {
@@ -87,12 +93,12 @@ class record {
       // relaxed: ordered by the fence.
       const bool unchanged = stamp_.load(std::memory_order_relaxed) == before.word();
       if (!before.locked() && unchanged) {
-        if (before.epoch() <= epoch) return !before.absent();
+        if (before.epoch() <= epoch) return before;
         while (old != nullptr && old->stamp.epoch() > epoch)
           old = old->older.load(std::memory_order_acquire);  // as above
-        if (old == nullptr || old->stamp.absent()) return false;
-        std::memcpy(into.data(), old->row(), into.size_bytes());
-        return true;
+        if (old == nullptr) return commit_stamp();
+        if (!old->stamp.absent()) std::memcpy(into.data(), old->row(), into.size_bytes());
+        return old->stamp;
       }
       wait.once();
     }

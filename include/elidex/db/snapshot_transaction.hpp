@@ -7,6 +7,7 @@
 // Thread-safety: belongs to one thread. Errors: std::bad_alloc.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -42,17 +43,22 @@ class snapshot_transaction {
   }
 
   std::uint64_t epoch() const noexcept { return snapshot_.epoch(); }
+  // All that it has seen survives a crash once this epoch is durable.
+  std::uint64_t epoch_to_be_durable() const noexcept { return newest_seen_; }
 
  private:
   template <class Table>
   std::optional<typename Table::row_type> read(const Table& table, const record& from) {
     words_.resize(table.row_words());
-    if (!from.read_as_of(snapshot_.epoch(), words_)) return std::nullopt;
+    const commit_stamp seen = from.read_as_of(snapshot_.epoch(), words_);
+    newest_seen_ = std::max(newest_seen_, seen.epoch());
+    if (seen.absent()) return std::nullopt;
     return table.row_of(words_);
   }
 
   const commit_epochs::snapshot snapshot_;
   std::vector<std::uint64_t> words_;
+  std::uint64_t newest_seen_ = 0;
 };
 
 }  // namespace elidex::db

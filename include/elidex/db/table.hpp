@@ -11,7 +11,8 @@
 //
 // Why unlinking is right: it locks the record as it was erased (so nobody has inserted it again), unlinks it, and then marks it
 // dead. A transaction that found it before saw an absent record, and fails to validate or to lock the dead one; one that comes later
-// makes a new record. Memory goes to the limbo list: whoever found the record had an epoch_pin then, and has it still.
+// makes a new record. Memory goes to the limbo list: whoever found the record had an epoch_pin then, and has it still. Where there are
+// locks, an unlinking_rule asks for them while the record is locked (two_phase_transaction.hpp).
 //
 // Thread-safety: all members but the destructor. Errors: std::bad_alloc, and then nothing has changed.
 #pragma once
@@ -80,15 +81,31 @@ struct key_type_info {
   bool is_signed;
 };
 
+// How the lock system knows a table (two_phase_transaction.hpp); where there are no locks, nothing.
+struct row_locking {
+  std::uint32_t space = 0;           // the table's number
+  std::size_t words_behind_row = 0;  // 1: each record says who has locked it implicitly
+};
+
+class table_base;
+
+// Somebody else's say in which erased records may leave the index. Asked while the record's word is locked as it was erased; with false it
+// stays until the next collection.
+struct unlinking_rule {
+  virtual ~unlinking_rule() = default;
+  virtual bool allows(const table_base& table, record& erased) = 0;
+};
+
 // What a transaction's notes and the storage know of a table.
 class table_base {
  public:
-  table_base(std::string name, std::size_t row_bytes, std::string schema_text)
+  table_base(std::string name, std::size_t row_bytes, std::string schema_text, row_locking locking)
       : name_(std::move(name)),
         schema_text_(std::move(schema_text)),
         row_bytes_(row_bytes),
         row_words_(words_for(row_bytes)),
-        pool_(record::bytes_for(words_for(row_bytes)), "record", record::bytes_for(0)) {}
+        locking_(locking),
+        pool_(record::bytes_for(words_for(row_bytes) + locking.words_behind_row), "record", record::bytes_for(0)) {}
   virtual ~table_base() = default;
   table_base(const table_base&) = delete;
   table_base& operator=(const table_base&) = delete;
@@ -101,6 +118,7 @@ class table_base {
   // Empty if rows are of a type.
   const std::string& schema_text() const noexcept { return schema_text_; }
   std::size_t row_words() const noexcept { return row_words_; }
+  const row_locking& locking() const noexcept { return locking_; }
 
   virtual key_type_info key_type_of() const noexcept = 0;
   virtual std::string_view key_bytes(const record& one) const noexcept = 0;
@@ -128,7 +146,7 @@ class table_base {
     }
   }
   // Unlinks those that no snapshot from `horizon` on can want, and that have been absent since before every running transaction.
-  void collect(std::uint64_t horizon) {
+  void collect(std::uint64_t horizon, unlinking_rule* rule = nullptr) {
     const std::uint64_t now = try_advance_epoch();
     const epoch_pin pinned;
     std::vector<absent_record> listed;
@@ -151,7 +169,7 @@ class table_base {
         if (state != one.since) {
           one.since = state;
           one.epoch = epoch_after_unlinking();
-        } else if (now >= one.epoch + 2 && state.epoch() <= horizon && unlink(*one.row, state)) {
+        } else if (now >= one.epoch + 2 && state.epoch() <= horizon && unlink(*one.row, state, rule)) {
           continue;
         }
         listed[kept++] = one;
@@ -171,8 +189,8 @@ class table_base {
   }
 
  protected:
-  // As it is in this state. False: it is not any more.
-  virtual bool unlink(record& one, commit_stamp state) = 0;
+  // As it is in this state. False: it is not any more, or must not.
+  virtual bool unlink(record& one, commit_stamp state, unlinking_rule* rule) = 0;
 
   void destroy(record* one) noexcept {
     free_versions(one->cut_versions(std::uint64_t(-1), one->stamp()));
@@ -208,6 +226,7 @@ class table_base {
   std::uint32_t id_ = 0;
   const std::size_t row_bytes_;
   const std::size_t row_words_;
+  const row_locking locking_;
   block_pool pool_;
   mutable std::mutex absent_mutex_;
   std::vector<absent_record> absent_;
@@ -219,9 +238,12 @@ class keyed_table : public table_base {
  public:
   using key_type = Key;
   using key_argument = typename key_words<Key>::argument;
+  struct nothing {
+    void operator()(record&) const noexcept {}
+  };
 
-  keyed_table(std::string name, std::size_t row_bytes, std::string schema_text)
-      : table_base(std::move(name), row_bytes, std::move(schema_text)), limbo_(this) {}
+  keyed_table(std::string name, std::size_t row_bytes, std::string schema_text, row_locking locking)
+      : table_base(std::move(name), row_bytes, std::move(schema_text), locking), limbo_(this) {}
   ~keyed_table() override {
     map_.scan(key_words<Key>::least(), std::size_t(-1), [&](auto&&, record* one) {
       key_words<Key>::drop(one->key());
@@ -234,16 +256,19 @@ class keyed_table : public table_base {
     const auto found = map_.get(key);
     return found ? *found : nullptr;
   }
-  record* find_or_make(key_argument key) {
+  // prepare(record&) is called with what is made before anybody can see it, perhaps several times; it may throw.
+  template <class Prepare = nothing>
+  record* find_or_make(key_argument key, const Prepare& prepare = {}) {
     for (;;) {
       if (record* const found = find(key)) return found;
-      if (record* const made = try_make(key)) return made;
+      if (record* const made = try_make(key, prepare)) return made;
     }
   }
   // The same, faster where there is none.
-  record* make_or_find(key_argument key) {
+  template <class Prepare = nothing>
+  record* make_or_find(key_argument key, const Prepare& prepare = {}) {
     for (;;) {
-      if (record* const made = try_make(key)) return made;
+      if (record* const made = try_make(key, prepare)) return made;
       if (record* const found = find(key)) return found;
     }
   }
@@ -313,7 +338,8 @@ class keyed_table : public table_base {
 
  private:
   // Null: there is one.
-  record* try_make(key_argument key) {
+  template <class Prepare>
+  record* try_make(key_argument key, const Prepare& prepare) {
     void* const memory = pool().allocate();
     std::uint64_t word = 0;
     bool kept = false;
@@ -321,6 +347,8 @@ class keyed_table : public table_base {
       word = key_words<Key>::keep(key);
       kept = true;
       record* const made = record::make(memory, row_words(), word);
+      if (locking().words_behind_row != 0) made->make_writer(row_words());
+      prepare(*made);
       if (map_.insert(key, made)) return made;
     } catch (...) {
       if (kept) key_words<Key>::drop(word);
@@ -332,13 +360,18 @@ class keyed_table : public table_base {
     return nullptr;
   }
 
-  bool unlink(record& one, commit_stamp state) override {
+  bool unlink(record& one, commit_stamp state, unlinking_rule* rule) override {
     limbo_.reserve();
     if (state.locked() || !one.try_lock(state)) {
       limbo_.unreserve();
       return false;
     }
     try {
+      if (rule != nullptr && !rule->allows(*this, one)) {
+        one.unlock(state);
+        limbo_.unreserve();
+        return false;
+      }
       map_.erase(key_words<Key>::of(one.key()));
     } catch (...) {
       one.unlock(state);
@@ -375,7 +408,8 @@ class table : public keyed_table<Key, Map> {
 
  public:
   using row_type = Row;
-  explicit table(std::string name) : keyed_table<Key, Map>(std::move(name), sizeof(Row), {}) {}
+  explicit table(std::string name, row_locking locking = {})
+      : keyed_table<Key, Map>(std::move(name), sizeof(Row), {}, locking) {}
 
   // Between a row and its words.
   static Row row_of(std::span<const std::uint64_t> words) noexcept {
@@ -394,8 +428,8 @@ template <table_key Key, class Map>
 class schema_table : public keyed_table<Key, Map> {
  public:
   using row_type = row;
-  schema_table(std::string name, const schema& columns)
-      : keyed_table<Key, Map>(std::move(name), columns.row_bytes(), columns.text()), columns_(columns) {}
+  schema_table(std::string name, const schema& columns, row_locking locking = {})
+      : keyed_table<Key, Map>(std::move(name), columns.row_bytes(), columns.text(), locking), columns_(columns) {}
 
   const schema& columns() const noexcept { return columns_; }
   row make_row() const { return row(columns_); }

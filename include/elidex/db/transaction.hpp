@@ -192,13 +192,8 @@ class transaction {
     committed_ = stamp;
     if (logged_) logged_->keep(stamp);
   }
-  // All that this transaction has noted and done survives a crash once this epoch is durable. After the commit.
-  std::uint64_t epoch_to_be_durable() const noexcept {
-    if (!writes_.empty()) return committed_.epoch();
-    std::uint64_t epoch = 0;
-    for (const read& r : reads_) epoch = std::max(epoch, r.seen.epoch());
-    return epoch;
-  }
+  // All that this transaction has seen and done survives a crash once this epoch is durable. After the commit.
+  std::uint64_t epoch_to_be_durable() const noexcept { return writes_.empty() ? newest_seen_ : committed_.epoch(); }
 
   // After the commit, or without one: what is absent now is to leave the indexes. How many records that were.
   std::size_t note_absent_records(bool committed) noexcept {
@@ -210,6 +205,11 @@ class transaction {
     }
     return many;
   }
+
+ protected:
+  // For a transaction that keeps its records by other means (two_phase_transaction.hpp).
+  struct unpinned {};
+  transaction(memory& notes, isolation level, unpinned);
 
  private:
   struct observation {
@@ -237,6 +237,7 @@ class transaction {
     std::vector<const record*> seen;
   };
 
+ protected:
   template <class Table>
   static typename Table::key_argument argument(const auto& key) {
     return static_cast<typename Table::key_argument>(key);
@@ -281,6 +282,7 @@ class transaction {
     const std::span<std::uint64_t> into(last_row_.data(), table.row_words());
     const commit_stamp seen = r.read(into);
     if (seen.dead()) return std::nullopt;
+    note_seen(seen);
     if (note) reads_.push_back({&r, seen});
     if (seen.absent()) return std::span<const std::uint64_t>();
     return into;
@@ -315,24 +317,36 @@ class transaction {
     const std::size_t first = writes_.size() == unindexed_writes_max + 1 ? 0 : writes_.size() - 1;
     for (std::size_t i = first; i < writes_.size(); ++i) places_.add(*writes_[i].row, i);
   }
+  void note_seen(commit_stamp seen) noexcept { newest_seen_ = std::max(newest_seen_, seen.epoch()); }
+  // As long as the transaction is there; again: nothing.
+  void pin() {
+    if (!pinned_) pinned_.emplace();
+  }
+
+ private:
   static bool by_address(const write& a, const write& b) noexcept { return std::less<>()(a.row, b.row); }
 
   // Chosen: so many are found faster by looking at all.
   static constexpr std::size_t unindexed_writes_max = 8;
 
   const isolation level_;
-  const epoch_pin pinned_;
+  std::optional<epoch_pin> pinned_;
   std::vector<read>& reads_;
   std::vector<write>& writes_;
   std::vector<std::unique_ptr<observation>>& observations_;
   word_arena& arena_;
-  written_records& places_;               // of writes_, if there are many, until they are sorted
+  written_records& places_;  // of writes_, if there are many, until they are sorted
+
+ protected:
   std::vector<std::uint64_t>& last_row_;  // what was read last
   record* last_read_ = nullptr;
+
+ private:
   bool sorted_ = false;
   redo_log::worker* log_ = nullptr;
   std::optional<redo_log::commit> logged_;
   commit_stamp committed_{};
+  std::uint64_t newest_seen_ = 0;  // epoch
 };
 
 class transaction::memory {
@@ -346,7 +360,11 @@ class transaction::memory {
   std::vector<std::uint64_t> last_row_;
 };
 
-inline transaction::transaction(memory& notes, isolation level)
+inline transaction::transaction(memory& notes, isolation level) : transaction(notes, level, unpinned()) {
+  pin();
+}
+
+inline transaction::transaction(memory& notes, isolation level, unpinned)
     : level_(level),
       reads_(notes.reads_),
       writes_(notes.writes_),
