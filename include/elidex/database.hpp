@@ -24,7 +24,7 @@
 // waits for it.
 //
 // `database` is basic_database<capability_commit>: DBX's regions where this CPU commits them, Silo's locks where it doesn't
-// (db/commit_protocols.hpp). Indexes says which maps the tables have.
+// (db/commit_protocols.hpp). Indexes says which maps the tables have: those below, or a set of db/index_sets.hpp.
 //
 // Thread-safety: all members but constructor and destructor, from any thread. A table lives as long as its database.
 // Errors: db/errors.hpp; std::bad_alloc; std::out_of_range with more than 512 threads, std::logic_error for a
@@ -51,6 +51,7 @@
 #include "elidex/db/snapshot_transaction.hpp"
 #include "elidex/db/table.hpp"
 #include "elidex/db/transaction.hpp"
+#include "elidex/memory_name.hpp"
 #include "elidex/ordered_map.hpp"
 #include "elidex/sharded_counter.hpp"
 #include "elidex/sync/backoff.hpp"
@@ -78,7 +79,7 @@ class basic_database {
   template <class Key, class Row>
   using table = db::table<Key, Row, typename Indexes::template map<Key>>;
 
-  basic_database() = default;
+  basic_database() { detail::name_memory(&epochs_, sizeof epochs_, "epochs"); }
   basic_database(const basic_database&) = delete;
   basic_database& operator=(const basic_database&) = delete;
 

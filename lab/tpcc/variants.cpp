@@ -2,6 +2,7 @@
 
 #include "elidex/database.hpp"
 #include "lab/tpcc/native_run.hpp"
+#include "lab/tpcc/paper_databases.hpp"
 
 namespace elidex::lab::tpcc {
 namespace {
@@ -27,6 +28,17 @@ constexpr database_info all[] = {
      &load<basic_database<db::silo_commit>>, nullptr},
     {"db/dbx", "the table store with DBX's commit: one hardware region, Silo's under a lock where it doesn't commit",
      &load<basic_database<db::dbx_commit<>>>, &remark_on_regions},
+    {"db/dbx-locking:htm-btree",
+     "paper 003's DBX: a region that validates and locks, rows copied behind it; btree/htm-dbx",
+     &load_dbx_locking_over_htm_btree, &remark_on_regions},
+    {"db/dbx-locking:euno-btree", "paper 003's Euno-DBX: the same over euno-btree", &load_dbx_locking_over_euno_btree,
+     &remark_on_regions},
+    {"db/dbx-locking:euno-btree+", "the same over euno-btree+", &load_dbx_locking_over_euno_btree_plus,
+     &remark_on_regions},
+    {"db/dbx:htm-btree", "db/dbx over btree/htm-dbx", &load_dbx_over_htm_btree, &remark_on_regions},
+    {"db/dbx:euno-btree", "db/dbx over euno-btree", &load_dbx_over_euno_btree, &remark_on_regions},
+    {"db/dbx:euno-btree+", "db/dbx over euno-btree+", &load_dbx_over_euno_btree_plus, &remark_on_regions},
+    {"db/silo:masstree", "paper 003's Silo: db/silo over masstree", &load_silo_over_masstree, nullptr},
 };
 
 // Measured: 217 to 225 with one and two warehouses, indexes included.

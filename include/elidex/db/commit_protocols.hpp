@@ -31,6 +31,7 @@
 #include "elidex/db/commit_epochs.hpp"
 #include "elidex/db/transaction.hpp"
 #include "elidex/htm.hpp"
+#include "elidex/memory_name.hpp"
 #include "elidex/sync/elided.hpp"
 #include "elidex/sync/retry.hpp"
 #include "elidex/sync/spin_locks.hpp"
@@ -153,6 +154,8 @@ class dbx_commit {
   // Chosen, as DBX has them: what notes more takes the lock at once.
   static constexpr std::size_t region_reads_max = 128;
   static constexpr std::size_t region_writes_max = 64;
+
+  dbx_commit() noexcept { elidex::detail::name_memory(&lock_.underlying(), sizeof(ttas_lock), "commit's lock"); }
 
   commit_result operator()(transaction& t, commit_epochs& epochs) {
     if (t.reads().size() > region_reads_max || t.writes().size() > region_writes_max) {
