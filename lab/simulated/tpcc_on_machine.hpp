@@ -1,5 +1,5 @@
 #pragma once
-// TPC-C on one database on a simulated machine: what `elidex sim --workload tpcc` and paper 003's figure 18 run.
+// TPC-C on one database on a simulated machine: what paper 003's figure 18 is made of, one process for each point.
 //
 //   tpcc_request wanted{.run = {.machine = which, .index = "db/dbx:htm-btree", .threads = 16, .operations = 200}};
 //   wanted.size = {.warehouses = 1, .customers = 300, .items = 10'000};

@@ -30,7 +30,7 @@ KEYS = 1_000_000
 OPERATIONS = {"smoke": 1_000, "full": 4_000}  # of each core
 SEEDS = {"smoke": 1, "full": 3}
 # TPC-C: transactions of each core; customers of a district and items. The specification has 3,000 and 100,000.
-TRANSACTIONS = {"smoke": 100, "full": 400}
+TRANSACTIONS = {"smoke": 60, "full": 400}
 TPCC_SCALE = {"customers": 300, "items": 10_000}
 
 # The paper's HTM-B+Tree has a version number in its nodes, which writes touch (section 3.2): it is our baseline. The
