@@ -39,7 +39,7 @@
 //
 // `database` is basic_database<capability_commit>: DBX's regions where this CPU commits them, Silo's locks where it doesn't
 // (db/commit_protocols.hpp). basic_database<db::two_phase_locking<>> locks rows instead of validating (db/two_phase_locking.hpp).
-// Indexes says which maps the tables have.
+// Indexes says which maps the tables have: those below, or a set of db/index_sets.hpp.
 //
 // Thread-safety: all members but constructor and destructor, from any thread. A table lives as long as its database.
 // Errors: db/errors.hpp; std::bad_alloc; std::out_of_range with more than 512 threads, std::logic_error for a
@@ -72,6 +72,7 @@
 #include "elidex/db/storage.hpp"
 #include "elidex/db/table.hpp"
 #include "elidex/db/transaction.hpp"
+#include "elidex/memory_name.hpp"
 #include "elidex/ordered_map.hpp"
 #include "elidex/sharded_counter.hpp"
 #include "elidex/sync/backoff.hpp"
@@ -115,7 +116,7 @@ class basic_database {
   template <class Key>
   using schema_table = db::schema_table<Key, typename Indexes::template map<Key>>;
 
-  basic_database() = default;
+  basic_database() { detail::name_memory(&epochs_, sizeof epochs_, "epochs"); }
   basic_database(const basic_database&) = delete;
   basic_database& operator=(const basic_database&) = delete;
 

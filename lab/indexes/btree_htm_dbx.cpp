@@ -5,31 +5,13 @@
 #include "elidex/sync/spin_locks.hpp"
 #include "lab/indexes/asked_for.hpp"
 #include "lab/indexes/elidex_map.hpp"
+#include "lab/indexes/node_version.hpp"
 
 namespace elidex::lab {
 namespace {
 
 using lock = coarse<elided<ttas_lock, asked_for<dbx_budgets>>>;
 
-// A version in every node that each write to the node counts up: what a database over the tree looks at to detect
-// phantoms. It lies in the node's head, or on a line of its own.
-template <std::size_t Alignment>
-class node_version {
- public:
-  struct token {
-    constexpr bool is_obsolete() const noexcept { return false; }
-  };
-  token read() const noexcept { return {}; }
-  bool validate(token) const noexcept { return true; }
-  bool try_upgrade(token) noexcept { return true; }
-  token lock() noexcept { return {}; }
-  void unlock() noexcept { version_ = version_ + 1; }
-  void unlock_unchanged(token) noexcept {}
-  void unlock_obsolete() noexcept {}
-
- private:
-  alignas(Alignment) std::uint64_t version_ = 0;
-};
 struct with_version_in_head : lock {
   using node_lock = node_version<alignof(std::uint64_t)>;
 };

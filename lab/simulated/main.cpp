@@ -13,6 +13,7 @@
 #include "lab/indexes/registry.hpp"
 #include "lab/simulated/experiments/experiment.hpp"
 #include "lab/simulated/run_on_machine.hpp"
+#include "lab/simulated/tpcc_on_machine.hpp"
 
 namespace {
 
@@ -59,6 +60,16 @@ lab::sim_request request_of(const ordered_json& request) {
   if (!known_order) throw lab::bad_input("unknown order '" + order + "'");
   wanted.order = *known_order;
   wanted.record_events = request.contains("trace_file");
+  return wanted;
+}
+
+lab::tpcc_request tpcc_request_of(const ordered_json& request) {
+  lab::tpcc_request wanted;
+  wanted.run = request_of(request);
+  wanted.size.warehouses = request.value("warehouses", wanted.size.warehouses);
+  wanted.size.customers = request.value("customers", wanted.size.customers);
+  wanted.size.items = request.value("items", wanted.size.items);
+  if (request.value("readers", "snapshots") == "transactions") wanted.how = lab::tpcc::readers::as_transactions;
   return wanted;
 }
 
@@ -156,6 +167,39 @@ ordered_json document_of(const lab::sim_request& wanted, const lab::sim_result& 
           {"aborted_pct_of_transactional", 100 * share(aborted, transactional)}};
 }
 
+ordered_json counts_of(const elidex::lock_counts& counts) {
+  using htm::abort_cause;
+  ordered_json aborts;
+  for (const auto cause : {abort_cause::conflict, abort_cause::capacity, abort_cause::explicit_, abort_cause::interrupt,
+                           abort_cause::other}) {
+    aborts[htm::to_string(cause)] = counts.aborts_by(cause);
+  }
+  return {{"commits", counts.commits},
+          {"fallbacks", counts.fallbacks},
+          {"fallback_pct", counts.fallback_pct()},
+          {"aborts", std::move(aborts)}};
+}
+
+ordered_json document_of(const lab::tpcc_request& wanted, const lab::tpcc_result& result) {
+  ordered_json document = document_of(wanted.run, result.run);
+  document["warehouses"] = wanted.size.warehouses;
+  document["customers"] = wanted.size.customers;
+  document["items"] = wanted.size.items;
+  document["readers"] = wanted.how == lab::tpcc::readers::as_snapshots ? "snapshots" : "transactions";
+  document["tps"] = result.run.mops * 1e6;
+  for (std::size_t k = 0; k < lab::tpcc::kinds; ++k) {
+    document["by_type"][std::string(lab::tpcc::kind_names[k])] = {{"transactions", result.transactions[k]},
+                                                                  {"ns_p50", result.latency[k].percentile(50)},
+                                                                  {"ns_p99", result.latency[k].percentile(99)}};
+  }
+  document["rolled_back"] = result.rolled_back;
+  document["repeated"] = result.repeated;
+  document["commit_regions"] = counts_of(result.commits);
+  document["index_regions"] = counts_of(result.look_ups);
+  document["violations"] = ordered_json::array();  // else there is no document
+  return document;
+}
+
 // For chrome://tracing and its like: a bar per transaction, a row per hardware thread, in microseconds.
 void write_trace(const std::string& file, const sim::machine& which, const sim::report& report) {
   std::ofstream out(file);
@@ -182,10 +226,16 @@ int answer(const ordered_json& request) {
   ordered_json document;
   if (request.contains("list")) {
     for (const lab::index_info& one : lab::indexes()) document["indexes"].push_back(one.name);
+    for (const std::string_view one : lab::databases_on_machine()) document["indexes"].push_back(one);
   } else if (request.contains("experiment")) {
     const auto [which, id] = outside_the_machine(
         [&] { return std::pair(machine_of(request), request.at("experiment").get<std::string>()); });
     document = lab::run_experiment(id, which, request.value("full", false), request.value("seed", std::uint64_t{1}));
+  } else if (request.at("workload") == "tpcc") {
+    const lab::tpcc_request wanted = outside_the_machine([&] { return tpcc_request_of(request); });
+    const lab::tpcc_result result = lab::run_tpcc_on_machine(wanted);
+    document = document_of(wanted, result);
+    if (request.contains("trace_file")) write_trace(request.at("trace_file"), wanted.run.machine, result.run.machine);
   } else {
     const lab::sim_request wanted = outside_the_machine([&] { return request_of(request); });
     const lab::sim_result result = lab::run_on_machine(wanted);

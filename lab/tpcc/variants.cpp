@@ -3,6 +3,7 @@
 #include "elidex/database.hpp"
 #include "elidex/db/two_phase_locking.hpp"
 #include "lab/tpcc/native_run.hpp"
+#include "lab/tpcc/paper_databases.hpp"
 
 namespace elidex::lab::tpcc {
 namespace {
@@ -32,6 +33,17 @@ constexpr database_info all[] = {
      "the table store with two-phase locking as InnoDB has it: rows and gaps in a lock system, read views for "
      "consistent reads",
      &load<basic_database<db::two_phase_locking<>>>, nullptr},
+    {"db/dbx-locking:htm-btree",
+     "paper 003's DBX: a region that validates and locks, rows copied behind it; btree/htm-dbx",
+     &load_dbx_locking_over_htm_btree, &remark_on_regions},
+    {"db/dbx-locking:euno-btree", "paper 003's Euno-DBX: the same over euno-btree", &load_dbx_locking_over_euno_btree,
+     &remark_on_regions},
+    {"db/dbx-locking:euno-btree+", "the same over euno-btree+", &load_dbx_locking_over_euno_btree_plus,
+     &remark_on_regions},
+    {"db/dbx:htm-btree", "db/dbx over btree/htm-dbx", &load_dbx_over_htm_btree, &remark_on_regions},
+    {"db/dbx:euno-btree", "db/dbx over euno-btree", &load_dbx_over_euno_btree, &remark_on_regions},
+    {"db/dbx:euno-btree+", "db/dbx over euno-btree+", &load_dbx_over_euno_btree_plus, &remark_on_regions},
+    {"db/silo:masstree", "paper 003's Silo: db/silo over masstree", &load_silo_over_masstree, nullptr},
 };
 
 // Measured: 217 to 225 with one and two warehouses, indexes included.

@@ -180,7 +180,8 @@ struct snapshots : with_accounts<Database> {
 
 template <class Database>
 class DatabaseSchedules : public ::testing::Test {};
-using databases = ::testing::Types<silo_database, dbx_database, two_phase_database>;
+using databases = ::testing::Types<silo_database, dbx_database, locking_dbx_over_htm_btree,
+                                   locking_dbx_over_hot_euno_btree, silo_over_masstree, two_phase_database>;
 TYPED_TEST_SUITE(DatabaseSchedules, databases);
 
 TYPED_TEST(DatabaseSchedules, NoWriteSkew) {

@@ -36,8 +36,11 @@ void in_threads(int many, const Body& body) {
 
 template <class Database>
 class DatabaseStress : public ::testing::Test {};
-using databases = ::testing::Types<silo_database, dbx_database, small_nodes_database, two_phase_database,
-                                   small_nodes_two_phase_database>;
+using databases =
+    ::testing::Types<silo_database, dbx_database, small_nodes_database, dbx_over_htm_btree, dbx_over_euno_btree,
+                     locking_dbx_database, locking_dbx_over_htm_btree, locking_dbx_over_euno_btree,
+                     locking_dbx_over_euno_btree_plus, locking_dbx_over_hot_euno_btree, silo_over_masstree,
+                     two_phase_database, small_nodes_two_phase_database>;
 TYPED_TEST_SUITE(DatabaseStress, databases);
 
 struct list_row {
@@ -224,10 +227,16 @@ TYPED_TEST(DatabaseStress, MoneyStays) {
 }
 
 // A machine whose regions commit does it by them, under contention too.
-TEST(DatabaseStressDbx, CommitsByRegions) {
+template <class Database>
+class DatabaseStressDbx : public ::testing::Test {};
+using region_databases = ::testing::Types<dbx_database, dbx_over_htm_btree, dbx_over_euno_btree, locking_dbx_database,
+                                          locking_dbx_over_htm_btree, locking_dbx_over_euno_btree>;
+TYPED_TEST_SUITE(DatabaseStressDbx, region_databases);
+
+TYPED_TEST(DatabaseStressDbx, CommitsByRegions) {
   if (!htm::enabled()) GTEST_SKIP() << "no region commits here";
-  dbx_database db;
-  auto& accounts = db.create_table<u64, account>("accounts");
+  TypeParam db;
+  auto& accounts = db.template create_table<u64, account>("accounts");
   db.transact([&](auto& t) {
     for (u64 n = 0; n < 50; ++n) t.insert(accounts, n, account{0});
   });
@@ -238,6 +247,9 @@ TEST(DatabaseStressDbx, CommitsByRegions) {
       db.transact([&](auto& t) {
         t.update(accounts, one, [](account& a) { ++a.balance; });
         t.update(accounts, (one + 7) % 50, [](account& a) { --a.balance; });
+        // So that the commit looks into the index again.
+        t.get(accounts, 1000 + one);
+        t.scan(accounts, u64{60}, u64{70}, [](u64, const account&) { return true; });
       });
     }
   });

@@ -5,8 +5,9 @@
 #include <cstdint>
 
 #include "elidex/database.hpp"
+#include "elidex/db/dbx_locking_commit.hpp"
+#include "elidex/db/index_sets.hpp"
 #include "elidex/db/two_phase_locking.hpp"
-#include "elidex/index/masstree.hpp"
 
 namespace elidex::testing {
 
@@ -41,6 +42,22 @@ using dbx_database = basic_database<db::dbx_commit<>>;
 using small_nodes_database = basic_database<db::silo_commit, btree_indexes>;
 using two_phase_database = basic_database<db::two_phase_locking<>>;
 using small_nodes_two_phase_database = basic_database<db::two_phase_locking<unmodified_latches>, btree_indexes>;
+
+// Paper 003's. With "hot" leaves are small, and have a conflict control from their first collision on.
+using dbx_over_htm_btree = basic_database<db::dbx_commit<nesting_dbx_budgets>, db::htm_btree_indexes>;
+using dbx_over_euno_btree = basic_database<db::dbx_commit<nesting_dbx_budgets>, db::euno_btree_indexes>;
+using locking_dbx_database = basic_database<db::dbx_locking_commit<>>;
+using locking_dbx_over_htm_btree = basic_database<db::dbx_locking_commit<>, db::htm_btree_indexes>;
+using locking_dbx_over_euno_btree = basic_database<db::dbx_locking_commit<>, db::euno_btree_indexes>;
+using locking_dbx_over_euno_btree_plus = basic_database<db::dbx_locking_commit<>, db::euno_btree_plus_indexes>;
+using silo_over_masstree = basic_database<db::silo_commit, db::masstree_indexes>;
+
+struct soon_control : adaptive_control {
+  static constexpr std::uint32_t collisions_to_switch_on = 1;
+};
+using locking_dbx_over_hot_euno_btree =
+    basic_database<db::dbx_locking_commit<>, db::scattered_btree_indexes<split_regions<elided<ttas_lock, dbx_budgets>>,
+                                                                         scattered_fan_out<8, 4>, soon_control>>;
 
 // --- canaries: what the harness must find
 

@@ -49,8 +49,12 @@ std::vector<violation> run_terminals(small_company<Database>& c, unsigned thread
 
 template <class Database>
 class TpccStress : public ::testing::Test {};
-using databases = ::testing::Types<basic_database<db::capability_commit>, basic_database<db::silo_commit>,
-                                   basic_database<db::dbx_commit<>>, basic_database<db::two_phase_locking<>>>;
+using databases =
+    ::testing::Types<basic_database<db::capability_commit>, basic_database<db::silo_commit>,
+                     basic_database<db::dbx_commit<>>, elidex::testing::dbx_over_htm_btree,
+                     elidex::testing::dbx_over_euno_btree, elidex::testing::locking_dbx_over_htm_btree,
+                     elidex::testing::locking_dbx_over_euno_btree, elidex::testing::locking_dbx_over_euno_btree_plus,
+                     elidex::testing::silo_over_masstree, basic_database<db::two_phase_locking<>>>;
 TYPED_TEST_SUITE(TpccStress, databases);
 
 constexpr int steps = 1'500;

@@ -27,7 +27,7 @@ struct pair_row {
 
 template <class Database>
 class Durability : public ::testing::Test {};
-using databases = ::testing::Types<silo_database, dbx_database, small_nodes_database, two_phase_database>;
+using databases = ::testing::Types<silo_database, dbx_database, locking_dbx_database, small_nodes_database, two_phase_database>;
 TYPED_TEST_SUITE(Durability, databases);
 
 storage_options with(durability level) {

@@ -130,6 +130,12 @@ TEST_F(Elided, DbxBudgetsAreThoseOfDbx) {
   EXPECT_EQ(attempts_when_always<dbx_budgets>(scripted_htm::nested_conflict), 1u);
 }
 
+TEST_F(Elided, AroundOtherRegionsAnAbortBelowCountsByItsCause) {
+  EXPECT_EQ(attempts_when_always<nesting_dbx_budgets>(scripted_htm::nested_conflict), 129u);
+  EXPECT_EQ(attempts_when_always<nesting_dbx_budgets>(scripted_htm::conflict), 129u);
+  EXPECT_EQ(attempts_when_always<nesting_dbx_budgets>(scripted_htm::capacity), 17u);
+}
+
 TEST_F(Elided, CountsAbortsByCause) {
   using s = scripted_htm;
   s::reset({s::conflict, s::capacity, s::interrupt, s::debug, s::lock_busy, s::user_abort});

@@ -4,8 +4,9 @@ are not digitised). A series is drawn when all of its points were run."""
 import eunomia_memory
 import eunomia_steps
 import eunomia_threads
-from eunomia_runs import (CATEGORIES, EUNO_LIST, EUNO_TREE, HTM_LIST, HTM_MASSTREE, HTM_TREE, LEAN, LOCK_FREE_LIST,
-                          LOCK_LIST, MASSTREE, OUR_TREE, OURS, aborts_by_category, curve, figure_of)
+import eunomia_tpcc
+from eunomia_runs import (CATEGORIES, DBX, EUNO_DBX, EUNO_LIST, EUNO_TREE, HTM_LIST, HTM_MASSTREE, HTM_TREE, LEAN, LOCK_FREE_LIST,
+                          LOCK_LIST, MASSTREE, OUR_DBX, OUR_TREE, OURS, SILO, aborts_by_category, curve, figure_of)
 from panels import Figure, Panel, with_something
 
 LABELS = {
@@ -13,6 +14,9 @@ LABELS = {
     OUR_TREE: OURS, HTM_LIST: "HTM-SkipList", LOCK_LIST: "FGLock-SkipList",
     LOCK_FREE_LIST: "LockFree-SkipList", EUNO_LIST: "Euno-SkipList"
 }
+# Of the databases, each with its index: they share a look.
+DATABASE_LABELS = {DBX: ("DBX", HTM_TREE), EUNO_DBX: ("Euno-DBX", EUNO_TREE), SILO: ("Silo", MASSTREE),
+                   OUR_DBX: ("DBX over euno-btree+ (ours)", OUR_TREE)}
 LEAN_LABEL = "HTM-B+Tree, no versions"
 CAUSES = (*CATEGORIES, "no conflict")
 MOPS, ABORTS = "Mops/s", "aborts per operation"
@@ -150,6 +154,27 @@ def figure_17(runs):
                   footnote="The paper's bars from the numbers of its figure 16.")
 
 
+def tps(runs, points_of, x_of):
+    """In thousands; of the databases all of whose points were run."""
+    found = {}
+    for database, (name, _) in DATABASE_LABELS.items():
+        points = points_of(database)
+        if all(p in runs for p in points):
+            found[name] = [(x_of(p), *(1000 * runs[p].get(m, runs[p]["mops"]) for m in ("mops", "mops_min", "mops_max")))
+                           for p in points]
+    return found
+
+
+def figure_18(runs):
+    return Figure("E-F18", "TPC-C, standard mix", [
+        Panel("16 threads", "warehouses", "1000 transactions/s", "lines",
+              tps(runs, eunomia_tpcc.by_warehouses, lambda p: p.warehouses), even=True),
+        Panel("1 warehouse", "threads", "1000 transactions/s", "lines",
+              tps(runs, eunomia_tpcc.by_threads, lambda p: p.threads),
+              {"Euno-DBX": [(eunomia_tpcc.MOST, eunomia_tpcc.PAPER_TPS / 1000)]})], 2,
+                  footnote="The paper's text gives ratios beside the one number.")
+
+
 def memory_panels(runs, points_of, x_of, x, paper):
     """Tree and list by themselves: their overheads are of different sizes."""
     pairs = {"B+tree": {"B+tree": (EUNO_TREE, HTM_TREE, {}),
@@ -186,6 +211,7 @@ def memory_by_mix(runs):
 
 FIGURES = {"E-F2": figure_2, "E-F3": figure_3, "E-F10": figure_10, "E-F11": figure_11, "E-F12": figure_12,
            "E-F13": figure_13, "E-F14": figure_14, "E-F15": figure_15, "E-F16": figure_16, "E-F17": figure_17,
+           "E-F18": figure_18,
            "E-M1": memory_by_theta, "E-M2": memory_by_mix}
 
 

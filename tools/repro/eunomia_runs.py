@@ -18,30 +18,42 @@ TREE_STEPS = tuple("euno-btree/" + step for step in ("split", "split+part", "spl
 HTM_LIST, LOCK_LIST, LOCK_FREE_LIST = "skiplist/htm", "skiplist/fglock", "skiplist/lockfree"
 EUNO_LIST = "euno-skiplist"
 LIST_STEPS = tuple("euno-skiplist/" + step for step in ("split", "split+part", "split+part+ccm"))
+# Databases, which run TPC-C: the paper's DBX, Euno-DBX and Silo; DBX's commit over our own tree; the first two with a commit
+# that copies rows inside its region.
+DBX, EUNO_DBX, OUR_DBX = ("db/dbx-locking:" + index for index in ("htm-btree", "euno-btree", "euno-btree+"))
+SILO = "db/silo:masstree"
+COPYING_DBX, COPYING_EUNO_DBX = "db/dbx:htm-btree", "db/dbx:euno-btree"
 
 THETAS = (0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
 HOT_THETAS = (0, 0.2, 0.4, 0.5, 0.7, 0.9, 0.99)  # of the skip lists' input
 KEYS = 1_000_000
 OPERATIONS = {"smoke": 1_000, "full": 4_000}  # of each core
 SEEDS = {"smoke": 1, "full": 3}
+# TPC-C: transactions of each core; customers of a district and items. The specification has 3,000 and 100,000.
+TRANSACTIONS = {"smoke": 60, "full": 400}
+TPCC_SCALE = {"customers": 300, "items": 10_000}
 
 # The paper's HTM-B+Tree has a version number in its nodes, which writes touch (section 3.2): it is our baseline. The
 # tree without stands beside it.
-DEFAULTS = {"retries": 128, "quantum": 0, "leaf_version": "head"}
+DEFAULTS = {"retries": 128, "quantum": 0, "leaf_version": "head", "items": TPCC_SCALE["items"], "readers": "snapshots"}
 LEAN = (("leaf_version", "none"),)
 # What is turned one at a time. The machine's own values and DEFAULTS are what it is otherwise.
 KNOBS = {
     "retries": (8, 16, 64, 128, 1000), "abort_cycles": (80, 160, 300), "quantum": (0, 50, 200),
-    "instruction_cycles": (1, 3, 6), "leaf_version": ("none", "head", "line")
+    "instruction_cycles": (1, 3, 6), "leaf_version": ("none", "head", "line"), "items": (100_000,),
+    "readers": ("transactions",)
 }
 # Six minutes are to do for all claims: one value away from the machine's own, but two of the knob that decides most.
 SMOKE_KNOBS = {
     "retries": (16, 128, 1000), "abort_cycles": (300,), "quantum": (200,), "instruction_cycles": (6,),
-    "leaf_version": ("none",)
+    "leaf_version": ("none",), "items": (100_000,), "readers": ("transactions",)
 }
 # Knobs of an index, not of the machine: the others run the same whatever they say.
-KNOBS_OF = {"retries": (HTM_TREE, EUNO_TREE, OUR_TREE, *TREE_STEPS, HTM_MASSTREE, HTM_LIST, EUNO_LIST, *LIST_STEPS),
-            "leaf_version": (HTM_TREE,)}
+DATABASES = (DBX, EUNO_DBX, SILO, OUR_DBX)  # whose knobs are turned
+VERSIONED = (HTM_TREE, DBX, COPYING_DBX)
+KNOBS_OF = {"retries": (HTM_TREE, EUNO_TREE, OUR_TREE, *TREE_STEPS, HTM_MASSTREE, HTM_LIST, EUNO_LIST, *LIST_STEPS,
+                        DBX, EUNO_DBX, OUR_DBX),
+            "leaf_version": VERSIONED, "items": DATABASES, "readers": DATABASES}
 OUR_RETRIES = 12  # short_region_budgets in split_regions.hpp; the paper's indexes have DBX's 128
 # Fewer and more retries than DBX's, which the notes tell of the claims that hang on them.
 OTHER_RETRIES = (16, 1000)
@@ -60,6 +72,37 @@ class Point:
     @property
     def dist(self):
         return f"{'hot' if 'skiplist' in self.index else 'zipf'}:{self.theta}"
+
+    @property
+    def is_calm(self):
+        """Next to nothing aborts."""
+        return self.theta < 0.6
+
+    def asks(self, scale):
+        """What it says of itself in a request."""
+        return {"dist": self.dist, "keys": KEYS, "operations": OPERATIONS[scale]}
+
+
+@dataclass(frozen=True)
+class TpccPoint(Point):
+    """A run of TPC-C on a database. Make it with tpcc()."""
+    warehouses: int = 1
+
+    @property
+    def dist(self):
+        return f"TPC-C, {self.warehouses} warehouse" + "s" * (self.warehouses > 1)
+
+    @property
+    def is_calm(self):
+        return False
+
+    def asks(self, scale):
+        return {"dist": "nurand", "keys": 0, "operations": TRANSACTIONS[scale], "warehouses": self.warehouses,
+                **TPCC_SCALE}
+
+
+def tpcc(database, warehouses=1, threads=16, knobs=()):
+    return TpccPoint(database, 0, threads, "tpcc", knobs, warehouses)
 
 
 @dataclass
@@ -88,10 +131,9 @@ def curve(index, thetas=None, **more):
 
 
 def request(machine_file, point, scale, seed):
-    made = {"index": point.index, "workload": point.workload, "dist": point.dist, "keys": KEYS,
-            "threads": point.threads, "operations": OPERATIONS[scale], "seed": seed,
-            "machine_file": str(machine_file), "set": {}, "quantum": 0}
-    if point.index == HTM_TREE:
+    made = {"index": point.index, "workload": point.workload, "threads": point.threads, "seed": seed,
+            "machine_file": str(machine_file), "set": {}, "quantum": 0, **point.asks(scale)}
+    if point.index in VERSIONED:
         made["leaf_version"] = DEFAULTS["leaf_version"]
     for name, value in point.knobs:
         if name in DEFAULTS:
@@ -109,9 +151,9 @@ def turns(point, machine, scale):
     """(knob, value, the point with that knob turned): the knobs that this index has, away from their defaults. At low
     contention next to nothing aborts, so that at smoke scale it is turned only what an instruction costs there."""
     knobs = SMOKE_KNOBS if scale == "smoke" else KNOBS
-    if scale == "smoke" and point.theta < 0.6:
+    if scale == "smoke" and point.is_calm:
         knobs = {"instruction_cycles": knobs["instruction_cycles"]}
-    usual = defaults(machine) | ({"retries": OUR_RETRIES} if point.index == OUR_TREE else {})
+    usual = defaults(machine) | ({"retries": OUR_RETRIES} if point.index in (OUR_TREE, OUR_DBX) else {})
     for name, values in knobs.items():
         for value in values:
             if point.index in KNOBS_OF.get(name, (point.index,)) and value != usual[name]:
@@ -139,7 +181,7 @@ def runs_of(answers):
         runs.sort(key=lambda r: r["mops"])
         found[point] = {**runs[len(runs) // 2], "mops_min": runs[0]["mops"], "mops_max": runs[-1]["mops"],
                         "seeds": sorted(r["seed"] for r in runs)}
-        if point.index == HTM_TREE:
+        if point.index in VERSIONED:
             found[point]["leaf_version"] = dict(point.knobs).get("leaf_version", DEFAULTS["leaf_version"])
         for name in ("aborts_per_op", "wasted_pct"):
             values = [r[name] for r in runs]

@@ -2,7 +2,7 @@
 colour."""
 
 from drawing import COLOURS, MARKERS, legend_outside, plt, png
-from eunomia_figures import CAUSES, LABELS, LEAN_LABEL
+from eunomia_figures import CAUSES, DATABASE_LABELS, LABELS, LEAN_LABEL
 from karnagel_figures import LABELS as LOCK_LABELS
 from karnagel_figures import MIX_LABELS
 from matplotlib.lines import Line2D
@@ -16,6 +16,7 @@ LIST_LOOKS = dict(zip((n for n in LABELS.values() if "SkipList" in n), zip(COLOU
 LOOKS = {**TREE_LOOKS, **LIST_LOOKS, LEAN_LABEL: ("#9BC4DE", "v"), "B+tree": (COLOURS[0], "o"),
          "B+tree, over no versions": ("#9BC4DE", "v"), "skip list": (COLOURS[1], "s"),
          **dict(zip(LOCK_LABELS.values(), zip(COLOURS, MARKERS))), **dict(zip(MIX_LABELS, zip(COLOURS[3:], MARKERS[3:])))}
+LOOKS |= {name: LOOKS[LABELS[index]] for name, index in DATABASE_LABELS.values()}
 PARTS = dict(zip((*CAUSES, "+split", "+partition", "+CCM"), ("#D55E00", "#0072B2", "#009E73", "#BBBBBB", "#0072B2",
                                                             "#E69F00", "#009E73")))
 PANEL_SIZE = (4.9, 3.5)

@@ -32,6 +32,7 @@
 #include "elidex/db/commit_epochs.hpp"
 #include "elidex/db/transaction.hpp"
 #include "elidex/htm.hpp"
+#include "elidex/memory_name.hpp"
 #include "elidex/sync/elided.hpp"
 #include "elidex/sync/retry.hpp"
 #include "elidex/sync/spin_locks.hpp"
@@ -106,47 +107,70 @@ inline bool lacks_version(transaction& t, std::uint64_t epoch) noexcept {
   });
 }
 
+enum class locking : std::uint8_t { locked, conflict, lacks_version, out_of_numbers };
+
+// The new rows' stamp, unless something is missing for them. All that the transaction writes is locked, or the caller is in a region.
+inline locking stamp_for(transaction& t, std::uint64_t epoch, commit_stamp& stamp) noexcept {
+  const commit_stamp before = newest(t);
+  if (is_last_of(before, epoch)) return locking::out_of_numbers;
+  if (lacks_version(t, epoch)) return locking::lacks_version;
+  stamp = stamp_after(before, epoch);
+  return locking::locked;
+}
+
+// Silo's: locks what it writes one by one, and validates what it has read. If the result is not `locked`, nothing is.
+inline locking lock_one_by_one(transaction& t, const commit_epochs& epochs, commit_stamp& stamp) {
+  auto& writes = t.writes();
+  const auto unlock = [&](std::size_t many) {
+    for (std::size_t i = 0; i < many; ++i) writes[i].row->unlock(writes[i].had);
+  };
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    writes[i].had = writes[i].row->lock();
+    if (!writes[i].had.dead()) continue;
+    unlock(i + 1);
+    return locking::conflict;
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // 2 of commit_epochs.hpp: locked before, validated after
+  const std::uint64_t epoch = epochs.now();
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const bool holds = reads_hold(t, true) && t.observations_hold();
+  const locking result = holds ? stamp_for(t, epoch, stamp) : locking::conflict;
+  if (result != locking::locked) unlock(writes.size());
+  return result;
+}
+
+// A commit that locks, by lock(stamp), before it writes.
+template <class Lock>
+commit_result commit_by_locks(transaction& t, commit_epochs& epochs, Lock&& lock) {
+  t.sort_writes();
+  t.seal_for_log();
+  for (;;) {
+    provide_versions(t, epochs);
+    const commit_epochs::commit_phase phase(epochs);
+    commit_stamp stamp;
+    switch (lock(stamp)) {
+      case locking::locked:
+        t.committed_with(stamp);
+        write_rows(t, stamp, epochs.horizon());
+        return commit_result::committed;
+      case locking::conflict:
+        return commit_result::conflict;
+      case locking::out_of_numbers:
+        epochs.advance();
+        break;
+      case locking::lacks_version:
+        break;
+    }
+  }
+}
+
 }  // namespace detail
 
 class silo_commit {
  public:
   commit_result operator()(transaction& t, commit_epochs& epochs) {
-    auto& writes = t.writes();
-    t.sort_writes();
-    t.seal_for_log();
-    for (;;) {
-      detail::provide_versions(t, epochs);
-      const commit_epochs::commit_phase phase(epochs);
-      for (std::size_t i = 0; i < writes.size(); ++i) {
-        writes[i].had = writes[i].row->lock();
-        if (!writes[i].had.dead()) continue;
-        unlock(t, i + 1);
-        return commit_result::conflict;
-      }
-      std::atomic_thread_fence(std::memory_order_seq_cst);  // 2 of commit_epochs.hpp: locked before, validated after
-      const std::uint64_t epoch = epochs.now();
-      std::atomic_thread_fence(std::memory_order_seq_cst);
-      if (!detail::reads_hold(t, true) || !t.observations_hold()) {
-        unlock(t, writes.size());
-        return commit_result::conflict;
-      }
-      const commit_stamp before = detail::newest(t);
-      const bool out_of_numbers = detail::is_last_of(before, epoch);
-      if (out_of_numbers || detail::lacks_version(t, epoch)) {
-        unlock(t, writes.size());
-        if (out_of_numbers) epochs.advance();
-        continue;
-      }
-      const commit_stamp stamp = detail::stamp_after(before, epoch);
-      t.committed_with(stamp);
-      detail::write_rows(t, stamp, epochs.horizon());
-      return commit_result::committed;
-    }
-  }
-
- private:
-  static void unlock(transaction& t, std::size_t many) noexcept {
-    for (std::size_t i = 0; i < many; ++i) t.writes()[i].row->unlock(t.writes()[i].had);
+    return detail::commit_by_locks(t, epochs,
+                                   [&](commit_stamp& stamp) { return detail::lock_one_by_one(t, epochs, stamp); });
   }
 };
 
@@ -157,6 +181,8 @@ class dbx_commit {
   // Chosen, as DBX has them: what notes more takes the lock at once.
   static constexpr std::size_t region_reads_max = 128;
   static constexpr std::size_t region_writes_max = 64;
+
+  dbx_commit() noexcept { elidex::detail::name_memory(&lock_.underlying(), sizeof(ttas_lock), "commit's lock"); }
 
   commit_result operator()(transaction& t, commit_epochs& epochs) {
     if (t.reads().size() > region_reads_max || t.writes().size() > region_writes_max) {
@@ -170,41 +196,37 @@ class dbx_commit {
       std::optional<commit_epochs::commit_phase> phase;
       if (t.is_logged()) phase.emplace(epochs);
       commit_stamp stamp;
-      const outcome result = lock_.run([&] {
+      bool fell_back = false;
+      const detail::locking result = lock_.run([&] {
         if (Htm::test()) return as_region(t, epochs, stamp);
+        fell_back = true;
         phase.reset();  // the other protocol has its own
-        return fallback_(t, epochs) == commit_result::committed ? outcome::committed_by_locks : outcome::conflict;
+        return fallback_(t, epochs) == commit_result::committed ? detail::locking::locked : detail::locking::conflict;
       });
-      if (result == outcome::committed_by_locks) return commit_result::committed;
-      if (result == outcome::committed) {
-        t.committed_with(stamp);
+      if (result == detail::locking::conflict) return commit_result::conflict;
+      if (result == detail::locking::locked) {
+        if (!fell_back) t.committed_with(stamp);
         return commit_result::committed;
       }
-      if (result == outcome::conflict) return commit_result::conflict;
-      if (result == outcome::out_of_numbers) epochs.advance();
+      if (result == detail::locking::out_of_numbers) epochs.advance();
     }
   }
 
   lock_counts region_counts() const noexcept { return lock_.stats(); }
 
  private:
-  enum class outcome : std::uint8_t { committed, committed_by_locks, conflict, lacks_version, out_of_numbers };
-
   // Without a log it needs no commit_phase: the clock is in the region's read set, so it still shows this epoch when the region commits,
-  // and whoever finds a later one comes after that.
-  static outcome as_region(transaction& t, commit_epochs& epochs, commit_stamp& stamp) {
+  // and whoever finds a later one comes after that. `locked` means that the rows are there, as if they had been locked for a moment.
+  static detail::locking as_region(transaction& t, commit_epochs& epochs, commit_stamp& stamp) {
     const std::uint64_t epoch = epochs.now();
     for (transaction::write& w : t.writes()) {
       w.had = w.row->stamp();
-      if (w.had.locked() || w.had.dead()) return outcome::conflict;
+      if (w.had.locked() || w.had.dead()) return detail::locking::conflict;
     }
-    if (!detail::reads_hold(t, false) || !t.observations_hold()) return outcome::conflict;
-    const commit_stamp before = detail::newest(t);
-    if (detail::is_last_of(before, epoch)) return outcome::out_of_numbers;
-    if (detail::lacks_version(t, epoch)) return outcome::lacks_version;
-    stamp = detail::stamp_after(before, epoch);
-    detail::write_rows(t, stamp, epochs.horizon());
-    return outcome::committed;
+    if (!detail::reads_hold(t, false) || !t.observations_hold()) return detail::locking::conflict;
+    const detail::locking result = detail::stamp_for(t, epoch, stamp);
+    if (result == detail::locking::locked) detail::write_rows(t, stamp, epochs.horizon());
+    return result;
   }
 
   silo_commit fallback_;

@@ -299,6 +299,16 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   step at_leaf(Key key, Body&& body) const;
   template <class Body>
   step at_bare_leaf(const place& p, Body&& body) const;
+  template <class Body>
+  step at_joined_leaf(const place& p, Body&& body) const;
+  // Whether the operation is a part of a hardware region that the caller has begun.
+  static bool joins_a_region() noexcept {
+    if constexpr (requires { Sync::in_region(); }) {
+      return Sync::in_region();
+    } else {
+      return false;
+    }
+  }
   template <request What, class Body>
   step at_controlled_leaf(const place& p, Key key, Body&& body) const;
   step come_to_leaf(Key key, place& p) const;

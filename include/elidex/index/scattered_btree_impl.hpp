@@ -88,8 +88,13 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::at_leaf(Key key, Body&& 
     place p;
     step s = come_to_leaf(key, p);
     if (s == step::yes) {
-      s = Control::enabled && p.controlled_by != nullptr ? at_controlled_leaf<What>(p, key, body)
-                                                         : at_bare_leaf(p, body);
+      if (!Control::enabled || p.controlled_by == nullptr) {
+        s = at_bare_leaf(p, body);
+      } else if (What == request::look_up && joins_a_region()) {
+        s = at_joined_leaf(p, body);
+      } else {
+        s = at_controlled_leaf<What>(p, key, body);
+      }
     }
     if (s == step::full) {
       split(key, p);
@@ -112,6 +117,16 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::at_bare_leaf(const place
   const step s = sync_.lower([&] { return p.is_still_right() ? body(p, false, ignored) : step::restart; }, aborts);
   if constexpr (Control::adaptive) suspect(p, aborts + (racing && s == step::restart ? 1 : 0));
   return s;
+}
+
+// Inside the caller's hardware region a look-up passes the leaf's control by. A lock bit there would be seen by nobody before that region
+// commits, and waiting for one aborts it. What the bits are for, the region does: whoever changes the leaf meanwhile aborts it.
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+template <class Body>
+auto scattered_btree<Key, Value, Sync, Shape, Control>::at_joined_leaf(const place& p, Body&& body) const -> step {
+  std::uint32_t aborts = 0;
+  outcome ignored;
+  return sync_.lower([&] { return p.is_still_right() ? body(p, false, ignored) : step::restart; }, aborts);
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>

@@ -178,6 +178,9 @@ class elided {
     return std::forward<F>(fn)();
   }
 
+  // Whether the caller is in a region, of this lock or another: a section that it begins now joins it.
+  static bool in_region() noexcept { return Htm::test(); }
+
   // Acquisitions that joined an enclosing region are part of it and not counted.
   lock_counts stats() const noexcept { return counters_.read(); }
 

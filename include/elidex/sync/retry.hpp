@@ -3,6 +3,7 @@
 //   elided<ttas_lock>                                             default_retry
 //   elided<ttas_lock, no_retry>                                   one attempt, then the lock
 //   elided<ttas_lock, dbx_budgets>                                as DBX and Eunomia retry
+//   elided<ttas_lock, nesting_dbx_budgets>                        the same around other elided locks
 //   elided<ttas_lock, retry_budgets> lock({.conflict = 32});      own budgets
 //   elided<ttas_lock, adaptive<dbx_budgets>>                      with adaptation on top
 //
@@ -116,6 +117,28 @@ struct dbx_budgets : retry_budgets {
                       .nested = 0,
                       .lock_busy = 128} {}
 };
+
+// The same for regions that have others inside, as a commit that looks into elided indexes does (db/index_sets.hpp): an abort in
+// there counts by its cause, since the place says nothing of whether it will come again.
+struct nesting_dbx_budgets : dbx_budgets {
+  class remaining;
+  constexpr remaining start() const noexcept;
+};
+
+class nesting_dbx_budgets::remaining {
+ public:
+  constexpr explicit remaining(const nesting_dbx_budgets& budgets) noexcept : left_(budgets.dbx_budgets::start()) {}
+  constexpr bool retry_after(htm::status aborted) noexcept {
+    return left_.retry_after({aborted.word & ~htm::status::nested_bit});
+  }
+
+ private:
+  retry_budgets::remaining left_;
+};
+
+constexpr nesting_dbx_budgets::remaining nesting_dbx_budgets::start() const noexcept {
+  return remaining(*this);
+}
 
 // When a lock gives elision up for a while. All chosen: papers/001 names no numbers, and says that adaptation
 // never set in during its experiments.

@@ -66,6 +66,15 @@ class split_regions {
     return run(upper_, [&] { return run(lower_, body); });
   }
 
+  // Whether the caller is in a hardware region already, which these would be part of.
+  static bool in_region() noexcept {
+    if constexpr (requires { Lock::in_region(); }) {
+      return Lock::in_region();
+    } else {
+      return false;
+    }
+  }
+
   // The locks themselves, for their statistics.
   const Lock& upper_lock() const noexcept { return upper_; }
   const Lock& lower_lock() const noexcept { return lower_; }

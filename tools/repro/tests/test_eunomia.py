@@ -75,6 +75,12 @@ BENT = [
     ("E-F16b", Point(er.LIST_STEPS[0], 0.9, threads=20), {"mops": 6}, "near"),
     ("E-F17", Point(er.TREE_STEPS[0], 0.9, threads=20), {"mops": 1}, "differs"),
     ("E-F17", Point(er.TREE_STEPS[2], 0.9, threads=20), {"mops": 1}, "differs"),  # nothing is reduced
+    ("E-F18a", er.tpcc(er.DBX, 16), {"mops": 1}, "differs"),
+    ("E-F18a", er.tpcc(er.DBX), {"mops": 0.03}, "near"),
+    ("E-F18b", er.tpcc(er.SILO, 1), {"mops": 1}, "differs"),
+    ("E-F18c", er.tpcc(er.DBX, threads=1), {"mops": 0.1}, "differs"),
+    ("E-F18c", er.tpcc(er.SILO, threads=20), {"mops": 0.01}, "differs"),
+    ("E-F18d", er.tpcc(er.EUNO_DBX, threads=20), {"mops": 0.2}, "near"),
     ("E-M1", Point(er.EUNO_TREE, 0.7), {"bytes_per_key": 150}, "differs"),
     ("E-M1", Point(er.EUNO_LIST, 0.7), {"bytes_per_key": 150}, "differs"),
     ("E-M2", Point(er.EUNO_LIST, 0.5, workload="mix:20"), {"bytes_per_key": 150}, "differs"),
@@ -174,7 +180,8 @@ class Planning(unittest.TestCase):
 
     def test_every_index_with_regions_has_retries(self):
         every = {p.index for test in TESTS.values() for p in (*test.points, *test.beside)}
-        self.assertEqual(set(er.KNOBS_OF["retries"]), every - {er.MASSTREE, er.LOCK_LIST, er.LOCK_FREE_LIST})
+        self.assertEqual(set(er.KNOBS_OF["retries"]), every - {er.MASSTREE, er.LOCK_LIST, er.LOCK_FREE_LIST, er.SILO,
+                                                           er.COPYING_DBX, er.COPYING_EUNO_DBX})
 
     def test_requests(self):
         there = asked("E-F10a", scale="full")
@@ -189,6 +196,17 @@ class Planning(unittest.TestCase):
         self.assertEqual(asked("E-F12b")[LIST, 5]["dist"], "hot:0.99")
         json.dumps(list(there.values()))
 
+    def test_a_database_is_asked_for_its_scale(self):
+        there = asked("E-F18a")
+        plain = there[er.tpcc(er.DBX, 2), 5]
+        self.assertEqual({name: plain[name] for name in ("workload", "warehouses", "customers", "items", "threads")},
+                         {"workload": "tpcc", "warehouses": 2, "threads": 16, **er.TPCC_SCALE})
+        self.assertEqual(plain["leaf_version"], "head")
+        self.assertEqual(there[er.tpcc(er.DBX, knobs=(("items", 100_000),)), 5]["items"], 100_000)
+        self.assertNotIn("leaf_version", there[er.tpcc(er.EUNO_DBX, 2), 5])
+        self.assertEqual({p.warehouses for p, _ in asked("E-F18c")}, {1})
+        json.dumps(list(there.values()))
+
     def test_what_is_beside_may_lack(self):
         known = [i for i in fake_worker.indexes() if i != er.OUR_TREE]
         self.assertNotIn(er.OUR_TREE, {p.index for p, _ in asked("E-F10c", known=known)})
@@ -201,7 +219,8 @@ class Planning(unittest.TestCase):
                               fake_worker.indexes())
         values = {(r["knob"], r["value"]) for r in rows if r["index"] == er.HTM_TREE}
         self.assertEqual(values, {("none", None), *((k, v) for k, vs in er.KNOBS.items() for v in vs
-                                                    if v != er.defaults(MACHINE)[k])})
+                                                    if v != er.defaults(MACHINE)[k]
+                                                    and er.HTM_TREE in er.KNOBS_OF.get(k, (er.HTM_TREE,)))})
         self.assertEqual(len({(r["index"], r["knob"], r["value"]) for r in rows}), len(rows))
         told = outputs.sensitivity_tables(rows)
         self.assertIn("leaf_version none", told)
@@ -219,7 +238,7 @@ class Figures(unittest.TestCase):
     def test_every_figure(self):
         made = eunomia_figures.drawn(TESTS, er.runs_of(answers(*TESTS)))
         self.assertEqual([f.id for f in made], list(eunomia_figures.FIGURES))
-        self.assertEqual([len(f.panels) for f in made], [2, 4, 1, 3, 1, 2, 4, 1, 2, 1, 2, 2])
+        self.assertEqual([len(f.panels) for f in made], [2, 4, 1, 3, 1, 2, 4, 1, 2, 1, 2, 2, 2])
         json.dumps([panels.series(f) for f in made], allow_nan=False)
         whole = eunomia_figures.drawn(["E-F15"], er.runs_of(answers("E-F15", scale="full")))
         self.assertEqual(len(whole[0].panels), 4)

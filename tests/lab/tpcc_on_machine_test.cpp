@@ -1,0 +1,114 @@
+// TPC-C on the simulated machine, through the program that repro asks: each database runs, commits by regions where it should, and breaks no
+// condition; equal requests give equal answers.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#if defined(ELIDEX_HAS_SIM)
+
+namespace {
+
+using nlohmann::json;
+
+class tpcc_on_machine : public ::testing::Test {
+ protected:
+  tpcc_on_machine() : folder_(std::filesystem::temp_directory_path() / ("elidex-tpcc-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~tpcc_on_machine() override { std::filesystem::remove_all(folder_); }
+
+  static std::string text_of(const std::filesystem::path& file) {
+    std::ostringstream text;
+    text << std::ifstream(file).rdbuf();
+    return text.str();
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  struct outcome {
+    int status;
+    std::string said;
+    json answer;
+  };
+  outcome ask(const json& more) const {
+    json request{{"index", "db/dbx-locking:htm-btree"},
+                 {"workload", "tpcc"},
+                 {"dist", "nurand"},
+                 {"keys", 0},
+                 {"threads", 4},
+                 {"operations", 40},
+                 {"seed", 1},
+                 {"machine_file", ELIDEX_MACHINES "/haswell-ep-2x10.machine"},
+                 {"set", json::object()},
+                 {"warehouses", 2},
+                 {"customers", 30},
+                 {"items", 100}};
+    request.update(more);
+    std::ofstream(path("request")) << request;
+    const int status = std::system(
+        ("'" ELIDEX_SIM_WORKER "' <'" + path("request") + "' >'" + path("answer") + "' 2>'" + path("said") + "'")
+            .c_str());
+    return {WEXITSTATUS(status), text_of(path("said")), json::parse(text_of(path("answer")), nullptr, false)};
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(tpcc_on_machine, every_database_keeps_the_conditions) {
+  for (const char* const name :
+       {"db/dbx-locking:htm-btree", "db/dbx-locking:euno-btree", "db/dbx-locking:euno-btree+", "db/dbx:htm-btree",
+        "db/dbx:euno-btree", "db/dbx:euno-btree+", "db/silo:masstree", "db/silo"}) {
+    SCOPED_TRACE(name);
+    for (const char* const readers : {"snapshots", "transactions"}) {
+      const outcome got = ask({{"index", name}, {"readers", readers}, {"leaf_version", "head"}});
+      ASSERT_EQ(got.status, 0) << got.said;
+      const json& run = got.answer;
+      EXPECT_TRUE(run.at("violations").empty());
+      EXPECT_EQ(run.at("index"), name);
+      EXPECT_EQ(run.at("requests"), 160);
+      EXPECT_EQ(run.at("warehouses"), 2);
+      EXPECT_EQ(run.at("customers"), 30);
+      EXPECT_EQ(run.at("items"), 100);
+      EXPECT_EQ(run.at("readers"), readers);
+      EXPECT_GT(run.at("tps").get<double>(), 0);
+      std::uint64_t sum = 0;
+      for (const auto& kind : run.at("by_type")) sum += kind.at("transactions").get<std::uint64_t>();
+      EXPECT_EQ(sum, 160U);
+      const bool by_regions = std::string(name).find("dbx") != std::string::npos;
+      EXPECT_EQ(run.at("commit_regions").at("commits").get<int>() > 0, by_regions);
+    }
+  }
+}
+
+TEST_F(tpcc_on_machine, equal_requests_give_equal_answers) {
+  const outcome first = ask({{"index", "db/dbx-locking:euno-btree"}});
+  const outcome again = ask({{"index", "db/dbx-locking:euno-btree"}});
+  const outcome other = ask({{"index", "db/dbx-locking:euno-btree"}, {"seed", 2}});
+  ASSERT_EQ(first.status, 0) << first.said;
+  EXPECT_EQ(first.answer, again.answer);
+  EXPECT_NE(first.answer.at("cycles"), other.answer.at("cycles"));
+}
+
+TEST_F(tpcc_on_machine, refuses_what_it_cannot_run) {
+  const auto refused = [&](const json& more, const char* says) {
+    const outcome got = ask(more);
+    EXPECT_EQ(got.status, 2);
+    EXPECT_THAT(got.said, ::testing::HasSubstr(says));
+  };
+  refused({{"index", "db/tbb"}}, "--index: 'db/tbb'");
+  refused({{"threads", 41}}, "--cores");
+  refused({{"items", 3}}, "15 items");
+}
+
+}  // namespace
+
+#endif  // ELIDEX_HAS_SIM
