@@ -29,6 +29,8 @@ ALLOWED = [re.compile(pattern + r"\Z") for pattern in (
     r"_ZNSt16invalid_argument.*", r"_ZNSt1[0-9]\w+_error.*", r"_ZSt7nothrow", r"abort", r"__assert_fail",
     # Asking the system for huge pages, and about the time: no data of the program.
     r"madvise", r"__popcountdi2", r"_ZNSt6chrono.*", r"getauxval",
+    # Of shared_ptr: whether there has ever been a second thread. Its counts are seen.
+    r"__libc_single_threaded",
     # Hashing the bytes of a caller's string.
     r"_ZSt11_Hash_bytesPKvmm",
     # Kinds of error codes: constants of the C++ library.

@@ -53,7 +53,7 @@ std::uint32_t crc32c_by_tables(std::span<const std::byte> bytes, std::uint32_t b
   return ~crc;
 }
 
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(ELIDEX_SIMULATED)
 namespace {
 
 // x86 has had an instruction for this polynomial since 2008.

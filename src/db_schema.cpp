@@ -21,8 +21,9 @@ std::size_t words_of(const column_definition& column) {
 
 // Names may have any bytes, so lengths come first.
 std::string describe(const column_definition& column) {
-  std::string text = std::to_string(column.name.size()) + ":" + column.name + " " + name_of(column.type);
-  if (column.type == column_type::text) text += " " + std::to_string(column.text_bytes_max);
+  std::string text = std::to_string(column.name.size());
+  text.append(":").append(column.name).append(" ").append(type_names[static_cast<std::size_t>(column.type)]);
+  if (column.type == column_type::text) text.append(" ").append(std::to_string(column.text_bytes_max));
   return text;
 }
 
@@ -30,7 +31,8 @@ std::string describe(const column_definition& column) {
 
 schema::schema(std::vector<column_definition> columns) {
   if (columns.empty()) throw schema_mismatch("a schema without columns");
-  auto made = std::make_shared<layout>();
+  // Not make_shared, which compares names of types by strcmp: the simulated machine does not see that.
+  std::shared_ptr<layout> made(new layout);
   std::size_t words = 0;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const column_definition& one = columns[i];
@@ -44,7 +46,8 @@ schema::schema(std::vector<column_definition> columns) {
     words += words_of(one);
     if (words * sizeof(std::uint64_t) > row_bytes_max)
       throw row_too_large(one.name + ": with this column rows have more than 65536 bytes");
-    made->text += (i == 0 ? "" : ", ") + describe(one);
+    if (i != 0) made->text.append(", ");
+    made->text.append(describe(one));
   }
   made->row_bytes = words * sizeof(std::uint64_t);
   made->columns = std::move(columns);

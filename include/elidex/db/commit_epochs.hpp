@@ -24,7 +24,7 @@
 // itself, then looks at floor_ and takes a later epoch if it is above its own. With a seq_cst fence between the two on both sides, one of them
 // sees the other.
 //
-// Thread-safety: all members, from any thread; a phase or snapshot belongs to the thread that made it, and a thread has one of each
+// Thread-safety: all members, from any thread; a phase or snapshot belongs to the thread that made it, which has one snapshot
 // at a time at most. Errors: what this_thread_slot() throws (std::bad_alloc on a thread's first use), std::length_error with more than
 // threads_max threads, std::logic_error for a snapshot inside a snapshot.
 // From: Silo, sections 4.1 and 4.9. Deviations: only commit phases hold the clock's readers back, not whole transactions;
@@ -91,18 +91,21 @@ class commit_epochs {
   class commit_phase {
    public:
     explicit commit_phase(commit_epochs& epochs) : slot_(epochs.this_threads_slot()) {
-      // relaxed: ordered by the fence.
+      // relaxed, here and below: the thread's own, and ordered by the fence. A phase inside another is part of that.
+      around_ = slot_.committing.load(std::memory_order_relaxed);
+      if (around_ != none) return;
       slot_.committing.store(epochs.now(), std::memory_order_relaxed);
       std::atomic_thread_fence(std::memory_order_seq_cst);  // 1 above; pairs with the one in completed()
     }
     ~commit_phase() {
-      slot_.committing.store(none, std::memory_order_release);  // pairs with the acquire in completed()
+      slot_.committing.store(around_, std::memory_order_release);  // pairs with the acquire in completed()
     }
     commit_phase(const commit_phase&) = delete;
     commit_phase& operator=(const commit_phase&) = delete;
 
    private:
     thread_slot& slot_;
+    std::uint64_t around_;
   };
 
   class snapshot {

@@ -26,7 +26,6 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <utility>
 
 #include "elidex/db/commit_epochs.hpp"
@@ -192,22 +191,9 @@ class dbx_commit {
     t.seal_for_log();
     for (;;) {
       detail::provide_versions(t, epochs);
-      // The log waits for what has been committed in an epoch and is not in its queue yet, which is for after the region.
-      std::optional<commit_epochs::commit_phase> phase;
-      if (t.is_logged()) phase.emplace(epochs);
-      commit_stamp stamp;
-      bool fell_back = false;
-      const detail::locking result = lock_.run([&] {
-        if (Htm::test()) return as_region(t, epochs, stamp);
-        fell_back = true;
-        phase.reset();  // the other protocol has its own
-        return fallback_(t, epochs) == commit_result::committed ? detail::locking::locked : detail::locking::conflict;
-      });
+      const detail::locking result = t.is_logged() ? commit_for_log(t, epochs) : commit_once(t, epochs);
       if (result == detail::locking::conflict) return commit_result::conflict;
-      if (result == detail::locking::locked) {
-        if (!fell_back) t.committed_with(stamp);
-        return commit_result::committed;
-      }
+      if (result == detail::locking::locked) return commit_result::committed;
       if (result == detail::locking::out_of_numbers) epochs.advance();
     }
   }
@@ -215,8 +201,26 @@ class dbx_commit {
   lock_counts region_counts() const noexcept { return lock_.stats(); }
 
  private:
+  // The log waits for what has been committed in an epoch and is not in its queue yet, which is for after the region.
+  detail::locking commit_for_log(transaction& t, commit_epochs& epochs) {
+    const commit_epochs::commit_phase phase(epochs);
+    return commit_once(t, epochs);
+  }
+  // `locked` means that the rows are there.
+  detail::locking commit_once(transaction& t, commit_epochs& epochs) {
+    commit_stamp stamp;
+    bool fell_back = false;
+    const detail::locking result = lock_.run([&] {
+      if (Htm::test()) return as_region(t, epochs, stamp);
+      fell_back = true;
+      return fallback_(t, epochs) == commit_result::committed ? detail::locking::locked : detail::locking::conflict;
+    });
+    if (result == detail::locking::locked && !fell_back) t.committed_with(stamp);
+    return result;
+  }
+
   // Without a log it needs no commit_phase: the clock is in the region's read set, so it still shows this epoch when the region commits,
-  // and whoever finds a later one comes after that. `locked` means that the rows are there, as if they had been locked for a moment.
+  // and whoever finds a later one comes after that.
   static detail::locking as_region(transaction& t, commit_epochs& epochs, commit_stamp& stamp) {
     const std::uint64_t epoch = epochs.now();
     for (transaction::write& w : t.writes()) {
