@@ -149,10 +149,10 @@ class system_folder final : public log_folder {
 
 }  // namespace
 
-std::unique_ptr<log_folder> open_log_folder(const std::string& path) {
+std::unique_ptr<log_folder> open_log_folder(const std::string& path, if_missing missing) {
   std::error_code error;
-  bool made = true;
-  until_not_interrupted([&] { return ::mkdir(path.c_str(), 0777); }, error);
+  bool made = missing == if_missing::make;
+  if (made) until_not_interrupted([&] { return ::mkdir(path.c_str(), 0777); }, error);
   if (error == std::errc::file_exists) {
     made = false;
     error.clear();
@@ -184,7 +184,7 @@ std::unique_ptr<log_folder> open_log_folder(const std::string& path) {
 
 #else
 
-std::unique_ptr<log_folder> open_log_folder(const std::string& path) {
+std::unique_ptr<log_folder> open_log_folder(const std::string& path, if_missing) {
   throw std::system_error(std::make_error_code(std::errc::function_not_supported),
                           "elidex: no files here, not even " + path);
 }

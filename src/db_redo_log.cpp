@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 #include "elidex/db/log_writer.hpp"
@@ -10,6 +12,8 @@ redo_log::redo_log(commit_epochs& epochs, log_folder& folder, const recovered_lo
                    const redo_log_options& options)
     : epochs_(epochs), options_(options) {
   if (options_.level == durability::none) throw std::invalid_argument("elidex: a log with durability none");
+  options_.epoch_time =
+      std::clamp<std::chrono::microseconds>(options_.epoch_time, std::chrono::microseconds(1), std::chrono::hours(24));
   epochs_.begin_at(found.first_epoch);
   writer_ = std::make_unique<detail::log_writer>(folder, found, options_.fingerprint, options_.segment_bytes);
   durable_.store(epochs_.now() - 1);
@@ -77,8 +81,9 @@ void redo_log::close() {
     futex_wake(work_, 1);
     logger_.join();
     const bool failed = failed_.load();
-    if (!failed) fail(std::make_error_code(std::errc::operation_canceled), "the log is closed");
     if (failed) throw_failure();
+    fail(std::make_error_code(std::errc::operation_canceled), "elidex: the log is closed");
+    publish(std::numeric_limits<std::uint64_t>::max());
   }
 }
 

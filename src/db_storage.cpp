@@ -1,5 +1,6 @@
 #include <bit>
 #include <cstring>
+#include <stdexcept>
 
 #include "elidex/db/errors.hpp"
 #include "elidex/db/storage.hpp"
@@ -56,6 +57,8 @@ std::string text(const description& one, std::string_view schema_text) {
 // Entries become rows.
 class storage::loading {
  public:
+  static constexpr std::uint32_t numbers_max = 1U << 20;
+
   explicit loading(std::span<table_base* const> tables) : tables_(tables) {}
 
   void operator()(const log_entry& entry) {
@@ -121,8 +124,6 @@ class storage::loading {
     table.note_absent(*row);
   }
 
-  static constexpr std::uint32_t numbers_max = 1U << 20;
-
   const std::span<table_base* const> tables_;
   std::vector<table_base*> by_number_ = {nullptr};
   std::vector<std::uint64_t> words_;
@@ -150,6 +151,7 @@ storage::storage(std::unique_ptr<log_folder> folder, const storage_options& opti
 }
 
 void storage::declare(table_base& made) {
+  if (tables_ == loading::numbers_max) throw std::length_error("elidex: a folder takes at most 2^20 tables");
   made.set_id(tables_ + 1);
   if (log_) {
     redo_log::commit entry(*catalog_);
@@ -161,15 +163,15 @@ void storage::declare(table_base& made) {
   ++tables_;
 }
 
-finished_checkpoint storage::checkpoint(std::span<table_base* const> tables) {
+finished_checkpoint storage::checkpoint(const std::function<std::vector<table_base*>()>& tables) {
   if (!log_)
     throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
                             "elidex: no checkpoint without a log");
   checkpoint_writer to(*log_);
+  const std::vector<table_base*> all = tables();
   // The oldest stamp there can be: the catalog's rows never change.
-  for (const table_base* const one : tables)
-    to.put(catalog_table, one->name(), encode(*one), commit_stamp(1, 0).word());
-  for (table_base* const one : tables) one->write_rows(to);
+  for (const table_base* const one : all) to.put(catalog_table, one->name(), encode(*one), commit_stamp(1, 0).word());
+  for (table_base* const one : all) one->write_rows(to);
   return to.finish();
 }
 

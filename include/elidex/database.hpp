@@ -42,7 +42,7 @@
 // Indexes says which maps the tables have: those below, or a set of db/index_sets.hpp.
 //
 // Thread-safety: all members but constructor and destructor, from any thread. A table lives as long as its database.
-// Errors: db/errors.hpp; std::bad_alloc; std::out_of_range with more than 512 threads, std::logic_error for a
+// Errors: db/errors.hpp; std::bad_alloc; std::length_error with more than 512 threads, std::out_of_range for a key that its table's type cannot be, std::logic_error for a
 // transaction inside a transaction. All leave the database as it was. With a folder also std::system_error: from then on nothing commits
 // any more; a transaction that throws it because it could not be made durable is committed in memory, and on disk or not.
 // From: papers/003 section 7 (DBX); Silo (Tu et al., SOSP 2013). Deviations stand at the parts.
@@ -53,6 +53,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -140,17 +141,17 @@ class basic_database {
     return find<schema_table<Key>>(name);
   }
 
-  // Loads what the folder has (it is made if it is not there), and keeps there what is committed from now on. Before the first
+  // Loads what the folder has (it is made if it is not there, but for level none), and keeps there what is committed from now on. Before the first
   // transaction, once, alone. The tables that the folder has must have been made; others may be made later.
   // Throws db::log_error (damaged, of a newer version), std::system_error (in use by somebody else, the system's errors),
   // unknown_table, schema_mismatch, std::logic_error. The folder is as it was then, and the database is good for nothing.
   const db::recovered_log& open(const std::string& folder, const db::storage_options& options = {}) {
-    return open(db::open_log_folder(folder), options);
+    check_may_open();
+    const bool may_make = options.level != db::durability::none;
+    return open(db::open_log_folder(folder, may_make ? db::if_missing::make : db::if_missing::refuse), options);
   }
   const db::recovered_log& open(std::unique_ptr<db::log_folder> folder, const db::storage_options& options = {}) {
-    if (!usable_) throw std::logic_error(not_opened);
-    if (storage_ || commits_.count() != 0)
-      throw std::logic_error("elidex::database: open() comes once, before the first transaction");
+    check_may_open();
     usable_ = false;
     storage_ = std::make_unique<db::storage>(std::move(folder), options, epochs_, all_tables());
     log_ = storage_->log();
@@ -164,12 +165,10 @@ class basic_database {
     if (!storage_)
       throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
                               "elidex: no checkpoint without a folder");
-    std::vector<db::table_base*> tables;
-    {
+    return storage_->checkpoint([&] {
       const std::lock_guard guard(tables_mutex_);
-      tables = all_tables();
-    }
-    return storage_->checkpoint(tables);
+      return all_tables();
+    });
   }
   // Returns when all that was committed before the call is durable; at once without a log. Throws std::system_error if it never will be.
   void wait_durable() {
@@ -199,9 +198,14 @@ class basic_database {
           }
           if (!commits(t)) continue;
         } catch (...) {
-          const bool believed = is_believed(t);
-          t.note_absent_records(false);
-          if (believed) throw;
+          const bool thread_ends =
+              std::current_exception() == nullptr;  // pthread_exit(): no exception, and nobody may stop it
+          const bool believed = thread_ends || is_believed(t);
+          roll_back(t);
+          if (believed) {
+            if (!thread_ends) wait_for_what_was_seen(t.newest_seen());  // an exception tells of it, too
+            throw;
+          }
           conflicts_.add(1);
           continue;
         }
@@ -242,7 +246,8 @@ class basic_database {
     }
   }
 
-  // Unlinks what has been erased and frees versions' memory as far as snapshots allow it. Happens now and then by itself.
+  // Unlinks what has been erased, as far as snapshots and running transactions allow it: at the second call at the earliest. Happens now and
+  // then by itself. (Versions of rows go when the row is written again.)
   void collect() {
     const std::lock_guard guard(tables_mutex_);
     collect_locked();
@@ -266,7 +271,7 @@ class basic_database {
   };
   class borrowed_memory {
    public:
-    explicit borrowed_memory(basic_database& from) : mine_(from.thread_memory_.at(this_thread_slot())) {
+    explicit borrowed_memory(basic_database& from) : mine_(from.thread_memory_[db::commit_epochs::thread_number()]) {
       if (mine_.in_use) throw std::logic_error("elidex::database: a transaction inside a transaction");
       if (!from.usable_) throw std::logic_error(not_opened);
       if (!mine_.notes) mine_.notes = std::make_unique<typename transaction::memory>();
@@ -284,6 +289,11 @@ class basic_database {
     thread_memory& mine_;
   };
 
+  void check_may_open() const {
+    if (!usable_) throw std::logic_error(not_opened);
+    if (storage_ || commits_.count() != 0)
+      throw std::logic_error("elidex::database: open() comes once, before the first transaction");
+  }
   struct note_at_end {
     const db::snapshot_transaction& of;
     std::uint64_t& epoch;
@@ -350,23 +360,27 @@ class basic_database {
   // False: run it again.
   bool commits(transaction& t) {
     if (commit_(t, epochs_) == db::commit_result::conflict) {
-      t.note_absent_records(false);
+      roll_back(t);
       conflicts_.add(1);
       return false;
     }
     commits_.add(1);
-    const std::size_t erased = t.note_absent_records(true);
-    if (erased != 0 && erased_.fetch_add(erased) % erases_per_collection + erased >= erases_per_collection) {
-      // Who finds somebody collecting leaves it to them.
-      const std::unique_lock guard(tables_mutex_, std::try_to_lock);
-      if (!guard.owns_lock()) return true;
-      try {
-        collect_locked();
-      } catch (const std::bad_alloc&) {
-        // The transaction has been committed whatever becomes of this; the next collection finds the rest.
-      }
-    }
+    collect_after(t.note_absent_records(true));
     return true;
+  }
+  void roll_back(transaction& t) noexcept { collect_after(t.note_absent_records(false)); }
+
+  // So many records are absent that were not.
+  void collect_after(std::size_t more) noexcept {
+    if (more == 0 || erased_.fetch_add(more) % erases_per_collection + more < erases_per_collection) return;
+    // Who finds somebody collecting leaves it to them.
+    const std::unique_lock guard(tables_mutex_, std::try_to_lock);
+    if (!guard.owns_lock()) return;
+    try {
+      collect_locked();
+    } catch (const std::bad_alloc&) {
+      // The transaction has ended whatever becomes of this; the next collection finds the rest.
+    }
   }
 
   void collect_locked() {
@@ -375,22 +389,26 @@ class basic_database {
     std::uint64_t horizon = epochs_.horizon();
     // Who finds nothing where something was sees an erase that is durable.
     if (log_ != nullptr) horizon = std::min(horizon, log_->durable_epoch());
-    // An old snapshot holds it: what has been erased since is of later epochs, and looking at all of it each time would take ever longer.
-    if (horizon == collected_up_to_) return;
+    const std::uint64_t reclaimed = try_advance_epoch();
+    // An old snapshot holds the one, a long transaction the other: what has been erased since is not ripe, and looking at all of it each time
+    // would take ever longer.
+    if (horizon == collected_up_to_ || reclaimed == collected_in_) return;
     if constexpr (requires { commit_.unlinking(); }) {
       auto rule = commit_.unlinking();
-      for (const auto& one : tables_) one->collect(horizon, &rule);
+      for (const auto& one : tables_) one->collect(horizon, reclaimed, &rule);
     } else {
-      for (const auto& one : tables_) one->collect(horizon);
+      for (const auto& one : tables_) one->collect(horizon, reclaimed);
     }
     collected_up_to_ = horizon;
+    collected_in_ = reclaimed;
   }
 
   db::commit_epochs epochs_;
   Commit commit_;
   std::mutex tables_mutex_;
   std::vector<std::unique_ptr<db::table_base>> tables_;
-  std::uint64_t collected_up_to_ = 0;  // under tables_mutex_
+  std::uint64_t collected_up_to_ = 0;  // under tables_mutex_, as the next one
+  std::uint64_t collected_in_ = 0;     // epoch of reclamation
   std::unique_ptr<db::storage> storage_;
   db::redo_log* log_ = nullptr;  // storage_'s
   bool usable_ = true;           // no open() has failed

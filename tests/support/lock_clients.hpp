@@ -147,7 +147,7 @@ struct lock_clients {
     for (int i = 0; i < 5; ++i) {
       epochs.advance();
       epochs.move_horizon();
-      accounts.collect(epochs.horizon(), &rule);
+      accounts.collect(epochs.horizon(), try_advance_epoch(), &rule);
     }
   }
 };

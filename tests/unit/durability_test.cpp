@@ -27,7 +27,8 @@ struct pair_row {
 
 template <class Database>
 class Durability : public ::testing::Test {};
-using databases = ::testing::Types<silo_database, dbx_database, locking_dbx_database, small_nodes_database, two_phase_database>;
+using databases =
+    ::testing::Types<silo_database, dbx_database, locking_dbx_database, small_nodes_database, two_phase_database>;
 TYPED_TEST_SUITE(Durability, databases);
 
 storage_options with(durability level) {
@@ -265,6 +266,32 @@ TYPED_TEST(Durability, AFailingDiskStopsCommits) {
   EXPECT_EQ(code_thrown_by([&] { now.db.close(); }), std::errc::io_error);
   faulty_disk after = disk.copy();
   EXPECT_EQ((bank<TypeParam>(after).rows().at("numbered 1")), 5);
+}
+
+// What an exception tells a client is durable as well.
+TYPED_TEST(Durability, WhatAnExceptionTellsIsDurable) {
+  faulty_disk disk;
+  bank<TypeParam> now(disk, {.level = durability::sync, .epoch_time = 20ms});
+  std::atomic<int> refused_too_early{0};
+  for (std::uint64_t key = 0; key < 5; ++key) {
+    const std::jthread first([&] {
+      try {
+        now.db.transact([&](auto& t) { t.insert(*now.numbered, key, account{1}); });
+      } catch (const db::duplicate_key&) {
+        // The other one was first.
+      }
+    });
+    try {
+      now.db.transact([&](auto& t) { t.insert(*now.numbered, key, account{2}); });
+    } catch (const db::duplicate_key&) {
+      faulty_disk left = disk.copy();
+      bank<TypeParam> after(left, with(durability::none));
+      if (!after.rows().contains("numbered " + std::to_string(key))) refused_too_early.fetch_add(1);
+    }
+  }
+  EXPECT_EQ(refused_too_early.load(), 0);
+  now.db.close();
+  now.db.wait_durable();  // it is
 }
 
 TYPED_TEST(Durability, AFullDiskSaysSo) {

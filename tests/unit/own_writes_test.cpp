@@ -20,6 +20,7 @@ TEST(WrittenRecords, FindsWhatWasAddedUntilCleared) {
     rows.push_back(db::record::make(memory.data() + i * db::record::bytes_for(1) / sizeof(std::uint64_t), 1, i));
   }
   db::written_records places;
+  places.reserve(rows.size());
   EXPECT_EQ(places.find(*rows[0]), db::written_records::none);
   for (int round = 0; round < 3; ++round) {
     for (std::size_t i = 0; i < rows.size(); i += 2) places.add(*rows[i], i);

@@ -243,8 +243,8 @@ TEST(RedoLog, AClosedLogSaysSo) {
   log.close();
   log.close();
   EXPECT_EQ(code_thrown_by([&] { redo_log::commit refused(me); }), std::errc::operation_canceled);
-  EXPECT_EQ(code_thrown_by([&] { log.wait_durable(epochs.now()); }), std::errc::operation_canceled);
-  EXPECT_EQ(code_thrown_by([&] { log.acknowledge(me, epochs.now()); }), std::errc::operation_canceled);
+  log.wait_durable(epochs.now());  // all is durable
+  log.acknowledge(me, epochs.now());
   EXPECT_EQ(code_thrown_by([&] { checkpoint_writer refused(log); }), std::errc::operation_canceled);
   EXPECT_EQ(log.failure(), std::errc::operation_canceled);
 }

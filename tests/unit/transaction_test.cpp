@@ -283,7 +283,7 @@ TEST_P(OneTransaction, ARowThatCameAndWentIsAPhantomToo) {
     ASSERT_TRUE(writer.t.erase(accounts_, 15));
     ASSERT_TRUE(writer.commits());
   }
-  for (int i = 0; i < 5; ++i) accounts_.collect(epochs_.advance());
+  for (int i = 0; i < 5; ++i) accounts_.collect(epochs_.advance(), try_advance_epoch());
   EXPECT_FALSE(scanning.commits());
   EXPECT_FALSE(looking.commits());
 }

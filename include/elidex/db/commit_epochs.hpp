@@ -53,6 +53,13 @@ class commit_epochs {
  public:
   static constexpr std::size_t threads_max = 512;
 
+  // The calling thread's, below threads_max; throws std::length_error if there are more.
+  static std::size_t thread_number() {
+    const std::size_t mine = this_thread_slot();
+    if (mine >= threads_max) throw std::length_error("elidex::database: more than 512 threads");
+    return mine;
+  }
+
   std::uint64_t now() const noexcept { return now_.load(); }
   // A new epoch, for the log's group commits.
   std::uint64_t advance() noexcept { return now_.fetch_add(1) + 1; }
@@ -91,10 +98,11 @@ class commit_epochs {
   class commit_phase {
    public:
     explicit commit_phase(commit_epochs& epochs) : slot_(epochs.this_threads_slot()) {
-      // relaxed, here and below: the thread's own, and ordered by the fence. A phase inside another is part of that.
+      // relaxed: the thread's own, no partner. A phase inside another is part of that.
       around_ = slot_.committing.load(std::memory_order_relaxed);
       if (around_ != none) return;
-      slot_.committing.store(epochs.now(), std::memory_order_relaxed);
+      // release: who sees this phase and not the one before has all that that one did. Pairs with the acquire in completed().
+      slot_.committing.store(epochs.now(), std::memory_order_release);
       std::atomic_thread_fence(std::memory_order_seq_cst);  // 1 above; pairs with the one in completed()
     }
     ~commit_phase() {
@@ -144,8 +152,7 @@ class commit_epochs {
   }
 
   thread_slot& this_threads_slot() {
-    const std::size_t mine = this_thread_slot();
-    if (mine >= threads_max) throw std::length_error("elidex::database: more than 512 threads");
+    const std::size_t mine = thread_number();
     std::size_t used = slots_used_.load();
     while (used <= mine && !slots_used_.compare_exchange_weak(used, mine + 1)) {
     }

@@ -43,7 +43,7 @@
 // wait_durable() and close() throw std::system_error with the first error's code. Nothing is tried again, because after a sync that
 // failed the system may have dropped the pages (log_files.hpp). A transaction whose acknowledge() throws is installed, and durable or
 // not: only a recovery knows. What was written half is no epoch, or an epoch whose success nobody had been told of.
-// After close() they throw std::errc::operation_canceled.
+// After close() commits and checkpoints throw std::errc::operation_canceled; everything is durable then.
 //
 // Levels: async: acknowledge() does not wait, but for queues over their limit; a crash loses the epochs after durable_epoch(): what was committed in
 // the last epoch_time and during the sync that was running. sync: acknowledge() waits for durable_epoch(). (none: there is no log.)
@@ -151,7 +151,7 @@ class redo_log {
   }
 
   commit_epochs& epochs_;
-  const redo_log_options options_;
+  redo_log_options options_;
   std::unique_ptr<detail::log_writer> writer_;
 
   std::mutex slots_mutex_;
@@ -221,7 +221,7 @@ class redo_log::commit {
 
  private:
   void append(std::uint32_t table, log_operation operation, std::string_view key, std::string_view row) {
-    if (entries_ == 0) detail::begin_record(worker_.record_);
+    if (worker_.record_.empty()) detail::begin_record(worker_.record_);
     detail::append_entry(worker_.record_, table, operation, key, row);
     ++entries_;
   }

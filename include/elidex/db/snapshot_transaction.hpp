@@ -25,7 +25,7 @@ class snapshot_transaction {
   template <class Table, class Key>
   std::optional<typename Table::row_type> get(const Table& table, const Key& key) {
     const epoch_pin pinned;
-    const record* const found = table.find(static_cast<typename Table::key_argument>(key));
+    const record* const found = table.find(key_words<typename Table::key_type>::argument_of(key));
     return found == nullptr ? std::nullopt : read(table, *found);
   }
 
@@ -34,12 +34,12 @@ class snapshot_transaction {
   template <class Table, class Key, class Fn>
   void scan(const Table& table, const Key& from, const Key& to, Fn&& fn) {
     using key_type = typename Table::key_type;
-    using argument = typename Table::key_argument;
     const epoch_pin pinned;
-    table.walk(static_cast<argument>(from), std::optional<key_type>(static_cast<argument>(to)), [&](const record* one) {
-      const auto row = read(table, *one);
-      return !row || static_cast<bool>(fn(key_words<key_type>::of(one->key()), *row));
-    });
+    table.walk(key_words<key_type>::argument_of(from), std::optional<key_type>(key_words<key_type>::argument_of(to)),
+               [&](const record* one) {
+                 const auto row = read(table, *one);
+                 return !row || static_cast<bool>(fn(key_words<key_type>::of(one->key()), *row));
+               });
   }
 
   std::uint64_t epoch() const noexcept { return snapshot_.epoch(); }

@@ -2,7 +2,7 @@
 //
 //   db::storage kept(open_log_folder("bank"), {.level = durability::sync}, epochs, tables);      // fills the tables
 //   redo_log::worker me(*kept.log());                      // transaction.hpp, log_with()
-//   kept.checkpoint(tables);
+//   kept.checkpoint([&] { return tables; });
 //
 // The folder describes itself: table 0 of the log and of checkpoints is the catalog, a row for each table by its name, which says
 // its number, the size of its rows, and its kind of keys. It is written before any row of that table, in the same epoch or an
@@ -12,16 +12,17 @@
 // Rows are images of this machine's bytes; the fingerprint of the files says which order of bytes that is.
 //
 // Why recovery is right stands in recovery.hpp and checkpoint.hpp. Here: the row with the larger stamp stays, an erase leaves an absent
-// record, which the next collection unlinks, and the clock goes on behind all epochs of the files.
+// record for the collections, and the clock goes on behind all epochs of the files.
 //
 // Thread-safety: the constructor alone, before anybody else has the tables; declare() and checkpoint() by any thread, declare() one at a
 // time. Errors: log_error, std::system_error (recovery.hpp, redo_log.hpp, checkpoint.hpp), unknown_table, schema_mismatch, std::bad_alloc. If
-// the constructor throws, the folder is as it was, and the tables have some of the rows.
+// the constructor throws, the folder has what it had, and the tables have some of the rows.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -54,8 +55,9 @@ class storage {
   const recovered_log& found() const noexcept { return found_; }
   // A table that the folder does not have. Before anybody writes to it.
   void declare(table_base& made);
-  // All rows, while transactions run. Throws std::system_error (operation_not_supported) with level none.
-  finished_checkpoint checkpoint(std::span<table_base* const> tables);
+  // All rows, while transactions run. `tables` is asked when the checkpoint has begun: what is declared later is in the log that it keeps.
+  // Throws std::system_error (operation_not_supported) with level none.
+  finished_checkpoint checkpoint(const std::function<std::vector<table_base*>()>& tables);
 
  private:
   class loading;

@@ -29,6 +29,7 @@
 #include <new>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -49,6 +50,24 @@ namespace elidex::db {
 template <class Key>
 struct key_words {
   using argument = Key;
+  template <class Number>
+  static bool is_negative(Number number) noexcept {
+    if constexpr (std::is_signed_v<Number>) {
+      return number < 0;
+    } else {
+      return false;
+    }
+  }
+  // Throws std::out_of_range for what Key cannot be.
+  template <class Other>
+  static Key argument_of(const Other& key) {
+    if constexpr (std::integral<Other> && !std::same_as<Key, Other>) {
+      const Key made = static_cast<Key>(key);
+      if (static_cast<Other>(made) != key || is_negative(made) != is_negative(key))
+        throw std::out_of_range("elidex: a number that is no key of its table's type");
+    }
+    return static_cast<Key>(key);
+  }
   static constexpr Key least() noexcept { return std::numeric_limits<Key>::min(); }
   static std::string_view bytes_of(const std::uint64_t& word) noexcept {
     return {reinterpret_cast<const char*>(&word), sizeof word};
@@ -68,6 +87,7 @@ struct key_words {
 template <>
 struct key_words<std::string> {
   using argument = std::string_view;
+  static std::string_view argument_of(std::string_view key) noexcept { return key; }
   static constexpr std::string_view least() noexcept { return {}; }
   static std::string_view bytes_of(const std::uint64_t& word) noexcept { return of(word); }
   static std::optional<argument> from_bytes(std::string_view bytes) noexcept { return bytes; }
@@ -146,8 +166,8 @@ class table_base {
     }
   }
   // Unlinks those that no snapshot from `horizon` on can want, and that have been absent since before every running transaction.
-  void collect(std::uint64_t horizon, unlinking_rule* rule = nullptr) {
-    const std::uint64_t now = try_advance_epoch();
+  // `now` is the epoch of reclamation, which the caller has tried to move on.
+  void collect(std::uint64_t horizon, std::uint64_t now, unlinking_rule* rule = nullptr) {
     const epoch_pin pinned;
     std::vector<absent_record> listed;
     {

@@ -81,7 +81,7 @@ class transaction {
   template <class Table, class Key>
   std::optional<typename Table::row_type> get(Table& table, const Key& key) {
     const std::span<const std::uint64_t> words =
-        read_row(table, argument<Table>(key), level_ >= isolation::repeatable_read);
+        find_row(table, argument<Table>(key), level_ >= isolation::repeatable_read).words;
     if (words.empty()) return std::nullopt;
     return table.row_of(words);
   }
@@ -89,18 +89,21 @@ class transaction {
   // Throws duplicate_key.
   template <class Table, class Key>
   void insert(Table& table, const Key& key, const typename Table::row_type& row) {
+    make_room();
+    std::uint64_t* const words = words_of(table, row);
     for (;;) {
       record& r = *table.make_or_find(argument<Table>(key));
       if (write* const mine = own(r)) {
         if (mine->words != nullptr) throw duplicate_key(table.name() + ": insert of a key that is there");
-        mine->words = words_of(table, row);
+        mine->words = words;
         return;
       }
       const commit_stamp seen = unlocked_stamp(r);
       if (seen.dead()) continue;
       reads_.push_back({&r, seen});
+      note_seen(seen);
       if (!seen.absent()) throw duplicate_key(table.name() + ": insert of a key that is there");
-      note_write(table, r, words_of(table, row), true);
+      note_write(table, r, words, true);
       return;
     }
   }
@@ -108,30 +111,36 @@ class transaction {
   // Whether it was there or not.
   template <class Table, class Key>
   void put(Table& table, const Key& key, const typename Table::row_type& row) {
+    make_room();
+    std::uint64_t* const words = words_of(table, row);
     for (;;) {
       record& r = *table.find_or_make(argument<Table>(key));
       if (write* const mine = own(r)) {
-        mine->words = words_of(table, row);
+        mine->words = words;
         return;
       }
       const commit_stamp seen = unlocked_stamp(r);
       if (seen.dead()) continue;
-      note_write(table, r, words_of(table, row), seen.absent());
+      // Observations step over what this transaction inserts; so that it was absent has to hold by itself.
+      if (seen.absent()) reads_.push_back({&r, seen});
+      note_write(table, r, words, seen.absent());
       return;
     }
   }
 
-  // False: not there.
+  // False: not there. `change` may use the transaction.
   template <class Table, class Key, value_change<typename Table::row_type> Fn>
   bool update(Table& table, const Key& key, Fn&& change) {
-    const std::span<const std::uint64_t> words = read_row(table, argument<Table>(key), true);
+    const auto [r, words] = find_row(table, argument<Table>(key), true);
     if (words.empty()) return false;
     auto row = table.row_of(words);
     change(row);
-    if (write* const mine = own(*last_read_)) {
-      mine->words = words_of(table, row);
+    make_room();
+    std::uint64_t* const changed = words_of(table, row);
+    if (write* const mine = own(*r)) {
+      mine->words = changed;
     } else {
-      note_write(table, *last_read_, words_of(table, row), false);
+      note_write(table, *r, changed, false);
     }
     return true;
   }
@@ -139,11 +148,13 @@ class transaction {
   // False: not there.
   template <class Table, class Key>
   bool erase(Table& table, const Key& key) {
-    if (read_row(table, argument<Table>(key), true).empty()) return false;
-    if (write* const mine = own(*last_read_)) {
+    const auto [r, words] = find_row(table, argument<Table>(key), true);
+    if (words.empty()) return false;
+    make_room();
+    if (write* const mine = own(*r)) {
       mine->words = nullptr;
     } else {
-      note_write(table, *last_read_, nullptr, false);
+      note_write(table, *r, nullptr, false);
     }
     return true;
   }
@@ -192,6 +203,7 @@ class transaction {
     committed_ = stamp;
     if (logged_) logged_->keep(stamp);
   }
+  std::uint64_t newest_seen() const noexcept { return newest_seen_; }
   // All that this transaction has seen and done survives a crash once this epoch is durable. After the commit.
   std::uint64_t epoch_to_be_durable() const noexcept { return writes_.empty() ? newest_seen_ : committed_.epoch(); }
 
@@ -226,7 +238,8 @@ class transaction {
     const Table& of;
     const typename Table::key_type key;
   };
-  // The records from `from` on, as many as there are in `seen`, and no other before `end` (if there is an end).
+  // The records from `from` on, as many as there are in `seen`, and no other before `end`. There is an end if the walk came to it, or stopped
+  // at an insert of its own.
   template <class Table>
   struct range : observation {
     range(const Table& table, typename Table::key_argument begin) : of(table), from(begin) {}
@@ -238,9 +251,10 @@ class transaction {
   };
 
  protected:
-  template <class Table>
-  static typename Table::key_argument argument(const auto& key) {
-    return static_cast<typename Table::key_argument>(key);
+  // Throws std::out_of_range for an integer that the table's keys cannot be.
+  template <class Table, class Key>
+  static typename Table::key_argument argument(const Key& key) {
+    return key_words<typename Table::key_type>::argument_of(key);
   }
 
   template <class Table>
@@ -258,18 +272,22 @@ class transaction {
     }
   }
 
-  // The row as the transaction sees it, valid until the next is read; empty: not there. last_read_ is its record.
+  // The row as the transaction sees it, valid until the next is read; empty: not there. Its record, if there is one.
+  struct found_row {
+    record* of;
+    std::span<const std::uint64_t> words;
+  };
   template <class Table>
-  std::span<const std::uint64_t> read_row(Table& table, typename Table::key_argument key, bool note) {
+  found_row find_row(Table& table, typename Table::key_argument key, bool note) {
     for (;;) {
-      last_read_ = table.find(key);
-      if (last_read_ == nullptr) {
+      record* const found = table.find(key);
+      if (found == nullptr) {
         if (note && level_ == isolation::serializable)
           observations_.push_back(std::make_unique<absence<Table>>(table, key));
-        return {};
+        return {nullptr, {}};
       }
-      const std::optional<std::span<const std::uint64_t>> found = read_record(table, *last_read_, note);
-      if (found) return *found;
+      const std::optional<std::span<const std::uint64_t>> words = read_record(table, *found, note);
+      if (words) return {found, *words};
     }
   }
   // No value: it is dead.
@@ -311,7 +329,17 @@ class transaction {
   // not committed. What has ever been committed counts, even if it is absent again: it may have been there at the moment for which this
   // transaction commits, and is in the index as long as this one runs (table.hpp). Who locks it after this look commits after this one.
   bool counts_not(const record& r) const noexcept { return r.stamp() == commit_stamp() || inserted(r); }
-  void note_write(table_base& table, record& r, std::uint64_t* words, bool inserts) {
+  // So that noting one more read and write does not fail: nothing is left half done in an index then.
+  void make_room() {
+    const auto one_more = [](auto& notes) {
+      if (notes.size() == notes.capacity()) notes.reserve(std::max<std::size_t>(16, 2 * notes.size()));
+    };
+    one_more(reads_);
+    one_more(writes_);
+    if (writes_.size() >= unindexed_writes_max) places_.reserve(writes_.size() + 1);
+  }
+  // Behind make_room().
+  void note_write(table_base& table, record& r, std::uint64_t* words, bool inserts) noexcept {
     writes_.push_back({&r, &table, words, inserts, nullptr, nullptr, {}});
     if (writes_.size() <= unindexed_writes_max) return;
     const std::size_t first = writes_.size() == unindexed_writes_max + 1 ? 0 : writes_.size() - 1;
@@ -339,7 +367,6 @@ class transaction {
 
  protected:
   std::vector<std::uint64_t>& last_row_;  // what was read last
-  record* last_read_ = nullptr;
 
  private:
   bool sorted_ = false;
@@ -408,19 +435,27 @@ template <class Table, class Key, class Fn>
 void transaction::scan(Table& table, const Key& from, const Key& to, Fn&& fn) {
   using key_type = typename Table::key_type;
   const bool note = level_ >= isolation::repeatable_read;
-  std::unique_ptr<range<Table>> watched;
-  if (level_ == isolation::serializable) watched = std::make_unique<range<Table>>(table, argument<Table>(from));
+  range<Table>* watched = nullptr;
+  if (level_ == isolation::serializable) {
+    auto made = std::make_unique<range<Table>>(table, argument<Table>(from));
+    watched = made.get();
+    observations_.push_back(std::move(made));  // now, because fn may throw
+  }
   const bool to_the_end =
       table.walk(argument<Table>(from), std::optional<key_type>(argument<Table>(to)), [&](record* one) {
-        if (watched && !inserted(*one)) watched->seen.push_back(one);
+        // As if it ended here: with a record of others, which is seen, or before one of its own.
+        if (watched != nullptr && inserted(*one)) {
+          watched->end = key_type(key_words<key_type>::of(one->key()));
+        } else if (watched != nullptr) {
+          watched->seen.push_back(one);
+          watched->end.reset();
+        }
         const auto words = read_record(table, *one, note);
         // A dead one is gone from the index by now: the range has changed, and so will not hold.
         if (!words || words->empty()) return true;
         return static_cast<bool>(fn(key_words<key_type>::of(one->key()), table.row_of(*words)));
       });
-  if (!watched) return;
-  if (to_the_end) watched->end = key_type(argument<Table>(to));
-  observations_.push_back(std::move(watched));
+  if (watched != nullptr && to_the_end) watched->end = key_type(argument<Table>(to));
 }
 
 }  // namespace elidex::db

@@ -147,6 +147,7 @@ class two_phase_transaction : private transaction {
   using transaction::epoch_to_be_durable;
   using transaction::level;
   using transaction::log_with;
+  using transaction::newest_seen;
   using transaction::note_absent_records;
   bool is_doomed() const noexcept { return doomed_; }
 
@@ -241,9 +242,9 @@ class two_phase_transaction : private transaction {
     note_seen(seen);
     return seen;
   }
+  // Behind make_room().
   template <class Table>
-  void write_locked(Table& table, record& r, const typename Table::row_type* row, commit_stamp had) {
-    std::uint64_t* const words = row != nullptr ? words_of(table, *row) : nullptr;
+  void write_locked(Table& table, record& r, std::uint64_t* words, commit_stamp had) {
     if (had == commit_stamp()) {
       try {
         ask_for_gap(table, r);

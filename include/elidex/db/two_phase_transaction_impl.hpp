@@ -169,7 +169,7 @@ std::optional<typename Table::row_type> two_phase_transaction<LockSystem, Phanto
       return table.row_of(into);
     }
   }
-  words = read_row(table, wanted, false);
+  words = find_row(table, wanted, false).words;
   if (words.empty()) return std::nullopt;
   return table.row_of(words);
 }
@@ -179,17 +179,19 @@ template <class Table, class Key>
 void two_phase_transaction<LockSystem, Phantoms>::insert(Table& table, const Key& key,
                                                          const typename Table::row_type& row) {
   lock_table(table, lock_mode::intention_exclusive);
+  make_room();
+  std::uint64_t* const words = words_of(table, row);
   record& r = lock_or_make(table, [&](const auto& lock_made) {  //
     return table.make_or_find(argument<Table>(key), lock_made);
   });
   if (write* const mine = own(r)) {
     if (mine->words != nullptr) throw duplicate_key(table.name() + ": insert of a key that is there");
-    mine->words = words_of(table, row);
+    mine->words = words;
     return;
   }
   const commit_stamp had = unlocked_stamp(r);
   if (!had.absent()) throw duplicate_key(table.name() + ": insert of a key that is there");
-  write_locked(table, r, &row, had);
+  write_locked(table, r, words, had);
 }
 
 template <class LockSystem, class Phantoms>
@@ -197,14 +199,16 @@ template <class Table, class Key>
 void two_phase_transaction<LockSystem, Phantoms>::put(Table& table, const Key& key,
                                                       const typename Table::row_type& row) {
   lock_table(table, lock_mode::intention_exclusive);
+  make_room();
+  std::uint64_t* const words = words_of(table, row);
   record& r = lock_or_make(table, [&](const auto& lock_made) {  //
     return table.find_or_make(argument<Table>(key), lock_made);
   });
   if (write* const mine = own(r)) {
-    mine->words = words_of(table, row);
+    mine->words = words;
     return;
   }
-  write_locked(table, r, &row, unlocked_stamp(r));
+  write_locked(table, r, words, unlocked_stamp(r));
 }
 
 template <class LockSystem, class Phantoms>
@@ -217,10 +221,12 @@ bool two_phase_transaction<LockSystem, Phantoms>::update(Table& table, const Key
   if (words.empty()) return false;
   auto row = table.row_of(words);
   change(row);
+  make_room();
+  std::uint64_t* const changed = words_of(table, row);
   if (write* const mine = own(*r)) {
-    mine->words = words_of(table, row);
+    mine->words = changed;
   } else {
-    write_locked(table, *r, &row, unlocked_stamp(*r));
+    write_locked(table, *r, changed, unlocked_stamp(*r));
   }
   return true;
 }
@@ -231,6 +237,7 @@ bool two_phase_transaction<LockSystem, Phantoms>::erase(Table& table, const Key&
   lock_table(table, lock_mode::intention_exclusive);
   record* const r = lock_existing(table, argument<Table>(key), lock_mode::exclusive, reads_with_locks());
   if (r == nullptr || read_record(table, *r, false)->empty()) return false;
+  make_room();
   if (write* const mine = own(*r)) {
     mine->words = nullptr;
   } else {

@@ -1,13 +1,14 @@
 // Where among a transaction's writes a record is: a hash table that is emptied in no time and used again.
 //
 //   written_records places;
+//   places.reserve(1);
 //   places.add(row, 12);
 //   places.find(row);                 // 12; none for another
 //   places.clear();
 //
 // Open addressing, at most half full. A slot counts only if it is of the present generation, so clear() touches none.
 //
-// Thread-safety: belongs to one thread. Errors: add() throws std::bad_alloc and has added nothing then.
+// Thread-safety: belongs to one thread. Errors: reserve() throws std::bad_alloc.
 #pragma once
 
 #include <algorithm>
@@ -24,9 +25,12 @@ class written_records {
  public:
   static constexpr std::uint32_t none = UINT32_MAX;
 
-  // `row` is not in it.
-  void add(const record& row, std::size_t at) {
-    if (2 * (many_ + 1) > slots_.size()) grow();
+  // For so many. Throws std::bad_alloc and has changed nothing then.
+  void reserve(std::size_t many) {
+    while (2 * many > slots_.size()) grow();
+  }
+  // `row` is not in it, and there is room.
+  void add(const record& row, std::size_t at) noexcept {
     put({&row, static_cast<std::uint32_t>(at), generation_});
     ++many_;
   }
