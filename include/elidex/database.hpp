@@ -37,7 +37,7 @@
 //          of which a surviving one has seen
 //   sync   transact() and read_only() return when all that they have done and seen is durable
 //
-// `database` is basic_database<capability_commit>: DBX's regions where this CPU commits them, Silo's locks where it doesn't
+// `database` is basic_database<db::capability_commit>: DBX's regions where this CPU commits them, Silo's locks where it doesn't
 // (db/commit_protocols.hpp). basic_database<db::two_phase_locking<>> locks rows instead of validating (db/two_phase_locking.hpp).
 // Indexes says which maps the tables have: those below, or a set of db/index_sets.hpp.
 //
@@ -67,6 +67,7 @@
 #include <variant>
 #include <vector>
 
+#include "elidex/db/capability_commit.hpp"
 #include "elidex/db/commit_protocols.hpp"
 #include "elidex/db/errors.hpp"
 #include "elidex/db/snapshot_transaction.hpp"

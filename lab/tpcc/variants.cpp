@@ -1,6 +1,7 @@
 #include "lab/tpcc/variants.hpp"
 
 #include "elidex/database.hpp"
+#include "elidex/db/dbx_locking_commit.hpp"
 #include "elidex/db/two_phase_locking.hpp"
 #include "lab/tpcc/native_run.hpp"
 #include "lab/tpcc/paper_databases.hpp"
@@ -15,7 +16,7 @@ std::unique_ptr<loaded_company> load(const scale& wanted, std::uint64_t seed, co
 
 std::string remark_on_choice() {
   const auto& can = htm::capability();
-  return std::string("is ") + (can.rtm_commits ? "db/dbx" : "db/silo") + " here: " + can.reason;
+  return std::string("is ") + (can.rtm_commits ? "db/dbx-locking" : "db/silo") + " here: " + can.reason;
 }
 std::string remark_on_regions() {
   const auto& can = htm::capability();
@@ -23,12 +24,14 @@ std::string remark_on_regions() {
 }
 
 constexpr database_info all[] = {
-    {"db/occ", "the table store as it comes: whichever of the two below this CPU favours",
+    {"db/occ", "the table store as it comes: DBX with short regions where this CPU commits them, else Silo",
      &load<basic_database<db::capability_commit>>, &remark_on_choice},
     {"db/silo", "the table store with Silo's commit: locks what it writes, validates, no hardware transactions",
      &load<basic_database<db::silo_commit>>, nullptr},
     {"db/dbx", "the table store with DBX's commit: one hardware region, Silo's under a lock where it doesn't commit",
      &load<basic_database<db::dbx_commit<>>>, &remark_on_regions},
+    {"db/dbx-locking", "the same with short regions: they validate and lock, and rows are copied behind them",
+     &load<basic_database<db::dbx_locking_commit<>>>, &remark_on_regions},
     {"db/2pl",
      "the table store with two-phase locking as InnoDB has it: rows and gaps in a lock system, read views for "
      "consistent reads",

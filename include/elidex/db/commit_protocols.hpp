@@ -237,19 +237,4 @@ class dbx_commit {
   elided<ttas_lock, RetryPolicy, Htm> lock_;
 };
 
-// Whichever of the two this CPU favours, decided once: DBX where hardware regions commit.
-class capability_commit {
- public:
-  commit_result operator()(transaction& t, commit_epochs& epochs) {
-    return by_regions_ ? dbx_(t, epochs) : silo_(t, epochs);
-  }
-  bool by_regions() const noexcept { return by_regions_; }
-  lock_counts region_counts() const noexcept { return dbx_.region_counts(); }
-
- private:
-  const bool by_regions_ = htm::capability().rtm_commits;
-  silo_commit silo_;
-  dbx_commit<> dbx_;
-};
-
 }  // namespace elidex::db
