@@ -20,8 +20,10 @@ TEST_F(elidex_tool, tpcc_refuses_what_it_cannot_do) {
   refused(tpcc + "--warehouses 65536", "--warehouses: '65536'");
   refused(tpcc + "--warehouses 1,1", "--warehouses: '1' is there twice");
   refused(tpcc + "--warehouses 60000", "--warehouses: 60000 of them", "MB are free; it takes at most");
-  refused(tpcc + "--index tbb", "--index: 'tbb'", "db/occ, db/silo, db/dbx, db/2pl");
+  refused(tpcc + "--index tbb", "--index: 'tbb'", "db/occ, db/silo, db/dbx, db/dbx-locking, db/2pl");
   refused(tpcc + "--readers fast", "--readers: 'fast'", "snapshots or transactions");
+  refused(tpcc + "--durability fast", "--durability: 'fast'", "none, async or sync");
+  refused(tpcc + "--durability sync --folder /nowhere", "--folder: cannot make a folder in '/nowhere'");
   refused(tpcc + "--items 14", "--items: '14'");
   refused(tpcc + "--customers 3001", "--customers: '3001'");
   refused(tpcc + "--threads 0", "--threads: '0'");
@@ -32,7 +34,7 @@ TEST_F(elidex_tool, tpcc_refuses_what_it_cannot_do) {
   }
   refused("bench --workload a,tpcc", "--workload: 'a,tpcc'", "tpcc alone");
   refused("bench --index db/silo", "--index: 'db/silo'", "--workload tpcc");
-  for (const char* const own : {"--warehouses 2", "--readers snapshots", "--customers 30", "--items 100"}) {
+  for (const char* const own : {"--warehouses 2", "--readers snapshots", "--customers 30", "--items 100", "--durability sync"}) {
     refused(std::string("bench --workload a ") + own, std::string(own).substr(0, std::string(own).find(' ')),
             "--workload tpcc");
   }
