@@ -67,6 +67,8 @@ def lines(axis, panel):
     if lowest >= 0:
         zero_marked = any(p[1] == 0 for points in panel.paper.values() for p in points)
         axis.set_ylim(bottom=-0.04 * axis.get_ylim()[1] if zero_marked else 0)
+    highest = max(p[1] for points in (*panel.here.values(), *panel.paper.values()) for p in points)
+    axis.set_ylim(top=max(axis.get_ylim()[1], 1.04 * highest))
     if panel.per_cent:
         axis.set_ylim(-3, 103)
 

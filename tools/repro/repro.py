@@ -195,8 +195,9 @@ class Outcome:
             made[path(figure.id, machines.EUNOMIA_MACHINE)] = panel_drawing.draw(
                 figure, f"simulated machine {name}, {scale}")
         for figure in self.txbench_figures:
-            name = os.path.basename(self.plan.thesis_file).removesuffix(".machine")
-            made[path(figure.id, machines.THESIS_MACHINE)] = panel_drawing.draw(figure, f"simulated machine {name}, {scale}")
+            name = ", ".join(os.path.basename(file).removesuffix(".machine")
+                             for file in txbench_runs.machines_of(self.flags.machine))
+            made[path(figure.id, machines.THESIS_MACHINE)] = panel_drawing.draw(figure, f"simulated: {name}, {scale}")
         for f in self.plan.figures:
             name = os.path.basename(self.plan.thesis_file).removesuffix(".machine")
             said = f"simulated machine {name}, {scale}"

@@ -46,8 +46,21 @@ def many_cores_told(runs):
         variants = (*THESIS, SHARDED, EXCHANGING[LOCK_MUTEX])
         if any(scene.point(v, n) not in runs for v in (UNMODIFIED, *variants) for n in MANY_CLIENTS):
             continue
+        speeds = [runs[scene.point(UNMODIFIED, n)]["tps"] / 1000 for n in MANY_CLIENTS]
         text += (f" haswell-ep-2x10, a client on each hardware thread ({', '.join(map(str, MANY_CLIENTS))} clients), {how}: "
+                 f"unmodified {', '.join(number(s) for s in speeds)} k transactions/s; over it "
                  + "; ".join(f"{SHORT[v]} {', '.join(number(r) for r in ratios(runs, scene, v, MANY_CLIENTS))}" for v in variants) + ".")
+    return text
+
+
+def many_cores_cycles_told(runs):
+    text = ""
+    for clients in MANY_CLIENTS[-2:]:
+        found = {v: BESIDE["busy"].point(v, clients) for v in (*THESIS, SHARDED)}
+        if all(point in runs for point in found.values()):
+            text += (f" haswell-ep-2x10, {clients} clients, busy: "
+                     + "; ".join(f"{SHORT[v]} {number(runs[p][TRANSACTIONAL])} and {number(runs[p][ABORTED])} (conflicts: {places_told(runs, p)})"
+                                 for v, p in found.items()) + ".")
     return text
 
 
@@ -80,7 +93,8 @@ def transactions(runs, scene=USUAL):
     note = ("The store has no SQL layer, and its only latches are the lock system's, where the thesis's variants for all latches elide those of MySQL's pages too. "
             "Transactional, and aborted of those, in % (thesis: lock-mutex 1 and 4, transaction latches almost none): "
             + "; ".join(f"{SHORT[v]} {number(shares[v])} and {number(wasted[v])} (causes: {causes_told(run)}; conflicts: "
-                        f"{places_told(runs, scene.point(v, MOST))})" for v, run in here.items()) + ".")
+                        f"{places_told(runs, scene.point(v, MOST))})" for v, run in here.items()) + "."
+            + (many_cores_cycles_told(runs) if scene == USUAL else ""))
     return Judgement("S-5.5", "low-level HLE most, 5 % transactional, over 33 % of them aborted; pthread nearly 50 %",
                      f"{SHORT[most]} most; hle {number(shares[HLE])} % transactional, {number(wasted[HLE])} % of them aborted; pthread "
                      f"{number(wasted[PTHREAD])} %", verdict, note)

@@ -74,6 +74,10 @@ class Test:
     judge: object  # of runs and a scene
 
 
+def machines_of(machine_file):
+    return [machine_file] if machine_file else [MACHINE, MANY_CORES]
+
+
 def points_of(scene, clients=CLIENTS, variants=VARIANTS):
     return [scene.point(variant, n) for variant in variants for n in clients]
 

@@ -69,6 +69,7 @@ class Judges(unittest.TestCase):
         runs = tr.runs_of(answers(machine="m"))
         self.assertNotIn("haswell-ep", TESTS["S-5.4"].judge(runs).note)
         self.assertEqual(len(txbench_figures.drawn(["S-5.4"], runs)[0].panels), 1)
+        self.assertEqual(len(txbench_figures.drawn(["S-5.5"], runs)[0].panels), 3)
 
 
 class Sensitivity(unittest.TestCase):
