@@ -66,7 +66,7 @@ TEST_F(txbench_on_machine, two_latches_at_once_are_too_many_for_hle) {
 }
 
 TEST_F(txbench_on_machine, think_time_is_idle) {
-  const outcome busy = ask({});
+  const outcome busy = ask();
   const outcome half = ask({{"think_cycles", 150'000}});
   ASSERT_EQ(half.status, 0) << half.said;
   EXPECT_GT(busy.answer.at("busy_pct").get<double>(), 95);

@@ -39,7 +39,7 @@ class asks_worker : public ::testing::Test {
     std::string said;
     json answer;
   };
-  outcome ask(const json& more) const {
+  outcome ask(const json& more = json::object()) const {
     json request = usual_;
     request.update(more);
     std::ofstream(path("request")) << request;
