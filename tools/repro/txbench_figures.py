@@ -32,7 +32,7 @@ def figure_5_4(runs):
                      {LABELS[v]: line(runs, scene, v, places, over_unmodified) for v in variants}, even=True)
     more = (*THESIS, SHARDED, EXCHANGING[LOCK_MUTEX])
     return Figure("S-5.4", "txbench over a lock system with elided latches: throughput over unmodified", [
-        panel("4 cores (the thesis's machine), thinking clients", USUAL, CLIENTS, (*THESIS, SHARDED)),
+        panel("4 cores, thinking clients", USUAL, CLIENTS, (*THESIS, SHARDED)),
         panel("20 cores, thinking clients", BESIDE["thinking"], MANY_CLIENTS, more),
         panel("20 cores, clients that never think", BESIDE["busy"], MANY_CLIENTS, more)], 3,
         "40 clients: two on each core. 64 clients on four cores (the thesis's 29 %) are not simulated.")
