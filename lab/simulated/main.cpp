@@ -14,6 +14,7 @@
 #include "lab/simulated/experiments/experiment.hpp"
 #include "lab/simulated/run_on_machine.hpp"
 #include "lab/simulated/tpcc_on_machine.hpp"
+#include "lab/simulated/txbench_on_machine.hpp"
 
 namespace {
 
@@ -70,6 +71,14 @@ lab::tpcc_request tpcc_request_of(const ordered_json& request) {
   wanted.size.customers = request.value("customers", wanted.size.customers);
   wanted.size.items = request.value("items", wanted.size.items);
   if (request.value("readers", "snapshots") == "transactions") wanted.how = lab::tpcc::readers::as_transactions;
+  return wanted;
+}
+
+lab::txbench_request txbench_request_of(const ordered_json& request) {
+  lab::txbench_request wanted;
+  wanted.run = request_of(request);
+  wanted.is.rows = request.value("rows", wanted.is.rows);
+  wanted.think_cycles = request.value("think_cycles", std::uint64_t{0});
   return wanted;
 }
 
@@ -200,6 +209,34 @@ ordered_json document_of(const lab::tpcc_request& wanted, const lab::tpcc_result
   return document;
 }
 
+ordered_json document_of(const lab::txbench_request& wanted, const lab::txbench_result& result) {
+  ordered_json document = document_of(wanted.run, result.run);
+  const sim::thread_report all = result.run.machine.total();
+  document["rows"] = wanted.is.rows;
+  document["think_cycles"] = wanted.think_cycles;
+  document["tps"] = result.run.mops * 1e6;
+  const char* const names[lab::txbench::kinds] = {"read_only", "read_update"};
+  for (std::size_t k = 0; k < lab::txbench::kinds; ++k) {
+    document["by_type"][names[k]] = {{"transactions", result.latency[k].samples()},
+                                     {"ns_p50", result.latency[k].percentile(50)},
+                                     {"ns_p99", result.latency[k].percentile(99)}};
+  }
+  // Of the server: without the clients' idle time, with its own waiting.
+  document["idle_cycles"] = result.idle_cycles;
+  const auto busy = static_cast<double>(all.cycles - result.idle_cycles);
+  document["busy_pct"] = 100 * share(busy, static_cast<double>(all.cycles));
+  document["transactional_pct_of_busy"] = 100 * share(static_cast<double>(all.transactional_cycles), busy);
+  document["aborted_pct_of_busy"] = 100 * share(static_cast<double>(all.aborted_cycles), busy);
+  document["repeated"] = result.repeated;
+  document["locks"] = {{"requests", result.locks.requests}, {"held_already", result.locks.held_already},
+                       {"implicit", result.locks.implicit}, {"granted_at_once", result.locks.granted_at_once},
+                       {"waits", result.locks.waits},       {"deadlocks", result.locks.deadlocks},
+                       {"timeouts", result.locks.timeouts}, {"conversions", result.locks.conversions},
+                       {"searches", result.locks.searches}, {"waited_ns", result.locks.waited_ns}};
+  document["violations"] = ordered_json::array();  // else there is no document
+  return document;
+}
+
 // For chrome://tracing and its like: a bar per transaction, a row per hardware thread, in microseconds.
 void write_trace(const std::string& file, const sim::machine& which, const sim::report& report) {
   std::ofstream out(file);
@@ -227,6 +264,7 @@ int answer(const ordered_json& request) {
   if (request.contains("list")) {
     for (const lab::index_info& one : lab::indexes()) document["indexes"].push_back(one.name);
     for (const std::string_view one : lab::databases_on_machine()) document["indexes"].push_back(one);
+    for (const std::string_view one : lab::lock_variants_on_machine()) document["indexes"].push_back(one);
   } else if (request.contains("experiment")) {
     const auto [which, id] = outside_the_machine(
         [&] { return std::pair(machine_of(request), request.at("experiment").get<std::string>()); });
@@ -234,6 +272,11 @@ int answer(const ordered_json& request) {
   } else if (request.at("workload") == "tpcc") {
     const lab::tpcc_request wanted = outside_the_machine([&] { return tpcc_request_of(request); });
     const lab::tpcc_result result = lab::run_tpcc_on_machine(wanted);
+    document = document_of(wanted, result);
+    if (request.contains("trace_file")) write_trace(request.at("trace_file"), wanted.run.machine, result.run.machine);
+  } else if (request.at("workload") == "txbench") {
+    const lab::txbench_request wanted = outside_the_machine([&] { return txbench_request_of(request); });
+    const lab::txbench_result result = lab::run_txbench_on_machine(wanted);
     document = document_of(wanted, result);
     if (request.contains("trace_file")) write_trace(request.at("trace_file"), wanted.run.machine, result.run.machine);
   } else {

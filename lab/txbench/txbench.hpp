@@ -9,11 +9,18 @@
 //   c.took(txbench::kind::read_update).commit.mean();
 //   s.missing(clients);                             // 0: no update was lost
 //
+//   const txbench::request& r = c.draw();           // or in two parts, where the client's own work is not to be timed
+//   c.run(r);
+//   txbench::expected want(s);                      // afterwards: what each row may be, from the seeds and steps of all clients
+//   want.add(seed, steps);
+//   want.violations();                              // empty: all rows are there, with as many updates and texts that were written there
+//
 // A read-only transaction sums the values of 100 rows behind a random key. A read-update transaction does the same and then changes a text in 20
 // random rows of the next table. The time of a transaction's function, of its commit and of both is kept, of the attempt that committed (both: from
 // the first attempt).
 //
-// Thread-safety: a client belongs to one thread; store as its database, load() and missing() while no client works.
+// Thread-safety: a client belongs to one thread; store as its database, load(), missing() and expected while no client works.
+// Errors: std::invalid_argument for settings that cannot be; what the database throws.
 // From: papers/004 section 5.2 (after Jung, Han, Fekete et al.). Deviations: texts have a fixed size; a row counts its updates, so that lost ones are
 // seen; the 20 rows are updated in the keys' order, in which InnoDB finds them; think time stands for the network between client and server.
 
@@ -23,10 +30,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <set>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "elidex/database.hpp"
 #include "lab/workload/random.hpp"
@@ -50,10 +60,12 @@ struct settings {
   }
 };
 
+using text = std::array<char, 16>;
+
 struct item {
   std::int64_t value;
   std::uint64_t updates;
-  std::array<std::array<char, 16>, 10> texts;
+  std::array<text, 10> texts;
 };
 
 enum class kind : std::uint8_t { read_only, read_update };
@@ -85,6 +97,16 @@ struct times {
   spread both;
 };
 
+// What a transaction is to do.
+struct request {
+  kind what;
+  std::size_t from;    // the table that is read; the next one is updated
+  std::uint64_t key;   // rows behind it are summed
+  std::size_t column;  // of the texts
+  text written;
+  std::vector<std::uint64_t> keys;  // that are updated, ascending
+};
+
 template <class Database>
 class store {
  public:
@@ -108,9 +130,7 @@ class store {
       for (std::uint64_t key = 0; key < is.rows_each(); key += at_once) {
         db.transact([&](auto& t) {
           for (std::uint64_t k = key; k < std::min(key + at_once, is.rows_each()); ++k) {
-            item row{.value = value_of(k), .updates = 0, .texts = {}};
-            for (auto& text : row.texts) draw(random, text);
-            t.put(*one, k, row);
+            t.put(*one, k, loaded_row(random, k));
           }
         });
       }
@@ -118,8 +138,13 @@ class store {
   }
 
   static constexpr std::int64_t value_of(std::uint64_t key) noexcept { return static_cast<std::int64_t>(key % 1'000); }
-  static void draw(random_bits& random, std::array<char, 16>& text) noexcept {
-    for (char& letter : text) letter = static_cast<char>('a' + random.below(26));
+  static void draw(random_bits& random, text& into) noexcept {
+    for (char& letter : into) letter = static_cast<char>('a' + random.below(26));
+  }
+  static item loaded_row(random_bits& random, std::uint64_t key) noexcept {
+    item row{.value = value_of(key), .updates = 0, .texts = {}};
+    for (text& one : row.texts) draw(random, one);
+    return row;
   }
 
   // Updates that the clients have made and the rows don't have.
@@ -143,21 +168,35 @@ class store {
 template <class Store>
 class client {
  public:
-  client(Store& in, std::uint64_t seed) : in_(in), random_(seed) {}
+  client(Store& in, std::uint64_t seed) : in_(in), random_(seed) { request_.keys.reserve(in.is.rows_updated); }
 
   // Throws std::logic_error if what it reads is wrong.
   void step() {
     if (in_.is.think_time.count() > 0) std::this_thread::sleep_for(in_.is.think_time);
-    const kind what = random_.below(100) < in_.is.read_only_pct ? kind::read_only : kind::read_update;
-    const std::size_t from = random_.below(tables);
-    const std::uint64_t key = random_.below(in_.is.rows_each() - in_.is.rows_read);
-    const std::size_t column = random_.below(std::tuple_size_v<decltype(item::texts)>);
-    std::array<char, 16> text{};
-    keys_.clear();
-    if (what == kind::read_update) {
-      Store::draw(random_, text);
-      while (keys_.size() < in_.is.rows_updated) keys_.insert(random_.below(in_.is.rows_each()));
+    run(draw());
+  }
+
+  // The next request: a function of the seed and of how many there were.
+  const request& draw() {
+    request& r = request_;
+    r.what = random_.below(100) < in_.is.read_only_pct ? kind::read_only : kind::read_update;
+    r.from = random_.below(tables);
+    r.key = random_.below(in_.is.rows_each() - in_.is.rows_read);
+    r.column = random_.below(std::tuple_size_v<decltype(item::texts)>);
+    r.keys.clear();
+    if (r.what == kind::read_update) {
+      Store::draw(random_, r.written);
+      while (r.keys.size() < in_.is.rows_updated) {
+        const std::uint64_t one = random_.below(in_.is.rows_each());
+        const auto place = std::lower_bound(r.keys.begin(), r.keys.end(), one);
+        if (place == r.keys.end() || *place != one) r.keys.insert(place, one);
+      }
     }
+    return r;
+  }
+
+  // Throws std::logic_error if what it reads is wrong.
+  void run(const request& r) {
     std::int64_t sum = 0;
     const clock::time_point start = clock::now();
     clock::time_point began;
@@ -165,24 +204,24 @@ class client {
     in_.db.transact(in_.is.level, [&](auto& t) {
       began = clock::now();
       sum = 0;
-      t.scan(*in_.all[from], key + 1, key + 1 + in_.is.rows_read, [&](std::uint64_t, const item& row) {
+      t.scan(*in_.all[r.from], r.key + 1, r.key + 1 + in_.is.rows_read, [&](std::uint64_t, const item& row) {
         sum += row.value;
         return true;
       });
-      for (const std::uint64_t one : keys_) {
-        t.update(*in_.all[(from + 1) % tables], one, [&](item& row) {
-          row.texts[column] = text;
+      for (const std::uint64_t one : r.keys) {
+        t.update(*in_.all[(r.from + 1) % tables], one, [&](item& row) {
+          row.texts[r.column] = r.written;
           ++row.updates;
         });
       }
       done = clock::now();
     });
     const clock::time_point end = clock::now();
-    std::int64_t expected = 0;
-    for (std::uint64_t k = key + 1; k <= key + in_.is.rows_read; ++k) expected += Store::value_of(k);
-    if (sum != expected) throw std::logic_error("txbench: a sum of values that never change is wrong");
-    rows_updated_ += keys_.size();
-    times& mine = took_[static_cast<std::size_t>(what)];
+    std::int64_t expected_sum = 0;
+    for (std::uint64_t k = r.key + 1; k <= r.key + in_.is.rows_read; ++k) expected_sum += Store::value_of(k);
+    if (sum != expected_sum) throw std::logic_error("txbench: a sum of values that never change is wrong");
+    rows_updated_ += r.keys.size();
+    times& mine = took_[static_cast<std::size_t>(r.what)];
     mine.query.add(done - began);
     mine.commit.add(end - done);
     mine.both.add(end - start);
@@ -196,9 +235,87 @@ class client {
 
   Store& in_;
   random_bits random_;
-  std::set<std::uint64_t> keys_;
+  request request_{};
   std::array<times, kinds> took_;
   std::uint64_t rows_updated_ = 0;
+};
+
+// What the rows may be behind a run: how often each was updated, and the texts that were written to each of its columns.
+template <class Store>
+class expected {
+ public:
+  explicit expected(Store& of, std::uint64_t load_seed = 1) : of_(of), load_seed_(load_seed) {}
+
+  // A client of that seed, all of whose steps were committed.
+  void add(std::uint64_t seed, std::uint64_t steps) {
+    client<Store> again(of_, seed);
+    for (std::uint64_t i = 0; i < steps; ++i) {
+      const request& r = again.draw();
+      for (const std::uint64_t key : r.keys) {
+        changes& here = rows_[{(r.from + 1) % tables, key}];
+        ++here.updates;
+        here.texts.emplace_back(r.column, r.written);
+      }
+    }
+  }
+
+  // One line for each kind of violation and table.
+  [[nodiscard]] std::vector<std::string> violations() {
+    random_bits random(load_seed_);
+    std::vector<std::string> found;
+    for (std::size_t i = 0; i < tables; ++i) {
+      std::uint64_t rows = 0;
+      std::uint64_t values = 0;
+      std::uint64_t counts = 0;
+      std::uint64_t texts = 0;
+      of_.db.read_only([&](auto& t) {
+        t.scan(*of_.all[i], std::uint64_t{0}, ~std::uint64_t{0}, [&](std::uint64_t key, const item& row) {
+          const item was = Store::loaded_row(random, key);
+          const auto at = rows_.find({i, key});
+          const changes* const changed = at == rows_.end() ? nullptr : &at->second;
+          if (key == rows) ++rows;
+          if (row.value != was.value) ++values;
+          if (row.updates != (changed == nullptr ? 0 : changed->updates)) ++counts;
+          for (std::size_t c = 0; c < row.texts.size(); ++c) {
+            if (!may_be(row.texts[c], c, was.texts[c], changed)) ++texts;
+          }
+          return true;
+        });
+      });
+      const auto tell = [&](std::uint64_t many, const char* what) {
+        if (many != 0) found.push_back("txbench: table " + std::to_string(i + 1) + ": " + std::to_string(many) + what);
+      };
+      tell(rows > of_.is.rows_each() ? rows - of_.is.rows_each() : of_.is.rows_each() - rows,
+           " rows are missing or too many");
+      tell(values, " rows have another value than was loaded");
+      tell(counts, " rows have another number of updates than were committed");
+      tell(texts, " texts were not written to their row and column last by anybody");
+    }
+    return found;
+  }
+
+ private:
+  struct changes {
+    std::uint64_t updates = 0;
+    std::vector<std::pair<std::size_t, text>> texts;
+  };
+
+  // Which of several writers was last nobody knows; that somebody was, everybody.
+  static bool may_be(const text& now, std::size_t column, const text& loaded, const changes* changed) {
+    bool written = false;
+    if (changed != nullptr) {
+      for (const auto& [where, what] : changed->texts) {
+        if (where != column) continue;
+        if (what == now) return true;
+        written = true;
+      }
+    }
+    return !written && now == loaded;
+  }
+
+  Store& of_;
+  const std::uint64_t load_seed_;
+  std::map<std::pair<std::size_t, std::uint64_t>, changes> rows_;
 };
 
 }  // namespace elidex::lab::txbench

@@ -3,64 +3,35 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
+#include <cstdint>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
+
+#include "support/asks_worker.hpp"
 
 #if defined(ELIDEX_HAS_SIM)
 
 namespace {
 
+using elidex::testing::asks_worker;
 using nlohmann::json;
 
-class tpcc_on_machine : public ::testing::Test {
+class tpcc_on_machine : public asks_worker {
  protected:
-  tpcc_on_machine() : folder_(std::filesystem::temp_directory_path() / ("elidex-tpcc-" + std::to_string(getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~tpcc_on_machine() override { std::filesystem::remove_all(folder_); }
-
-  static std::string text_of(const std::filesystem::path& file) {
-    std::ostringstream text;
-    text << std::ifstream(file).rdbuf();
-    return text.str();
-  }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
-  struct outcome {
-    int status;
-    std::string said;
-    json answer;
-  };
-  outcome ask(const json& more) const {
-    json request{{"index", "db/dbx-locking:htm-btree"},
-                 {"workload", "tpcc"},
-                 {"dist", "nurand"},
-                 {"keys", 0},
-                 {"threads", 4},
-                 {"operations", 40},
-                 {"seed", 1},
-                 {"machine_file", ELIDEX_MACHINES "/haswell-ep-2x10.machine"},
-                 {"set", json::object()},
-                 {"warehouses", 2},
-                 {"customers", 30},
-                 {"items", 100}};
-    request.update(more);
-    std::ofstream(path("request")) << request;
-    const int status = std::system(
-        ("'" ELIDEX_SIM_WORKER "' <'" + path("request") + "' >'" + path("answer") + "' 2>'" + path("said") + "'")
-            .c_str());
-    return {WEXITSTATUS(status), text_of(path("said")), json::parse(text_of(path("answer")), nullptr, false)};
-  }
-
- private:
-  std::filesystem::path folder_;
+  tpcc_on_machine()
+      : asks_worker({{"index", "db/dbx-locking:htm-btree"},
+                     {"workload", "tpcc"},
+                     {"dist", "nurand"},
+                     {"keys", 0},
+                     {"threads", 4},
+                     {"operations", 40},
+                     {"seed", 1},
+                     {"machine_file", ELIDEX_MACHINES "/haswell-ep-2x10.machine"},
+                     {"set", json::object()},
+                     {"warehouses", 2},
+                     {"customers", 30},
+                     {"items", 100}}) {}
 };
 
 TEST_F(tpcc_on_machine, every_database_keeps_the_conditions) {

@@ -2,6 +2,7 @@
 
 #include "lab/txbench/txbench.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -29,6 +30,30 @@ TEST(Txbench, SpreadsAreThoseOfTheSamples) {
   EXPECT_NEAR(s.deviation(), 2.138, 0.001);
 }
 
+TEST(Txbench, FindsRowsThatAreNotWhatTheyMayBe) {
+  basic_database<db::silo_commit> db;
+  store s(db, {.rows = 600});
+  s.load();
+  client<decltype(s)> one(s, 7);
+  for (int i = 0; i < 50; ++i) one.step();
+  const auto told = [&](std::uint64_t steps) {
+    expected want(s);
+    want.add(7, steps);
+    std::string text;
+    for (const std::string& line : want.violations()) text += line + '\n';
+    return text;
+  };
+  EXPECT_EQ(told(50), "");
+  EXPECT_THAT(told(49) + told(48) + told(40), ::testing::HasSubstr("number of updates"));
+  db.transact([&](auto& t) { t.update(*s.all[0], 5, [](item& row) { row.texts[3][0] = 'A'; }); });
+  EXPECT_THAT(told(50), ::testing::AllOf(::testing::HasSubstr("table 1: 1 texts"),
+                                         ::testing::Not(::testing::HasSubstr("updates"))));
+  db.transact([&](auto& t) { t.update(*s.all[1], 5, [](item& row) { row.value = -1; }); });
+  EXPECT_THAT(told(50), ::testing::HasSubstr("table 2: 1 rows have another value"));
+  db.transact([&](auto& t) { t.erase(*s.all[2], 199); });
+  EXPECT_THAT(told(50), ::testing::HasSubstr("table 3: 1 rows are missing"));
+}
+
 template <class Database>
 class TxbenchStress : public ::testing::Test {};
 using databases = ::testing::Types<basic_database<db::capability_commit>, basic_database<db::silo_commit>,
@@ -53,6 +78,9 @@ TYPED_TEST(TxbenchStress, NoUpdateIsLost) {
       }
     }
     EXPECT_EQ(s.missing(clients), 0);
+    expected want(s);
+    for (std::uint64_t n = 0; n < 4; ++n) want.add(n, steps);
+    EXPECT_THAT(want.violations(), ::testing::IsEmpty());
     std::uint64_t updated = 0;
     std::uint64_t transactions = 0;
     for (const auto& one : clients) {

@@ -1,4 +1,4 @@
-"""The figures of papers 001 and 003 as PNG bytes: ours solid, what the paper's text states hollow, in the same
+"""The figures of papers 001 and 003, and those of 004 about databases, as PNG bytes: ours solid, what the paper's text states hollow, in the same
 colour."""
 
 from drawing import COLOURS, MARKERS, legend_outside, plt, png
@@ -8,6 +8,8 @@ from karnagel_figures import MIX_LABELS
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from txbench_figures import CAUSES as TXBENCH_CAUSES
+from txbench_figures import LABELS as LATCH_LABELS
 
 GREY = "#777777"
 # One look for each index in all figures.
@@ -17,8 +19,10 @@ LOOKS = {**TREE_LOOKS, **LIST_LOOKS, LEAN_LABEL: ("#9BC4DE", "v"), "B+tree": (CO
          "B+tree, over no versions": ("#9BC4DE", "v"), "skip list": (COLOURS[1], "s"),
          **dict(zip(LOCK_LABELS.values(), zip(COLOURS, MARKERS))), **dict(zip(MIX_LABELS, zip(COLOURS[3:], MARKERS[3:])))}
 LOOKS |= {name: LOOKS[LABELS[index]] for name, index in DATABASE_LABELS.values()}
+LOOKS |= dict(zip(LATCH_LABELS.values(), zip(COLOURS, MARKERS)))
 PARTS = dict(zip((*CAUSES, "+split", "+partition", "+CCM"), ("#D55E00", "#0072B2", "#009E73", "#BBBBBB", "#0072B2",
                                                             "#E69F00", "#009E73")))
+PARTS |= dict(zip(TXBENCH_CAUSES, COLOURS))
 PANEL_SIZE = (4.9, 3.5)
 ONE_PANEL_SIZE = (8, 4.4)
 TOLD_SHARE = 0.01  # of the highest bar: what is lower stands without its number
@@ -63,6 +67,8 @@ def lines(axis, panel):
     if lowest >= 0:
         zero_marked = any(p[1] == 0 for points in panel.paper.values() for p in points)
         axis.set_ylim(bottom=-0.04 * axis.get_ylim()[1] if zero_marked else 0)
+    highest = max(p[1] for points in (*panel.here.values(), *panel.paper.values()) for p in points)
+    axis.set_ylim(top=max(axis.get_ylim()[1], 1.04 * highest))
     if panel.per_cent:
         axis.set_ylim(-3, 103)
 

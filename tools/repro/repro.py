@@ -4,7 +4,7 @@
     repro.py --worker build/release/lab/simulated/elidex-sim --scale smoke --out plots S-3.1 E-F2
 
 Where to look: claims.py has the ids, thesis_claims.py and structure_claims.py the tests of paper 004, eunomia_claims.py those
-of 003, model_claims.py (its models) and karnagel_claims.py (its runs) those of 001, drawing.py and panel_drawing.py the plots, outputs.py the tables
+of 003, model_claims.py (its models) and karnagel_claims.py (its runs) those of 001, txbench_claims.py those of 004 about a database, drawing.py and panel_drawing.py the plots, outputs.py the tables
 and the JSON.
 """
 
@@ -26,10 +26,13 @@ import panels
 import structure_claims
 import structure_runs
 import thesis_claims
+import txbench_claims
+import txbench_figures
+import txbench_runs
 from claims import BadInput, Claim, read_claims, select
 from worker import WorkerFailed, ask, ask_all
 
-GROUPS = (model_claims, karnagel_claims, eunomia_claims, thesis_claims, structure_claims)
+GROUPS = (model_claims, karnagel_claims, eunomia_claims, thesis_claims, structure_claims, txbench_claims)
 THESIS = {**thesis_claims.TESTS, **structure_claims.TESTS}  # paper 004
 
 
@@ -72,6 +75,7 @@ class Plan:
         self.capacity = any(i in model_claims.MEASURED for i in ids)
         self.karnagel = {i: karnagel_claims.TESTS[i] for i in ids if i in karnagel_claims.TESTS}
         self.eunomia = {i: eunomia_claims.TESTS[i] for i in ids if i in eunomia_claims.TESTS}
+        self.txbench = {i: txbench_claims.TESTS[i] for i in ids if i in txbench_claims.TESTS}
 
     def requests(self):
         made = {}
@@ -80,6 +84,7 @@ class Plan:
                                           self.flags.seed, self.eunomia.values(), self.known_indexes)
         if self.karnagel:
             made |= karnagel_runs.requests(self.flags.machine, self.flags.scale, self.flags.seed, self.karnagel.values())
+        made |= txbench_runs.requests(self.flags.machine, self.flags.scale, self.flags.seed, self.txbench)
         if self.capacity:
             made["K-F7"] = {"experiment": "K-F7", "machine_file": str(self.flags.machine or machines.KARNAGEL_MACHINE),
                             "seed": self.flags.seed, "full": self.flags.scale == "full"}
@@ -97,7 +102,8 @@ class Plan:
         used = {}
         named = sorted({p.machine for t in self.karnagel.values() for p in t.points}, reverse=True)
         for wanted, file in (*((True, self.flags.machine or file) for file in named),
-                             (self.eunomia, self.eunomia_file), (self.figures, self.thesis_file),
+                             (self.eunomia, self.eunomia_file), (self.figures or self.txbench, self.thesis_file),
+                             (self.txbench and not self.flags.machine, txbench_runs.MANY_CORES),
                              (self.capacity, self.flags.machine or machines.KARNAGEL_MACHINE)):
             if wanted:
                 used[os.path.basename(file).removesuffix(".machine")] = machines.values(file)
@@ -117,15 +123,18 @@ class Outcome:
             self.models.measured = figures.series_of(answers["K-F7"])
         self.here = {f: figures.series_of(answers[f]) for f in plan.figures}
         self.paper = {f: figures.read_figure(f.removeprefix("S-")) for f in plan.figures}
-        asked, of_karnagel = ({key: answer for key, answer in answers.items()
+        asked, of_karnagel, of_txbench = ({key: answer for key, answer in answers.items()
                                if isinstance(key, tuple) and isinstance(key[0], kind)}
-                              for kind in (eunomia_runs.Point, karnagel_runs.Point))
+                              for kind in (eunomia_runs.Point, karnagel_runs.Point, txbench_runs.Point))
         self.runs, self.karnagel_runs = eunomia_runs.runs_of(asked), karnagel_runs.runs_of(of_karnagel)
         self.sensitivity = eunomia_runs.sensitivity(asked, machines.values(plan.eunomia_file), self.flags.scale,
                                                     self.flags.seed, plan.eunomia,
                                                     plan.known_indexes) if plan.eunomia else []
         self.karnagel_sensitivity = karnagel_runs.sensitivity(of_karnagel, self.flags.machine, self.flags.scale,
                                                               self.flags.seed, plan.karnagel)
+        self.txbench_runs = txbench_runs.runs_of(of_txbench)
+        self.txbench_sensitivity = txbench_runs.sensitivity(of_txbench, self.flags.seed, plan.txbench)
+        self.txbench_figures = txbench_figures.drawn(plan.txbench, self.txbench_runs)
         self.eunomia_figures = eunomia_figures.drawn(plan.eunomia, self.runs)
         self.karnagel_figures = karnagel_figures.drawn(plan.karnagel, self.karnagel_runs)
         known = known_claims()
@@ -143,6 +152,8 @@ class Outcome:
             return karnagel_claims.TESTS[one].judge(self.karnagel_runs)
         if one in eunomia_claims.TESTS:
             return eunomia_claims.TESTS[one].judge(self.runs)
+        if one in txbench_claims.TESTS:
+            return txbench_claims.TESTS[one].judge(self.txbench_runs)
         calibrated = [name for f in THESIS[one].figures
                       for name in machines.calibrated_from(self.plan.thesis_file, f.removeprefix("S-"))]
         return thesis_claims.judge(one, self.here, self.paper, calibrated, THESIS)
@@ -151,7 +162,7 @@ class Outcome:
         def listed(series):
             return [{"name": name, "points": points} for name, points in series.items()]
         made = model_claims.series_of(self.plan.ids, self.models)
-        made += [panels.series(f) for f in (*self.karnagel_figures, *self.eunomia_figures)]
+        made += [panels.series(f) for f in (*self.karnagel_figures, *self.eunomia_figures, *self.txbench_figures)]
         return made + [{"id": f, "series": listed(self.here[f]), "paper": listed(self.paper[f])}
                        for f in self.plan.figures]
 
@@ -183,6 +194,10 @@ class Outcome:
             name = os.path.basename(self.plan.eunomia_file).removesuffix(".machine")
             made[path(figure.id, machines.EUNOMIA_MACHINE)] = panel_drawing.draw(
                 figure, f"simulated machine {name}, {scale}")
+        for figure in self.txbench_figures:
+            name = ", ".join(os.path.basename(file).removesuffix(".machine")
+                             for file in txbench_runs.machines_of(self.flags.machine))
+            made[path(figure.id, machines.THESIS_MACHINE)] = panel_drawing.draw(figure, f"simulated: {name}, {scale}")
         for f in self.plan.figures:
             name = os.path.basename(self.plan.thesis_file).removesuffix(".machine")
             said = f"simulated machine {name}, {scale}"
@@ -214,7 +229,8 @@ def told(outcome, missing, plots):
         if rows:
             text += (f"\nsensitivity, one thing changed at a time (otherwise {otherwise}); Mops/s and {said},\nof the "
                      "first seed:\n" + outputs.sensitivity_tables(rows, beside))
-    text += structure_runs.sensitivity_told(outcome.structure_sensitivity) + structure_runs.native_told(outcome.native)
+    text += structure_runs.sensitivity_told(outcome.structure_sensitivity)
+    text += txbench_runs.sensitivity_told(outcome.txbench_sensitivity) + structure_runs.native_told(outcome.native)
     if plots:
         text += "\nplots:\n" + "".join(f"  {path}\n" for path in plots)
     if missing:
@@ -256,9 +272,11 @@ def run(flags):
     if flags.json:
         # As things are; runs with a knob turned are in the tables of sensitivity and in the series.
         runs = [run for point, run in (*outcome.karnagel_runs.items(), *outcome.runs.items()) if not point.knobs]
+        runs += [run for point, run in outcome.txbench_runs.items() if txbench_runs.is_as_it_is(point)]
         content = outputs.document(flags.commit, plan.machine_document(), runs, outcome.judgements,
                                    series=outcome.series(), sensitivity=[*outcome.karnagel_sensitivity, *outcome.sensitivity], not_built=list(missing),
-                                   structure_sensitivity=outcome.structure_sensitivity, native=outcome.native,
+                                   structure_sensitivity=outcome.structure_sensitivity,
+                                   txbench_sensitivity=outcome.txbench_sensitivity, native=outcome.native,
                                    scale=flags.scale, plots=plots)
         if flags.json != "-":
             files[flags.json] = outputs.json_text(content).encode()

@@ -15,6 +15,7 @@ import eunomia_runs as er  # noqa: E402
 import figures  # noqa: E402
 import karnagel_claims  # noqa: E402
 import structure_series  # noqa: E402
+import txbench_runs as tr  # noqa: E402
 
 NOT_DIGITISED = {
     "K-F7": {"8 ways, machine": [(20, 0), (320, 1)], "4 ways, machine": [(47, 0.06), (93, 0.66)]},
@@ -122,7 +123,26 @@ def tpcc(request):
             "conflicts": [{"where": "leaf", "true_sharing": 1, "false_sharing": 8}]}
 
 
+# Over unmodified; transactional cycles and those of them that abort, in %.
+TXBENCH = {tr.UNMODIFIED: (1, 0, 0), tr.HLE: (0.95, 5, 35), tr.RETRIED: (0.9, 4.9, 35), tr.PTHREAD: (0.94, 2, 49),
+           tr.LOCK_MUTEX: (0.98, 1, 4), tr.LATCHES: (1, 0.1, 4), tr.SHARDED: (1.2, 3, 5)}
+
+
+def txbench(request):
+    """Figures 5.4 and 5.5 by the thesis; its loop and the library's do the same."""
+    over, transactional, aborted = TXBENCH[request["index"].removesuffix("-tas-t")]
+    return {"index": request["index"], "workload": "txbench", "dist": "uniform", "threads": request["threads"],
+            "machine": Path(request["machine_file"]).stem, "mops": 0.01 * request["threads"] * over,
+            "tps": 1e4 * request["threads"] * over, "think_cycles": request["think_cycles"], "seed": request["seed"],
+            "aborts_per_op": 1, "wasted_pct": 1, "fallback_pct": 1, "busy_pct": 50, "requests": 100, "repeated": 0,
+            "transactional_pct_of_busy": transactional, "aborted_pct_of_transactional": aborted,
+            "aborts_by_reason": {"conflict": 60, "system call": 40, "write capacity": 0},
+            "conflicts": [{"where": "lock system", "true_sharing": 9, "false_sharing": 1}]}
+
+
 def run(request):
+    if request["workload"] == "txbench":
+        return txbench(request)
     if request["workload"].startswith("insert-mix:"):
         return karnagel(request)
     if request["workload"] == "tpcc":

@@ -1,0 +1,66 @@
+#pragma once
+// Asks the program on the simulated machine as repro does: a request as JSON in, an answer as JSON out.
+//
+//   class mine : public asks_worker { protected: mine() : asks_worker({{"workload", "tpcc"}, ...}) {} };
+//   const outcome got = ask({{"threads", 4}});      // the rest as usual
+//   got.status, got.said, got.answer
+//
+// ELIDEX_SIM_WORKER names the program. Thread-safety: none needed; a folder for each process.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#if defined(ELIDEX_HAS_SIM)
+
+namespace elidex::testing {
+
+class asks_worker : public ::testing::Test {
+ protected:
+  using json = nlohmann::json;
+
+  explicit asks_worker(json usual)
+      : usual_(std::move(usual)),
+        folder_(std::filesystem::temp_directory_path() / ("elidex-worker-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~asks_worker() override { std::filesystem::remove_all(folder_); }
+
+  struct outcome {
+    int status;
+    std::string said;
+    json answer;
+  };
+  outcome ask(const json& more = json::object()) const {
+    json request = usual_;
+    request.update(more);
+    std::ofstream(path("request")) << request;
+    const int status = std::system(
+        ("'" ELIDEX_SIM_WORKER "' <'" + path("request") + "' >'" + path("answer") + "' 2>'" + path("said") + "'")
+            .c_str());
+    return {WEXITSTATUS(status), text_of(path("said")), json::parse(text_of(path("answer")), nullptr, false)};
+  }
+
+ private:
+  static std::string text_of(const std::filesystem::path& file) {
+    std::ostringstream text;
+    text << std::ifstream(file).rdbuf();
+    return text.str();
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  json usual_;
+  std::filesystem::path folder_;
+};
+
+}  // namespace elidex::testing
+
+#endif  // ELIDEX_HAS_SIM
