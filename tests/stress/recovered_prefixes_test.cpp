@@ -46,7 +46,8 @@ TYPED_TEST(Prefixes, WhatIsRecoveredIsOne) {
         std::vector<table*> all(tables);
         const int begin_with = life == 0 ? 1 : tables;
         for (int i = 0; i < begin_with; ++i)
-          all[std::size_t(i)] = &one.template create_table<std::string, account>("t" + std::to_string(i));
+          all[std::size_t(i)] =
+              &one.template create_table<std::string, account>(std::string("t").append(std::to_string(i)));
         one.open(disk.folder(), {.level = db::durability::async, .epoch_time = 100us, .segment_bytes = 3000});
         if (life > 0) {
           model found;
@@ -73,7 +74,8 @@ TYPED_TEST(Prefixes, WhatIsRecoveredIsOne) {
         std::uint64_t durable = 0;
         for (int i = 0; i < 300; ++i) {
           if (made < tables && random() % 40 == 0) {
-            all[std::size_t(made)] = &one.template create_table<std::string, account>("t" + std::to_string(made));
+            all[std::size_t(made)] =
+                &one.template create_table<std::string, account>(std::string("t").append(std::to_string(made)));
             ++made;
           }
           const std::uint64_t seed = random();
@@ -82,7 +84,7 @@ TYPED_TEST(Prefixes, WhatIsRecoveredIsOne) {
             now = history.back();
             for (std::uint64_t n = 1 + own() % 4; n > 0; --n) {
               const int at = int(own() % std::uint64_t(made));
-              const std::string key = "k" + std::to_string(own() % 6);
+              const std::string key = std::string("k").append(std::to_string(own() % 6));
               if (own() % 2 == 0) {
                 t.erase(*all[std::size_t(at)], key);
                 now.erase({at, key});
@@ -109,7 +111,7 @@ TYPED_TEST(Prefixes, WhatIsRecoveredIsOne) {
         store two;
         std::vector<table*> all;
         for (int i = 0; i < tables; ++i)
-          all.push_back(&two.template create_table<std::string, account>("t" + std::to_string(i)));
+          all.push_back(&two.template create_table<std::string, account>(std::string("t").append(std::to_string(i))));
         try {
           two.open(after.folder(), {.level = random() % 2 == 0 ? db::durability::none : db::durability::async});
         } catch (const std::exception& e) {

@@ -117,8 +117,9 @@ std::string text(const script& of) {
   static const char* const names[] = {"get", "put", "insert", "erase", "update", "scan"};
   std::string all;
   for (const auto& s : of) {
-    all += std::string(names[s.what]) + " " + std::to_string(s.key);
-    if (s.what == step::scan) all += ".." + std::to_string(s.to) + " at most " + std::to_string(s.limit);
+    all.append(names[s.what]).append(" ").append(std::to_string(s.key));
+    if (s.what == step::scan)
+      all.append("..").append(std::to_string(s.to)).append(" at most ").append(std::to_string(s.limit));
     all += "; ";
   }
   return all;
@@ -196,11 +197,11 @@ TYPED_TEST(SerialOrders, OneInsideOfWhichOthersCommit) {
     }
     if (!explained) {
       ++wrong;
-      std::string what = "round " + std::to_string(round) + ", " + std::to_string(attempts) + " attempts, keys before:";
-      for (auto& [k, v] : before) what += " " + std::to_string(k);
-      what += "; outer: " + text(outer);
+      std::string what = std::to_string(round) + ". round, " + std::to_string(attempts) + " attempts, keys before:";
+      for (auto& [k, v] : before) what.append(" ").append(std::to_string(k));
+      what.append("; outer: ").append(text(outer));
       for (std::size_t i = 0; i < inner.size(); ++i)
-        what += " | before its step " + std::to_string(when[i]) + ": " + text(inner[i]);
+        what.append(" | before its step ").append(std::to_string(when[i])).append(": ").append(text(inner[i]));
       ADD_FAILURE() << what;
     }
     before = after;
@@ -276,8 +277,8 @@ TYPED_TEST(SerialOrders, ThreeAtOnce) {
     } while (!explained && std::next_permutation(order.begin(), order.end()));
     if (!explained) {
       ++wrong;
-      std::string what = "round " + std::to_string(round) + ":";
-      for (const auto& one : scripts) what += " | " + text(one);
+      std::string what = std::to_string(round) + ". round:";
+      for (const auto& one : scripts) what.append(" | ").append(text(one));
       ADD_FAILURE() << what;
     }
     before = after;
