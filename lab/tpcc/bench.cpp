@@ -24,8 +24,8 @@ class folder_for_a_run {
         in.empty() ? std::filesystem::temp_directory_path(error) : std::filesystem::path(in);
     std::string name = (parent / "elidex-tpcc-XXXXXX").string();
     if (error || ::mkdtemp(name.data()) == nullptr)
-      throw bad_input("--folder: cannot make a folder in '" + parent.string() +
-                      "': " + std::generic_category().message(errno));
+      throw bad_input("--folder: cannot make a folder in '" + parent.string() + "' (" +
+                      std::generic_category().message(errno) + "); it takes a folder to write to");
     path_ = std::move(name);
   }
   ~folder_for_a_run() {
