@@ -297,24 +297,11 @@ class keyed_table : public table_base {
   // the end. A few records at a time: those of a group as they were at one moment. Allocates nothing. The caller is pinned.
   template <class Fn>
   bool walk(key_argument from, const std::optional<Key>& end, Fn&& fn) const {
-    std::array<record*, group_max> group;
-    std::size_t wanted = group_first;
-    const record* last = nullptr;  // where the group before ended: the next one begins with it
-    for (;;) {
-      std::size_t found = 0;
-      map_.scan(last == nullptr ? from : key_words<Key>::of(last->key()), wanted,
-                [&](auto&&, record* one) { group[found++] = one; });
-      for (std::size_t i = 0; i < found; ++i) {
-        if (group[i] == last) continue;
-        const key_argument key = key_words<Key>::of(group[i]->key());
-        if (last != nullptr && key == key_words<Key>::of(last->key())) continue;  // it was erased and inserted again
-        if (end && !(key < key_argument(*end))) return true;
-        if (!fn(group[i])) return false;
-      }
-      if (found < wanted) return true;
-      last = group[found - 1];
-      wanted = std::min(wanted * 2, group_max);
-    }
+    return walk_to(from, end ? &*end : nullptr, fn);
+  }
+  template <class Fn>
+  bool walk(key_argument from, Fn&& fn) const {
+    return walk_to(from, nullptr, fn);
   }
 
   key_type_info key_type_of() const noexcept override {
@@ -339,7 +326,7 @@ class keyed_table : public table_base {
     for (bool more = true; more;) {
       const epoch_pin pinned;  // for so many rows only
       std::size_t rows = 0;
-      more = !walk(next, std::nullopt, [&](const record* one) {
+      more = !walk(next, [&](const record* one) {
         if (rows++ == rows_per_pin) {
           next = Key(key_words<Key>::of(one->key()));
           return false;
@@ -357,6 +344,29 @@ class keyed_table : public table_base {
   Map& map() noexcept { return map_; }
 
  private:
+  // `end` may be null.
+  template <class Fn>
+  bool walk_to(key_argument from, const Key* end, Fn& fn) const {
+    std::array<record*, group_max> group;
+    std::size_t wanted = group_first;
+    const record* last = nullptr;  // where the group before ended: the next one begins with it
+    for (;;) {
+      std::size_t found = 0;
+      map_.scan(last == nullptr ? from : key_words<Key>::of(last->key()), wanted,
+                [&](auto&&, record* one) { group[found++] = one; });
+      for (std::size_t i = 0; i < found; ++i) {
+        if (group[i] == last) continue;
+        const key_argument key = key_words<Key>::of(group[i]->key());
+        if (last != nullptr && key == key_words<Key>::of(last->key())) continue;  // it was erased and inserted again
+        if (end != nullptr && !(key < key_argument(*end))) return true;
+        if (!fn(group[i])) return false;
+      }
+      if (found < wanted) return true;
+      last = group[found - 1];
+      wanted = std::min(wanted * 2, group_max);
+    }
+  }
+
   // Null: there is one.
   template <class Prepare>
   record* try_make(key_argument key, const Prepare& prepare) {

@@ -53,7 +53,7 @@ bool two_phase_transaction<LockSystem, Phantoms>::lock_gap(Table& table, typenam
   bool looked_before = false;
   for (;;) {
     const record* next = nullptr;
-    table.walk(key, std::nullopt, [&](const record* one) {
+    table.walk(key, [&](const record* one) {
       next = one;
       return false;
     });
@@ -104,7 +104,7 @@ bool two_phase_transaction<LockSystem, Phantoms>::lock_next(Table& table, typena
     {
       const epoch_pin pinned;
       found.clear();
-      if (table.walk(from, std::nullopt, look)) {
+      if (table.walk(from, look)) {
         all = true;
         if (gap_before != nullptr) {
           lock_gap_before(table, nullptr);
@@ -136,7 +136,7 @@ void two_phase_transaction<LockSystem, Phantoms>::ask_for_gap(Table& table, cons
       may = may_insert_before(lock_address(table, *one));
       return may && !was_ever_committed(*one) && own(*one) == nullptr;
     };
-    const bool to_the_end = table.walk(key_words<typename Table::key_type>::of(inserted.key()), std::nullopt, ask);
+    const bool to_the_end = table.walk(key_words<typename Table::key_type>::of(inserted.key()), ask);
     if (to_the_end) may = may_insert_before(end_of_table(table));
     if (may) return;
   }
