@@ -190,6 +190,7 @@ void two_phase_transaction<LockSystem, Phantoms>::insert(Table& table, const Key
     return;
   }
   const commit_stamp had = unlocked_stamp(r);
+  note_seen(had);
   if (!had.absent()) throw duplicate_key(table.name() + ": insert of a key that is there");
   write_locked(table, r, words, had);
 }
