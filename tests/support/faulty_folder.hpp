@@ -201,7 +201,14 @@ class faulty_disk {
  public:
   faulty_disk() : state_(std::make_shared<state>()) {}
 
+  // While nobody uses the disk.
   disk_faults& faults() { return state_->faults; }
+  // At any time.
+  template <class Change>
+  void change_faults(Change&& change) {
+    const std::lock_guard guard(state_->mutex);
+    change(state_->faults);
+  }
   std::unique_ptr<log_folder> folder() { return std::make_unique<folder_of>(state_); }
   std::uint64_t operations() const {
     const std::lock_guard guard(state_->mutex);

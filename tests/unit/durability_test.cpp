@@ -250,10 +250,10 @@ TYPED_TEST(Durability, AFailingDiskStopsCommits) {
   faulty_disk disk;
   bank<TypeParam> now(disk, with(durability::sync));
   now.db.transact([&](auto& t) { t.put(*now.numbered, 1, account{5}); });
-  disk.faults().fail_sync_at = 0;
+  disk.change_faults([&](disk_faults& f) { f.fail_sync_at = 0; });
   EXPECT_EQ(code_thrown_by([&] { now.db.transact([&](auto& t) { t.put(*now.numbered, 2, account{6}); }); }),
             std::errc::io_error);
-  disk.faults().fail_sync_at = never;
+  disk.change_faults([&](disk_faults& f) { f.fail_sync_at = never; });
   EXPECT_EQ(code_thrown_by([&] { now.db.transact([&](auto& t) { t.put(*now.numbered, 3, account{7}); }); }),
             std::errc::io_error);
   // What is durable can be read, and what came after is rolled back; the second row's fate nobody knows.
@@ -300,7 +300,8 @@ TYPED_TEST(Durability, AFullDiskSaysSo) {
   content durable;
   {
     bank<TypeParam> now(disk, with(durability::sync));
-    disk.faults().disk_bytes = disk.used() + 20'000;
+    const std::uint64_t full = disk.used() + 20'000;
+    disk.change_faults([&](disk_faults& f) { f.disk_bytes = full; });
     std::error_code code;
     while (!code) {
       durable = now.rows();
@@ -308,7 +309,7 @@ TYPED_TEST(Durability, AFullDiskSaysSo) {
     }
     EXPECT_EQ(code, std::errc::no_space_on_device);
   }
-  disk.faults().disk_bytes = never;
+  disk.change_faults([&](disk_faults& f) { f.disk_bytes = never; });
   faulty_disk after = disk.copy();
   EXPECT_EQ((bank<TypeParam>(after).rows()), durable);
 }
@@ -352,7 +353,8 @@ TYPED_TEST(Durability, PowerFailuresUnderThreads) {
         now.db.wait_durable();
       }
       std::array<std::atomic<std::int64_t>, threads> promised{};
-      disk.faults().power_off_at = disk.operations() + random.below(200);
+      const std::uint64_t last = disk.operations() + random.below(200);
+      disk.change_faults([&](disk_faults& f) { f.power_off_at = last; });
       {
         std::vector<std::jthread> running;
         for (std::uint64_t me = 0; me < threads; ++me) {
