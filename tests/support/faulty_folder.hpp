@@ -204,10 +204,10 @@ class faulty_disk {
   // While nobody uses the disk.
   disk_faults& faults() { return state_->faults; }
   // At any time.
-  template <class Change>
-  void change_faults(Change&& change) {
+  template <class Fn>
+  void change_faults(Fn&& fn) {
     const std::lock_guard guard(state_->mutex);
-    change(state_->faults);
+    fn(state_->faults);
   }
   std::unique_ptr<log_folder> folder() { return std::make_unique<folder_of>(state_); }
   std::uint64_t operations() const {

@@ -250,10 +250,10 @@ TYPED_TEST(Durability, AFailingDiskStopsCommits) {
   faulty_disk disk;
   bank<TypeParam> now(disk, with(durability::sync));
   now.db.transact([&](auto& t) { t.put(*now.numbered, 1, account{5}); });
-  disk.change_faults([&](disk_faults& f) { f.fail_sync_at = 0; });
+  disk.change_faults([](disk_faults& f) { f.fail_sync_at = 0; });
   EXPECT_EQ(code_thrown_by([&] { now.db.transact([&](auto& t) { t.put(*now.numbered, 2, account{6}); }); }),
             std::errc::io_error);
-  disk.change_faults([&](disk_faults& f) { f.fail_sync_at = never; });
+  disk.change_faults([](disk_faults& f) { f.fail_sync_at = never; });
   EXPECT_EQ(code_thrown_by([&] { now.db.transact([&](auto& t) { t.put(*now.numbered, 3, account{7}); }); }),
             std::errc::io_error);
   // What is durable can be read, and what came after is rolled back; the second row's fate nobody knows.
@@ -309,7 +309,7 @@ TYPED_TEST(Durability, AFullDiskSaysSo) {
     }
     EXPECT_EQ(code, std::errc::no_space_on_device);
   }
-  disk.change_faults([&](disk_faults& f) { f.disk_bytes = never; });
+  disk.change_faults([](disk_faults& f) { f.disk_bytes = never; });
   faulty_disk after = disk.copy();
   EXPECT_EQ((bank<TypeParam>(after).rows()), durable);
 }

@@ -218,10 +218,10 @@ TEST(FailingSync, TheLogStaysFailed) {
   };
   const std::uint64_t safe = store.transact(me, {{{0, "a"}, "1"}});
   log.wait_durable(safe);
-  disk.faults().fail_sync_at = 0;
+  disk.change_faults([](disk_faults& f) { f.fail_sync_at = 0; });
   const std::uint64_t lost = store.transact(me, {{{0, "a"}, "2"}});
   EXPECT_EQ(failure_of([&] { log.wait_durable(lost); }), std::errc::io_error);
-  disk.faults().fail_sync_at = never;  // works again, but who knows what is missing
+  disk.change_faults([](disk_faults& f) { f.fail_sync_at = never; });  // works again, but who knows what is missing
   log.wait_durable(safe);
   EXPECT_LT(log.durable_epoch(), lost);
   EXPECT_EQ(log.failure(), std::errc::io_error);
@@ -240,9 +240,10 @@ TEST(FullDisk, ACheckpointThatDoesNotFitLeavesTheLogAsItIs) {
                {.level = durability::sync, .fingerprint = logged_store::fingerprint, .epoch_time = 1h});
   redo_log::worker me(log);
   log.acknowledge(me, store.transact(me, {{{0, "a"}, std::string(1000, 'x')}}));
-  disk.faults().disk_bytes = disk.used() + 500;
+  const std::uint64_t full = disk.used() + 500;
+  disk.change_faults([&](disk_faults& f) { f.disk_bytes = full; });
   EXPECT_THROW(store.checkpoint(log, [] {}), std::system_error);
-  disk.faults().disk_bytes = never;
+  disk.change_faults([](disk_faults& f) { f.disk_bytes = never; });
   EXPECT_FALSE(log.failure());
   log.acknowledge(me, store.transact(me, {{{0, "b"}, "1"}}));
   EXPECT_EQ(logged_store(*disk.copy().folder()).rows(), store.rows());
