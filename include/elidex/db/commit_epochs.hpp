@@ -67,7 +67,8 @@ class commit_epochs {
   // At least that, as a recovered log asks. Before anybody commits.
   void begin_at(std::uint64_t epoch) noexcept { raise(now_, epoch); }
 
-  // The last epoch in which nobody commits any more.
+  // An epoch in which, as in those before, nobody commits any more: the last one, as far as can be told. It stays true; a later call may
+  // say less, because a phase that was delayed as it began announces the epoch it had read, though it commits in a later one.
   std::uint64_t completed() const noexcept {
     std::uint64_t least = now();
     std::atomic_thread_fence(std::memory_order_seq_cst);  // 1 above; pairs with the one in commit_phase

@@ -117,6 +117,18 @@ inline locking stamp_for(transaction& t, std::uint64_t epoch, commit_stamp& stam
   return locking::locked;
 }
 
+// How a hardware region begins that commits or locks: it reads the epoch and validates all reads, with no lock among its writes. What it has
+// read so stays in the region's read set.
+inline locking validate_in_region(transaction& t, const commit_epochs& epochs, commit_stamp& stamp) {
+  const std::uint64_t epoch = epochs.now();
+  for (transaction::write& w : t.writes()) {
+    w.had = w.row->stamp();
+    if (w.had.locked() || w.had.dead()) return locking::conflict;
+  }
+  if (!reads_hold(t, false) || !t.observations_hold()) return locking::conflict;
+  return stamp_for(t, epoch, stamp);
+}
+
 // Silo's: locks what it writes one by one, and validates what it has read. If the result is not `locked`, nothing is.
 inline locking lock_one_by_one(transaction& t, const commit_epochs& epochs, commit_stamp& stamp) {
   auto& writes = t.writes();
@@ -222,13 +234,7 @@ class dbx_commit {
   // Without a log it needs no commit_phase: the clock is in the region's read set, so it still shows this epoch when the region commits,
   // and whoever finds a later one comes after that.
   static detail::locking as_region(transaction& t, commit_epochs& epochs, commit_stamp& stamp) {
-    const std::uint64_t epoch = epochs.now();
-    for (transaction::write& w : t.writes()) {
-      w.had = w.row->stamp();
-      if (w.had.locked() || w.had.dead()) return detail::locking::conflict;
-    }
-    if (!detail::reads_hold(t, false) || !t.observations_hold()) return detail::locking::conflict;
-    const detail::locking result = detail::stamp_for(t, epoch, stamp);
+    const detail::locking result = detail::validate_in_region(t, epochs, stamp);
     if (result == detail::locking::locked) detail::write_rows(t, stamp, epochs.horizon());
     return result;
   }

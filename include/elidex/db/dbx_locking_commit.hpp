@@ -59,13 +59,7 @@ class dbx_locking_commit {
 
  private:
   static detail::locking lock_in_region(transaction& t, commit_epochs& epochs, commit_stamp& stamp) {
-    const std::uint64_t epoch = epochs.now();
-    for (transaction::write& w : t.writes()) {
-      w.had = w.row->stamp();
-      if (w.had.locked() || w.had.dead()) return detail::locking::conflict;
-    }
-    if (!detail::reads_hold(t, false) || !t.observations_hold()) return detail::locking::conflict;
-    const detail::locking result = detail::stamp_for(t, epoch, stamp);
+    const detail::locking result = detail::validate_in_region(t, epochs, stamp);
     if (result != detail::locking::locked) return result;
     // Nothing can have come between: the region has read these stamps.
     for (const transaction::write& w : t.writes()) static_cast<void>(w.row->try_lock(w.had));
