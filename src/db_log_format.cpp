@@ -29,7 +29,9 @@ constexpr auto tables = make_tables();
 constexpr std::uint64_t segment_magic = 0x474F'4C4F'4445'5245;     // "EREDOLOG"
 constexpr std::uint64_t checkpoint_magic = 0x544B'5043'4344'4C45;  // "ELDCCPKT"
 constexpr std::uint32_t block_magic = 0x4B4C'4245;                 // "EBLK"
-constexpr std::uint32_t erased = 0xFFFF'FFFF;                      // where a put has its row's bytes
+// Where a put has its row's bytes.
+constexpr std::uint32_t erased = 0xFFFF'FFFF;
+constexpr std::uint32_t is_change = 0x8000'0000;  // with the bytes of its pieces
 
 // Where the fixed part of a file's header ends, which all versions have in common: magic, version, CRC of both.
 constexpr std::size_t fixed_bytes = 16;
@@ -116,7 +118,7 @@ parsed_file_header parse_file_header(std::span<const std::byte> bytes, file_kind
     parsed.verdict = header_verdict::newer_version;
     return parsed;
   }
-  if (parsed.version != log_version || bytes.size() < file_header_bytes) return parsed;
+  if (parsed.version == 0 || bytes.size() < file_header_bytes) return parsed;
   parsed.crc = get_number<std::uint32_t>(begin + 76);
   if (parsed.crc != crc32c(bytes.first(76))) return parsed;
   parsed.verdict = header_verdict::whole;
@@ -197,18 +199,80 @@ end_counts decode_end_counts(std::span<const std::byte> bytes) noexcept {
           .last_epoch = get_number<std::uint64_t>(bytes.data() + 24)};
 }
 
+namespace {
+
+void check_length(std::string_view key, std::string_view row) {
+  if (key.size() > log_bytes_max || row.size() > log_bytes_max)
+    throw std::length_error("elidex: a key or a row of 2 GiB does not fit into a log entry");
+}
+
+// An entry without its row: where that has its bytes.
+std::byte* append_entry_header(byte_buffer& to, std::uint32_t table, std::string_view key, std::uint32_t row_field,
+                               std::size_t row_bytes) {
+  std::byte* const at = to.grow(entry_header_bytes + key.size() + row_bytes);
+  put_number(at, table);
+  put_number(at + 4, static_cast<std::uint32_t>(key.size()));
+  put_number(at + 8, row_field);
+  if (!key.empty()) std::memcpy(at + entry_header_bytes, key.data(), key.size());
+  return at + entry_header_bytes + key.size();
+}
+
+// --- Changes: pieces of words, each behind the number of its first word and how many they are ---
+
+constexpr std::size_t word_bytes = sizeof(std::uint64_t);
+constexpr std::size_t words_max = 0xFFFF;
+
+bool differ(std::string_view a, std::string_view b, std::size_t word) noexcept {
+  return std::memcmp(a.data() + word * word_bytes, b.data() + word * word_bytes, word_bytes) != 0;
+}
+
+// Calls fn(first, behind) for each piece in which the rows differ.
+template <class Fn>
+void for_each_piece(std::string_view before, std::string_view after, Fn&& fn) {
+  const std::size_t words = before.size() / word_bytes;
+  for (std::size_t first = 0; first < words; ++first) {
+    if (!differ(before, after, first)) continue;
+    std::size_t behind = first + 1;
+    while (behind < words && differ(before, after, behind)) ++behind;
+    fn(first, behind);
+    first = behind;
+  }
+}
+
+}  // namespace
+
 void append_entry(byte_buffer& to, std::uint32_t table, log_operation operation, std::string_view key,
                   std::string_view row) {
   if (operation == log_operation::erase) row = {};
-  if (key.size() > log_bytes_max || row.size() > log_bytes_max)
-    throw std::length_error("elidex: a key or a row of 4 GiB does not fit into a log entry");
-  std::byte* at = to.grow(entry_header_bytes + key.size() + row.size());
-  put_number(at, table);
-  put_number(at + 4, static_cast<std::uint32_t>(key.size()));
-  put_number(at + 8, operation == log_operation::erase ? erased : static_cast<std::uint32_t>(row.size()));
-  at += entry_header_bytes;
-  if (!key.empty()) std::memcpy(at, key.data(), key.size());
-  if (!row.empty()) std::memcpy(at + key.size(), row.data(), row.size());
+  check_length(key, row);
+  const std::uint32_t field = operation == log_operation::erase ? erased : static_cast<std::uint32_t>(row.size());
+  std::byte* const at = append_entry_header(to, table, key, field, row.size());
+  if (!row.empty()) std::memcpy(at, row.data(), row.size());
+}
+
+void append_change(byte_buffer& to, std::uint32_t table, std::string_view key, std::string_view before,
+                   std::string_view after) {
+  std::size_t bytes = 0;
+  const bool has_words = before.size() == after.size() && after.size() % word_bytes == 0;
+  if (has_words && after.size() / word_bytes <= words_max) {
+    for_each_piece(before, after, [&](std::size_t first, std::size_t behind) {
+      bytes += piece_header_bytes + (behind - first) * word_bytes;
+    });
+  } else {
+    bytes = after.size();
+  }
+  if (bytes >= after.size()) {
+    append_entry(to, table, log_operation::put, key, after);
+    return;
+  }
+  check_length(key, after);
+  std::byte* at = append_entry_header(to, table, key, is_change | static_cast<std::uint32_t>(bytes), bytes);
+  for_each_piece(before, after, [&](std::size_t first, std::size_t behind) {
+    put_number(at, static_cast<std::uint16_t>(first));
+    put_number(at + 2, static_cast<std::uint16_t>(behind - first));
+    std::memcpy(at + piece_header_bytes, after.data() + first * word_bytes, (behind - first) * word_bytes);
+    at += piece_header_bytes + (behind - first) * word_bytes;
+  });
 }
 
 record_reader::step record_reader::next(log_entry& entry) noexcept {
@@ -225,10 +289,12 @@ record_reader::step record_reader::next(log_entry& entry) noexcept {
   }
   if (rest_.size() < entry_header_bytes) return step::malformed;
   const std::uint64_t key_bytes = get_number<std::uint32_t>(rest_.data() + 4);
-  const auto row_or_erased = get_number<std::uint32_t>(rest_.data() + 8);
-  const std::uint64_t row_bytes = row_or_erased == erased ? 0 : row_or_erased;
+  const auto row_field = get_number<std::uint32_t>(rest_.data() + 8);
+  const std::uint64_t row_bytes = row_field == erased ? 0 : row_field & ~is_change;
   entry.table = get_number<std::uint32_t>(rest_.data());
-  entry.operation = row_or_erased == erased ? log_operation::erase : log_operation::put;
+  entry.operation = row_field == erased            ? log_operation::erase
+                    : (row_field & is_change) != 0 ? log_operation::change
+                                                   : log_operation::put;
   entry.stamp = stamp_;
   rest_ = rest_.subspan(entry_header_bytes);
   if (rest_.size() < key_bytes + row_bytes) return step::malformed;
@@ -293,3 +359,25 @@ std::optional<std::uint64_t> number_of(file_kind kind, std::string_view name) no
 }
 
 }  // namespace elidex::db::detail
+
+namespace elidex::db {
+
+bool apply_change(std::span<std::byte> row, const log_entry& change) noexcept {
+  const auto* const pieces = reinterpret_cast<const std::byte*>(change.row.data());
+  const std::size_t bytes = change.row.size();
+  // First whether all of them fit, then all of them.
+  for (const bool write : {false, true}) {
+    for (std::size_t at = 0; at < bytes;) {
+      if (bytes - at < detail::piece_header_bytes) return false;
+      const std::size_t first = detail::get_number<std::uint16_t>(pieces + at) * sizeof(std::uint64_t);
+      const std::size_t many = detail::get_number<std::uint16_t>(pieces + at + 2) * sizeof(std::uint64_t);
+      at += detail::piece_header_bytes;
+      if (many > bytes - at || first + many > row.size()) return false;
+      if (write) std::memcpy(row.data() + first, pieces + at, many);
+      at += many;
+    }
+  }
+  return true;
+}
+
+}  // namespace elidex::db

@@ -306,12 +306,16 @@ class reader {
       const auto by_name = std::tie(a.table, a.key, a.stamp) <=> std::tie(b.table, b.key, b.stamp);
       return by_name != 0 ? by_name < 0 : std::less<>()(a.key.data(), b.key.data());
     });
-    for (std::size_t i = 0; i < entries_.size(); ++i) {
-      const bool last_of_key = i + 1 == entries_.size() || entries_[i + 1].table != entries_[i].table ||
-                               entries_[i + 1].key != entries_[i].key;
-      if (!last_of_key) continue;
-      apply_(entries_[i]);
-      ++found_.entries;
+    const auto same_key = [](const log_entry& a, const log_entry& b) { return a.table == b.table && a.key == b.key; };
+    for (std::size_t begin = 0; begin < entries_.size();) {
+      std::size_t first = begin;  // from the last whole row or erase on, if there is one
+      std::size_t end = begin;
+      for (; end < entries_.size() && same_key(entries_[begin], entries_[end]); ++end) {
+        if (entries_[end].operation != log_operation::change) first = end;
+      }
+      found_.entries += end - first;
+      for (; first < end; ++first) apply_(entries_[first]);
+      begin = end;
     }
   }
 

@@ -1,6 +1,8 @@
 #include <bit>
 #include <cstring>
+#include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "elidex/db/errors.hpp"
 #include "elidex/db/storage.hpp"
@@ -70,18 +72,27 @@ class storage::loading {
       damaged("a row of table " + std::to_string(entry.table) + ", which it has not");
     table_base& table = *by_number_[entry.table];
     const epoch_pin pinned;
-    if (entry.operation == log_operation::erase) {
-      erase(table, entry);
-    } else {
-      put(table, entry);
+    switch (entry.operation) {
+      case log_operation::put:
+        return put(table, entry);
+      case log_operation::erase:
+        return erase(table, entry);
+      case log_operation::change:
+        return change(table, entry);
     }
+  }
+  // Behind all entries.
+  void check_all_rows_were_there() const {
+    if (!changed_before_erased_.empty())
+      damaged("a change of a row of table " + by_number_[changed_before_erased_.begin()->first]->name() +
+              " that is not there");
   }
   std::uint32_t numbers() const noexcept { return static_cast<std::uint32_t>(by_number_.size()); }
 
  private:
   void meet(const log_entry& entry) {
     description said{};
-    if (entry.operation == log_operation::erase || entry.row.size() < sizeof said) damaged("its catalog");
+    if (entry.operation != log_operation::put || entry.row.size() < sizeof said) damaged("its catalog");
     std::memcpy(&said, entry.row.data(), sizeof said);
     const std::string in_folder = text(said, entry.row.substr(sizeof said));
     const std::string name(entry.key);
@@ -109,6 +120,7 @@ class storage::loading {
     record* const row = table.find_or_make_by_bytes(entry.key);
     if (row == nullptr || entry.row.size() != table.row_words() * sizeof(std::uint64_t))
       damaged("a row of table " + table.name() + " that has another size");
+    forget_changes(entry);
     if (is_older(*row, entry)) return;
     words_.resize(table.row_words());
     std::memcpy(words_.data(), entry.row.data(), entry.row.size());
@@ -116,16 +128,37 @@ class storage::loading {
     row->write(words_);
     row->unlock(commit_stamp(entry.stamp));
   }
-  static void erase(table_base& table, const log_entry& entry) {
+  void erase(table_base& table, const log_entry& entry) {
+    forget_changes(entry);
     record* const row = table.find_by_bytes(entry.key);
     if (row == nullptr || is_older(*row, entry)) return;
     row->lock();
     row->unlock(commit_stamp(entry.stamp).as_absent());
     table.note_absent(*row);
   }
+  void change(table_base& table, const log_entry& entry) {
+    record* const row = table.find_by_bytes(entry.key);
+    if (row == nullptr || row->stamp().absent()) {
+      changed_before_erased_.emplace(entry.table, entry.key);
+      return;
+    }
+    if (is_older(*row, entry)) return;
+    words_.resize(table.row_words());
+    row->read(words_);
+    if (!apply_change(std::as_writable_bytes(std::span(words_)), entry))
+      damaged("a change of a row of table " + table.name() + " that has another size");
+    row->lock();
+    row->write(words_);
+    row->unlock(commit_stamp(entry.stamp));
+  }
+  void forget_changes(const log_entry& entry) {
+    if (!changed_before_erased_.empty()) changed_before_erased_.erase({entry.table, std::string(entry.key)});
+  }
 
   const std::span<table_base* const> tables_;
   std::vector<table_base*> by_number_ = {nullptr};
+  // Rows that the checkpoint has not, because they had been erased when it came to them: their erase follows.
+  std::set<std::pair<std::uint32_t, std::string>> changed_before_erased_;
   std::vector<std::uint64_t> words_;
 };
 
@@ -135,6 +168,7 @@ storage::storage(std::unique_ptr<log_folder> folder, const storage_options& opti
   for (table_base* const one : tables) one->set_id(catalog_table);
   loading into(tables);
   found_ = recover_log(*folder_, fingerprint, std::ref(into));
+  into.check_all_rows_were_there();
   tables_ = into.numbers() - 1;
   epochs_.begin_at(found_.first_epoch);
   if (options.level != durability::none) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +43,9 @@ class commit_with_epoch {
   std::uint64_t epoch() const { return epoch_; }
   void put(std::uint32_t table, const std::string& key, const std::string& row) { commit_.put(table, key, row); }
   void erase(std::uint32_t table, const std::string& key) { commit_.erase(table, key); }
+  void change(std::uint32_t table, const std::string& key, const std::string& before, const std::string& after) {
+    commit_.change(table, key, before, after);
+  }
   void keep(std::uint64_t stamp) {
     commit_.seal();
     commit_.keep(commit_stamp(stamp));
@@ -88,12 +92,20 @@ class logged_store {
   std::uint64_t transact(redo_log::worker& by, const std::vector<row_change>& changes) {
     const std::lock_guard guard(mutex_);
     commit_with_epoch commit(by);
+    std::map<row_name, std::optional<std::string>> so_far;
     for (const row_change& each : changes) {
-      if (each.row) {
-        commit.put(each.name.first, each.name.second, *each.row);
-      } else {
+      const auto there = rows_.find(each.name);
+      std::optional<std::string>& row =
+          so_far.try_emplace(each.name, there != rows_.end() ? std::optional(there->second.second) : std::nullopt)
+              .first->second;
+      if (!each.row) {
         commit.erase(each.name.first, each.name.second);
+      } else if (row) {
+        commit.change(each.name.first, each.name.second, *row, *each.row);
+      } else {
+        commit.put(each.name.first, each.name.second, *each.row);
       }
+      row = each.row;
     }
     const std::uint64_t stamp = std::max(last_stamp_ + 8, make_stamp(commit.epoch(), 1));
     commit.keep(stamp);
@@ -114,8 +126,13 @@ class logged_store {
     std::vector<row_change> changes;
     for (std::uint64_t count = 1 + random.below(4); count > 0; --count) {
       row_change change{{static_cast<std::uint32_t>(random.below(2)), "key" + std::to_string(random.below(20))}, {}};
-      if (random.below(3) != 0)
-        change.row = std::string(random.below(4) * random.below(40), 'a') + std::to_string(random());
+      if (random.below(3) != 0) {
+        // Few lengths, all but one in words, and few letters: so that a change is often a part of the row.
+        std::string row(random.below(3) * 32 + (random.below(4) == 0 ? 3 : 0), 'a');
+        for (std::size_t i = random.below(8); i < row.size(); i += 8 + random.below(32))
+          row[i] = static_cast<char>('a' + random.below(20));
+        change.row = std::move(row);
+      }
       changes.push_back(std::move(change));
     }
     return changes;
@@ -172,10 +189,18 @@ class logged_store {
     const auto there = rows_.find(name);
     last_stamp_ = std::max(last_stamp_, entry.stamp);
     if (there != rows_.end() && there->second.first > entry.stamp) return;
-    if (entry.operation == log_operation::erase) {
-      rows_.erase(name);
-    } else {
-      rows_[name] = {entry.stamp, std::string(entry.row)};
+    switch (entry.operation) {
+      case log_operation::put:
+        rows_[name] = {entry.stamp, std::string(entry.row)};
+        break;
+      case log_operation::erase:
+        rows_.erase(name);
+        break;
+      case log_operation::change:
+        if (there == rows_.end()) break;  // its erase follows
+        there->second.first = entry.stamp;
+        if (!apply_change(std::as_writable_bytes(std::span(there->second.second)), entry))
+          throw log_error(log_problem::damaged, "a change that does not fit");
     }
   }
 

@@ -107,10 +107,11 @@ struct bank {
         const std::uint64_t key = again.below(30);
         const auto value = static_cast<std::int64_t>(again.below(1'000));
         const bool erases = again.below(3) == 0;
+        const bool updates = again.below(2) == 0;
         const auto change = [&](auto& in, const auto& by, const auto& row) {
           if (erases) {
             t.erase(in, by);
-          } else {
+          } else if (!updates || !t.update(in, by, [&](auto& there) { there = row; })) {
             t.put(in, by, row);
           }
         };

@@ -60,8 +60,12 @@ sample_log sample(std::size_t segment_bytes, bool with_checkpoint) {
   for (int i = 0; i < 5; ++i) {
     const std::string text = std::to_string(i);
     for (redo_log::worker* const by : {&first, &second}) {
+      // Of which a change logs one word.
+      const std::string long_row =
+          std::string(40, '.') + (by == &first ? "by first" : "by other") + std::string(8, '.');
       made.epochs.push_back(store.transact(*by, {{{0, key_of(i)}, std::string("row ").append(text)},
                                                  {{1, "same"}, text + (by == &first ? "a" : "b")},
+                                                 {{1, "long"}, long_row},
                                                  {{0, key_of(i - 2)}, std::nullopt}}));
       made.states.push_back(store.rows());
     }

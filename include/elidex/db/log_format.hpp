@@ -38,19 +38,23 @@ constexpr std::uint64_t epoch_of_stamp(std::uint64_t stamp) noexcept {
 
 // --- Entries ---
 
-enum class log_operation : std::uint8_t { put, erase };
+// change: some words of a row that is there get other values.
+enum class log_operation : std::uint8_t { put, erase, change };
 
-// One change of one row. The bytes belong to whoever hands the entry over.
+// What happened to one row. The bytes belong to whoever hands the entry over.
 struct log_entry {
   std::uint32_t table = 0;
   log_operation operation = log_operation::put;
   std::uint64_t stamp = 0;
   std::string_view key;
-  std::string_view row;  // of a put
+  std::string_view row;  // of a put; of a change what apply_change() takes
 };
 
-// A key or a row has less bytes than that.
-inline constexpr std::size_t log_bytes_max = 0xFFFF'FFFE;
+// A key or a row has at most so many bytes.
+inline constexpr std::size_t log_bytes_max = 0x7FFF'FFFE;
+
+// Makes the change that an entry has logged. False: it does not fit the row, of which nothing has changed then.
+bool apply_change(std::span<std::byte> row, const log_entry& change) noexcept;
 
 // --- What a reader may find ---
 
@@ -134,11 +138,12 @@ T get_number(const std::byte* from) noexcept {
 
 // --- Files ---
 
-inline constexpr std::uint32_t log_version = 1;
+inline constexpr std::uint32_t log_version = 2;  // 1 is the same without changes
 inline constexpr std::size_t file_header_bytes = 80;
 inline constexpr std::size_t block_header_bytes = 48;
 inline constexpr std::size_t record_header_bytes = 16;
 inline constexpr std::size_t entry_header_bytes = 12;
+inline constexpr std::size_t piece_header_bytes = 4;
 
 enum class file_kind { segment, checkpoint };
 
@@ -225,6 +230,9 @@ inline void begin_record(byte_buffer& to) {
 // Throws std::length_error if key or row are too long; then, and after std::bad_alloc, the buffer is as before. An erase has no row.
 void append_entry(byte_buffer& to, std::uint32_t table, log_operation operation, std::string_view key,
                   std::string_view row);
+// As a change if that is shorter, otherwise as a put of `after`. Throws, and leaves the buffer, as append_entry().
+void append_change(byte_buffer& to, std::uint32_t table, std::string_view key, std::string_view before,
+                   std::string_view after);
 // The record that begins at `begin` ends at the buffer's end, less than 4 GiB behind.
 inline void finish_record(byte_buffer& to, std::size_t begin, std::uint64_t stamp, std::uint32_t entries) noexcept {
   put_record_header(to.data() + begin, stamp, entries, static_cast<std::uint32_t>(to.size() - begin));

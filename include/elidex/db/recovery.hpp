@@ -4,16 +4,26 @@
 //   const elidex::db::recovered_log found = elidex::db::recover_log(*folder, fingerprint, [&](const elidex::db::log_entry& entry) {
 //     row* there = tables[entry.table].find(entry.key);
 //     if (there != nullptr && there->stamp > entry.stamp) return;      // from a checkpoint that saw a later moment
-//     if (entry.operation == elidex::db::log_operation::erase) ...erase(entry.key); else ...upsert(entry.key, entry.row, entry.stamp);
+//     switch (entry.operation) {
+//       case elidex::db::log_operation::put: ...upsert(entry.key, entry.row, entry.stamp); break;
+//       case elidex::db::log_operation::erase: ...erase(entry.key); break;
+//       case elidex::db::log_operation::change: if (there != nullptr) apply_change(there->bytes, entry), there->stamp = entry.stamp;
+//     }
 //   });
 //   elidex::db::commit_epochs epochs;
 //   elidex::db::redo_log log(epochs, *folder, found, options);             // goes on in a new segment
 //
-// What the callback gets: first the rows of the checkpoint, all of them puts, then the log, group by group of epochs ascending. Of one key there is at
-// most one entry in each group: the one with the largest stamp, whichever thread wrote it. So the rule of the example is enough
-// and nobody has to remember what has been erased: an entry that is older than the row that is there comes only from before the
-// moment at which the checkpoint saw that row, and everything later comes later. (Were a row erased before the checkpoint saw
+// What the callback gets: first the rows of the checkpoint, all of them puts, then the log, group by group of epochs ascending. Of one key there are in
+// each group the last put or erase, if there is one, and the changes behind it, by ascending stamps, whichever threads wrote them. So the
+// rule of the example is enough, and nobody has to remember what has been erased: an entry that is older than the row that is there comes only from
+// before the moment at which the checkpoint saw that row, and everything later comes later. (Were a row erased before the checkpoint saw
 // its place, the log has that erase behind every older put.) Entries of epochs before the one at which the checkpoint began are left out.
+//
+// Why changes are enough. A change finds the row as it was before it. If the row that is there is of the checkpoint, with stamp c, all its changes up to
+// c are in it, and are skipped; those behind c have an epoch >= B or c would not be the last one before the scan (checkpoint.hpp), so they come, in
+// order. If it is of a put of the log, all changes behind that put come. If there is no row, the scan did not see it, though the log begins
+// with a change of it: it was there at the beginning of B and was erased before the scan saw its place, so the erase follows in the log, and
+// whatever makes the row anew is a put behind that. Until then its changes are of no use.
 //
 // What is the end of the log? Segments but the newest must be whole up to the length that the next one's header says. In the newest one
 // blocks are read as long as they are whole. Behind the first one that is not, the log has ended if that is what a crash can leave:

@@ -35,7 +35,8 @@
 // before anything is written behind it, says up to which byte the one before counts; so an end that a crash has torn is cut
 // off by the header of the segment that the recovered log begins, and no file is ever changed behind its end or overwritten.
 //
-// Of two commits that write the same key the later one has the larger stamp. What is installed is kept in the same commit phase, before it
+// Of two commits that write the same key the later one has the larger stamp. A change of a row needs all earlier ones of that row: they are in a
+// checkpoint's row with a stamp, and in the log behind that (recovery.hpp). What is installed is kept in the same commit phase, before it
 // or after: a checkpoint relies on all effects of an epoch being there when the epoch is completed (checkpoint.hpp). A region that commits by
 // itself has its commit phase around it, begun before the region reads its epoch: keep() comes behind the region.
 //
@@ -201,12 +202,22 @@ class redo_log::commit {
   commit(const commit&) = delete;
   commit& operator=(const commit&) = delete;
 
-  // Of changes of one key in one transaction the last one counts. Throw std::bad_alloc or std::length_error (a key or row of
-  // 4 GiB); the entries so far stay.
+  // Of several entries of one key in one transaction the last one counts, after the changes before it. Throw std::bad_alloc or std::length_error
+  // (a key or row of 2 GiB); the entries so far stay.
   void put(std::uint32_t table, std::string_view key, std::string_view row) {
-    append(table, log_operation::put, key, row);
+    detail::append_entry(begun_record(), table, log_operation::put, key, row);
+    ++entries_;
   }
-  void erase(std::uint32_t table, std::string_view key) { append(table, log_operation::erase, key, {}); }
+  void erase(std::uint32_t table, std::string_view key) {
+    detail::append_entry(begun_record(), table, log_operation::erase, key, {});
+    ++entries_;
+  }
+  // A put of `after` that logs only in which words the row differs from `before`: what is there when this commits, or the entries before this one
+  // leave.
+  void change(std::uint32_t table, std::string_view key, std::string_view before, std::string_view after) {
+    detail::append_change(begun_record(), table, key, before, after);
+    ++entries_;
+  }
 
   // No more entries. Throws std::bad_alloc or std::length_error (a transaction of 4 GiB).
   void seal() {
@@ -220,10 +231,9 @@ class redo_log::commit {
   }
 
  private:
-  void append(std::uint32_t table, log_operation operation, std::string_view key, std::string_view row) {
+  detail::byte_buffer& begun_record() {
     if (worker_.record_.empty()) detail::begin_record(worker_.record_);
-    detail::append_entry(worker_.record_, table, operation, key, row);
-    ++entries_;
+    return worker_.record_;
   }
 
   worker& worker_;

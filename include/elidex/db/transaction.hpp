@@ -63,8 +63,10 @@ class transaction {
   struct write {
     record* row;
     table_base* of;
-    std::uint64_t* words;                // null: erase
-    bool inserts;                        // it was absent when it was first written
+    std::uint64_t* words;  // null: erase
+    bool inserts;          // it was absent when it was first written
+    // For the log: the row as it is until this commits; null: not known, or there is no log.
+    const std::uint64_t* before = nullptr;
     record::version* spare = nullptr;    // for the row as it was, if a snapshot may want it
     record::version* cut_off = nullptr;  // what no snapshot can want any more
     commit_stamp had{};
@@ -133,6 +135,7 @@ class transaction {
   bool update(Table& table, const Key& key, Fn&& change) {
     const auto [r, words] = find_row(table, argument<Table>(key), true);
     if (words.empty()) return false;
+    const std::uint64_t* const before = kept_for_log(words);
     auto row = table.row_of(words);
     change(row);
     make_room();
@@ -141,6 +144,7 @@ class transaction {
       mine->words = changed;
     } else {
       note_write(table, *r, changed, false);
+      writes_.back().before = before;  // the read that was noted says that it still is so when this commits
     }
     return true;
   }
@@ -192,8 +196,14 @@ class transaction {
       if (w.words == nullptr) {
         record.erase(w.of->id(), key);
       } else {
-        const std::size_t bytes = w.of->row_words() * sizeof(std::uint64_t);
-        record.put(w.of->id(), key, {reinterpret_cast<const char*>(w.words), bytes});
+        const auto bytes = [&](const std::uint64_t* words) {
+          return std::string_view(reinterpret_cast<const char*>(words), w.of->row_words() * sizeof *words);
+        };
+        if (w.before == nullptr) {
+          record.put(w.of->id(), key, bytes(w.words));
+        } else {
+          record.change(w.of->id(), key, bytes(w.before), bytes(w.words));
+        }
       }
     }
     record.seal();
@@ -262,6 +272,14 @@ class transaction {
     std::uint64_t* const words = arena_.allocate(table.row_words());
     table.write_words(row, {words, table.row_words()});
     return words;
+  }
+
+  // A copy of a row that was read and may be changed; null without a log.
+  const std::uint64_t* kept_for_log(std::span<const std::uint64_t> words) {
+    if (log_ == nullptr) return nullptr;
+    std::uint64_t* const kept = arena_.allocate(words.size());
+    std::copy(words.begin(), words.end(), kept);
+    return kept;
   }
 
   // A stamp without the lock bit: the lock's holder is waited for.
@@ -340,7 +358,7 @@ class transaction {
   }
   // Behind make_room().
   void note_write(table_base& table, record& r, std::uint64_t* words, bool inserts) noexcept {
-    writes_.push_back({&r, &table, words, inserts, nullptr, nullptr, {}});
+    writes_.push_back({&r, &table, words, inserts, nullptr, nullptr, nullptr, {}});
     if (writes_.size() <= unindexed_writes_max) return;
     const std::size_t first = writes_.size() == unindexed_writes_max + 1 ? 0 : writes_.size() - 1;
     for (std::size_t i = first; i < writes_.size(); ++i) places_.add(*writes_[i].row, i);

@@ -220,6 +220,7 @@ bool two_phase_transaction<LockSystem, Phantoms>::update(Table& table, const Key
   if (r == nullptr) return false;
   const std::span<const std::uint64_t> words = *read_record(table, *r, false);
   if (words.empty()) return false;
+  const std::uint64_t* const before = kept_for_log(words);  // what it stays, because the row is locked
   auto row = table.row_of(words);
   change(row);
   make_room();
@@ -228,6 +229,7 @@ bool two_phase_transaction<LockSystem, Phantoms>::update(Table& table, const Key
     mine->words = changed;
   } else {
     write_locked(table, *r, changed, unlocked_stamp(*r));
+    writes().back().before = before;
   }
   return true;
 }
