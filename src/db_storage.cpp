@@ -1,6 +1,6 @@
+#include <algorithm>
 #include <bit>
 #include <cstring>
-#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -90,6 +90,9 @@ class storage::loading {
   std::uint32_t numbers() const noexcept { return static_cast<std::uint32_t>(by_number_.size()); }
 
  private:
+  using row_name = std::pair<std::uint32_t, std::string>;  // table and key
+  static row_name name_of(const log_entry& entry) { return {entry.table, std::string(entry.key)}; }
+
   void meet(const log_entry& entry) {
     description said{};
     if (entry.operation != log_operation::put || entry.row.size() < sizeof said) damaged("its catalog");
@@ -139,7 +142,7 @@ class storage::loading {
   void change(table_base& table, const log_entry& entry) {
     record* const row = table.find_by_bytes(entry.key);
     if (row == nullptr || row->stamp().absent()) {
-      changed_before_erased_.emplace(entry.table, entry.key);
+      remember_change(entry);
       return;
     }
     if (is_older(*row, entry)) return;
@@ -152,13 +155,21 @@ class storage::loading {
     row->unlock(commit_stamp(entry.stamp));
   }
   void forget_changes(const log_entry& entry) {
-    if (!changed_before_erased_.empty()) changed_before_erased_.erase({entry.table, std::string(entry.key)});
+    if (changed_before_erased_.empty()) return;
+    const auto [first, behind] =
+        std::equal_range(changed_before_erased_.begin(), changed_before_erased_.end(), name_of(entry));
+    changed_before_erased_.erase(first, behind);
+  }
+  void remember_change(const log_entry& entry) {
+    row_name name = name_of(entry);
+    const auto place = std::lower_bound(changed_before_erased_.begin(), changed_before_erased_.end(), name);
+    if (place == changed_before_erased_.end() || *place != name) changed_before_erased_.insert(place, std::move(name));
   }
 
   const std::span<table_base* const> tables_;
   std::vector<table_base*> by_number_ = {nullptr};
-  // Rows that the checkpoint has not, because they had been erased when it came to them: their erase follows.
-  std::set<std::pair<std::uint32_t, std::string>> changed_before_erased_;
+  // Rows that the checkpoint has not, because they had been erased when it came to them: their erase follows. Ascending; a few.
+  std::vector<row_name> changed_before_erased_;
   std::vector<std::uint64_t> words_;
 };
 
