@@ -114,11 +114,11 @@ parsed_file_header parse_file_header(std::span<const std::byte> bytes, file_kind
   if (get_number<std::uint64_t>(begin) != magic_of(kind)) return parsed;
   if (get_number<std::uint32_t>(begin + 12) != crc32c(bytes.first(12))) return parsed;
   parsed.version = get_number<std::uint32_t>(begin + 8);
-  if (parsed.version > log_version) {
-    parsed.verdict = header_verdict::newer_version;
+  if (parsed.version != log_version) {
+    parsed.verdict = header_verdict::other_version;
     return parsed;
   }
-  if (parsed.version == 0 || bytes.size() < file_header_bytes) return parsed;
+  if (bytes.size() < file_header_bytes) return parsed;
   parsed.crc = get_number<std::uint32_t>(begin + 76);
   if (parsed.crc != crc32c(bytes.first(76))) return parsed;
   parsed.verdict = header_verdict::whole;

@@ -46,9 +46,9 @@ parsed_file_header read_header(const input& file, file_kind kind) {
   byte_buffer bytes;
   file.read(0, file_header_bytes, bytes);
   const parsed_file_header parsed = parse_file_header(bytes.bytes(), kind);
-  if (parsed.verdict == header_verdict::newer_version) {
-    throw log_error(log_problem::newer_version, "elidex: " + file.name() + " has format version " +
-                                                    std::to_string(parsed.version) + ", this library knows " +
+  if (parsed.verdict == header_verdict::other_version) {
+    throw log_error(log_problem::other_version, "elidex: " + file.name() + " has format version " +
+                                                    std::to_string(parsed.version) + ", this library reads " +
                                                     std::to_string(log_version));
   }
   return parsed;

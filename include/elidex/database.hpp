@@ -144,7 +144,7 @@ class basic_database {
 
   // Loads what the folder has (it is made if it is not there, but for level none), and keeps there what is committed from now on. Before the first
   // transaction, once, alone. The tables that the folder has must have been made; others may be made later.
-  // Throws db::log_error (damaged, of a newer version), std::system_error (in use by somebody else, the system's errors),
+  // Throws db::log_error (damaged, of another format's version), std::system_error (in use by somebody else, the system's errors),
   // unknown_table, schema_mismatch, std::logic_error. The folder then has what it had, and the database is good for nothing.
   const db::recovered_log& open(const std::string& folder, const db::storage_options& options = {}) {
     check_may_open();

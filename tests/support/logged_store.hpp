@@ -39,7 +39,7 @@ using db::redo_log_options;
 class commit_with_epoch {
  public:
   explicit commit_with_epoch(redo_log::worker& by)
-      : commit_(by), phase_(by.log().epochs()), epoch_(by.log().epochs().now()) {}
+      : commit_(by), epochs_(by.log().epochs()), phase_(epochs_), epoch_(epochs_.now()) {}
   std::uint64_t epoch() const { return epoch_; }
   void put(std::uint32_t table, const std::string& key, const std::string& row) { commit_.put(table, key, row); }
   void erase(std::uint32_t table, const std::string& key) { commit_.erase(table, key); }
@@ -49,10 +49,12 @@ class commit_with_epoch {
   void keep(std::uint64_t stamp) {
     commit_.seal();
     commit_.keep(commit_stamp(stamp));
+    epochs_.note_commit(epoch_);
   }
 
  private:
   redo_log::commit commit_;
+  commit_epochs& epochs_;
   const commit_epochs::commit_phase phase_;
   const std::uint64_t epoch_;
 };
@@ -91,6 +93,7 @@ class logged_store {
   // Returns the transaction's epoch.
   std::uint64_t transact(redo_log::worker& by, const std::vector<row_change>& changes) {
     const std::lock_guard guard(mutex_);
+    if (commit_stamp(last_stamp_).number() == commit_stamp::number_max) by.log().epochs().advance();
     commit_with_epoch commit(by);
     std::map<row_name, std::optional<std::string>> so_far;
     for (const row_change& each : changes) {

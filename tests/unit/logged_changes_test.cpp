@@ -93,7 +93,9 @@ TEST(LoggedChange, DoesNotFitAnotherRow) {
     std::string row = before;
     const bool whole_pieces = cut == 12;
     EXPECT_EQ(apply_change(std::as_writable_bytes(std::span(row)), shorter), whole_pieces) << cut;
-    if (!whole_pieces) EXPECT_EQ(row, before);
+    if (!whole_pieces) {
+      EXPECT_EQ(row, before);
+    }
   }
 }
 
@@ -204,45 +206,6 @@ TEST(LoggedChange, OfARowThatIsNowhereIsDamage) {
   EXPECT_THAT(problem(), HasSubstr("a change of a row of table named that is not there"));
   log_more("nobody", true);
   EXPECT_EQ(problem(), "none");
-}
-
-// The same files with another version in their headers, which begins all their checksums.
-void set_version(std::string& bytes, db::detail::file_kind kind, std::uint32_t version) {
-  auto* const at = reinterpret_cast<std::byte*>(bytes.data());
-  const std::span<const std::byte> all(at, bytes.size());
-  const std::uint32_t old_seed = db::detail::parse_file_header(all, kind).crc;
-  db::detail::put_number(at + 8, version);
-  db::detail::put_number(at + 12, db::detail::crc32c({at, 12}));
-  const std::uint32_t seed = db::detail::crc32c({at, db::detail::file_header_bytes - 4});
-  db::detail::put_number(at + db::detail::file_header_bytes - 4, seed);
-  for (std::size_t offset = db::detail::file_header_bytes; offset < bytes.size();) {
-    const auto header = db::detail::parse_block_header(all.subspan(offset), offset, old_seed);
-    ASSERT_TRUE(header.has_value());
-    db::detail::byte_buffer sealed;
-    db::detail::append_block_header(sealed, *header, seed);
-    std::copy_n(sealed.data(), sealed.size(), at + offset);
-    offset += db::detail::block_header_bytes + static_cast<std::size_t>(header->payload_bytes);
-  }
-}
-
-TEST(Version1, WhichHasNoChangesIsRead) {
-  faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
-  {
-    commit_epochs epochs;
-    redo_log log(epochs, *folder, store.found(),
-                 {.level = durability::async, .fingerprint = logged_store::fingerprint, .epoch_time = 1h});
-    redo_log::worker me(log);
-    store.transact(me, {row("a", '1'), row("b", '1')});
-    store.checkpoint(log, [] {});
-    store.transact(me, {row("c", '1'), {{0, "a"}, std::nullopt}});
-  }
-  faulty_disk old = disk.copy();
-  for (const std::string& name : old.names())
-    set_version(old.bytes(name),
-                name.ends_with(".ckpt") ? db::detail::file_kind::checkpoint : db::detail::file_kind::segment, 1);
-  EXPECT_EQ(logged_store(*old.folder()).rows(), store.rows());
 }
 
 }  // namespace

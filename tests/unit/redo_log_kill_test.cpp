@@ -26,6 +26,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int threads = 3;
+constexpr std::uint64_t numbers_of_a_thread = commit_stamp::number_max / threads;
 constexpr std::uint64_t rows_per_transaction = 3;
 
 // One write to the pipe, which is atomic.
@@ -79,6 +80,7 @@ void commit_for_ever(redo_log& log, std::uint32_t thread, std::uint64_t life, co
   redo_log::worker me(log);
   for (std::uint64_t number = life << 32U;; ++number) {
     report now{.what = report::kept, .thread = thread, .number = number, .epoch = 0, .durable = 0};
+    if (number % numbers_of_a_thread == 0) log.epochs().advance();  // for the numbers that follow
     {
       commit_with_epoch commit(me);
       now.epoch = commit.epoch();
@@ -86,7 +88,7 @@ void commit_for_ever(redo_log& log, std::uint32_t thread, std::uint64_t life, co
         commit.put(thread, key_of(thread, number, row), std::string(number % 100, 'x'));
       commit.put(threads, "overwritten by " + std::to_string(thread), std::to_string(number));
       // Each thread's stamps differ from the others' by their last digit; only those of a thread are compared.
-      commit.keep(make_stamp(now.epoch, (number & 0xFFFF) * threads + thread + 1));
+      commit.keep(make_stamp(now.epoch, number % numbers_of_a_thread * threads + thread + 1));
     }
     now.durable = log.durable_epoch();
     pipe.write(now);

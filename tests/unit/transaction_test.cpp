@@ -317,6 +317,24 @@ TEST_P(OneTransaction, SnapshotsSeeTheirMomentAlone) {
   EXPECT_EQ(look(before), (std::vector<std::int64_t>{100, 100}));
 }
 
+// A snapshot moves the clock on only if somebody has committed in the present epoch, and has what was committed in any case.
+TEST_P(OneTransaction, SnapshotsMoveTheClockForCommitsOnly) {
+  const auto snapshot = [&] { return db::commit_epochs::snapshot(epochs_).epoch(); };
+  const u64 first = snapshot();
+  const u64 epoch = epochs_.now();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(snapshot(), first);
+  EXPECT_EQ(epochs_.now(), epoch);
+  for (int i = 0; i < 5; ++i) {
+    auto one = begin();
+    one.t.put(accounts_, 10, account{i});
+    ASSERT_TRUE(one.commits());
+    EXPECT_GE(snapshot(), accounts_.find(10)->stamp().epoch());
+    EXPECT_EQ(epochs_.now(), epoch + static_cast<u64>(i) + 1);
+    snapshot();
+    EXPECT_EQ(epochs_.now(), epoch + static_cast<u64>(i) + 1);
+  }
+}
+
 // The numbers of an epoch run out: the next commit takes another epoch.
 TEST_P(OneTransaction, NumbersOfAnEpochRunOut) {
   db::record& row = *accounts_.find(10);

@@ -3,7 +3,9 @@
 //   { commit_epochs::commit_phase phase(epochs);            // a committing transaction, before it locks or validates
 //     ... lock what it writes ...
 //     const std::uint64_t e = epochs.now();                 // its epoch; between locking and validating
-//     ... validate, write, unlock ... }
+//     ... validate ...
+//     epochs.note_commit(e);                                // before anybody can see it
+//     ... write, unlock ... }
 //   { commit_epochs::snapshot s(epochs);                    // a reader: all commits of epochs <= s.epoch() and no other
 //     ... read the versions of s.epoch() ... }
 //   epochs.horizon()                                        // versions that only snapshots before this could want may go
@@ -17,8 +19,10 @@
 // record, so T1 read the clock (before it validated) before T2 did (after it locked). Either way epoch(T1) <= epoch(T2): a snapshot
 // with T2 has T1.
 //
-// 3. A snapshot is fresh: it moves the clock on and waits for the commits that are under way in earlier epochs, so it has all that
-// committed before it began. Commit phases are short and never wait for a snapshot.
+// 3. A snapshot is fresh: it has all that committed before it began. It reads the epoch E. If no commit of E has been noted yet, none can be
+// seen yet, and all that can is of earlier epochs; otherwise it moves the clock on. Then it waits for the commits that are under way in
+// epochs before the present one. Commit phases are short and never wait for a snapshot. (So the clock moves once for each snapshot at most, and
+// not at all while nobody commits.)
 //
 // 4. No snapshot loses its versions. Whoever wants to free some first raises floor_, then looks at all snapshots; a snapshot announces
 // itself, then looks at floor_ and takes a later epoch if it is above its own. With a seq_cst fence between the two on both sides, one of them
@@ -63,6 +67,11 @@ class commit_epochs {
   std::uint64_t now() const noexcept { return now_.load(); }
   // A new epoch, for the log's group commits.
   std::uint64_t advance() noexcept { return now_.fetch_add(1) + 1; }
+
+  // A commit of this epoch is about to be seen. In its commit phase, or in the region that commits.
+  void note_commit(std::uint64_t epoch) noexcept {
+    if (noted_.load() < epoch) raise(noted_, epoch);
+  }
 
   // At least that, as a recovered log asks. Before anybody commits.
   void begin_at(std::uint64_t epoch) noexcept { raise(now_, epoch); }
@@ -121,7 +130,8 @@ class commit_epochs {
    public:
     explicit snapshot(commit_epochs& epochs) : slot_(epochs.this_threads_slot()) {
       if (slot_.reading.load() != none) throw std::logic_error("elidex::database: a snapshot inside a snapshot");
-      const std::uint64_t wanted = epochs.advance() - 1;
+      const std::uint64_t begun = epochs.now();
+      const std::uint64_t wanted = (epochs.noted_.load() < begun ? begun : epochs.advance()) - 1;
       for (backoff wait;; wait.once()) {
         const std::uint64_t whole = epochs.completed();
         if (whole < wanted) continue;
@@ -163,7 +173,9 @@ class commit_epochs {
   alignas(128) std::atomic<std::uint64_t> now_{1};
   std::atomic<std::uint64_t> floor_{0};
   std::atomic<std::uint64_t> horizon_{0};
-  std::atomic<std::size_t> slots_used_{0};
+  // Apart from the clock, which all regions read.
+  alignas(128) std::atomic<std::uint64_t> noted_{0};
+  alignas(128) std::atomic<std::size_t> slots_used_{0};
   std::array<thread_slot, threads_max> slots_;
 };
 

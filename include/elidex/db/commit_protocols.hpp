@@ -77,7 +77,7 @@ inline commit_stamp newest(transaction& t) noexcept {
   std::uint64_t time = 0;
   for (const transaction::read& r : t.reads()) time = std::max(time, r.seen.time());
   for (const transaction::write& w : t.writes()) time = std::max(time, w.had.time());
-  return commit_stamp(time << 3);
+  return commit_stamp(time << commit_stamp::state_bits);
 }
 
 // In that epoch, after `before`.
@@ -162,6 +162,7 @@ commit_result commit_by_locks(transaction& t, commit_epochs& epochs, Lock&& lock
     switch (lock(stamp)) {
       case locking::locked:
         t.committed_with(stamp);
+        epochs.note_commit(stamp.epoch());
         write_rows(t, stamp, epochs.horizon());
         return commit_result::committed;
       case locking::conflict:
@@ -235,7 +236,9 @@ class dbx_commit {
   // and whoever finds a later one comes after that.
   static detail::locking as_region(transaction& t, commit_epochs& epochs, commit_stamp& stamp) {
     const detail::locking result = detail::validate_in_region(t, epochs, stamp);
-    if (result == detail::locking::locked) detail::write_rows(t, stamp, epochs.horizon());
+    if (result != detail::locking::locked) return result;
+    epochs.note_commit(stamp.epoch());
+    detail::write_rows(t, stamp, epochs.horizon());
     return result;
   }
 

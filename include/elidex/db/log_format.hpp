@@ -60,7 +60,7 @@ bool apply_change(std::span<std::byte> row, const log_entry& change) noexcept;
 
 enum class log_problem {
   damaged,        // bytes that a sync had made safe are not what was written, or a file is missing
-  newer_version,  // written by a later version of the library
+  other_version,  // of a format that this version of the library does not read: a later one, or none that was released
   other_schema,   // the fingerprint is not the caller's
 };
 
@@ -138,7 +138,7 @@ T get_number(const std::byte* from) noexcept {
 
 // --- Files ---
 
-inline constexpr std::uint32_t log_version = 2;  // 1 is the same without changes
+inline constexpr std::uint32_t log_version = 2;
 inline constexpr std::size_t file_header_bytes = 80;
 inline constexpr std::size_t block_header_bytes = 48;
 inline constexpr std::size_t record_header_bytes = 16;
@@ -162,7 +162,7 @@ struct file_header {
 void append_file_header(byte_buffer& to, const file_header& header);
 
 // What a header's bytes say about it.
-enum class header_verdict { whole, damaged, newer_version };
+enum class header_verdict { whole, damaged, other_version };
 struct parsed_file_header {
   header_verdict verdict = header_verdict::damaged;
   file_header header;

@@ -34,7 +34,7 @@
 // A group counts if its end block is whole and all its blocks are, as the end block counts them. So a group is taken whole
 // or not at all, and with it every transaction, whose entries all have one epoch. Below, and in the files, "epoch" is a group's name, its last epoch.
 //
-// Errors: log_error: damaged, newer_version, other_schema; std::system_error from the files; what the callback throws. What the callback has
+// Errors: log_error: damaged, other_version, other_schema; std::system_error from the files; what the callback throws. What the callback has
 // got until then is worth nothing; the files are as they were. Nothing is written here. What a killed process has left may be in the
 // system's cache only, and a power failure may still take its last epochs: the redo_log that goes on syncs it first, so the
 // recovered state is durable when that one's constructor has returned, and nobody is told of it before.
