@@ -29,17 +29,16 @@ class snapshot_transaction {
     return found == nullptr ? std::nullopt : read(table, *found);
   }
 
-  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, until it says false. fn keeps memory from being
-  // used again as long as it runs.
+  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, or to the last one, until it says false. fn keeps
+  // memory from being used again as long as it runs.
   template <class Table, class Key, class Fn>
   void scan(const Table& table, const Key& from, const Key& to, Fn&& fn) {
     using key_type = typename Table::key_type;
-    const epoch_pin pinned;
-    table.walk(key_words<key_type>::argument_of(from), std::optional<key_type>(key_words<key_type>::argument_of(to)),
-               [&](const record* one) {
-                 const auto row = read(table, *one);
-                 return !row || static_cast<bool>(fn(key_words<key_type>::of(one->key()), *row));
-               });
+    scan_up_to(table, from, std::optional<key_type>(key_words<key_type>::argument_of(to)), fn);
+  }
+  template <class Table, class Key, class Fn>
+  void scan(const Table& table, const Key& from, Fn&& fn) {
+    scan_up_to(table, from, std::nullopt, fn);
   }
 
   std::uint64_t epoch() const noexcept { return snapshot_.epoch(); }
@@ -47,6 +46,15 @@ class snapshot_transaction {
   std::uint64_t epoch_to_be_durable() const noexcept { return newest_seen_; }
 
  private:
+  template <class Table, class Key, class Fn>
+  void scan_up_to(const Table& table, const Key& from, const std::optional<typename Table::key_type>& to, Fn& fn) {
+    using key_type = typename Table::key_type;
+    const epoch_pin pinned;
+    table.walk(key_words<key_type>::argument_of(from), to, [&](const record* one) {
+      const auto row = read(table, *one);
+      return !row || static_cast<bool>(fn(key_words<key_type>::of(one->key()), *row));
+    });
+  }
   template <class Table>
   std::optional<typename Table::row_type> read(const Table& table, const record& from) {
     words_.resize(table.row_words());

@@ -163,9 +163,15 @@ class transaction {
     return true;
   }
 
-  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, until it says false.
+  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, or to the last one, until it says false.
   template <class Table, class Key, class Fn>
-  void scan(Table& table, const Key& from, const Key& to, Fn&& fn);
+  void scan(Table& table, const Key& from, const Key& to, Fn&& fn) {
+    scan_up_to(table, argument<Table>(from), std::optional<typename Table::key_type>(argument<Table>(to)), fn);
+  }
+  template <class Table, class Key, class Fn>
+  void scan(Table& table, const Key& from, Fn&& fn) {
+    scan_up_to(table, argument<Table>(from), std::nullopt, fn);
+  }
 
   // What it has noted; for the protocols.
   isolation level() const noexcept { return level_; }
@@ -248,8 +254,8 @@ class transaction {
     const Table& of;
     const typename Table::key_type key;
   };
-  // The records from `from` on, as many as there are in `seen`, and no other before `end`. There is an end if the walk came to it, or stopped
-  // at an insert of its own.
+  // The records from `from` on, as many as there are in `seen`, and no other before `end`, if there is one, or at all, if it is to the last. There is
+  // an end if the walk came to it, or stopped at an insert of its own.
   template <class Table>
   struct range : observation {
     range(const Table& table, typename Table::key_argument begin) : of(table), from(begin) {}
@@ -257,6 +263,7 @@ class transaction {
     const Table& of;
     const typename Table::key_type from;
     std::optional<typename Table::key_type> end;
+    bool to_the_last = false;
     std::vector<const record*> seen;
   };
 
@@ -370,6 +377,10 @@ class transaction {
   }
 
  private:
+  template <class Table, class Fn>
+  void scan_up_to(Table& table, typename Table::key_argument from, const std::optional<typename Table::key_type>& to,
+                  Fn& fn);
+
   static bool by_address(const write& a, const write& b) noexcept { return std::less<>()(a.row, b.row); }
 
   // Chosen: so many are found faster by looking at all.
@@ -434,46 +445,49 @@ template <class Table>
 bool transaction::range<Table>::holds(const transaction& self) const {
   std::size_t at = 0;
   bool same = true;
-  if (seen.empty() && !end) return true;
+  const bool bounded = end || to_the_last;
+  if (seen.empty() && !bounded) return true;
   const auto look = [&](const record* one) {
     // First, because what it has inserted later may have lain there already, absent.
     if (at < seen.size() && one == seen[at]) {
       ++at;
-      return end || at < seen.size();
+      return bounded || at < seen.size();
     }
     if (self.counts_not(*one)) return true;
     same = false;
     return false;
   };
   const bool to_the_end = of.walk(from, end, look);
-  return same && at == seen.size() && (to_the_end || !end);
+  return same && at == seen.size() && (to_the_end || !bounded);
 }
 
-template <class Table, class Key, class Fn>
-void transaction::scan(Table& table, const Key& from, const Key& to, Fn&& fn) {
+template <class Table, class Fn>
+void transaction::scan_up_to(Table& table, typename Table::key_argument from,
+                             const std::optional<typename Table::key_type>& to, Fn& fn) {
   using key_type = typename Table::key_type;
   const bool note = level_ >= isolation::repeatable_read;
   range<Table>* watched = nullptr;
   if (level_ == isolation::serializable) {
-    auto made = std::make_unique<range<Table>>(table, argument<Table>(from));
+    auto made = std::make_unique<range<Table>>(table, from);
     watched = made.get();
     observations_.push_back(std::move(made));  // now, because fn may throw
   }
-  const bool to_the_end =
-      table.walk(argument<Table>(from), std::optional<key_type>(argument<Table>(to)), [&](record* one) {
-        // As if it ended here: with a record of others, which is seen, or before one of its own.
-        if (watched != nullptr && inserted(*one)) {
-          watched->end = key_type(key_words<key_type>::of(one->key()));
-        } else if (watched != nullptr) {
-          watched->seen.push_back(one);
-          watched->end.reset();
-        }
-        const auto words = read_record(table, *one, note);
-        // A dead one is gone from the index by now: the range has changed, and so will not hold.
-        if (!words || words->empty()) return true;
-        return static_cast<bool>(fn(key_words<key_type>::of(one->key()), table.row_of(*words)));
-      });
-  if (watched != nullptr && to_the_end) watched->end = key_type(argument<Table>(to));
+  const bool to_the_end = table.walk(from, to, [&](record* one) {
+    // As if it ended here: with a record of others, which is seen, or before one of its own.
+    if (watched != nullptr && inserted(*one)) {
+      watched->end = key_type(key_words<key_type>::of(one->key()));
+    } else if (watched != nullptr) {
+      watched->seen.push_back(one);
+      watched->end.reset();
+    }
+    const auto words = read_record(table, *one, note);
+    // A dead one is gone from the index by now: the range has changed, and so will not hold.
+    if (!words || words->empty()) return true;
+    return static_cast<bool>(fn(key_words<key_type>::of(one->key()), table.row_of(*words)));
+  });
+  if (watched == nullptr || !to_the_end) return;
+  watched->end = to;
+  watched->to_the_last = !to;
 }
 
 }  // namespace elidex::db

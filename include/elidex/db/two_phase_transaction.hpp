@@ -140,9 +140,15 @@ class two_phase_transaction : private transaction {
   template <class Table, class Key>
   bool erase(Table& table, const Key& key);
 
-  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, until it says false.
+  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, or to the last one, until it says false.
   template <class Table, class Key, class Fn>
-  void scan(Table& table, const Key& from, const Key& to, Fn&& fn);
+  void scan(Table& table, const Key& from, const Key& to, Fn&& fn) {
+    scan_up_to(table, argument<Table>(from), std::optional<typename Table::key_type>(argument<Table>(to)), fn);
+  }
+  template <class Table, class Key, class Fn>
+  void scan(Table& table, const Key& from, Fn&& fn) {
+    scan_up_to(table, argument<Table>(from), std::nullopt, fn);
+  }
 
   using transaction::epoch_to_be_durable;
   using transaction::level;
@@ -227,10 +233,11 @@ class two_phase_transaction : private transaction {
     granted(locks_.request_record(next != nullptr ? lock_address(table, *next) : end_of_table(table), lock_mode::shared,
                                   lock_kind::gap));
   }
-  // The next records from `from` on, behind `after` if that is not null, as many as wanted. True: up to `to`, and there are no more.
+  // The next records from `from` on, behind `after` if that is not null, as many as wanted. True: up to `to`, or to the last one, and there are
+  // no more.
   template <class Table>
-  bool lock_next(Table& table, typename Table::key_argument from, const record* after, typename Table::key_argument to,
-                 std::size_t wanted, std::vector<record*>& locked);
+  bool lock_next(Table& table, typename Table::key_argument from, const record* after,
+                 const std::optional<typename Table::key_type>& to, std::size_t wanted, std::vector<record*>& locked);
   // Asks whether a record that is in the index may be inserted there.
   template <class Table>
   void ask_for_gap(Table& table, const record& inserted);
@@ -256,10 +263,15 @@ class two_phase_transaction : private transaction {
     note_write(table, r, words, had.absent());
     locks_.add_changes(1);
   }
-  template <class Table, class Key, class Fn>
-  void scan_locked(Table& table, const Key& from, const Key& to, Fn& fn);
-  template <class Table, class Key, class Fn>
-  void scan_snapshot(Table& table, const Key& from, const Key& to, Fn& fn);
+  template <class Table, class Fn>
+  void scan_up_to(Table& table, typename Table::key_argument from, const std::optional<typename Table::key_type>& to,
+                  Fn& fn);
+  template <class Table, class Fn>
+  void scan_locked(Table& table, typename Table::key_argument from, const std::optional<typename Table::key_type>& to,
+                   Fn& fn);
+  template <class Table, class Fn>
+  void scan_snapshot(Table& table, typename Table::key_argument from, const std::optional<typename Table::key_type>& to,
+                     Fn& fn);
 
   // Chosen: what a scan visits last is locked needlessly at most, and a look at the index is worth it.
   static constexpr std::size_t locked_at_once_max = 64;

@@ -69,8 +69,10 @@ bool two_phase_transaction<LockSystem, Phantoms>::lock_gap(Table& table, typenam
 template <class LockSystem, class Phantoms>
 template <class Table>
 bool two_phase_transaction<LockSystem, Phantoms>::lock_next(Table& table, typename Table::key_argument from,
-                                                            const record* after, typename Table::key_argument to,
+                                                            const record* after,
+                                                            const std::optional<typename Table::key_type>& to,
                                                             std::size_t wanted, std::vector<record*>& locked) {
+  using key_argument = typename Table::key_argument;
   std::optional<const record*> gap_before;  // that is locked: of this one; null: of the table's end
   std::vector<record*> found;
   locked.clear();
@@ -80,7 +82,7 @@ bool two_phase_transaction<LockSystem, Phantoms>::lock_next(Table& table, typena
     bool all = false;
     const auto look = [&](record* one) {
       if (one == after) return true;
-      if (!(key_words<typename Table::key_type>::of(one->key()) < to)) {
+      if (to && !(key_words<typename Table::key_type>::of(one->key()) < key_argument(*to))) {
         all = true;
         if (gap_before == one) return false;
         lock_gap_before(table, one);
@@ -250,8 +252,10 @@ bool two_phase_transaction<LockSystem, Phantoms>::erase(Table& table, const Key&
 }
 
 template <class LockSystem, class Phantoms>
-template <class Table, class Key, class Fn>
-void two_phase_transaction<LockSystem, Phantoms>::scan(Table& table, const Key& from, const Key& to, Fn&& fn) {
+template <class Table, class Fn>
+void two_phase_transaction<LockSystem, Phantoms>::scan_up_to(Table& table, typename Table::key_argument from,
+                                                             const std::optional<typename Table::key_type>& to,
+                                                             Fn& fn) {
   check_not_doomed();
   if (reads_with_locks()) {
     scan_locked(table, from, to, fn);
@@ -270,18 +274,19 @@ void two_phase_transaction<LockSystem, Phantoms>::scan(Table& table, const Key& 
 }
 
 template <class LockSystem, class Phantoms>
-template <class Table, class Key, class Fn>
-void two_phase_transaction<LockSystem, Phantoms>::scan_locked(Table& table, const Key& from, const Key& to, Fn& fn) {
+template <class Table, class Fn>
+void two_phase_transaction<LockSystem, Phantoms>::scan_locked(Table& table, typename Table::key_argument from,
+                                                              const std::optional<typename Table::key_type>& to,
+                                                              Fn& fn) {
   using key_type = typename Table::key_type;
-  const typename Table::key_argument end = argument<Table>(to);
-  typename Table::key_argument next = argument<Table>(from);
-  if (!(next < end)) return;
+  typename Table::key_argument next = from;
+  if (to && !(next < typename Table::key_argument(*to))) return;
   lock_table(table, lock_mode::intention_shared);
   std::vector<record*> locked;
   const record* last = nullptr;
   std::size_t wanted = 1;
   for (bool all = false; !all;) {
-    all = lock_next(table, next, last, end, wanted, locked);
+    all = lock_next(table, next, last, to, wanted, locked);
     for (record* const one : locked) {
       const std::span<const std::uint64_t> words = *read_record(table, *one, false);
       if (words.empty()) continue;
@@ -295,11 +300,12 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_locked(Table& table, cons
 }
 
 template <class LockSystem, class Phantoms>
-template <class Table, class Key, class Fn>
-void two_phase_transaction<LockSystem, Phantoms>::scan_snapshot(Table& table, const Key& from, const Key& to, Fn& fn) {
+template <class Table, class Fn>
+void two_phase_transaction<LockSystem, Phantoms>::scan_snapshot(Table& table, typename Table::key_argument from,
+                                                                const std::optional<typename Table::key_type>& to,
+                                                                Fn& fn) {
   using key_type = typename Table::key_type;
   using key_argument = typename Table::key_argument;
-  const std::optional<key_type> end(argument<Table>(to));
   const std::size_t row_words = table.row_words();
   std::vector<row_seen<key_type>> seen;
   std::vector<std::uint64_t> rows;
@@ -311,7 +317,7 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_snapshot(Table& table, co
     more = false;
     {
       const epoch_pin pinned;
-      table.walk(last ? key_argument(*last) : argument<Table>(from), end, [&](const record* one) {
+      table.walk(last ? key_argument(*last) : from, to, [&](const record* one) {
         const key_argument key = key_words<key_type>::of(one->key());
         if (last && key == key_argument(*last)) return true;
         if (seen.size() == wanted) {
