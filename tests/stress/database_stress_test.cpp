@@ -146,12 +146,12 @@ std::string history_of(int turns, u64 seed, isolation level, bool creating) {
 
 TYPED_TEST(DatabaseStress, HistoriesHaveNoCycles) {
   const u64 seed = seed_or(1);
-  EXPECT_EQ(history_of<TypeParam>(repetitions(20'000), seed, isolation::serializable, false), "") << "seed " << seed;
+  EXPECT_EQ(history_of<TypeParam>(repetitions(10'000), seed, isolation::serializable, false), "") << "seed " << seed;
 }
 
 TYPED_TEST(DatabaseStress, HistoriesWithInsertsAndScansHaveNoCycles) {
   const u64 seed = seed_or(2);
-  EXPECT_EQ(history_of<TypeParam>(repetitions(20'000), seed, isolation::serializable, true), "") << "seed " << seed;
+  EXPECT_EQ(history_of<TypeParam>(repetitions(10'000), seed, isolation::serializable, true), "") << "seed " << seed;
 }
 
 TEST(DatabaseStressCanary, WithoutValidationThereIsACycle) {

@@ -9,6 +9,8 @@ import statistics
 from dataclasses import dataclass, field, replace
 from math import exp, log
 
+from seeds import by_point, of_median_seed
+
 # What the plots and the notes call our own tree.
 OURS = "Euno-B+Tree+ (ours)"
 
@@ -172,15 +174,10 @@ def requests(machine_file, machine, scale, seed, tests, known):
 
 
 def runs_of(answers):
-    """point -> the run of the median seed, with the seeds' extremes beside it."""
-    by_point = {}
-    for (point, _), answer in answers.items():
-        by_point.setdefault(point, []).append(answer)
+    """point -> the run of the median seed, with what these claims ask besides."""
     found = {}
-    for point, runs in by_point.items():
-        runs.sort(key=lambda r: r["mops"])
-        found[point] = {**runs[len(runs) // 2], "mops_min": runs[0]["mops"], "mops_max": runs[-1]["mops"],
-                        "seeds": sorted(r["seed"] for r in runs)}
+    for point, runs in by_point(answers).items():
+        found[point] = of_median_seed(runs)
         if point.index in VERSIONED:
             found[point]["leaf_version"] = dict(point.knobs).get("leaf_version", DEFAULTS["leaf_version"])
         for name in ("aborts_per_op", "wasted_pct"):

@@ -88,19 +88,6 @@ def requests(machine_file, scale, seed, tests):
     return {(p, s): request(p, machine_file, scale, s) for p, s in wanted}
 
 
-def runs_of(answers):
-    """point -> the run of the median seed, with the seeds' extremes beside it."""
-    by_point = {}
-    for (point, _), answer in answers.items():
-        by_point.setdefault(point, []).append(answer)
-    found = {}
-    for point, runs in by_point.items():
-        runs.sort(key=lambda r: r["mops"])
-        found[point] = {**runs[len(runs) // 2], "mops_min": runs[0]["mops"], "mops_max": runs[-1]["mops"],
-                        "seeds": sorted(r["seed"] for r in runs)}
-    return found
-
-
 def sensitivity(answers, machine_file, scale, seed, tests):
     """One row for each claim, turned point and value; "none": the point itself, of the first seed."""
     rows = []

@@ -23,6 +23,7 @@ import machines
 import model_claims
 import outputs
 import panels
+import seeds
 import structure_claims
 import structure_runs
 import thesis_claims
@@ -126,13 +127,13 @@ class Outcome:
         asked, of_karnagel, of_txbench = ({key: answer for key, answer in answers.items()
                                if isinstance(key, tuple) and isinstance(key[0], kind)}
                               for kind in (eunomia_runs.Point, karnagel_runs.Point, txbench_runs.Point))
-        self.runs, self.karnagel_runs = eunomia_runs.runs_of(asked), karnagel_runs.runs_of(of_karnagel)
+        self.runs, self.karnagel_runs = eunomia_runs.runs_of(asked), seeds.runs_of(of_karnagel)
         self.sensitivity = eunomia_runs.sensitivity(asked, machines.values(plan.eunomia_file), self.flags.scale,
                                                     self.flags.seed, plan.eunomia,
                                                     plan.known_indexes) if plan.eunomia else []
         self.karnagel_sensitivity = karnagel_runs.sensitivity(of_karnagel, self.flags.machine, self.flags.scale,
                                                               self.flags.seed, plan.karnagel)
-        self.txbench_runs = txbench_runs.runs_of(of_txbench)
+        self.txbench_runs = seeds.runs_of(of_txbench)
         self.txbench_sensitivity = txbench_runs.sensitivity(of_txbench, self.flags.seed, plan.txbench)
         self.txbench_figures = txbench_figures.drawn(plan.txbench, self.txbench_runs)
         self.eunomia_figures = eunomia_figures.drawn(plan.eunomia, self.runs)

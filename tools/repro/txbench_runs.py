@@ -109,19 +109,6 @@ def requests(machine_file, scale, seed, tests):
     return {(p, s): request(p, machine_file, scale, s) for p, s in wanted}
 
 
-def runs_of(answers):
-    """point -> the run of the median seed, with the seeds' extremes beside it."""
-    by_point = {}
-    for (point, _), answer in answers.items():
-        by_point.setdefault(point, []).append(answer)
-    found = {}
-    for point, runs in by_point.items():
-        runs.sort(key=lambda r: r["mops"])
-        found[point] = {**runs[len(runs) // 2], "mops_min": runs[0]["mops"], "mops_max": runs[-1]["mops"],
-                        "seeds": sorted(r["seed"] for r in runs)}
-    return found
-
-
 def first_seed(answers, seed):
     return {point: answer for (point, s), answer in answers.items() if s == seed}
 

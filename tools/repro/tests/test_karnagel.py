@@ -13,6 +13,7 @@ import karnagel_claims  # noqa: E402
 import karnagel_figures  # noqa: E402
 import karnagel_runs as kr  # noqa: E402
 import panels  # noqa: E402
+import seeds  # noqa: E402
 from karnagel_runs import Point  # noqa: E402
 
 TESTS = karnagel_claims.TESTS
@@ -25,7 +26,7 @@ def answers(*ids, scale="smoke"):
 
 
 def runs(*ids):
-    return kr.runs_of(answers(*ids))
+    return seeds.runs_of(answers(*ids))
 
 
 # (claim, point, what is done to its run, verdict): what the machine must not get away with.

@@ -12,6 +12,7 @@ import fake_worker  # noqa: E402
 import machines  # noqa: E402
 import panel_drawing  # noqa: E402
 import panels  # noqa: E402
+import seeds  # noqa: E402
 import txbench_claims  # noqa: E402
 import txbench_figures  # noqa: E402
 import txbench_runs as tr  # noqa: E402
@@ -41,7 +42,7 @@ BENT = [
 
 class Judges(unittest.TestCase):
     def setUp(self):
-        self.runs = tr.runs_of(answers())
+        self.runs = seeds.runs_of(answers())
 
     def test_what_the_thesis_says(self):
         # What cannot be run keeps the claim from agreeing.
@@ -66,7 +67,7 @@ class Judges(unittest.TestCase):
             self.assertLessEqual(max(clients), has["sockets"] * has["cores_per_socket"] * has["threads_per_core"])
 
     def test_another_machine_has_nothing_beside(self):
-        runs = tr.runs_of(answers(machine="m"))
+        runs = seeds.runs_of(answers(machine="m"))
         self.assertNotIn("haswell-ep", TESTS["S-5.4"].judge(runs).note)
         self.assertEqual(len(txbench_figures.drawn(["S-5.4"], runs)[0].panels), 1)
         self.assertEqual(len(txbench_figures.drawn(["S-5.5"], runs)[0].panels), 3)
@@ -97,7 +98,7 @@ class Sensitivity(unittest.TestCase):
 
 class Plots(unittest.TestCase):
     def test_both_are_drawn(self):
-        made = txbench_figures.drawn(TESTS, tr.runs_of(answers()))
+        made = txbench_figures.drawn(TESTS, seeds.runs_of(answers()))
         self.assertEqual([f.id for f in made], list(TESTS))
         for figure in made:
             self.assertTrue(panel_drawing.draw(figure, "footnote").startswith(b"\x89PNG"))
