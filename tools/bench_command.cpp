@@ -14,6 +14,7 @@
 #include "tools/progress.hpp"
 #include "tools/results_json.hpp"
 #include "tools/table.hpp"
+#include "tools/workload_families.hpp"
 #include "tools/workload_flags.hpp"
 
 namespace elidex::tools {
@@ -53,15 +54,6 @@ bench_time time_of(const bench_flags& flags) {
 }
 
 lab::bench_options options_of(const bench_flags& flags) {
-  const auto foreign = [](std::string_view flag, const std::string& text) {
-    if (!text.empty()) refuse(flag, text, "does not go with workloads of keys; it takes --workload tpcc");
-  };
-  foreign("--warehouses", flags.warehouses);
-  foreign("--customers", flags.customers);
-  foreign("--items", flags.items);
-  foreign("--readers", flags.readers);
-  foreign("--durability", flags.durability);
-  foreign("--folder", flags.folder);
   lab::bench_options options;
   static_cast<lab::workload_choice&>(options) = read_workload_flags(flags);
   const bench_time time = time_of(flags);
@@ -70,14 +62,6 @@ lab::bench_options options_of(const bench_flags& flags) {
   options.warm_up_seconds = time.warm_up_seconds;
   options.rounds = time.rounds;
   return options;
-}
-
-// Databases are no indexes: what is run on both would share no table.
-bool wants_tpcc(const bench_flags& flags) {
-  const std::vector<std::string> names = list_of("--workload", flags.workload);
-  const bool wanted = std::find(names.begin(), names.end(), tpcc_name) != names.end();
-  if (wanted && names.size() > 1) refuse("--workload", flags.workload, "has tpcc among others; it takes tpcc alone");
-  return wanted;
 }
 
 std::string heading(const lab::bench_options& options, const lab::bench_result& result) {
@@ -196,7 +180,18 @@ std::string notes(const lab::bench_options& options, const lab::bench_result& re
 }  // namespace
 
 int bench_command(const bench_flags& flags) {
-  if (wants_tpcc(flags)) return tpcc_bench_command(flags, time_of(flags));
+  const workload_family family = family_of(flags);
+  refuse_flags_of_others(flags, family);
+  switch (family) {
+    case workload_family::tpcc:
+      return tpcc_bench_command(flags, time_of(flags));
+    case workload_family::ycsb_txn:
+      return ycsb_txn_bench_command(flags, time_of(flags));
+    case workload_family::smallbank:
+      return smallbank_bench_command(flags, time_of(flags));
+    case workload_family::keys:
+      break;
+  }
   const lab::bench_options options = options_of(flags);
   const json_output json(flags.json);
   lab::bench_result result;

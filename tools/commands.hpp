@@ -29,13 +29,18 @@ struct bench_flags : workload_flags {
   std::string warm_up;
   std::string repeat = "3";
   bool oversubscribe = false;
-  // Of the workload tpcc alone; empty: not given.
+  // Of workloads over databases; empty: not given.
   std::string warehouses;
   std::string customers;
   std::string items;
   std::string readers;
   std::string durability;
   std::string folder;
+  std::string operations;
+  std::string theta;
+  std::string isolation;
+  std::string hot;
+  std::string hot_percent;
 };
 int bench_command(const bench_flags& flags);
 
@@ -46,10 +51,12 @@ struct bench_time {
   double warm_up_seconds = 0.1;
   unsigned rounds = 3;
 };
-inline constexpr const char* tpcc_name = "tpcc";
-inline constexpr const char* tpcc_description =
-    "TPC-C's five transactions on a database of --warehouses; its consistency is checked behind each run";
+
+// The kinds of workloads that bench knows. One run of the program has one kind: their results would share no table.
+enum class workload_family : unsigned { keys, tpcc, ycsb_txn, smallbank };
 int tpcc_bench_command(const bench_flags& flags, const bench_time& time);
+int ycsb_txn_bench_command(const bench_flags& flags, const bench_time& time);
+int smallbank_bench_command(const bench_flags& flags, const bench_time& time);
 
 struct sim_flags : workload_flags {
   std::string machine = "haswell-ep-2x10";

@@ -62,14 +62,18 @@ std::uint64_t parse_count(std::string_view flag, std::string_view text, std::uin
   return number;
 }
 
-double parse_seconds(std::string_view flag, std::string_view text, double low, double high) {
-  double seconds = 0;
+double parse_number(std::string_view flag, std::string_view text, double low, double high, const char* of_what) {
+  double number = 0;
   const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (text.empty() || error != std::errc{} || rest != end || !(seconds >= low && seconds <= high)) {
-    refuse(flag, text, formatted("is not possible; it takes seconds from %g to %g", low, high));
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc{} || rest != end || !(number >= low && number <= high)) {
+    refuse(flag, text, formatted("is not possible; it takes %s from %g to %g", of_what, low, high));
   }
-  return seconds;
+  return number;
+}
+
+double parse_seconds(std::string_view flag, std::string_view text, double low, double high) {
+  return parse_number(flag, text, low, high, "seconds");
 }
 
 std::string count_text(std::uint64_t count) {

@@ -22,6 +22,10 @@ namespace elidex::tools {
 [[nodiscard]] std::uint64_t parse_count(std::string_view flag, std::string_view text, std::uint64_t low,
                                         std::uint64_t high);
 
+/// A number, with a fraction, from low to high; `of_what` stands in the error.
+[[nodiscard]] double parse_number(std::string_view flag, std::string_view text, double low, double high,
+                                  const char* of_what = "a number");
+
 /// Seconds, with a fraction, from low to high.
 [[nodiscard]] double parse_seconds(std::string_view flag, std::string_view text, double low, double high);
 

@@ -3,13 +3,14 @@
 #include <nlohmann/json.hpp>
 
 #include "lab/indexes/registry.hpp"
-#include "lab/tpcc/variants.hpp"
+#include "lab/table_store/databases.hpp"
 #include "tools/commands.hpp"
 #include "tools/flags.hpp"
 #include "tools/json_output.hpp"
 #include "tools/machines.hpp"
 #include "tools/results_json.hpp"
 #include "tools/table.hpp"
+#include "tools/workload_families.hpp"
 
 namespace elidex::tools {
 namespace {
@@ -74,8 +75,9 @@ int list_command(const list_flags& flags) {
     document["workloads"].push_back({{"name", lab::multi_get_name}, {"description", lab::multi_get_description}});
     document["workloads"].push_back({{"name", lab::mix_name}, {"description", lab::mix_description}});
     document["workloads"].push_back({{"name", lab::insert_mix_name}, {"description", lab::insert_mix_description}});
-    document["workloads"].push_back({{"name", tpcc_name}, {"description", tpcc_description}});
-    for (const auto& one : lab::tpcc::databases()) {
+    for (const named_workload& one : database_workloads())
+      document["workloads"].push_back({{"name", one.name}, {"description", one.description}});
+    for (const auto& one : lab::table_store::databases()) {
       document["databases"].push_back({{"name", one.name}, {"description", one.description}});
     }
     for (const named& one : distributions) {
@@ -97,9 +99,10 @@ int list_command(const list_flags& flags) {
   workloads.row({std::string(lab::multi_get_name), std::string(lab::multi_get_description)});
   workloads.row({std::string(lab::mix_name), std::string(lab::mix_description)});
   workloads.row({std::string(lab::insert_mix_name), std::string(lab::insert_mix_description)});
-  workloads.row({tpcc_name, tpcc_description});
-  table databases({{"database"}, {"what it is (--workload tpcc)"}});
-  for (const auto& one : lab::tpcc::databases()) databases.row({std::string(one.name), std::string(one.description)});
+  for (const named_workload& one : database_workloads()) workloads.row({one.name, one.description});
+  table databases({{"database"}, {"what it is (--workload " + database_workload_names() + ")"}});
+  for (const auto& one : lab::table_store::databases())
+    databases.row({std::string(one.name), std::string(one.description)});
   table where({{"distribution"}, {"which keys"}});
   for (const named& one : distributions) where.row({std::string(one.name), std::string(one.description)});
   std::string machines;

@@ -102,7 +102,13 @@ int main(int argc, char** argv) {
       "its slowest and fastest round; x first is the ratio of medians to the index named first; p50 and p99 are of "
       "single\n"
       "requests (of multi-get: of calls), sampled; bytes/key is what loading took from the allocator, for each key;\n"
-      "aborts/op counts attempts thrown away by conflicts, fallback % operations that took their lock after all.");
+      "aborts/op counts attempts thrown away by conflicts, fallback % operations that took their lock after all.\n"
+      "Workloads over databases (elidex list): tps is transactions a second, conflicts % attempts that were repeated, "
+      "of "
+      "all\n"
+      "transactions; lost is what the sum behind a run lacks: changes (ycsb-txn) or cents (smallbank). A loss that "
+      "the\n"
+      "isolation level promises not to have ends the command with status 1.");
   bench.index = bench_index_default;
   add_workload_options(*bench_app, bench);
   bench_app->add_option("--threads", bench.threads, "threads")->type_name("N,M")->capture_default_str();
@@ -121,12 +127,28 @@ int main(int argc, char** argv) {
       ->type_name("R");
   bench_app
       ->add_option("--durability", bench.durability,
-                   "of tpcc: none, async, sync: each is a variant; a log is written to a folder of its own [none]")
+                   "of databases: none, async, sync: each is a variant; a log is written to a folder of its own [none]")
       ->type_name("LEVEL,...");
-  bench_app->add_option("--folder", bench.folder, "in which tpcc makes those folders [the system's temporary one]")
+  bench_app->add_option("--folder", bench.folder, "in which databases make those folders [the system's temporary one]")
       ->type_name("PATH");
-  bench_app->add_option("--customers", bench.customers, "of tpcc, in each district [3000]")->type_name("N");
+  bench_app
+      ->add_option("--customers", bench.customers, "of tpcc, in each district [3000]; of smallbank, in all [18000]")
+      ->type_name("N");
   bench_app->add_option("--items", bench.items, "of tpcc [100000]")->type_name("N");
+  bench_app
+      ->add_option("--ops-per-txn", bench.operations, "of ycsb-txn, whose --keys are 100K: different keys each [16]")
+      ->type_name("N");
+  bench_app->add_option("--theta", bench.theta, "of ycsb-txn, by Zipf's law: 0 (all alike) to 1.2 [0.99]")
+      ->type_name("T,...");
+  bench_app
+      ->add_option(
+          "--isolation", bench.isolation,
+          "of ycsb-txn and smallbank: serializable, repeatable-read, read-committed, read-uncommitted: each is "
+          "a variant [serializable]")
+      ->type_name("LEVEL,...");
+  bench_app->add_option("--hot", bench.hot, "of smallbank: how many customers are hot [1000]")->type_name("N");
+  bench_app->add_option("--hot-percent", bench.hot_percent, "of smallbank: how many of those drawn are hot [90]")
+      ->type_name("P");
   bench_app->callback([&] { status = bench_command(bench); });
 
   sim_flags sim;

@@ -3,8 +3,9 @@
 #include <set>
 
 #include "lab/bad_input.hpp"
-#include "lab/tpcc/variants.hpp"
+#include "lab/table_store/databases.hpp"
 #include "tools/flags.hpp"
+#include "tools/workload_families.hpp"
 
 namespace elidex::tools {
 namespace {
@@ -51,8 +52,8 @@ lab::workload_choice read_workload_flags(const workload_flags& flags) {
   lab::workload_choice options;
   for (const std::string& name : list_of("--index", flags.index)) {
     const lab::index_info* const index = lab::find_index(name);
-    if (index == nullptr && lab::tpcc::find_database(name) != nullptr)
-      refuse("--index", name, "is a database; it takes --workload tpcc");
+    if (index == nullptr && lab::table_store::find_database(name) != nullptr)
+      refuse("--index", name, "is a database; it takes --workload " + database_workload_names());
     if (index == nullptr) refuse("--index", name, "is unknown; it takes " + names_of(lab::indexes()));
     options.indexes.push_back(index);
   }
@@ -62,7 +63,7 @@ lab::workload_choice read_workload_flags(const workload_flags& flags) {
       refuse("--workload", name,
              "is unknown; it takes " + names_of(lab::workloads()) + ", " + std::string(lab::multi_get_name) +
                  " with N from 1 to 64, " + std::string(lab::mix_name) + " and " + std::string(lab::insert_mix_name) +
-                 " with N from 0 to 100; bench takes tpcc too");
+                 " with N from 0 to 100; bench takes " + database_workload_names() + " too");
     options.workloads.push_back(what);
   }
   for (const std::string& name : list_of("--dist", flags.dist)) {

@@ -7,7 +7,7 @@
 
 #include "lab/bad_input.hpp"
 #include "lab/tpcc/consistency.hpp"
-#include "lab/tpcc/index_sets.hpp"
+#include "lab/table_store/paper_databases.hpp"
 
 namespace elidex::lab {
 namespace {
@@ -141,13 +141,13 @@ template <template <class> class Over>
 tpcc_result run_htm_btree(const tpcc_request& wanted) {
   switch (wanted.run.version) {
     case leaf_version::in_head:
-      return run_with<Over<tpcc::versioned_htm_btree_set>>(wanted);
+      return run_with<Over<table_store::versioned_htm_btree_set>>(wanted);
     case leaf_version::on_own_line:
-      return run_with<Over<tpcc::version_line_htm_btree_set>>(wanted);
+      return run_with<Over<table_store::version_line_htm_btree_set>>(wanted);
     case leaf_version::none:
       break;
   }
-  return run_with<Over<tpcc::htm_btree_set>>(wanted);
+  return run_with<Over<table_store::htm_btree_set>>(wanted);
 }
 
 struct database_on_machine {
@@ -156,13 +156,13 @@ struct database_on_machine {
 };
 
 constexpr database_on_machine all[] = {
-    {"db/dbx-locking:htm-btree", &run_htm_btree<tpcc::dbx_locking_over>},
-    {"db/dbx-locking:euno-btree", &run_with<tpcc::dbx_locking_over<tpcc::euno_btree_set>>},
-    {"db/dbx-locking:euno-btree+", &run_with<tpcc::dbx_locking_over<tpcc::euno_btree_plus_set>>},
-    {"db/dbx:htm-btree", &run_htm_btree<tpcc::dbx_over>},
-    {"db/dbx:euno-btree", &run_with<tpcc::dbx_over<tpcc::euno_btree_set>>},
-    {"db/dbx:euno-btree+", &run_with<tpcc::dbx_over<tpcc::euno_btree_plus_set>>},
-    {"db/silo:masstree", &run_with<tpcc::silo_over_masstree>},
+    {"db/dbx-locking:htm-btree", &run_htm_btree<table_store::dbx_locking_over>},
+    {"db/dbx-locking:euno-btree", &run_with<table_store::dbx_locking_over<table_store::euno_btree_set>>},
+    {"db/dbx-locking:euno-btree+", &run_with<table_store::dbx_locking_over<table_store::euno_btree_plus_set>>},
+    {"db/dbx:htm-btree", &run_htm_btree<table_store::dbx_over>},
+    {"db/dbx:euno-btree", &run_with<table_store::dbx_over<table_store::euno_btree_set>>},
+    {"db/dbx:euno-btree+", &run_with<table_store::dbx_over<table_store::euno_btree_plus_set>>},
+    {"db/silo:masstree", &run_with<table_store::silo_over_masstree>},
     {"db/silo", &run_with<basic_database<db::silo_commit>>},
 };
 

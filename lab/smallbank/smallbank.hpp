@@ -1,23 +1,31 @@
 #pragma once
-// SmallBank: customers with a savings and a checking account each, and six short transactions whose mistakes are seen in the sum of money.
+// SmallBank: customers with a savings and a checking account each, and short transactions whose mistakes are seen in the sum of money.
 //
 //   elidex::database db;
 //   smallbank::bank b(db, {.customers = 1'000});
-//   b.load();
+//   b.load();                                           // or load_share() of each share, on several threads
 //   smallbank::teller t(b, seed);                       // one for each thread
-//   t.step();                                           // one of six transactions
+//   t.step();                                           // one of the transactions
 //   b.missing(tellers);                                 // 0: no money came or went but through the tellers' hands
 //
 // Each transaction answers how much money it brought in or took out; a teller adds that up once it is committed. So after a run all balances
 // must make what the bank began with and the tellers' sums. At read_committed they don't: rows are written here with get() and put(), whose
-// lost updates that level lets through. What the sum cannot see is a WRITE-CHECK that should have cost a penalty, as write skew makes it.
+// lost updates that level lets through. What the sum cannot see is a WRITE-CHECK that should have cost a penalty, as write skew makes it: for
+// that each account counts its changes, so that recorded histories tell the order of the writes (tests/tpcc/smallbank_histories_test.cpp).
 //
-// Thread-safety: a teller belongs to one thread; bank as its database, load() and missing() while no teller works.
+// The mix is the authors' five transactions, each as often as the others, or H-Store's, which has a sixth one.
+//
+// Thread-safety: a teller belongs to one thread; bank as its database, load() and missing() while no teller works; load_share() of different
+// shares may run side by side.
 // From: Alomari et al., "The cost of serializability on platforms that use snapshot isolation" (ICDE 2008), with H-Store's sixth
-// transaction, SEND-PAYMENT, and its hot spot: 90 % of all customers drawn are among the first `hot`.
+// transaction, SEND-PAYMENT. The hot spot: `hot_pct` % of all customers drawn are among the first `hot`.
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
+#include <string_view>
 
 #include "elidex/database.hpp"
 #include "lab/workload/random.hpp"
@@ -26,15 +34,28 @@ namespace elidex::lab::smallbank {
 
 using money = std::int64_t;  // cents
 
+enum class kind : std::uint8_t { balance, deposit_checking, transact_savings, amalgamate, write_check, send_payment };
+inline constexpr std::array<std::string_view, 6> kind_names{"balance",    "deposit-checking", "transact-savings",
+                                                            "amalgamate", "write-check",      "send-payment"};
+
+enum class mix : std::uint8_t {
+  five,    // 20 % each, without SEND-PAYMENT
+  h_store  // 15 % each, and 25 % SEND-PAYMENT
+};
+constexpr std::size_t kinds_of(mix what) noexcept {
+  return what == mix::five ? 5 : 6;
+}
+
 struct settings {
   std::uint64_t customers = 100'000;
   std::uint64_t hot = 100;  // at most `customers`
   unsigned hot_pct = 90;
+  mix what = mix::h_store;
   isolation level = isolation::serializable;
 
   void check() const {
-    if (hot < 2 || hot > customers)
-      throw std::invalid_argument("SmallBank: 2 hot customers at least, and no more than there are");
+    if (hot < 2 || hot > customers || hot_pct > 100)
+      throw std::invalid_argument("SmallBank: 2 hot customers at least, no more than there are, and at most 100 %");
   }
 };
 
@@ -43,6 +64,9 @@ struct owner {
 };
 struct account {
   money balance;
+  std::uint64_t changes = 0;  // since the load
+
+  [[nodiscard]] account with(money other) const noexcept { return {other, changes + 1}; }
 };
 
 inline constexpr money balance_at_first = 10'000'00;
@@ -50,7 +74,7 @@ inline constexpr money balance_at_first = 10'000'00;
 template <class Database>
 class bank {
  public:
-  // Throws std::invalid_argument: two hot customers at least, and no more than there are.
+  // Throws std::invalid_argument for settings that cannot be.
   bank(Database& in, const settings& wanted) : db(in), is((wanted.check(), wanted)) {}
 
   Database& db;
@@ -63,14 +87,22 @@ class bank {
       db.template create_table<std::uint64_t, account>("checking");
 
   void load() {
-    for (std::uint64_t c = 0; c < is.customers; ++c) {
+    for (std::size_t i = 0; i < shares(); ++i) load_share(i);
+  }
+  [[nodiscard]] std::size_t shares() const noexcept { return (is.customers + share - 1) / share; }
+  void load_share(std::size_t i) {
+    const std::uint64_t end = std::min<std::uint64_t>((i + 1) * share, is.customers);
+    for (std::uint64_t first = i * share; first < end; first += at_once) {
       db.transact([&](auto& t) {
-        t.insert(owners, c, owner{c});
-        t.insert(savings, c, account{balance_at_first});
-        t.insert(checking, c, account{balance_at_first});
+        for (std::uint64_t c = first; c < std::min(first + at_once, end); ++c) {
+          t.insert(owners, c, owner{c});
+          t.insert(savings, c, account{balance_at_first});
+          t.insert(checking, c, account{balance_at_first});
+        }
       });
     }
   }
+  [[nodiscard]] money at_first() const noexcept { return 2 * static_cast<money>(is.customers) * balance_at_first; }
 
   [[nodiscard]] money all_money() {
     return db.read_only([&](auto& t) {
@@ -88,10 +120,14 @@ class bank {
   // What there should be more than there is; of all tellers since the load.
   template <class Tellers>
   [[nodiscard]] money missing(const Tellers& tellers) {
-    money expected = 2 * static_cast<money>(is.customers) * balance_at_first;
+    money expected = at_first();
     for (const auto& one : tellers) expected += one.brought();
     return expected - all_money();
   }
+
+ private:
+  static constexpr std::uint64_t share = 4096;
+  static constexpr std::uint64_t at_once = 16;
 };
 
 // The transactions. Those that change something answer how much money they brought in.
@@ -103,7 +139,8 @@ money balance(auto& t, bank<Database>& in, std::uint64_t name) {
 
 template <class Table>
 void add(auto& t, Table& to, std::uint64_t customer, money amount) {
-  t.put(to, customer, account{t.get(to, customer)->balance + amount});
+  const account before = *t.get(to, customer);
+  t.put(to, customer, before.with(before.balance + amount));
 }
 
 template <class Database>
@@ -116,9 +153,9 @@ money deposit_checking(auto& t, bank<Database>& in, std::uint64_t name, money am
 template <class Database>
 money transact_savings(auto& t, bank<Database>& in, std::uint64_t name, money amount) {
   const std::uint64_t c = t.get(in.owners, name)->customer;
-  const money before = t.get(in.savings, c)->balance;
-  if (before + amount < 0) return 0;
-  t.put(in.savings, c, account{before + amount});
+  const account before = *t.get(in.savings, c);
+  if (before.balance + amount < 0) return 0;
+  t.put(in.savings, c, before.with(before.balance + amount));
   return amount;
 }
 
@@ -126,10 +163,11 @@ money transact_savings(auto& t, bank<Database>& in, std::uint64_t name, money am
 template <class Database>
 money amalgamate(auto& t, bank<Database>& in, std::uint64_t from, std::uint64_t to) {
   const std::uint64_t giver = t.get(in.owners, from)->customer;
-  const money all = t.get(in.savings, giver)->balance + t.get(in.checking, giver)->balance;
-  t.put(in.savings, giver, account{0});
-  t.put(in.checking, giver, account{0});
-  add(t, in.checking, t.get(in.owners, to)->customer, all);
+  const account saved = *t.get(in.savings, giver);
+  const account at_hand = *t.get(in.checking, giver);
+  t.put(in.savings, giver, saved.with(0));
+  t.put(in.checking, giver, at_hand.with(0));
+  add(t, in.checking, t.get(in.owners, to)->customer, saved.balance + at_hand.balance);
   return 0;
 }
 
@@ -153,26 +191,52 @@ money send_payment(auto& t, bank<Database>& in, std::uint64_t from, std::uint64_
   return 0;
 }
 
+// What a transaction is to do.
+struct request {
+  kind what = kind::balance;
+  std::uint64_t one = 0;
+  std::uint64_t other = 1;
+  money amount = 0;
+};
+
 template <class Bank>
 class teller {
  public:
   teller(Bank& of, std::uint64_t seed) : in_(of), random_(seed) {}
 
-  // H-Store's mix: 15 % each, and 25 % SEND-PAYMENT.
-  void step() {
-    const std::uint64_t drawn = random_.below(100);
-    const std::uint64_t one = draw_customer();
-    std::uint64_t other = draw_customer();
-    while (other == one) other = draw_customer();
-    const auto amount = static_cast<money>(1 + random_.below(100'00));
-    brought_ += in_.db.transact(in_.is.level, [&](auto& t) -> money {
-      if (drawn < 15) return balance(t, in_, one) * 0;
-      if (drawn < 30) return deposit_checking(t, in_, one, amount);
-      if (drawn < 45) return transact_savings(t, in_, one, amount % 2 == 0 ? amount : -amount);
-      if (drawn < 60) return amalgamate(t, in_, one, other);
-      if (drawn < 75) return write_check(t, in_, one, amount);
-      return send_payment(t, in_, one, other, amount);
-    });
+  request draw() noexcept {
+    const std::uint64_t each_pct = in_.is.what == mix::five ? 20 : 15;
+    request drawn;
+    drawn.what = static_cast<kind>(std::min<std::uint64_t>(random_.below(100) / each_pct, kind_names.size() - 1));
+    drawn.one = drawn.other = draw_customer();
+    while (drawn.other == drawn.one) drawn.other = draw_customer();
+    drawn.amount = static_cast<money>(1 + random_.below(100'00));
+    return drawn;
+  }
+
+  // Inside a transaction; answers what it brings in.
+  money run(auto& t, const request& asked) {
+    switch (asked.what) {
+      case kind::balance:
+        return balance(t, in_, asked.one) * 0;
+      case kind::deposit_checking:
+        return deposit_checking(t, in_, asked.one, asked.amount);
+      case kind::transact_savings:
+        return transact_savings(t, in_, asked.one, asked.amount % 2 == 0 ? asked.amount : -asked.amount);
+      case kind::amalgamate:
+        return amalgamate(t, in_, asked.one, asked.other);
+      case kind::write_check:
+        return write_check(t, in_, asked.one, asked.amount);
+      case kind::send_payment:
+        break;
+    }
+    return send_payment(t, in_, asked.one, asked.other, asked.amount);
+  }
+
+  kind step() {
+    const request drawn = draw();
+    brought_ += in_.db.transact(in_.is.level, [&](auto& t) { return run(t, drawn); });
+    return drawn.what;
   }
 
   [[nodiscard]] money brought() const noexcept { return brought_; }

@@ -1,61 +1,23 @@
 #include "lab/tpcc/variants.hpp"
 
-#include "elidex/database.hpp"
-#include "elidex/db/dbx_locking_commit.hpp"
-#include "elidex/db/two_phase_locking.hpp"
-#include "lab/tpcc/native_run.hpp"
-#include "lab/tpcc/paper_databases.hpp"
+#include "lab/table_store/database_types.hpp"
+#include "lab/tpcc/driven_company.hpp"
 
 namespace elidex::lab::tpcc {
 namespace {
 
-template <class Database>
-std::unique_ptr<loaded_company> load(const scale& wanted, std::uint64_t seed, const kept_in& where) {
-  return std::make_unique<native_company<Database>>(wanted, seed, where);
-}
-
-std::string remark_on_choice() {
-  const auto& can = htm::capability();
-  return std::string("is ") + (can.rtm_commits ? "db/dbx-locking" : "db/silo") + " here: " + can.reason;
-}
-std::string remark_on_regions() {
-  const auto& can = htm::capability();
-  return can.rtm_commits ? std::string() : std::string("commits with its lock only: ") + can.reason;
-}
-
-constexpr database_info all[] = {
-    {"db/occ", "the table store as it comes: DBX with short regions where this CPU commits them, else Silo",
-     &load<basic_database<db::capability_commit>>, &remark_on_choice},
-    {"db/silo", "the table store with Silo's commit: locks what it writes, validates, no hardware transactions",
-     &load<basic_database<db::silo_commit>>, nullptr},
-    {"db/dbx", "the table store with DBX's commit: one hardware region, Silo's under a lock where it doesn't commit",
-     &load<basic_database<db::dbx_commit<>>>, &remark_on_regions},
-    {"db/dbx-locking", "the same with short regions: they validate and lock, and rows are copied behind them",
-     &load<basic_database<db::dbx_locking_commit<>>>, &remark_on_regions},
-    {"db/2pl",
-     "the table store with two-phase locking as InnoDB has it: rows and gaps in a lock system, read views for "
-     "consistent reads",
-     &load<basic_database<db::two_phase_locking<>>>, nullptr},
-    {"db/dbx-locking:htm-btree",
-     "paper 003's DBX: a region that validates and locks, rows copied behind it; btree/htm-dbx",
-     &load_dbx_locking_over_htm_btree, &remark_on_regions},
-    {"db/dbx-locking:euno-btree", "paper 003's Euno-DBX: the same over euno-btree", &load_dbx_locking_over_euno_btree,
-     &remark_on_regions},
-    {"db/dbx-locking:euno-btree+", "the same over euno-btree+", &load_dbx_locking_over_euno_btree_plus,
-     &remark_on_regions},
-    {"db/dbx:htm-btree", "db/dbx over btree/htm-dbx", &load_dbx_over_htm_btree, &remark_on_regions},
-    {"db/dbx:euno-btree", "db/dbx over euno-btree", &load_dbx_over_euno_btree, &remark_on_regions},
-    {"db/dbx:euno-btree+", "db/dbx over euno-btree+", &load_dbx_over_euno_btree_plus, &remark_on_regions},
-    {"db/silo:masstree", "paper 003's Silo: db/silo over masstree", &load_silo_over_masstree, nullptr},
-};
-
 // Measured: 217 to 225 with one and two warehouses, indexes included.
 constexpr double bytes_per_row = 225;
-// Upper bounds for what a run adds: mostly the order lines of NEW-ORDER, 4.5 of them for each transaction of the mix.
-constexpr double bytes_per_transaction = 1'000;
-constexpr double transactions_per_second_max = 100'000;
 
 }  // namespace
+
+std::unique_ptr<table_store::loaded_workload> load(const table_store::database_info& in, const settings& wanted,
+                                                   std::uint64_t seed, const table_store::kept_in& where) {
+  using own = table_store::own_databases;
+  const std::size_t n = table_store::number_of(in);
+  return n < own::size ? table_store::load_nth<driven_company>(own{}, n, wanted, seed, where)
+                       : detail::load_into_paper_database(n - own::size, wanted, seed, where);
+}
 
 double rows_at_first(const scale& wanted) noexcept {
   const double customers = double{scale::districts} * wanted.customers;
@@ -65,20 +27,6 @@ double rows_at_first(const scale& wanted) noexcept {
 
 double bytes_at_first(const scale& wanted) noexcept {
   return bytes_per_row * rows_at_first(wanted);
-}
-double bytes_of_transactions(double seconds, double threads) noexcept {
-  return seconds * threads * transactions_per_second_max * bytes_per_transaction;
-}
-
-std::span<const database_info> databases() {
-  return all;
-}
-
-const database_info* find_database(std::string_view name) {
-  for (const database_info& one : all) {
-    if (one.name == name) return &one;
-  }
-  return nullptr;
 }
 
 }  // namespace elidex::lab::tpcc

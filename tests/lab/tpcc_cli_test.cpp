@@ -34,7 +34,8 @@ TEST_F(elidex_tool, tpcc_refuses_what_it_cannot_do) {
   }
   refused("bench --workload a,tpcc", "--workload: 'a,tpcc'", "tpcc alone");
   refused("bench --index db/silo", "--index: 'db/silo'", "--workload tpcc");
-  for (const char* const own : {"--warehouses 2", "--readers snapshots", "--customers 30", "--items 100", "--durability sync"}) {
+  for (const char* const own :
+       {"--warehouses 2", "--readers snapshots", "--customers 30", "--items 100", "--durability sync"}) {
     refused(std::string("bench --workload a ") + own, std::string(own).substr(0, std::string(own).find(' ')),
             "--workload tpcc");
   }

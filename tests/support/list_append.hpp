@@ -3,8 +3,8 @@
 //
 // Every element is appended once in a run, so a list tells the order of its writers, and what a reader saw tells between which of them
 // it stood. From that follow the dependencies: ww (the next element's writer comes after the one before), wr (a reader
-// after the writer of the last element that it saw), rw (before the writer of the next one). A cycle of them is what no serial order
-// could have given; which kinds it is made of says which anomaly it is (Adya 1999). As Elle does it (Kingsbury and Alvaro, VLDB 2020).
+// after the writer of the last element that it saw), rw (before the writer of the next one), and dependencies.hpp looks for a cycle. As
+// Elle does it (Kingsbury and Alvaro, VLDB 2020).
 
 #include <algorithm>
 #include <cstdint>
@@ -12,6 +12,8 @@
 #include <set>
 #include <string>
 #include <vector>
+
+#include "support/dependencies.hpp"
 
 namespace elidex::testing {
 
@@ -28,8 +30,6 @@ struct appending_transaction {
   std::vector<list_observation> reads;  // of lists as they were before its own appends
 };
 
-enum class dependency : std::uint8_t { ww, wr, rw };
-
 // The first cycle found, in words; empty: none. `finally` has all lists at the end.
 inline std::string find_cycle(const std::vector<appending_transaction>& history,
                               const std::map<std::uint64_t, std::vector<element>>& finally) {
@@ -37,17 +37,14 @@ inline std::string find_cycle(const std::vector<appending_transaction>& history,
   for (std::size_t t = 0; t < history.size(); ++t) {
     for (const auto& [key, one] : history[t].appends) writer[one] = t;
   }
-  std::vector<std::map<std::size_t, dependency>> after(history.size());
-  const auto depends = [&](std::size_t from, std::size_t to, dependency how) {
-    if (from != to) after[from].emplace(to, how);
-  };
+  dependency_graph after(history.size());
   std::size_t appended = 0;
   for (const auto& [key, list] : finally) {
     appended += list.size();
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (!writer.contains(list[i]))
         return "element " + std::to_string(list[i]) + " was appended by nobody who committed";
-      if (i > 0) depends(writer[list[i - 1]], writer[list[i]], dependency::ww);
+      if (i > 0) after.add(writer[list[i - 1]], writer[list[i]], dependency::ww);
     }
   }
   if (appended != writer.size()) return "an append is lost";
@@ -58,47 +55,11 @@ inline std::string find_cycle(const std::vector<appending_transaction>& history,
       if (read.seen.size() > all.size() || !std::equal(read.seen.begin(), read.seen.end(), all.begin())) {
         return "what was read of list " + std::to_string(read.key) + " is no beginning of it";
       }
-      if (!read.seen.empty()) depends(writer[read.seen.back()], t, dependency::wr);
-      if (read.seen.size() < all.size()) depends(t, writer[all[read.seen.size()]], dependency::rw);
+      if (!read.seen.empty()) after.add(writer[read.seen.back()], t, dependency::wr);
+      if (read.seen.size() < all.size()) after.add(t, writer[all[read.seen.size()]], dependency::rw);
     }
   }
-  // Depth first; grey ones are on the way.
-  enum class colour : std::uint8_t { white, grey, black };
-  std::vector<colour> colours(history.size(), colour::white);
-  for (std::size_t root = 0; root < history.size(); ++root) {
-    if (colours[root] != colour::white) continue;
-    std::vector<std::pair<std::size_t, std::map<std::size_t, dependency>::const_iterator>> way{
-        {root, after[root].begin()}};
-    colours[root] = colour::grey;
-    while (!way.empty()) {
-      auto& [at, next] = way.back();
-      if (next == after[at].end()) {
-        colours[at] = colour::black;
-        way.pop_back();
-        continue;
-      }
-      const auto [to, how] = *next++;
-      if (colours[to] == colour::grey) {
-        std::string cycle = "cycle:";
-        bool on_it = false;
-        for (const auto& [t, edge] : way) {
-          on_it = on_it || t == to;
-          if (!on_it) continue;
-          const dependency kind = std::prev(edge)->second;
-          cycle += " T" + std::to_string(t) +
-                   (kind == dependency::ww   ? " -ww->"
-                    : kind == dependency::wr ? " -wr->"
-                                             : " -rw->");
-        }
-        return cycle + " T" + std::to_string(to);
-      }
-      if (colours[to] == colour::white) {
-        colours[to] = colour::grey;
-        way.emplace_back(to, after[to].begin());
-      }
-    }
-  }
-  return "";
+  return after.cycle();
 }
 
 }  // namespace elidex::testing

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <deque>
 #include <thread>
 #include <type_traits>
@@ -43,6 +44,33 @@ TEST(SmallBank, RefusesBanksThatItCannotDrawFrom) {
   basic_database<db::silo_commit> db;
   EXPECT_THROW(silo_bank(db, {.customers = 1, .hot = 1}), std::invalid_argument);
   EXPECT_THROW(silo_bank(db, {.customers = 5, .hot = 6}), std::invalid_argument);
+  EXPECT_THROW(silo_bank(db, {.customers = 5, .hot = 2, .hot_pct = 101}), std::invalid_argument);
+}
+
+TEST(SmallBank, DrawsTheMixAndTheHotSpot) {
+  basic_database<db::silo_commit> db;
+  basic_database<db::silo_commit> other_db;
+  silo_bank five(db, {.customers = 1'000, .hot = 10, .what = mix::five});
+  silo_bank six(other_db, {.customers = 1'000, .hot = 10});
+  constexpr int many = 100'000;
+  for (silo_bank* const b : {&five, &six}) {
+    teller<silo_bank> t(*b, 3);
+    std::array<int, kind_names.size()> drawn{};
+    int hot = 0;
+    for (int i = 0; i < many; ++i) {
+      const request r = t.draw();
+      ++drawn[static_cast<std::size_t>(r.what)];
+      ASSERT_NE(r.one, r.other);
+      ASSERT_LT(r.one, 1'000U);
+      ASSERT_LT(r.other, 1'000U);
+      ASSERT_GT(r.amount, 0);
+      hot += r.one < 10 ? 1 : 0;
+    }
+    const double each = b == &five ? 0.2 : 0.15;
+    for (std::size_t k = 0; k < 5; ++k) EXPECT_NEAR(drawn[k] / double{many}, each, 0.01) << kind_names[k];
+    EXPECT_NEAR(drawn[5] / double{many}, b == &five ? 0 : 0.25, 0.01);
+    EXPECT_NEAR(hot / double{many}, 0.9 + 0.1 * 0.01, 0.01);
+  }
 }
 
 template <class Database>

@@ -1,12 +1,21 @@
 #pragma once
-// TPC-C on this machine's threads: a terminal for each, all at once for some seconds.
+// A workload over the table store on this machine's threads: a user for each, all at once for some seconds.
 //
-//   native_company<basic_database<db::silo_commit>> c({.warehouses = 2}, seed, {});   // loaded
+//   native_run<tpcc::driven_company<basic_database<db::silo_commit>>> c({.size = {.warehouses = 2}}, seed, {});   // loaded
 //   run_outcome outcome = c.run({.threads = 2, .seconds = 5});
 //
-// Terminals go round robin over the warehouses and, pinned, over the CPUs. Each looks at the phase between two transactions and takes its own
-// time, so the rate is exact however late the scheduler lets it see the change; the rate of a run is the sum of theirs. Behind the run the
-// consistency conditions are looked at.
+// A Driven workload has
+//   database_type, settings, user
+//   Driven(database, settings, seed)     makes the tables
+//   shares(), load_share(i)              what is loaded by as many threads as there are CPUs, a share at a time each
+//   kinds()                              of transactions
+//   make_user(number, seed)              one for each thread of a run, from 0; made by that thread
+//   step(user)                           one transaction, as step_result
+//   add(user)                            what the user did is to be found in the tables
+//   check(outcome)                       whether it is: fills in violations and missing; called when nobody works
+//
+// Users are pinned round robin over the CPUs. Each looks at the phase between two transactions and takes its own time, so the rate is exact
+// however late the scheduler lets it see the change; the rate of a run is the sum of theirs.
 //
 // Thread-safety: one run at a time. Errors: an exception in a worker ends the run and comes out of run().
 
@@ -14,31 +23,32 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
-#include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
+#include "elidex/database.hpp"
 #include "lab/runner/machine.hpp"
 #include "lab/runner/run_control.hpp"
-#include "lab/tpcc/variants.hpp"
+#include "lab/table_store/workload.hpp"
 
-namespace elidex::lab::tpcc {
+namespace elidex::lab::table_store {
 
-template <class Database>
-class native_company final : public loaded_company {
+template <class Driven>
+class native_run final : public loaded_workload {
  public:
-  native_company(const scale& wanted, std::uint64_t seed, const kept_in& where) : company_(db_, wanted, seed) {
+  native_run(const typename Driven::settings& wanted, std::uint64_t seed, const kept_in& where)
+      : driven_(db_, wanted, seed) {
     if (where.level != db::durability::none) db_.open(where.folder, {.level = where.level});
-    // By as many threads as there are CPUs, a warehouse at a time each.
-    company_.load_items();
-    std::atomic<std::uint32_t> next{1};
-    std::vector<std::exception_ptr> failures(std::min<std::size_t>(allowed_cpus().size(), wanted.warehouses));
+    const std::size_t shares = driven_.shares();
+    std::atomic<std::size_t> next{0};
+    std::vector<std::exception_ptr> failures(std::min(allowed_cpus().size(), shares));
     {
       std::vector<std::jthread> loaders;
       for (std::exception_ptr& failure : failures) {
         loaders.emplace_back([&] {
           try {
-            for (std::uint32_t w = next++; w <= wanted.warehouses; w = next++) company_.load_warehouse(w);
+            for (std::size_t i = next++; i < shares; i = next++) driven_.load_share(i);
           } catch (...) {
             failure = std::current_exception();
           }
@@ -66,7 +76,8 @@ class native_company final : public loaded_company {
           ++ready;
           while (ready < settings.threads && phase != run_phase::stop) std::this_thread::yield();
           try {
-            work(workers[i], 1 + i % company_.size.warehouses, settings.seed + i, settings.how, phase);
+            workers[i].who.emplace(driven_.make_user(i, settings.seed + i));
+            work(workers[i], phase);
           } catch (...) {
             failures[i] = std::current_exception();
             phase = run_phase::stop;
@@ -81,13 +92,13 @@ class native_company final : public loaded_company {
     const database_stats after = db_.stats();
 
     run_outcome outcome;
+    outcome.latency.resize(driven_.kinds());
     double time_ns = 0;
     double wait_ns = 0;
     for (const worker& one : workers) {
       std::uint64_t many = 0;
-      for (std::size_t k = 0; k < kinds; ++k) {
+      for (std::size_t k = 0; k < outcome.latency.size(); ++k) {
         outcome.latency[k] += one.latency[k];
-        outcome.transactions[k] += one.latency[k].samples();
         many += one.latency[k].samples();
       }
       const double seconds = std::chrono::duration<double>(one.end - one.begin).count();
@@ -97,17 +108,19 @@ class native_company final : public loaded_company {
       outcome.all_transactions += one.all;
       time_ns += seconds * 1e9;
       wait_ns += static_cast<double>(one.cpu_wait_ns);
+      driven_.add(*one.who);
     }
     outcome.cpu_wait_pct = time_ns > 0 ? 100 * wait_ns / time_ns : 0;
     outcome.conflicts = after.conflicts - before.conflicts;
     outcome.regions = regions() - regions_before;
-    outcome.violations = violations(company_);
+    driven_.check(outcome);
     return outcome;
   }
 
  private:
   struct alignas(128) worker {
-    std::array<latency_histogram, kinds> latency;
+    std::optional<typename Driven::user> who;
+    std::vector<latency_histogram> latency;
     std::uint64_t rolled_back = 0;
     std::uint64_t all = 0;
     std::uint64_t cpu_wait_ns = 0;
@@ -125,8 +138,8 @@ class native_company final : public loaded_company {
     }
   }
 
-  void work(worker& mine, std::uint32_t home, std::uint64_t seed, readers how, const std::atomic<run_phase>& phase) {
-    terminal user(company_, home, seed, how);
+  void work(worker& mine, const std::atomic<run_phase>& phase) {
+    mine.latency.resize(driven_.kinds());
     bool measuring = false;
     const auto begin_measuring = [&] {
       measuring = true;
@@ -142,10 +155,9 @@ class native_company final : public loaded_company {
       const run_phase now = phase.load(std::memory_order_relaxed);
       if (now == run_phase::stop) break;
       if (now == run_phase::measure && !measuring) before = begin_measuring();
-      const step_result done = user.step();
+      const step_result done = driven_.step(*mine.who);
       const auto after = run_clock::now();
-      mine.latency[static_cast<std::size_t>(done.what)].record(
-          static_cast<std::uint64_t>((after - before) / std::chrono::nanoseconds(1)));
+      mine.latency[done.kind].record(static_cast<std::uint64_t>((after - before) / std::chrono::nanoseconds(1)));
       mine.rolled_back += done.rolled_back ? 1 : 0;
       ++mine.all;
       before = after;
@@ -183,8 +195,8 @@ class native_company final : public loaded_company {
     }
   }
 
-  Database db_;
-  company<Database> company_;
+  typename Driven::database_type db_;
+  Driven driven_;
 };
 
-}  // namespace elidex::lab::tpcc
+}  // namespace elidex::lab::table_store

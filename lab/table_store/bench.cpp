@@ -1,4 +1,4 @@
-#include "lab/tpcc/bench.hpp"
+#include "lab/table_store/bench.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -11,7 +11,7 @@
 #include "lab/runner/bench.hpp"
 #include "lab/runner/machine.hpp"
 
-namespace elidex::lab::tpcc {
+namespace elidex::lab::table_store {
 namespace {
 
 // Nothing without a log.
@@ -22,7 +22,7 @@ class folder_for_a_run {
     std::error_code error;
     const std::filesystem::path parent =
         in.empty() ? std::filesystem::temp_directory_path(error) : std::filesystem::path(in);
-    std::string name = (parent / "elidex-tpcc-XXXXXX").string();
+    std::string name = (parent / "elidex-bench-XXXXXX").string();
     if (error || ::mkdtemp(name.data()) == nullptr)
       throw bad_input("--folder: cannot make a folder in '" + parent.string() + "' (" +
                       std::generic_category().message(errno) + "); it takes a folder to write to");
@@ -47,18 +47,23 @@ class bench {
 
   std::vector<bench_run> run() {
     std::vector<bench_run> runs;
-    for (const std::uint32_t warehouses : options_.warehouses) {
+    std::vector<std::size_t> group_ends;
+    for (std::size_t g = 0; g < options_.groups.size(); ++g) {
       for (const unsigned threads : options_.threads) {
         for (const database_info* what : options_.databases) {
-          for (const db::durability level : options_.levels)
-            runs.push_back({.what = what, .warehouses = warehouses, .threads = threads, .level = level});
+          for (std::size_t p = 0; p < options_.groups[g].size(); ++p) {
+            for (const db::durability level : options_.levels)
+              runs.push_back({.what = what, .group = g, .point = p, .threads = threads, .level = level});
+          }
         }
+        group_ends.push_back(runs.size());
       }
     }
     total_ = static_cast<double>(runs.size() * options_.rounds);
-    const std::size_t variants = options_.databases.size() * options_.levels.size();
-    for (std::size_t first = 0; first < runs.size(); first += variants) {
-      const std::span<bench_run> group = std::span(runs).subspan(first, variants);
+    std::size_t first = 0;
+    for (const std::size_t end : group_ends) {
+      const std::span<bench_run> group = std::span(runs).subspan(first, end - first);
+      first = end;
       for (unsigned round = 0; round < options_.rounds; ++round) {
         for (bench_run& one : group) run_once(one, round);
       }
@@ -75,30 +80,28 @@ class bench {
 
  private:
   void run_once(bench_run& run, unsigned round) {
-    const std::string label = std::string(run.what->name) + ", " + std::to_string(run.warehouses) + " warehouses, " +
-                              std::to_string(run.threads) + " threads";
+    const workload_point& point = options_.groups[run.group][run.point];
+    const std::string label = std::string(run.what->name) + ", " + point.label + ", " + std::to_string(run.threads) +
+                              (run.threads == 1 ? " thread" : " threads");
     say("loading for " + label);
-    scale size = options_.size;
-    size.warehouses = run.warehouses;
     const std::size_t before = allocated_bytes();
     // Rounds differ in what is drawn, variants don't.
     const std::uint64_t seed = options_.seed + round;
     const folder_for_a_run folder(run.level, options_.folder);
-    const std::unique_ptr<loaded_company> loaded = run.what->load(size, seed, {run.level, folder.path()});
+    const std::unique_ptr<loaded_workload> loaded = point.load(*run.what, seed, {run.level, folder.path()});
     const std::size_t after = allocated_bytes();
-    run.bytes_per_row = after > before ? static_cast<double>(after - before) / rows_at_first(size) : 0;
+    run.bytes_per_row = after > before ? static_cast<double>(after - before) / point.rows : 0;
     say(label);
     const run_outcome one = loaded->run({.threads = run.threads,
                                          .seconds = options_.seconds,
                                          .warm_up_seconds = options_.warm_up_seconds,
-                                         .how = options_.how,
                                          .seed = seed,
                                          .tick = [&](double share) { say(label, share); }});
     run.raw_tps.push_back(one.rate);
     run_outcome& sum = run.outcome;
     const auto rounds = static_cast<double>(run.raw_tps.size());
-    for (std::size_t k = 0; k < kinds; ++k) {
-      sum.transactions[k] += one.transactions[k];
+    sum.latency.resize(one.latency.size());
+    for (std::size_t k = 0; k < one.latency.size(); ++k) {
       sum.latency[k] += one.latency[k];
       run.latency += one.latency[k];
     }
@@ -109,6 +112,7 @@ class bench {
     sum.all_transactions += one.all_transactions;
     sum.conflicts += one.conflicts;
     sum.regions += one.regions;
+    sum.missing += std::abs(one.missing);
     sum.violations.insert(sum.violations.end(), one.violations.begin(), one.violations.end());
     ++done_;
   }
@@ -127,24 +131,24 @@ class bench {
 
 std::vector<bench_run> run_bench(const bench_options& options,
                                  const std::function<void(const bench_progress&)>& progress) {
-  const auto available = static_cast<double>(available_memory_bytes());
-  const auto threads =
-      std::min<std::size_t>(*std::max_element(options.threads.begin(), options.threads.end()), allowed_cpus().size());
-  const double added = bytes_of_transactions(options.seconds + options.warm_up_seconds, static_cast<double>(threads));
-  for (const std::uint32_t warehouses : options.warehouses) {
-    scale size = options.size;
-    size.warehouses = warehouses;
-    const double wanted = bytes_at_first(size) + added;
-    if (available == 0 || wanted <= available) continue;
-    const auto megabytes = [](double bytes) { return std::to_string(static_cast<std::uint64_t>(bytes / 1e6)) + " MB"; };
-    size.warehouses = 2;
-    const double another = bytes_at_first(size) / 2;
-    throw bad_input("--warehouses: " + std::to_string(warehouses) +
-                    " of them, and the orders of --seconds, need about " + megabytes(wanted) + ", and " +
-                    megabytes(available) + " are free; it takes at most " +
-                    std::to_string(static_cast<std::uint64_t>(std::max(0.0, (available - added) / another))) + " here");
-  }
   return bench(options, progress).run();
 }
 
-}  // namespace elidex::lab::tpcc
+double growth::bytes() const {
+  const auto running = static_cast<double>(std::min<std::size_t>(threads, allowed_cpus().size()));
+  return seconds * running * transactions_per_second_max * bytes_per_transaction;
+}
+
+void refuse_what_does_not_fit(std::string_view flag, std::uint64_t wanted, std::string_view of_what, double bytes_each,
+                              double bytes_besides) {
+  const auto available = static_cast<double>(available_memory_bytes());
+  const double needed = static_cast<double>(wanted) * bytes_each + bytes_besides;
+  if (available == 0 || needed <= available) return;
+  const auto megabytes = [](double bytes) { return std::to_string(static_cast<std::uint64_t>(bytes / 1e6)) + " MB"; };
+  throw bad_input(std::string(flag) + ": " + std::to_string(wanted) + " " + std::string(of_what) + " need about " +
+                  megabytes(needed) + ", and " + megabytes(available) + " are free; it takes at most " +
+                  std::to_string(static_cast<std::uint64_t>(std::max(0.0, (available - bytes_besides) / bytes_each))) +
+                  " here");
+}
+
+}  // namespace elidex::lab::table_store

@@ -2,7 +2,7 @@
 // Paper 003's databases (section 7) as the lab runs them: those of elidex/db/index_sets.hpp with what an experiment turns.
 //
 //   conflict_retries_asked_for = 16;                              // lab/indexes/asked_for.hpp, before the database is made
-//   native_company<dbx_locking_over<htm_btree_set>> c({.warehouses = 2}, seed);
+//   dbx_locking_over<htm_btree_set> db;
 //
 // DBX's and Euno-DBX's commit is the same one, and so are the budgets of all their regions, but for euno-btree+, which has its own. An abort
 // within a commit's look-ups counts by its cause (nesting_dbx_budgets): DBX's code, whose commit looks at versions and has no region
@@ -17,7 +17,7 @@
 #include "lab/indexes/elidex_map.hpp"
 #include "lab/indexes/node_version.hpp"
 
-namespace elidex::lab::tpcc {
+namespace elidex::lab::table_store {
 
 using dbx_index_lock = elided<ttas_lock, asked_for<dbx_budgets>>;
 struct versioned_index_region : coarse<dbx_index_lock> {
@@ -44,4 +44,4 @@ template <class Indexes>
 using dbx_locking_over = basic_database<db::dbx_locking_commit<asked_for<nesting_dbx_budgets>>, Indexes>;
 using silo_over_masstree = basic_database<db::silo_commit, db::masstree_indexes>;
 
-}  // namespace elidex::lab::tpcc
+}  // namespace elidex::lab::table_store

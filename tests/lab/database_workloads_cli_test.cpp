@@ -1,0 +1,140 @@
+// elidex bench --workload ycsb-txn and smallbank, as a user runs them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "support/elidex_tool.hpp"
+
+namespace {
+
+using elidex::testing::elidex_tool;
+using elidex::testing::outcome;
+using testing::HasSubstr;
+
+std::string flag_of(const std::string& text) {
+  return text.substr(0, text.find(' '));
+}
+
+TEST_F(elidex_tool, ycsb_txn_refuses_what_it_cannot_do) {
+  const std::string ycsb = "bench --workload ycsb-txn:a ";
+  refused(ycsb + "--ops-per-txn 0", "--ops-per-txn: '0'", "from 1 to 64");
+  refused(ycsb + "--ops-per-txn 65", "--ops-per-txn: '65'");
+  refused(ycsb + "--keys 15", "--keys: '15'", "from 16 to 1G");
+  refused(ycsb + "--keys 1G", "--keys: 1000000000 rows", "MB are free; it takes at most");
+  refused(ycsb + "--theta 1.3", "--theta: '1.3'", "a number from 0 to 1.2");
+  refused(ycsb + "--theta hot", "--theta: 'hot'");
+  refused(ycsb + "--theta 0.5,0.5", "--theta: '0.5' is there twice");
+  refused(ycsb + "--isolation some", "--isolation: 'some'",
+          "serializable, repeatable-read, read-committed or read-uncommitted");
+  refused(ycsb + "--index tbb", "--index: 'tbb'", "db/occ, db/silo, db/dbx, db/dbx-locking, db/2pl");
+  refused(ycsb + "--durability fast", "--durability: 'fast'", "none, async or sync");
+  for (const char* const foreign : {"--dist zipf:0.5", "--warehouses 2", "--customers 5", "--readers snapshots",
+                                    "--hot 5", "--key-type u64", "--scan-length 5"}) {
+    refused(ycsb + foreign, flag_of(foreign), "does not go with --workload ycsb-txn; it takes ");
+  }
+  refused("bench --workload ycsb-txn:e", "--workload: 'ycsb-txn:e'",
+          "ycsb-txn:a, ycsb-txn:b, ycsb-txn:c or ycsb-txn:f");
+  refused("bench --workload ycsb-txn,ycsb-txn:a", "--workload: 'ycsb-txn,ycsb-txn:a'", "it takes each value once");
+  refused("bench --workload ycsb-txn:a,b", "--workload: 'ycsb-txn:a,b'", "ycsb-txn alone");
+  refused("bench --workload tpcc,ycsb-txn:a", "--workload: 'tpcc,ycsb-txn:a'", "ycsb-txn alone");
+  refused("bench --workload tpcc:a", "--workload: 'tpcc:a'");
+  refused("bench --workload tpcc --theta 0.5", "--theta: '0.5'", "it takes --workload ycsb-txn");
+  refused("bench --workload a --ops-per-txn 4", "--ops-per-txn: '4'", "it takes --workload ycsb-txn");
+  refused("sim --workload ycsb-txn:a", "--workload: 'ycsb-txn:a'", "bench takes tpcc, ycsb-txn:a|b|c|f");
+}
+
+TEST_F(elidex_tool, smallbank_refuses_what_it_cannot_do) {
+  const std::string bank = "bench --workload smallbank ";
+  refused(bank + "--customers 1", "--customers: '1'");
+  refused(bank + "--customers 1G", "--customers: 1000000000 of them", "MB are free; it takes at most");
+  refused(bank + "--customers 10 --hot 11", "--hot: '11'", "from 2 to 10");
+  refused(bank + "--hot 1", "--hot: '1'");
+  refused(bank + "--hot-percent 101", "--hot-percent: '101'", "from 0 to 100");
+  refused(bank + "--isolation serializable,serializable", "--isolation: 'serializable' is there twice");
+  refused(bank + "--keys 5", "--keys: '5' does not go with --workload smallbank",
+          "it takes workloads of keys or --workload ycsb-txn");
+  refused(bank + "--theta 0.5", "--theta: '0.5'");
+  refused("bench --workload smallbank:nine", "--workload: 'smallbank:nine'", "smallbank or smallbank:h-store");
+  refused("bench --workload a --hot 5", "--hot: '5'", "it takes --workload smallbank");
+}
+
+void expect_the_contract(const nlohmann::json& one) {
+  EXPECT_EQ(one["seed"], 7);
+  EXPECT_GT(one["mops"], 0);
+  EXPECT_LE(one["mops_min"], one["mops"]);
+  EXPECT_GE(one["mops_max"], one["mops"]);
+  EXPECT_LE(one["ns_p50"], one["ns_p99"]);
+  EXPECT_GT(one["bytes_per_key"], 0);
+  EXPECT_EQ(one["violations"].size(), 0U);
+  EXPECT_EQ(one["missing"], 0);
+  double sum = 0;
+  for (const auto& kind : one["by_type"]) sum += kind["mops"].get<double>();
+  EXPECT_NEAR(sum, one["mops"].get<double>(), 1e-9);
+  for (const char* const name : {"aborts", "aborts_per_op", "fallback_pct", "wasted_pct", "durability", "rolled_back"})
+    EXPECT_TRUE(one.contains(name)) << name;
+}
+
+TEST_F(elidex_tool, ycsb_txn_gives_what_the_contract_says) {
+  const outcome got =
+      run("bench --workload ycsb-txn:a,ycsb-txn:c --index db/occ,db/silo,db/dbx,db/2pl --keys 1K --ops-per-txn 4 "
+          "--theta 0,0.9 --threads 1,2 --oversubscribe --seconds 0.03 --repeat 1 --seed 7 --json -");
+  ASSERT_EQ(got.status, 0) << got.err;
+  const auto document = nlohmann::json::parse(got.out);
+  EXPECT_EQ(document["schema"], 1);
+  ASSERT_EQ(document["runs"].size(), 32U);
+  for (const auto& one : document["runs"]) {
+    expect_the_contract(one);
+    EXPECT_EQ(one["keys"], 1000);
+    EXPECT_EQ(one["ops_per_txn"], 4);
+    EXPECT_EQ(one["isolation"], "serializable");
+    EXPECT_EQ(one["by_type"].size(), 2U);
+    const bool reads_only = one["workload"] == "ycsb-txn:c";
+    EXPECT_EQ(one["by_type"]["changing"]["transactions"] == 0, reads_only);
+  }
+  EXPECT_EQ(document["runs"][0]["workload"], "ycsb-txn:a");
+  EXPECT_EQ(document["runs"][0]["dist"], "uniform");
+  EXPECT_EQ(document["runs"][31]["dist"], "zipf:0.9:scrambled");
+  EXPECT_EQ(document["runs"][31]["index"], "db/2pl");
+  EXPECT_EQ(document["runs"][31]["threads"], 2);
+}
+
+TEST_F(elidex_tool, smallbank_gives_what_the_contract_says) {
+  const outcome got =
+      run("bench --workload smallbank,smallbank:h-store --index db/occ,db/silo,db/dbx --customers 100 --hot 10 "
+          "--isolation serializable,repeatable-read --threads 2 --oversubscribe --seconds 0.03 --repeat 1 --seed 7 "
+          "--json -");
+  ASSERT_EQ(got.status, 0) << got.err;
+  const auto document = nlohmann::json::parse(got.out);
+  ASSERT_EQ(document["runs"].size(), 12U);
+  for (const auto& one : document["runs"]) {
+    expect_the_contract(one);
+    EXPECT_EQ(one["customers"], 100);
+    EXPECT_EQ(one["hot"], 10);
+    EXPECT_EQ(one["hot_percent"], 90);
+    EXPECT_EQ(one["by_type"].size(), one["workload"] == "smallbank" ? 5U : 6U);
+  }
+  EXPECT_EQ(document["runs"][1]["isolation"], "repeatable-read");
+}
+
+TEST_F(elidex_tool, database_workloads_are_told_on_a_terminal_and_listed) {
+  const outcome rows = run("bench --workload ycsb-txn --keys 500 --seconds 0.02 --repeat 1");
+  EXPECT_EQ(rows.status, 0) << rows.err;
+  for (const char* const text : {"16 different keys in a transaction, 500 rows", "db/occ", "db/2pl", "db/silo:masstree",
+                                 "serializable", "conflicts %", "lost", "reading", "changing", "0.99"})
+    EXPECT_THAT(rows.out, HasSubstr(text));
+  const outcome bank =
+      run("bench --workload smallbank --customers 50 --index db/2pl --isolation "
+          "serializable,read-committed --seconds 0.02 --repeat 1 --durability async --folder .");
+  EXPECT_EQ(bank.status, 0) << bank.err;
+  for (const char* const text : {"SmallBank, 50 customers; 90 % of those drawn are among the first 50", "cents lost",
+                                 "read-committed", "amalgamate", "write-check", "async", "x first"})
+    EXPECT_THAT(bank.out, HasSubstr(text));
+  const outcome list = run("list");
+  for (const char* const name : {"ycsb-txn:a", "ycsb-txn:f", "smallbank:h-store"})
+    EXPECT_THAT(list.out, HasSubstr(name));
+}
+
+}  // namespace
