@@ -629,7 +629,8 @@ TYPED_TEST(LockingStorm, DeadlocksEndAndTheMoneyStays) {
           // Read first: upgrades make circles of two.
           const auto giver = t.get(accounts, from);
           if (!giver) return;
-          if (turn % 2 == 0) std::this_thread::yield();
+          // To let others in; not a yield, which takes milliseconds where programs beside this one compute.
+          if (turn % 2 == 0) std::this_thread::sleep_for(1us);
           if (!t.update(accounts, to, [](account& a) { a.balance += 5; })) t.insert(accounts, to, account{5});
           if (giver->balance == 5) {
             t.erase(accounts, from);

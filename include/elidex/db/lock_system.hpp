@@ -189,8 +189,6 @@ class lock_system {
   // How many locks are released in one section. Chosen: some 50 lines, which fit a region many times, and no endless
   // section where somebody has thousands.
   static constexpr std::uint32_t releases_per_section = 16;
-  // How often a waiter looks before it sleeps. Chosen: some microseconds, a short transaction's rest.
-  static constexpr std::uint32_t looks_before_sleep = 12;
 
   std::size_t bucket_index(const detail::queue_name& name) const noexcept {
     // Fibonacci hashing: neighbouring pages and tables spread over all buckets.

@@ -358,10 +358,10 @@ lock_outcome lock_system<Latches>::transaction::request_write(const record_addre
 template <class Latches>
 bool lock_system<Latches>::transaction::sleep_until_decided(std::chrono::nanoseconds for_so_long) noexcept {
   const auto is_asleep = [this] { return me_.signal.load() == detail::lock_owner::asleep; };
-  backoff between_looks;
-  for (std::uint32_t look = 0; look < looks_before_sleep; ++look) {
+  // Some microseconds, a short transaction's rest, and no yield: beside programs that compute, one yield takes milliseconds, and who sleeps is
+  // back at once. Measured with 8 threads on 2 cores: 3 to 10 times as many transactions beside two such programs, 0.6 to 1.1 times alone.
+  for (backoff between_looks; !between_looks.yields(); between_looks.once()) {
     if (!is_asleep()) return true;
-    between_looks.once();
   }
   const futex_deadline now = futex_deadline::clock::now();
   if (for_so_long > futex_deadline::max() - now) {
