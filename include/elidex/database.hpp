@@ -379,8 +379,8 @@ class basic_database {
     if (!guard.owns_lock()) return;
     try {
       collect_locked();
-    } catch (const std::bad_alloc&) {
-      // The transaction has ended whatever becomes of this; the next collection finds the rest.
+    } catch (const std::exception&) {
+      // No memory, or no transaction left of the lock system: this one has ended whatever becomes of it; the next collection finds the rest.
     }
   }
 
