@@ -105,7 +105,7 @@ void refuse_flags_of_others(const bench_flags& flags, workload_family family) {
     for (std::size_t f = 0; f < family_names.size(); ++f) {
       const auto one = static_cast<workload_family>(f);
       if ((use.families & bit(one)) == 0) continue;
-      takers += (takers.empty() ? "" : " or ") + text_of(one);
+      takers.append(takers.empty() ? "" : " or ").append(text_of(one));
     }
     refuse(use.flag, flags.*use.text, "does not go with " + text_of(family) + "; it takes " + takers);
   }

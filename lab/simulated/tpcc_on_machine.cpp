@@ -6,8 +6,8 @@
 #include <string>
 
 #include "lab/bad_input.hpp"
-#include "lab/tpcc/consistency.hpp"
 #include "lab/table_store/paper_databases.hpp"
+#include "lab/tpcc/consistency.hpp"
 
 namespace elidex::lab {
 namespace {

@@ -130,30 +130,38 @@ class bank {
   static constexpr std::uint64_t at_once = 16;
 };
 
+// What is there since the load. Throws std::logic_error if it isn't.
+template <class Table>
+auto row_of(auto& t, Table& in, std::uint64_t key) {
+  const auto row = t.get(in, key);
+  if (!row) throw std::logic_error("SmallBank: an account is gone");
+  return *row;
+}
+
 // The transactions. Those that change something answer how much money they brought in.
 template <class Database>
 money balance(auto& t, bank<Database>& in, std::uint64_t name) {
-  const std::uint64_t c = t.get(in.owners, name)->customer;
-  return t.get(in.savings, c)->balance + t.get(in.checking, c)->balance;
+  const std::uint64_t c = row_of(t, in.owners, name).customer;
+  return row_of(t, in.savings, c).balance + row_of(t, in.checking, c).balance;
 }
 
 template <class Table>
 void add(auto& t, Table& to, std::uint64_t customer, money amount) {
-  const account before = *t.get(to, customer);
+  const account before = row_of(t, to, customer);
   t.put(to, customer, before.with(before.balance + amount));
 }
 
 template <class Database>
 money deposit_checking(auto& t, bank<Database>& in, std::uint64_t name, money amount) {
-  add(t, in.checking, t.get(in.owners, name)->customer, amount);
+  add(t, in.checking, row_of(t, in.owners, name).customer, amount);
   return amount;
 }
 
 // Refused if nothing would be left.
 template <class Database>
 money transact_savings(auto& t, bank<Database>& in, std::uint64_t name, money amount) {
-  const std::uint64_t c = t.get(in.owners, name)->customer;
-  const account before = *t.get(in.savings, c);
+  const std::uint64_t c = row_of(t, in.owners, name).customer;
+  const account before = row_of(t, in.savings, c);
   if (before.balance + amount < 0) return 0;
   t.put(in.savings, c, before.with(before.balance + amount));
   return amount;
@@ -162,20 +170,20 @@ money transact_savings(auto& t, bank<Database>& in, std::uint64_t name, money am
 // All that one has goes to another's checking account.
 template <class Database>
 money amalgamate(auto& t, bank<Database>& in, std::uint64_t from, std::uint64_t to) {
-  const std::uint64_t giver = t.get(in.owners, from)->customer;
-  const account saved = *t.get(in.savings, giver);
-  const account at_hand = *t.get(in.checking, giver);
+  const std::uint64_t giver = row_of(t, in.owners, from).customer;
+  const account saved = row_of(t, in.savings, giver);
+  const account at_hand = row_of(t, in.checking, giver);
   t.put(in.savings, giver, saved.with(0));
   t.put(in.checking, giver, at_hand.with(0));
-  add(t, in.checking, t.get(in.owners, to)->customer, saved.balance + at_hand.balance);
+  add(t, in.checking, row_of(t, in.owners, to).customer, saved.balance + at_hand.balance);
   return 0;
 }
 
 // A dollar's penalty for who overdraws.
 template <class Database>
 money write_check(auto& t, bank<Database>& in, std::uint64_t name, money amount) {
-  const std::uint64_t c = t.get(in.owners, name)->customer;
-  const money all = t.get(in.savings, c)->balance + t.get(in.checking, c)->balance;
+  const std::uint64_t c = row_of(t, in.owners, name).customer;
+  const money all = row_of(t, in.savings, c).balance + row_of(t, in.checking, c).balance;
   const money taken = all < amount ? amount + 1'00 : amount;
   add(t, in.checking, c, -taken);
   return -taken;
@@ -184,10 +192,10 @@ money write_check(auto& t, bank<Database>& in, std::uint64_t name, money amount)
 // Refused if there isn't enough.
 template <class Database>
 money send_payment(auto& t, bank<Database>& in, std::uint64_t from, std::uint64_t to, money amount) {
-  const std::uint64_t giver = t.get(in.owners, from)->customer;
-  if (t.get(in.checking, giver)->balance < amount) return 0;
+  const std::uint64_t giver = row_of(t, in.owners, from).customer;
+  if (row_of(t, in.checking, giver).balance < amount) return 0;
   add(t, in.checking, giver, -amount);
-  add(t, in.checking, t.get(in.owners, to)->customer, amount);
+  add(t, in.checking, row_of(t, in.owners, to).customer, amount);
   return 0;
 }
 

@@ -45,6 +45,7 @@ class native_run final : public loaded_workload {
     std::vector<std::exception_ptr> failures(std::min(allowed_cpus().size(), shares));
     {
       std::vector<std::jthread> loaders;
+      loaders.reserve(failures.size());
       for (std::exception_ptr& failure : failures) {
         loaders.emplace_back([&] {
           try {
@@ -69,6 +70,7 @@ class native_run final : public loaded_workload {
     {
       const std::vector<int> cpus = allowed_cpus();
       std::vector<std::jthread> threads;
+      threads.reserve(settings.threads);
       const stop_at_exit stop{phase};  // before the threads are joined
       for (unsigned i = 0; i < settings.threads; ++i) {
         threads.emplace_back([&, i] {
@@ -76,8 +78,7 @@ class native_run final : public loaded_workload {
           ++ready;
           while (ready < settings.threads && phase != run_phase::stop) std::this_thread::yield();
           try {
-            workers[i].who.emplace(driven_.make_user(i, settings.seed + i));
-            work(workers[i], phase);
+            work(workers[i], workers[i].who.emplace(driven_.make_user(i, settings.seed + i)), phase);
           } catch (...) {
             failures[i] = std::current_exception();
             phase = run_phase::stop;
@@ -108,7 +109,7 @@ class native_run final : public loaded_workload {
       outcome.all_transactions += one.all;
       time_ns += seconds * 1e9;
       wait_ns += static_cast<double>(one.cpu_wait_ns);
-      driven_.add(*one.who);
+      if (one.who) driven_.add(*one.who);
     }
     outcome.cpu_wait_pct = time_ns > 0 ? 100 * wait_ns / time_ns : 0;
     outcome.conflicts = after.conflicts - before.conflicts;
@@ -138,7 +139,7 @@ class native_run final : public loaded_workload {
     }
   }
 
-  void work(worker& mine, const std::atomic<run_phase>& phase) {
+  void work(worker& mine, typename Driven::user& who, const std::atomic<run_phase>& phase) {
     mine.latency.resize(driven_.kinds());
     bool measuring = false;
     const auto begin_measuring = [&] {
@@ -155,7 +156,7 @@ class native_run final : public loaded_workload {
       const run_phase now = phase.load(std::memory_order_relaxed);
       if (now == run_phase::stop) break;
       if (now == run_phase::measure && !measuring) before = begin_measuring();
-      const step_result done = driven_.step(*mine.who);
+      const step_result done = driven_.step(who);
       const auto after = run_clock::now();
       mine.latency[done.kind].record(static_cast<std::uint64_t>((after - before) / std::chrono::nanoseconds(1)));
       mine.rolled_back += done.rolled_back ? 1 : 0;
