@@ -198,7 +198,7 @@ storage::storage(std::unique_ptr<log_folder> folder, const storage_options& opti
 void storage::declare(table_base& made) {
   if (tables_ == loading::numbers_max) throw std::length_error("elidex: a folder takes at most 2^20 tables");
   made.set_id(tables_ + 1);
-  if (log_) {
+  if (catalog_) {
     redo_log::commit entry(*catalog_);
     entry.put(catalog_table, made.name(), encode(made));
     entry.seal();

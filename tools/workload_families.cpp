@@ -92,7 +92,8 @@ workload_family family_of(const bench_flags& flags) {
     const workload_family one = family_of_name(name);
     if (one == first) continue;
     const std::string alone(family_names[static_cast<std::size_t>(one == workload_family::keys ? first : one)]);
-    refuse("--workload", flags.workload, "has " + alone + " among others; it takes " + alone + " alone");
+    refuse("--workload", flags.workload,
+           std::string("has ").append(alone).append(" among others; it takes ").append(alone).append(" alone"));
   }
   return first;
 }

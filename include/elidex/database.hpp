@@ -331,6 +331,7 @@ class basic_database {
   // Under tables_mutex_, or alone.
   std::vector<db::table_base*> all_tables() const {
     std::vector<db::table_base*> all;
+    all.reserve(tables_.size());
     for (const auto& one : tables_) all.push_back(one.get());
     return all;
   }

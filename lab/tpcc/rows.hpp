@@ -47,7 +47,7 @@ struct fixed_text {
   template <std::convertible_to<std::string_view> Text>
   fixed_text(const Text& from) {
     const std::string_view text(from);
-    std::copy_n(text.data(), std::min(N, text.size()), bytes.data());
+    std::copy_n(text.begin(), std::min(N, text.size()), bytes.begin());
   }
 
   [[nodiscard]] std::string_view view() const noexcept {

@@ -170,7 +170,7 @@ inline fixed_text<500> paid_into(const fixed_text<500>& data, const payment_requ
     *at++ = ' ';
   }
   const std::string_view before = data.view();
-  at = std::copy_n(before.data(), std::min(before.size(), static_cast<std::size_t>(end - at)), at);
+  at = std::copy_n(before.begin(), std::min(before.size(), static_cast<std::size_t>(end - at)), at);
   return std::string_view(text.data(), static_cast<std::size_t>(at - text.data()));
 }
 

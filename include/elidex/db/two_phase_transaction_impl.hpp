@@ -155,7 +155,7 @@ std::optional<typename Table::row_type> two_phase_transaction<LockSystem, Phanto
   if (reads_with_locks()) {
     lock_table(table, lock_mode::intention_shared);
     const record* const found = lock_existing(table, wanted, lock_mode::shared, true);
-    if (found != nullptr) words = *read_record(table, const_cast<record&>(*found), false);
+    if (found != nullptr) words = read_locked(table, const_cast<record&>(*found));
     if (words.empty()) return std::nullopt;
     return table.row_of(words);
   }
@@ -220,7 +220,7 @@ bool two_phase_transaction<LockSystem, Phantoms>::update(Table& table, const Key
   lock_table(table, lock_mode::intention_exclusive);
   record* const r = lock_existing(table, argument<Table>(key), lock_mode::exclusive, reads_with_locks());
   if (r == nullptr) return false;
-  const std::span<const std::uint64_t> words = *read_record(table, *r, false);
+  const std::span<const std::uint64_t> words = read_locked(table, *r);
   if (words.empty()) return false;
   const std::uint64_t* const before = kept_for_log(words);  // what it stays, because the row is locked
   auto row = table.row_of(words);
@@ -241,7 +241,7 @@ template <class Table, class Key>
 bool two_phase_transaction<LockSystem, Phantoms>::erase(Table& table, const Key& key) {
   lock_table(table, lock_mode::intention_exclusive);
   record* const r = lock_existing(table, argument<Table>(key), lock_mode::exclusive, reads_with_locks());
-  if (r == nullptr || read_record(table, *r, false)->empty()) return false;
+  if (r == nullptr || read_locked(table, *r).empty()) return false;
   make_room();
   if (write* const mine = own(*r)) {
     mine->words = nullptr;
@@ -288,7 +288,7 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_locked(Table& table, type
   for (bool all = false; !all;) {
     all = lock_next(table, next, last, to, wanted, locked);
     for (record* const one : locked) {
-      const std::span<const std::uint64_t> words = *read_record(table, *one, false);
+      const std::span<const std::uint64_t> words = read_locked(table, *one);
       if (words.empty()) continue;
       if (!static_cast<bool>(fn(key_words<key_type>::of(one->key()), table.row_of(words)))) return;
     }
