@@ -169,6 +169,8 @@ std::unique_ptr<log_folder> open_log_folder(const std::string& path, if_missing 
     throw;
   }
   until_not_interrupted([&] { return ::flock(number, LOCK_EX | LOCK_NB); }, error);
+  if (error == std::errc::resource_unavailable_try_again)
+    throw std::system_error(error, "elidex: somebody else has the log's folder " + path);
   if (error) throw std::system_error(error, "elidex: cannot lock the log's folder " + path);
   // The folder's own entry lies in its parent; who made it may have crashed before the parent was synced.
   const int parent =

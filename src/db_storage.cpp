@@ -181,6 +181,11 @@ storage::storage(std::unique_ptr<log_folder> folder, const storage_options& opti
   found_ = recover_log(*folder_, fingerprint, std::ref(into));
   into.check_all_rows_were_there();
   tables_ = into.numbers() - 1;
+  for (const table_base* const one : tables) {
+    if (one->id() == catalog_table && one->indexed() != nullptr && one->indexed()->has_rows())
+      throw schema_mismatch(one->name() + ": the folder has rows of " + one->indexed()->name() +
+                            " and no such index of them");
+  }
   epochs_.begin_at(found_.first_epoch);
   if (options.level != durability::none) {
     log_.emplace(epochs_, *folder_, found_,

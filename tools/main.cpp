@@ -19,6 +19,8 @@ constexpr int status_bad_input = 2;
 
 // One line, whatever the user typed into it.
 void print_error(std::string text) {
+  constexpr std::string_view name = "elidex: ";
+  if (text.starts_with(name)) text.erase(0, name.size());  // the library's errors begin with it, too
   std::replace_if(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
   std::fprintf(stderr, "elidex: %s\n", text.c_str());
 }
@@ -42,7 +44,8 @@ void add_workload_options(CLI::App& app, elidex::tools::workload_flags& flags) {
   app.add_option("--index", flags.index, "names from 'elidex list'")->type_name("A,B")->capture_default_str();
   app.add_option("--workload", flags.workload,
                  "a|b|c|d|e|f|load|bulk-load|delete|churn|mix:N (N % read, the rest update)|insert-mix:N (N % insert, "
-                 "the rest read)|multi-get:N (N keys with one call)")
+                 "the rest read)|multi-get:N (N keys with one call); of databases, in bench: tpcc|ycsb-txn:a (b, c, "
+                 "f)|smallbank")
       ->type_name("A,B")
       ->capture_default_str();
   app.add_option("--dist", flags.dist, "uniform | zipf:THETA[:scrambled], THETA 0 to 1.2 | hot:THETA, 0 to 1")

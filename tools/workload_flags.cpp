@@ -53,7 +53,9 @@ lab::workload_choice read_workload_flags(const workload_flags& flags) {
   for (const std::string& name : list_of("--index", flags.index)) {
     const lab::index_info* const index = lab::find_index(name);
     if (index == nullptr && lab::table_store::find_database(name) != nullptr)
-      refuse("--index", name, "is a database; it takes --workload " + database_workload_names());
+      refuse("--index", name,
+             "is a database, for bench with --workload " + database_workload_names() + "; here it takes " +
+                 names_of(lab::indexes()));
     if (index == nullptr) refuse("--index", name, "is unknown; it takes " + names_of(lab::indexes()));
     options.indexes.push_back(index);
   }

@@ -5,12 +5,12 @@
 //   auto& accounts = db.create_table<std::uint64_t, account>("accounts");
 //   db.transact([&](auto& t) {                                          // all of it or nothing; may run several times
 //     const auto from = t.get(accounts, 1);
-//     if (!from || from->balance < 5) return false;
+//     if (!from || from->balance < 5) return false;                     // commits as well: only an exception rolls back
 //     t.update(accounts, 1, [](account& a) { a.balance -= 5; });
 //     t.update(accounts, 2, [](account& a) { a.balance += 5; });
 //     return true;
 //   });
-//   db.read_only([&](auto& t) { t.scan(accounts, 0, 100, [&](auto key, const account& a) { sum += a.balance; return true; }); });
+//   db.read_only([&](auto& t) { t.scan(accounts, 0, 100, [&](auto key, const account& a) { sum += a.balance; }); });
 //
 // What a transaction can do: db/transaction.hpp; one that only reads: db/snapshot_transaction.hpp. Both are templates' `auto&`, so that
 // the same function runs under every concurrency control.
@@ -42,8 +42,8 @@
 // Indexes says which maps the tables have: those below, or a set of db/index_sets.hpp.
 //
 // Thread-safety: all members but constructor and destructor, from any thread. A table lives as long as its database.
-// Errors: db/errors.hpp; std::bad_alloc; std::length_error with more than 512 threads, std::out_of_range for a key that its table's type cannot be, std::logic_error for a
-// transaction inside a transaction. All leave the database as it was. With a folder also std::system_error: from then on nothing commits
+// Errors: db/errors.hpp; std::bad_alloc; std::length_error with more than 512 threads, std::out_of_range for a key that its table's type cannot be,
+// std::invalid_argument for a key of more than 64 KiB, std::logic_error for a transaction inside a transaction. All leave the database as it was. With a folder also std::system_error: from then on nothing commits
 // any more; a transaction that throws it because it could not be made durable is committed in memory, and on disk or not.
 // From: papers/003 section 7 (DBX); Silo (Tu et al., SOSP 2013). Deviations stand at the parts.
 #pragma once
@@ -148,17 +148,14 @@ class basic_database {
   // unknown_table, schema_mismatch, std::logic_error. The folder then has what it had, and the database is good for nothing.
   const db::recovered_log& open(const std::string& folder, const db::storage_options& options = {}) {
     check_may_open();
+    usable_ = false;
     const bool may_make = options.level != db::durability::none;
-    return open(db::open_log_folder(folder, may_make ? db::if_missing::make : db::if_missing::refuse), options);
+    return load(db::open_log_folder(folder, may_make ? db::if_missing::make : db::if_missing::refuse), options);
   }
   const db::recovered_log& open(std::unique_ptr<db::log_folder> folder, const db::storage_options& options = {}) {
     check_may_open();
     usable_ = false;
-    storage_ = std::make_unique<db::storage>(std::move(folder), options, epochs_, all_tables());
-    log_ = storage_->log();
-    collect();
-    usable_ = true;
-    return storage_->found();
+    return load(std::move(folder), options);
   }
   // Writes all tables to the folder, while transactions run, so that the log before can be removed. From any thread; one at a time.
   // Throws std::system_error (without a folder or with level none: operation_not_supported); then nothing has been removed.
@@ -290,6 +287,13 @@ class basic_database {
     thread_memory& mine_;
   };
 
+  const db::recovered_log& load(std::unique_ptr<db::log_folder> folder, const db::storage_options& options) {
+    storage_ = std::make_unique<db::storage>(std::move(folder), options, epochs_, all_tables());
+    log_ = storage_->log();
+    collect();
+    usable_ = true;
+    return storage_->found();
+  }
   void check_may_open() const {
     if (!usable_) throw std::logic_error(not_opened);
     if (storage_ || commits_.count() != 0)

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "support/databases.hpp"
+#include "support/faulty_folder.hpp"
 #include "support/random_seed.hpp"
 
 namespace elidex::testing {
@@ -147,6 +148,78 @@ TYPED_TEST(IndexedTable, AUniqueIndexRefusesASecondOneAtEveryLevel) {
     EXPECT_THROW(insert(1, 7), duplicate_key);
     EXPECT_THAT(all.aged(0, 100), ElementsAre(2, 1));
   }
+}
+
+// Who catches the refusal inside the function goes on with row and indexes as they were.
+TYPED_TEST(IndexedTable, WhatAUniqueIndexRefusesChangesNothing) {
+  for (const isolation level : {isolation::read_committed, isolation::serializable}) {
+    people<TypeParam> all;
+    all.db.transact(level, [&](auto& t) {
+      all.by.insert(t, 1, make_person("Ada", 36, 100));
+      all.by.insert(t, 2, make_person("Bob", 40, 200));
+    });
+    all.db.transact(level, [&](auto& t) {
+      EXPECT_THROW(all.by.update(t, 1, [](person& p) { p = make_person("Eve", 1, 200); }), duplicate_key);
+      EXPECT_THROW(all.by.insert(t, 3, make_person("Eve", 1, 200)), duplicate_key);
+      EXPECT_THROW(all.by.put(t, 3, make_person("Eve", 1, 200)), duplicate_key);
+      EXPECT_THROW(all.by.put(t, 1, make_person("Eve", 1, 200)), duplicate_key);
+      EXPECT_THROW(all.by.insert(t, 1, make_person("Eve", 1, 300)), duplicate_key);
+      EXPECT_EQ(all.by.get(t, 1)->text(), "Ada");
+      EXPECT_FALSE(all.by.get(t, 3));
+    });
+    EXPECT_THAT(all.named("Eve"), ElementsAre());
+    EXPECT_THAT(all.named("Ada"), ElementsAre(1));
+    EXPECT_THAT(all.aged(0, 100), ElementsAre(1, 2));
+    // Nothing of it stands in the unique index either.
+    all.db.transact(level, [&](auto& t) {
+      EXPECT_TRUE(all.by.erase(t, 1));
+      all.by.insert(t, 3, make_person("Eve", 1, 100));
+      EXPECT_THROW(all.by.insert(t, 4, make_person("Eve", 1, 200)), duplicate_key);
+      all.by.insert(t, 4, make_person("Eve", 1, 300));
+    });
+    EXPECT_THAT(all.named("Eve"), ElementsAre(3, 4));
+  }
+}
+
+TYPED_TEST(IndexedTable, ScansToTheLastAndByFunctionsThatReturnNothing) {
+  people<TypeParam> all;
+  all.db.transact([&](auto& t) {
+    all.by.insert(t, 1, make_person("Ada", 36, 100));
+    all.by.insert(t, 2, make_person("Bob", 40, std::numeric_limits<std::int64_t>::max()));
+  });
+  const auto look = [&](auto& t) {
+    std::vector<std::uint64_t> numbers;
+    all.by.scan(t, all.number, 0, [&](std::uint64_t key, const person&) { numbers.push_back(key); });
+    EXPECT_THAT(numbers, ElementsAre(1, 2));
+    int named = 0;
+    all.by.find(t, all.name, "Bob", [&](std::uint64_t, const person&) { ++named; });
+    EXPECT_EQ(named, 1);
+    std::vector<std::uint64_t> rows;
+    t.scan(all.table, std::uint64_t{0}, [&](std::uint64_t key, const person&) { rows.push_back(key); });
+    EXPECT_THAT(rows, ElementsAre(1, 2));
+  };
+  all.db.transact(look);
+  all.db.transact(isolation::read_committed, look);
+  all.db.read_only(look);
+}
+
+// An index that would not know the rows that are there.
+TYPED_TEST(IndexedTable, IsMadeBeforeTheRows) {
+  faulty_disk disk;
+  const auto by_age = [](std::uint64_t, const person& p) { return p.age; };
+  {
+    TypeParam db;
+    auto& table = db.template create_table<std::uint64_t, person>("people");
+    db.open(disk.folder());
+    db.transact([&](auto& t) { t.insert(table, 1, make_person("Ada", 36, 100)); });
+    db::indexed_table by(db, table);
+    EXPECT_THROW(by.template add_index<std::int64_t>("people by age", by_age), std::logic_error);
+  }
+  TypeParam db;
+  auto& table = db.template create_table<std::uint64_t, person>("people");
+  db::indexed_table by(db, table);
+  by.template add_index<std::int64_t>("people by age", by_age);
+  EXPECT_THROW(db.open(disk.folder()), db::schema_mismatch);
 }
 
 TYPED_TEST(IndexedTable, AgreesWithItsTableAfterManyChangesByThreads) {

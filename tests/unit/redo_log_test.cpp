@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "elidex/database.hpp"
 #include "support/faulty_folder.hpp"
 #include "support/logged_store.hpp"
 
@@ -643,6 +644,21 @@ TEST(LogFolder, RealFiles) {
     expected = store.rows();
   }
   EXPECT_EQ(logged_store(*open_log_folder(path)).rows(), expected);
+}
+
+TEST(LogFolder, ADatabaseThatCouldNotOpenItIsOfNoUse) {
+  const temporary_folder temporary;
+  const std::string path = (temporary.path() / "log").string();
+  const auto folder = open_log_folder(path);
+  basic_database<db::silo_commit> refused;
+  auto& table = refused.create_table<std::uint64_t, int>("table");
+  try {
+    refused.open(path);
+    ADD_FAILURE() << "opened twice";
+  } catch (const std::system_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("somebody else has the log's folder"));
+  }
+  EXPECT_THROW(refused.transact([&](auto& t) { t.put(table, 1, 2); }), std::logic_error);
 }
 
 TEST(LogFolder, SaysWhatTheSystemSays) {

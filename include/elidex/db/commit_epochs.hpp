@@ -68,7 +68,8 @@ class commit_epochs {
   // A new epoch, for the log's group commits.
   std::uint64_t advance() noexcept { return now_.fetch_add(1) + 1; }
 
-  // A commit of this epoch is about to be seen. In its commit phase, or in the region that commits.
+  // A commit of this epoch is about to be seen. In its commit phase, or in the region that commits; for nothing, if it is not committed, does no
+  // harm.
   void note_commit(std::uint64_t epoch) noexcept {
     if (noted_.load() < epoch) raise(noted_, epoch);
   }

@@ -158,6 +158,7 @@ commit_result commit_by_locks(transaction& t, commit_epochs& epochs, Lock&& lock
   for (;;) {
     provide_versions(t, epochs);
     const commit_epochs::commit_phase phase(epochs);
+    epochs.note_commit(epochs.now());  // mostly the right one: then it costs nothing where rows are locked
     commit_stamp stamp;
     switch (lock(stamp)) {
       case locking::locked:
@@ -204,6 +205,7 @@ class dbx_commit {
     t.seal_for_log();
     for (;;) {
       detail::provide_versions(t, epochs);
+      epochs.note_commit(epochs.now());  // mostly the right one: then the region has nothing to write there
       const detail::locking result = t.is_logged() ? commit_for_log(t, epochs) : commit_once(t, epochs);
       if (result == detail::locking::conflict) return commit_result::conflict;
       if (result == detail::locking::locked) return commit_result::committed;

@@ -5,7 +5,7 @@
 //   const auto owner = by.add_index<std::string>("accounts by owner", [](std::uint64_t, const account& a) { return a.owner_name(); });
 //   const auto number = by.add_unique_index<std::int64_t>("accounts by number", number_of);
 //   db.transact([&](auto& t) {
-//     by.insert(t, 7, ada);                              // and update, put, erase: index and table together, or not at all
+//     by.insert(t, 7, ada);                              // and update, put, erase: indexes and table together, or nothing (duplicate_key)
 //     by.find(t, owner, "Ada", [&](std::uint64_t key, const account& row) { ...; return true; });
 //     by.scan(t, number, 100, 200, fn);                  // [100, 200), in the index's order
 //   });
@@ -17,7 +17,8 @@
 // The function must give the same for the same row for ever. Who changes the table past this class leaves the indexes as they are.
 //
 // Thread-safety: after the last add_index(), all members from any thread, each in a transaction of its own. Table and database outlive it.
-// Errors: duplicate_key, also of a unique index; what transactions and the functions throw. Needs a database whose Indexes have strings.
+// Errors: duplicate_key, also of a unique index; row and indexes are as before then, and a function that catches it may go on. What transactions and
+// the functions throw; after std::bad_alloc the transaction is not to be committed. Needs a database whose Indexes have strings.
 #pragma once
 
 #include <concepts>
@@ -26,12 +27,15 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "elidex/db/errors.hpp"
+#include "elidex/db/goes_on.hpp"
 #include "elidex/db/ordered_key.hpp"
 #include "elidex/index/value_change.hpp"
 
@@ -64,7 +68,8 @@ class indexed_table {
 
   indexed_table(Database& db, Table& table) : db_(db), table_(table) {}
 
-  // Before the table's first row. Throws as create_table().
+  // Before the table's first row, and before open(). Throws as create_table(), std::logic_error if there are rows; open() throws schema_mismatch if
+  // the folder has rows without the index.
   template <class Value, class Fn>
   index_of<Value> add_index(std::string name, Fn value_of) {
     return add<Value>(std::move(name), std::move(value_of), false);
@@ -82,32 +87,40 @@ class indexed_table {
   template <class Transaction>
   void insert(Transaction& t, key_argument key, const row_type& row) const {
     t.insert(table_, key, row);
-    for (const index& one : indexes_) add_entry(t, one, key, one.value_of(key, row));
+    try {
+      move_entries(t, key, nullptr, row);
+    } catch (...) {
+      t.erase(table_, key);
+      throw;
+    }
   }
   // False: not there. As the table's update(), it notes what it has read at every level, so that table and indexes stay together.
   template <class Transaction, value_change<row_type> Fn>
   bool update(Transaction& t, key_argument key, Fn&& change) const {
-    std::optional<row_type> before;
-    std::optional<row_type> after;
-    const bool found = t.update(table_, key, [&](row_type& row) {
-      before = row;
+    return t.update(table_, key, [&](row_type& row) {
+      const row_type before = row;
       change(row);
-      after = row;
+      move_entries(t, key, &before, row);  // if it throws, the row is not changed either
     });
-    if (found) move_entries(t, key, *before, *after);
-    return found;
   }
   // Whether it was there or not.
   template <class Transaction>
   void put(Transaction& t, key_argument key, const row_type& row) const {
     for (;;) {
       if (update(t, key, [&](row_type& there) { there = row; })) return;
+      bool came_in_between = false;  // at a level below serializable
       try {
         t.insert(table_, key, row);
       } catch (const duplicate_key&) {
-        continue;  // it has come in between, at a level below serializable
+        came_in_between = true;
       }
-      for (const index& one : indexes_) add_entry(t, one, key, one.value_of(key, row));
+      if (came_in_between) continue;
+      try {
+        move_entries(t, key, nullptr, row);
+      } catch (...) {
+        t.erase(table_, key);
+        throw;
+      }
       return;
     }
   }
@@ -117,11 +130,11 @@ class indexed_table {
     std::optional<row_type> before;
     if (!t.update(table_, key, [&](row_type& row) { before = row; })) return false;
     t.erase(table_, key);
-    for (const index& one : indexes_) t.erase(*one.entries, entry_key(one, key, one.value_of(key, *before)));
+    for (const index& one : indexes_) erase_entry(t, one, key, one.value_of(key, *before));
     return true;
   }
 
-  // Calls fn(key, row) for the rows of that value, in the order of their keys, until it says false. In snapshots, too.
+  // Calls fn(key, row) for the rows of that value, in the order of their keys, until it says false, if it says anything. In snapshots, too.
   template <class Transaction, class Value, class Fn>
   void find(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& value, Fn&& fn) const {
     const std::string from = ordered_key().add(value).take();
@@ -133,6 +146,11 @@ class indexed_table {
             const std::type_identity_t<Value>& to, Fn&& fn) const {
     look(t, in.number_, ordered_key().add(from).take(), ordered_key().add(to).take(), fn);
   }
+  // To the last one.
+  template <class Transaction, class Value, class Fn>
+  void scan(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& from, Fn&& fn) const {
+    t.scan(*indexes_[in.number_].entries, ordered_key().add(from).take(), row_of_entry(t, fn));
+  }
 
  private:
   struct index {
@@ -143,7 +161,10 @@ class indexed_table {
 
   template <class Value, class Fn>
   index_of<Value> add(std::string name, Fn value_of, bool unique) {
-    indexes_.push_back({&db_.template create_table<std::string, entry>(std::move(name)),
+    if (table_.has_rows()) throw std::logic_error(name + ": an index is made before the first row of its table");
+    auto& entries = db_.template create_table<std::string, entry>(std::move(name));
+    entries.set_indexed(table_);
+    indexes_.push_back({&entries,
                         [value_of = std::move(value_of)](key_argument key, const row_type& row) {
                           return ordered_key().add(Value(value_of(key, row))).take();
                         },
@@ -172,24 +193,49 @@ class indexed_table {
     }
     t.insert(*to.entries, entry_key(to, key, value), made);
   }
+  // From what the row was, if it was there, to what it is. The new entries come first: if a unique index has one of them already, all are as before.
   template <class Transaction>
-  void move_entries(Transaction& t, key_argument key, const row_type& before, const row_type& after) const {
+  void move_entries(Transaction& t, key_argument key, const row_type* before, const row_type& after) const {
+    struct move {
+      const index* of;
+      std::optional<std::string> from;
+      std::string to;
+    };
+    std::vector<move> moves;
+    moves.reserve(indexes_.size());
     for (const index& one : indexes_) {
-      const std::string from = one.value_of(key, before);
-      const std::string to = one.value_of(key, after);
-      if (from == to) continue;
-      t.erase(*one.entries, entry_key(one, key, from));
-      add_entry(t, one, key, to);
+      move made{&one, std::nullopt, one.value_of(key, after)};
+      if (before != nullptr) made.from = one.value_of(key, *before);
+      if (made.from != made.to) moves.push_back(std::move(made));
+    }
+    std::size_t added = 0;
+    try {
+      for (; added < moves.size(); ++added) add_entry(t, *moves[added].of, key, moves[added].to);
+    } catch (...) {
+      for (; added > 0; --added) erase_entry(t, *moves[added - 1].of, key, moves[added - 1].to);
+      throw;
+    }
+    for (const move& one : moves) {
+      if (one.from) erase_entry(t, *one.of, key, *one.from);
     }
   }
+  template <class Transaction>
+  static void erase_entry(Transaction& t, const index& of, key_argument key, const std::string& value) {
+    t.erase(*of.entries, entry_key(of, key, value));
+  }
+  // For an index's scan: fn with the row that an entry tells of.
   template <class Transaction, class Fn>
-  void look(Transaction& t, std::size_t number, const std::string& from, const std::string& end, Fn& fn) const {
-    t.scan(*indexes_[number].entries, from, end, [&](std::string_view at, const entry& one) {
+  auto row_of_entry(Transaction& t, Fn& fn) const {
+    return [this, &t, &fn](std::string_view at, const entry& one) {
       const key_type key = row_key(at, one);
       const std::optional<row_type> row = t.get(table_, key);
       // Below serializable another transaction may have come in between.
-      return !row || static_cast<bool>(fn(key_argument(key), *row));
-    });
+      return !row || detail::goes_on(fn, key_argument(key), *row);
+    };
+  }
+  template <class Transaction, class Fn>
+  void look(Transaction& t, std::size_t number, const std::string& from, const std::string& end, Fn& fn) const {
+    t.scan(*indexes_[number].entries, from, end, row_of_entry(t, fn));
   }
 
   Database& db_;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "elidex/db/commit_epochs.hpp"
+#include "elidex/db/goes_on.hpp"
 #include "elidex/db/table.hpp"
 #include "elidex/reclaim/epoch.hpp"
 
@@ -29,7 +30,7 @@ class snapshot_transaction {
     return found == nullptr ? std::nullopt : read(table, *found);
   }
 
-  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, or to the last one, until it says false. fn keeps
+  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, or to the last one, until it says false, if it says anything. fn keeps
   // memory from being used again as long as it runs.
   template <class Table, class Key, class Fn>
   void scan(const Table& table, const Key& from, const Key& to, Fn&& fn) {
@@ -52,7 +53,7 @@ class snapshot_transaction {
     const epoch_pin pinned;
     table.walk(key_words<key_type>::argument_of(from), to, [&](const record* one) {
       const auto row = read(table, *one);
-      return !row || static_cast<bool>(fn(key_words<key_type>::of(one->key()), *row));
+      return !row || detail::goes_on(fn, key_words<key_type>::of(one->key()), *row);
     });
   }
   template <class Table>

@@ -142,6 +142,10 @@ class table_base {
 
   virtual key_type_info key_type_of() const noexcept = 0;
   virtual std::string_view key_bytes(const record& one) const noexcept = 0;
+  virtual bool has_rows() const = 0;
+  // For an index: whose rows it tells of. Null: it is none.
+  const table_base* indexed() const noexcept { return indexed_; }
+  void set_indexed(const table_base& table) noexcept { indexed_ = &table; }
   // By the bytes of a key. Null: there is none; or, find_or_make_by_bytes(), these are no key's. The caller is pinned.
   virtual record* find_by_bytes(std::string_view key) const = 0;
   virtual record* find_or_make_by_bytes(std::string_view key) = 0;
@@ -244,6 +248,7 @@ class table_base {
   const std::string name_;
   const std::string schema_text_;
   std::uint32_t id_ = 0;
+  const table_base* indexed_ = nullptr;
   const std::size_t row_bytes_;
   const std::size_t row_words_;
   const row_locking locking_;
@@ -319,6 +324,10 @@ class keyed_table : public table_base {
   record* find_or_make_by_bytes(std::string_view key) override {
     const auto found = key_words<Key>::from_bytes(key);
     return found ? find_or_make(*found) : nullptr;
+  }
+  bool has_rows() const override {
+    const epoch_pin pinned;
+    return !walk(Key(key_words<Key>::least()), [](const record* one) { return one->stamp().absent(); });
   }
   void write_rows(checkpoint_writer& to) override {
     std::vector<std::uint64_t> row(row_words());

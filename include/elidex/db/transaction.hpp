@@ -42,6 +42,7 @@
 #include <vector>
 
 #include "elidex/db/errors.hpp"
+#include "elidex/db/goes_on.hpp"
 #include "elidex/db/record.hpp"
 #include "elidex/db/redo_log.hpp"
 #include "elidex/db/table.hpp"
@@ -163,7 +164,8 @@ class transaction {
     return true;
   }
 
-  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, or to the last one, until it says false.
+  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, or to the last one, until it says
+  // false, if it says anything.
   template <class Table, class Key, class Fn>
   void scan(Table& table, const Key& from, const Key& to, Fn&& fn) {
     scan_up_to(table, argument<Table>(from), std::optional<typename Table::key_type>(argument<Table>(to)), fn);
@@ -483,7 +485,7 @@ void transaction::scan_up_to(Table& table, typename Table::key_argument from,
     const auto words = read_record(table, *one, note);
     // A dead one is gone from the index by now: the range has changed, and so will not hold.
     if (!words || words->empty()) return true;
-    return static_cast<bool>(fn(key_words<key_type>::of(one->key()), table.row_of(*words)));
+    return detail::goes_on(fn, key_words<key_type>::of(one->key()), table.row_of(*words));
   });
   if (watched == nullptr || !to_the_end) return;
   watched->end = to;

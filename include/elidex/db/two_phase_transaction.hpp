@@ -73,6 +73,7 @@
 
 #include "elidex/db/commit_epochs.hpp"
 #include "elidex/db/errors.hpp"
+#include "elidex/db/goes_on.hpp"
 #include "elidex/db/lock_system.hpp"
 #include "elidex/db/record.hpp"
 #include "elidex/db/table.hpp"
@@ -140,7 +141,8 @@ class two_phase_transaction : private transaction {
   template <class Table, class Key>
   bool erase(Table& table, const Key& key);
 
-  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, or to the last one, until it says false.
+  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, or to the last one, until it says
+  // false, if it says anything.
   template <class Table, class Key, class Fn>
   void scan(Table& table, const Key& from, const Key& to, Fn&& fn) {
     scan_up_to(table, argument<Table>(from), std::optional<typename Table::key_type>(argument<Table>(to)), fn);

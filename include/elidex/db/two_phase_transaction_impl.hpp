@@ -290,7 +290,7 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_locked(Table& table, type
     for (record* const one : locked) {
       const std::span<const std::uint64_t> words = read_locked(table, *one);
       if (words.empty()) continue;
-      if (!static_cast<bool>(fn(key_words<key_type>::of(one->key()), table.row_of(words)))) return;
+      if (!detail::goes_on(fn, key_words<key_type>::of(one->key()), table.row_of(words))) return;
     }
     if (all) return;
     last = locked.back();
@@ -336,7 +336,7 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_snapshot(Table& table, ty
         if (mine->words == nullptr) continue;
         words = {mine->words, row_words};
       }
-      if (!static_cast<bool>(fn(key_argument(seen[i].key), table.row_of(words)))) return;
+      if (!detail::goes_on(fn, key_argument(seen[i].key), table.row_of(words))) return;
     }
     if (more) last = std::move(seen.back().key);
     wanted = std::min(wanted * 2, seen_at_once_max);

@@ -1,0 +1,19 @@
+// Whether a scan goes on behind one row: until its function says false; one that returns nothing sees all rows.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+namespace elidex::db::detail {
+
+template <class Fn, class... Arguments>
+bool goes_on(Fn& fn, Arguments&&... arguments) {
+  if constexpr (std::is_void_v<std::invoke_result_t<Fn&, Arguments...>>) {
+    fn(std::forward<Arguments>(arguments)...);
+    return true;
+  } else {
+    return static_cast<bool>(fn(std::forward<Arguments>(arguments)...));
+  }
+}
+
+}  // namespace elidex::db::detail
