@@ -74,7 +74,7 @@ class blind_commit {
       for (auto& w : t.writes()) w.row->unlock(w.had);
       return db::commit_result::conflict;
     }
-    db::detail::write_rows(t, db::detail::stamp_after(db::detail::newest(t), epoch), epochs.horizon());
+    db::detail::write_rows(t, db::detail::stamp_after(db::detail::newest(t), epoch), epochs);
     return db::commit_result::committed;
   }
 };

@@ -86,7 +86,9 @@ inline commit_stamp stamp_after(commit_stamp before, std::uint64_t epoch) noexce
 }
 
 // Puts the new rows in place. The records are locked, or the caller is in a hardware region.
-inline void write_rows(transaction& t, commit_stamp stamp, std::uint64_t horizon) noexcept {
+inline void write_rows(transaction& t, commit_stamp stamp, commit_epochs& epochs) noexcept {
+  epochs.note_commit(stamp.epoch());
+  const std::uint64_t horizon = epochs.horizon();
   for (transaction::write& w : t.writes()) {
     if (wants_version(*w.row, w.had, stamp.epoch()))
       w.row->keep_version(*std::exchange(w.spare, nullptr), w.had, w.of->row_words());
@@ -163,8 +165,7 @@ commit_result commit_by_locks(transaction& t, commit_epochs& epochs, Lock&& lock
     switch (lock(stamp)) {
       case locking::locked:
         t.committed_with(stamp);
-        epochs.note_commit(stamp.epoch());
-        write_rows(t, stamp, epochs.horizon());
+        write_rows(t, stamp, epochs);
         return commit_result::committed;
       case locking::conflict:
         return commit_result::conflict;
@@ -238,9 +239,7 @@ class dbx_commit {
   // and whoever finds a later one comes after that.
   static detail::locking as_region(transaction& t, commit_epochs& epochs, commit_stamp& stamp) {
     const detail::locking result = detail::validate_in_region(t, epochs, stamp);
-    if (result != detail::locking::locked) return result;
-    epochs.note_commit(stamp.epoch());
-    detail::write_rows(t, stamp, epochs.horizon());
+    if (result == detail::locking::locked) detail::write_rows(t, stamp, epochs);
     return result;
   }
 

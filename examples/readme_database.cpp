@@ -1,0 +1,24 @@
+#include <iostream>
+
+#include "elidex/database.hpp"
+
+struct account {
+  std::int64_t balance;
+};
+
+int main() {
+  elidex::database db;
+  auto& accounts = db.create_table<std::uint64_t, account>("accounts");
+  // db.open("bank", {.level = elidex::db::durability::sync});  would keep it in a folder, and have what was committed there
+  db.transact([&](auto& t) {
+    t.insert(accounts, 1, account{100});
+    t.insert(accounts, 2, account{0});
+  });
+  db.transact([&](auto& t) {  // all of it or, by an exception, nothing; runs again after a conflict with another thread
+    t.update(accounts, 1, [](account& a) { a.balance -= 30; });
+    t.update(accounts, 2, [](account& a) { a.balance += 30; });
+  });
+  db.read_only([&](auto& t) {  // one moment, for which nobody waits
+    t.scan(accounts, 0, [](auto key, const account& a) { std::cout << key << ": " << a.balance << '\n'; });
+  });
+}
