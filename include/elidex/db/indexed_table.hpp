@@ -87,12 +87,7 @@ class indexed_table {
   template <class Transaction>
   void insert(Transaction& t, key_argument key, const row_type& row) const {
     t.insert(table_, key, row);
-    try {
-      move_entries(t, key, nullptr, row);
-    } catch (...) {
-      t.erase(table_, key);
-      throw;
-    }
+    add_entries(t, key, row);
   }
   // False: not there. As the table's update(), it notes what it has read at every level, so that table and indexes stay together.
   template <class Transaction, value_change<row_type> Fn>
@@ -115,12 +110,7 @@ class indexed_table {
         came_in_between = true;
       }
       if (came_in_between) continue;
-      try {
-        move_entries(t, key, nullptr, row);
-      } catch (...) {
-        t.erase(table_, key);
-        throw;
-      }
+      add_entries(t, key, row);
       return;
     }
   }
@@ -192,6 +182,16 @@ class indexed_table {
       made.value_bytes = static_cast<std::uint32_t>(value.size());
     }
     t.insert(*to.entries, entry_key(to, key, value), made);
+  }
+  // Of a row that the transaction has just inserted, and takes back if a unique index has one of its values.
+  template <class Transaction>
+  void add_entries(Transaction& t, key_argument key, const row_type& row) const {
+    try {
+      move_entries(t, key, nullptr, row);
+    } catch (...) {
+      t.erase(table_, key);
+      throw;
+    }
   }
   // From what the row was, if it was there, to what it is. The new entries come first: if a unique index has one of them already, all are as before.
   template <class Transaction>
