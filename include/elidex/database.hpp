@@ -67,6 +67,7 @@
 #include <variant>
 #include <vector>
 
+#include "elidex/db/attempt_backoff.hpp"
 #include "elidex/db/capability_commit.hpp"
 #include "elidex/db/commit_protocols.hpp"
 #include "elidex/db/errors.hpp"
@@ -77,7 +78,6 @@
 #include "elidex/memory_name.hpp"
 #include "elidex/ordered_map.hpp"
 #include "elidex/sharded_counter.hpp"
-#include "elidex/sync/backoff.hpp"
 #include "elidex/thread_slot.hpp"
 
 namespace elidex {
@@ -182,7 +182,7 @@ class basic_database {
   auto transact(isolation level, Fn&& fn) {
     using result = std::remove_cvref_t<std::invoke_result_t<Fn&, transaction&>>;
     const borrowed_memory memory(*this);
-    for (backoff wait;; wait.once()) {
+    for (;; memory.between_attempts().once()) {
       std::conditional_t<std::is_void_v<result>, std::monostate, std::optional<result>> kept;
       std::uint64_t epoch = 0;
       {
@@ -265,21 +265,25 @@ class basic_database {
   struct alignas(64) thread_memory {
     std::unique_ptr<typename transaction::memory> notes;
     std::optional<db::redo_log::worker> log;
+    db::attempt_backoff between_attempts;
     bool in_use = false;
   };
   class borrowed_memory {
    public:
-    explicit borrowed_memory(basic_database& from) : mine_(from.thread_memory_[db::commit_epochs::thread_number()]) {
+    explicit borrowed_memory(basic_database& from) : borrowed_memory(from, db::commit_epochs::thread_number()) {}
+    borrowed_memory(basic_database& from, std::size_t thread) : mine_(from.thread_memory_[thread]) {
       if (mine_.in_use) throw std::logic_error("elidex::database: a transaction inside a transaction");
       if (!from.usable_) throw std::logic_error(not_opened);
       if (!mine_.notes) mine_.notes = std::make_unique<typename transaction::memory>();
       if (from.log_ != nullptr && !mine_.log) mine_.log.emplace(*from.log_);
+      mine_.between_attempts.begin(thread);
       mine_.in_use = true;
     }
     ~borrowed_memory() { mine_.in_use = false; }
     borrowed_memory(const borrowed_memory&) = delete;
     borrowed_memory& operator=(const borrowed_memory&) = delete;
     typename transaction::memory& notes() const noexcept { return *mine_.notes; }
+    db::attempt_backoff& between_attempts() const noexcept { return mine_.between_attempts; }
     // Null: there is none.
     db::redo_log::worker* log() const noexcept { return mine_.log ? &*mine_.log : nullptr; }
 
@@ -393,8 +397,8 @@ class basic_database {
     epochs_.advance();
     epochs_.move_horizon();
     std::uint64_t horizon = epochs_.horizon();
-    // Who finds nothing where something was sees an erase that is durable.
-    if (log_ != nullptr) horizon = std::min(horizon, log_->durable_epoch());
+    // Who finds nothing where something was, and is told that all it has seen is durable, sees an erase that is durable.
+    if (log_ != nullptr && log_->level() == db::durability::sync) horizon = std::min(horizon, log_->durable_epoch());
     const std::uint64_t reclaimed = try_advance_epoch();
     // An old snapshot holds the one, a long transaction the other: what has been erased since is not ripe, and looking at all of it each time
     // would take ever longer.

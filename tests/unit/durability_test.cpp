@@ -218,6 +218,57 @@ TYPED_TEST(Durability, WhatATransactionHasSeenIsDurableWhenItReturns) {
   EXPECT_EQ(lost.load(), 0);
 }
 
+// The same of who finds nothing where a row was, although nothing is left of it that could tell when it was erased.
+TYPED_TEST(Durability, AnEraseThatWasSeenIsDurable) {
+  faulty_disk disk;
+  bank<TypeParam> now(disk, with(durability::sync));
+  const auto rows = static_cast<std::uint64_t>(repetitions(3000));
+  now.db.transact([&](auto& t) {
+    for (std::uint64_t key = 0; key < rows; ++key) t.put(*now.numbered, key, account{});
+  });
+  std::atomic<std::uint64_t> next{0};
+  std::atomic<int> came_back{0};
+  {
+    const std::jthread eraser([&] {
+      while (next.load() < rows) {
+        now.db.transact([&](auto& t) { t.erase(*now.numbered, next.load()); });
+        next.fetch_add(1);
+      }
+    });
+    const std::jthread collector([&] {
+      while (next.load() < rows) now.db.collect();
+    });
+    const std::jthread reader([&] {
+      for (unsigned way = 0; next.load() < rows; ++way) {
+        const std::uint64_t key = std::min(next.load(), rows - 1);
+        const auto read = [&](auto& t) { return t.get(*now.numbered, key).has_value(); };
+        const bool there =
+            way % 5 == 4 ? now.db.read_only(read) : now.db.transact(static_cast<isolation>(way % 5), read);
+        if (there) continue;
+        faulty_disk left = disk.copy();
+        bank<TypeParam> after(left, with(durability::none));
+        if (after.db.transact([&](auto& t) { return t.get(*after.numbered, key).has_value(); })) came_back.fetch_add(1);
+      }
+    });
+  }
+  EXPECT_EQ(came_back.load(), 0);
+}
+
+// At level async nobody is told so, and what has been erased need not stay until the disk has it: scans would step over ever more of it.
+TYPED_TEST(Durability, AtLevelAsyncCollectionsDontWaitForTheDisk) {
+  faulty_disk disk;
+  {
+    bank<TypeParam> now(disk);
+    now.db.transact([&](auto& t) { t.put(*now.numbered, 1, account{1}); });
+    now.db.transact([&](auto& t) { t.erase(*now.numbered, 1); });
+    EXPECT_EQ(now.numbered->absent_records(), 1U);
+    for (int i = 0; i < 5; ++i) now.db.collect();
+    EXPECT_EQ(now.numbered->absent_records(), 0U);
+    now.db.transact([&](auto& t) { t.put(*now.numbered, 2, account{2}); });
+  }
+  EXPECT_EQ(bank<TypeParam>(disk).rows(), (content{{"numbered 2", 2}}));
+}
+
 TYPED_TEST(Durability, TablesOfTheFolder) {
   faulty_disk disk;
   {
