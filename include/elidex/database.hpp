@@ -67,7 +67,6 @@
 #include <variant>
 #include <vector>
 
-#include "elidex/db/attempt_backoff.hpp"
 #include "elidex/db/capability_commit.hpp"
 #include "elidex/db/commit_protocols.hpp"
 #include "elidex/db/errors.hpp"
@@ -78,6 +77,7 @@
 #include "elidex/memory_name.hpp"
 #include "elidex/ordered_map.hpp"
 #include "elidex/sharded_counter.hpp"
+#include "elidex/sync/backoff.hpp"
 #include "elidex/thread_slot.hpp"
 
 namespace elidex {
@@ -182,7 +182,7 @@ class basic_database {
   auto transact(isolation level, Fn&& fn) {
     using result = std::remove_cvref_t<std::invoke_result_t<Fn&, transaction&>>;
     const borrowed_memory memory(*this);
-    for (;; memory.between_attempts().once()) {
+    for (backoff wait;; wait.once()) {
       std::conditional_t<std::is_void_v<result>, std::monostate, std::optional<result>> kept;
       std::uint64_t epoch = 0;
       {
@@ -207,7 +207,8 @@ class basic_database {
           conflicts_.add(1);
           continue;
         }
-        if (log_ != nullptr) epoch = t.epoch_to_be_durable();
+        if (log_ != nullptr)
+          epoch = log_->level() == db::durability::sync ? t.epoch_to_be_durable() : t.epoch_of_writes();
       }
       // The transaction is over: nobody waits for it while it waits for the disk.
       if (log_ != nullptr) log_->acknowledge(*memory.log(), epoch);
@@ -244,8 +245,8 @@ class basic_database {
     }
   }
 
-  // Unlinks what has been erased, as far as snapshots and running transactions allow it: at the second call at the earliest. Happens now and
-  // then by itself. (Versions of rows go when the row is written again.)
+  // Unlinks what has been erased, as far as snapshots, running transactions and, at level sync, the disk allow it: at the second call at the
+  // earliest. Happens now and then by itself. (Versions of rows go when the row is written again.)
   void collect() {
     const std::lock_guard guard(tables_mutex_);
     collect_locked();
@@ -265,25 +266,21 @@ class basic_database {
   struct alignas(64) thread_memory {
     std::unique_ptr<typename transaction::memory> notes;
     std::optional<db::redo_log::worker> log;
-    db::attempt_backoff between_attempts;
     bool in_use = false;
   };
   class borrowed_memory {
    public:
-    explicit borrowed_memory(basic_database& from) : borrowed_memory(from, db::commit_epochs::thread_number()) {}
-    borrowed_memory(basic_database& from, std::size_t thread) : mine_(from.thread_memory_[thread]) {
+    explicit borrowed_memory(basic_database& from) : mine_(from.thread_memory_[db::commit_epochs::thread_number()]) {
       if (mine_.in_use) throw std::logic_error("elidex::database: a transaction inside a transaction");
       if (!from.usable_) throw std::logic_error(not_opened);
       if (!mine_.notes) mine_.notes = std::make_unique<typename transaction::memory>();
       if (from.log_ != nullptr && !mine_.log) mine_.log.emplace(*from.log_);
-      mine_.between_attempts.begin(thread);
       mine_.in_use = true;
     }
     ~borrowed_memory() { mine_.in_use = false; }
     borrowed_memory(const borrowed_memory&) = delete;
     borrowed_memory& operator=(const borrowed_memory&) = delete;
     typename transaction::memory& notes() const noexcept { return *mine_.notes; }
-    db::attempt_backoff& between_attempts() const noexcept { return mine_.between_attempts; }
     // Null: there is none.
     db::redo_log::worker* log() const noexcept { return mine_.log ? &*mine_.log : nullptr; }
 

@@ -43,7 +43,7 @@ class snapshot_transaction {
   }
 
   std::uint64_t epoch() const noexcept { return snapshot_.epoch(); }
-  // All that it has seen survives a crash once this epoch is durable.
+  // All that it has seen survives a crash once this epoch is durable, if erased records stay until they are (level sync).
   std::uint64_t epoch_to_be_durable() const noexcept { return newest_seen_; }
 
  private:

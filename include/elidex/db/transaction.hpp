@@ -222,8 +222,11 @@ class transaction {
     if (logged_) logged_->keep(stamp);
   }
   std::uint64_t newest_seen() const noexcept { return newest_seen_; }
-  // All that this transaction has seen and done survives a crash once this epoch is durable. After the commit.
+  // All that this transaction has seen and done survives a crash once this epoch is durable, if erased records stay until they are (level
+  // sync). After the commit.
   std::uint64_t epoch_to_be_durable() const noexcept { return writes_.empty() ? newest_seen_ : committed_.epoch(); }
+  // The same of what it has done alone; 0: nothing.
+  std::uint64_t epoch_of_writes() const noexcept { return writes_.empty() ? 0 : committed_.epoch(); }
 
   // After the commit, or without one: what is absent now is to leave the indexes. How many records that were.
   std::size_t note_absent_records(bool committed) noexcept {

@@ -152,6 +152,7 @@ class two_phase_transaction : private transaction {
     scan_up_to(table, argument<Table>(from), std::nullopt, fn);
   }
 
+  using transaction::epoch_of_writes;
   using transaction::epoch_to_be_durable;
   using transaction::level;
   using transaction::log_with;
