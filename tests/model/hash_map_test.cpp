@@ -151,7 +151,7 @@ TEST(HashMap, MultiGetWantsRoom) {
   EXPECT_THROW(map.multi_get(wanted, found), std::invalid_argument);
 }
 
-constexpr auto on_a_copy = [](std::uint64_t v) { ++v; };
+constexpr auto on_a_copy = [](std::uint64_t v) { return ++v; };
 constexpr auto in_place = [](auto& v) { ++v; };
 static_assert(!value_change<decltype(on_a_copy), std::uint64_t> && value_change<decltype(in_place), std::uint64_t>);
 
