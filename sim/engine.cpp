@@ -252,7 +252,8 @@ int engine::start_thread(std::function<void()> body) {
 
 report engine::run(const std::vector<std::function<void()>>& bodies) {
   for (const auto& body : bodies) {
-    if (start_thread(body) < 0) {
+    // Not a copy: what the functions have captured is read by the program, so it must not lie in the machine's memory.
+    if (start_thread([&body] { body(); }) < 0) {
       throw std::invalid_argument("the machine has " + std::to_string(threads_.size()) + " hardware threads, not " +
                                   std::to_string(bodies.size()));
     }

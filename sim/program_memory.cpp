@@ -1,6 +1,8 @@
-// operator new and delete of the simulated program: linked into its executable, not into the machine, whose own memory
-// comes from the system. Null, aligned and sized forms all end here.
+// operator new and delete of the simulated program, and its thrown objects: linked into its executable, not into the
+// machine, whose own memory comes from the system. Null, aligned and sized forms all end here.
 #include <cstddef>
+#include <cstring>
+#include <exception>
 #include <new>
 
 extern "C" {
@@ -73,3 +75,24 @@ void operator delete(void* at, const std::nothrow_t&) noexcept {
 void operator delete[](void* at, const std::nothrow_t&) noexcept {
   elidex_sim_free(at);
 }
+
+// A thrown object would lie in the system's memory, where it shares lines with whatever the machine keeps beside it: where
+// it begins in its line would hang on all that has been read before, and on how many CPUs there are.
+//
+// The C++ library's calls (Itanium C++ ABI, "Exception Handling", 2.4.2), which it makes itself too. Before the object it
+// keeps a header, whose size it does not tell: on x86-64 128 bytes, zero at first.
+extern "C" {
+
+constexpr std::size_t exception_header_bytes = 128;
+
+void* __cxa_allocate_exception(std::size_t bytes) noexcept {
+  void* const header = elidex_sim_allocate(exception_header_bytes + bytes, usual);
+  if (header == nullptr) std::terminate();
+  std::memset(header, 0, exception_header_bytes);
+  return static_cast<std::byte*>(header) + exception_header_bytes;
+}
+void __cxa_free_exception(void* object) noexcept {
+  elidex_sim_free(static_cast<std::byte*>(object) - exception_header_bytes);
+}
+
+}  // extern "C"

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <mutex>
 #include <numeric>
@@ -21,6 +22,7 @@
 #include "elidex/htm.hpp"
 #include "elidex/sync/elided.hpp"
 #include "elidex/sync/spin_locks.hpp"
+#include "sim/memory.hpp"
 #include "sim/simulation.hpp"
 
 namespace elidex::sim {
@@ -560,6 +562,32 @@ TEST(Threads, CallOnceAndThreadLocalDestructors) {
     EXPECT_EQ(calls, 1);
     EXPECT_EQ(destroyed, 4);
   }});
+}
+
+// At addresses that are the same in every run: what the program throws, and what a body has captured.
+TEST(Threads, WhatTheyThrowAndCaptureLiesInTheProgramsMemory) {
+  const auto in_program = [](const void* at) { return reinterpret_cast<u64>(at) - arena_begin < arena_bytes; };
+  const void* thrown = nullptr;
+  const void* captured = nullptr;
+  std::exception_ptr kept;
+  const std::array<u64, 8> many{};  // too many to lie in the function object itself
+  run_here({[&, many] {
+    captured = &many;
+    try {
+      throw std::runtime_error("a text that is too long for a short string");
+    } catch (const std::exception& error) {
+      thrown = &error;
+      kept = std::current_exception();
+    }
+  }});
+  EXPECT_TRUE(in_program(captured));
+  EXPECT_TRUE(in_program(thrown));
+  try {
+    std::rethrow_exception(kept);
+  } catch (const std::exception& error) {
+    EXPECT_EQ(&error, thrown);
+    EXPECT_STREQ(error.what(), "a text that is too long for a short string");
+  }
 }
 
 TEST(Threads, AnExceptionOfABodyComesOutOfRun) {
