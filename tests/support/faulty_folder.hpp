@@ -218,6 +218,13 @@ class faulty_disk {
     const std::lock_guard guard(state_->mutex);
     return state_->used;
   }
+  // Bytes that a power failure may take.
+  std::uint64_t unsynced() const {
+    const std::lock_guard guard(state_->mutex);
+    std::uint64_t sum = 0;
+    for (const auto& [name, of] : state_->names) sum += of->bytes.size() - of->synced;
+    return sum;
+  }
 
   // The files' contents, to look at and to damage; nobody uses the disk meanwhile.
   std::vector<std::string> names() const {

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "support/databases.hpp"
 #include "support/faulty_folder.hpp"
 #include "support/logged_store.hpp"
@@ -147,12 +149,17 @@ TEST(LoggedChange, OfADatabaseIsShort) {
   silo_database db;
   auto& table = db.create_table<std::uint64_t, wide_row>("wide");
   db.open(disk.folder(), {.level = durability::sync, .epoch_time = 1h});
-  const auto logged_by = [&](auto&& transaction) {
-    const std::uint64_t before = disk.used();
-    db.transact(transaction);
-    return disk.used() - before;
+  // Who waits for a sync is told before the logger writes, behind it, that it has synced.
+  const auto used_in_the_end = [&] {
+    while (disk.unsynced() == 0) std::this_thread::yield();
+    return disk.used();
   };
   db.transact([&](auto& t) { t.insert(table, 1, wide_row::of(1)); });  // with the catalog
+  const auto logged_by = [&](auto&& transaction) {
+    const std::uint64_t before = used_in_the_end();
+    db.transact(transaction);
+    return used_in_the_end() - before;
+  };
   const auto whole = logged_by([&](auto& t) { t.insert(table, 2, wide_row::of(1)); });
   const auto part = logged_by([&](auto& t) { t.update(table, 1, [](wide_row& r) { r.words[3] = 7; }); });
   EXPECT_EQ(whole - part, sizeof(wide_row) - (4 + 8));
