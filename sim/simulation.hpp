@@ -129,6 +129,7 @@ struct report {
   thread_report total() const noexcept;
 };
 
+// Calls each body on a hardware thread of its own, where it stands, not a copy: what it changes of its own stays changed.
 // Throws std::invalid_argument for more bodies than hardware threads, and what a body throws.
 report run(const machine& which, const run_options& options, const std::vector<std::function<void()>>& bodies);
 
