@@ -57,6 +57,7 @@
 #include "elidex/column/column_main.hpp"
 #include "elidex/column/deleted_rows.hpp"
 #include "elidex/column/value_image.hpp"
+#include "elidex/thread_slot.hpp"
 
 namespace elidex {
 
@@ -155,8 +156,9 @@ class column {
 
   // Turns what the delta has into a part of the main, and leaves out values that only deleted rows have. Others read and write
   // meanwhile; a second merge() waits for the first one. progress(done, rows) is called now and then from this thread, `done` and
-  // `rows` counting rows; it must not merge the column. Throws what progress throws, std::logic_error from within a scan() or under an
-  // epoch_pin of the caller's, and as said above; the column can then be used as before.
+  // `rows` counting rows; it must not merge the column. Throws what progress throws, and as said
+  // above; std::logic_error from within a scan(), under an epoch_pin of the caller's, and from
+  // progress of the same column. The column can then be used as before.
   template <class Progress>
   void merge(Progress&& progress);
   void merge() {
@@ -205,13 +207,14 @@ class column {
   void merge_frozen(Progress& progress);
   template <class Progress>
   void merge_all(Progress& progress);
-  static void check_not_pinned();
+  void check_may_merge() const;
   void publish(std::unique_ptr<const parts> next) noexcept;
 
   const column_options options_;
   std::atomic<const parts*> state_;
   detail::deleted_rows deleted_;
-  std::mutex merging_;  // whoever changes the state has it
+  std::mutex merging_;                                         // whoever changes the state has it
+  std::atomic<const detail::thread_record*> merger_{nullptr};  // the thread that has it
   std::size_t deletions_when_merged_ = 0;
   std::atomic<std::size_t> merges_{0};
 };

@@ -42,6 +42,8 @@
 // Indexes says which maps the tables have: those below, or a set of db/index_sets.hpp.
 //
 // Thread-safety: all members but constructor and destructor, from any thread. A table lives as long as its database.
+// No transaction may be running when a database is destroyed. What a member does that is called from
+// within a transaction, or after close(): docs/MISUSE.md.
 // Errors: db/errors.hpp; std::bad_alloc; std::length_error with more than 512 threads, std::out_of_range for a key that its table's type cannot be,
 // std::invalid_argument for a key of more than 64 KiB, std::logic_error for a transaction inside a transaction. All leave the database as it was. With a folder also std::system_error: from then on nothing commits
 // any more; a transaction that throws it because it could not be made durable is committed in memory, and on disk or not.
@@ -145,7 +147,9 @@ class basic_database {
   // Loads what the folder has (it is made if it is not there, but for level none), and keeps there what is committed from now on. Before the first
   // transaction, once, alone. The tables that the folder has must have been made; others may be made later.
   // Throws db::log_error (damaged, of another format's version), std::system_error (in use by somebody else, the system's errors),
-  // unknown_table, schema_mismatch, std::logic_error. The folder then has what it had, and the database is good for nothing.
+  // unknown_table, schema_mismatch. The folder then has what it had, and the database must not be
+  // used again: its transactions throw std::logic_error. Throws std::logic_error and changes nothing
+  // if it has been called before, after the first transaction, and from within one.
   const db::recovered_log& open(const std::string& folder, const db::storage_options& options = {}) {
     check_may_open();
     usable_ = false;
@@ -173,8 +177,10 @@ class basic_database {
     if (log_ != nullptr) log_->wait_durable(epochs_.now());
   }
   // Makes everything durable and ends the log: from then on transactions that write throw. No transaction may be running. Throws
-  // std::system_error if that failed, now or before. The destructor does the same silently.
+  // std::system_error if that failed, now or before, and std::logic_error from within a transaction:
+  // the database then stays open. The destructor does the same silently.
   void close() {
+    check_not_in_transaction("close()");
     if (log_ != nullptr) log_->close();
   }
 
@@ -224,7 +230,8 @@ class basic_database {
     return transact(isolation::serializable, std::forward<Fn>(fn));
   }
 
-  // Must not be called inside read_only().
+  // Throws std::logic_error inside read_only() of the same database, and inside a transaction that
+  // reads one moment (db/two_phase_transaction.hpp).
   template <class Fn>
   auto read_only(Fn&& fn) {
     if (!usable_) throw std::logic_error(not_opened);
@@ -295,7 +302,14 @@ class basic_database {
     usable_ = true;
     return storage_->found();
   }
+  // Of the calling thread; others cannot be looked at.
+  void check_not_in_transaction(const char* function) const {
+    const std::size_t mine = this_thread_slot();
+    if ((mine < thread_memory_.size() && thread_memory_[mine].in_use) || epochs_.has_snapshot_here())
+      throw std::logic_error(std::string("elidex::database: ") + function + " inside a transaction");
+  }
   void check_may_open() const {
+    check_not_in_transaction("open()");
     if (!usable_) throw std::logic_error(not_opened);
     if (storage_ || commits_.count() != 0)
       throw std::logic_error("elidex::database: open() comes once, before the first transaction");

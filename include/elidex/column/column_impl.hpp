@@ -228,18 +228,20 @@ void column<T, Id>::merge_frozen(Progress& progress) {
   merges_.fetch_add(1);
 }
 
-// Who is pinned would wait for himself.
+// A pinned thread, or one that merges already, would wait for itself.
 template <class T, class Id>
-void column<T, Id>::check_not_pinned() {
-  if (detail::this_thread_record().pin_depth != 0) {
-    throw std::logic_error("elidex: a function that a scan() calls must not merge");
-  }
+void column<T, Id>::check_may_merge() const {
+  const detail::thread_record& mine = detail::this_thread_record();
+  if (mine.pin_depth != 0) throw std::logic_error("elidex: a function that a scan() calls must not merge");
+  // relaxed, without a partner: only this thread ever stores its own record here.
+  if (merger_.load(std::memory_order_relaxed) == &mine)
+    throw std::logic_error("elidex: a merge's progress function must not merge the same column");
 }
 
 template <class T, class Id>
 template <class Progress>
 void column<T, Id>::merge(Progress&& progress) {
-  check_not_pinned();
+  check_may_merge();
   const std::lock_guard one_at_a_time(merging_);
   merge_all(progress);
 }
@@ -247,7 +249,7 @@ void column<T, Id>::merge(Progress&& progress) {
 template <class T, class Id>
 template <class Progress>
 bool column<T, Id>::merge_if_due(Progress&& progress) {
-  check_not_pinned();
+  check_may_merge();
   if (!merge_is_due()) return false;
   const std::unique_lock one_at_a_time(merging_, std::try_to_lock);
   if (!one_at_a_time || !merge_is_due()) return false;  // another thread merges, or has just merged
@@ -258,6 +260,13 @@ bool column<T, Id>::merge_if_due(Progress&& progress) {
 template <class T, class Id>
 template <class Progress>
 void column<T, Id>::merge_all(Progress& progress) {
+  const struct noted_merger {
+    std::atomic<const detail::thread_record*>& of;
+    explicit noted_merger(std::atomic<const detail::thread_record*>& merger) : of(merger) {
+      of.store(&detail::this_thread_record(), std::memory_order_relaxed);  // no partner, see check_may_merge()
+    }
+    ~noted_merger() { of.store(nullptr, std::memory_order_relaxed); }  // as above: no partner
+  } noted(merger_);
   if (now().frozen != nullptr) merge_frozen(progress);
   if (now().delta->rows() == 0 && deleted_.count() == deletions_when_merged_) return;
   freeze_delta();

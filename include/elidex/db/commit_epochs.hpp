@@ -64,6 +64,12 @@ class commit_epochs {
     return mine;
   }
 
+  // Whether the calling thread has a snapshot.
+  bool has_snapshot_here() const {
+    const std::size_t mine = this_thread_slot();
+    return mine < threads_max && slots_[mine].reading.load() != none;
+  }
+
   std::uint64_t now() const noexcept { return now_.load(); }
   // A new epoch, for the log's group commits.
   std::uint64_t advance() noexcept { return now_.fetch_add(1) + 1; }

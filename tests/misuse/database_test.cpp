@@ -1,0 +1,374 @@
+// What a database does when it is misused: closed, not opened, called from within a transaction, or left by an exception.
+#include "elidex/database.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+#include "elidex/db/two_phase_locking.hpp"
+#include "misuse/rows.hpp"
+#include "support/faulty_folder.hpp"
+
+namespace elidex::testing {
+namespace {
+
+struct thrown_by_callback {};
+struct account {
+  std::int64_t balance = 0;
+};
+
+using optimistic_database = database;
+using two_phase_database = basic_database<db::two_phase_locking<>>;
+
+template <class Action>
+std::error_code code_of(Action&& action) {
+  try {
+    action();
+  } catch (const std::system_error& error) {
+    return error.code();
+  }
+  return {};
+}
+// EXPECT_EQ alone would take std::errc for a number.
+::testing::AssertionResult is(std::error_code code, std::errc expected) {
+  if (code == expected) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << code.message();
+}
+
+template <class Database>
+struct bank {
+  Database db;
+  typename Database::template table<std::uint64_t, account>& accounts =
+      db.template create_table<std::uint64_t, account>("accounts");
+
+  static db::storage_options options() {
+    return {.level = db::durability::async, .epoch_time = std::chrono::hours(1)};
+  }
+  void fill() {
+    db.transact([&](auto& t) {
+      for (std::uint64_t key = 1; key <= 3; ++key) t.insert(accounts, key, account{10});
+    });
+  }
+  std::int64_t balance(std::uint64_t key) {
+    return db.read_only([&](auto& t) {
+      const auto row = t.get(accounts, key);
+      return row ? row->balance : -1;
+    });
+  }
+  void set(std::uint64_t key, std::int64_t balance) {
+    db.transact([&](auto& t) { t.put(accounts, key, account{balance}); });
+  }
+};
+
+template <class Database>
+class DatabaseMisuse : public ::testing::Test {
+ protected:
+  // A bank with a folder, and an account with 10.
+  std::unique_ptr<bank<Database>> opened() {
+    auto made = std::make_unique<bank<Database>>();
+    made->db.open(disk_.folder(), made->options());
+    made->fill();
+    return made;
+  }
+  faulty_disk disk_;
+};
+
+using Databases = ::testing::Types<optimistic_database, two_phase_database>;
+TYPED_TEST_SUITE(DatabaseMisuse, Databases);
+
+// --- closed, never opened, not opened for an error ---
+
+TYPED_TEST(DatabaseMisuse, AfterClose) {
+  const auto closed = this->opened();
+  auto& db = closed->db;
+  db.close();
+  EXPECT_TRUE(is(code_of([&] { closed->set(1, 5); }), std::errc::operation_canceled));
+  EXPECT_EQ(closed->balance(1), 10);
+  db.transact([&](auto& t) { EXPECT_EQ(t.get(closed->accounts, 1)->balance, 10); });
+  misuse_row("database::transact", misuse::closed_object,
+             "after close(): one that writes throws std::system_error (operation_canceled) and "
+             "changes nothing; one that "
+             "reads works");
+  misuse_row("database::read_only", misuse::closed_object, "after close(): works");
+  EXPECT_TRUE(is(code_of([&] { db.template create_table<std::uint64_t, account>("more"); }),
+                 std::errc::operation_canceled));
+  EXPECT_THROW((db.template find_table<std::uint64_t, account>("more")), db::unknown_table);
+  misuse_row("database::create_table", misuse::closed_object,
+             "after close(): throws std::system_error (operation_canceled) and makes no table");
+  EXPECT_EQ((&db.template find_table<std::uint64_t, account>("accounts")), &closed->accounts);
+  misuse_row("database::find_table", misuse::closed_object, "after close(): works");
+  EXPECT_TRUE(is(code_of([&] { db.checkpoint(); }), std::errc::operation_canceled));
+  misuse_row("database::checkpoint", misuse::closed_object,
+             "after close(): throws std::system_error (operation_canceled)");
+  db.wait_durable();
+  misuse_row("database::wait_durable", misuse::closed_object,
+             "after close(): returns; all is durable");
+  db.close();
+  misuse_row("database::close", misuse::closed_object, "a second time: nothing happens");
+  EXPECT_THROW(db.open(this->disk_.folder()), std::logic_error);
+  misuse_row("database::open", misuse::closed_object,
+             "a second time, after close() too: throws std::logic_error");
+  db.collect();
+  EXPECT_GT(db.stats().commits, 0U);
+  static_cast<void>(db.protocol());
+  for (const char* const function : {"collect", "stats", "protocol"}) {
+    misuse_row("database::" + std::string(function), misuse::closed_object,
+               "after close(): as before");
+  }
+}
+
+TYPED_TEST(DatabaseMisuse, WithoutAFolder) {
+  bank<TypeParam> memory;
+  memory.fill();
+  memory.db.wait_durable();
+  memory.db.close();
+  memory.set(1, 5);
+  EXPECT_EQ(memory.balance(1), 5);
+  misuse_row("database::wait_durable", misuse::closed_object, "without a folder: returns at once");
+  misuse_row("database::close", misuse::closed_object,
+             "without a folder: nothing happens; the database goes on");
+  EXPECT_TRUE(is(code_of([&] { memory.db.checkpoint(); }), std::errc::operation_not_supported));
+  misuse_row(
+      "database::checkpoint", misuse::closed_object,
+      "without a folder, or with level none: throws std::system_error (operation_not_supported)");
+  EXPECT_THROW(memory.db.open(this->disk_.folder()), std::logic_error);
+  EXPECT_EQ(memory.balance(1), 5);
+  misuse_row("database::open", misuse::bad_argument,
+             "after the first transaction: throws std::logic_error");
+}
+
+TYPED_TEST(DatabaseMisuse, AfterOpenHasFailed) {
+  this->opened()->db.close();
+  TypeParam db;  // lacks the table that the folder has
+  EXPECT_THROW(db.open(this->disk_.folder()), db::unknown_table);
+  EXPECT_THROW(db.transact([](auto&) {}), std::logic_error);
+  EXPECT_THROW(db.read_only([](auto&) {}), std::logic_error);
+  EXPECT_THROW(db.open(this->disk_.folder()), std::logic_error);
+  for (const char* const function : {"transact", "read_only", "open"}) {
+    misuse_row("database::" + std::string(function), misuse::closed_object,
+               "after open() has thrown: throws std::logic_error");
+  }
+  EXPECT_TRUE(is(code_of([&] { db.checkpoint(); }), std::errc::operation_not_supported));
+  db.wait_durable();
+  db.close();
+  db.collect();
+  bank<TypeParam> again;
+  again.db.open(this->disk_.folder());
+  EXPECT_EQ(again.balance(3), 10);
+  misuse_row("database::checkpoint", misuse::closed_object,
+             "after open() has thrown: throws std::system_error (operation_not_supported); the "
+             "folder has what it had");
+}
+
+// --- from within a transaction ---
+
+TYPED_TEST(DatabaseMisuse, ATransactionInATransaction) {
+  bank<TypeParam> a;
+  bank<TypeParam> b;
+  a.fill();
+  b.fill();
+  a.db.transact([&](auto& t) {
+    t.put(a.accounts, 1, account{11});
+    EXPECT_THROW(a.db.transact([](auto&) {}), std::logic_error);
+    b.db.transact(
+        [&](auto& u) { u.put(b.accounts, 1, account{t.get(a.accounts, 1)->balance + 1}); });
+    EXPECT_EQ(b.balance(1), 12);
+    EXPECT_EQ(a.balance(1), 10);
+  });
+  EXPECT_EQ(a.balance(1), 11);
+  misuse_row("database::transact", misuse::reentrance,
+             "from within transact() of the same database: throws std::logic_error; the outer one "
+             "goes on");
+  misuse_row("database::transact", misuse::reentrance,
+             "from within transact() of another database: commits by itself, whatever becomes of "
+             "the outer one");
+  misuse_row(
+      "database::read_only", misuse::reentrance,
+      "from within transact(): shows what was committed before, not what the outer one writes");
+}
+
+TYPED_TEST(DatabaseMisuse, TransactionsInAReadOnlyOne) {
+  bank<TypeParam> a;
+  bank<TypeParam> b;
+  a.fill();
+  b.fill();
+  a.db.read_only([&](auto& t) {
+    EXPECT_THROW(a.db.read_only([](auto&) {}), std::logic_error);
+    EXPECT_EQ(b.balance(1), 10);
+    a.set(1, 11);
+    EXPECT_EQ(t.get(a.accounts, 1)->balance, 10);
+  });
+  EXPECT_EQ(a.balance(1), 11);
+  misuse_row("database::read_only", misuse::reentrance,
+             "from within read_only() of the same database: throws std::logic_error; the outer one "
+             "goes on");
+  misuse_row("database::read_only", misuse::reentrance,
+             "from within read_only() of another database: works");
+  misuse_row("database::transact", misuse::reentrance,
+             "from within read_only(): commits; the outer one still shows its own moment");
+}
+
+TEST(TwoPhaseDatabaseMisuse, ReadOnlyInATransactionThatReadsOneMoment) {
+  bank<two_phase_database> a;
+  a.fill();
+  a.db.transact(isolation::repeatable_read, [&](auto& t) {
+    EXPECT_EQ(t.get(a.accounts, 1)->balance, 10);
+    EXPECT_THROW(a.db.read_only([](auto&) {}), std::logic_error);
+    EXPECT_EQ(t.get(a.accounts, 1)->balance, 10);
+  });
+  misuse_row("database::read_only", misuse::reentrance,
+             "from within a two-phase transaction that reads one moment (repeatable_read): throws "
+             "std::logic_error");
+}
+
+TYPED_TEST(DatabaseMisuse, OpenInATransaction) {
+  bank<TypeParam> fresh;
+  fresh.db.transact(
+      [&](auto&) { EXPECT_THROW(fresh.db.open(this->disk_.folder()), std::logic_error); });
+  bank<TypeParam> read;
+  read.db.read_only(
+      [&](auto&) { EXPECT_THROW(read.db.open(this->disk_.folder()), std::logic_error); });
+  read.db.open(this->disk_.folder(), read.options());
+  read.fill();
+  EXPECT_EQ(read.balance(1), 10);
+  misuse_row("database::open", misuse::reentrance,
+             "from within a transaction of the same database, read_only() too: throws "
+             "std::logic_error and opens nothing");
+}
+
+TYPED_TEST(DatabaseMisuse, OpenOfAnotherDatabaseInATransaction) {
+  bank<TypeParam> a;
+  bank<TypeParam> b;
+  a.db.transact([&](auto& t) {
+    b.db.open(this->disk_.folder(), b.options());
+    t.put(a.accounts, 1, account{1});
+  });
+  b.fill();
+  EXPECT_EQ(a.balance(1), 1);
+  EXPECT_EQ(b.balance(1), 10);
+  misuse_row("database::open", misuse::reentrance,
+             "from within a transaction of another database: works");
+}
+
+TYPED_TEST(DatabaseMisuse, CloseInATransaction) {
+  const auto open = this->opened();
+  open->db.transact([&](auto& t) {
+    t.put(open->accounts, 1, account{11});
+    EXPECT_THROW(open->db.close(), std::logic_error);
+  });
+  open->db.read_only([&](auto&) { EXPECT_THROW(open->db.close(), std::logic_error); });
+  EXPECT_EQ(open->balance(1), 11);
+  open->set(2, 22);
+  misuse_row("database::close", misuse::reentrance,
+             "from within a transaction, read_only() too: throws std::logic_error; the database "
+             "stays open");
+}
+
+TYPED_TEST(DatabaseMisuse, AllOthersInATransaction) {
+  const auto open = this->opened();
+  auto& db = open->db;
+  const auto all = [&](const std::string& where) {
+    static_cast<void>(db.checkpoint());
+    db.wait_durable();
+    db.collect();
+    EXPECT_GT(db.stats().commits, 0U);
+    static_cast<void>(db.protocol());
+    EXPECT_EQ((&db.template find_table<std::uint64_t, account>("accounts")), &open->accounts);
+    return &db.template create_table<std::uint64_t, account>("made in " + where);
+  };
+  db.transact([&](auto& t) {
+    t.put(open->accounts, 1, account{11});
+    t.erase(open->accounts, 2);
+    auto& made = *all("transact");
+    t.put(made, 1, account{12});
+    EXPECT_EQ(t.get(open->accounts, 1)->balance, 11);
+  });
+  db.read_only([&](auto& t) {
+    EXPECT_EQ(t.get(open->accounts, 1)->balance, 11);
+    auto& made = *all("read_only");
+    EXPECT_FALSE(t.get(made, 1));
+    EXPECT_EQ(t.get(open->accounts, 1)->balance, 11);
+  });
+  db.close();
+
+  bank<TypeParam> again;
+  auto& in_transact = again.db.template create_table<std::uint64_t, account>("made in transact");
+  again.db.template create_table<std::uint64_t, account>("made in read_only");
+  again.db.open(this->disk_.folder());
+  EXPECT_EQ(again.balance(1), 11);
+  EXPECT_EQ(again.balance(2), -1);
+  again.db.read_only([&](auto& t) { EXPECT_EQ(t.get(in_transact, 1)->balance, 12); });
+  misuse_row("database::create_table", misuse::reentrance,
+             "from within a transaction: makes the table at once, which stays if the transaction "
+             "rolls back; it may be used");
+  misuse_row("database::checkpoint", misuse::reentrance,
+             "from within a transaction: writes what is committed, without that transaction");
+  misuse_row("database::wait_durable", misuse::reentrance,
+             "from within a transaction: waits for what is committed, without that transaction");
+  for (const char* const function : {"find_table", "collect", "stats", "protocol"}) {
+    misuse_row("database::" + std::string(function), misuse::reentrance,
+               "from within a transaction: as elsewhere");
+  }
+}
+
+TYPED_TEST(DatabaseMisuse, TheDatabaseDestroyedInATransaction) {
+  undefined_row("database::~database", misuse::reentrance, "while a transaction runs",
+                "elidex/database.hpp",
+                "No transaction may be running when a database is destroyed");
+}
+
+// --- exceptions ---
+
+TYPED_TEST(DatabaseMisuse, TransactionsFunctionThrows) {
+  bank<TypeParam> a;
+  a.fill();
+  for (const isolation level :
+       {isolation::read_committed, isolation::repeatable_read, isolation::serializable}) {
+    EXPECT_THROW(a.db.transact(level,
+                               [&](auto& t) {
+                                 t.put(a.accounts, 1, account{99});
+                                 t.insert(a.accounts, 9, account{99});
+                                 t.erase(a.accounts, 2);
+                                 throw thrown_by_callback();
+                               }),
+                 thrown_by_callback);
+    EXPECT_EQ(a.balance(1), 10);
+    EXPECT_EQ(a.balance(2), 10);
+    EXPECT_EQ(a.balance(9), -1);
+  }
+  a.set(1, 11);
+  EXPECT_EQ(a.balance(1), 11);
+  misuse_row("database::transact", misuse::callback_throws,
+             "rolls back, and the exception comes out (if what the function had read still holds; "
+             "else it is run again)");
+
+  EXPECT_THROW(a.db.read_only([&](auto&) { throw thrown_by_callback(); }), thrown_by_callback);
+  EXPECT_EQ(a.balance(1), 11);
+  misuse_row("database::read_only", misuse::callback_throws,
+             "the exception comes out; the database is usable");
+}
+
+// --- names of tables ---
+
+TYPED_TEST(DatabaseMisuse, NamesOfTables) {
+  bank<TypeParam> a;
+  EXPECT_THROW((a.db.template create_table<std::uint64_t, account>("accounts")),
+               db::schema_mismatch);
+  misuse_row("database::create_table", misuse::bad_argument,
+             "a name that is taken: throws db::schema_mismatch");
+  EXPECT_THROW((a.db.template find_table<std::uint64_t, account>("none")), db::unknown_table);
+  misuse_row("database::find_table", misuse::bad_argument,
+             "no such table: throws db::unknown_table");
+  EXPECT_THROW((a.db.template find_table<std::uint32_t, account>("accounts")), db::schema_mismatch);
+  EXPECT_THROW((a.db.template find_table<std::uint64_t>("accounts")), db::schema_mismatch);
+  misuse_row("database::find_table", misuse::wrong_handle,
+             "a table of other keys or rows: throws db::schema_mismatch");
+}
+
+}  // namespace
+}  // namespace elidex::testing

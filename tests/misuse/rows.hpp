@@ -1,0 +1,72 @@
+#pragma once
+// Records what the misuse tests have proved, for the table in docs/MISUSE.md (tools/misuse/table.py).
+//
+//   EXPECT_THROW(column.scan_all(merges), std::logic_error);
+//   misuse_row("column::merge", misuse::reentrance, "from scan()'s function: throws std::logic_error");
+//
+// A test asserts first and records afterwards; after a failed assertion nothing is recorded, so the table has only what holds.
+// Misuse that is undefined cannot run. Its row names the header and quotes the sentence there that forbids it.
+//
+// Rows are appended to the file that the environment variable ELIDEX_MISUSE_ROWS names, if there is one.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+namespace elidex::testing {
+
+enum class misuse {
+  wrong_handle,
+  closed_object,
+  other_thread,
+  reentrance,
+  callback_throws,
+  bad_argument
+};
+
+constexpr std::string_view name_of(misuse how) {
+  switch (how) {
+    case misuse::wrong_handle:
+      return "wrong handle";
+    case misuse::closed_object:
+      return "closed object";
+    case misuse::other_thread:
+      return "other thread";
+    case misuse::reentrance:
+      return "re-entrance";
+    case misuse::callback_throws:
+      return "callback throws";
+    case misuse::bad_argument:
+      break;
+  }
+  return "bad argument";
+}
+
+namespace detail {
+inline void append_row(std::string_view function, misuse how, std::string_view what,
+                       std::string_view header, std::string_view promise) {
+  const char* const file = std::getenv("ELIDEX_MISUSE_ROWS");
+  if (file == nullptr || ::testing::Test::HasFailure()) return;
+  std::ofstream rows(file, std::ios::app);
+  rows << function << '\t' << name_of(how) << '\t' << what << '\t' << header << '\t' << promise
+       << '\n';
+  rows.flush();
+  ASSERT_TRUE(rows.good()) << "cannot write " << file;
+}
+}  // namespace detail
+
+// What happens, as the test has just seen it.
+inline void misuse_row(std::string_view function, misuse how, std::string_view what) {
+  detail::append_row(function, how, what, "", "");
+}
+
+// Undefined by design; `promise` is a sentence of the header's comment, white space aside.
+inline void undefined_row(std::string_view function, misuse how, std::string_view what,
+                          std::string_view header, std::string_view promise) {
+  detail::append_row(function, how, what, header, promise);
+}
+
+}  // namespace elidex::testing
