@@ -57,9 +57,12 @@ schema::schema(std::vector<column_definition> columns) {
 row::row(const schema& columns) : columns_(columns), words_(columns.row_bytes() / sizeof(std::uint64_t)) {}
 
 row::row(const schema& columns, std::span<const std::uint64_t> words)
-    : columns_(columns), words_(words.begin(), words.end()) {}
+    : columns_(columns), words_(words.begin(), words.end()) {
+  if (words.size_bytes() != columns.row_bytes()) throw schema_mismatch("words that are no row of the schema");
+}
 
 std::size_t row::place(std::string_view column, column_type type) const {
+  if (words_.empty()) throw schema_mismatch(std::string(column) + ": the row was moved from");
   const schema::layout& of = *columns_.layout_;
   for (std::size_t i = 0; i < of.columns.size(); ++i) {
     if (of.columns[i].name != column) continue;

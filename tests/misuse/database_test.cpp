@@ -1,4 +1,5 @@
-// What a database does when it is misused: closed, not opened, called from within a transaction, or left by an exception.
+// What a database does when it is misused: when it is closed or could not be opened, from within a
+// transaction, and when a function throws.
 #include "elidex/database.hpp"
 
 #include <gtest/gtest.h>

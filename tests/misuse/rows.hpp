@@ -2,12 +2,13 @@
 // Records what the misuse tests have proved, for the table in docs/MISUSE.md (tools/misuse/table.py).
 //
 //   EXPECT_THROW(column.scan_all(merges), std::logic_error);
-//   misuse_row("column::merge", misuse::reentrance, "from scan()'s function: throws std::logic_error");
+//   misuse_row("column::merge", misuse::reentrance, "from scan()'s function: std::logic_error");
 //
-// A test asserts first and records afterwards; after a failed assertion nothing is recorded, so the table has only what holds.
-// Misuse that is undefined cannot run. Its row names the header and quotes the sentence there that forbids it.
+// A test asserts first and records afterwards. After a failed assertion nothing is recorded, so the
+// table has only what holds. Misuse that is undefined cannot run: its row names the header and quotes
+// the words there that forbid it, and table.py looks them up.
 //
-// Rows are appended to the file that the environment variable ELIDEX_MISUSE_ROWS names, if there is one.
+// Rows are appended to the file that the environment variable ELIDEX_MISUSE_ROWS names, if any.
 
 #include <gtest/gtest.h>
 

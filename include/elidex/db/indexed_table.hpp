@@ -119,8 +119,11 @@ class indexed_table {
   bool erase(Transaction& t, key_argument key) const {
     std::optional<row_type> before;
     if (!t.update(table_, key, [&](row_type& row) { before = row; })) return false;
+    std::vector<std::string> values;  // before anything goes, because value_of may throw
+    values.reserve(indexes_.size());
+    for (const index& one : indexes_) values.push_back(one.value_of(key, *before));
     t.erase(table_, key);
-    for (const index& one : indexes_) erase_entry(t, one, key, one.value_of(key, *before));
+    for (std::size_t i = 0; i < values.size(); ++i) erase_entry(t, indexes_[i], key, values[i]);
     return true;
   }
 

@@ -14,7 +14,7 @@
 // to 8. A table in a folder remembers its schema, names included (storage.hpp).
 //
 // Thread-safety: a schema is a value that doesn't change; a row belongs to one thread, as std::string does. Views of a row's text are
-// valid until the row is changed or gone.
+// valid until the row is changed or gone. A row that was moved from has no columns until it is assigned.
 // Errors: schema_mismatch: an unknown column, another type, a row of another schema, columns that can't be; row_too_large: a text that
 // is longer than its column, a schema of more than row_bytes_max.
 #pragma once
@@ -45,6 +45,10 @@ class schema {
  public:
   // Copies share their columns.
   explicit schema(std::vector<column_definition> columns);
+  // Moving copies: no schema is without columns.
+  schema(const schema&) noexcept = default;
+  schema& operator=(const schema&) noexcept = default;
+  ~schema() = default;
 
   const std::vector<column_definition>& columns() const noexcept { return layout_->columns; }
   std::size_t row_bytes() const noexcept { return layout_->row_bytes; }
@@ -69,7 +73,7 @@ class row {
  public:
   // Numbers are 0, texts empty.
   explicit row(const schema& columns);
-  // As `words` has it.
+  // As `words` has it. Throws schema_mismatch unless these are a row's.
   row(const schema& columns, std::span<const std::uint64_t> words);
 
   const schema& columns() const noexcept { return columns_; }

@@ -477,6 +477,7 @@ class schema_table : public keyed_table<Key, Map> {
   // Throws schema_mismatch.
   void write_words(const row& from, std::span<std::uint64_t> to) const {
     if (from.columns() != columns_) throw schema_mismatch(this->name() + ": a row of another schema");
+    if (from.words().empty()) throw schema_mismatch(this->name() + ": a row that was moved from");
     std::copy(from.words().begin(), from.words().end(), to.begin());
   }
 

@@ -1,0 +1,292 @@
+// What the functions of a transaction do when they are misused: optimistic, two-phase and snapshots.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "elidex/database.hpp"
+#include "elidex/db/two_phase_locking.hpp"
+#include "misuse/rows.hpp"
+
+namespace elidex::testing {
+namespace {
+
+struct thrown_by_callback {};
+struct account {
+  std::int64_t balance = 0;
+};
+
+// A database and how its transactions are called in the table.
+struct optimistic {
+  using database_type = database;
+  static constexpr const char* name = "transaction";
+  static constexpr const char* header = "elidex/db/transaction.hpp";
+};
+struct two_phase {
+  using database_type = basic_database<db::two_phase_locking<>>;
+  static constexpr const char* name = "two_phase_transaction";
+  static constexpr const char* header = "elidex/db/two_phase_transaction.hpp";
+};
+
+template <class Kind>
+class TransactionMisuse : public ::testing::Test {
+ protected:
+  TransactionMisuse() { reset(); }
+
+  static std::string named(const std::string& function) {
+    return std::string(Kind::name) + "::" + function;
+  }
+  // 1, 2 and 3 with 10 each.
+  void reset() {
+    store.transact([&](auto& t) {
+      for (std::uint64_t key = 1; key <= 3; ++key) t.put(accounts, key, account{10});
+      t.erase(accounts, 9);
+    });
+  }
+  std::int64_t balance(std::uint64_t key) {
+    return store.read_only([&](auto& t) {
+      const auto row = t.get(accounts, key);
+      return row ? row->balance : -1;
+    });
+  }
+
+  typename Kind::database_type store;
+  typename Kind::database_type::template table<std::uint64_t, account>& accounts =
+      store.template create_table<std::uint64_t, account>("accounts");
+};
+
+using Kinds = ::testing::Types<optimistic, two_phase>;
+TYPED_TEST_SUITE(TransactionMisuse, Kinds);
+
+// --- exceptions ---
+
+TYPED_TEST(TransactionMisuse, UpdatesFunctionThrows) {
+  this->store.transact([&](auto& t) {
+    EXPECT_THROW(t.update(this->accounts, 1,
+                          [](account& row) {
+                            row.balance = 99;
+                            throw thrown_by_callback();
+                          }),
+                 thrown_by_callback);
+    EXPECT_EQ(t.get(this->accounts, 1)->balance, 10);
+    t.put(this->accounts, 2, account{20});
+  });
+  EXPECT_EQ(this->balance(1), 10);
+  EXPECT_EQ(this->balance(2), 20);
+  misuse_row(
+      this->named("update"), misuse::callback_throws,
+      "the exception comes out and the row stays; whoever catches it inside the transaction may "
+      "go on and commit");
+}
+
+TYPED_TEST(TransactionMisuse, ScansFunctionThrows) {
+  for (const isolation level :
+       {isolation::read_committed, isolation::repeatable_read, isolation::serializable}) {
+    this->reset();
+    this->store.transact(level, [&](auto& t) {
+      const auto throws = [](std::uint64_t, const account&) { throw thrown_by_callback(); };
+      EXPECT_THROW(t.scan(this->accounts, 1, throws), thrown_by_callback);
+      EXPECT_THROW(t.scan(this->accounts, 1, 3, throws), thrown_by_callback);
+      t.put(this->accounts, 2, account{20});
+    });
+    EXPECT_EQ(this->balance(2), 20);
+  }
+  misuse_row(
+      this->named("scan"), misuse::callback_throws,
+      "the exception comes out; whoever catches it inside the transaction may go on and commit");
+}
+
+TYPED_TEST(TransactionMisuse, SnapshotsScanThrows) {
+  this->store.read_only([&](auto& t) {
+    const auto throws = [](std::uint64_t, const account&) { throw thrown_by_callback(); };
+    EXPECT_THROW(t.scan(this->accounts, 1, throws), thrown_by_callback);
+    EXPECT_EQ(t.get(this->accounts, 1)->balance, 10);
+  });
+  this->store.collect();
+  misuse_row("snapshot_transaction::scan", misuse::callback_throws,
+             "the exception comes out; whoever catches it inside the transaction may go on");
+}
+
+// --- re-entrance ---
+
+TYPED_TEST(TransactionMisuse, UpdatesFunctionUsesTheTransaction) {
+  this->store.transact([&](auto& t) {
+    EXPECT_TRUE(t.update(this->accounts, 1, [&](account& row) {
+      row.balance += t.get(this->accounts, 2)->balance;
+      t.insert(this->accounts, 9, account{90});
+      t.put(this->accounts, 2, account{20});
+      EXPECT_TRUE(t.update(this->accounts, 3, [](account& other) { other.balance = 30; }));
+      std::int64_t sum = 0;
+      t.scan(this->accounts, 0, [&](std::uint64_t, const account& one) { sum += one.balance; });
+      EXPECT_EQ(sum, 10 + 20 + 30 + 90);
+      EXPECT_TRUE(t.erase(this->accounts, 2));
+    }));
+  });
+  EXPECT_EQ(this->balance(1), 20);
+  EXPECT_EQ(this->balance(2), -1);
+  EXPECT_EQ(this->balance(3), 30);
+  EXPECT_EQ(this->balance(9), 90);
+  for (const char* const function : {"get", "insert", "put", "erase", "scan", "update"}) {
+    misuse_row(this->named(function), misuse::reentrance,
+               "from update()'s function, for other rows: as elsewhere");
+  }
+}
+
+TYPED_TEST(TransactionMisuse, UpdatesFunctionWritesTheSameRow) {
+  this->store.transact([&](auto& t) {
+    EXPECT_TRUE(t.update(this->accounts, 1, [&](account& row) {
+      t.put(this->accounts, 1, account{77});
+      ++row.balance;
+    }));
+    EXPECT_TRUE(t.update(this->accounts, 2, [&](account& row) {
+      EXPECT_TRUE(t.erase(this->accounts, 2));
+      ++row.balance;
+    }));
+    EXPECT_TRUE(t.update(this->accounts, 3, [&](account& row) {
+      EXPECT_TRUE(t.update(this->accounts, 3, [](account& inner) { inner.balance = 77; }));
+      ++row.balance;
+    }));
+  });
+  for (std::uint64_t key = 1; key <= 3; ++key) EXPECT_EQ(this->balance(key), 11);
+  misuse_row(
+      this->named("update"), misuse::reentrance,
+      "its function writes or erases the same row: the outer update() wins, from the row as it "
+      "was before");
+}
+
+TYPED_TEST(TransactionMisuse, ScansFunctionChangesTheTable) {
+  for (const isolation level :
+       {isolation::read_committed, isolation::repeatable_read, isolation::serializable}) {
+    this->reset();
+    std::vector<std::uint64_t> seen;
+    this->store.transact(level, [&](auto& t) {
+      seen.clear();
+      t.scan(this->accounts, 0, 100, [&](std::uint64_t key, const account&) {
+        seen.push_back(key);
+        EXPECT_TRUE(t.get(this->accounts, key));
+        if (key == 9) return;
+        if (key == 1) t.erase(this->accounts, 2);
+        if (key == 1) t.insert(this->accounts, 9, account{90});
+        EXPECT_TRUE(t.erase(this->accounts, key));
+        t.scan(this->accounts, 0, [](std::uint64_t, const account&) { return false; });
+      });
+      EXPECT_FALSE(t.get(this->accounts, 1));
+    });
+    ASSERT_GE(seen.size(), 2U);
+    EXPECT_EQ(seen[0], 1U);
+    EXPECT_EQ(seen[1], 3U) << "the scan showed a row that the transaction had erased";
+    for (std::uint64_t key = 1; key <= 3; ++key) EXPECT_EQ(this->balance(key), -1);
+    EXPECT_EQ(this->balance(9), 90);
+  }
+  misuse_row(
+      this->named("scan"), misuse::reentrance,
+      "its function may use the transaction: a row that it has erased no longer comes, one that "
+      "it inserts ahead may come or not");
+  for (const char* const function : {"get", "insert", "erase"}) {
+    misuse_row(this->named(function), misuse::reentrance, "from scan()'s function: as elsewhere");
+  }
+}
+
+TYPED_TEST(TransactionMisuse, SnapshotFromItsScansFunction) {
+  std::vector<std::uint64_t> seen;
+  this->store.read_only([&](auto& t) {
+    t.scan(this->accounts, 0, [&](std::uint64_t key, const account&) {
+      seen.push_back(key);
+      EXPECT_EQ(t.get(this->accounts, 3)->balance, 10);
+      t.scan(this->accounts, 0, 2, [](std::uint64_t, const account&) {});
+      this->store.transact([&](auto& u) { u.erase(this->accounts, 3); });
+      this->store.collect();
+    });
+  });
+  EXPECT_EQ(seen, (std::vector<std::uint64_t>{1, 2, 3}));
+  EXPECT_EQ(this->balance(3), -1);
+  for (const char* const function : {"get", "scan"}) {
+    misuse_row(
+        "snapshot_transaction::" + std::string(function), misuse::reentrance,
+        "from scan()'s function: as elsewhere, and of the same moment; what transact() commits "
+        "meanwhile does not show");
+  }
+}
+
+// --- after the end, and on other threads ---
+
+TYPED_TEST(TransactionMisuse, AfterItsFunctionOrOnAnotherThread) {
+  for (const char* const function : {"get", "insert", "put", "update", "erase", "scan"}) {
+    undefined_row(this->named(function), misuse::closed_object,
+                  "kept beyond the function that got the transaction", "elidex/database.hpp",
+                  "A transaction lives until the function returns that it was given to.");
+    undefined_row(this->named(function), misuse::other_thread, "of a transaction of another thread",
+                  TypeParam::header, "Thread-safety: belongs to one thread");
+  }
+  for (const char* const function : {"get", "scan"}) {
+    const std::string snapshot = "snapshot_transaction::";
+    constexpr std::string_view header = "elidex/db/snapshot_transaction.hpp";
+    undefined_row(snapshot + function, misuse::closed_object,
+                  "kept beyond the function that got the transaction", "elidex/database.hpp",
+                  "A transaction lives until the function returns that it was given to.");
+    undefined_row(snapshot + function, misuse::other_thread, "of a transaction of another thread",
+                  header, "Thread-safety: belongs to one thread");
+  }
+}
+
+// --- errors that leave the transaction as it was ---
+
+TYPED_TEST(TransactionMisuse, KeysThatAreThereOrCannotBe) {
+  auto& small = this->store.template create_table<std::uint8_t, account>("small keys");
+  this->store.transact([&](auto& t) {
+    EXPECT_THROW(t.insert(this->accounts, 1, account{5}), db::duplicate_key);
+    t.insert(this->accounts, 9, account{90});
+    EXPECT_THROW(t.insert(this->accounts, 9, account{5}), db::duplicate_key);
+    EXPECT_THROW(t.insert(small, 256, account{}), std::out_of_range);
+    EXPECT_THROW(t.put(small, -1, account{}), std::out_of_range);
+    EXPECT_THROW(t.get(small, 256), std::out_of_range);
+    EXPECT_THROW(t.update(small, 256, [](account&) {}), std::out_of_range);
+    EXPECT_THROW(t.erase(small, 256), std::out_of_range);
+    EXPECT_THROW(t.scan(small, 256, [](auto&&...) {}), std::out_of_range);
+    EXPECT_THROW(t.scan(small, 0, 256, [](auto&&...) {}), std::out_of_range);
+  });
+  EXPECT_EQ(this->balance(1), 10);
+  EXPECT_EQ(this->balance(9), 90);
+  misuse_row(this->named("insert"), misuse::bad_argument,
+             "a key that is there: throws db::duplicate_key; the transaction may go on");
+  this->store.read_only([&](auto& t) {
+    EXPECT_THROW(t.get(small, 256), std::out_of_range);
+    EXPECT_THROW(t.scan(small, 256, [](auto&&...) {}), std::out_of_range);
+  });
+  constexpr std::string_view out_of_range =
+      "a number that the table's keys cannot be: throws std::out_of_range; the transaction may go "
+      "on";
+  for (const char* const function : {"get", "insert", "put", "update", "erase", "scan"}) {
+    misuse_row(this->named(function), misuse::bad_argument, out_of_range);
+  }
+  misuse_row("snapshot_transaction::get", misuse::bad_argument, out_of_range);
+  misuse_row("snapshot_transaction::scan", misuse::bad_argument, out_of_range);
+}
+
+TYPED_TEST(TransactionMisuse, KeysThatAreTooLong) {
+  auto& named = this->store.template create_table<std::string, account>("named");
+  const std::string key((std::size_t{64} << 10) + 1, 'k');
+  this->store.transact([&](auto& t) {
+    EXPECT_THROW(t.get(named, key), std::invalid_argument);
+    EXPECT_THROW(t.put(named, key, account{}), std::invalid_argument);
+    EXPECT_THROW(t.insert(named, key, account{}), std::invalid_argument);
+    EXPECT_THROW(t.erase(named, key), std::invalid_argument);
+    EXPECT_THROW(t.update(named, key, [](account&) {}), std::invalid_argument);
+    EXPECT_THROW(t.scan(named, key, [](auto&&...) {}), std::invalid_argument);
+    t.put(named, "short", account{7});
+  });
+  this->store.read_only([&](auto& t) {
+    EXPECT_THROW(t.get(named, key), std::invalid_argument);
+    EXPECT_EQ(t.get(named, "short")->balance, 7);
+  });
+  for (const char* const function : {"get", "insert", "put", "update", "erase", "scan"}) {
+    misuse_row(this->named(function), misuse::bad_argument,
+               "a string key over 64 KiB: throws std::invalid_argument; the transaction may go on");
+  }
+}
+
+}  // namespace
+}  // namespace elidex::testing
