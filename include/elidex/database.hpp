@@ -366,7 +366,11 @@ class basic_database {
       return !t.is_doomed();
     } else {
       // In this order: what holds at the second look has held since the first one, so both held when the reads were looked at.
-      return db::detail::reads_hold(t, false) && t.observations_hold();
+      try {
+        return db::detail::reads_hold(t, false) && t.observations_hold();
+      } catch (const std::bad_alloc&) {
+        return true;  // Unknown. To run the function again might never end.
+      }
     }
   }
 

@@ -193,6 +193,8 @@ class transaction {
     std::sort(writes_.begin(), writes_.end(), by_address);
     sorted_ = true;
   }
+  // Throws what the map's get() and scan() throw: std::bad_alloc where a scan of 64 records needs memory. The maps of
+  // index_sets.hpp need none for that.
   bool observations_hold() const {
     for (const auto& one : observations_) {
       if (!one->holds(*this)) return false;
