@@ -41,9 +41,14 @@
 // (db/commit_protocols.hpp). basic_database<db::two_phase_locking<>> locks rows instead of validating (db/two_phase_locking.hpp).
 // Indexes says which maps the tables have: those below, or a set of db/index_sets.hpp.
 //
-// Thread-safety: all members but constructor and destructor, from any thread. A table lives as long as its database.
+// Thread-safety: all members but constructor and destructor, from any thread.
+// Lifetime: a table lives as long as its database. A transaction lives until the function returns that it was given to. A
+// reference or pointer to either must not be used afterwards; nothing checks that.
 // No transaction may be running when a database is destroyed. What a member does that is called from
 // within a transaction, or after close(): docs/MISUSE.md.
+// Handles of another database (a table, with a schema or without, or an indexed_table) throw std::logic_error at their first use in a
+// transaction or snapshot, which has noted nothing then: a function may catch the error and go on. Transactions of two
+// databases may run inside one another, each with its own tables.
 // Errors: db/errors.hpp; std::bad_alloc; std::length_error with more than 512 threads, std::out_of_range for a key that its table's type cannot be,
 // std::invalid_argument for a key of more than 64 KiB, std::logic_error for a transaction inside a transaction. All leave the database as it was. With a folder also std::system_error: from then on nothing commits
 // any more; a transaction that throws it because it could not be made durable is committed in memory, and on disk or not.
@@ -238,7 +243,7 @@ class basic_database {
     using result = std::remove_cvref_t<std::invoke_result_t<Fn&, db::snapshot_transaction&>>;
     std::uint64_t epoch = 0;
     const auto run = [&] {
-      db::snapshot_transaction t(epochs_);
+      db::snapshot_transaction t(epochs_, this);
       const note_at_end note{t, epoch};
       return static_cast<result>(fn(t));
     };
@@ -332,6 +337,7 @@ class basic_database {
     auto made =
         std::make_unique<Table>(std::move(name), more..., locking_of(static_cast<std::uint32_t>(tables_.size())));
     Table& result = *made;
+    result.set_owner(this);
     tables_.reserve(tables_.size() + 1);
     if (storage_) storage_->declare(result);
     tables_.push_back(std::move(made));
@@ -362,10 +368,10 @@ class basic_database {
     }
   }
   transaction begin(typename transaction::memory& notes, isolation level) {
-    if constexpr (requires { commit_.begin(notes, level, epochs_); }) {
-      return commit_.begin(notes, level, epochs_);
+    if constexpr (requires { commit_.begin(notes, level, epochs_, this); }) {
+      return commit_.begin(notes, level, epochs_, this);
     } else {
-      return db::transaction(notes, level);
+      return db::transaction(notes, level, this);
     }
   }
   // What a function says that throws: whether it saw what could be.
@@ -374,7 +380,11 @@ class basic_database {
       return !t.is_doomed();
     } else {
       // In this order: what holds at the second look has held since the first one, so both held when the reads were looked at.
-      return db::detail::reads_hold(t, false) && t.observations_hold();
+      try {
+        return db::detail::reads_hold(t, false) && t.observations_hold();
+      } catch (const std::bad_alloc&) {
+        return true;  // Unknown. To run the function again might never end.
+      }
     }
   }
 

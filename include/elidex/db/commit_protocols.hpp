@@ -131,7 +131,8 @@ inline locking validate_in_region(transaction& t, const commit_epochs& epochs, c
   return stamp_for(t, epoch, stamp);
 }
 
-// Silo's: locks what it writes one by one, and validates what it has read. If the result is not `locked`, nothing is.
+// Silo's: locks what it writes one by one, and validates what it has read. If the result is not `locked`, nothing is; nor if
+// it throws.
 inline locking lock_one_by_one(transaction& t, const commit_epochs& epochs, commit_stamp& stamp) {
   auto& writes = t.writes();
   const auto unlock = [&](std::size_t many) {
@@ -146,7 +147,13 @@ inline locking lock_one_by_one(transaction& t, const commit_epochs& epochs, comm
   std::atomic_thread_fence(std::memory_order_seq_cst);  // 2 of commit_epochs.hpp: locked before, validated after
   const std::uint64_t epoch = epochs.now();
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  const bool holds = reads_hold(t, true) && t.observations_hold();
+  bool holds = reads_hold(t, true);
+  try {
+    holds = holds && t.observations_hold();
+  } catch (...) {
+    unlock(writes.size());
+    throw;
+  }
   const locking result = holds ? stamp_for(t, epoch, stamp) : locking::conflict;
   if (result != locking::locked) unlock(writes.size());
   return result;

@@ -17,8 +17,10 @@
 // The function must give the same for the same row for ever. Who changes the table past this class leaves the indexes as they are.
 //
 // Thread-safety: after the last add_index(), all members from any thread, each in a transaction of its own. Table and database outlive it.
-// Errors: duplicate_key, also of a unique index; row and indexes are as before then, and a function that catches it may go on. What transactions and
-// the functions throw; after std::bad_alloc the transaction is not to be committed. Needs a database whose Indexes have strings.
+// Errors: duplicate_key, also of a unique index; row and indexes are as before then, and a function that catches it may go on.
+// std::logic_error for a transaction of another database, or an index of another indexed_table: nothing is noted then. What
+// transactions and the functions throw; after std::bad_alloc the transaction is not to be committed. Needs a database whose
+// Indexes have strings.
 #pragma once
 
 #include <concepts>
@@ -62,11 +64,12 @@ class indexed_table {
   template <class Value>
   class index_of {
     friend class indexed_table;
-    explicit index_of(std::size_t number) noexcept : number_(number) {}
-    std::size_t number_;
+    explicit index_of(const index_table& entries) noexcept : entries_(&entries) {}
+    const index_table* entries_;
   };
 
-  indexed_table(Database& db, Table& table) : db_(db), table_(table) {}
+  // Throws std::logic_error if another database made the table.
+  indexed_table(Database& db, Table& table) : db_(db), table_(table) { table.check_owner(&db); }
 
   // Before the table's first row, and before open(). Throws as create_table(), std::logic_error if there are rows; open() throws schema_mismatch if
   // the folder has rows without the index.
@@ -131,18 +134,18 @@ class indexed_table {
   template <class Transaction, class Value, class Fn>
   void find(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& value, Fn&& fn) const {
     const std::string from = ordered_key().add(value).take();
-    look(t, in.number_, from, end_of_prefix(from), fn);
+    t.scan(entries_of(in), from, end_of_prefix(from), row_of_entry(t, fn));
   }
   // The same for values from `from` up to but without `to`, in their order.
   template <class Transaction, class Value, class Fn>
   void scan(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& from,
             const std::type_identity_t<Value>& to, Fn&& fn) const {
-    look(t, in.number_, ordered_key().add(from).take(), ordered_key().add(to).take(), fn);
+    t.scan(entries_of(in), ordered_key().add(from).take(), ordered_key().add(to).take(), row_of_entry(t, fn));
   }
   // To the last one.
   template <class Transaction, class Value, class Fn>
   void scan(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& from, Fn&& fn) const {
-    t.scan(*indexes_[in.number_].entries, ordered_key().add(from).take(), row_of_entry(t, fn));
+    t.scan(entries_of(in), ordered_key().add(from).take(), row_of_entry(t, fn));
   }
 
  private:
@@ -162,7 +165,15 @@ class indexed_table {
                           return ordered_key().add(Value(value_of(key, row))).take();
                         },
                         unique});
-    return index_of<Value>(indexes_.size() - 1);
+    return index_of<Value>(entries);
+  }
+  // Throws std::logic_error for an index of another indexed_table.
+  template <class Value>
+  index_table& entries_of(index_of<Value> in) const {
+    for (const index& one : indexes_) {
+      if (one.entries == in.entries_) return *one.entries;
+    }
+    throw std::logic_error(table_.name() + ": an index of another indexed_table");
   }
 
   static std::string entry_key(const index& in, key_argument key, const std::string& value) {
@@ -235,10 +246,6 @@ class indexed_table {
       // Below serializable another transaction may have come in between.
       return !row || detail::goes_on(fn, key_argument(key), *row);
     };
-  }
-  template <class Transaction, class Fn>
-  void look(Transaction& t, std::size_t number, const std::string& from, const std::string& end, Fn& fn) const {
-    t.scan(*indexes_[number].entries, from, end, row_of_entry(t, fn));
   }
 
   Database& db_;

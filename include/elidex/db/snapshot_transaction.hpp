@@ -4,7 +4,7 @@
 //
 // It reads the versions of its epoch (commit_epochs.hpp) and notes nothing. While it lives, what it may still want is kept.
 //
-// Thread-safety: belongs to one thread. Errors: std::bad_alloc.
+// Thread-safety: belongs to one thread. Errors: std::logic_error for a table of another database; std::bad_alloc.
 #pragma once
 
 #include <algorithm>
@@ -21,10 +21,13 @@ namespace elidex::db {
 
 class snapshot_transaction {
  public:
-  explicit snapshot_transaction(commit_epochs& epochs) : snapshot_(epochs) {}
+  // Of this database, by its address; null: of tables that no database has made.
+  explicit snapshot_transaction(commit_epochs& epochs, const void* database = nullptr)
+      : database_(database), snapshot_(epochs) {}
 
   template <class Table, class Key>
   std::optional<typename Table::row_type> get(const Table& table, const Key& key) {
+    table.check_owner(database_);
     const epoch_pin pinned;
     const record* const found = table.find(key_words<typename Table::key_type>::argument_of(key));
     return found == nullptr ? std::nullopt : read(table, *found);
@@ -50,6 +53,7 @@ class snapshot_transaction {
   template <class Table, class Key, class Fn>
   void scan_up_to(const Table& table, const Key& from, const std::optional<typename Table::key_type>& to, Fn& fn) {
     using key_type = typename Table::key_type;
+    table.check_owner(database_);
     const epoch_pin pinned;
     table.walk(key_words<key_type>::argument_of(from), to, [&](const record* one) {
       const auto row = read(table, *one);
@@ -65,6 +69,7 @@ class snapshot_transaction {
     return table.row_of(words_);
   }
 
+  const void* const database_;
   const commit_epochs::snapshot snapshot_;
   std::vector<std::uint64_t> words_;
   std::uint64_t newest_seen_ = 0;

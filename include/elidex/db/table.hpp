@@ -134,6 +134,15 @@ class table_base {
   // Its number in the log, from 1 on. Set before transactions use the table.
   std::uint32_t id() const noexcept { return id_; }
   void set_id(std::uint32_t id) noexcept { id_ = id; }
+  // The database that made the table, by its address; null for a table without a database. Set
+  // before transactions use the table.
+  const void* owner() const noexcept { return owner_; }
+  void set_owner(const void* database) noexcept { owner_ = database; }
+  // Throws std::logic_error if another database made the table.
+  void check_owner(const void* database) const {
+    if (owner_ != database) [[unlikely]]
+      refuse_other_database();
+  }
   std::size_t row_bytes() const noexcept { return row_bytes_; }
   // Empty if rows are of a type.
   const std::string& schema_text() const noexcept { return schema_text_; }
@@ -231,6 +240,8 @@ class table_base {
     std::uint64_t epoch;  // since this one at least (reclaim/epoch.hpp)
   };
 
+  [[noreturn]] void refuse_other_database() const;
+
   void keep_absent(std::vector<absent_record> more) noexcept {
     const std::lock_guard guard(absent_mutex_);
     if (absent_.empty()) {
@@ -250,6 +261,7 @@ class table_base {
   std::uint32_t id_ = 0;
   const table_base* indexed_ = nullptr;
   const std::size_t row_bytes_;
+  const void* owner_ = nullptr;  // beside row_words_, which every operation reads as well
   const std::size_t row_words_;
   const row_locking locking_;
   block_pool pool_;

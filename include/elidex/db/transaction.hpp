@@ -25,7 +25,9 @@
 //   read_uncommitted  as read_committed: there is nothing uncommitted to be seen
 // update() of one row is atomic at every level: it notes what it has read.
 //
-// Thread-safety: belongs to one thread. Errors: errors.hpp; std::bad_alloc; what Key and the caller's functions throw.
+// Thread-safety: belongs to one thread, and ends with the function that it was given to: a pointer to it must not be kept.
+// Errors: errors.hpp; std::logic_error for a table of another database, before anything is noted; std::bad_alloc; what Key
+// and the caller's functions throw.
 #pragma once
 
 #include <algorithm>
@@ -76,13 +78,15 @@ class transaction {
   // What it needs, for the next one to use again.
   class memory;
 
-  transaction(memory& notes, isolation level);
+  // Of this database, by its address; null: of tables that no database has made.
+  transaction(memory& notes, isolation level, const void* database = nullptr);
   ~transaction();
   transaction(const transaction&) = delete;
   transaction& operator=(const transaction&) = delete;
 
   template <class Table, class Key>
   std::optional<typename Table::row_type> get(Table& table, const Key& key) {
+    check_is_ours(table);
     const std::span<const std::uint64_t> words =
         find_row(table, argument<Table>(key), level_ >= isolation::repeatable_read).words;
     if (words.empty()) return std::nullopt;
@@ -92,6 +96,7 @@ class transaction {
   // Throws duplicate_key.
   template <class Table, class Key>
   void insert(Table& table, const Key& key, const typename Table::row_type& row) {
+    check_is_ours(table);
     make_room();
     std::uint64_t* const words = words_of(table, row);
     for (;;) {
@@ -114,6 +119,7 @@ class transaction {
   // Whether it was there or not.
   template <class Table, class Key>
   void put(Table& table, const Key& key, const typename Table::row_type& row) {
+    check_is_ours(table);
     make_room();
     std::uint64_t* const words = words_of(table, row);
     for (;;) {
@@ -134,6 +140,7 @@ class transaction {
   // False: not there. `change` may use the transaction.
   template <class Table, class Key, value_change<typename Table::row_type> Fn>
   bool update(Table& table, const Key& key, Fn&& change) {
+    check_is_ours(table);
     const auto [r, words] = find_row(table, argument<Table>(key), true);
     if (words.empty()) return false;
     const std::uint64_t* const before = kept_for_log(words);
@@ -153,6 +160,7 @@ class transaction {
   // False: not there.
   template <class Table, class Key>
   bool erase(Table& table, const Key& key) {
+    check_is_ours(table);
     const auto [r, words] = find_row(table, argument<Table>(key), true);
     if (words.empty()) return false;
     make_room();
@@ -185,6 +193,8 @@ class transaction {
     std::sort(writes_.begin(), writes_.end(), by_address);
     sorted_ = true;
   }
+  // Throws what the map's get() and scan() throw: std::bad_alloc where a scan of 64 records needs memory. The maps of
+  // index_sets.hpp need none for that.
   bool observations_hold() const {
     for (const auto& one : observations_) {
       if (!one->holds(*this)) return false;
@@ -242,7 +252,9 @@ class transaction {
  protected:
   // For a transaction that keeps its records by other means (two_phase_transaction.hpp).
   struct unpinned {};
-  transaction(memory& notes, isolation level, unpinned);
+  transaction(memory& notes, isolation level, const void* database, unpinned);
+
+  void check_is_ours(const table_base& table) const { table.check_owner(database_); }
 
  private:
   struct observation {
@@ -392,6 +404,7 @@ class transaction {
   static constexpr std::size_t unindexed_writes_max = 8;
 
   const isolation level_;
+  const void* const database_;
   std::optional<epoch_pin> pinned_;
   std::vector<read>& reads_;
   std::vector<write>& writes_;
@@ -421,12 +434,14 @@ class transaction::memory {
   std::vector<std::uint64_t> last_row_;
 };
 
-inline transaction::transaction(memory& notes, isolation level) : transaction(notes, level, unpinned()) {
+inline transaction::transaction(memory& notes, isolation level, const void* database)
+    : transaction(notes, level, database, unpinned()) {
   pin();
 }
 
-inline transaction::transaction(memory& notes, isolation level, unpinned)
+inline transaction::transaction(memory& notes, isolation level, const void* database, unpinned)
     : level_(level),
+      database_(database),
       reads_(notes.reads_),
       writes_(notes.writes_),
       observations_(notes.observations_),
@@ -470,6 +485,7 @@ template <class Table, class Fn>
 void transaction::scan_up_to(Table& table, typename Table::key_argument from,
                              const std::optional<typename Table::key_type>& to, Fn& fn) {
   using key_type = typename Table::key_type;
+  check_is_ours(table);
   const bool note = level_ >= isolation::repeatable_read;
   range<Table>* watched = nullptr;
   if (level_ == isolation::serializable) {

@@ -149,6 +149,7 @@ void two_phase_transaction<LockSystem, Phantoms>::ask_for_gap(Table& table, cons
 template <class LockSystem, class Phantoms>
 template <class Table, class Key>
 std::optional<typename Table::row_type> two_phase_transaction<LockSystem, Phantoms>::get(Table& table, const Key& key) {
+  check_is_ours(table);
   check_not_doomed();
   const typename Table::key_argument wanted = argument<Table>(key);
   std::span<const std::uint64_t> words;
@@ -180,6 +181,7 @@ template <class LockSystem, class Phantoms>
 template <class Table, class Key>
 void two_phase_transaction<LockSystem, Phantoms>::insert(Table& table, const Key& key,
                                                          const typename Table::row_type& row) {
+  check_is_ours(table);
   lock_table(table, lock_mode::intention_exclusive);
   make_room();
   std::uint64_t* const words = words_of(table, row);
@@ -201,6 +203,7 @@ template <class LockSystem, class Phantoms>
 template <class Table, class Key>
 void two_phase_transaction<LockSystem, Phantoms>::put(Table& table, const Key& key,
                                                       const typename Table::row_type& row) {
+  check_is_ours(table);
   lock_table(table, lock_mode::intention_exclusive);
   make_room();
   std::uint64_t* const words = words_of(table, row);
@@ -217,6 +220,7 @@ void two_phase_transaction<LockSystem, Phantoms>::put(Table& table, const Key& k
 template <class LockSystem, class Phantoms>
 template <class Table, class Key, value_change<typename Table::row_type> Fn>
 bool two_phase_transaction<LockSystem, Phantoms>::update(Table& table, const Key& key, Fn&& change) {
+  check_is_ours(table);
   lock_table(table, lock_mode::intention_exclusive);
   record* const r = lock_existing(table, argument<Table>(key), lock_mode::exclusive, reads_with_locks());
   if (r == nullptr) return false;
@@ -239,6 +243,7 @@ bool two_phase_transaction<LockSystem, Phantoms>::update(Table& table, const Key
 template <class LockSystem, class Phantoms>
 template <class Table, class Key>
 bool two_phase_transaction<LockSystem, Phantoms>::erase(Table& table, const Key& key) {
+  check_is_ours(table);
   lock_table(table, lock_mode::intention_exclusive);
   record* const r = lock_existing(table, argument<Table>(key), lock_mode::exclusive, reads_with_locks());
   if (r == nullptr || read_locked(table, *r).empty()) return false;
@@ -256,6 +261,7 @@ template <class Table, class Fn>
 void two_phase_transaction<LockSystem, Phantoms>::scan_up_to(Table& table, typename Table::key_argument from,
                                                              const std::optional<typename Table::key_type>& to,
                                                              Fn& fn) {
+  check_is_ours(table);
   check_not_doomed();
   if (reads_with_locks()) {
     scan_locked(table, from, to, fn);
