@@ -232,6 +232,46 @@ TYPED_TEST(TransactionMisuse, AfterItsFunctionOrOnAnotherThread) {
   }
 }
 
+// --- tables of another database ---
+
+TYPED_TEST(TransactionMisuse, TablesOfAnotherDatabase) {
+  typename TypeParam::database_type other;
+  auto& others = other.template create_table<std::uint64_t, account>("accounts");
+  const db::schema columns({{"balance", db::column_type::integer}});
+  auto& rows = other.template create_table<std::uint64_t>("rows", columns);
+  const auto nothing = [](auto&&...) {};
+  const auto expect_refused = [&](auto& t, auto& table, const auto& row) {
+    EXPECT_THROW(t.get(table, 1), std::logic_error);
+    EXPECT_THROW(t.scan(table, 1, nothing), std::logic_error);
+    EXPECT_THROW(t.scan(table, 1, 2, nothing), std::logic_error);
+    EXPECT_THROW(t.insert(table, 1, row), std::logic_error);
+    EXPECT_THROW(t.put(table, 1, row), std::logic_error);
+    EXPECT_THROW(t.update(table, 1, [](auto&) {}), std::logic_error);
+    EXPECT_THROW(t.erase(table, 1), std::logic_error);
+  };
+  this->store.transact([&](auto& t) {
+    expect_refused(t, others, account{5});
+    expect_refused(t, rows, rows.make_row());
+    t.put(this->accounts, 1, account{11});
+  });
+  EXPECT_EQ(this->balance(1), 11);
+  this->store.read_only([&](auto& t) {
+    EXPECT_THROW(t.get(others, 1), std::logic_error);
+    EXPECT_THROW(t.scan(others, 1, nothing), std::logic_error);
+    EXPECT_THROW(t.scan(rows, 1, 2, nothing), std::logic_error);
+    EXPECT_EQ(t.get(this->accounts, 1)->balance, 11);
+  });
+  other.read_only([&](auto& t) { EXPECT_FALSE(t.get(others, 1)); });
+  constexpr std::string_view refused =
+      "a table of another database: throws std::logic_error; the transaction may go on";
+  for (const char* const function : {"get", "insert", "put", "update", "erase", "scan"}) {
+    misuse_row(this->named(function), misuse::wrong_handle, refused);
+  }
+  for (const char* const function : {"get", "scan"}) {
+    misuse_row("snapshot_transaction::" + std::string(function), misuse::wrong_handle, refused);
+  }
+}
+
 // --- errors that leave the transaction as it was ---
 
 TYPED_TEST(TransactionMisuse, KeysThatAreThereOrCannotBe) {

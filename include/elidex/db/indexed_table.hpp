@@ -93,6 +93,7 @@ class indexed_table {
     add_entries(t, key, row);
   }
   // False: not there. As the table's update(), it notes what it has read at every level, so that table and indexes stay together.
+  // `change` must not write the same row: the indexes would keep what the row was in between.
   template <class Transaction, value_change<row_type> Fn>
   bool update(Transaction& t, key_argument key, Fn&& change) const {
     return t.update(table_, key, [&](row_type& row) {
