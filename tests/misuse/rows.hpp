@@ -1,12 +1,12 @@
 #pragma once
-// Records what the misuse tests have proved, for the table in docs/MISUSE.md (tools/misuse/table.py).
+// Records what the misuse tests have proved, for docs/MISUSE.md (tools/misuse/table.py).
 //
 //   EXPECT_THROW(column.scan_all(merges), std::logic_error);
 //   misuse_row("column::merge", misuse::reentrance, "from scan()'s function: std::logic_error");
 //
 // A test asserts first and records afterwards. After a failed assertion nothing is recorded, so the
-// table has only what holds. Misuse that is undefined cannot run: its row names the header and quotes
-// the words there that forbid it, and table.py looks them up.
+// page has only what holds. Undefined misuse cannot run: its row names the header and quotes the
+// words that forbid it, and table.py looks them up.
 //
 // Rows are appended to the file that the environment variable ELIDEX_MISUSE_ROWS names, if any.
 

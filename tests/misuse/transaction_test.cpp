@@ -1,4 +1,4 @@
-// What the functions of a transaction do when they are misused: optimistic, two-phase and snapshots.
+// What a transaction does when it is misused: optimistic, two-phase, and snapshots.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-"""What is public: the one list of headers and classes by which misuse is checked (public_functions.py, table.py)."""
+"""What is public: the one list of headers and classes for public_functions.py and table.py."""
 
 # Every function and class of these outside of a namespace `detail` is public.
 HEADERS = (
@@ -58,33 +58,34 @@ KINDS_OF_PARAMETERS = {
 # Functions without a row, and why. A * stands for anything.
 NOTHING_TO_MISUSE = {
     "Makes an object of nothing that could be a wrong handle or a callback.": (
-        "hash_map::hash_map", "column::column", "ordered_map::ordered_map", "ordered_map::cursor_type::cursor_type",
-        "database::database", "condition_variable::condition_variable",
+        "hash_map::hash_map", "column::column", "ordered_map::ordered_map",
+        "ordered_map::cursor_type::cursor_type", "database::database",
+        "condition_variable::condition_variable",
     ),
     "As everywhere in C++: no other thread may still use an object that is destroyed.": ("*::~*",),
     "Compares, adds or prints values.": ("*operator*",),
-    "Values of a status: they take nothing, and hold nothing that could be closed.": ("htm::status::*",),
+    "Values of a status: they take nothing, and cannot be closed.": ("htm::status::*",),
     "For authors of locks and of regions; each says what it needs.": (
-        "htm::native::*", "htm::hle_exchange_acquire", "htm::hle_store_release", "lock_record::*", "lock_record_named",
-        "record_of_unnamed_locks",
+        "htm::native::*", "htm::hle_exchange_acquire", "htm::hle_store_release", "lock_record::*",
+        "lock_record_named", "record_of_unnamed_locks",
     ),
     "Made by the database and called by its commit protocols and its log, never by users.": (
-        "transaction::transaction", "transaction::level", "transaction::reads", "transaction::writes",
-        "transaction::own", "transaction::sort_writes", "transaction::observations_hold", "transaction::log_with",
-        "transaction::is_logged", "transaction::seal_for_log", "transaction::committed_with",
-        "transaction::newest_seen", "transaction::epoch_to_be_durable", "transaction::epoch_of_writes",
-        "transaction::note_absent_records",
-        "two_phase_transaction::two_phase_transaction", "two_phase_transaction::level",
-        "two_phase_transaction::epoch_of_writes", "two_phase_transaction::epoch_to_be_durable",
-        "two_phase_transaction::log_with", "two_phase_transaction::newest_seen",
-        "two_phase_transaction::note_absent_records", "two_phase_transaction::is_doomed",
-        "two_phase_transaction::prepare_commit", "two_phase_transaction::notes", "two_phase_transaction::end_locks",
-        "two_phase_transaction::write",
-        "snapshot_transaction::snapshot_transaction", "snapshot_transaction::epoch",
-        "snapshot_transaction::epoch_to_be_durable",
+        "transaction::transaction", "transaction::level", "transaction::reads",
+        "transaction::writes", "transaction::own", "transaction::sort_writes",
+        "transaction::observations_hold", "transaction::log_with", "transaction::is_logged",
+        "transaction::seal_for_log", "transaction::committed_with", "transaction::newest_seen",
+        "transaction::epoch_to_be_durable", "transaction::epoch_of_writes",
+        "transaction::note_absent_records", "two_phase_transaction::two_phase_transaction",
+        "two_phase_transaction::level", "two_phase_transaction::epoch_of_writes",
+        "two_phase_transaction::epoch_to_be_durable", "two_phase_transaction::log_with",
+        "two_phase_transaction::newest_seen", "two_phase_transaction::note_absent_records",
+        "two_phase_transaction::is_doomed", "two_phase_transaction::prepare_commit",
+        "two_phase_transaction::notes", "two_phase_transaction::end_locks",
+        "two_phase_transaction::write", "snapshot_transaction::snapshot_transaction",
+        "snapshot_transaction::epoch", "snapshot_transaction::epoch_to_be_durable",
     ),
     "A table is a handle: users pass it to transactions, which call its functions.": ("table::*",),
-    "The policy of a database; wait_for() sets a number, the others read numbers or are the database's.": (
+    "The policy of a database: it sets and reads numbers, and the rest is the database's.": (
         "two_phase_locking::*",
     ),
 }

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Fails if a public function has no row in docs/MISUSE.md, or lacks a kind of misuse that its class or parameters ask for.
+"""Fails if a public function has no row in docs/MISUSE.md, or lacks a kind of misuse.
 
-The functions come from Clang's syntax tree of the headers that public_api.py lists, so that templates, overloads and
-nested classes are what the compiler sees. canary.hpp is read with them: the check has to find that its function lacks a
-row, or it does not work.
+Which kinds a function needs depends on its class and its parameters (public_api.py). The functions
+come from Clang's syntax tree of the headers listed there, so templates, overloads and nested
+classes are what the compiler sees. canary.hpp is read with them: the check has to report its
+functions, or it does not work.
 """
 
 import argparse
@@ -24,9 +25,11 @@ CANARY_FUNCTIONS = ("misuse_canary::planted", "planted_beside_it")
 
 NODE = re.compile(r"^([|`\- ]*)(\w+Decl) 0x[0-9a-f]+ (.*)$")
 FILE = re.compile(r"([\w./+\-]+\.(?:hpp|h|cpp|tcc)|<scratch space>|/[\w./+\-]+):\d+:\d+")
-LOCATION = re.compile(r"^(?:(?:parent|prev) 0x[0-9a-f]+ )*<[^>]*(?:<[^>]*>[^>]*)*> (?:\S+:\d+(?::\d+)? )?")
+LOCATION = re.compile(
+    r"^(?:(?:parent|prev) 0x[0-9a-f]+ )*<[^>]*(?:<[^>]*>[^>]*)*> (?:\S+:\d+(?::\d+)? )?")
 CLASSES = ("CXXRecordDecl", "ClassTemplateDecl")
-FUNCTIONS = ("CXXMethodDecl", "CXXConstructorDecl", "CXXDestructorDecl", "FunctionDecl", "FunctionTemplateDecl", "UsingDecl")
+FUNCTIONS = ("CXXMethodDecl", "CXXConstructorDecl", "CXXDestructorDecl", "FunctionDecl",
+             "FunctionTemplateDecl", "UsingDecl")
 
 
 @dataclass
@@ -65,13 +68,13 @@ def parse_node(line):
 
 
 class Reader:
-    """Reads the text of `clang -ast-dump` line by line. It lists functions of public classes and of namespaces."""
+    """Lists functions of public classes and of namespaces in the text of `clang -ast-dump`."""
 
     def __init__(self):
         self.functions = {}
         self.scopes = []
         self.file = ""
-        self.template = None  # (depth, name, access) of a FunctionTemplateDecl whose function comes next
+        self.template = None  # (depth, name) of a FunctionTemplateDecl whose function comes next
 
     def read(self, lines):
         for line in lines:
@@ -108,7 +111,8 @@ class Reader:
             around.access = words[-1]
         elif kind == "ClassTemplateDecl" and inside:
             # The class that it makes a template of is its child.
-            self.scopes.append(Scope(depth, around.name, "public" if around.access == "public" else "hidden"))
+            access = "public" if around.access == "public" else "hidden"
+            self.scopes.append(Scope(depth, around.name, access))
         elif kind == "CXXRecordDecl" and inside:
             self.visit_class(depth, around, words)
         elif kind in FUNCTIONS and around.access == "public":
@@ -160,8 +164,9 @@ def dump(headers, include, compiler="clang++-19"):
     """The syntax tree's text of what these headers declare in namespace elidex."""
     text = "".join(f'#include "{header}"\n' for header in headers)
     answer = subprocess.run(
-        [compiler, "-std=c++20", *(f"-I{folder}" for folder in include), "-x", "c++", "-fsyntax-only",
-         "-fno-color-diagnostics", "-Xclang", "-ast-dump", "-Xclang", "-ast-dump-filter=elidex", "-"],
+        [compiler, "-std=c++20", *(f"-I{folder}" for folder in include), "-x", "c++",
+         "-fsyntax-only", "-fno-color-diagnostics", "-Xclang", "-ast-dump", "-Xclang",
+         "-ast-dump-filter=elidex", "-"],
         input=text, capture_output=True, text=True, cwd=ROOT)
     if answer.returncode != 0:
         raise RuntimeError(answer.stderr)
@@ -171,10 +176,11 @@ def dump(headers, include, compiler="clang++-19"):
 def users_name(function, headers):
     """How the table calls a function, or None if it is not public."""
     scope, _, name = function.name.rpartition("::")
-    of_class = max((one for one in public_api.NAMES if scope == one or scope.startswith(one + "::")), key=len, default=None)
+    around = [one for one in public_api.NAMES if scope == one or scope.startswith(one + "::")]
+    of_class = max(around, key=len, default=None)
     if of_class is not None:
         scope = public_api.NAMES[of_class] + scope[len(of_class):]
-        if name.lstrip("~") == of_class.split("::")[-1]:  # a constructor or destructor of a class with another name
+        if name.lstrip("~") == of_class.split("::")[-1]:  # a constructor or destructor
             name = ("~" if name.startswith("~") else "") + scope.split("::")[-1]
         return f"{scope}::{name}"
     if not function.file.endswith(tuple(headers)) or "detail" in scope.split("::"):
@@ -214,7 +220,7 @@ def kinds_wanted(name, types):
 
 
 def complaints(functions, rows):
-    """One line for each public function without a row, or without one of its kinds; and for rows of no function."""
+    """One line for each function without a row or one of its kinds, and for rows of no function."""
     kinds = {}
     for row in rows:
         kinds.setdefault(row.function, set()).add(row.kind)
@@ -246,14 +252,16 @@ def main():
         print(*sorted(functions), sep="\n")
         return 0
     found = list(complaints(functions, table.read_page(table.PAGE.read_text())))
-    canaries = [line for line in found if line.startswith(tuple(f"{name}:" for name in CANARY_FUNCTIONS))]
+    planted = tuple(f"{name}: " for name in CANARY_FUNCTIONS)
+    canaries = [line for line in found if line.startswith(planted)]
     if len(canaries) != len(CANARY_FUNCTIONS):
         print(f"misuse: the check does not find the planted functions of {CANARY}")
         return 1
     found = [line for line in found if line not in canaries]
     for line in found:
         print(f"misuse: {line}")
-    print(f"misuse: {len(functions) - len(canaries)} public functions, {len(found)} complaints", file=sys.stderr)
+    number = len(functions) - len(canaries)
+    print(f"misuse: {number} public functions, {len(found)} complaints", file=sys.stderr)
     return 1 if found else 0
 
 

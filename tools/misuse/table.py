@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the misuse tests and compares docs/MISUSE.md with the rows that they record; --write writes the page instead.
+"""Runs the misuse tests and compares docs/MISUSE.md with the rows that they record.
 
-A row that calls something undefined quotes the sentence of the header that forbids it. The sentence is looked up, so it
+An undefined row quotes the sentence of the header that forbids it. The sentence is looked up, so it
 cannot disappear from the header.
 """
 
@@ -91,30 +91,32 @@ def page(rows):
 
 def read_page(text):
     """The rows of a page, without promises."""
-    return [Row(*found) for found in re.findall(r"^\| `([^`]+)` \| ([a-z-]+(?: [a-z]+)?) \| (.*) \|$", text, re.MULTILINE)]
+    rows = re.findall(r"^\| `([^`]+)` \| ([a-z-]+(?: [a-z]+)?) \| (.*) \|$", text, re.MULTILINE)
+    return [Row(*found) for found in rows]
 
 
 def record(tests):
     """The rows that the tests record; they have to pass."""
     with tempfile.TemporaryDirectory() as folder:
         rows = Path(folder) / "rows"
-        answer = subprocess.run([tests, "--gtest_brief=1"], env=dict(os.environ, ELIDEX_MISUSE_ROWS=str(rows)),
-                                capture_output=True, text=True)
+        answer = subprocess.run([tests, "--gtest_brief=1"], capture_output=True, text=True,
+                                env=dict(os.environ, ELIDEX_MISUSE_ROWS=str(rows)))
         if answer.returncode != 0:
-            raise RuntimeError(f"the misuse tests fail:\n{answer.stdout[-2000:]}{answer.stderr[-2000:]}")
+            said = answer.stdout[-2000:] + answer.stderr[-2000:]
+            raise RuntimeError(f"the misuse tests fail:\n{said}")
         return read_rows(rows.read_text())
 
 
 def differences(now, before):
     lines_now, lines_before = now.splitlines(), before.splitlines()
     yield from (f"not on the page: {line}" for line in lines_now if line not in lines_before)
-    yield from (f"on the page, and not recorded: {line}" for line in lines_before if line not in lines_now)
+    yield from (f"not recorded: {line}" for line in lines_before if line not in lines_now)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tests", required=True, metavar="PROGRAM", help="the built misuse_tests")
-    parser.add_argument("--write", action="store_true", help="write docs/MISUSE.md instead of comparing")
+    parser.add_argument("--write", action="store_true", help="write the page instead of comparing")
     arguments = parser.parse_args()
     try:
         rows = record(arguments.tests)
@@ -127,7 +129,8 @@ def main():
         PAGE.write_text(made)
     elif not PAGE.exists() or PAGE.read_text() != made:
         found.extend(differences(made, PAGE.read_text() if PAGE.exists() else ""))
-        found.append(f"docs/MISUSE.md is out of date; write it: tools/misuse/table.py --write --tests {arguments.tests}")
+        found.append("docs/MISUSE.md is out of date; write it with: "
+                     f"tools/misuse/table.py --write --tests {arguments.tests}")
     for line in found:
         print(f"misuse: {line}")
     return 1 if found else 0

@@ -13,7 +13,8 @@ import public_functions
 import table
 from table import Row
 
-# As clang prints it: a class template with an overload, a private function, a nested class; and a free function.
+# As clang prints it: a class template with overloads, private functions and a nested class; and a
+# function outside of classes.
 TREE = """\
 Dumping elidex:
 NamespaceDecl 0x1 </usr/include/c++/12/new:3:1, include/elidex/made_up.hpp:90:1> line:3:11 elidex
@@ -22,23 +23,23 @@ NamespaceDecl 0x1 </usr/include/c++/12/new:3:1, include/elidex/made_up.hpp:90:1>
 | |-CXXRecordDecl 0x4 <line:6:1, line:60:1> line:6:7 class shelf definition
 | | |-DefinitionData empty
 | | |-CXXRecordDecl 0x5 <col:1, col:7> col:7 implicit class shelf
-| | |-CXXMethodDecl 0x6 <line:7:3, col:20> col:8 of_the_class 'void ()' implicit-inline
+| | |-CXXMethodDecl 0x6 <line:7:3, col:20> col:8 of_the_class 'void ()'
 | | |-AccessSpecDecl 0x7 <line:8:2, col:8> col:2 public
-| | |-CXXConstructorDecl 0x8 <line:9:3, col:9> col:3 shelf<T> 'void ()' implicit-inline
-| | |-CXXConstructorDecl 0x9 <line:10:3, col:48> col:3 shelf<T> 'void (const shelf<T> &)' delete implicit-inline
+| | |-CXXConstructorDecl 0x8 <line:9:3, col:9> col:3 shelf<T> 'void ()'
+| | |-CXXConstructorDecl 0x9 <line:10:3, col:48> col:3 shelf<T> 'void (const shelf<T> &)' delete
 | | |-FunctionTemplateDecl 0xa <line:11:3, line:12:3> line:11:8 visit
 | | | |-TemplateTypeParmDecl 0xb <col:3, col:9> col:9 referenced class depth 1 index 0 Fn
-| | | `-CXXMethodDecl 0xc <line:11:3, line:12:3> line:11:8 visit 'void (Fn &&) const' implicit-inline
-| | |-CXXMethodDecl 0xd <line:13:3, col:20> col:8 used put 'bool (int)' implicit-inline
-| | |-CXXMethodDecl 0xe <line:14:3, col:20> col:8 put 'bool (int, int)' implicit-inline
+| | | `-CXXMethodDecl 0xc <line:11:3, line:12:3> line:11:8 visit 'void (Fn &&) const'
+| | |-CXXMethodDecl 0xd <line:13:3, col:20> col:8 used put 'bool (int)'
+| | |-CXXMethodDecl 0xe <line:14:3, col:20> col:8 put 'bool (int, int)'
 | | |-CXXRecordDecl 0xf <line:15:3, line:20:3> line:15:10 struct nested definition
-| | | `-CXXMethodDecl 0x10 <line:16:3, col:20> col:8 inner 'void ()' implicit-inline
+| | | `-CXXMethodDecl 0x10 <line:16:3, col:20> col:8 inner 'void ()'
 | | |-AccessSpecDecl 0x11 <line:30:2, col:8> col:2 private
 | | |-CXXRecordDecl 0x12 <line:31:3, line:40:3> line:31:10 struct hidden definition
-| | | `-CXXMethodDecl 0x13 <line:32:3, col:20> col:8 inside_private 'void ()' implicit-inline
-| | `-CXXMethodDecl 0x14 <line:41:3, col:20> col:8 kept 'void ()' implicit-inline
+| | | `-CXXMethodDecl 0x13 <line:32:3, col:20> col:8 inside_private 'void ()'
+| | `-CXXMethodDecl 0x14 <line:41:3, col:20> col:8 kept 'void ()'
 | `-ClassTemplateSpecializationDecl 0x15 <line:5:1, line:60:1> line:6:7 class shelf definition
-|   `-CXXMethodDecl 0x16 <line:13:3, col:20> col:8 of_an_instance 'bool (int)' implicit-inline
+|   `-CXXMethodDecl 0x16 <line:13:3, col:20> col:8 of_an_instance 'bool (int)'
 |-FunctionDecl 0x17 <line:70:1, col:20> col:6 free_function 'void (int)'
 |-NamespaceDecl 0x18 <line:71:1, line:75:1> line:71:11 detail
 | `-FunctionDecl 0x19 <line:72:1, col:20> col:6 internal 'void (int)'
@@ -52,7 +53,8 @@ class PublicFunctions(unittest.TestCase):
 
     def test_what_is_public(self):
         self.assertEqual(sorted(self.functions()),
-                         ["free_function", "shelf::nested::inner", "shelf::put", "shelf::shelf", "shelf::visit"])
+                         ["free_function", "shelf::nested::inner", "shelf::put", "shelf::shelf",
+                          "shelf::visit"])
         self.assertEqual(self.functions()["shelf::put"], ["bool (int)", "bool (int, int)"])
 
     def test_a_class_under_another_name(self):
@@ -66,7 +68,8 @@ class PublicFunctions(unittest.TestCase):
             return list(public_functions.complaints(self.functions(), rows))
 
     def test_a_function_without_a_row_is_found(self):
-        rows = [Row("shelf::put", "bad argument", "false"), Row("shelf::visit", "re-entrance", "works")]
+        rows = [Row("shelf::put", "bad argument", "false"),
+                Row("shelf::visit", "re-entrance", "works")]
         found = self.complaints(rows, {"values": ("shelf::nested::*", "shelf::shelf")})
         self.assertEqual(found, ["free_function: a public function without a row in docs/MISUSE.md",
                                  "shelf::visit: no row for: callback throws"])
@@ -74,13 +77,14 @@ class PublicFunctions(unittest.TestCase):
     def test_a_row_or_an_excuse_of_nothing_is_found(self):
         rows = [Row("shelf::gone", "bad argument", "false")]
         found = self.complaints(rows, {"values": ("shelf::*", "free_function", "board::*")})
-        self.assertEqual(found, ["shelf::gone: a row for what is no public function",
-                                 "board::*: excused in public_api.py, and there is no such public function"])
+        self.assertEqual(found, [
+            "shelf::gone: a row for what is no public function",
+            "board::*: excused in public_api.py, and there is no such public function"])
 
     def test_kinds_that_a_class_asks_for(self):
         with mock.patch.dict(public_api.KINDS, {"shelf": {"closed object"}}):
-            found = self.complaints([Row("shelf::put", "bad argument", "false")],
-                                    {"values": ("shelf::visit", "shelf::shelf", "shelf::nested::*", "free_function")})
+            excuses = {"values": ("shelf::[vs]*", "shelf::nested::*", "free_function")}
+            found = self.complaints([Row("shelf::put", "bad argument", "false")], excuses)
         self.assertEqual(found, ["shelf::put: no row for: closed object"])
 
     @unittest.skipUnless(shutil.which("clang++-19"), "no clang++-19: ./dev lint installs it")
@@ -92,11 +96,13 @@ class PublicFunctions(unittest.TestCase):
 
 class Page(unittest.TestCase):
     rows = [Row("shelf::put", "bad argument", "false | nothing"),
-            Row("shelf::visit", "re-entrance", "waits for itself", "elidex/made_up.hpp", "must not use the shelf")]
+            Row("shelf::visit", "re-entrance", "waits for itself", "elidex/made_up.hpp",
+                "must not use the shelf")]
 
     def test_rows_are_read_back(self):
         text = table.page(self.rows)
-        self.assertIn("**Undefined**: waits for itself ([made_up.hpp](../include/elidex/made_up.hpp))", text)
+        link = "[made_up.hpp](../include/elidex/made_up.hpp)"
+        self.assertIn(f"**Undefined**: waits for itself ({link})", text)
         self.assertEqual([(row.function, row.kind) for row in table.read_page(text)],
                          [(row.function, row.kind) for row in self.rows])
 
@@ -112,7 +118,8 @@ class Page(unittest.TestCase):
             self.assertEqual(list(table.broken_promises(self.rows, Path(folder))), [])
             header.write_text("// fn may use the shelf\n")
             self.assertEqual(list(table.broken_promises(self.rows, Path(folder))),
-                             ['shelf::visit: elidex/made_up.hpp does not say "must not use the shelf"'])
+                             ["shelf::visit: elidex/made_up.hpp does not say "
+                              '"must not use the shelf"'])
 
     def test_a_page_that_differs_is_found(self):
         now = table.page(self.rows)
