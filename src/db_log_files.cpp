@@ -1,5 +1,6 @@
 // The only file of the log that calls the system.
 #include "elidex/db/log_files.hpp"
+#include "elidex/fork_generation.hpp"
 
 #if defined(__unix__) && !defined(ELIDEX_SIMULATED)
 #  include <dirent.h>
@@ -84,6 +85,11 @@ class system_file final : public log_file {
 class system_folder final : public log_folder {
  public:
   explicit system_folder(int number) noexcept : descriptor_(number) {}
+  // A child of fork() shares the lock. Closing the descriptor gives it back only when all have
+  // closed it, so the process that locked gives it back itself, and no other does.
+  ~system_folder() override {
+    if (made_in_ == elidex::detail::fork_generation()) ::flock(descriptor_.get(), LOCK_UN);
+  }
 
   std::vector<std::string> names(std::error_code& error) override {
     std::vector<std::string> found;
@@ -145,6 +151,7 @@ class system_folder final : public log_folder {
   }
 
   descriptor descriptor_;
+  const std::uint64_t made_in_ = elidex::detail::fork_generation();
 };
 
 }  // namespace
