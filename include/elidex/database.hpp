@@ -166,13 +166,16 @@ class basic_database {
 
   // Loads what the folder has (it is made if it is not there, but for level none), and keeps there what is committed from now on. Before the first
   // transaction, once, alone. The tables that the folder has must have been made; others may be made later.
+  // Level none needs no right to write, neither to the folder nor to its files. It shares the folder
+  // with others who read, excludes those who write while open() runs, and has given it back when
+  // open() returns.
   // Throws db::log_error (damaged, of another format's version), std::system_error (in use by somebody else, the system's errors),
   // unknown_table, schema_mismatch, std::logic_error. The folder then has what it had, and the database is good for nothing.
   const db::recovered_log& open(const std::string& folder, const db::storage_options& options = {}) {
     check_may_open();
     usable_ = false;
-    const bool may_make = options.level != db::durability::none;
-    return load(db::open_log_folder(folder, may_make ? db::if_missing::make : db::if_missing::refuse), options);
+    const bool reads = options.level == db::durability::none;
+    return load(db::open_log_folder(folder, reads ? db::folder_use::read : db::folder_use::write), options);
   }
   const db::recovered_log& open(std::unique_ptr<db::log_folder> folder, const db::storage_options& options = {}) {
     check_may_open();
