@@ -41,6 +41,7 @@ checkpoint_writer::checkpoint_writer(redo_log& log) : log_(log) {
 
 checkpoint_writer::~checkpoint_writer() {
   file_.reset();
+  if (log_.is_parents()) return;  // the file is the parent's
   if (!named_) {
     try {
       std::error_code ignored;  // a later log removes it

@@ -1,5 +1,6 @@
 // The only file of the log that calls the system.
 #include "elidex/db/log_files.hpp"
+#include "elidex/fork_generation.hpp"
 
 #if defined(__unix__) && !defined(ELIDEX_SIMULATED)
 #  include <dirent.h>
@@ -83,7 +84,12 @@ class system_file final : public log_file {
 
 class system_folder final : public log_folder {
  public:
-  explicit system_folder(int number) noexcept : descriptor_(number) {}
+  system_folder(int number, folder_use use) noexcept : descriptor_(number), use_(use) {}
+  // A child of fork() shares the lock. Closing the descriptor gives it back only when all have
+  // closed it, so the process that locked gives it back itself, and no other does.
+  ~system_folder() override {
+    if (made_in_ == elidex::detail::fork_generation()) ::flock(descriptor_.get(), LOCK_UN);
+  }
 
   std::vector<std::string> names(std::error_code& error) override {
     std::vector<std::string> found;
@@ -108,19 +114,22 @@ class system_folder final : public log_folder {
   }
 
   std::unique_ptr<log_file> create(const std::string& name, std::error_code& error) override {
+    if (!may_write(error)) return nullptr;
     return file_or_null(open_at(name, O_RDWR | O_CREAT | O_EXCL | O_APPEND, error));
   }
 
   std::unique_ptr<log_file> open(const std::string& name, std::error_code& error) override {
-    return file_or_null(open_at(name, O_RDWR | O_APPEND, error));
+    return file_or_null(open_at(name, use_ == folder_use::read ? O_RDONLY : O_RDWR | O_APPEND, error));
   }
 
   void rename(const std::string& from, const std::string& to, std::error_code& error) override {
+    if (!may_write(error)) return;
     until_not_interrupted([&] { return ::renameat(descriptor_.get(), from.c_str(), descriptor_.get(), to.c_str()); },
                           error);
   }
 
   void remove(const std::string& name, std::error_code& error) override {
+    if (!may_write(error)) return;
     until_not_interrupted([&] { return ::unlinkat(descriptor_.get(), name.c_str(), 0); }, error);
   }
 
@@ -129,6 +138,12 @@ class system_folder final : public log_folder {
   }
 
  private:
+  bool may_write(std::error_code& error) const {
+    if (use_ == folder_use::write) return true;
+    error = std::make_error_code(std::errc::read_only_file_system);
+    return false;
+  }
+
   int open_at(const std::string& name, int flags, std::error_code& error) const {
     return until_not_interrupted([&] { return ::openat(descriptor_.get(), name.c_str(), flags | O_CLOEXEC, 0644); },
                                  error);
@@ -145,13 +160,15 @@ class system_folder final : public log_folder {
   }
 
   descriptor descriptor_;
+  const folder_use use_;
+  const std::uint64_t made_in_ = elidex::detail::fork_generation();
 };
 
 }  // namespace
 
-std::unique_ptr<log_folder> open_log_folder(const std::string& path, if_missing missing) {
+std::unique_ptr<log_folder> open_log_folder(const std::string& path, folder_use use) {
   std::error_code error;
-  bool made = missing == if_missing::make;
+  bool made = use == folder_use::write;
   if (made) until_not_interrupted([&] { return ::mkdir(path.c_str(), 0777); }, error);
   if (error == std::errc::file_exists) {
     made = false;
@@ -163,15 +180,17 @@ std::unique_ptr<log_folder> open_log_folder(const std::string& path, if_missing 
   if (error) throw std::system_error(error, "elidex: cannot open the log's folder " + path);
   std::unique_ptr<log_folder> folder;
   try {
-    folder = std::make_unique<system_folder>(number);
+    folder = std::make_unique<system_folder>(number, use);
   } catch (...) {
     ::close(number);
     throw;
   }
-  until_not_interrupted([&] { return ::flock(number, LOCK_EX | LOCK_NB); }, error);
+  const int lock = use == folder_use::read ? LOCK_SH : LOCK_EX;
+  until_not_interrupted([&] { return ::flock(number, lock | LOCK_NB); }, error);
   if (error == std::errc::resource_unavailable_try_again)
     throw std::system_error(error, "elidex: somebody else has the log's folder " + path);
   if (error) throw std::system_error(error, "elidex: cannot lock the log's folder " + path);
+  if (use == folder_use::read) return folder;
   // The folder's own entry lies in its parent; who made it may have crashed before the parent was synced.
   const int parent =
       until_not_interrupted([&] { return ::openat(number, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC); }, error);
@@ -186,7 +205,7 @@ std::unique_ptr<log_folder> open_log_folder(const std::string& path, if_missing 
 
 #else
 
-std::unique_ptr<log_folder> open_log_folder(const std::string& path, if_missing) {
+std::unique_ptr<log_folder> open_log_folder(const std::string& path, folder_use) {
   throw std::system_error(std::make_error_code(std::errc::function_not_supported),
                           "elidex: no files here, not even " + path);
 }

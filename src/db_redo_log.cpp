@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <stdexcept>
 
+#include "elidex/db/errors.hpp"
 #include "elidex/db/log_writer.hpp"
 #include "elidex/db/redo_log.hpp"
 #include "elidex/sync/backoff.hpp"
@@ -12,6 +14,7 @@ redo_log::redo_log(commit_epochs& epochs, log_folder& folder, const recovered_lo
                    const redo_log_options& options)
     : epochs_(epochs), options_(options) {
   if (options_.level == durability::none) throw std::invalid_argument("elidex: a log with durability none");
+  if (!elidex::detail::watch_forks()) throw std::bad_alloc();  // a child could not tell that it is one
   options_.epoch_time =
       std::clamp<std::chrono::microseconds>(options_.epoch_time, std::chrono::microseconds(1), std::chrono::hours(24));
   epochs_.begin_at(found.first_epoch);
@@ -21,6 +24,14 @@ redo_log::redo_log(commit_epochs& epochs, log_folder& folder, const recovered_lo
 }
 
 redo_log::~redo_log() {
+  if (is_parents()) {
+    // The logger is not here, so it can be neither joined nor detached: its handle goes where no
+    // destructor runs. What it was doing with the queues is unknown: they are not freed.
+    alignas(std::thread) std::byte abandoned[sizeof(std::thread)];
+    new (abandoned) std::thread(std::move(logger_));
+    static_cast<void>(slots_.release());
+    return;
+  }
   try {
     close();
   } catch (...) {
@@ -31,11 +42,13 @@ redo_log::~redo_log() {
 }
 
 redo_log::worker::~worker() {
+  if (log_.is_parents()) return;  // the logger may have had the mutex when the process forked
   const std::lock_guard guard(log_.slots_mutex_);
   slot_.in_use = false;
 }
 
 redo_log::slot& redo_log::take_slot() {
+  check_process();
   const std::lock_guard guard(slots_mutex_);
   for (slot* each = slots_.get(); each != nullptr; each = each->next.get()) {
     if (!each->in_use) {
@@ -59,6 +72,7 @@ void redo_log::acknowledge(const worker& by, std::uint64_t epoch) {
 
 void redo_log::wait_durable(std::uint64_t epoch) {
   if (durable_epoch() >= epoch) return;
+  check_process();
   std::uint64_t wanted = wanted_.load();
   while (wanted < epoch && !wanted_.compare_exchange_weak(wanted, epoch)) {
   }
@@ -74,6 +88,7 @@ void redo_log::wait_durable(std::uint64_t epoch) {
 }
 
 void redo_log::close() {
+  check_process();
   const std::lock_guard guard(closing_);
   if (logger_.joinable()) {
     stop_.store(true);
@@ -90,6 +105,10 @@ void redo_log::close() {
 std::error_code redo_log::failure() const noexcept {
   // acquire: pairs with the release in fail(): the error's code is there.
   return failed_.load(std::memory_order_acquire) ? failure_ : std::error_code();
+}
+
+void redo_log::throw_forked() {
+  throw forked_child("elidex: a forked child cannot write to its parent's log");
 }
 
 void redo_log::throw_failure() const {

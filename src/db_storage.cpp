@@ -194,6 +194,8 @@ storage::storage(std::unique_ptr<log_folder> folder, const storage_options& opti
                                   .epoch_time = options.epoch_time,
                                   .segment_bytes = options.segment_bytes});
     catalog_.emplace(*log_);
+  } else {
+    folder_.reset();
   }
   for (table_base* const one : tables) {
     if (one->id() == catalog_table) declare(*one);

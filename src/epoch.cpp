@@ -1,8 +1,16 @@
 #include "elidex/reclaim/epoch.hpp"
 
+#include "elidex/fork_generation.hpp"
 #include "elidex/sync/backoff.hpp"
 
 namespace elidex {
+namespace {
+
+// Before anybody can be pinned. (Without memory for the handler, a child keeps the pins of its
+// parent's threads.)
+[[maybe_unused]] const bool forks_are_watched = detail::watch_forks();
+
+}  // namespace
 
 std::uint64_t try_advance_epoch() noexcept {
   std::uint64_t epoch = detail::global_epoch.load();

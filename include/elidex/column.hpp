@@ -39,6 +39,10 @@
 // Linearization points: insert(): the store of the row's ID. erase(): the fetch_or that sets the row's bit. get(): the
 // load of that bit where it is set, that of the ID otherwise.
 //
+// fork(): a child has a column of its own. It can use, merge and destroy it if no other thread was
+// inside a call of the column when the process forked: what a thread had locked then stays locked
+// in the child, and a merge that it ran never ends there.
+//
 // Source: paper 001, section 2; the merge that does not stop anybody: Krueger et al., "Fast Updates on Read-Optimized Databases
 // Using Multi-Core CPUs", VLDB 2012.
 #pragma once

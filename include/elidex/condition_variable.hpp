@@ -22,6 +22,8 @@
 // Spurious wake-ups are possible. Destroying it is allowed when all waiters have been notified, though some may not have
 // returned yet: the destructor sleeps until they have left it (they need no lock for that).
 //
+// fork(): a child may use it, and destroy it, if no thread was waiting when the process forked.
+//
 // Thread-safety: all members, from any thread. Threads that wait at the same time must use the same mutex. Errors: waiting
 // throws std::system_error (operation_not_permitted) where the unique_lock does not hold its mutex, and whatever the predicate
 // throws.

@@ -42,13 +42,29 @@
 // Indexes says which maps the tables have: those below, or a set of db/index_sets.hpp.
 //
 // Thread-safety: all members but constructor and destructor, from any thread.
-// Lifetime: a table lives as long as its database. A transaction lives until the function returns that it was given to. A
-// reference or pointer to either must not be used afterwards; nothing checks that.
-// No transaction may be running when a database is destroyed. What a member does that is called from
-// within a transaction, or after close(): docs/MISUSE.md.
-// Handles of another database (a table, with a schema or without, or an indexed_table) throw std::logic_error at their first use in a
-// transaction or snapshot, which has noted nothing then: a function may catch the error and go on. Transactions of two
-// databases may run inside one another, each with its own tables.
+// Lifetime: a table lives as long as its database. A transaction lives until the function returns
+// that it was given to. A reference or pointer to either must not be used afterwards; nothing checks
+// that. No transaction may be running when a database is destroyed. What a member does that is called
+// from within a transaction, or after close(): docs/MISUSE.md.
+// Handles of another database (a table, with a schema or without, or an indexed_table) throw
+// std::logic_error at their first use in a transaction or snapshot, which has noted nothing then: a
+// function may catch the error and go on. Transactions of two databases may run inside one another,
+// each with its own tables.
+//
+// fork(): a child has a database of its own.
+//   in memory,     The child can use and destroy it if no other thread was inside a call of a
+//   level none     transaction or of the database when the process forked. The function of a
+//                  transact() or read_only() is no such call: its pin and its snapshot have ended in
+//                  the child. Its row locks, under two-phase locking, have not: a transaction of the
+//                  child that wants one waits, and is repeated, for ever.
+//   level async,   The log, its files and the directory's lock are the parent's. In the child
+//   sync           transact(), create_table(), wait_durable(), checkpoint() and close() throw
+//                  db::forked_child at once; so does a transact() that forked, when it commits.
+//                  read_only() goes on; at level sync it throws db::forked_child behind its function
+//                  if what it saw was not durable when the process forked. The destructor touches no
+//                  file. The directory is locked until the parent closes the database; if the parent
+//                  is killed, until its children have ended or called exec().
+//
 // Errors: db/errors.hpp; std::bad_alloc; std::length_error with more than 512 threads, std::out_of_range for a key that its table's type cannot be,
 // std::invalid_argument for a key of more than 64 KiB, std::logic_error for a transaction inside a transaction. All leave the database as it was. With a folder also std::system_error: from then on nothing commits
 // any more; a transaction that throws it because it could not be made durable is committed in memory, and on disk or not.
@@ -151,6 +167,9 @@ class basic_database {
 
   // Loads what the folder has (it is made if it is not there, but for level none), and keeps there what is committed from now on. Before the first
   // transaction, once, alone. The tables that the folder has must have been made; others may be made later.
+  // Level none needs no right to write, neither to the folder nor to its files. It shares the folder
+  // with others who read, excludes those who write while open() runs, and has given it back when
+  // open() returns.
   // Throws db::log_error (damaged, of another format's version), std::system_error (in use by somebody else, the system's errors),
   // unknown_table, schema_mismatch. The folder then has what it had, and the database must not be
   // used again: its transactions throw std::logic_error. Throws std::logic_error and changes nothing
@@ -158,8 +177,8 @@ class basic_database {
   const db::recovered_log& open(const std::string& folder, const db::storage_options& options = {}) {
     check_may_open();
     usable_ = false;
-    const bool may_make = options.level != db::durability::none;
-    return load(db::open_log_folder(folder, may_make ? db::if_missing::make : db::if_missing::refuse), options);
+    const bool reads = options.level == db::durability::none;
+    return load(db::open_log_folder(folder, reads ? db::folder_use::read : db::folder_use::write), options);
   }
   const db::recovered_log& open(std::unique_ptr<db::log_folder> folder, const db::storage_options& options = {}) {
     check_may_open();
@@ -285,6 +304,7 @@ class basic_database {
     explicit borrowed_memory(basic_database& from) : mine_(from.thread_memory_[db::commit_epochs::thread_number()]) {
       if (mine_.in_use) throw std::logic_error("elidex::database: a transaction inside a transaction");
       if (!from.usable_) throw std::logic_error(not_opened);
+      if (from.log_ != nullptr) from.log_->check_process();
       if (!mine_.notes) mine_.notes = std::make_unique<typename transaction::memory>();
       if (from.log_ != nullptr && !mine_.log) mine_.log.emplace(*from.log_);
       mine_.in_use = true;

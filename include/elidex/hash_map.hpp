@@ -34,6 +34,10 @@
 // each, and a few for chained blocks, and there is no second table while it grows. It does not shrink: what erase() empties is used
 // again by later keys, chained blocks by later chains, and blobs are freed.
 //
+// fork(): a child has a map of its own. It can use and destroy it if no other thread was inside a
+// call of the map when the process forked: a bucket or pool that a thread had locked then stays
+// locked in the child.
+//
 // Sources: index/hash_table.hpp, index/hash_bucket.hpp. Fingerprints as in index/fingerprints.hpp.
 #pragma once
 

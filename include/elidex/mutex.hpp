@@ -36,6 +36,9 @@
 // the constructors are constant, so static mutexes are there before any code runs. Destroying a lock that is held, or
 // waited for, is an error, as with std::mutex; whoever was the last to hold it may destroy it as soon as unlock() returns.
 //
+// fork(), as for the standard's: what the forking thread holds it holds in the child, too. What
+// another thread holds, or waits for, nobody gives back there: the child must not use that lock.
+//
 // Errors: lock() and the others throw nothing. A name's constructor throws std::bad_alloc.
 //
 // From: papers/001 section 3.3 and papers/004 sections 3.1, 3.2.4 (one region for nested sections) and 3.4 (elision for

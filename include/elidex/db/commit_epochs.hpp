@@ -28,6 +28,9 @@
 // itself, then looks at floor_ and takes a later epoch if it is above its own. With a seq_cst fence between the two on both sides, one of them
 // sees the other.
 //
+// In a child of fork() (fork_generation.hpp) phases and snapshots of the parent's other threads
+// don't count: their slots have an older generation, and are not the forking thread's.
+//
 // Thread-safety: all members, from any thread; a phase or snapshot belongs to the thread that made it, which has one snapshot
 // at a time at most. Errors: what this_thread_slot() throws (std::bad_alloc on a thread's first use), std::length_error with more than
 // threads_max threads, std::logic_error for a snapshot inside a snapshot.
@@ -42,6 +45,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "elidex/fork_generation.hpp"
 #include "elidex/sync/backoff.hpp"
 #include "elidex/thread_slot.hpp"
 
@@ -52,6 +56,15 @@ class commit_epochs {
   struct alignas(128) thread_slot {
     std::atomic<std::uint64_t> committing{none};
     std::atomic<std::uint64_t> reading{none};
+    // Of the process in which the thread used it last. Written before the two above are.
+    std::atomic<std::uint64_t> generation{0};
+
+    bool counts(std::size_t number) const noexcept {
+      // relaxed: behind a load of the other two, which pair with the stores behind that of the
+      // generation.
+      return elidex::detail::may_be_here(static_cast<std::uint32_t>(number),
+                                         generation.load(std::memory_order_relaxed));
+    }
   };
 
  public:
@@ -92,7 +105,7 @@ class commit_epochs {
     for (std::size_t i = 0; i < used; ++i) {
       // acquire: pairs with the release in ~commit_phase(): what that commit wrote is there for who reads the snapshot.
       const std::uint64_t committing = slots_[i].committing.load(std::memory_order_acquire);
-      if (committing != none && committing < least) least = committing;
+      if (committing != none && committing < least && slots_[i].counts(i)) least = committing;
     }
     return least - 1;
   }
@@ -107,7 +120,7 @@ class commit_epochs {
     const std::size_t used = slots_used_.load();
     for (std::size_t i = 0; i < used; ++i) {
       const std::uint64_t reading = slots_[i].reading.load();
-      if (reading != none && reading < least) least = reading;
+      if (reading != none && reading < least && slots_[i].counts(i)) least = reading;
     }
     raise(horizon_, least);
   }
@@ -174,7 +187,14 @@ class commit_epochs {
     std::size_t used = slots_used_.load();
     while (used <= mine && !slots_used_.compare_exchange_weak(used, mine + 1)) {
     }
-    return slots_[mine];
+    thread_slot& slot = slots_[mine];
+    const std::uint64_t here = elidex::detail::fork_generation();
+    // relaxed: only this thread writes it; ordered by the stores behind it, see counts().
+    if (slot.generation.load(std::memory_order_relaxed) != here) {
+      // relaxed: as above.
+      slot.generation.store(here, std::memory_order_relaxed);
+    }
+    return slot;
   }
 
   alignas(128) std::atomic<std::uint64_t> now_{1};

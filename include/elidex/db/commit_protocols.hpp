@@ -131,8 +131,8 @@ inline locking validate_in_region(transaction& t, const commit_epochs& epochs, c
   return stamp_for(t, epoch, stamp);
 }
 
-// Silo's: locks what it writes one by one, and validates what it has read. If the result is not `locked`, nothing is; nor if
-// it throws.
+// Silo's: locks what it writes one by one, and validates what it has read. If the result is not
+// `locked`, nothing is; nor if it throws.
 inline locking lock_one_by_one(transaction& t, const commit_epochs& epochs, commit_stamp& stamp) {
   auto& writes = t.writes();
   const auto unlock = [&](std::size_t many) {

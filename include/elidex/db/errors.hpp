@@ -28,4 +28,11 @@ class row_too_large : public error {
   using error::error;
 };
 
+// In a child of fork(): what would write to a log that the parent opened. The parent's logger
+// thread does not exist there, and the files are the parent's. Nothing has been written, and
+// nothing has been committed.
+class forked_child : public error {
+  using error::error;
+};
+
 }  // namespace elidex::db

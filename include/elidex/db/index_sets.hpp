@@ -19,8 +19,9 @@
 //   Masstree      has no regions of its own. It reads versions; a version that is being changed is waited for, which aborts
 //   ordered_map   over hardware regions as euno-btree+; over optimistic ones as Masstree
 // No look-up allocates inside: get() has nothing to allocate, and table::walk() asks scan() for no more than fits into the list on the stack
-// (64 records), as long as leaves have five slots or more. Over smaller leaves a commit may throw std::bad_alloc, and then has
-// unlocked what it had locked. Nothing else of an index is called inside a region: inserts come before
+// (64 records), as long as leaves have five slots or more. Over smaller leaves a commit may throw
+// std::bad_alloc, and then has unlocked what it had locked. Nothing else of an index is called
+// inside a region: inserts come before
 // the commit, and unlinking after it.
 //
 // An abort below the outermost region has the status's nested bit, for which DBX's budgets have no retry at all: its own commit has no

@@ -60,12 +60,16 @@ class log_folder {
   virtual void sync(std::error_code& error) = 0;
 };
 
-enum class if_missing : std::uint8_t { make, refuse };
+// write  Makes the folder if it is not there (its parent must be). Nobody else may have it.
+// read   Needs no right to write: files are opened for reading alone, and create(), rename() and
+//        remove() fail with read_only_file_system. Others may read it as well.
+enum class folder_use : std::uint8_t { write, read };
 
-// Makes the folder if it is not there (its parent must be), unless told otherwise, and locks it until it is destroyed.
-// Throws std::system_error: resource_unavailable_try_again if another process or another object has it, else what the system says;
-// function_not_supported on systems without POSIX, and inside the simulated machine, which knows no files.
-std::unique_ptr<log_folder> open_log_folder(const std::string& path, if_missing missing = if_missing::make);
+// Locks the folder until it is destroyed; no file is made for that. Throws std::system_error:
+// resource_unavailable_try_again if another process or another object has it, else what the system
+// says; function_not_supported on systems without POSIX, and inside the simulated machine, which
+// knows no files.
+std::unique_ptr<log_folder> open_log_folder(const std::string& path, folder_use use = folder_use::write);
 
 // Everything, or an error; what of it was written then is unknown.
 inline void write_whole(log_file& file, std::span<const std::byte> bytes, std::error_code& error) {

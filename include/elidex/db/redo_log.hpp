@@ -46,6 +46,11 @@
 // not: only a recovery knows. What was written half is no epoch, or an epoch whose success nobody had been told of.
 // After close() commits and checkpoints throw std::errc::operation_canceled; everything is durable then.
 //
+// fork(). A child has no logger, and the files are the parent's: there worker's and commit's
+// constructors, wait_durable(), close() and checkpoints throw forked_child, and nothing is written.
+// The destructor returns at once, and leaves to the process's end what the logger may have been at
+// work on.
+//
 // Levels: async: acknowledge() does not wait, but for queues over their limit; a crash loses the epochs after durable_epoch(): what was committed in
 // the last epoch_time and during the sync that was running. sync: acknowledge() waits for durable_epoch(). (none: there is no log.)
 //
@@ -73,6 +78,7 @@
 #include "elidex/db/log_format.hpp"
 #include "elidex/db/log_queue.hpp"
 #include "elidex/db/recovery.hpp"
+#include "elidex/fork_generation.hpp"
 #include "elidex/sync/futex.hpp"
 
 namespace elidex::db {
@@ -126,6 +132,12 @@ class redo_log {
   // No commit may be running.
   void close();
 
+  // Throws forked_child in a child of the process that made the log.
+  void check_process() const {
+    if (is_parents()) [[unlikely]]
+      throw_forked();
+  }
+
   // Nothing if the log works; otherwise what it has failed of.
   std::error_code failure() const noexcept;
 
@@ -145,14 +157,18 @@ class redo_log {
   void finish_group();
   void publish(std::uint64_t epoch) noexcept;
   void fail(std::error_code error, const char* what) noexcept;
+  bool is_parents() const noexcept { return made_in_ != elidex::detail::fork_generation(); }
+  [[noreturn]] static void throw_forked();
   [[noreturn]] void throw_failure() const;
   void check() const {
+    check_process();
     // acquire: pairs with the release in fail(): the error's code is there.
     if (failed_.load(std::memory_order_acquire)) throw_failure();
   }
 
   commit_epochs& epochs_;
   redo_log_options options_;
+  const std::uint64_t made_in_ = elidex::detail::fork_generation();
   std::unique_ptr<detail::log_writer> writer_;
 
   std::mutex slots_mutex_;
@@ -174,7 +190,7 @@ class redo_log {
 // What one thread logs with.
 class redo_log::worker {
  public:
-  // std::bad_alloc, std::system_error of a mutex. Not from inside a commit.
+  // std::bad_alloc, std::system_error of a mutex, forked_child. Not from inside a commit.
   explicit worker(redo_log& log) : log_(log), slot_(log.take_slot()) {}
   // What was kept stays kept.
   ~worker();
@@ -194,7 +210,7 @@ class redo_log::worker {
 // A transaction's entries. They count only if keep() was called. One at a time of each worker.
 class redo_log::commit {
  public:
-  // Throws std::system_error if the log has failed.
+  // Throws std::system_error if the log has failed, forked_child.
   explicit commit(worker& by) : worker_(by) {
     by.log_.check();
     by.record_.clear();

@@ -4,7 +4,8 @@
 //
 // It reads the versions of its epoch (commit_epochs.hpp) and notes nothing. While it lives, what it may still want is kept.
 //
-// Thread-safety: belongs to one thread. Errors: std::logic_error for a table of another database; std::bad_alloc.
+// Thread-safety: belongs to one thread. Errors: std::logic_error for a table of another database;
+// std::bad_alloc.
 #pragma once
 
 #include <algorithm>

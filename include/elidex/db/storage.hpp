@@ -50,7 +50,7 @@ class storage {
   storage(std::unique_ptr<log_folder> folder, const storage_options& options, commit_epochs& epochs,
           std::span<table_base* const> tables);
 
-  // Null with level none.
+  // Null with level none, which has given the folder back when the constructor returns.
   redo_log* log() noexcept { return log_ ? &*log_ : nullptr; }
   const recovered_log& found() const noexcept { return found_; }
   // A table that the folder does not have. Before anybody writes to it.
@@ -62,7 +62,7 @@ class storage {
  private:
   class loading;
 
-  const std::unique_ptr<log_folder> folder_;
+  std::unique_ptr<log_folder> folder_;  // null with level none
   commit_epochs& epochs_;
   recovered_log found_;
   std::uint32_t tables_ = 0;  // numbers given

@@ -25,9 +25,9 @@
 //   read_uncommitted  as read_committed: there is nothing uncommitted to be seen
 // update() of one row is atomic at every level: it notes what it has read.
 //
-// Thread-safety: belongs to one thread, and ends with the function that it was given to: a pointer to it must not be kept.
-// Errors: errors.hpp; std::logic_error for a table of another database, before anything is noted; std::bad_alloc; what Key
-// and the caller's functions throw.
+// Thread-safety: belongs to one thread, and ends with the function that it was given to: a pointer
+// to it must not be kept. Errors: errors.hpp; std::logic_error for a table of another database,
+// before anything is noted; std::bad_alloc; what Key and the caller's functions throw.
 #pragma once
 
 #include <algorithm>
@@ -193,8 +193,8 @@ class transaction {
     std::sort(writes_.begin(), writes_.end(), by_address);
     sorted_ = true;
   }
-  // Throws what the map's get() and scan() throw: std::bad_alloc where a scan of 64 records needs memory. The maps of
-  // index_sets.hpp need none for that.
+  // Throws what the map's get() and scan() throw: std::bad_alloc where a scan of 64 records needs
+  // memory. The maps of index_sets.hpp need none for that.
   bool observations_hold() const {
     for (const auto& one : observations_) {
       if (!one->holds(*this)) return false;

@@ -49,8 +49,9 @@
 // Records that nobody has committed don't end the inserter's way because their inserters may be those who wait. A record that has been committed once
 // and is absent now is locked itself by those who come by, so inserting it again needs only its own lock.
 //
-// Thread-safety: belongs to one thread. Errors: errors.hpp; std::logic_error for a table of another database, before anything is
-// noted or locked; std::bad_alloc; std::system_error with more threads than the lock system has transactions; what Key and the caller's functions throw.
+// Thread-safety: belongs to one thread. Errors: errors.hpp; std::logic_error for a table of another
+// database, before anything is noted or locked; std::bad_alloc; std::system_error with more threads
+// than the lock system has transactions; what Key and the caller's functions throw.
 // From: papers/004 section 4.1; InnoDB's isolation levels. Deviations:
 // - A read view is an epoch (commit_epochs.hpp), of which a thread has one at a time: commits are in or out by their order, not by a list of those
 //   that ran. read_only() inside of a transaction that has a view is refused.

@@ -171,9 +171,9 @@ struct block_shape {
 
   static constexpr std::size_t line_bytes = 64;
 
-  static constexpr block_shape of(std::size_t record_bytes, std::size_t head_bytes, unsigned slots_max) noexcept {
+  static constexpr block_shape of(std::size_t record_bytes, std::size_t head_bytes, unsigned most) noexcept {
     block_shape best{};
-    for (unsigned slots = std::min(4U, slots_max); slots <= slots_max; ++slots) {
+    for (unsigned slots = std::min(4U, most); slots <= most; ++slots) {
       const std::size_t bytes = (head_bytes + slots * record_bytes + line_bytes - 1) / line_bytes * line_bytes;
       if (best.slots == 0 || bytes * best.slots <= best.bytes * slots) best = {slots, bytes};
     }

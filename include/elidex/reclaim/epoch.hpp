@@ -22,6 +22,7 @@
 //
 // Thread-safety: all of it. Pins nest and cost a fence at every level. A thread that stays
 // pinned holds back all reclamation of the process: keep pins as short as the operation.
+// In a child of fork() the pins of its parent's other threads have ended (fork_generation.hpp).
 // Source: Fraser, "Practical lock-freedom" (2004), section 5.2.3. Deviation: the counter only grows, garbage is
 // kept with the container that made it (limbo.hpp), so that a container can be destroyed without a grace period.
 #pragma once
