@@ -8,7 +8,7 @@
 
 A path goes down by names with dots between them. `[...]` picks the one record of a list that has all these values: `field=value`,
 or a bare word, which is any of the record's texts, or a bare whole number, which is `threads`. Of a list of points `[x]` is the
-y there, of a list of numbers or of a text `[n]` the n-th number from 0. A path that begins with `[` begins at `runs`, and a
+y there, of a list of numbers or of a text `[n]` the n-th number from 0, and `["words" "words"]` a text's first number behind these. `.count` says how many `[...]` before it names. A path that begins with `[` begins at `runs`, and a
 record that ends a path stands for its `mops`. Operators have a space on each side.
 """
 
@@ -82,21 +82,29 @@ def matches(record, word):
     return any(value == word for value in record.values() if isinstance(value, str))
 
 
-def pick(value, selector):
-    """The one element of value that the selector, without its brackets, names."""
+def all_of(value, selector):
+    """The elements of value that the selector, without its brackets, names."""
     words = shlex.split(selector)
     if not words:
         raise BadExpression("an empty [ ]")
     if isinstance(value, str):
+        if not selector.isdigit():  # words of the text, in this order: its first number behind them
+            for one in words:
+                value = value.partition(one)[2]
+            selector = "0"
         value = [as_number(number) for number in numbers_in(value)]
+        return value[int(selector):][:1]
     if not isinstance(value, list):
         raise BadExpression(f"[{selector}] is of something that is no list and no text")
     if value and isinstance(value[0], list):
-        found = [point[1] for point in value if same(point[0], words[0])]
-    elif value and isinstance(value[0], dict):
-        found = [record for record in value if all(matches(record, word) for word in words)]
-    else:
-        found = value[int(words[0]):][:1] if words[0].isdigit() else []
+        return [point[1] for point in value if same(point[0], words[0])]
+    if value and isinstance(value[0], dict):
+        return [record for record in value if all(matches(record, word) for word in words)]
+    return value[int(words[0]):][:1] if words[0].isdigit() else []
+
+
+def pick(value, selector):
+    found = all_of(value, selector)
     if len(found) != 1:
         raise BadExpression(f"[{selector}] names {len(found) or 'nothing'}{' records' if found else ''}")
     return found[0]
@@ -114,6 +122,8 @@ def follow(value, path):
         if not step:
             raise BadExpression(f"'{path}' is no path")
         at = step.end()
+        if step.group(2) is not None and path[at:] == ".count":
+            return len(all_of(value, step.group(2)))
         if step.group(2) is not None:
             value = pick(value, step.group(2))
         elif isinstance(value, dict) and step.group(1) in value:
@@ -156,7 +166,7 @@ class Parser:
     """Sums and products of numbers, paths, functions and parentheses."""
 
     def __init__(self, files, names, text):
-        self.files, self.names, self.text = files, names, text
+        self.files, self.names, self.text = files, names, " ".join(text.split())
         self.tokens = tokens(text)
 
     def take(self, *wanted):

@@ -15,7 +15,8 @@ An annotation is a comment directly below its paragraph, list item or table (doc
 
 expressions.py says what may stand behind `=`. In a table `COLUMN:` or `2-4:` has an expression for each figure of a cell, with commas
 between them; `{}` is the row's name (its first cell, or as `rows:` has it), `{2}` the row's second cell, `{head}` the column's; `_` is
-for a number that is no figure. `row 3:` is for a row that is unlike the others. A text counts with all its numbers. The comment
+for a number that is no figure. `row 3:` or
+`row 3, COLUMN:` is for a row or a cell that is unlike the others. A text counts with all its numbers. The comment
 `<!-- figures: sources; FILE; name=FILE -->` below a table of files and commits declares files for the whole page.
 """
 
@@ -148,7 +149,7 @@ class BlockCheck:
         """The value, or None if there is none, which is then a problem."""
         try:
             value = expressions.evaluate(self.page.files, self.names, text)
-            if not isinstance(value, (int, float, str)):
+            if isinstance(value, list) and isinstance(self, TextCheck):
                 raise BadExpression(f"'{text}' is no figure but a list")
             return value
         except (BadExpression, TypeError, ValueError) as error:
@@ -161,7 +162,8 @@ class BlockCheck:
         if number.matches(stored):
             return None
         wanted = value if isinstance(value, str) else as_written(number, stored)
-        self.page.problem(self.page.line_of(number.begin), f"{number.written} is {wanted} by {text}")
+        by = " ".join(text.split())
+        self.page.problem(self.page.line_of(number.begin), f"{number.written} is {wanted} by {by}")
         self.page.replace(number, wanted)
         return wanted
 
@@ -221,7 +223,7 @@ class TableCheck(BlockCheck):
             self.read_item(item)
         for which, item in self.note.none_items.items():
             for column in self.columns_named(item, which) if which else ():
-                self.columns[column] = (item, None)
+                self.columns[column] = (item, "none: " + self.note.none[which])
         for index in range(len(self.table.rows)):
             self.check_row(index)
 
@@ -234,13 +236,14 @@ class TableCheck(BlockCheck):
             if len(self.keys) != len(self.table.rows):
                 self.page.problem(item.line, f"{len(self.keys)} names of {len(self.table.rows)} rows")
                 self.keys += [""] * len(self.table.rows)
-        elif re.fullmatch(r"row \d+", name):
-            if not 0 < int(name[4:]) <= len(self.table.rows):
-                self.page.problem(item.line, f"there is no {name}")
-            self.rows[int(name[4:]) - 1] = (item, rest)
+        elif row := re.fullmatch(r"row (\d+)(?:, (.+))?", name):
+            if not 0 < int(row[1]) <= len(self.table.rows):
+                self.page.problem(item.line, f"there is no row {row[1]}")
+            for column in self.columns_named(item, row[2]) if row[2] else [None]:
+                self.rows[int(row[1]) - 1, column] = (item, rest)
         else:
             for column in self.columns_named(item, name):
-                self.columns[column] = (item, None if rest.startswith("none: ") else rest)
+                self.columns[column] = (item, rest)
             self.key_columns |= {int(number) - 1 for number in re.findall(r"\{(\d+)\}", rest)}
 
     def columns_named(self, item, name):
@@ -270,18 +273,18 @@ class TableCheck(BlockCheck):
     def check_row(self, index):
         rest = []
         for column, cell in enumerate(self.table.rows[index]):
-            if column in self.columns and index not in self.rows:
-                item, text = self.columns[column]
-                if text is not None and re.search(r"\w", cell.text):
-                    self.check_cell([cell], item, self.fill(text, index, column))
-            elif column > 0 and column not in self.key_columns and self.columns.get(column, (0, 0))[1] is not None:
+            item, text = self.rows.get((index, column)) or self.columns.get(column, (None, ""))
+            if (index, None) in self.rows and text:
+                text = ""  # its row's, whatever its column's
+            if text and re.search(r"\w", cell.text) and not text.startswith("none: "):
+                self.check_cell([cell], item, self.fill(text, index, column))
+            elif text == "" and column > 0 and column not in self.key_columns:
                 rest.append(cell)
-        if index in self.rows:
-            item, text = self.rows[index]
-            if not text.startswith("none: "):
-                self.check_cell(rest, item, self.fill(text, index, 0))
-        else:
+        if (index, None) not in self.rows:
             self.uncovered([number for cell in rest for number in cell.figures()])
+        elif not self.rows[index, None][1].startswith("none: "):
+            item, text = self.rows[index, None]
+            self.check_cell(rest, item, self.fill(text, index, 0))
 
     def check_cell(self, cells, item, texts):
         wanted, words, whole = [], [], False
@@ -290,7 +293,9 @@ class TableCheck(BlockCheck):
             value = None if text == "_" else self.evaluate(item, text)
             if value is None and text != "_":
                 return
-            if isinstance(value, str):
+            if isinstance(value, list):  # of numbers or of points
+                wanted += [(one[1] if isinstance(one, list) else one, text) for one in value]
+            elif isinstance(value, str):
                 found = expressions.numbers_in(value)
                 words += [] if found else [value]
                 wanted += [(one, text) for one in found]

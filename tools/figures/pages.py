@@ -140,8 +140,8 @@ UNIT = re.compile(r"\s?(?:%|x\b|times\b|[kMG](?:/s)?\b(?!\s(?:(?:random|differen
                   r"|(?:cycles|instructions|aborts|(?:bytes|lines|abort\w*)\s(?:a|an|per)\b))", re.ASCII)
 # A number with one of these before it is a parameter or a place in a text.
 PLACE = re.compile(r"(?:\b(?:theta|Zipf|figures?|sections?|tables?|chapters?|listing|version|GCC|Clang|RFC|Debian|papers?)\s|"
-                   r"papers?/|zipf:|hot:)$", re.IGNORECASE)
-JOINED = re.compile(r"\s?(?:to|and|or|;|,|/|:|->|over|against|in place of|instead of|-)\s?", re.ASCII)
+                   r"papers?/|zipf:|hot:|\b[EKS]-)$", re.IGNORECASE)
+JOINED = re.compile(r"\s?(?:to|and|or|;|,|/|->|over|against|in place of|instead of|-)\s?|\s:\s", re.ASCII)
 
 
 def figures_of(text, begin=0):
