@@ -71,7 +71,7 @@ class Page:
             self.find_sources(blocks)
             for block in blocks:
                 if self.sources is None or block is not self.sources[0]:
-                    self.check_block(block)
+                    self.checked_block(block)
             self.check_sources()
         except BadPage as error:
             self.problem(error.line, str(error))
@@ -116,6 +116,12 @@ class Page:
         self.edits.append((block.begin, block.end, "\n".join([*lines[:2], *wanted])))
 
     # --- blocks ---
+
+    def checked_block(self, block):
+        try:
+            self.check_block(block)
+        except BadPage as error:
+            self.problem(error.line, str(error))
 
     def check_block(self, block):
         annotation = block.annotation or block.section
@@ -274,7 +280,7 @@ class TableCheck(BlockCheck):
         rest = []
         for column, cell in enumerate(self.table.rows[index]):
             item, text = self.rows.get((index, column)) or self.columns.get(column, (None, ""))
-            if (index, None) in self.rows and text:
+            if (index, None) in self.rows and not text.startswith("none: "):
                 text = ""  # its row's, whatever its column's
             if text and re.search(r"\w", cell.text) and not text.startswith("none: "):
                 self.check_cell([cell], item, self.fill(text, index, column))

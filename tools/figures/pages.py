@@ -135,12 +135,12 @@ def numbers_of(text, begin=0):
 
 
 # A number with one of these behind it was measured, or computed from what was.
-UNIT = re.compile(r"\s?(?:%|x\b|times\b|[kMG](?:/s)?\b(?!\s(?:(?:random|different|values|rows|keys|words|URLs|operations)\b))"
+UNIT = re.compile(r"\s?(?:%(?! (?:reads|inserts|updates)\b)|x\b|times\b|[kMG](?:/s)?\b(?!\s(?:\w+\s){0,2}(?:keys|values|rows|words|URLs|operations)\b)"
                   r"|(?:[mun]s|us|tps|[MG]B/s|M?ops/s)\b"
                   r"|(?:cycles|instructions|aborts|(?:bytes|lines|abort\w*)\s(?:a|an|per)\b))", re.ASCII)
 # A number with one of these before it is a parameter or a place in a text.
 PLACE = re.compile(r"(?:\b(?:theta|Zipf|figures?|sections?|tables?|chapters?|listing|version|GCC|Clang|RFC|Debian|papers?)\s|"
-                   r"papers?/|zipf:|hot:|\b[EKS]-)$", re.IGNORECASE)
+                   r"papers?/|zipf:|hot:|[A-Za-z]-)$", re.IGNORECASE)
 JOINED = re.compile(r"\s?(?:to|and|or|;|,|/|->|over|against|in place of|instead of|-)\s?|\s:\s", re.ASCII)
 
 
