@@ -14,9 +14,13 @@ class Item:
 
 
 def parts_of(text, marks):
-    """(offset, part) between the marks that lie outside of brackets and parentheses."""
-    depth, begin, found = 0, 0, []
+    """(offset, part) between the marks that lie outside of brackets, parentheses and, within these, quotes."""
+    depth, begin, found, quoted = 0, 0, [], False
     for at, character in enumerate(text):
+        if character == '"' and depth > 0:
+            quoted = not quoted
+        if quoted:
+            continue
         if character in "[(":
             depth += 1
         elif character in ")]":

@@ -139,7 +139,7 @@ UNIT = re.compile(r"\s?(?:%(?! (?:reads|inserts|updates)\b)|x\b|times\b|[kMG](?:
                   r"|(?:[mun]s|us|tps|[MG]B/s|M?ops/s)\b"
                   r"|(?:cycles|instructions|aborts|(?:bytes|lines|abort\w*)\s(?:a|an|per)\b))", re.ASCII)
 # A number with one of these before it is a parameter or a place in a text.
-PLACE = re.compile(r"(?:\b(?:theta|Zipf|figures?|sections?|tables?|chapters?|listing|version|GCC|Clang|RFC|Debian|papers?)\s|"
+PLACE = re.compile(r"(?:\b(?:theta|Zipf|figures?|sections?|tables?|chapters?|listing|version|GCC|Clang|RFC|Debian|papers?)\s(?:[\d.]+(?:,| and| to|;|-)\s?)*|"
                    r"papers?/|zipf:|hot:|[A-Za-z]-)$", re.IGNORECASE)
 JOINED = re.compile(r"\s?(?:to|and|or|;|,|/|->|over|against|in place of|instead of|-)\s?|\s:\s", re.ASCII)
 
@@ -150,7 +150,7 @@ def figures_of(text, begin=0):
     numbers = numbers_of(text, begin)
     found = []
     for number, after in zip(reversed(numbers), [None, *reversed(numbers)]):
-        if PLACE.search(re.sub(r"\s+", " ", seen[max(0, number.begin - begin - 20):number.begin - begin])):
+        if PLACE.search(re.sub(r"\s+", " ", seen[max(0, number.begin - begin - 40):number.begin - begin])):
             continue
         behind = seen[number.end - begin:]
         listed = found and found[0] is after and JOINED.fullmatch(seen[number.end - begin:after.begin - begin])
