@@ -28,7 +28,7 @@ class BadExpression(Exception):
     """Says what an expression names that is not there, or what is wrong about how it is written."""
 
 
-NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:[ ,]\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?(?!\w|\.\d)", re.IGNORECASE)
+NUMBER = re.compile(r"(?<!\w)(?<!\w\.)[-+]?(?:\d{1,3}(?:[ ,]\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?(?!\w|\.\d)", re.IGNORECASE)
 
 
 def numbers_in(text):
