@@ -14,7 +14,8 @@ An annotation is a comment directly below its paragraph, list item or table (doc
          congee: [congee {} 2] / [absl+mutex {} 1] -->
 
 expressions.py says what may stand behind `=`. In a table `COLUMN:` or `2-4:` has an expression for each figure of a cell, with commas
-between them; `{}` is the row's name (its first cell, or as `rows:` has it), `{2}` the row's second cell, `{head}` the column's; `_` is
+between them; `{}` is the row's name (its first cell, or as `rows:` has it), `{first}` and
+`{rest}` its first word and the others, `{2}` the row's second cell, `{head}` the column's; `_` is
 for a number that is no figure. `row 3:` or
 `row 3, COLUMN:` is for a row or a cell that is unlike the others. A text counts with all its numbers. The comment
 `<!-- figures: sources; FILE; name=FILE -->` below a table of files and commits declares files for the whole page.
@@ -270,11 +271,13 @@ class TableCheck(BlockCheck):
         return self.table.rows[row][column].plain()
 
     def fill(self, text, row, column):
+        key = self.keys[row] if self.keys else self.cell_text(row, 0)
+        first, _, rest = key.partition(" ")
+        known = {"": key, "first": first, "rest": rest, "head": self.table.head[column].plain()}
+
         def value(found):
-            if found[1] == "":
-                return self.keys[row] if self.keys else self.cell_text(row, 0)
-            return self.table.head[column].plain() if found[1] == "head" else self.cell_text(row, int(found[1]) - 1)
-        return re.sub(r"\{(\d*|head)\}", value, text)
+            return known[found[1]] if found[1] in known else self.cell_text(row, int(found[1]) - 1)
+        return re.sub(r"\{(\d*|first|rest|head)\}", value, text)
 
     def check_row(self, index):
         rest = []
