@@ -6,10 +6,15 @@
     costs[name=count/1000].items_per_second / 1e9
     series[id=E-F2].series[name="HTM-B+Tree: HTM-B+Tree"].points[0.99]
 
-A path goes down by names with dots between them. `[...]` picks the one record of a list that has all these values: `field=value`,
-or a bare word, which is any of the record's texts, or a bare whole number, which is `threads`. Of a list of points `[x]` is the
-y there, of a list of numbers or of a text `[n]` the n-th number from 0, and `["words" "words"]` a text's first number behind these. `.count` says how many `[...]` before it names. A path that begins with `[` begins at `runs`, and a
-record that ends a path stands for its `mops`. Operators have a space on each side.
+A path goes down by names with dots between them, and begins at `runs` if it begins with `[`.
+`[...]` picks the one record of a list that has all these values: `field=value`, or a bare word,
+which is any of the record's texts, or a bare whole number, which is `threads`. Of a list of points
+`[x]` is the y there, of a list of numbers or of a text `[n]` the n-th number from 0, and
+`["words" "words"]` is a text's first number behind these. `.count` is how many records the `[...]`
+before it names. A record that ends a path stands for its `mops`. Operators have a space on each
+side. Functions: median(a, b, ...), and rounds(a, b), rounds_low(a, b) and rounds_high(a, b),
+the median of the ratios of two lists of rounds and the ends of its 95 % interval, as the gate has
+them (tools/gate/ratios.py).
 """
 
 import csv
@@ -28,7 +33,8 @@ class BadExpression(Exception):
     """Says what an expression names that is not there, or what is wrong about how it is written."""
 
 
-NUMBER = re.compile(r"(?<!\w)(?<!\w\.)[-+]?(?:\d{1,3}(?:[ ,]\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?(?!\w|\.\d)", re.IGNORECASE)
+NUMBER = re.compile(r"(?<!\w)(?<!\w\.)[-+]?(?:\d{1,3}(?:[ ,]\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?"
+                    r"(?!\w|\.\d)", re.IGNORECASE)
 
 
 def numbers_in(text):
@@ -46,7 +52,7 @@ class Files:
     def __init__(self, root):
         self.root = Path(root)
         self.read = {}
-        self.asked = set()  # names, which the caller may clear
+        self.asked = set()  # for names, by get(); the caller's to clear
 
     def path(self, name):
         return self.root / name if "/" in name else self.root / "docs" / "results" / name
@@ -58,8 +64,12 @@ class Files:
             if not path.is_file():
                 raise BadExpression(f"there is no file {name}")
             with open(path, encoding="utf-8", newline="") as file:
-                self.read[name] = {"runs": list(csv.DictReader(file))} if name.endswith(".csv") else json.load(file)
+                rows = name.endswith(".csv")
+                self.read[name] = {"runs": list(csv.DictReader(file))} if rows else json.load(file)
         return self.read[name]
+
+    def commit(self, name):
+        return self.get(name).get("commit", "not stored")
 
 
 def same(value, wanted):
@@ -106,7 +116,7 @@ def all_of(value, selector):
 def pick(value, selector):
     found = all_of(value, selector)
     if len(found) != 1:
-        raise BadExpression(f"[{selector}] names {len(found) or 'nothing'}{' records' if found else ''}")
+        raise BadExpression(f"[{selector}] names {f'{len(found)} records' if found else 'nothing'}")
     return found[0]
 
 
@@ -134,10 +144,13 @@ def follow(value, path):
         if "mops" not in value:
             raise BadExpression(f"'{path}' is a record, not a figure")
         value = value["mops"]
+    if value is None:
+        raise BadExpression(f"'{path}' is null")
     return value
 
 
-TOKEN = re.compile(r"""\s*(?: (?P<number>\d+(?:\.\d+)?(?:e-?\d+)?)(?=[\s),]|$) | (?P<operator>[-+*/](?=\s)|[(),])
+TOKEN = re.compile(r"""\s*(?: (?P<number>\d+(?:\.\d+)?(?:e-?\d+)?)(?=[\s),]|$)
+                          | (?P<operator>[-+*/](?=\s)|[(),])
                           | (?P<path>(?:[\w.\#-]|\[[^\]]*\])+) )""", re.VERBOSE)
 
 
@@ -154,12 +167,12 @@ def tokens(text):
 
 
 def over_rounds(field):
-    """A statistic of the ratios of two runs' rounds, as the gate makes it: the median, or an end of its 95 % interval."""
+    """The median of the ratios of two runs' rounds, or an end of its interval."""
     return lambda mine, theirs: getattr(ratios.figure([a / b for a, b in zip(mine, theirs)]), field)
 
 
-FUNCTIONS = {"min": min, "max": max, "median": lambda *of: statistics.median(of), "sum": lambda *of: sum(of),
-             "rounds": over_rounds("median"), "rounds_low": over_rounds("low"), "rounds_high": over_rounds("high")}
+FUNCTIONS = {"median": lambda *of: statistics.median(of), "rounds": over_rounds("median"),
+             "rounds_low": over_rounds("low"), "rounds_high": over_rounds("high")}
 
 
 class Parser:
@@ -184,6 +197,7 @@ class Parser:
         value = self.product()
         while operator := self.take("+", "-"):
             other = self.product()
+            self.must_be_numbers(value, other)
             value = value + other if operator == "+" else value - other
         return value
 
@@ -191,12 +205,15 @@ class Parser:
         value = self.one()
         while operator := self.take("*", "/"):
             other = self.one()
-            if not all(isinstance(side, (int, float)) for side in (value, other)):
-                raise BadExpression(f"'{self.text}' computes with what is no number")
+            self.must_be_numbers(value, other)
             if operator == "/" and other == 0:
                 raise BadExpression(f"'{self.text}' divides by zero")
             value = value * other if operator == "*" else value / other
         return value
+
+    def must_be_numbers(self, *values):
+        if not all(isinstance(value, (int, float)) for value in values):
+            raise BadExpression(f"'{self.text}' computes with what is no number")
 
     def one(self):
         if self.take("("):
@@ -231,5 +248,5 @@ class Parser:
 
 
 def evaluate(files, names, text):
-    """The value, a number or a text, of an expression. names: "" and other names to names of files."""
+    """The number, text or list that an expression names. names: of files, "" for the default."""
     return Parser(files, names, text).value()

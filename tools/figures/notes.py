@@ -1,7 +1,7 @@
 """What an annotation says, as items with their places in the page."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pages import BadPage
 
@@ -14,7 +14,8 @@ class Item:
 
 
 def parts_of(text, marks):
-    """(offset, part) between the marks that lie outside of brackets, parentheses and, within these, quotes."""
+    """(offset, part) between those marks that lie outside of brackets and parentheses, in which
+    quotes may hold brackets."""
     depth, begin, found, quoted = 0, 0, [], False
     for at, character in enumerate(text):
         if character == '"' and depth > 0:
@@ -35,13 +36,14 @@ CONTINUES = re.compile(r"[,+*/|-][ \t]*\n")
 
 
 def items_of(annotation):
-    """Items lie on lines of their own or have ';' between them; a line that ends with an operator or a comma goes on."""
+    """A line that ends with an operator, a comma or a bar goes on in the next one."""
     text = CONTINUES.sub(lambda end: end.group()[:-1] + " ", annotation.text)
     found = []
     for offset, part in parts_of(text, ";\n"):
         if part.strip():
             begin = offset + len(part) - len(part.lstrip())
-            found.append(Item(annotation.line + annotation.text.count("\n", 0, begin), annotation.begin + begin, part.strip()))
+            line = annotation.line + annotation.text.count("\n", 0, begin)
+            found.append(Item(line, annotation.begin + begin, part.strip()))
     return found
 
 
@@ -51,37 +53,32 @@ FILE = re.compile(r"(?:(?P<name>\w+)=)?(?P<file>[\w./-]+\.(?:json|csv))$")
 def files_in(item):
     """{name: file} where the item is a list of files, else None."""
     found = [FILE.match(part.strip()) for _, part in parts_of(item.text, ",")]
-    if not all(found):
-        return None
-    return {(one["name"] or ""): one["file"] for one in found}
+    return {one["name"] or "": one["file"] for one in found} if all(found) else None
 
 
 @dataclass
 class Note:
-    """An annotation: which files it names, and its items without them and without those that say `none`."""
-    line: int
-    files: dict
-    items: list
-    none: dict  # what figures of which it says that no file has them ("" all others) to why
-    none_items: dict
+    """An annotation's files, and its items without these and without what says `none`."""
+    files: dict = field(default_factory=dict)
+    items: list = field(default_factory=list)
+    none: dict = field(default_factory=dict)  # a figure or column ("": all others) to why
+    none_items: dict = field(default_factory=dict)  # likewise to the item
 
 
 NONE = re.compile(r"none(?:\s+(?P<which>[^:]*))?:\s*(?P<why>.*)", re.DOTALL)
 
 
 def note_of(annotation):
-    note = Note(annotation.line, {}, [], {}, {})
+    note = Note()
     for item in items_of(annotation):
-        files = files_in(item)
-        none = NONE.match(item.text)
+        files, none = files_in(item), NONE.match(item.text)
         if files is not None:
             note.files.update(files)
-        elif none:
-            if not none["why"]:
-                raise BadPage(item.line, "'none' does not say why")
-            for which in re.split(r",\s+", none["which"] or ""):
-                note.none[which.strip()] = none["why"]
-                note.none_items[which.strip()] = item
-        else:
+        elif not none:
             note.items.append(item)
+        elif not none["why"]:
+            raise BadPage(item.line, "'none' does not say why")
+        else:
+            for which in re.split(r",\s+", (none["which"] or "").strip()):
+                note.none[which], note.none_items[which] = none["why"], item
     return note

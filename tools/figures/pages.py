@@ -1,8 +1,9 @@
 """A Markdown page as blocks of text with the annotations that belong to them.
 
-A block is a paragraph, an item of a list, or a table. Its annotation is the comment `<!-- figures: ... -->` that begins on
-the line below its last one, indented as an item's text is. Below a heading a comment speaks for the section's blocks that
-have none of their own. Code is no block: what is quoted there are commands and what they print.
+A block is a paragraph, an item of a list, or a table. Its annotation is the comment
+`<!-- figures: ... -->` that begins on the line below its last one. Below a heading a comment speaks
+for the section's blocks that have none of their own. Code is no block: what it quotes are commands
+and what they print.
 """
 
 import re
@@ -51,7 +52,8 @@ class Number:
         """Whether value is this number at as many digits as are written."""
         mantissa, _, exponent = self.written.lower().partition("e")
         decimals = len(mantissa.partition(".")[2])
-        return abs(value - self.value()) <= 0.5 * 10.0 ** (int(exponent or 0) - decimals) * (1 + 1e-9)
+        unit = 10.0 ** (int(exponent or 0) - decimals)
+        return abs(value - self.value()) <= 0.5 * unit * (1 + 1e-9)
 
 
 OPENING = re.compile(r"\s*<!--\s*figures:")
@@ -108,8 +110,9 @@ class Reader:
             self.open, self.section = None, None
             return
         kind = "table" if words.startswith("|") else "text"
-        starts = self.open is None or self.open.kind != kind or self.open.annotation or (kind == "text" and ITEM.match(line))
-        if starts and line.startswith("    ") and not (self.blocks and ITEM.match(self.blocks[-1].text)):
+        starts = (self.open is None or self.open.kind != kind or self.open.annotation
+                  or (kind == "text" and ITEM.match(line)))
+        if starts and line.startswith("    ") and not self.in_list():
             return  # code
         if starts:
             self.open = Block(kind, number, at, at, "", self.section)
@@ -117,12 +120,15 @@ class Reader:
         self.open.end = at + len(line)
         self.open.text = self.text[self.open.begin:self.open.end]
 
+    def in_list(self):
+        return bool(self.blocks and ITEM.match(self.blocks[-1].text))
+
 
 def blocks_of(text):
     return Reader(text).blocks_of()
 
 
-HIDDEN = re.compile(r"`[^`]*`|\]\([^)]*\)|<!--.*?-->|<[^>\s][^>]*>", re.DOTALL)
+HIDDEN = re.compile(r"`[^`]*`|\]\([^)]*\)|<!--.*?-->|</?[A-Za-z][^>]*>", re.DOTALL)
 
 
 def visible(text):
@@ -131,29 +137,38 @@ def visible(text):
 
 
 def numbers_of(text, begin=0):
-    return [Number(begin + found.start(), begin + found.end(), found.group()) for found in NUMBER.finditer(visible(text))]
+    return [Number(begin + found.start(), begin + found.end(), found.group())
+            for found in NUMBER.finditer(visible(text))]
 
 
-# A number with one of these behind it was measured, or computed from what was.
-UNIT = re.compile(r"\s?(?:%(?! (?:reads|inserts|updates)\b)|x\b|times\b|[kMG](?:/s)?\b(?!\s(?:\w+\s){0,2}(?:keys|values|rows|words|URLs|operations)\b)"
-                  r"|(?:[mun]s|us|tps|[MG]B/s|M?ops/s)\b"
-                  r"|(?:cycles|instructions|aborts|(?:bytes|lines|abort\w*)\s(?:a|an|per)\b))", re.ASCII)
-# A number with one of these before it is a parameter or a place in a text.
-PLACE = re.compile(r"(?:\b(?:theta|Zipf|figures?|sections?|tables?|chapters?|listing|version|GCC|Clang|RFC|Debian|papers?)\s(?:[\d.]+(?:,| and| to|;|-)\s?)*|"
-                   r"papers?/|zipf:|hot:|[A-Za-z]-)$", re.IGNORECASE)
-JOINED = re.compile(r"\s?(?:to|and|or|;|,|/|->|over|against|in place of|instead of|-)\s?|\s:\s", re.ASCII)
+# A number with one of these behind it was measured, or computed from what was. Shares of operations
+# and numbers of keys are parameters.
+UNIT = re.compile(
+    r"\s*(?:%(?! (?:reads|inserts|updates)\b)|x\b|times\b"
+    r"|[kMG](?:/s)?\b(?!\s(?:\w+\s){0,2}(?:keys|values|rows|words|URLs|operations)\b)"
+    r"|(?:[mun]?s|tps|[MG]B/s|M?ops/s)\b"
+    r"|(?:cycles|instructions|aborts|(?:bytes|lines)\s(?:a|an|per)"
+    r"|operations\sa\s(?:milli)?second)\b)", re.ASCII)
+# A number with one of these before it is a parameter, a version, or a place in a text.
+PLACE = re.compile(
+    r"(?:\b(?:theta|Zipf|figures?|sections?|tables?|chapters?|listing|version|GCC|Clang|RFC|Debian"
+    r"|papers?)\s(?:[\d.]+(?:,| and| to|;|-)\s?)*|papers?/|zipf:|hot:|[A-Za-z]-)$", re.IGNORECASE)
+# With one of these between it and a figure a number is a figure as well.
+JOINED = re.compile(r"\s*(?:\b(?:to|and|or|over|against|in place of|instead of)\b|;|,|/|->|-)\s*"
+                    r"|\s+:\s+", re.ASCII)
 
 
 def figures_of(text, begin=0):
-    """The numbers of a text that look measured: those with decimals or a unit, and those that are listed with one."""
-    seen = visible(text)
+    """The numbers of a text that look measured: those with decimals or a unit, and those listed
+    with such ones."""
+    seen, found = visible(text), []
     numbers = numbers_of(text, begin)
-    found = []
     for number, after in zip(reversed(numbers), [None, *reversed(numbers)]):
-        if PLACE.search(re.sub(r"\s+", " ", seen[max(0, number.begin - begin - 40):number.begin - begin])):
-            continue
+        before = seen[max(0, number.begin - begin - 40):number.begin - begin]
         behind = seen[number.end - begin:]
-        listed = found and found[0] is after and JOINED.fullmatch(seen[number.end - begin:after.begin - begin])
+        if PLACE.search(re.sub(r"\s+", " ", before)):
+            continue
+        listed = found and found[0] is after and JOINED.fullmatch(behind[:after.begin - number.end])
         if "." in number.written or UNIT.match(behind) or listed:
             found.insert(0, number)
     return found
@@ -188,10 +203,13 @@ class Table:
 def table_of(block):
     rows, at = [], block.begin
     for offset, line in enumerate(block.text.split("\n")):
+        line_end = line.rstrip().removesuffix("|")
         cells, column = [], line.index("|") + 1
-        for part in line[column:].rstrip().rstrip("|").split("|"):
+        for part in line_end[column:].split("|"):
             cells.append(Cell(part, at + column, block.line + offset))
             column += len(part) + 1
+        if rows and len(cells) != len(rows[0]):
+            raise BadPage(block.line + offset, f"a row of {len(cells)} cells under {len(rows[0])}")
         rows.append(cells)
         at += len(line) + 1
     return Table(rows[0], rows[2:])
