@@ -103,7 +103,9 @@ TYPED_TEST(CommitAllocation, AFailureLeavesNothingLocked) {
         threw = true;
       }
       ASSERT_EQ(this->locked_row(), "") << "after allocation " << nth << " of turn " << turn;
-      if (threw) ASSERT_EQ(this->rows(), before) << "after allocation " << nth << " of turn " << turn;
+      if (threw) {
+        ASSERT_EQ(this->rows(), before) << "after allocation " << nth << " of turn " << turn;
+      }
     }
     EXPECT_NE(this->rows(), before);
   }

@@ -45,7 +45,7 @@ class two_phase_locking {
   // For the database.
   static row_locking locking_of(std::uint32_t table) noexcept { return {.space = table + 1, .words_behind_row = 1}; }
   transaction begin(typename transaction::memory& notes, isolation level, commit_epochs& epochs, const void* database) {
-    return transaction(notes, level, locks_, epochs, database, std::chrono::nanoseconds(wait_ns_.load()));
+    return transaction(notes, level, locks_, epochs, std::chrono::nanoseconds(wait_ns_.load()), database);
   }
   commit_result operator()(transaction& t, commit_epochs& epochs) {
     if (t.is_doomed()) return commit_result::conflict;

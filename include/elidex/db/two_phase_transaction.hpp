@@ -111,8 +111,9 @@ class two_phase_transaction : private transaction {
   class memory;
   using transaction::write;
 
-  two_phase_transaction(memory& of, isolation level, LockSystem& locks, commit_epochs& epochs, const void* database,
-                        std::chrono::nanoseconds wait_for)
+  // Of this database, by its address; null: of tables that no database has made.
+  two_phase_transaction(memory& of, isolation level, LockSystem& locks, commit_epochs& epochs,
+                        std::chrono::nanoseconds wait_for, const void* database = nullptr)
       : transaction(of.notes_, level, database, unpinned()),
         locks_(of.locks_of(locks)),
         tables_(of.tables_),
