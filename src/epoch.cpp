@@ -1,8 +1,26 @@
 #include "elidex/reclaim/epoch.hpp"
 
+#include <chrono>
+#include <thread>
+
 #include "elidex/sync/backoff.hpp"
 
 namespace elidex {
+namespace {
+
+// Pins last for microseconds. A thread that stays pinned after the pauses is not running, or is in
+// a function of its user's; the end of a pin wakes nobody.
+void pause_or_sleep(backoff& wait) {
+#if !defined(ELIDEX_SIMULATED)
+  if (wait.is_spent()) {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    return;
+  }
+#endif
+  wait.once();
+}
+
+}  // namespace
 
 std::uint64_t try_advance_epoch() noexcept {
   std::uint64_t epoch = detail::global_epoch.load();
@@ -23,7 +41,7 @@ void wait_for_pins() noexcept {
   for (std::uint64_t before = 0;;) {
     const std::uint64_t epoch = try_advance_epoch();
     if (epoch >= ended) return;
-    if (epoch == before) wait.once();  // somebody is pinned who keeps it back
+    if (epoch == before) pause_or_sleep(wait);  // somebody is pinned who keeps it back
     before = epoch;
   }
 }
