@@ -6,7 +6,6 @@
 #include "elidex/db/errors.hpp"
 #include "elidex/db/log_writer.hpp"
 #include "elidex/db/redo_log.hpp"
-#include "elidex/sync/backoff.hpp"
 
 namespace elidex::db {
 
@@ -143,8 +142,7 @@ void redo_log::run() noexcept {
 
 void redo_log::finish_group() {
   const std::uint64_t wanted = epochs_.advance() - 1;
-  std::uint64_t epoch = epochs_.completed();
-  for (backoff wait; epoch < wanted; epoch = epochs_.completed()) wait.once();
+  const std::uint64_t epoch = epochs_.wait_for(wanted);
   writer_->begin_epoch(epoch);
   slot* first = nullptr;
   {

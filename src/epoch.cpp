@@ -1,5 +1,8 @@
 #include "elidex/reclaim/epoch.hpp"
 
+#include <chrono>
+#include <thread>
+
 #include "elidex/fork_generation.hpp"
 #include "elidex/sync/backoff.hpp"
 
@@ -9,6 +12,18 @@ namespace {
 // Before anybody can be pinned. (Without memory for the handler, a child keeps the pins of its
 // parent's threads.)
 [[maybe_unused]] const bool forks_are_watched = detail::watch_forks();
+
+// Pins last for microseconds. A thread that stays pinned after the pauses is not running, or is in
+// a function of its user's; the end of a pin wakes nobody.
+void pause_or_sleep(backoff& wait) {
+#if !defined(ELIDEX_SIMULATED)
+  if (wait.is_spent()) {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    return;
+  }
+#endif
+  wait.once();
+}
 
 }  // namespace
 
@@ -31,7 +46,7 @@ void wait_for_pins() noexcept {
   for (std::uint64_t before = 0;;) {
     const std::uint64_t epoch = try_advance_epoch();
     if (epoch >= ended) return;
-    if (epoch == before) wait.once();  // somebody is pinned who keeps it back
+    if (epoch == before) pause_or_sleep(wait);  // somebody is pinned who keeps it back
     before = epoch;
   }
 }

@@ -8,7 +8,7 @@
 
 #  include <cerrno>
 #else
-#  include "elidex/sync/backoff.hpp"
+#  include <thread>
 #endif
 
 namespace elidex {
@@ -50,7 +50,7 @@ void futex_wake(const futex_word& word, std::uint32_t count) noexcept {
 }
 #else
 void futex_wait(const futex_word& word, std::uint32_t expected) noexcept {
-  if (word.load() == expected) yield_processor();
+  if (word.load() == expected) std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
 bool futex_wait_until(const futex_word& word, std::uint32_t expected, futex_deadline deadline) noexcept {

@@ -20,7 +20,7 @@ void sleeping_lock::wait_and_lock() noexcept {
         // While we spin nobody needs to be woken. relaxed, without a partner: it publishes nothing.
         if (word_.compare_exchange_weak(seen, seen | trying, std::memory_order_relaxed)) owned = trying;
       }
-      pauses.once();
+      pauses.once_or_yield();
     }
     std::uint32_t seen = word_.load(std::memory_order_relaxed);  // no partner: the exchange decides
     bool sleeps = false;

@@ -24,7 +24,7 @@ void sleeping_shared_lock::wait_and_lock() noexcept {
         // relaxed, without a partner: it publishes nothing.
         if (word_.compare_exchange_weak(seen, seen | trying, std::memory_order_relaxed)) owned = trying;
       }
-      pauses.once();
+      pauses.once_or_yield();
     }
     std::uint64_t seen = word_.load(std::memory_order_relaxed);  // no partner: the exchange decides
     bool sleeps = false;
@@ -42,7 +42,7 @@ void sleeping_shared_lock::wait_and_lock_shared() noexcept {
   for (;;) {
     backoff pauses;
     for (std::uint32_t look = 0; look < looks_before_sleep; ++look) {
-      pauses.once();
+      pauses.once_or_yield();
       if (try_lock_shared()) return;
     }
     std::uint64_t seen = word_.load(std::memory_order_relaxed);  // no partner: the exchange decides

@@ -74,7 +74,8 @@ class blind_commit {
       for (auto& w : t.writes()) w.row->unlock(w.had);
       return db::commit_result::conflict;
     }
-    db::detail::write_rows(t, db::detail::stamp_after(db::detail::newest(t), epoch), epochs);
+    db::detail::write_rows<db::detail::commit_by::locks>(t, db::detail::stamp_after(db::detail::newest(t), epoch),
+                                                         epochs);
     return db::commit_result::committed;
   }
 };

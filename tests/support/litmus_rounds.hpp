@@ -73,7 +73,7 @@ class meeting_point {
       if (looks < short_looks) {
         cpu_pause();
       } else {
-        yield_processor();
+        std::this_thread::yield();
       }
     }
   }

@@ -139,17 +139,17 @@ TEST(HleLock, ElidesOnHardware) {
   EXPECT_GT(lock.stats().commits, 0u);
 }
 
-TEST(Backoff, PausesDoubleUpToTheBoundThenItYields) {
+TEST(Backoff, PausesDoubleUpToTheBound) {
   backoff wait;
   std::uint32_t rounds = 0;
-  while (!wait.yields()) {
+  while (!wait.is_spent()) {
     wait.once();
     ++rounds;
     ASSERT_LT(rounds, 64u);
   }
   EXPECT_EQ(1u << (rounds - 1), backoff_pauses_max);
   wait.once();
-  EXPECT_TRUE(wait.yields());
+  EXPECT_TRUE(wait.is_spent());
 }
 
 }  // namespace

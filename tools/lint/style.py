@@ -61,6 +61,21 @@ def check_hardware_transactions(file):
             yield number, "only htm.hpp and vector_instructions.hpp know about the CPU's instructions"
 
 
+YIELDS = ("src/backoff.cpp", "include/elidex/sync/backoff.hpp")
+YIELDS_BEFORE_A_SLEEP = ("include/elidex/sync/parking.hpp", "src/sleeping_lock.cpp", "src/sleeping_shared_lock.cpp")
+
+
+def check_yields(file):
+    """A waiter sleeps on what it waits for. A yield is for a few rounds before that, in these files."""
+    if not file.in_library() or file.path in YIELDS:
+        return
+    for number, line in enumerate(file.lines, 1):
+        if re.search(r"\b(sched_yield|yield_processor|this_thread::yield)\b", code_of(line)):
+            yield number, "a waiter does not yield: wait_while() of parking.hpp sleeps"
+        if "once_or_yield" in code_of(line) and file.path not in YIELDS_BEFORE_A_SLEEP:
+            yield number, "once_or_yield() is for the rounds before a sleep"
+
+
 STANDARD_HEADER = re.compile(r"^[a-z_]+$")
 SYSTEM_HEADER = re.compile(r"^(sys/|fcntl\.h|dirent\.h|sched\.h|unistd\.h|pthread\.h|sanitizer/|cpuid\.h|errno\.h|linux/|time\.h|[ei]mmintrin\.h)")
 
@@ -111,8 +126,8 @@ def check_names(file):
         yield 1, f"{len(file.lines)} lines; {LINES_MAX} at most: split it"
 
 
-CHECKS = (check_memory_orders, check_hardware_transactions, check_library_stands_alone, check_headers,
-          check_leftovers, check_names)
+CHECKS = (check_memory_orders, check_hardware_transactions, check_yields,
+          check_library_stands_alone, check_headers, check_leftovers, check_names)
 
 
 def violations(file):

@@ -8,7 +8,7 @@
 
 #include "elidex/column.hpp"
 #include "elidex/reclaim/epoch.hpp"
-#include "elidex/sync/backoff.hpp"
+#include "elidex/sync/parking.hpp"
 #include "elidex/thread_slot.hpp"
 
 namespace elidex {
@@ -34,10 +34,14 @@ column<T, Id>::~column() {
 template <class T, class Id>
 auto column<T, Id>::insert(argument value) -> row_number {
   const auto wanted = images::of(value);
-  for (backoff wait;; wait.once()) {
+  for (;;) {
     const epoch_pin pin;
-    delta_part& delta = *now().delta;
-    if (const auto row = delta.append(delta.id_of_new(wanted))) return *row;
+    const parts& in = now();
+    if (const auto row = in.delta->append(in.delta->id_of_new(wanted))) return *row;
+    // freeze_delta() has closed the delta and is about to publish the next one; it waits for pins
+    // only afterwards.
+    const auto is_current = [&] { return state_.load() == &in; };
+    if (is_current()) detail::wait_while<detail::looks::often>(&state_, is_current);
   }
 }
 
@@ -200,6 +204,7 @@ std::size_t column<T, Id>::distinct() const {
 template <class T, class Id>
 void column<T, Id>::publish(std::unique_ptr<const parts> next) noexcept {
   const std::unique_ptr<const parts> before(state_.exchange(next.release()));
+  detail::wake_waiters(&state_);
   wait_for_pins();
 }
 

@@ -47,6 +47,7 @@
 
 #include "elidex/fork_generation.hpp"
 #include "elidex/sync/backoff.hpp"
+#include "elidex/sync/parking.hpp"
 #include "elidex/thread_slot.hpp"
 
 namespace elidex::db {
@@ -110,6 +111,25 @@ class commit_epochs {
     return least - 1;
   }
 
+  // Returns what completed() returns, once that is at least `wanted`, which must be before now():
+  // waits for the commit phases of that epoch and of earlier ones.
+  std::uint64_t wait_for(std::uint64_t wanted) const noexcept {
+    for (;;) {
+      const std::uint64_t whole = completed();
+      if (whole >= wanted) return whole;
+      const std::size_t used = slots_used_.load();
+      for (std::size_t i = 0; i < used; ++i) {
+        const std::atomic<std::uint64_t>& committing = slots_[i].committing;
+        const auto is_in_the_way = [&] {
+          // acquire: pairs with the release in ~commit_phase(), as in completed(), which looks
+          // again.
+          return committing.load(std::memory_order_acquire) <= wanted;
+        };
+        if (is_in_the_way()) elidex::detail::wait_while<elidex::detail::looks::often>(&committing, is_in_the_way);
+      }
+    }
+  }
+
   // No snapshot of an earlier epoch is alive or will be. Computed by move_horizon().
   std::uint64_t horizon() const noexcept { return horizon_.load(); }
   void move_horizon() noexcept {
@@ -136,7 +156,9 @@ class commit_epochs {
       std::atomic_thread_fence(std::memory_order_seq_cst);  // 1 above; pairs with the one in completed()
     }
     ~commit_phase() {
-      slot_.committing.store(around_, std::memory_order_release);  // pairs with the acquire in completed()
+      slot_.committing.store(around_,
+                             std::memory_order_release);  // pairs with the acquires in completed() and wait_for()
+      elidex::detail::wake_waiters(&slot_.committing);
     }
     commit_phase(const commit_phase&) = delete;
     commit_phase& operator=(const commit_phase&) = delete;
@@ -153,9 +175,7 @@ class commit_epochs {
       const std::uint64_t begun = epochs.now();
       const std::uint64_t wanted = (epochs.noted_.load() < begun ? begun : epochs.advance()) - 1;
       for (backoff wait;; wait.once()) {
-        const std::uint64_t whole = epochs.completed();
-        if (whole < wanted) continue;
-        epoch_ = whole;
+        epoch_ = epochs.wait_for(wanted);
         slot_.reading.store(epoch_);
         std::atomic_thread_fence(std::memory_order_seq_cst);  // 4 above; pairs with the one in move_horizon()
         if (epochs.floor_.load() <= epoch_) return;

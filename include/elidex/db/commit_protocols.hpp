@@ -85,8 +85,12 @@ inline commit_stamp stamp_after(commit_stamp before, std::uint64_t epoch) noexce
   return before.epoch() < epoch ? commit_stamp(epoch, 0) : commit_stamp(epoch, before.number() + 1);
 }
 
-// Puts the new rows in place. The records are locked, or the caller is in a hardware region.
-inline void write_rows(transaction& t, commit_stamp stamp, commit_epochs& epochs) noexcept {
+// Whether a commit has locked its records, or is in a hardware region, which nobody waits for.
+enum class commit_by : std::uint8_t { locks, region };
+
+// Puts the new rows in place.
+template <commit_by How>
+void write_rows(transaction& t, commit_stamp stamp, commit_epochs& epochs) noexcept {
   epochs.note_commit(stamp.epoch());
   const std::uint64_t horizon = epochs.horizon();
   for (transaction::write& w : t.writes()) {
@@ -94,7 +98,12 @@ inline void write_rows(transaction& t, commit_stamp stamp, commit_epochs& epochs
       w.row->keep_version(*std::exchange(w.spare, nullptr), w.had, w.of->row_words());
     if (w.words != nullptr) w.row->write({w.words, w.of->row_words()});
     if (w.row->has_versions()) w.cut_off = w.row->cut_versions(horizon, stamp);
-    w.row->unlock(w.words != nullptr ? stamp : stamp.as_absent());
+    const commit_stamp now = w.words != nullptr ? stamp : stamp.as_absent();
+    if constexpr (How == commit_by::locks) {
+      w.row->unlock(now);
+    } else {
+      w.row->replace_stamp(now);
+    }
   }
 }
 
@@ -172,7 +181,7 @@ commit_result commit_by_locks(transaction& t, commit_epochs& epochs, Lock&& lock
     switch (lock(stamp)) {
       case locking::locked:
         t.committed_with(stamp);
-        write_rows(t, stamp, epochs);
+        write_rows<commit_by::locks>(t, stamp, epochs);
         return commit_result::committed;
       case locking::conflict:
         return commit_result::conflict;
@@ -246,7 +255,7 @@ class dbx_commit {
   // and whoever finds a later one comes after that.
   static detail::locking as_region(transaction& t, commit_epochs& epochs, commit_stamp& stamp) {
     const detail::locking result = detail::validate_in_region(t, epochs, stamp);
-    if (result == detail::locking::locked) detail::write_rows(t, stamp, epochs);
+    if (result == detail::locking::locked) detail::write_rows<detail::commit_by::region>(t, stamp, epochs);
     return result;
   }
 

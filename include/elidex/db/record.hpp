@@ -25,6 +25,7 @@
 
 #include "elidex/db/commit_stamp.hpp"
 #include "elidex/sync/backoff.hpp"
+#include "elidex/sync/parking.hpp"
 
 namespace elidex::db {
 
@@ -61,21 +62,28 @@ class record {
   }
 
   commit_stamp stamp() const noexcept { return commit_stamp(stamp_.load()); }
+  // Without the lock bit: waits while it is locked.
+  commit_stamp unlocked_stamp() const noexcept {
+    // acquire: pairs with unlock(): the row is at least that stamp's.
+    commit_stamp seen(stamp_.load(std::memory_order_acquire));
+    if (seen.locked()) [[unlikely]] {
+      elidex::backoff wait;
+      seen = wait_until_unlocked(wait);
+    }
+    return seen;
+  }
   const std::uint64_t& key() const noexcept { return key_; }
 
   // Waits while it is locked.
   commit_stamp read(std::span<std::uint64_t> into) const noexcept {
     for (backoff wait;;) {
-      // acquire: pairs with unlock(): the row is at least that stamp's.
-      const commit_stamp before(stamp_.load(std::memory_order_acquire));
-      if (!before.locked()) {
-        if (before.absent()) return before;
-        copy_row(into);
-        // acquire fence: pairs with the release fence of lock(), see above.
-        std::atomic_thread_fence(std::memory_order_acquire);
-        // relaxed: ordered by the fence.
-        if (stamp_.load(std::memory_order_relaxed) == before.word()) return before;
-      }
+      const commit_stamp before = unlocked_stamp();
+      if (before.absent()) return before;
+      copy_row(into);
+      // acquire fence: pairs with the release fence of lock(), see above.
+      std::atomic_thread_fence(std::memory_order_acquire);
+      // relaxed: ordered by the fence.
+      if (stamp_.load(std::memory_order_relaxed) == before.word()) return before;
       wait.once();
     }
   }
@@ -83,16 +91,13 @@ class record {
   // The row as it was at the end of that epoch, and the stamp that it had: absent if it was not there.
   commit_stamp read_as_of(std::uint64_t epoch, std::span<std::uint64_t> into) const noexcept {
     for (backoff wait;;) {
-      const commit_stamp before(stamp_.load(std::memory_order_acquire));  // pairs with unlock()
-      if (before.epoch() <= epoch && !before.locked()) {
-        if (!before.absent()) copy_row(into);
-      }
+      const commit_stamp before = unlocked_stamp();
+      if (before.epoch() <= epoch && !before.absent()) copy_row(into);
       // Behind it stands what the row was before; a commit that is under way may have hung its version there already.
       const version* old = older_.load(std::memory_order_acquire);  // pairs with keep_version()
       std::atomic_thread_fence(std::memory_order_acquire);          // pairs with the release fence of lock()
       // relaxed: ordered by the fence.
-      const bool unchanged = stamp_.load(std::memory_order_relaxed) == before.word();
-      if (!before.locked() && unchanged) {
+      if (stamp_.load(std::memory_order_relaxed) == before.word()) {
         if (before.epoch() <= epoch) return before;
         while (old != nullptr && old->stamp.epoch() > epoch)
           old = old->older.load(std::memory_order_acquire);  // as above
@@ -114,12 +119,18 @@ class record {
   // Whatever it is. The stamp that it had.
   commit_stamp lock() noexcept {
     for (backoff wait;; wait.once()) {
-      const commit_stamp seen = stamp();
-      if (!seen.locked() && try_lock(seen)) return seen;
+      commit_stamp seen = stamp();
+      if (seen.locked()) seen = wait_until_unlocked(wait);
+      if (try_lock(seen)) return seen;
     }
   }
   void unlock(commit_stamp now) noexcept {
-    stamp_.store(now.word(), std::memory_order_release);  // pairs with the readers' acquire
+    replace_stamp(now);
+    elidex::detail::wake_waiters(&stamp_);
+  }
+  // By a hardware region, which has locked nothing, so that nobody waits.
+  void replace_stamp(commit_stamp now) noexcept {
+    stamp_.store(now.word(), std::memory_order_release);  // pairs with the acquire in unlocked_stamp()
   }
 
   // Hangs up what the row is now, with the stamp that it has had, before it changes.
@@ -154,6 +165,18 @@ class record {
 
  private:
   explicit record(std::uint64_t key) noexcept : key_(key) {}
+
+  commit_stamp wait_until_unlocked(backoff& wait) const noexcept {
+    commit_stamp seen;
+    elidex::detail::wait_while<elidex::detail::looks::often>(
+        &stamp_,
+        [&] {
+          seen = commit_stamp(stamp_.load(std::memory_order_acquire));  // pairs with unlock()
+          return seen.locked();
+        },
+        wait);
+    return seen;
+  }
 
   std::uint64_t* row() noexcept { return reinterpret_cast<std::uint64_t*>(this + 1); }
   const std::uint64_t* row() const noexcept { return reinterpret_cast<const std::uint64_t*>(this + 1); }

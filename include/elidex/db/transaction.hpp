@@ -106,7 +106,7 @@ class transaction {
         mine->words = words;
         return;
       }
-      const commit_stamp seen = unlocked_stamp(r);
+      const commit_stamp seen = r.unlocked_stamp();
       if (seen.dead()) continue;
       reads_.push_back({&r, seen});
       note_seen(seen);
@@ -128,7 +128,7 @@ class transaction {
         mine->words = words;
         return;
       }
-      const commit_stamp seen = unlocked_stamp(r);
+      const commit_stamp seen = r.unlocked_stamp();
       if (seen.dead()) continue;
       // Observations step over what this transaction inserts; so that it was absent has to hold by itself.
       if (seen.absent()) reads_.push_back({&r, seen});
@@ -304,14 +304,6 @@ class transaction {
     std::uint64_t* const kept = arena_.allocate(words.size());
     std::copy(words.begin(), words.end(), kept);
     return kept;
-  }
-
-  // A stamp without the lock bit: the lock's holder is waited for.
-  static commit_stamp unlocked_stamp(const record& r) noexcept {
-    for (backoff wait;; wait.once()) {
-      const commit_stamp seen = r.stamp();
-      if (!seen.locked()) return seen;
-    }
   }
 
   // The row as the transaction sees it, valid until the next is read; empty: not there. Its record, if there is one.

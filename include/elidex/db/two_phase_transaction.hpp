@@ -209,7 +209,7 @@ class two_phase_transaction : private transaction {
   }
 
   // Of a record whose lock has just been granted: start over.
-  static bool is_gone(const record& r) noexcept { return unlocked_stamp(r).dead(); }
+  static bool is_gone(const record& r) noexcept { return r.unlocked_stamp().dead(); }
   static bool was_ever_committed(const record& r) noexcept {
     const commit_stamp now = r.stamp();
     return !now.dead() && now.as_locked() != commit_stamp().as_locked();

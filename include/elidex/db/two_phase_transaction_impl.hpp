@@ -193,7 +193,7 @@ void two_phase_transaction<LockSystem, Phantoms>::insert(Table& table, const Key
     mine->words = words;
     return;
   }
-  const commit_stamp had = unlocked_stamp(r);
+  const commit_stamp had = r.unlocked_stamp();
   note_seen(had);
   if (!had.absent()) throw duplicate_key(table.name() + ": insert of a key that is there");
   write_locked(table, r, words, had);
@@ -214,7 +214,7 @@ void two_phase_transaction<LockSystem, Phantoms>::put(Table& table, const Key& k
     mine->words = words;
     return;
   }
-  write_locked(table, r, words, unlocked_stamp(r));
+  write_locked(table, r, words, r.unlocked_stamp());
 }
 
 template <class LockSystem, class Phantoms>
@@ -234,7 +234,7 @@ bool two_phase_transaction<LockSystem, Phantoms>::update(Table& table, const Key
   if (write* const mine = own(*r)) {
     mine->words = changed;
   } else {
-    write_locked(table, *r, changed, unlocked_stamp(*r));
+    write_locked(table, *r, changed, r->unlocked_stamp());
     writes().back().before = before;
   }
   return true;
@@ -251,7 +251,7 @@ bool two_phase_transaction<LockSystem, Phantoms>::erase(Table& table, const Key&
   if (write* const mine = own(*r)) {
     mine->words = nullptr;
   } else {
-    write_locked(table, *r, nullptr, unlocked_stamp(*r));
+    write_locked(table, *r, nullptr, r->unlocked_stamp());
   }
   return true;
 }

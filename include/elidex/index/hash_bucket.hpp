@@ -36,6 +36,7 @@
 
 #include "elidex/index/field.hpp"
 #include "elidex/sync/backoff.hpp"
+#include "elidex/sync/parking.hpp"
 
 namespace elidex::detail {
 
@@ -86,13 +87,16 @@ class bucket_lock {
   void unlock(token seen) noexcept {
     // release: pairs with the load of look(), and with the next holder's exchange.
     word_.store(seen.word_ + one_change, std::memory_order_release);
+    wake_waiters(&word_);
   }
   void unlock_at(token seen, unsigned level) noexcept {
     const std::uint64_t word = (seen.word_ & ~level_bits) | bits_of(level);
     word_.store(word + one_change, std::memory_order_release);  // pairs with look(), as above
+    wake_waiters(&word_);
   }
   void unlock_unchanged(token seen) noexcept {
     word_.store(seen.word_, std::memory_order_release);  // pairs with look(), as above
+    wake_waiters(&word_);
   }
   // An unborn bucket, which nobody else writes to, gets its level; what was written to it before can be seen from now on.
   void be_born(unsigned level) noexcept {
@@ -106,12 +110,12 @@ class bucket_lock {
   static constexpr std::uint64_t bits_of(unsigned level) noexcept { return std::uint64_t{level + 1} << 1U; }
 
   [[gnu::noinline]] std::uint64_t wait_until_unlocked() const noexcept {
-    for (backoff wait;;) {
-      if (wait.yields()) pause_at_length();  // see version_lock::wait_until_unlocked()
-      wait.once();
-      const std::uint64_t word = word_.load();
-      if ((word & locked_bit) == 0) return word;
-    }
+    std::uint64_t word = 0;
+    wait_while<looks::seldom>(&word_, [&] {
+      word = word_.load();
+      return (word & locked_bit) != 0;
+    });
+    return word;
   }
 
   std::atomic<std::uint64_t> word_{0};

@@ -67,7 +67,7 @@
 #include "elidex/reclaim/epoch.hpp"
 #include "elidex/reclaim/limbo.hpp"
 #include "elidex/sharded_counter.hpp"
-#include "elidex/sync/backoff.hpp"
+#include "elidex/sync/parking.hpp"
 #include "elidex/sync/version_lock.hpp"
 
 namespace elidex {
@@ -223,14 +223,15 @@ class locked_skip_list {
   }
   // Returns where the link leads.
   static node* lock_link(link& l) noexcept {
-    for (backoff wait;; wait.once()) {
-      std::uintptr_t seen = l.load(std::memory_order_relaxed);  // relaxed: only a hint for the next line
+    std::uintptr_t seen = 0;
+    const auto is_locked = [&] {
+      seen = l.load(std::memory_order_relaxed);  // relaxed: only a hint for the next line
       // acquire: pairs with the release in unlock_link().
-      if ((seen & locked_bit) == 0 &&
-          l.compare_exchange_weak(seen, seen | locked_bit, std::memory_order_acquire, std::memory_order_relaxed)) {
-        return target(seen);
-      }
-    }
+      return (seen & locked_bit) != 0 ||
+             !l.compare_exchange_weak(seen, seen | locked_bit, std::memory_order_acquire, std::memory_order_relaxed);
+    };
+    if (is_locked()) detail::wait_while<detail::looks::often>(&l, is_locked);
+    return target(seen);
   }
   // Searches don't look at locks: a store that still waits in this core's buffer when its operation returns would be missed
   // by a search that begins then. (retire() has such a fence for erase().)
@@ -240,6 +241,7 @@ class locked_skip_list {
   // Gives the link its new target, and unlocks it.
   static void unlock_link(link& l, node* to) noexcept {
     l.store(word_of(to), std::memory_order_release);  // pairs with the acquires above
+    detail::wake_waiters(&l);
   }
 
   bool is_before(const node* n, Key key) const noexcept { return n == head_ || n->key < key; }

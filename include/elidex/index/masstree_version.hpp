@@ -37,7 +37,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "elidex/sync/backoff.hpp"
+#include "elidex/sync/parking.hpp"
 
 namespace elidex::detail {
 
@@ -87,11 +87,9 @@ class masstree_version {
 
   // Waits for the lock; the word without the locked bit.
   token lock() noexcept {
-    for (backoff wait;; wait.once()) {
-      token seen;
-      if (try_lock(seen)) return seen;
-      if (wait.yields()) pause_at_length();  // as version_lock does
-    }
+    token seen;
+    if (!try_lock(seen)) wait_while<looks::seldom>(&word_, [&] { return !try_lock(seen); });
+    return seen;
   }
   bool try_lock() noexcept {
     token seen;
@@ -149,18 +147,17 @@ class masstree_version {
     seen.word_ = word_.load(std::memory_order_acquire);
     if constexpr (Racing) {
       if ((seen.word_ & bits) != 0) [[unlikely]] {
-        for (backoff wait; (seen.word_ & bits) != 0;) {
-          if (wait.yields()) pause_at_length();  // as version_lock does
-          wait.once();
+        wait_while<looks::seldom>(&word_, [&] {
           seen.word_ = word_.load(std::memory_order_acquire);  // pairs with leave(), as above
-        }
+          return (seen.word_ & bits) != 0;
+        });
       }
     }
     return seen;
   }
 
   bool try_lock(token& seen) noexcept {
-    seen.word_ = word_.load(std::memory_order_relaxed);  // relaxed: a guess, which the exchange checks
+    seen.word_ = word_.load(std::memory_order_relaxed);  // relaxed: only a hint, which the exchange checks
     if constexpr (!Racing) {
       word_.store(seen.word_ | locked_bit, std::memory_order_relaxed);  // no partner: nobody else is here
       return true;
@@ -188,6 +185,7 @@ class masstree_version {
     }
     // release: pairs with the acquire loads of wait_for_none_of() and try_lock().
     word_.store(word & ~(locked_bit | inserting_bit | splitting_bit), std::memory_order_release);
+    if constexpr (Racing) wake_waiters(&word_);
   }
 
   std::atomic<word_type> word_;

@@ -22,8 +22,8 @@
 #include <concepts>
 #include <cstdint>
 
-#include "elidex/sync/backoff.hpp"
 #include "elidex/sync/conflict_control.hpp"
+#include "elidex/sync/parking.hpp"
 
 namespace elidex {
 
@@ -45,13 +45,14 @@ class segment_control {
   bool lock(unsigned slot) noexcept {
     std::atomic<std::uint64_t>& word = lane_of(slot).word;
     const std::uint64_t mine = lock_bit(slot);
-    backoff wait;
-    for (bool waited = false;; waited = true) {
+    const auto is_locked = [&] {
       const std::uint64_t seen = word.load(std::memory_order_relaxed);  // relaxed: only a hint for the next line
       // acquire: pairs with the release in unlock().
-      if ((seen & mine) == 0 && (word.fetch_or(mine, std::memory_order_acquire) & mine) == 0) return waited;
-      wait.once();
-    }
+      return (seen & mine) != 0 || (word.fetch_or(mine, std::memory_order_acquire) & mine) != 0;
+    };
+    if (!is_locked()) return false;
+    detail::wait_while<detail::looks::often>(&word, is_locked);
+    return true;
   }
 
   // Counts the request, and says whether the segment has become quiet: its lane is at the end of a period of so many
@@ -62,6 +63,7 @@ class segment_control {
     // release: pairs with the acquire in lock(). The bit is set, so that subtracting clears it and nothing else.
     const std::uint64_t counts =
         (word.fetch_add(counted - lock_bit(slot), std::memory_order_release) + counted) & ~lock_bits;
+    detail::wake_waiters(&word);
     if ((counts % one_conflict) / one_request < requests_per_period) return false;
     // A new period. Two who end one together subtract both, and the second one sees that it came too late.
     std::uint64_t seen = word.load(std::memory_order_relaxed);  // relaxed: no partner, counts order nothing

@@ -1,16 +1,16 @@
-// Waiting for another thread: pauses that double, then giving the processor away.
+// Pauses between two attempts: each call takes twice as many as the one before, up to a limit.
 //
-//   elidex::backoff wait;
-//   while (lock.is_locked()) wait.once();
+//   for (elidex::backoff wait; !try_it(); wait.once()) {}
 //
-// With more threads than cores the thread waited for may not be running at all; then pausing only burns the
-// time that it needs, and sched_yield lets it in. With a core for each thread the doubling keeps waiters off
-// the lock's cache line.
+// For attempts that fail only because another thread has succeeded. The doubling parts threads that
+// fail because of each other, and keeps them off the cache line that they compete for. To wait
+// until another thread has done something, use wait_while() (parking.hpp), which sleeps when that
+// takes long: the other thread may not be running.
 //
-// Invariants: one call takes at most backoff_pauses_max pauses or one yield. Never sleeps.
+// Invariants: one call of once() takes at most backoff_pauses_max pauses. It never sleeps and makes
+// no system call.
 //
-// Thread-safety: an object belongs to one thread. yield_processor() is a system call and aborts a hardware
-// region.
+// Thread-safety: an object belongs to one thread.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,11 @@
 
 namespace elidex {
 
-// The longest run of pauses between two looks. Chosen: some microseconds where a pause takes 40 to 140
-// cycles, about the cost of the system call that follows it. Measured on 2 cores of a Zen 4: 8 and 32 threads
-// on one ttas_lock lose nothing against 2 threads, with this value and with an eighth and sixteen times of
-// it.
+// The longest run of pauses between two attempts. Chosen: one or two microseconds where a pause
+// takes 40 to 140 cycles.
 inline constexpr std::uint32_t backoff_pauses_max = 64;
 
-// Lets another thread run on this core.
+// Lets another thread run on this core. For once_or_yield().
 void yield_processor() noexcept;
 
 // The longest run of pauses.
@@ -40,16 +38,31 @@ class backoff {
   explicit backoff(std::uint32_t pauses) noexcept : pauses_(pauses) {}
 
   void once() noexcept {
-    if (pauses_ > backoff_pauses_max) {
-      yield_processor();
+    if (is_spent()) {
+#if defined(ELIDEX_SIMULATED)
+      cpu_pause();  // the machine's figures were taken so
+#else
+      pause_at_length();
+#endif
       return;
     }
     for (std::uint32_t i = 0; i < pauses_; ++i) cpu_pause();
     pauses_ *= 2;
   }
 
-  // Whether the pauses are used up, so that every further wait yields.
-  bool yields() const noexcept { return pauses_ > backoff_pauses_max; }
+  // As once(), but yields when the pauses double no more: a system call, which aborts a hardware
+  // region. For a few rounds before a sleep. A yield lets a holder back in that lost this core to
+  // the caller, but beside busy programs it takes a time slice.
+  void once_or_yield() noexcept {
+    if (is_spent()) {
+      yield_processor();
+    } else {
+      once();
+    }
+  }
+
+  // Whether the pauses double no more.
+  bool is_spent() const noexcept { return pauses_ > backoff_pauses_max; }
 
  private:
   std::uint32_t pauses_ = 1;

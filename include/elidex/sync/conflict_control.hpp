@@ -38,6 +38,7 @@
 #include <cstdint>
 
 #include "elidex/sync/backoff.hpp"
+#include "elidex/sync/parking.hpp"
 
 namespace elidex {
 
@@ -78,20 +79,22 @@ class alignas(64) conflict_control {
     if ((before & lock_bit(slot)) == 0) return {false, (before & mark_bit(slot)) != 0};
     // The holder is in a region, about so long.
     backoff wait(region_pauses);
-    do {
-      do {
-        wait.once();
-      } while ((bits_.load(std::memory_order_relaxed) & lock_bit(slot)) != 0);  // relaxed: only a hint
-      before = bits_.fetch_or(lock_bit(slot), std::memory_order_acq_rel);  // pairs with itself, as above
-    } while ((before & lock_bit(slot)) != 0);
+    const auto is_locked = [&] {
+      if ((bits_.load(std::memory_order_relaxed) & lock_bit(slot)) != 0) return true;  // relaxed: only a hint
+      before = bits_.fetch_or(lock_bit(slot), std::memory_order_acq_rel);              // pairs with itself, as above
+      return (before & lock_bit(slot)) != 0;
+    };
+    detail::wait_while<detail::looks::often>(&bits_, is_locked, wait);
     return {true, (before & mark_bit(slot)) != 0};
   }
   void unlock(unsigned slot) noexcept {
     bits_.fetch_and(~lock_bit(slot), std::memory_order_release);  // pairs with the acquires in lock()
+    detail::wake_waiters(&bits_);
   }
   // Clears the slot's mark, too: no key of the leaf may have it any more.
   void unlock_and_clear_mark(unsigned slot) noexcept {
     bits_.fetch_and(~(lock_bit(slot) | mark_bit(slot)), std::memory_order_release);  // pairs with lock()
+    detail::wake_waiters(&bits_);
   }
 
   // Needs the slot's lock bit.
@@ -117,13 +120,14 @@ class alignas(64) conflict_control {
   }
   void unlock_after_split() noexcept {
     splitting_.store(0, std::memory_order_release);  // pairs with the acquires in this section
+    detail::wake_waiters(&splitting_);
   }
   bool is_locked_for_split() const noexcept {
     return splitting_.load(std::memory_order_acquire) != 0;  // pairs with unlock_after_split()
   }
   void wait_for_split() const noexcept {
-    for (backoff wait; is_locked_for_split(); wait.once()) {
-    }
+    if (!is_locked_for_split()) return;
+    detail::wait_while<detail::looks::often>(&splitting_, [this] { return is_locked_for_split(); });
   }
 
   // --- the contention detector ---

@@ -27,10 +27,8 @@
 
 namespace elidex {
 
-// How many rounds of backoff an attempt waits for the lock to be free. Chosen: the first seven rounds pause,
-// the others yield, so it ends after a few hundred time slices of other threads when there are any, and
-// within some hundred microseconds when there are none. A holder that stays longer than that is better waited
-// for by the underlying lock, which may sleep.
+// How many rounds of backoff an attempt waits for the lock to be free. Chosen: some hundred
+// microseconds. If the holder stays longer, the underlying lock, which sleeps, waits for it better.
 inline constexpr std::uint32_t free_waits_max = 256;
 
 namespace detail {

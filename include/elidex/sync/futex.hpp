@@ -7,7 +7,7 @@
 // stands in a loop. A wake between the waiter's last look and its sleep is not lost, because the system compares the word
 // once more.
 //
-// On systems without futexes waiting yields the processor instead.
+// On systems without futexes a waiter sleeps for 50 microseconds and then returns.
 //
 // Thread-safety: any thread, outside of regions: a system call ends a hardware region. Nothing throws.
 #pragma once

@@ -19,7 +19,7 @@
 // Thread-safety: all members, from any thread. Nothing throws.
 //
 // From: papers/001 sections 3.1 and 3.3.2 (the pause in the wait loop ends an elision that found the lock
-// held). Deviation: waiting ends in sched_yield, see backoff.hpp.
+// held). Deviation: who waits for long sleeps (parking.hpp).
 #pragma once
 
 #include <atomic>
@@ -28,6 +28,7 @@
 #include "elidex/htm.hpp"
 #include "elidex/sync/backoff.hpp"
 #include "elidex/sync/lock_stats.hpp"
+#include "elidex/sync/parking.hpp"
 #include "elidex/sync/pause.hpp"
 
 namespace elidex {
@@ -42,7 +43,7 @@ class hle_lock {
     counters_.prepare_this_thread();
     backoff wait;
     for (;;) {
-      while (is_locked()) wait.once();
+      if (is_locked()) detail::wait_while<detail::looks::often>(&word_, [this] { return is_locked(); }, wait);
       if (htm::hle_exchange_acquire(word_, 1) == 0) return;
       wait.once();  // an elided exchange that found 1 is a region watching a held lock: the pause ends it
     }
@@ -61,6 +62,7 @@ class hle_lock {
     const bool inside_region = htm::test();
     htm::hle_store_release(word_, 0);
     if (!inside_region) {
+      detail::wake_waiters(&word_);
       counters_.count_fallback();
     } else if (!htm::test()) {
       counters_.count_commit();

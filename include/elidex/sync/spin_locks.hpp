@@ -17,13 +17,13 @@
 // try_lock() at the exchange, unlock() at the store.
 //
 // From: papers/001 section 3.3.2 (test before taking), papers/004 figures 2.7 (exchange) and 2.4 (a 4-byte
-// word). Deviation: waiting ends in sched_yield (backoff.hpp); the papers had a core for each thread.
+// word). Deviation: who waits for long sleeps (parking.hpp); the papers had a core for each thread.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
-#include "elidex/sync/backoff.hpp"
+#include "elidex/sync/parking.hpp"
 
 namespace elidex {
 
@@ -35,8 +35,7 @@ class basic_spin_lock {
   basic_spin_lock& operator=(const basic_spin_lock&) = delete;
 
   void lock() noexcept {
-    backoff wait;
-    while (!try_lock()) wait.once();
+    if (!try_lock()) detail::wait_while<detail::looks::often>(&word_, [this] { return !try_lock(); });
   }
 
   // False: held by somebody at this moment.
@@ -49,6 +48,7 @@ class basic_spin_lock {
 
   void unlock() noexcept {
     word_.store(0, std::memory_order_release);  // pairs with the acquires in try_lock() and is_locked()
+    detail::wake_waiters(&word_);
   }
 
   bool is_locked() const noexcept {

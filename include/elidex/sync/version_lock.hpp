@@ -31,6 +31,7 @@
 #include <cstdint>
 
 #include "elidex/sync/backoff.hpp"
+#include "elidex/sync/parking.hpp"
 
 namespace elidex {
 
@@ -81,6 +82,7 @@ class version_lock {
   void unlock_obsolete() noexcept { leave(obsolete_bit); }
   void unlock_unchanged(token seen) noexcept {
     word_.store(seen.word_, std::memory_order_release);  // pairs with the acquire load of read()
+    detail::wake_waiters(&word_);
   }
 
  private:
@@ -92,16 +94,16 @@ class version_lock {
     const std::uint64_t held = word_.load(std::memory_order_relaxed);  // relaxed: only the holder writes it now
     // release: pairs with the acquire load of read() and with the next holder's acquire in try_upgrade().
     word_.store(((held & ~locked_bit) + one_change) | also_set, std::memory_order_release);
+    detail::wake_waiters(&word_);
   }
 
   std::uint64_t wait_until_unlocked() const noexcept {
-    for (backoff wait;;) {
-      // Where nobody else wants the core a yield takes next to nothing, and many who look all the time keep the line from its holder.
-      if (wait.yields()) pause_at_length();
-      wait.once();
-      const std::uint64_t word = word_.load(std::memory_order_acquire);  // pairs with unlock(), as in read()
-      if ((word & locked_bit) == 0) return word;
-    }
+    std::uint64_t word = 0;
+    detail::wait_while<detail::looks::seldom>(&word_, [&] {
+      word = word_.load(std::memory_order_acquire);  // pairs with unlock(), as in read()
+      return (word & locked_bit) != 0;
+    });
+    return word;
   }
 
   std::atomic<std::uint64_t> word_{0};

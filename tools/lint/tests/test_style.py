@@ -39,6 +39,12 @@ class Rules(unittest.TestCase):
         self.assert_found("src/a.cpp", "void f() { std::exit(1); }\n", "never prints or exits")
         self.assertEqual(found("lab/a.cpp", "#include <tbb/spin_rw_mutex.h>\n"), [])
 
+    def test_waiters_do_not_yield(self):
+        self.assert_found("src/a.cpp", "std::this_thread::yield();\n", "does not yield")
+        self.assert_found("src/a.cpp", "  wait.once_or_yield();\n", "before a sleep")
+        self.assertEqual(found("src/sleeping_lock.cpp", "  wait.once_or_yield();\n"), [])
+        self.assertEqual(found("lab/a.cpp", "std::this_thread::yield();\n"), [])
+
     def test_headers(self):
         self.assert_found("lab/a.hpp", "// Purpose.\n", "#pragma once")
         self.assert_found("lab/a.hpp", "#pragma once\n", "purpose")

@@ -1,0 +1,85 @@
+#include "elidex/sync/parking.hpp"
+
+#if !defined(ELIDEX_SIMULATED)
+
+#  include <array>
+#  include <chrono>
+#  include <cstddef>
+
+#  include "elidex/sync/futex.hpp"
+
+#  if defined(__linux__)
+#    include <linux/membarrier.h>
+#    include <sys/syscall.h>
+#    include <unistd.h>
+
+#    include <cerrno>
+#  endif
+
+namespace elidex::detail {
+namespace {
+
+// Waiters of addresses that share a bucket are woken together.
+struct alignas(64) bucket {
+  futex_word asleep{0};  // threads that sleep here or are about to
+  futex_word wakes{0};   // changes with every wake-up; what they sleep on
+};
+constexpr unsigned bucket_bits = 8;
+constinit std::array<bucket, std::size_t{1} << bucket_bits> buckets{};
+
+// Chosen: what a lost wake-up costs at most, once in a wait. Long beside the microseconds of going
+// to sleep.
+constexpr std::chrono::milliseconds first_sleep{1};
+
+bucket& bucket_of(const void* address) noexcept {
+  constexpr std::uint64_t golden_ratio = 0x9E37'79B9'7F4A'7C15u;
+  return buckets[(reinterpret_cast<std::uintptr_t>(address) * golden_ratio) >> (64 - bucket_bits)];
+}
+
+// False: the system cannot.
+bool expose_stores() noexcept {
+#  if defined(__linux__) && defined(SYS_membarrier)
+  const int errno_before = errno;
+  // Again after a fork: the child has lost the registration if it happened in a thread of the
+  // parent's.
+  const bool done = ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0 ||
+                    (::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
+                     ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0);
+  errno = errno_before;
+  return done;
+#  else
+  return false;
+#  endif
+}
+
+}  // namespace
+
+void parking::sleep(const void* address, sleep_kind kind, bool (*is_blocked)(const void*),
+                    const void* context) noexcept {
+  bucket& here = bucket_of(address);
+  asleep.fetch_add(1);
+  here.asleep.fetch_add(1);
+  const bool exposed = kind == sleep_kind::later && expose_stores();
+  const std::uint32_t wakes = here.wakes.load();
+  if (is_blocked(context)) {
+    if (exposed) {
+      futex_wait(here.wakes, wakes);
+    } else {
+      static_cast<void>(futex_wait_until(here.wakes, wakes, futex_deadline::clock::now() + first_sleep));
+    }
+  }
+  here.asleep.fetch_sub(1);
+  asleep.fetch_sub(1);
+}
+
+void parking::wake(const void* address) noexcept {
+  bucket& here = bucket_of(address);
+  // The caller has read somebody's count in `asleep`, perhaps not that of a waiter here.
+  if (here.asleep.load(std::memory_order_relaxed) == 0) return;  // relaxed: pairs with expose_stores() in sleep()
+  here.wakes.fetch_add(1);
+  futex_wake(here.wakes, futex_wake_all);
+}
+
+}  // namespace elidex::detail
+
+#endif
