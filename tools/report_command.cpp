@@ -74,7 +74,8 @@ std::string last_line(std::string_view text) {
     throw std::runtime_error("report: " + interpreter + " was ended by signal " +
                              std::to_string(drawn.status - first_signal) + " (out of memory?)");
   }
-  const std::string said = last_line(drawn.errors);
+  std::string said = last_line(drawn.errors);
+  if (said.empty()) said = interpreter + " ended with status " + std::to_string(drawn.status);
   const std::string message = said.starts_with(own) ? said : "report: the page cannot be drawn: " + said;
   if (drawn.status == refused) throw lab::bad_input(message);
   throw std::runtime_error(message);

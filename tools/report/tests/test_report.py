@@ -205,6 +205,22 @@ class Page(unittest.TestCase):
         self.assertFalse(self.out.exists())
         self.assertEqual([p.suffix for p in Path(self.folder.name).iterdir()], [".json"])
 
+    def test_a_field_of_another_type_is_drawn_or_refused(self):
+        run = run_of("x", cpu_wait_pct=1.0, order="random", scan_length=[1, 2], warehouses=2, machine="m", by_type={})
+        content = content_of([run, run_of("y")]) | {"claims": [{"id": "E-F2", "verdict": "agrees"}]}
+        for name in (*run, *content, "cpu", "usable_threads"):
+            for odd in (None, [{"a": None}], {"b": []}, "text", -1, 10**400, True):
+                wrong = json.loads(json.dumps(content))
+                for holder in (wrong, wrong["runs"][0], wrong["machine"]):
+                    if name in holder:
+                        holder[name] = odd
+                with self.subTest(name=name, odd=str(odd)[:20]), contextlib.redirect_stderr(io.StringIO()) as said:
+                    try:
+                        key_sets = results.key_sets([results.read_file(self.write(wrong))])
+                        self.assertTrue(all(one.title for one in key_sets))
+                    except results.BadResults as error:
+                        self.assertRegex(str(error), r"\Areport: .*r\.json: [^\n]+\Z")
+
     def test_missing_folders_are_made_for_a_page_alone(self):
         out = Path(self.folder.name) / "none" / "deeper" / "page.html"
         self.refused("r.json", self.write("not json"), "--out", str(out))
