@@ -1,4 +1,5 @@
-"""Writes files that appear whole or not at all. Used by the scripts behind `elidex report` and `elidex repro`."""
+"""Writes files that appear whole or not at all. Used by the scripts behind `elidex report` and
+`elidex repro`."""
 
 import errno
 import os
@@ -48,8 +49,9 @@ def write_temporary(data, real, mask):
 
 
 def write_whole(files):
-    """Path -> bytes. No file is replaced unless all could be written. A link is kept; its target is replaced.
-    Missing folders are made, and removed again when the writing fails. Raises OSError, which names the path."""
+    """Path -> bytes. No file is replaced unless all could be written. A link is kept; its target is
+    replaced. Missing folders are made, and removed again when the writing fails. Raises OSError,
+    which names the path."""
     waiting, made = [], []
     mask = os.umask(0)
     os.umask(mask)

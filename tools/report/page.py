@@ -7,7 +7,8 @@ from os.path import basename
 
 import plots
 from plots import DAGGER
-from results import (WAIT_PCT_MAX, Work, beyond_spread, fastest, lasting, lead, machines, plural, rate_unit, spread, theta_of,
+from results import (WAIT_PCT_MAX, Work, beyond_spread, fastest, is_database, lasting, lead, machines,
+                     plural, rate_unit, spread, theta_of,
                      work_order, work_title, workload_title)
 
 ROWS_MAX = 10  # more rows of winners are folded away
@@ -88,7 +89,8 @@ def runs_with(runs, count):
 
 
 def compared(runs, count):
-    """The runs with that many threads, where an order of them means something: two or more, none of them disturbed."""
+    """The runs with that many threads, where an order of them means something: two or more, none of
+    them disturbed."""
     there = runs_with(runs, count)
     return there if len(there) > 1 and not any(r["disturbed"] for r in there) else []
 
@@ -121,14 +123,18 @@ def notes(key_set):
     spreads = sorted(s for s in map(spread, key_set.runs) if s is not None)
     text = "" if key_set.simulated else "Medians of interleaved rounds. "
     if spreads and spreads[-1] > 1:
-        text += (f"Between its slowest and its fastest round a run differs by a factor of {spreads[len(spreads) // 2]:.2f} "
-                 f"(the median run), {spreads[-1]:.2f} (the worst). Where the ranges of two indexes overlap, their order is "
+        text += (f"Between its slowest and its fastest round a run differs by a factor of "
+                 f"{spreads[len(spreads) // 2]:.2f} "
+                 f"(the median run), {spreads[-1]:.2f} (the worst). Where the ranges of two "
+                 "indexes overlap, their order is "
                  "unproven. ")
     if any(work.dist.startswith("zipf") for work in key_set.works):
         text += "Zipf: hot keys are adjacent in key order, unless the title says scattered. "
-    text += f"From {', '.join(map(basename, key_set.files))}; elidex {key_set.commit or 'of an unrecorded commit'}."
+    files = ", ".join(map(basename, key_set.files))
+    text += f"From {files}; elidex {key_set.commit or 'of an unrecorded commit'}."
     if key_set.replaced:
-        text += f" {key_set.replaced} earlier runs of the same kind are left out: the file named last counts."
+        text += (f" {key_set.replaced} earlier runs of the same kind are left out: the file named last "
+                 "counts.")
     return f"<p class=note>{escape(text)}</p>"
 
 
@@ -137,8 +143,10 @@ def disturbed_note(runs):
     count = sum(r["disturbed"] for r in runs)
     if not count:
         return ""
-    return (f"<p class=warning>In {count} of {len(runs)} runs other programs kept the threads waiting for more than "
-            f"{WAIT_PCT_MAX} % of the time: these rates are too low. They are marked {DAGGER}. The page gives no order and no "
+    return (f"<p class=warning>In {count} of {len(runs)} runs other programs kept the threads "
+            "waiting for more than "
+            f"{WAIT_PCT_MAX} % of the time: these rates are too low. They are marked {DAGGER}. "
+            "The page gives no order and no "
             "ratio where one of them takes part.</p>")
 
 
@@ -148,7 +156,8 @@ def run_table(runs):
         there = runs_with(runs, count)
         best = max((r["mops"] for r in compared(runs, count)), default=None)
         for r in there:
-            rows.append((r["index"], count, (plots.rate_text(r, ".3f"), "best" if r["mops"] == best else ""),
+            rows.append((r["index"], count,
+                         (plots.rate_text(r, ".3f"), "best" if r["mops"] == best else ""),
                          f"{r['mops_min']:.3f} to {r['mops_max']:.3f}",
                          f"{r['ratio_to_first']:.2f}" if "ratio_to_first" in r else "",
                          *(f"{r[name]:.{digits}f}" if name in r else "" for name, digits in
@@ -176,7 +185,10 @@ def theta_plots(works, looks):
 def memory_plot(key_set, looks):
     size_of = {r["index"]: r["bytes_per_key"] for work in sorted(key_set.works, key=work_order, reverse=True)
                for r in key_set.works[work] if r.get("bytes_per_key", 0) > 0}
-    return "<h3>Memory</h3>" + plots.svg(plots.bytes_per_key(size_of, looks, "row" if "M trans" in rate_unit(key_set.runs) else "key")) if size_of else ""
+    if not size_of:
+        return ""
+    unit = "row" if is_database(key_set.runs) else "key"
+    return "<h3>Memory</h3>" + plots.svg(plots.bytes_per_key(size_of, looks, unit))
 
 
 def work_block(work, runs, looks):
@@ -191,7 +203,8 @@ def section(key_set, looks):
         parts.append("<p class=simulated>Simulated: all of this section comes from a modelled machine and is not comparable "
                      "with native figures.</p>")
     parts += [disturbed_note(key_set.runs), winners(key_set), notes(key_set)]
-    families = dict.fromkeys((work.workload, work.settings) for work in sorted(key_set.works, key=work_order))
+    families = dict.fromkeys((work.workload, work.settings)
+                             for work in sorted(key_set.works, key=work_order))
     for workload, settings in families:
         works = {work.dist: key_set.works[work] for work in sorted(key_set.works, key=work_order)
                  if (work.workload, work.settings) == (workload, settings)}
@@ -227,7 +240,8 @@ def lock_table(runs):
     for lock in dict.fromkeys(r["lock"] for r in runs):
         there = {r["threads"]: r for r in runs if r["lock"] == lock}
         rows.append((lock, *(f"{there[n]['median_mops']:.2f}"
-                             + (f"\n{there[n]['ratio']:.2f} x" if "ratio" in there[n] else "") if n in there else ""
+                             + (f"\n{there[n]['ratio']:.2f} x" if "ratio" in there[n] else "")
+                             if n in there else ""
                              for n in counts)))
     return table(("M sections/s", *map(plots.threads_title, counts)), rows)
 
@@ -243,8 +257,10 @@ def locks_section(contents):
             title = f"{kind} locks{share}: {inside} words changed inside, {outside} steps outside"
             parts.append(f"<h3>{escape(title)}</h3>" + lock_table(runs))
         if situations:
-            parts.append(f"<p class=note>From {escape(basename(content['file']))}; elidex {escape(content['commit'])}.</p>")
-    return ("<h2>Locks under contention</h2><p>Medians over the rounds. The ratio is to the standard's lock in the same round."
+            parts.append(f"<p class=note>From {escape(basename(content['file']))}; elidex "
+                         f"{escape(content['commit'])}.</p>")
+    return ("<h2>Locks under contention</h2><p>Medians over the rounds. The ratio is to the "
+            "standard's lock in the same round."
             "</p>" + "\n".join(parts) if parts else "")
 
 
@@ -255,11 +271,14 @@ def programs_section(contents):
         for mode in ("library", "statistics"):
             for kind in ("ratios", "cpu_ratios"):
                 told = one[kind].get(mode)
-                cells.append(f"{told['median']:.2f}\n{told['min']:.2f} to {told['max']:.2f}" if told else "")
+                cells.append(f"{told['median']:.2f}\n{told['min']:.2f} to {told['max']:.2f}"
+                             if told else "")
         rows.append((one["program"], (one["load"], "words"), *cells))
-    return ("<h2>Programs under libelidex-preload.so</h2><p>Ratios to the same round's run without the library: median, "
+    return ("<h2>Programs under libelidex-preload.so</h2><p>Ratios to the same round's run "
+            "without the library: median, "
             "smallest and largest.</p>"
-            + table(("program", ("load", "words"), "speed", "CPU time per operation", "speed, with statistics",
+            + table(("program", ("load", "words"), "speed", "CPU time per operation",
+                     "speed, with statistics",
                      "CPU time, with statistics"), rows) if rows else "")
 
 
@@ -290,7 +309,8 @@ def factors(values):
 
 
 def leader_words(key_set, count):
-    """Who is fastest at most kinds of work with that many threads; empty where no order of the runs means anything."""
+    """Who is fastest at most kinds of work with that many threads; empty where no order of the runs
+    means anything."""
     works = [runs for runs in (compared(runs, count) for runs in key_set.works.values()) if runs]
     if not works:
         return ""
@@ -308,7 +328,8 @@ def leader_words(key_set, count):
     firsts = {best["first"] for best, _ in ours if best["first"] != leader and "ratio_to_first" in best}
     if len(firsts) == 1:
         first = firsts.pop()
-        ratios = [b["ratio_to_first"] for b, _ in ours if b["first"] == first and "ratio_to_first" in b]
+        ratios = [b["ratio_to_first"] for b, _ in ours if b["first"] == first
+                  and "ratio_to_first" in b]
         text += f", {factors(ratios)} {escape(first)}"
     return text
 
@@ -321,7 +342,8 @@ def hot_words(key_set):
         return ""
     work = min(hot, key=lambda w: (-theta_of(w.dist), w.dist.endswith("scrambled"), work_order(w)))
     counts = plots.thread_counts(key_set.works[work])
-    mops = {(r["index"], r["threads"]): r["mops"] for r in key_set.works[work] if not r["disturbed"]}
+    mops = {(r["index"], r["threads"]): r["mops"] for r in key_set.works[work]
+            if not r["disturbed"]}
     gains = {i: mops[(i, counts[-1])] / mops[(i, counts[0])] for i in sorted(key_set.indexes)
              if mops.get((i, counts[0])) and (i, counts[-1]) in mops}
     if not gains:
@@ -337,12 +359,15 @@ def anchor(key_set):
 
 
 def headline_item(key_set):
-    lines = [f"<li>{plots.threads_title(n)}: {told}.</li>" for n in plots.few(key_set.compared_threads)
+    lines = [f"<li>{plots.threads_title(n)}: {told}.</li>"
+             for n in plots.few(key_set.compared_threads)
              if (told := leader_words(key_set, n))]
     hot = hot_words(key_set) if lines else ""
     kind = "" if key_set.simulated else ", native"
     begin = f"<li><a href='#{anchor(key_set)}'>{escape(key_set.title)}</a>{kind}; fastest with"
-    return f"{begin}<ul>{''.join(lines)}{f'<li>{hot}</li>' if hot else ''}</ul></li>" if lines else ""
+    if hot:
+        lines.append(f"<li>{hot}</li>")
+    return f"{begin}<ul>{''.join(lines)}</ul></li>" if lines else ""
 
 
 def headline(key_sets):
@@ -350,16 +375,19 @@ def headline(key_sets):
     native = "".join(headline_item(s) for s in key_sets if not s.simulated)
     simulated = "".join(headline_item(s) for s in key_sets if s.simulated)
     return ((f"<ul>{native}</ul>" if native else "")
-            + (folded("On simulated machines", f"<ul>{simulated}</ul>", opened=not native) if simulated else ""))
+            + (folded("On simulated machines", f"<ul>{simulated}</ul>", opened=not native)
+               if simulated else ""))
 
 
 def facts_of(contents):
     """What the page is made of, in one line."""
     hosts = list(dict.fromkeys(f"simulated {m['simulated']}" if "simulated" in m else
-                               f"{m.get('cpu', 'unknown CPU')}, {m.get('cores', '?')} cores" for m in machines(contents)))
+                               f"{m.get('cpu', 'unknown CPU')}, {m.get('cores', '?')} cores"
+                               for m in machines(contents)))
     commits = sorted({c["commit"] for c in contents if c["commit"]})
     runs = sum(len(c["runs"]) for c in contents)
-    told = f"elidex {', '.join(commits)}" if len(commits) <= COMMITS_MAX else f"{len(commits)} commits of elidex"
+    few = len(commits) <= COMMITS_MAX
+    told = f"elidex {', '.join(commits)}" if few else f"{len(commits)} commits of elidex"
     return f"{'; '.join(hosts)}; {told}; {plural(runs, 'run')} from {plural(len(contents), 'file')}"
 
 
@@ -367,9 +395,11 @@ def render(contents, key_sets):
     looks = plots.Looks({i for key_set in key_sets for i in key_set.indexes})
     warning = disturbed_note([run for key_set in key_sets for run in key_set.runs])
     body = "\n".join(section(s, looks) for s in key_sets)
-    others = "\n".join(make(contents) for make in (locks_section, programs_section, columns_section, claims_section,
+    others = "\n".join(make(contents) for make in (locks_section, programs_section,
+                                                   columns_section, claims_section,
                                                    not_shown_section, machines_section))
     return (f"<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><title>elidex: what was measured</title>"
             f"<meta name=viewport content='width=device-width'><style>{STYLE}</style></head><body>\n"
-            f"<h1>elidex: what was measured</h1><p class=note>{escape(facts_of(contents))}</p>\n{warning}\n"
+            f"<h1>elidex: what was measured</h1><p "
+            f"class=note>{escape(facts_of(contents))}</p>\n{warning}\n"
             f"{headline(key_sets)}\n{body}\n{others}\n</body></html>\n")

@@ -131,7 +131,8 @@ def throughput(runs, looks):
                       edgecolor="white", linewidth=0)
             axis.plot([run["mops_min"], run["mops_max"]], [row, row], color="black", linewidth=1.1,
                       marker="|", markersize=5)
-            axis.text(max(run["mops_max"], run["mops"]) + 0.02 * longest, row, rate_text(run), va="center", fontsize=9)
+            axis.text(max(run["mops_max"], run["mops"]) + 0.02 * longest, row, rate_text(run),
+                      va="center", fontsize=9)
         axis.set_xlim(0, longest * 1.16)
         axis.xaxis.set_major_locator(MaxNLocator(5))
         axis.set_xlabel(rate_unit(runs))
@@ -179,7 +180,8 @@ def curves(points, looks, label, title):
     axis.xaxis.set_major_locator(FixedLocator(sorted({x for there in points.values() for x, _ in there})))
     axis.set_xlabel(label)
     unit = rate_unit([run for there in points.values() for _, run in there])
-    axis.set_ylabel("Mops/s (million operations per second)" if len(points) > 8 and unit == "Mops/s" else unit)
+    axis.set_ylabel("Mops/s (million operations per second)" if len(points) > 8
+                    and unit == "Mops/s" else unit)
     axis.set_title(title, loc="left")
     axis.grid(alpha=0.3, linewidth=0.6)
     axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
@@ -226,7 +228,8 @@ def picture(panels, looks):
             axis.barh(row, run["mops"], height=0.7, color=looks.colour(index), hatch=looks.hatch(index),
                       edgecolor="white", linewidth=0)
             axis.plot([run["mops_min"], run["mops_max"]], [row, row], color="black", linewidth=1)
-            axis.text(max(run["mops_max"], run["mops"]) + 0.02 * longest, row, rate_text(run), va="center",
+            axis.text(max(run["mops_max"], run["mops"]) + 0.02 * longest, row, rate_text(run),
+                      va="center",
                       fontsize=10)
         name_rows(axis, indexes, fontsize=11)
         axis.tick_params(axis="y", length=0)

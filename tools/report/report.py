@@ -21,14 +21,16 @@ def draw_picture(sets):
     wanted = (("b", "uniform", "read-mostly"), ("a", "zipf:0.99", "hot keys"))
     for key_set in reversed([s for s in sets if "u64 integer" in s.data and not s.simulated]):
         if all(Work(workload, dist) in key_set.works for workload, dist, _ in wanted):
-            panels = [(title, key_set.works[Work(workload, dist)]) for workload, dist, title in wanted]
+            panels = [(title, key_set.works[Work(workload, dist)]) for workload, dist,
+                      title in wanted]
             looks = plots.Looks({r["index"] for _, runs in panels for r in runs})
             return plots.picture(panels, looks)
     raise BadResults("report: --picture: needs workload b uniform and workload a zipf:0.99 over the same integer keys")
 
 
 def render(contents, sets):
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the page needs no threads, which take memory
+    os.environ.setdefault("OPENBLAS_NUM_THREADS",
+                          "1")  # the page needs no threads, which take memory
     try:
         import page  # matplotlib takes a second to load: after the input is known to be good
     except ModuleNotFoundError as error:
@@ -37,7 +39,8 @@ def render(contents, sets):
 
 
 def one_line(error):
-    """The first line of what went wrong at the bottom: numpy wraps a failed import in pages of advice."""
+    """The first line of what went wrong at the bottom: numpy wraps a failed import in pages of
+    advice."""
     while error.__cause__ or error.__context__:
         error = error.__cause__ or error.__context__
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -69,7 +72,8 @@ def main(arguments=None):
     except MemoryError:
         print("report: out of memory", file=sys.stderr)
         return FAILED
-    except (ImportError, OSError) as error:  # a library that cannot be mapped, a font that cannot be read
+    except (ImportError,
+            OSError) as error:  # a library that cannot be mapped, a font that cannot be read
         print(f"report: the page cannot be drawn: {one_line(error)}", file=sys.stderr)
         return FAILED
     return 0

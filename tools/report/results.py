@@ -1,7 +1,8 @@
 """Reads result files (schema 1) and sorts the runs for the page.
 
-read_file() returns one document in one form, whatever command wrote it: the lists `runs`, `claims`, `columns`, `locks` and
-`programs` that the page shows, and `not_shown`, one sentence for each other thing that the file holds.
+read_file() returns one document in one form, whatever command wrote it: the lists `runs`, `claims`,
+`columns`, `locks` and `programs` that the page shows, and `not_shown`, one sentence for each other
+thing that the file holds.
 """
 
 import json
@@ -35,10 +36,11 @@ WORKLOADS = {
 NUMBERED = {"multi-get": "read {} keys with one call", "mix": "{} % read, the rest update",
             "insert-mix": "{} % insert, the rest read"}
 
-# Settings of a run besides workload and dist. Runs with different settings never share a row. A title names a setting
-# unless it has the value given here.
-SETTINGS = {"order": "random", "scan_length": None, "retries": None, "leaf_version": "head", "readers": "snapshots",
-            "durability": "none", "isolation": "serializable", "ops_per_txn": None, "theta": None, "hot": None,
+# Settings of a run besides workload and dist. Runs with different settings never share a row. A
+# title names a setting unless it has the value given here.
+SETTINGS = {"order": "random", "scan_length": None, "retries": None, "leaf_version": "head",
+            "readers": "snapshots", "durability": "none", "isolation": "serializable",
+            "ops_per_txn": None, "theta": None, "hot": None,
             "hot_percent": None, "items": 100_000, "think_cycles": None}
 # The theta and hot part repeat what `dist` says.
 IN_DIST = ("theta", "hot", "hot_percent")
@@ -122,7 +124,8 @@ def no_number(text):
 
 
 def is_number(value):
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max
+    return (isinstance(value, (int, float)) and not isinstance(value, bool)
+            and 0 <= value <= sys.float_info.max)
 
 
 def is_count(value):
@@ -141,19 +144,25 @@ def is_dist(value):
 
 
 def is_spread(value):
-    return isinstance(value, dict) and all(is_number(value.get(name)) for name in ("median", "min", "max"))
+    return isinstance(value, dict) and all(is_number(value.get(name))
+                                           for name in ("median", "min", "max"))
 
 
-NEEDED = {"index": is_text, "workload": is_text, "dist": is_dist, "threads": is_count, "mops": is_number}
+NEEDED = {"index": is_text, "workload": is_text, "dist": is_dist, "threads": is_count,
+          "mops": is_number}
 OPTIONAL = {"key_type": is_text, "keys": is_count, "warehouses": is_count, "customers": is_count,
-            **dict.fromkeys(("mops_min", "mops_max", "ns_p50", "ns_p99", "aborts_per_op", "fallback_pct",
+            **dict.fromkeys(("mops_min", "mops_max", "ns_p50", "ns_p99", "aborts_per_op",
+                             "fallback_pct",
                              "bytes_per_key", "ratio_to_first", "cpu_wait_pct"), is_number)}
-LOCK_NEEDED = {"lock": is_text, "kind": is_text, "inside": is_count, "outside": is_count, "writes_pct": is_number,
+LOCK_NEEDED = {"lock": is_text, "kind": is_text, "inside": is_count, "outside": is_count,
+               "writes_pct": is_number,
                "threads": is_count, "median_mops": is_number}
-PROGRAM_NEEDED = {"program": is_text, "load": is_text, "ratios": lambda value: isinstance(value, dict),
+PROGRAM_NEEDED = {"program": is_text, "load": is_text,
+                  "ratios": lambda value: isinstance(value, dict),
                   "cpu_ratios": lambda value: isinstance(value, dict)}
 COLUMN_NEEDED = {"file": is_text, "column": lambda value: isinstance(value, str), "type": is_text,
-                 **dict.fromkeys(("rows", "distinct", "insert_mrows_s", "delta_bytes_per_row", "main_bytes_per_row",
+                 **dict.fromkeys(("rows", "distinct", "insert_mrows_s", "delta_bytes_per_row",
+                                  "main_bytes_per_row",
                                   "vector_bytes_per_row"), is_number)}
 
 
@@ -179,9 +188,11 @@ def list_of(path, content, name):
 
 
 def disturbed(run, machine):
-    """Whether other programs kept the threads of this run waiting. More threads than CPUs wait for each other."""
+    """Whether other programs kept the threads of this run waiting. More threads than CPUs wait for
+    each other."""
     cpus = machine.get("usable_threads", machine.get("cores"))
-    return run.get("cpu_wait_pct", 0) > WAIT_PCT_MAX and not (is_number(cpus) and run["threads"] > cpus)
+    crowded = is_number(cpus) and run["threads"] > cpus
+    return run.get("cpu_wait_pct", 0) > WAIT_PCT_MAX and not crowded
 
 
 def read_runs(path, content):
@@ -194,7 +205,8 @@ def read_runs(path, content):
         run["first"] = runs[0]["index"]
         run["disturbed"] = disturbed(run, content["machine"])
     # A ratio tells nothing when either of its runs was disturbed.
-    bad = {(r["workload"], r["dist"], r["threads"]) for r in runs if r["disturbed"] and r["index"] == r["first"]}
+    bad = {(r["workload"], r["dist"], r["threads"]) for r in runs if r["disturbed"]
+           and r["index"] == r["first"]}
     for run in runs:
         if run["disturbed"] or (run["workload"], run["dist"], run["threads"]) in bad:
             run.pop("ratio_to_first", None)
@@ -213,7 +225,8 @@ def read_programs(path, content):
         check(path, one, "program", PROGRAM_NEEDED, {})
         for name, spread_of in [*one["ratios"].items(), *one["cpu_ratios"].items()]:
             if not is_spread(spread_of):
-                raise BadResults(f"report: {path}: a program with {name} {json.dumps(spread_of)[:80]}")
+                raise BadResults(f"report: {path}: a program with {name} "
+                                 f"{json.dumps(spread_of)[:80]}")
     return programs
 
 
@@ -223,25 +236,30 @@ def read_columns(path, content):
         check(path, one, "column", COLUMN_NEEDED, {"arrow": lambda value: isinstance(value, dict)})
         bytes_per_row = one.setdefault("arrow", {}).get("dictionary_bytes_per_row", 0)
         if not is_number(bytes_per_row):
-            raise BadResults(f"report: {path}: a column with dictionary_bytes_per_row {json.dumps(bytes_per_row)[:80]}")
+            raise BadResults(f"report: {path}: a column with dictionary_bytes_per_row "
+                             f"{json.dumps(bytes_per_row)[:80]}")
     return columns
 
 
 def is_list_of_runs(entries, field_name):
-    return isinstance(entries, list) and any(isinstance(one, dict) and field_name in one for one in entries)
+    return isinstance(entries, list) and any(isinstance(one, dict) and field_name in one
+                                             for one in entries)
 
 
 def shape_of(content):
     """Which command wrote the document, by a field that the others lack."""
-    for name, shape in (("gate", "gate"), ("queries", "queries"), ("series", "repro"), ("programs", "programs"),
+    for name, shape in (("gate", "gate"), ("queries", "queries"), ("series", "repro"),
+                        ("programs", "programs"),
                         ("columns", "columns")):
         if name in content:
             return shape
     runs = content.get("runs")
     if is_list_of_runs(runs, "lock") and not is_list_of_runs(runs, "index"):
         return "locks"
-    if is_list_of_runs(runs, "index") or runs == [] or isinstance(runs, list) and not isinstance(runs[0], dict):
+    if is_list_of_runs(runs, "index") or runs == []:
         return "bench"
+    if isinstance(runs, list) and not isinstance(runs[0], dict):
+        return "bench"  # a faulty one, which read_runs() refuses
     others = [name for name, value in content.items() if isinstance(value, list) and value]
     return "other" if others else None
 
@@ -257,7 +275,8 @@ def left_out(content, shape):
     if shape == "queries":
         return [f"{plural(count('queries'), 'answer')} of elidex column query"]
     if shape == "repro":
-        return [f"{plural(count('runs'), 'run')} and {plural(count('series'), 'figure')} behind its claims; "
+        return [f"{plural(count('runs'), 'run')} and {plural(count('series'), 'figure')} behind "
+                "its claims; "
                 "elidex repro draws them"]
     if shape == "columns" and count("costs"):
         return [f"{plural(count('costs'), 'cost')} of single operations"]
@@ -287,7 +306,8 @@ def read_file(path):
     claims = list_of(path, content, "claims")
     if not all(isinstance(claim, dict) for claim in claims):
         raise BadResults(f"report: {path}: claims that are no objects")
-    return {"file": str(path), "commit": str(content.get("commit", "")), "machine": content["machine"], "claims": claims,
+    return {"file": str(path), "commit": str(content.get("commit", "")),
+            "machine": content["machine"], "claims": claims,
             "runs": read_runs(path, content) if shape == "bench" else [],
             "locks": read_locks(path, content) if shape == "locks" else [],
             "programs": read_programs(path, content) if shape == "programs" else [],
@@ -304,7 +324,8 @@ def machines(contents):
     """The different machines, in the order in which the files name them."""
     different = []
     for content in contents:
-        if content["machine"] and not any(lasting(content["machine"]) == lasting(m) for m in different):
+        if content["machine"] and not any(lasting(content["machine"]) == lasting(m)
+                                          for m in different):
             different.append(content["machine"])
     return different
 
@@ -327,7 +348,8 @@ def data_of(run):
 def settings_of(run):
     # Values may be lists: as text they can be compared and looked up.
     told = ((name, run[name]) for name in SETTINGS if name in run and run[name] != SETTINGS[name])
-    return tuple((name, value if isinstance(value, str) else json.dumps(value)) for name, value in told)
+    return tuple((name, value if isinstance(value, str) else json.dumps(value))
+                 for name, value in told)
 
 
 def simulated_name(content, run):
@@ -338,17 +360,19 @@ def simulated_name(content, run):
 
 
 def work_of(one, run):
-    """The kind of work of this run. Equal simulated runs have equal rates. Where the rates differ, the files say too little
-    about the runs' settings, and the file's name tells them apart."""
+    """The kind of work of this run. Equal simulated runs have equal rates. Where the rates differ,
+    the files say too little about the runs' settings, and the file's name tells them apart."""
     work = Work(run["workload"], run["dist"], settings_of(run))
     for other in one.works.get(work, []) if one.simulated else []:
-        if (other["index"], other["threads"]) == (run["index"], run["threads"]) and other["mops"] != run["mops"]:
+        same = (other["index"], other["threads"]) == (run["index"], run["threads"])
+        if same and other["mops"] != run["mops"]:
             return work._replace(settings=(*work.settings, ("file", basename(run["file"]))))
     return work
 
 
 def key_sets(contents):
-    """Groups all runs by machine, commit and data. Of equal runs in several files the last one counts."""
+    """Groups all runs by machine, commit and data. Of equal runs in several files the last one
+    counts."""
     sets, hosts = {}, [lasting(m) for m in machines(contents)]
     for content in contents:
         host = hosts.index(lasting(content["machine"])) if content["machine"] else -1
@@ -356,7 +380,8 @@ def key_sets(contents):
             data, size = data_of(run)
             simulated = simulated_name(content, run)
             one = sets.setdefault((host, content["commit"], simulated, data),
-                                  KeySet(content["machine"], content["commit"], simulated, data, size))
+                                  KeySet(content["machine"], content["commit"], simulated, data,
+                                         size))
             if run["file"] not in one.files:
                 one.files.append(run["file"])
             runs = one.works[work_of(one, run)]
@@ -368,17 +393,21 @@ def key_sets(contents):
 
 
 def tell_apart(sets):
-    """Sets with one title get the commit behind it, and the machine's number where the commit is not enough."""
-    for part in (lambda host, commit: f"elidex {commit or 'of an unrecorded commit'}", lambda host, _: f"machine {host + 1}"):
+    """Sets with one title get the commit behind it, and the machine's number where the commit is
+    not enough."""
+    for part in (lambda host, commit: f"elidex {commit or 'of an unrecorded commit'}",
+                 lambda host, commit: f"machine {host + 1}"):
         titles = [one.title for one in sets.values()]
         for (host, commit, _, _), one in sets.items():
             if titles.count(one.title) > 1:
-                one.apart = f"{one.apart[:-1]}, {part(host, commit)})" if one.apart else f" ({part(host, commit)})"
+                begin = f"{one.apart[:-1]}, " if one.apart else " ("
+                one.apart = f"{begin}{part(host, commit)})"
 
 
 def work_order(work):
     names = list(WORKLOADS)
-    return (names.index(work.workload) if work.workload in names else len(names), work.workload, theta_of(work.dist),
+    return (names.index(work.workload) if work.workload in names else len(names), work.workload,
+            theta_of(work.dist),
             work.dist, [(name, len(value), value) for name, value in work.settings])  # 8 before 12
 
 
@@ -390,11 +419,13 @@ def workload_title(workload):
 
 
 def dist_title(work):
-    """Where the keys are drawn, in words. Work on all keys and a database's own mix say it themselves."""
-    if any(name == "order" for name, _ in work.settings) or work.workload in ("load", "bulk-load", "delete", "churn"):
+    """Where the keys are drawn, in words. Work on all keys and a database's own mix say it
+    themselves."""
+    if work.workload in ("load", "bulk-load", "delete", "churn"):
         return []
     if work.dist.startswith("zipf"):
-        return [f"Zipf {theta_of(work.dist):g}" + (" scattered" if work.dist.endswith("scrambled") else "")]
+        return [f"Zipf {theta_of(work.dist):g}"
+                + (" scattered" if work.dist.endswith("scrambled") else "")]
     if work.dist.startswith("hot:"):
         return [f"hot region {work.dist[4:]}"]
     if work.workload.startswith("smallbank"):
@@ -418,9 +449,13 @@ def work_title(work):
     return ", ".join([workload_title(work.workload), *dist_title(work), *told])
 
 
+def is_database(runs):
+    return any("by_type" in r for r in runs)
+
+
 def rate_unit(runs):
     """What a rate counts: a database's run does transactions, an index's operations."""
-    return "M transactions/s" if any("by_type" in r for r in runs) else "Mops/s"
+    return "M transactions/s" if is_database(runs) else "Mops/s"
 
 
 def fastest(runs, threads):

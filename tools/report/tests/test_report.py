@@ -76,14 +76,17 @@ class Page(unittest.TestCase):
             self.assertIn(text, html)
 
     def test_locks_and_programs_have_tables(self):
-        lock = {"kind": "exclusive", "writes_pct": 100, "inside": 4, "outside": 50, "threads": 2, "mops": [76.0]}
+        lock = {"kind": "exclusive", "writes_pct": 100, "inside": 4, "outside": 50, "threads": 2,
+                "mops": [76.0]}
         runs = [lock | {"lock": "std::mutex", "median_mops": 76.0, "ratio": 1.0},
                 lock | {"lock": "elidex::mutex", "median_mops": 86.4, "ratio": 1.137}]
         spread = {"median": 0.9876, "min": 0.91, "max": 1.04}
-        program = {"program": "redis-server", "load": "redis-benchmark", "ratios": {"library": spread}, "cpu_ratios": {}}
+        program = {"program": "redis-server", "load": "redis-benchmark",
+                   "ratios": {"library": spread}, "cpu_ratios": {}}
         page = self.page_of({"schema": 1, "commit": "abc", "machine": {}, "runs": runs},
                             {"schema": 1, "rounds": 7, "programs": [program]})
-        self.assertEqual(self.headings(page), ["Locks under contention", "Programs under libelidex-preload.so"])
+        self.assertEqual(self.headings(page),
+                         ["Locks under contention", "Programs under libelidex-preload.so"])
         for text in ("4 words changed inside, 50 steps outside", "elidex::mutex", "86.40\n1.14 x",
                      "redis-benchmark", "0.99\n0.91 to 1.04"):
             self.assertIn(text, page)
@@ -95,26 +98,32 @@ class Page(unittest.TestCase):
         page = self.page_of(gate, repro, {"schema": 1, "columns": [{}], "queries": [{"find": 1}]},
                             {"schema": 1, "laps": [1, 2], "runs": [{"lap": 1}]})
         self.assertEqual(self.headings(page)[:2], ["Claims of the papers", "Not shown"])
-        for text in ("r0.json: 1 run that ./dev bench --check compares with.", "r1.json: 1 run and 1 figure behind its claims",
-                     "r2.json: 1 answer of elidex column query.", "r3.json: no table for: laps, runs."):
+        for text in ("r0.json: 1 run that ./dev bench --check compares with.",
+                     "r1.json: 1 run and 1 figure behind its claims",
+                     "r2.json: 1 answer of elidex column query.",
+                     "r3.json: no table for: laps, runs."):
             self.assertIn(text, page)
         self.assertNotIn("3.21", page)
 
     def test_a_database_is_headed_by_its_size_and_its_settings_stay_apart(self):
         def tpcc(index, warehouses, durability, mops):
-            run = run_of(index, workload="tpcc", dist="nurand", mops=mops, warehouses=warehouses, durability=durability,
+            run = run_of(index, workload="tpcc", dist="nurand", mops=mops, warehouses=warehouses,
+                         durability=durability,
                          by_type={})
             return {name: value for name, value in run.items() if name not in ("keys", "key_type")}
 
-        page = self.page_of(content_of([tpcc("db/occ", 1, "none", 0.11), tpcc("db/occ", 2, "none", 0.22),
+        page = self.page_of(content_of([tpcc("db/occ", 1, "none", 0.11),
+                                        tpcc("db/occ", 2, "none", 0.22),
                                         tpcc("db/occ", 2, "async", 0.33)]))
         self.assertEqual(self.headings(page)[:2], ["TPC-C, 1 warehouse", "TPC-C, 2 warehouses"])
-        for text in ("TPC-C&#x27;s mix, durability async", "M transactions/s", "db/occ 0.11", "db/occ 0.22", "db/occ 0.33"):
+        for text in ("TPC-C&#x27;s mix, durability async", "M transactions/s", "db/occ 0.11",
+                     "db/occ 0.22", "db/occ 0.33"):
             self.assertIn(text, page)
         self.assertNotIn("integer keys", page)
 
     def test_an_index_alone_is_fastest_at_nothing(self):
-        page = self.page_of(content_of([run_of("x", 1), run_of("ordered_map", 1), run_of("ordered_map", 2)]))
+        page = self.page_of(content_of([run_of("x", 1), run_of("ordered_map", 1),
+                                        run_of("ordered_map", 2)]))
         self.assertIn("1 thread: <b>", page)
         self.assertNotIn("2 threads: <b>", page)
 
@@ -133,7 +142,8 @@ class Page(unittest.TestCase):
 
     def test_disturbed_runs_are_marked_and_not_compared(self):
         page = self.disturbed_page(usable_threads=2)
-        self.assertEqual(page.count("In 1 of 4 runs other programs kept the threads waiting for more than 5 %"), 2)
+        self.assertEqual(page.count("In 1 of 4 runs other programs kept the threads waiting for "
+                                    "more than 5 %"), 2)
         self.assertIn("1 thread: <b>", page)
         self.assertNotIn("2 threads: <b>", page)
         self.assertIn("no order: † 1 of 2 disturbed", page)
@@ -156,13 +166,15 @@ class Page(unittest.TestCase):
         self.assertNotIn("fastest with", text)
 
     def test_all_that_is_checked_in_is_read(self):
-        contents = [results.read_file(path) for path in sorted((ROOT / "docs" / "results").glob("*.json"))]
+        contents = [results.read_file(path)
+                    for path in sorted((ROOT / "docs" / "results").glob("*.json"))]
         self.assertGreater(len(contents), 40)
         shown = ("runs", "claims", "columns", "locks", "programs", "not_shown")
         self.assertEqual([c["file"] for c in contents if not any(c[name] for name in shown)], [])
         titles = [one.title for one in results.key_sets(contents)]
         self.assertEqual(len(titles), len(set(titles)), titles)
-        self.assertEqual([title for title in titles if title.startswith(("0 ", "an unrecorded"))], [])
+        self.assertEqual([title for title in titles if title.startswith(("0 ", "an unrecorded"))],
+                         [])
 
     def test_skews_are_plotted_and_claims_listed(self):
         dists = ("uniform", "zipf:0.5", "zipf:0.9", "zipf:0.99")
@@ -188,7 +200,8 @@ class Page(unittest.TestCase):
     def test_simulated_and_native_do_not_share_a_table(self):
         page = self.page_of(content_of([run_of("x")]), content_of([run_of("x")], simulated=True))
         self.assertIn("Simulated", page)
-        self.assertEqual(self.headings(page)[:2], ["1 M u64 integer keys", "1 M u64 integer keys, simulated"])
+        self.assertEqual(self.headings(page)[:2],
+                         ["1 M u64 integer keys", "1 M u64 integer keys, simulated"])
 
     def test_bad_files_are_refused_and_nothing_is_written(self):
         wrong_fields = [{"mops": "x"}, {"mops": None}, {"mops": -1.0}, {"mops": float("nan")}, {"keys": "many"},
@@ -206,7 +219,8 @@ class Page(unittest.TestCase):
         self.assertEqual([p.suffix for p in Path(self.folder.name).iterdir()], [".json"])
 
     def test_a_field_of_another_type_is_drawn_or_refused(self):
-        run = run_of("x", cpu_wait_pct=1.0, order="random", scan_length=[1, 2], warehouses=2, machine="m", by_type={})
+        run = run_of("x", cpu_wait_pct=1.0, order="random", scan_length=[1, 2], warehouses=2,
+                     machine="m", by_type={})
         content = content_of([run, run_of("y")]) | {"claims": [{"id": "E-F2", "verdict": "agrees"}]}
         for name in (*run, *content, "cpu", "usable_threads"):
             for odd in (None, [{"a": None}], {"b": []}, "text", -1, 10**400, True):
@@ -214,7 +228,7 @@ class Page(unittest.TestCase):
                 for holder in (wrong, wrong["runs"][0], wrong["machine"]):
                     if name in holder:
                         holder[name] = odd
-                with self.subTest(name=name, odd=str(odd)[:20]), contextlib.redirect_stderr(io.StringIO()) as said:
+                with self.subTest(name=name, odd=str(odd)[:20]):
                     try:
                         key_sets = results.key_sets([results.read_file(self.write(wrong))])
                         self.assertTrue(all(one.title for one in key_sets))
@@ -232,12 +246,15 @@ class Page(unittest.TestCase):
         self.assertTrue(out.exists())
 
     def test_a_full_disk_is_told(self):
-        limited = ("import resource, sys, report; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000));"
+        limited = ("import resource, sys, report; resource.setrlimit(resource.RLIMIT_FSIZE, "
+                   "(5000, 5000));"
                    "sys.exit(report.main(sys.argv[1:]))")
         good = self.write(content_of([run_of("x")]))
-        said = subprocess.run([sys.executable, "-c", limited, good, "--out", str(self.out)], cwd=ROOT / "tools" / "report",
+        said = subprocess.run([sys.executable, "-c", limited, good, "--out", str(self.out)],
+                              cwd=ROOT / "tools" / "report",
                               stderr=subprocess.PIPE, text=True)
-        self.assertEqual((said.returncode, said.stderr), (2, f"report: {self.out}: File too large\n"))
+        self.assertEqual((said.returncode, said.stderr),
+                         (2, f"report: {self.out}: File too large\n"))
         self.assertEqual([p.name for p in Path(self.folder.name).iterdir()], ["r.json"])
 
     def test_a_device_is_written_and_stays_one(self):
@@ -251,7 +268,8 @@ class Page(unittest.TestCase):
 
     def test_one_bad_output_leaves_the_other_as_it_was(self):
         good = self.write(content_of([run_of("x")]))
-        for picture in (good + "/p.png", str(Path(self.folder.name) / "p.png")):  # below a file; no runs to draw it
+        # The first is below a file; of the second there are no runs to draw.
+        for picture in (good + "/p.png", str(Path(self.folder.name) / "p.png")):
             with contextlib.redirect_stderr(io.StringIO()):
                 self.assertEqual(report.main([good, "--out", str(self.out), "--picture", picture]), 2)
         self.assertEqual([p.name for p in Path(self.folder.name).iterdir()], ["r.json"])
@@ -278,7 +296,8 @@ class Page(unittest.TestCase):
         self.assertEqual(self.headings(page)[:2],
                          ["1 M u64 integer keys (elidex abc)", "1 M u64 integer keys (elidex def)"])
         page = self.page_of(content_of([run_of("x", mops=2.0)]), content_of([run_of("x", mops=7.77)]))
-        self.assertIn("1 earlier runs of the same kind are left out: the file named last counts.", page)
+        self.assertIn("1 earlier runs of the same kind are left out: the file named last counts.",
+                      page)
         self.assertIn("x 7.77", page)
 
     def test_many_numbers_of_threads(self):

@@ -28,15 +28,18 @@ class Command(unittest.TestCase):
         self.good.write_text((ROOT / "docs" / "results" / "picture-hot-keys.json").read_text())
 
     def report(self, *arguments, python=sys.executable, **options):
-        return subprocess.run([TOOL, "report", *map(str, arguments)], cwd=self.folder, capture_output=True, text=True,
-                              env=dict(os.environ, ELIDEX_PYTHON=str(python)), timeout=300, **options)
+        return subprocess.run([TOOL, "report", *map(str, arguments)], cwd=self.folder,
+                              capture_output=True, text=True,
+                              env=dict(os.environ, ELIDEX_PYTHON=str(python)), timeout=300,
+                              **options)
 
     def refused(self, answer, statuses=(2,)):
         """One line, the right status, and no file but those that setUp() and the test made."""
         self.assertIn(answer.returncode, statuses, answer)
         self.assertRegex(answer.stderr, r"\Aelidex: [^\n]+\n\Z")
         self.assertEqual(answer.stdout, "")
-        self.assertEqual([p for p in self.folder.rglob("*") if p.suffix not in (".json", ".sh")], [])
+        self.assertEqual([p for p in self.folder.rglob("*") if p.suffix not in (".json", ".sh")],
+                         [])
 
     def test_a_page_in_new_folders(self):
         out = self.folder / "new" / "deeper" / "page.html"
@@ -46,7 +49,8 @@ class Command(unittest.TestCase):
 
     def test_bad_input_makes_no_folders(self):
         bad = self.folder / "bad.json"
-        for content in ("not json", "{}", '{"schema": 1, "runs": [{"index": 3}]}', "[" * 100_000, "\x00"):
+        for content in ("not json", "{}", '{"schema": 1, "runs": [{"index": 3}]}', "[" * 100_000,
+                        "\x00"):
             with self.subTest(content=content[:20]):
                 bad.write_text(content)
                 self.refused(self.report(bad, "--out", self.folder / "nd" / "deeper" / "x.html"))
@@ -54,7 +58,8 @@ class Command(unittest.TestCase):
         self.refused(self.report(self.good, "--out", self.good / "x.html"))
 
     def test_a_full_disk(self):
-        self.refused(self.report(self.good, "--out", self.out, preexec_fn=limited_to(resource.RLIMIT_FSIZE, 20_000)))
+        self.refused(self.report(self.good, "--out", self.out,
+                                 preexec_fn=limited_to(resource.RLIMIT_FSIZE, 20_000)))
 
     def test_no_traceback_for_want_of_memory(self):
         told = set()
@@ -73,7 +78,8 @@ class Command(unittest.TestCase):
 
     def test_what_becomes_of_the_script(self):
         script = self.folder / "python.sh"
-        for body, text in (("kill -9 $$", "signal 9"), ("echo Traceback >&2; echo 'KeyError: 7' >&2; exit 1", "KeyError: 7"),
+        for body, text in (("kill -9 $$", "signal 9"),
+                           ("echo Traceback >&2; echo 'KeyError: 7' >&2; exit 1", "KeyError: 7"),
                            ("exit 3", "status 3")):
             with self.subTest(body=body):
                 script.write_text("#!/bin/sh\n" + body)
