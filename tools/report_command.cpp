@@ -44,15 +44,16 @@ void check_input(const std::vector<std::string>& files) {
 }
 
 // Makes nothing: the script makes missing folders when it has a page to write.
-void check_output(const fs::path& out) {
+void check_output(const std::string& name) {
+  const fs::path out = name;
   std::error_code error;
   if (!out.has_filename() || fs::is_directory(out, error)) {
-    throw lab::bad_input("--out: '" + out.string() + "' is a directory; it takes the HTML file to write");
+    throw lab::bad_input("--out: '" + name + "' is a directory; it takes the HTML file to write");
   }
   fs::path folder = fs::absolute(out, error).parent_path();
   while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
   if (!fs::is_directory(folder, error) || access(folder.c_str(), W_OK) != 0) {
-    throw lab::bad_input("--out: " + out.string() + " cannot be written; it takes the HTML file to write");
+    throw lab::bad_input("--out: " + name + " cannot be written; it takes the HTML file to write");
   }
 }
 
@@ -61,24 +62,24 @@ std::string last_line(std::string_view text) {
   return std::string(text.substr(text.rfind('\n') + 1));
 }
 
-// The script tells what is wrong in one line. Python and its libraries print many when they have no memory to start in,
-// or when the script is wrong: the last of these lines says why.
-[[noreturn]] void tell_failure(const std::string& interpreter, const program_result& drawn) {
+// The script tells what is wrong in one line. Python and its libraries print many when they have no
+// memory to start in, or when the script is wrong: the last of these lines says why.
+[[noreturn]] void tell_failure(const std::string& program, const program_result& drawn) {
   constexpr int refused = 2;
   constexpr int first_signal = 128;
   constexpr std::string_view own = "report: ";
   if (drawn.status == first_signal - 1) {
-    throw std::runtime_error(interpreter + " could not be started; ELIDEX_PYTHON names another one");
+    throw std::runtime_error(program + " could not be started; ELIDEX_PYTHON names another one");
   }
   if (drawn.status > first_signal) {
-    throw std::runtime_error("report: " + interpreter + " was ended by signal " +
+    throw std::runtime_error("report: " + program + " was ended by signal " +
                              std::to_string(drawn.status - first_signal) + " (out of memory?)");
   }
   std::string said = last_line(drawn.errors);
-  if (said.empty()) said = interpreter + " ended with status " + std::to_string(drawn.status);
-  const std::string message = said.starts_with(own) ? said : "report: the page cannot be drawn: " + said;
-  if (drawn.status == refused) throw lab::bad_input(message);
-  throw std::runtime_error(message);
+  if (said.empty()) said = program + " ended with status " + std::to_string(drawn.status);
+  if (!said.starts_with(own)) said = "report: the page cannot be drawn: " + said;
+  if (drawn.status == refused) throw lab::bad_input(said);
+  throw std::runtime_error(said);
 }
 
 }  // namespace

@@ -7,9 +7,9 @@ from os.path import basename
 
 import plots
 from plots import DAGGER
-from results import (WAIT_PCT_MAX, Work, beyond_spread, fastest, is_database, lasting, lead, machines,
-                     plural, rate_unit, spread, theta_of,
-                     work_order, work_title, workload_title)
+from results import (WAIT_PCT_MAX, Work, beyond_spread, fastest, is_database, lasting, lead,
+                     machines, plural, rate_unit, spread, theta_of, work_order, work_title,
+                     workload_title)
 
 ROWS_MAX = 10  # more rows of winners are folded away
 COMMITS_MAX = 3  # more commits are counted, not named
@@ -133,8 +133,8 @@ def notes(key_set):
     files = ", ".join(map(basename, key_set.files))
     text += f"From {files}; elidex {key_set.commit or 'of an unrecorded commit'}."
     if key_set.replaced:
-        text += (f" {key_set.replaced} earlier runs of the same kind are left out: the file named last "
-                 "counts.")
+        text += (f" {key_set.replaced} earlier runs of the same kind are left out: the file named "
+                 "last counts.")
     return f"<p class=note>{escape(text)}</p>"
 
 
