@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
+#include <string_view>
 
 #include "lab/bad_input.hpp"
 #include "tools/commands.hpp"
@@ -28,40 +29,75 @@ std::vector<std::string> all_results() {
   return files;
 }
 
-}  // namespace
-
-int report_command(const report_flags& flags) {
-  const std::vector<std::string> files = flags.files.empty() ? all_results() : flags.files;
+void check_input(const std::vector<std::string>& files) {
   if (files.empty()) {
     throw lab::bad_input(
         "files: results/ and docs/results/ hold no *.json; it takes result files, which elidex bench --json "
         "writes");
   }
   for (const std::string& one : files) {
-    if (access(one.c_str(), R_OK) != 0 || fs::is_directory(one)) {
+    std::error_code error;
+    if (access(one.c_str(), R_OK) != 0 || fs::is_directory(one, error)) {
       throw lab::bad_input("files: " + one + " cannot be read; it takes result files in JSON");
     }
   }
+}
+
+// Makes nothing: the script makes missing folders when it has a page to write.
+void check_output(const std::string& name) {
+  const fs::path out = name;
   std::error_code error;
-  const fs::path out = flags.out;
   if (!out.has_filename() || fs::is_directory(out, error)) {
-    throw lab::bad_input("--out: '" + flags.out + "' is a directory; it takes the HTML file to write");
+    throw lab::bad_input("--out: '" + name + "' is a directory; it takes the HTML file to write");
   }
-  if (out.has_parent_path()) fs::create_directories(out.parent_path(), error);
-  if (access(out.has_parent_path() ? out.parent_path().c_str() : ".", W_OK) != 0) {
-    throw lab::bad_input("--out: " + flags.out + " cannot be written; it takes the HTML file to write");
+  fs::path folder = fs::absolute(out, error).parent_path();
+  while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
+  if (!fs::is_directory(folder, error) || access(folder.c_str(), W_OK) != 0) {
+    throw lab::bad_input("--out: " + name + " cannot be written; it takes the HTML file to write");
   }
+}
+
+std::string last_line(std::string_view text) {
+  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  return std::string(text.substr(text.rfind('\n') + 1));
+}
+
+// The script tells what is wrong in one line. Python and its libraries print many when they have no
+// memory to start in, or when the script is wrong: the last of these lines says why.
+[[noreturn]] void tell_failure(const std::string& program, const program_result& drawn) {
+  constexpr int refused = 2;
+  constexpr int first_signal = 128;
+  constexpr std::string_view own = "report: ";
+  if (drawn.status == first_signal - 1) {
+    throw std::runtime_error(program + " could not be started; ELIDEX_PYTHON names another one");
+  }
+  if (drawn.status > first_signal) {
+    throw std::runtime_error("report: " + program + " was ended by signal " +
+                             std::to_string(drawn.status - first_signal) + " (out of memory?)");
+  }
+  std::string said = last_line(drawn.errors);
+  if (said.empty()) said = program + " ended with status " + std::to_string(drawn.status);
+  if (!said.starts_with(own)) said = "report: the page cannot be drawn: " + said;
+  if (drawn.status == refused) throw lab::bad_input(said);
+  throw std::runtime_error(said);
+}
+
+}  // namespace
+
+int report_command(const report_flags& flags) {
+  const std::vector<std::string> files = flags.files.empty() ? all_results() : flags.files;
+  check_input(files);
+  check_output(flags.out);
+  std::error_code error;
   const fs::path script = fs::path(ELIDEX_SOURCE_DIR) / "tools/report/report.py";
   if (!fs::exists(script, error)) throw std::runtime_error(script.string() + " is missing");
 
   std::vector<std::string> command{python(), script.string()};
   command.insert(command.end(), files.begin(), files.end());
   command.insert(command.end(), {"--out", flags.out});
-  const int status = run_program(command);
-  if (status == 127)
-    throw std::runtime_error(command.front() + " could not be started; ELIDEX_PYTHON names another one");
-  if (status != 0) return status;
-  print(fs::absolute(out, error).string() + "\n");
+  const program_result drawn = converse(command, "");
+  if (drawn.status != 0) tell_failure(command.front(), drawn);
+  print(fs::absolute(flags.out, error).string() + "\n");
   return 0;
 }
 

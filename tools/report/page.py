@@ -1,14 +1,18 @@
 """The HTML page around the plots. Everything is in the one file; nothing is loaded from elsewhere."""
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from html import escape
 from os.path import basename
 
 import plots
-from results import (WORKLOADS, beyond_spread, fastest, lasting, lead, machines, shorten, spread, theta_of, work_order,
-                     work_title)
+from plots import DAGGER
+from results import (WAIT_PCT_MAX, Work, beyond_spread, fastest, is_database, lasting, lead,
+                     machines, plural, rate_unit, spread, theta_of, work_order, work_title,
+                     workload_title)
 
 ROWS_MAX = 10  # more rows of winners are folded away
+COMMITS_MAX = 3  # more commits are counted, not named
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 1080px; margin: 2em auto; padding: 0 1em; }
@@ -19,6 +23,7 @@ th { border-bottom: 2px solid #bbb; font-weight: 600; } th:first-child, td:first
 td { white-space: pre; vertical-align: top; font-variant-numeric: tabular-nums; }
 td.words, td:first-child { white-space: pre-line; }
 .best { font-weight: 700; } .note { color: #555; font-size: 13.5px; }
+.warning { background: #fde8e6; border-left: 5px solid #C0392B; padding: .4em .8em; }
 .simulated { background: #fff6dd; border-left: 5px solid #E69F00; padding: .4em .8em; }
 details { margin: .4em 0; } summary { cursor: pointer; color: #0072B2; } li { margin: .3em 0; }
 svg { display: block; }
@@ -83,52 +88,82 @@ def runs_with(runs, count):
     return [r for r in runs if r["threads"] == count]
 
 
+def compared(runs, count):
+    """The runs with that many threads, where an order of them means something: two or more, none of
+    them disturbed."""
+    there = runs_with(runs, count)
+    return there if len(there) > 1 and not any(r["disturbed"] for r in there) else []
+
+
+def winner_cell(runs, count):
+    there = runs_with(runs, count)
+    if not there:
+        return ""
+    if any(r["disturbed"] for r in there):
+        return f"no order: {DAGGER} {sum(r['disturbed'] for r in there)} of {len(there)} disturbed"
+    best, second = fastest(there, count)
+    text = f"{best['index']} {best['mops']:.3g}"
+    if lead(best, second):
+        sign = "" if beyond_spread(best, second) else " (ranges overlap)"
+        text += f"\n{lead(best, second):.2f} x {second['index']}{sign}"
+    return text, "best" if best["index"] == "ordered_map" else ""
+
+
 def winners(key_set):
     """Who is fastest at what, and how clearly."""
-    rows, threads = [], plots.few(key_set.threads)
-    for work in sorted(key_set.works, key=work_order):
-        cells = []
-        for count in threads:
-            if not runs_with(key_set.works[work], count):
-                cells.append("")
-                continue
-            best, second = fastest(key_set.works[work], count)
-            text = f"{best['index']} {best['mops']:.3g}"
-            if lead(best, second):
-                sign = "" if beyond_spread(best, second) else " (ranges overlap)"
-                text += f"\n{lead(best, second):.2f} x {second['index']}{sign}"
-            cells.append((text, "best" if best["index"] == "ordered_map" else ""))
-        rows.append((work_title(work), *cells))
-    drawn = table(("the fastest, Mops/s", *map(plots.threads_title, threads)), rows)
+    threads = plots.few(key_set.threads)
+    rows = [(work_title(work), *(winner_cell(key_set.works[work], count) for count in threads))
+            for work in sorted(key_set.works, key=work_order)]
+    title = ("the fastest, " if key_set.compared_threads else "") + rate_unit(key_set.runs)
+    drawn = table((title, *map(plots.threads_title, threads)), rows)
     return drawn if len(rows) <= ROWS_MAX else folded(f"The fastest at each of {len(rows)} kinds of work", drawn)
 
 
 def notes(key_set):
-    spreads = sorted(spread(r) for runs in key_set.works.values() for r in runs)
-    text = (f"Medians of interleaved rounds. Between its slowest and its fastest round a run differs by a factor of "
-            f"{spreads[len(spreads) // 2]:.2f} (the median run), {spreads[-1]:.2f} (the worst); where the "
-            f"ranges of two indexes overlap, their order is unproven.")
-    if any(dist.startswith("zipf") for _, dist in key_set.works):
-        text += " Zipf: hot keys lie side by side in key order, unless it says scattered."
-    text += f" From {', '.join(map(basename, key_set.files))}; elidex {key_set.commit}."
+    spreads = sorted(s for s in map(spread, key_set.runs) if s is not None)
+    text = "" if key_set.simulated else "Medians of interleaved rounds. "
+    if spreads and spreads[-1] > 1:
+        text += (f"Between its slowest and its fastest round a run differs by a factor of "
+                 f"{spreads[len(spreads) // 2]:.2f} "
+                 f"(the median run), {spreads[-1]:.2f} (the worst). Where the ranges of two "
+                 "indexes overlap, their order is "
+                 "unproven. ")
+    if any(work.dist.startswith("zipf") for work in key_set.works):
+        text += "Zipf: hot keys are adjacent in key order, unless the title says scattered. "
+    files = ", ".join(map(basename, key_set.files))
+    text += f"From {files}; elidex {key_set.commit or 'of an unrecorded commit'}."
     if key_set.replaced:
-        text += f" Earlier runs of the same kind left out, since the file named last counts: {key_set.replaced}."
+        text += (f" {key_set.replaced} earlier runs of the same kind are left out: the file named "
+                 "last counts.")
     return f"<p class=note>{escape(text)}</p>"
+
+
+def disturbed_note(runs):
+    """The warning of `elidex bench` about these runs; empty where there is no reason for it."""
+    count = sum(r["disturbed"] for r in runs)
+    if not count:
+        return ""
+    return (f"<p class=warning>In {count} of {len(runs)} runs other programs kept the threads "
+            "waiting for more than "
+            f"{WAIT_PCT_MAX} % of the time: these rates are too low. They are marked {DAGGER}. "
+            "The page gives no order and no "
+            "ratio where one of them takes part.</p>")
 
 
 def run_table(runs):
     rows = []
     for count in plots.thread_counts(runs):
         there = runs_with(runs, count)
-        best = max(r["mops"] for r in there)
+        best = max((r["mops"] for r in compared(runs, count)), default=None)
         for r in there:
-            rows.append((r["index"], count, (f"{r['mops']:.3f}", "best" if r["mops"] == best else ""),
+            rows.append((r["index"], count,
+                         (plots.rate_text(r, ".3f"), "best" if r["mops"] == best else ""),
                          f"{r['mops_min']:.3f} to {r['mops_max']:.3f}",
                          f"{r['ratio_to_first']:.2f}" if "ratio_to_first" in r else "",
                          *(f"{r[name]:.{digits}f}" if name in r else "" for name, digits in
                            (("ns_p50", 0), ("ns_p99", 0), ("aborts_per_op", 2), ("fallback_pct", 0)))))
     firsts = {r["first"] for r in runs}
-    return table(("index", "threads", "Mops/s", "slowest to fastest round",
+    return table(("index", "threads", rate_unit(runs), "slowest to fastest round",
                   f"x {firsts.pop()}" if len(firsts) == 1 else "x the first index of its file", "p50 ns", "p99 ns",
                   "aborts per op", "fallback %"), rows)
 
@@ -150,29 +185,35 @@ def theta_plots(works, looks):
 def memory_plot(key_set, looks):
     size_of = {r["index"]: r["bytes_per_key"] for work in sorted(key_set.works, key=work_order, reverse=True)
                for r in key_set.works[work] if r.get("bytes_per_key", 0) > 0}
-    return "<h3>Memory</h3>" + plots.svg(plots.bytes_per_key(size_of, looks)) if size_of else ""
+    if not size_of:
+        return ""
+    unit = "row" if is_database(key_set.runs) else "key"
+    return "<h3>Memory</h3>" + plots.svg(plots.bytes_per_key(size_of, looks, unit))
 
 
 def work_block(work, runs, looks):
     drawn = plots.latency(runs, looks)
     return (plots.svg(plots.throughput(runs, looks)) + (plots.svg(drawn) if drawn is not None else "")
-            + folded(f"The numbers (workload {work[0]}, {work[1]})", run_table(runs)))
+            + folded(f"The numbers (workload {work.workload}, {work.dist})", run_table(runs)))
 
 
 def section(key_set, looks):
-    parts = [f"<h2>{escape(key_set.title)}</h2>"]
+    parts = [f"<h2 id='{anchor(key_set)}'>{escape(key_set.title)}</h2>"]
     if key_set.simulated:
         parts.append("<p class=simulated>Simulated: all of this section comes from a modelled machine and is not comparable "
                      "with native figures.</p>")
-    parts += [winners(key_set), notes(key_set)]
-    for workload in sorted({w for w, _ in key_set.works}, key=lambda w: work_order((w, ""))):
-        works = {dist: key_set.works[(workload, dist)]
-                 for _, dist in sorted((k for k in key_set.works if k[0] == workload), key=work_order)}
+    parts += [disturbed_note(key_set.runs), winners(key_set), notes(key_set)]
+    families = dict.fromkeys((work.workload, work.settings)
+                             for work in sorted(key_set.works, key=work_order))
+    for workload, settings in families:
+        works = {work.dist: key_set.works[work] for work in sorted(key_set.works, key=work_order)
+                 if (work.workload, work.settings) == (workload, settings)}
         curves = theta_plots(works, looks)
         if curves:
-            parts.append(f"<h3>{escape(WORKLOADS.get(workload, workload))}</h3>{curves}")
+            parts.append(f"<h3>{escape(workload_title(workload))}</h3>{curves}")
         for dist, runs in works.items():
-            title, block = work_title((workload, dist)), work_block((workload, dist), runs, looks)
+            work = Work(workload, dist, settings)
+            title, block = work_title(work), work_block(work, runs, looks)
             parts.append(folded(f"{title}: throughput and latency", block) if curves else f"<h3>{escape(title)}</h3>{block}")
     parts.append(memory_plot(key_set, looks))
     return "\n".join(parts)
@@ -192,11 +233,60 @@ def claims_section(contents):
             if rows else "")
 
 
+def lock_table(runs):
+    """A row for each lock, a column for each number of threads."""
+    counts = sorted({r["threads"] for r in runs})
+    rows = []
+    for lock in dict.fromkeys(r["lock"] for r in runs):
+        there = {r["threads"]: r for r in runs if r["lock"] == lock}
+        rows.append((lock, *(f"{there[n]['median_mops']:.2f}"
+                             + (f"\n{there[n]['ratio']:.2f} x" if "ratio" in there[n] else "")
+                             if n in there else ""
+                             for n in counts)))
+    return table(("M sections/s", *map(plots.threads_title, counts)), rows)
+
+
+def locks_section(contents):
+    parts = []
+    for content in contents:
+        situations = defaultdict(list)
+        for run in content["locks"]:
+            situations[(run["kind"], run["writes_pct"], run["inside"], run["outside"])].append(run)
+        for (kind, writes, inside, outside), runs in situations.items():
+            share = f", {writes:g} % writers" if kind == "shared" else ""
+            title = f"{kind} locks{share}: {inside} words changed inside, {outside} steps outside"
+            parts.append(f"<h3>{escape(title)}</h3>" + lock_table(runs))
+        if situations:
+            parts.append(f"<p class=note>From {escape(basename(content['file']))}; elidex "
+                         f"{escape(content['commit'])}.</p>")
+    return ("<h2>Locks under contention</h2><p>Medians over the rounds. The ratio is to the "
+            "standard's lock in the same round."
+            "</p>" + "\n".join(parts) if parts else "")
+
+
+def programs_section(contents):
+    rows = []
+    for one in (one for content in contents for one in content["programs"]):
+        cells = []
+        for mode in ("library", "statistics"):
+            for kind in ("ratios", "cpu_ratios"):
+                told = one[kind].get(mode)
+                cells.append(f"{told['median']:.2f}\n{told['min']:.2f} to {told['max']:.2f}"
+                             if told else "")
+        rows.append((one["program"], (one["load"], "words"), *cells))
+    return ("<h2>Programs under libelidex-preload.so</h2><p>Ratios to the same round's run "
+            "without the library: median, "
+            "smallest and largest.</p>"
+            + table(("program", ("load", "words"), "speed", "CPU time per operation",
+                     "speed, with statistics",
+                     "CPU time, with statistics"), rows) if rows else "")
+
+
 def columns_section(contents):
     rows = []
     for content in contents:
         for one in content["columns"]:
-            arrow = one.get("arrow", {})
+            arrow = one["arrow"]
             numbers = (one["insert_mrows_s"], one["delta_bytes_per_row"], one["main_bytes_per_row"],
                        one["vector_bytes_per_row"], arrow.get("dictionary_bytes_per_row"))
             rows.append(((f"{one['column']} of {one['file'].rsplit('/', 1)[-1]}", "words"), one["type"], f"{one['rows']:,}",
@@ -207,38 +297,53 @@ def columns_section(contents):
             if rows else "")
 
 
+def not_shown_section(contents):
+    items = [f"<li>{escape(basename(content['file']))}: {escape(what)}.</li>"
+             for content in contents for what in content["not_shown"]]
+    return f"<h2>Not shown</h2><ul>{''.join(items)}</ul>" if items else ""
+
+
 def factors(values):
     low, high = f"{min(values):.2f}", f"{max(values):.2f}"
     return f"{low} x" if low == high else f"{low} to {high} x"
 
 
 def leader_words(key_set, count):
-    """Who is fastest at most kinds of work with that many threads."""
-    works = [runs_with(runs, count) for runs in key_set.works.values() if runs_with(runs, count)]
+    """Who is fastest at most kinds of work with that many threads; empty where no order of the runs
+    means anything."""
+    works = [runs for runs in (compared(runs, count) for runs in key_set.works.values()) if runs]
+    if not works:
+        return ""
     ends = [fastest(runs, count) for runs in works]
     won = Counter(best["index"] for best, _ in ends)
     leader = max(sorted(won), key=won.get)
     ours = [(best, second) for best, second in ends if best["index"] == leader]
-    clear = sum(second is not None and beyond_spread(best, second) for best, second in ours)
-    text = f"<b>{escape(leader)}</b> at {len(ours)} of {len(ends)} kinds of work ({clear} beyond the spread)"
+    clear = sum(beyond_spread(best, second) for best, second in ours)
+    text = f"<b>{escape(leader)}</b> at {len(ours)} of {len(ends)} kinds of work"
+    if not key_set.simulated:
+        text += f" ({clear} beyond the spread)"
     leads = [lead(best, second) for best, second in ours if lead(best, second)]
     if leads:
         text += f", {factors(leads)} the next"
     firsts = {best["first"] for best, _ in ours if best["first"] != leader and "ratio_to_first" in best}
     if len(firsts) == 1:
         first = firsts.pop()
-        text += f", {factors([b['ratio_to_first'] for b, _ in ours if b['first'] == first])} {escape(first)}"
+        ratios = [b["ratio_to_first"] for b, _ in ours if b["first"] == first
+                  and "ratio_to_first" in b]
+        text += f", {factors(ratios)} {escape(first)}"
     return text
 
 
 def hot_words(key_set):
     """What more threads bring where the keys are hottest."""
-    hot = [work for work in key_set.works if theta_of(work[1]) > 0 and len(plots.thread_counts(key_set.works[work])) > 1]
+    hot = [work for work in key_set.works
+           if theta_of(work.dist) > 0 and len(plots.thread_counts(key_set.works[work])) > 1]
     if not hot:
         return ""
-    work = min(hot, key=lambda w: (-theta_of(w[1]), w[1].endswith("scrambled"), work_order(w)))
+    work = min(hot, key=lambda w: (-theta_of(w.dist), w.dist.endswith("scrambled"), work_order(w)))
     counts = plots.thread_counts(key_set.works[work])
-    mops = {(r["index"], r["threads"]): r["mops"] for r in key_set.works[work]}
+    mops = {(r["index"], r["threads"]): r["mops"] for r in key_set.works[work]
+            if not r["disturbed"]}
     gains = {i: mops[(i, counts[-1])] / mops[(i, counts[0])] for i in sorted(key_set.indexes)
              if mops.get((i, counts[0])) and (i, counts[-1]) in mops}
     if not gains:
@@ -249,29 +354,52 @@ def hot_words(key_set):
             f"{plots.threads_title(counts[0])}: {each}.")
 
 
+def anchor(key_set):
+    return "set-" + re.sub(r"\W+", "-", key_set.title).strip("-")
+
+
+def headline_item(key_set):
+    lines = [f"<li>{plots.threads_title(n)}: {told}.</li>"
+             for n in plots.few(key_set.compared_threads)
+             if (told := leader_words(key_set, n))]
+    hot = hot_words(key_set) if lines else ""
+    kind = "" if key_set.simulated else ", native"
+    begin = f"<li><a href='#{anchor(key_set)}'>{escape(key_set.title)}</a>{kind}; fastest with"
+    if hot:
+        lines.append(f"<li>{hot}</li>")
+    return f"{begin}<ul>{''.join(lines)}</ul></li>" if lines else ""
+
+
 def headline(key_sets):
     """Ten seconds' worth: who is fastest, for each number of threads, and who bears hot keys."""
-    items = []
-    for key_set in key_sets:
-        if len(key_set.indexes) < 2:
-            continue
-        lines = [f"<li>{plots.threads_title(n)}: {leader_words(key_set, n)}.</li>" for n in plots.few(key_set.threads)]
-        hot = hot_words(key_set)
-        kind = "" if key_set.simulated else ", native"
-        items.append(f"<li>{escape(key_set.title)}{kind}; fastest with<ul>{''.join(lines)}{f'<li>{hot}</li>' if hot else ''}"
-                     "</ul></li>")
-    return f"<ul>{''.join(items)}</ul>" if items else ""
+    native = "".join(headline_item(s) for s in key_sets if not s.simulated)
+    simulated = "".join(headline_item(s) for s in key_sets if s.simulated)
+    return ((f"<ul>{native}</ul>" if native else "")
+            + (folded("On simulated machines", f"<ul>{simulated}</ul>", opened=not native)
+               if simulated else ""))
+
+
+def facts_of(contents):
+    """What the page is made of, in one line."""
+    hosts = list(dict.fromkeys(f"simulated {m['simulated']}" if "simulated" in m else
+                               f"{m.get('cpu', 'unknown CPU')}, {m.get('cores', '?')} cores"
+                               for m in machines(contents)))
+    commits = sorted({c["commit"] for c in contents if c["commit"]})
+    runs = sum(len(c["runs"]) for c in contents)
+    few = len(commits) <= COMMITS_MAX
+    told = f"elidex {', '.join(commits)}" if few else f"{len(commits)} commits of elidex"
+    return f"{'; '.join(hosts)}; {told}; {plural(runs, 'run')} from {plural(len(contents), 'file')}"
 
 
 def render(contents, key_sets):
     looks = plots.Looks({i for key_set in key_sets for i in key_set.indexes})
-    commits = ", ".join(sorted({str(c.get("commit", "unknown")) for c in contents}))
-    hosts = "; ".join(dict.fromkeys(f"simulated {m['simulated']}" if "simulated" in m else
-                                     f"{m.get('cpu', 'unknown CPU')}, {m.get('cores', '?')} cores" for m in machines(contents)))
-    runs = sum(len(c["runs"]) for c in contents)
-    facts = f"{hosts}; elidex {commits}; {runs} run{'s' * (runs != 1)} from {len(contents)} file{'s' * (len(contents) != 1)}"
+    warning = disturbed_note([run for key_set in key_sets for run in key_set.runs])
     body = "\n".join(section(s, looks) for s in key_sets)
+    others = "\n".join(make(contents) for make in (locks_section, programs_section,
+                                                   columns_section, claims_section,
+                                                   not_shown_section, machines_section))
     return (f"<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><title>elidex: what was measured</title>"
             f"<meta name=viewport content='width=device-width'><style>{STYLE}</style></head><body>\n"
-            f"<h1>elidex: what was measured</h1><p class=note>{escape(facts)}</p>\n{headline(key_sets)}\n{body}\n"
-            f"{columns_section(contents)}\n{claims_section(contents)}\n{machines_section(contents)}\n</body></html>\n")
+            f"<h1>elidex: what was measured</h1><p "
+            f"class=note>{escape(facts_of(contents))}</p>\n{warning}\n"
+            f"{headline(key_sets)}\n{body}\n{others}\n</body></html>\n")

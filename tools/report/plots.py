@@ -11,7 +11,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator  # noqa: E402
 
-from results import theta_of  # noqa: E402
+from results import rate_unit, theta_of  # noqa: E402
 
 plt.rcParams.update({
     "font.size": 10, "font.family": "DejaVu Sans", "axes.spines.top": False, "axes.spines.right": False,
@@ -25,6 +25,7 @@ OTHERS = ["#0072B2", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#7F7F7F", "#B8
 HATCHES = ["", "///", "...", "xxx"]
 LINES = ["-", "--", ":", "-."]
 MARKERS = "osD^vP*X"
+DAGGER = "†"  # behind the rate of a run that other programs disturbed
 PANELS_MAX = 3  # beside each other in the width of a page
 
 
@@ -110,6 +111,10 @@ def threads_title(count):
     return f"{count} thread" + ("" if count == 1 else "s")
 
 
+def rate_text(run, form=".3g"):
+    return format(run["mops"], form) + (f" {DAGGER}" if run["disturbed"] else "")
+
+
 def throughput(runs, looks):
     """Bars side by side for few numbers of threads, curves for many."""
     if len(thread_counts(runs)) > PANELS_MAX:
@@ -126,11 +131,11 @@ def throughput(runs, looks):
                       edgecolor="white", linewidth=0)
             axis.plot([run["mops_min"], run["mops_max"]], [row, row], color="black", linewidth=1.1,
                       marker="|", markersize=5)
-            axis.text(max(run["mops_max"], run["mops"]) + 0.02 * longest, row, f"{run['mops']:.3g}", va="center",
-                      fontsize=9)
+            axis.text(max(run["mops_max"], run["mops"]) + 0.02 * longest, row, rate_text(run),
+                      va="center", fontsize=9)
         axis.set_xlim(0, longest * 1.16)
         axis.xaxis.set_major_locator(MaxNLocator(5))
-        axis.set_xlabel("Mops/s")
+        axis.set_xlabel(rate_unit(runs))
     return figure
 
 
@@ -168,10 +173,15 @@ def curves(points, looks, label, title):
                             [max(r["mops_max"] - r["mops"], 0) for _, r in there]],
                       color=looks.colour(index), marker=looks.marker(index), linestyle=looks.line(index), markersize=5.5,
                       capsize=2, linewidth=2.6 if ours else 1.3, elinewidth=0.8, zorder=3 if ours else 2, label=index)
+        for x, run in there:
+            if run["disturbed"]:
+                axis.annotate(DAGGER, (x, run["mops"]), (4, 4), textcoords="offset points")
     axis.set_ylim(bottom=0)
     axis.xaxis.set_major_locator(FixedLocator(sorted({x for there in points.values() for x, _ in there})))
     axis.set_xlabel(label)
-    axis.set_ylabel("Mops/s (million operations per second)" if len(points) > 8 else "Mops/s")
+    unit = rate_unit([run for there in points.values() for _, run in there])
+    axis.set_ylabel("Mops/s (million operations per second)" if len(points) > 8
+                    and unit == "Mops/s" else unit)
     axis.set_title(title, loc="left")
     axis.grid(alpha=0.3, linewidth=0.6)
     axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
@@ -188,8 +198,8 @@ def by_theta(works, threads, looks):
     return curves(points, looks, "skew of the keys: Zipf theta (0 = uniform)", threads_title(threads))
 
 
-def bytes_per_key(size_of, looks):
-    """`size_of`: index -> bytes."""
+def bytes_per_key(size_of, looks, unit):
+    """`size_of`: index -> bytes. `unit`: key or row."""
     indexes = sorted(size_of, key=lambda i: -size_of[i])
     longest = max(size_of.values())
     figure, axis = plt.subplots(figsize=(10, 0.8 + 0.28 * max(len(indexes), 2)))
@@ -200,7 +210,7 @@ def bytes_per_key(size_of, looks):
     name_rows(axis, indexes)
     axis.tick_params(axis="y", length=0)
     axis.set_xlim(0, longest * 1.1)
-    axis.set_xlabel("bytes per key, value included")
+    axis.set_xlabel("bytes per key, value included" if unit == "key" else "bytes per row")
     return figure
 
 
@@ -218,7 +228,9 @@ def picture(panels, looks):
             axis.barh(row, run["mops"], height=0.7, color=looks.colour(index), hatch=looks.hatch(index),
                       edgecolor="white", linewidth=0)
             axis.plot([run["mops_min"], run["mops_max"]], [row, row], color="black", linewidth=1)
-            axis.text(max(run["mops_max"], run["mops"]) + 0.02 * longest, row, f"{run['mops']:.3g}", va="center", fontsize=10)
+            axis.text(max(run["mops_max"], run["mops"]) + 0.02 * longest, row, rate_text(run),
+                      va="center",
+                      fontsize=10)
         name_rows(axis, indexes, fontsize=11)
         axis.tick_params(axis="y", length=0)
         axis.set_xlim(0, longest * 1.25)

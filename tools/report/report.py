@@ -2,33 +2,16 @@
 """One self-contained HTML page of everything measured: report.py FILES... --out FILE [--picture FILE.png]"""
 
 import argparse
-import errno
 import os
 import sys
-import tempfile
+from pathlib import Path
 
-from results import BadResults, key_sets, read_file
+from results import BadResults, Work, key_sets, read_file
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "files"))
+from whole_files import write_whole  # noqa: E402
 
-def write_whole(files):
-    """Path -> bytes. None is replaced unless all could be written, and each then has all of its content."""
-    written = []
-    try:
-        for path, data in files.items():
-            handle, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)))
-            written.append((temporary, path))
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.chmod(temporary, 0o644)
-            if os.path.isdir(path):
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        for temporary, path in written:
-            os.replace(temporary, path)
-    except OSError as error:
-        for temporary, _ in written:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
-        raise BadResults(f"report: {path}: {error.strerror}") from None
+FAILED, REFUSED = 1, 2  # exit statuses
 
 
 def draw_picture(sets):
@@ -36,12 +19,43 @@ def draw_picture(sets):
     import plots
 
     wanted = (("b", "uniform", "read-mostly"), ("a", "zipf:0.99", "hot keys"))
-    for key_set in reversed([s for s in sets if s.key_type == "u64" and not s.simulated]):
-        if all((workload, dist) in key_set.works for workload, dist, _ in wanted):
-            panels = [(title, key_set.works[(workload, dist)]) for workload, dist, title in wanted]
+    for key_set in reversed([s for s in sets if "u64 integer" in s.data and not s.simulated]):
+        if all(Work(workload, dist) in key_set.works for workload, dist, _ in wanted):
+            panels = [(title, key_set.works[Work(workload, dist)]) for workload, dist,
+                      title in wanted]
             looks = plots.Looks({r["index"] for _, runs in panels for r in runs})
             return plots.picture(panels, looks)
     raise BadResults("report: --picture: needs workload b uniform and workload a zipf:0.99 over the same integer keys")
+
+
+def render(contents, sets):
+    os.environ.setdefault("OPENBLAS_NUM_THREADS",
+                          "1")  # the page needs no threads, which take memory
+    try:
+        import page  # matplotlib takes a second to load: after the input is known to be good
+    except ModuleNotFoundError as error:
+        raise BadResults(f"report: {error.name} is missing; ./dev setup installs it") from None
+    return page.render(contents, sets).encode()
+
+
+def one_line(error):
+    """The first line of what went wrong at the bottom: numpy wraps a failed import in pages of
+    advice."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def make_page(flags):
+    contents = [read_file(path) for path in flags.files]
+    sets = key_sets(contents)
+    files = {flags.out: render(contents, sets)}
+    if flags.picture:
+        files[flags.picture] = draw_picture(sets)
+    try:
+        write_whole(files)
+    except OSError as error:
+        raise BadResults(f"report: {error.strerror}") from None
 
 
 def main(arguments=None):
@@ -51,20 +65,17 @@ def main(arguments=None):
     parser.add_argument("--picture", help="a PNG for the README to write besides")
     flags = parser.parse_args(arguments)
     try:
-        contents = [read_file(path) for path in flags.files]
-        sets = key_sets(contents)
-        try:
-            from page import render  # matplotlib takes a second to load: after the input is known to be good
-        except ImportError as error:
-            raise BadResults(f"report: {error.name} is missing; ./dev setup installs it") from None
-
-        files = {flags.out: render(contents, sets).encode()}
-        if flags.picture:
-            files[flags.picture] = draw_picture(sets)
-        write_whole(files)
+        make_page(flags)
     except BadResults as error:
         print(error, file=sys.stderr)
-        return 2
+        return REFUSED
+    except MemoryError:
+        print("report: out of memory", file=sys.stderr)
+        return FAILED
+    except (ImportError,
+            OSError) as error:  # a library that cannot be mapped, a font that cannot be read
+        print(f"report: the page cannot be drawn: {one_line(error)}", file=sys.stderr)
+        return FAILED
     return 0
 
 

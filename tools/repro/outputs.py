@@ -1,14 +1,16 @@
 """What the user gets: tables on the terminal, the JSON document, and files that appear whole or not at all."""
 
-import errno
 import json
 import os
-import stat
-import tempfile
+import sys
 import textwrap
+from pathlib import Path
 
 from claims import BadInput
 from verdicts import number
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "files"))
+from whole_files import is_device, write_whole  # noqa: E402, F401
 
 WIDTH = 118
 
@@ -97,37 +99,3 @@ def check_file(path):
     target = path if os.path.exists(path) else folder
     if os.path.isdir(path) or not os.path.isdir(folder) or not os.access(target, os.W_OK):
         raise BadInput(f"--json: {path} cannot be written; it takes a file, or - for standard output")
-
-
-def is_device(path):
-    return os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode)
-
-
-def write_whole(files):
-    """Path -> bytes. None is replaced unless all could be written. A link is kept; what it points to is replaced."""
-    waiting = []
-    mask = os.umask(0)
-    os.umask(mask)
-    try:
-        for path, data in files.items():
-            real = os.path.realpath(path)
-            if os.path.isdir(real):
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            if is_device(real):
-                with open(real, "wb") as file:
-                    file.write(data)
-                continue
-            handle, temporary = tempfile.mkstemp(dir=os.path.dirname(real), suffix=".tmp")
-            waiting.append((temporary, real))
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.chmod(temporary, 0o666 & ~mask)
-        while waiting:
-            os.replace(*waiting[0])
-            waiting.pop(0)
-    except OSError as error:
-        raise OSError(error.errno, f"{path}: {error.strerror}") from None
-    finally:
-        for temporary, _ in waiting:
-            if os.path.exists(temporary):
-                os.unlink(temporary)

@@ -1,0 +1,78 @@
+"""Writes files that appear whole or not at all. Used by the scripts behind `elidex report` and
+`elidex repro`."""
+
+import errno
+import os
+import stat
+import tempfile
+
+
+def is_device(path):
+    return os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode)
+
+
+def make_folders(folder):
+    """Makes the folder and its missing parents. Returns those that were made, innermost first."""
+    made = []
+    missing = []
+    while folder and not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    try:
+        for one in reversed(missing):
+            os.mkdir(one)
+            made.insert(0, one)
+    except OSError:
+        remove_folders(made)
+        raise
+    return made
+
+
+def remove_folders(folders):
+    for one in folders:
+        try:
+            os.rmdir(one)
+        except OSError:
+            return  # another program has put something there
+
+
+def write_temporary(data, real, mask):
+    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(real), suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, 0o666 & ~mask)
+    except BaseException:  # an interrupt too leaves nothing behind
+        os.unlink(temporary)
+        raise
+    return temporary
+
+
+def write_whole(files):
+    """Path -> bytes. No file is replaced unless all could be written. A link is kept; its target is
+    replaced. Missing folders are made, and removed again when the writing fails. Raises OSError,
+    which names the path."""
+    waiting, made = [], []
+    mask = os.umask(0)
+    os.umask(mask)
+    try:
+        for path, data in files.items():
+            real = os.path.realpath(path)
+            if os.path.isdir(real):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            if is_device(real):
+                with open(real, "wb") as file:
+                    file.write(data)
+                continue
+            made = make_folders(os.path.dirname(real)) + made
+            waiting.append((write_temporary(data, real, mask), real))
+        while waiting:
+            os.replace(*waiting[0])
+            waiting.pop(0)
+        made = []
+    except OSError as error:
+        raise OSError(error.errno, f"{path}: {error.strerror}") from None
+    finally:
+        for temporary, _ in waiting:
+            os.unlink(temporary)
+        remove_folders(made)
