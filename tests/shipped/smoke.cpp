@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "elidex/column.hpp"
@@ -41,6 +42,11 @@ void on_threads(const Work& work) {
 struct account {
   std::int64_t balance;
 };
+
+// Static ones may be used until the very end of a process.
+static_assert(std::is_trivially_destructible_v<elidex::mutex> &&
+              std::is_trivially_destructible_v<elidex::shared_mutex> &&
+              std::is_trivially_destructible_v<elidex::recursive_mutex>);
 
 // They live until the program ends or the plug-in is unloaded.
 elidex::mutex static_lock("smoke, static");
