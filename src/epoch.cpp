@@ -27,6 +27,9 @@ void pause_or_sleep(backoff& wait) {
 
 }  // namespace
 
+// Starts above 0, which means "not pinned".
+constinit std::atomic<std::uint64_t> detail::global_epoch{2};
+
 std::uint64_t try_advance_epoch() noexcept {
   std::uint64_t epoch = detail::global_epoch.load();
   std::atomic_thread_fence(std::memory_order_seq_cst);  // A in the argument of epoch.hpp

@@ -7,6 +7,9 @@
 #endif
 
 namespace elidex::htm {
+
+constinit std::atomic<std::uint8_t> detail::features{0};
+
 namespace {
 
 // An answer is a set of these bits. All sets are laid out below as constants, so that references handed out

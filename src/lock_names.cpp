@@ -2,42 +2,39 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <deque>
 #include <mutex>
+#include <new>
 #include <ostream>
+
+#include "elidex/reclaim/lasting_memory.hpp"
 
 namespace elidex {
 namespace {
 
 struct named_record {
-  std::string name;
+  std::string_view name;
+  named_record* next;
   lock_record record;
 };
 
 // Never destroyed: static locks may be used until the very end of a process. Names are few; so they are searched one by one.
-struct all_records {
-  std::mutex lock;
-  std::deque<named_record> records;
-};
-all_records& all() {
-  static auto* const records = new all_records;
-  return *records;
-}
+constinit std::mutex all_records_lock;
+constinit named_record* newest = nullptr;
 
 constinit lock_record unnamed;
 
 }  // namespace
 
 lock_record& lock_record_named(std::string_view name) {
-  auto& [lock, records] = all();
-  const std::lock_guard guard(lock);
-  for (named_record& one : records) {
-    if (one.name == name) return one.record;
+  const std::lock_guard guard(all_records_lock);
+  for (named_record* one = newest; one != nullptr; one = one->next) {
+    if (one->name == name) return one->record;
   }
-  std::string own(name);  // before the record, so that no record is left without a name
-  named_record& added = records.emplace_back();
-  added.name = std::move(own);
-  return added.record;
+  // The name lies behind its record.
+  void* const memory = detail::lasting_memory(sizeof(named_record) + name.size(), alignof(named_record));
+  char* const text = static_cast<char*>(memory) + sizeof(named_record);
+  newest = ::new (memory) named_record{.name = {text, name.copy(text, name.size())}, .next = newest, .record = {}};
+  return newest->record;
 }
 
 lock_record& record_of_unnamed_locks() noexcept {
@@ -46,15 +43,14 @@ lock_record& record_of_unnamed_locks() noexcept {
 
 std::vector<named_lock_counts> named_lock_stats() {
   std::vector<named_lock_counts> found;
-  const auto add = [&](const std::string& name, const lock_record& record) {
-    named_lock_counts one{.name = name, .counts = {}};
+  const auto add = [&](std::string_view name, const lock_record& record) {
+    named_lock_counts one{.name = std::string(name), .counts = {}};
     record.read(one);
     if (one.counts.acquisitions() != 0) found.push_back(std::move(one));
   };
   add("(unnamed)", unnamed);
-  auto& [lock, records] = all();
-  const std::lock_guard guard(lock);
-  for (const named_record& one : records) add(one.name, one.record);
+  const std::lock_guard guard(all_records_lock);
+  for (const named_record* one = newest; one != nullptr; one = one->next) add(one->name, one->record);
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return found;
 }

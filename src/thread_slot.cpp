@@ -2,27 +2,42 @@
 
 #include <pthread.h>
 
+#include <cerrno>
 #include <new>
 
 #include "elidex/memory_name.hpp"
+#include "elidex/reclaim/lasting_memory.hpp"
 
 namespace elidex::detail {
+
+constinit thread_local thread_record* current_thread_record = nullptr;
+
 namespace {
 
 std::atomic<thread_record*> newest_record{nullptr};
 std::atomic<std::uint32_t> slots_made{0};
 
-// Gives a thread's record back when the thread ends. Not a thread_local's destructor: others that run behind it may
-// still use the library. Those of a key run behind all of them, and again if one of them registers the thread anew.
-class release_at_thread_exit {
+// The key whose destructor gives a thread's record back when the thread ends. Not a thread_local's destructor: others that
+// run behind it may still use the library. Those of a key run behind all of them, and again if one of them registers the
+// thread anew.
+//
+// The key is deleted with the static objects of the program or plug-in that contains the library: a thread that ends after
+// a plug-in was unloaded must not call what is no longer mapped. Threads that register later, while the process ends, keep
+// their records.
+class thread_exit_key {
  public:
-  static void of(thread_record* record) {
-    static const release_at_thread_exit all;
-    if (::pthread_setspecific(all.key_, record) != 0) throw std::bad_alloc();
+  static void set(thread_record* record) {
+    static const thread_exit_key key;
+    if (is_deleted.load()) return;
+    // EINVAL: another thread deletes the key at this moment.
+    if (::pthread_setspecific(key.key_, record) == ENOMEM) throw std::bad_alloc();
   }
 
+  thread_exit_key(const thread_exit_key&) = delete;
+  thread_exit_key& operator=(const thread_exit_key&) = delete;
+
  private:
-  release_at_thread_exit() {
+  thread_exit_key() {
     if (::pthread_key_create(&key_, [](void* record) {
           current_thread_record = nullptr;
           static_cast<thread_record*>(record)->give_back();
@@ -30,8 +45,15 @@ class release_at_thread_exit {
       throw std::bad_alloc();
     }
   }
+  ~thread_exit_key() {
+    is_deleted.store(true);
+    ::pthread_key_delete(key_);
+  }
+
+  static constinit std::atomic<bool> is_deleted;
   pthread_key_t key_{};
 };
+constinit std::atomic<bool> thread_exit_key::is_deleted{false};
 
 // The free record with the lowest slot, so that the slots in use stay dense when many threads have come and gone.
 thread_record* take_free_record() noexcept {
@@ -57,7 +79,7 @@ const thread_record* first_thread_record() noexcept {
 thread_record& register_this_thread() {
   thread_record* record = take_free_record();
   if (record == nullptr) {
-    record = new thread_record;
+    record = ::new (lasting_memory(sizeof(thread_record), alignof(thread_record))) thread_record;
     name_memory(record, sizeof(*record), "thread's record");
     record->slot = slots_made.fetch_add(1);
     record->in_use.store(true);
@@ -66,7 +88,7 @@ thread_record& register_this_thread() {
     }
   }
   try {
-    release_at_thread_exit::of(record);
+    thread_exit_key::set(record);
   } catch (...) {
     record->give_back();
     throw;

@@ -188,7 +188,7 @@ inline constexpr std::uint8_t feature_known = 1;    // detection has run
 inline constexpr std::uint8_t feature_xtest = 2;    // XTEST may be executed
 inline constexpr std::uint8_t feature_commits = 4;  // XBEGIN may be executed and commits
 
-inline constinit std::atomic<std::uint8_t> features{0};
+extern constinit std::atomic<std::uint8_t> features;
 
 std::uint8_t detect() noexcept;
 

@@ -54,6 +54,7 @@
 #include "elidex/sync/lock_names.hpp"
 #include "elidex/sync/sleeping_lock.hpp"
 #include "elidex/sync/sleeping_shared_lock.hpp"
+#include "elidex/thread_slot.hpp"
 
 namespace elidex {
 
@@ -164,10 +165,8 @@ class alignas(64) basic_recursive_mutex {
   }
 
  private:
-  static const void* me() noexcept {
-    static thread_local const char mark = 0;
-    return &mark;
-  }
+  // An address that no other live thread has.
+  static const void* me() noexcept { return &detail::current_thread_record; }
 
   // relaxed, without a partner: only this thread ever writes its own mark here, so nobody else's store can look like it.
   bool is_mine() const noexcept { return owner_.load(std::memory_order_relaxed) == me(); }

@@ -30,7 +30,9 @@ struct alignas(128) thread_record {
   void give_back() noexcept { in_use.store(false, std::memory_order_release); }
 };
 
-inline constinit thread_local thread_record* current_thread_record = nullptr;
+// Defined in the library, not here, as all state that its functions share with the headers: so each copy of the library
+// in a process has its own, whatever the visibility with which its users are compiled.
+extern constinit thread_local thread_record* current_thread_record;
 
 // Takes a free record or makes one; throws std::bad_alloc.
 thread_record& register_this_thread();

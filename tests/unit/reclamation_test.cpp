@@ -5,7 +5,9 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <set>
 #include <thread>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "elidex/ordered_map.hpp"
 #include "elidex/reclaim/block_pool.hpp"
 #include "elidex/reclaim/epoch.hpp"
+#include "elidex/reclaim/lasting_memory.hpp"
 #include "elidex/thread_slot.hpp"
 
 namespace elidex {
@@ -60,6 +63,19 @@ TEST(ThreadSlot, IsGivenBackBehindThreadLocalsThatUseTheLibraryLate) {
   for (int n = 0; n < 50; ++n) std::jthread([n] { late_writer.n = n; });
   EXPECT_EQ(records(), before);
   EXPECT_EQ(late_map().size(), 50u);
+}
+
+TEST(LastingMemory, IsAlignedAndGoesOnBehindItsFirstPart) {
+  constexpr std::size_t bytes = 1000;
+  static std::set<std::byte*> blocks;  // for ever, as what they are for: leak detectors see it
+  for (std::size_t taken = 0; taken < 3 * (std::size_t{1} << 20) / 2; taken += bytes) {
+    auto* const block = static_cast<std::byte*>(detail::lasting_memory(bytes, 128));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % 128, 0u);
+    std::memset(block, 1, bytes);
+    blocks.insert(block);
+  }
+  EXPECT_LT(detail::lasting_bytes_left(), bytes + 128);
+  for (auto at = blocks.begin(); std::next(at) != blocks.end(); ++at) EXPECT_GE(*std::next(at) - *at, 1000);
 }
 
 TEST(BlockPool, BlocksOfAnySize) {

@@ -27,18 +27,15 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
 namespace elidex::detail {
 
-// Of a tree, among all of the process, those that are gone included.
-inline std::uint64_t new_tree_id() noexcept {
-  static constinit std::atomic<std::uint64_t> ids_given{0};
-  return ids_given.fetch_add(1) + 1;
-}
+// Of a tree, among all of the process, those that are gone included. Defined in the library: trees that different parts of
+// a program have made must differ, too.
+std::uint64_t new_tree_id() noexcept;
 
 // The keys for which a leaf is the one.
 template <class Key>

@@ -35,8 +35,7 @@
 namespace elidex {
 
 namespace detail {
-// Starts above 0, which means "not pinned".
-inline constinit std::atomic<std::uint64_t> global_epoch{2};
+extern constinit std::atomic<std::uint64_t> global_epoch;
 }  // namespace detail
 
 // The current epoch, for stamping what the calling thread has just unlinked.

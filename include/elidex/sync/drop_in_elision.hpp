@@ -22,6 +22,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "elidex/htm.hpp"
 #include "elidex/sync/elision.hpp"
@@ -32,6 +33,14 @@
 
 namespace elidex::detail {
 
+struct elided_lock {
+  const void* lock;
+  lock_counters* counters;
+};
+
+// Of htm::native. Defined in the library: all parts of a program that share locks must find the same list.
+extern constinit thread_local region_locks<elided_lock> native_region;
+
 template <class Htm>
 class drop_in_elision {
  public:
@@ -41,14 +50,16 @@ class drop_in_elision {
     bool failed;  // elision was on, and the caller has to take the lock
   };
 
-  struct elided_lock {
-    const void* lock;
-    lock_counters* counters;
-  };
   using region = region_locks<elided_lock>;
 
   // The calling thread's.
-  static region& here() noexcept { return region::template of_this_thread<Htm>(); }
+  static region& here() noexcept {
+    if constexpr (std::is_same_v<Htm, htm::native>) {
+      return native_region;
+    } else {
+      return region::template of_this_thread<Htm>();
+    }
+  }
 
   constexpr drop_in_elision() noexcept = default;
   explicit drop_in_elision(lock_record& record) noexcept : record_(&record) {}

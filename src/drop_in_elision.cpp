@@ -1,0 +1,7 @@
+#include "elidex/sync/drop_in_elision.hpp"
+
+namespace elidex::detail {
+
+constinit thread_local region_locks<elided_lock> native_region;
+
+}  // namespace elidex::detail
