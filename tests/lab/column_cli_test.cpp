@@ -279,9 +279,9 @@ TEST_F(column_command, refuses_what_it_cannot_do) {
 TEST_F(column_command, refuses_files_without_end) {
   refused("column load /dev/zero --column a", "FILE: /dev/zero is a device");
   piped_refused("yes | tr '\\n' ,", "column load /dev/stdin --column y",
-                "/dev/stdin: line 1 (header): a row of more than");
+                "/dev/stdin: line 1 (header): a row of more than", "64 MiB");
   piped_refused("cat /dev/zero", "column load /dev/stdin --column y",
-                "/dev/stdin: line 1 (header): a cell of more than");
+                "/dev/stdin: line 1 (header): a cell of more than", "16 MiB");
 }
 
 TEST_F(column_command, takes_a_pipe) {

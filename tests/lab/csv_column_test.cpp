@@ -87,7 +87,7 @@ TEST(csv_column, quotes_hold_commas_line_breaks_and_quotes) {
 
 TEST(csv_column, blanks_belong_to_their_cell) {
   EXPECT_THAT(read_strings("a,b\n1, x \n2,\t\n3,\" y \"\n"), ElementsAre(" x ", "\t", " y "));
-  EXPECT_EQ(refusal("a, b\n1,x\n"), "--column: 'b' is not a column of t.csv (expected a,  b)");
+  EXPECT_EQ(refusal("a, b\n1,x\n"), "--column: 'b' is not a column of t.csv (expected a,  b) Did you mean ' b'?");
 }
 
 TEST(csv_column, a_byte_order_mark_is_no_part_of_the_first_name) {

@@ -61,9 +61,10 @@ class elidex_tool : public ::testing::Test {
   }
 
   /// The same with the output of another program, which may have no end, as its standard input.
-  void piped_refused(const std::string& source, const std::string& arguments, const std::string& flag) const {
+  void piped_refused(const std::string& source, const std::string& arguments, const std::string& flag,
+                     const std::string& also = "expected ") const {
     SCOPED_TRACE(source + " | elidex " + arguments);
-    expect_refusal(run_after(source + " |", arguments), flag, "expected ");
+    expect_refusal(run_after(source + " |", arguments), flag, also);
   }
 
  private:

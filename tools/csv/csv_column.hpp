@@ -63,7 +63,7 @@ struct csv_options {
   // How much of the file may be kept in memory, in bytes of values; a file with more is refused as soon as it is known to have.
   std::uint64_t kept_bytes_max = UINT64_MAX;
   // Called after each piece with the bytes that have been read.
-  std::function<void(std::uint64_t)> progress;
+  std::function<void(std::uint64_t)> progress = {};
 };
 
 struct csv_column {

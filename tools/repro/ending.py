@@ -1,13 +1,14 @@
 """A signal ends the program without leaving anything: no simulated run, no half of a file.
 
     sys.exit(ending.by_signal(main))     # SIGHUP, SIGINT and SIGTERM raise Ended in the main thread
-    with ending.put_off():               # a signal that comes in here does so at its end
+    with ending.put_off():               # in the main thread: a signal that comes in here does so at its end
         write_files()
 """
 
 import contextlib
 import os
 import signal
+import threading
 
 SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
@@ -31,6 +32,9 @@ def _take(number, _):
 
 @contextlib.contextmanager
 def put_off():
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals interrupt the main thread alone
+        return
     _State.put_off = True
     try:
         yield

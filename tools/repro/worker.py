@@ -11,7 +11,7 @@ import time
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 from claims import BadInput
-from ending import Ended
+from ending import Ended, put_off
 
 
 class WorkerFailed(Exception):
@@ -61,22 +61,24 @@ class Running:
 
     def run(self, program, text):
         """(status, standard output, standard error)"""
-        with self.lock:
-            if self.ended:
-                raise WorkerFailed(f"{program}: ended by a signal")
-            ran = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   text=True)
-            self.programs.add(ran)
+        ran = None
         try:
+            with put_off(), self.lock:
+                if self.ended:
+                    raise WorkerFailed(f"{program}: ended by a signal")
+                ran = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True)
+                self.programs.add(ran)
             out, err = ran.communicate(text)
+            return ran.returncode, out, err
         except BaseException:
-            ran.kill()
-            ran.wait()
+            if ran:
+                ran.kill()
+                ran.wait()
             raise
         finally:
             with self.lock:
                 self.programs.discard(ran)
-        return ran.returncode, out, err
 
     def end(self):
         with self.lock:
