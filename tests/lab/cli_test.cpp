@@ -337,6 +337,16 @@ TEST_F(elidex_tool, simulates_the_same_each_time) {
   EXPECT_EQ(text_of(path("first.json")), text_of(path("again.json")));
 }
 
+TEST_F(elidex_tool, simulates_keys_from_a_pipe) {
+  const std::string sim = "sim --workload c --ops 10 --keys 2 --key-file pipe --index btree/optimistic";
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  const outcome got = run_after("(printf 'a\\nb\\n' >pipe &) ;", sim);
+  EXPECT_EQ(got.status, 0) << got.err;
+  refused(sim + ",btree/mutex", "--key-file: 'pipe' is a pipe, which only the first of several runs could read");
+  refused("sim --workload c --key-file /dev/zero", "--key-file: '/dev/zero' is a device");
+  piped_refused("yes", "sim --workload c --key-file /dev/stdin", "--key-file: '/dev/stdin' is where");
+}
+
 TEST_F(elidex_tool, another_seed_gives_another_run) {
   const auto cycles = [&](const std::string& flags) {
     const outcome got = run(std::string(small_sim) + flags + " --json -");
@@ -365,16 +375,6 @@ TEST_F(elidex_tool, refuses_what_a_machine_cannot_do) {
   refused("sim --key-type string --key-file missing.txt", "--key-file: 'missing.txt' does not exist");
   refused("sim --machine '" + file("bad.machine", "# mine\nsockets = 77 -- assumed\n") + "'", "--machine",
           "bad.machine:2: sockets takes 1 to 4, not 77");
-}
-
-TEST_F(elidex_tool, simulates_keys_from_a_pipe) {
-  const std::string sim = "sim --workload c --ops 10 --keys 2 --key-file pipe --index btree/optimistic";
-  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
-  const outcome got = run_after("(printf 'a\\nb\\n' >pipe &) ;", sim);
-  EXPECT_EQ(got.status, 0) << got.err;
-  refused(sim + ",btree/mutex", "--key-file: 'pipe' is a pipe, which only the first of several runs could read");
-  refused("sim --workload c --key-file /dev/zero", "--key-file: '/dev/zero' is a device");
-  piped_refused("yes", "sim --workload c --key-file /dev/stdin", "--key-file: '/dev/stdin' is where");
 }
 
 TEST_F(elidex_tool, writes_a_timeline) {
