@@ -1,5 +1,5 @@
 #pragma once
-// What a user asked for cannot be done: the message is one line that names the flag and says what it takes.
+// What a user asked for cannot be done: the message is one line that names the flag and says what is expected.
 // The program prints it and exits with status 2; nothing has been written by then.
 
 #include <stdexcept>

@@ -34,9 +34,8 @@ std::vector<unsigned> threads_of(const bench_flags& flags) {
   for (const std::string& one : list_of("--threads", flags.threads)) {
     const std::uint64_t count = parse_count("--threads", one, 1, limit);
     if (count > cpus && !flags.oversubscribe) {
-      refuse("--threads", one,
-             "is more than the " + std::to_string(cpus) + " CPUs here; it takes 1 to " + std::to_string(cpus) +
-                 ", or with --oversubscribe up to " + std::to_string(limit));
+      refuse("--threads", one, "is more than the " + std::to_string(cpus) + " CPUs here",
+             "1 to " + std::to_string(cpus) + ", or with --oversubscribe up to " + std::to_string(limit));
     }
     threads.push_back(static_cast<unsigned>(count));
   }

@@ -49,8 +49,8 @@ std::optional<std::uint64_t> rows_of(const column_load_flags& flags) {
   const std::size_t available = lab::available_memory_bytes();
   if (available > 0 && rows > available / row_bytes_min) {
     refuse("--rows", flags.rows,
-           "rows do not fit into the " + std::to_string(available / 1'000'000) +
-               " MB of memory that are free; it takes at most " + std::to_string(available / row_bytes_min) + " here");
+           "rows do not fit into the " + std::to_string(available / 1'000'000) + " MB of memory that are free",
+           "at most " + std::to_string(available / row_bytes_min) + " here");
   }
   return rows;
 }
@@ -160,8 +160,7 @@ int column_load_command(const column_load_flags& flags) {
     progress_bar bar;
     source = read_source(flags, phase(bar, 0, 0.3));
     if (rows && source.csv.rows() == 0) {
-      refuse("--rows", flags.rows,
-             "is not possible: " + flags.file + " has no row to repeat; it takes a file that has");
+      refuse("--rows", flags.rows, "is not possible: " + flags.file + " has no row to repeat", "a file with rows");
     }
     result = std::visit([&](const auto& values) { return load(values, rows.value_or(values.size()), threads, bar); },
                         source.csv.values);

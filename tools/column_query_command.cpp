@@ -29,7 +29,7 @@ template <class T>
 T parse_value(std::string_view flag, const std::string& text) {
   if constexpr (std::is_same_v<T, std::string>) {
     if (text.size() > csv_column::string_bytes_max) {
-      refuse(flag, text, "is too long; it takes at most " + std::to_string(csv_column::string_bytes_max) + " bytes");
+      refuse(flag, text, "is too long", "at most " + std::to_string(csv_column::string_bytes_max) + " bytes");
     }
     return text;
   } else {
@@ -37,10 +37,9 @@ T parse_value(std::string_view flag, const std::string& text) {
     const char* const end = text.data() + text.size();
     const auto [rest, error] = std::from_chars(text.data(), end, value);
     if (error != std::errc{} || rest != end) {
-      refuse(flag, text,
-             std::is_same_v<T, double>
-                 ? "is not possible: the column is of type double; it takes a number"
-                 : "is not possible: the column is of type int; it takes a whole number of 64 bits");
+      refuse_value(flag, text,
+                   std::is_same_v<T, double> ? "a number: the column is of type double"
+                                             : "a whole number of 64 bits: the column is of type int");
     }
     return value;
   }
@@ -62,7 +61,7 @@ template <class T>
 value_range<T> parse_range(std::string_view flag, const std::vector<std::string>& texts) {
   value_range<T> range{parse_value<T>(flag, texts.at(0)), parse_value<T>(flag, texts.at(1))};
   if (comes_before(range.highest, range.lowest)) {
-    refuse(flag, texts.at(0), "is above " + shown(texts.at(1)) + "; it takes the lowest value, then the highest");
+    refuse(flag, texts.at(0), "is above " + shown(texts.at(1)), "the lowest value, then the highest");
   }
   return range;
 }
@@ -224,7 +223,7 @@ struct limits {
 
 limits limits_of(const column_query_flags& flags) {
   if (flags.find.empty() && flags.range.empty() && flags.count.empty() && !flags.distinct && flags.top.empty()) {
-    throw lab::bad_input("a query is missing; it takes --find V, --range LO HI, --count LO HI, --distinct or --top N");
+    throw lab::bad_input("a query is missing (expected --find V, --range LO HI, --count LO HI, --distinct or --top N)");
   }
   limits all{parse_count("--limit", flags.limit, 0, listed_max), std::nullopt};
   if (!flags.top.empty()) all.top = parse_count("--top", flags.top, 1, listed_max);

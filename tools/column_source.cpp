@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "lab/runner/machine.hpp"
 #include "tools/flags.hpp"
 
 namespace elidex::tools {
@@ -23,7 +24,7 @@ csv_type parse_csv_type(const std::string& text) {
   if (text == "int") return csv_type::integer;
   if (text == "double") return csv_type::real;
   if (text == "string") return csv_type::text;
-  refuse("--type", text, "is no type; it takes auto, int, double or string");
+  refuse_value("--type", text, "auto, int, double or string", {"auto", "int", "double", "string"});
 }
 
 column_source read_source(const column_flags& flags, const show_progress& show) {
@@ -33,6 +34,10 @@ column_source read_source(const column_flags& flags, const show_progress& show) 
   csv_options options;
   options.type = parse_csv_type(flags.type);
   options.skip_bad = flags.skip_bad;
+  // Values take up to three times their size: while their vector grows, and once more in the column.
+  constexpr std::uint64_t kept_bytes_max = std::uint64_t{4} << 30U;  // where the free memory is unknown
+  const std::uint64_t available = lab::available_memory_bytes();
+  options.kept_bytes_max = available == 0 ? kept_bytes_max : available / 3;
   options.progress = [&](std::uint64_t done) {
     show(bytes > 0 ? static_cast<double>(done) / bytes : 0, "reading " + flags.file);
   };

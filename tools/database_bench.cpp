@@ -17,12 +17,6 @@ namespace {
 
 namespace store = lab::table_store;
 
-std::string database_names() {
-  std::string names;
-  for (const auto& one : store::databases()) names += (names.empty() ? "" : ", ") + std::string(one.name);
-  return names;
-}
-
 constexpr std::array<std::string_view, 3> level_names{"none", "async", "sync"};
 
 std::string_view name_of(db::durability level) {
@@ -32,7 +26,7 @@ db::durability level_of(const std::string& text) {
   for (std::size_t i = 0; i < level_names.size(); ++i) {
     if (level_names[i] == text) return static_cast<db::durability>(i);
   }
-  refuse("--durability", text, "is unknown; it takes none, async or sync");
+  refuse_value("--durability", text, "none, async or sync", {level_names.begin(), level_names.end()});
 }
 
 constexpr std::array<std::string_view, 4> isolation_names{"read-uncommitted", "read-committed", "repeatable-read",
@@ -156,7 +150,10 @@ std::string tables(const database_bench& bench, const std::vector<store::bench_r
     }
     kinds.row(std::move(kind_cells));
   }
-  return "\n" + all.text() + "\nmicroseconds, p50 / p99, from the first attempt to the commit\n" + kinds.text();
+  std::string text = "\n";
+  text += all.text();
+  text += "\nmicroseconds, p50 / p99, from the first attempt to the commit\n";
+  return text += kinds.text();
 }
 
 std::string notes(const store::bench_options& options, const std::vector<store::bench_run>& runs) {
@@ -199,8 +196,9 @@ database_bench read_database_flags(const bench_flags& flags, const bench_time& t
     for (const std::string& name : list_of("--index", flags.index)) {
       const store::database_info* const found = store::find_database(name);
       if (found == nullptr) {
-        refuse("--index", name,
-               "is no database; with --workload " + std::string(workload) + " it takes " + database_names());
+        refuse_value("--index", name,
+                     "with --workload " + std::string(workload) + " a database that 'elidex list' prints",
+                     names_of(store::databases()));
       }
       options.databases.push_back(found);
     }
@@ -224,8 +222,8 @@ std::vector<db::isolation> read_isolation(const std::string& text) {
   for (const std::string& one : list_of("--isolation", text)) {
     const auto found = std::find(isolation_names.begin(), isolation_names.end(), one);
     if (found == isolation_names.end()) {
-      refuse("--isolation", one,
-             "is unknown; it takes serializable, repeatable-read, read-committed or read-uncommitted");
+      refuse_value("--isolation", one, "serializable, repeatable-read, read-committed or read-uncommitted",
+                   {isolation_names.begin(), isolation_names.end()});
     }
     levels.push_back(static_cast<db::isolation>(found - isolation_names.begin()));
   }

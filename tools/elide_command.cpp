@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -58,33 +59,86 @@ fs::path find_program(const std::string& name) {
   return {};
 }
 
+// What the kernel reads of a program before it starts it.
+struct program_file {
+  enum class kind : std::uint8_t { other, script, elf } is = kind::other;
+  bool other_word_size = false;
+  bool cut_off = false;     // an ELF file that ends before its last segment
+  std::string interpreter;  // of a script, or the loader of a dynamically linked program; empty: none is named
+};
+
+void read_script(std::ifstream& file, program_file& read) {
+  std::string line;
+  file.seekg(2);
+  std::getline(file, line);
+  std::istringstream(line) >> read.interpreter;
+}
+
+void read_elf(std::ifstream& file, const ElfW(Ehdr) & header, program_file& read) {
+  file.seekg(0, std::ios::end);
+  const auto size = static_cast<std::uint64_t>(file.tellg());
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    ElfW(Phdr) segment{};
+    file.seekg(static_cast<std::streamoff>(header.e_phoff + i * sizeof segment));
+    file.read(reinterpret_cast<char*>(&segment), sizeof segment);
+    if (!file || segment.p_filesz > size || segment.p_offset > size - segment.p_filesz) {
+      read.cut_off = true;
+      return;
+    }
+    if (segment.p_type != PT_INTERP) continue;
+    read.interpreter.assign(std::min<std::size_t>(segment.p_filesz, 4096), '\0');
+    file.seekg(static_cast<std::streamoff>(segment.p_offset));
+    file.read(read.interpreter.data(), static_cast<std::streamsize>(read.interpreter.size()));
+    read.interpreter.erase(std::min(read.interpreter.find('\0'), read.interpreter.size()));
+  }
+}
+
+program_file read_program(const fs::path& program) {
+  using enum program_file::kind;
+  program_file read;
+  std::ifstream file(program, std::ios::binary);
+  ElfW(Ehdr) header{};
+  file.read(reinterpret_cast<char*>(&header), sizeof header);
+  const bool whole = static_cast<bool>(file);
+  file.clear();
+  if (header.e_ident[0] == '#' && header.e_ident[1] == '!') {
+    read.is = script;
+    read_script(file, read);
+  } else if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0) {
+    constexpr unsigned char our_class = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
+    read.is = elf;
+    read.other_word_size = whole && header.e_ident[EI_CLASS] != our_class;
+    read.cut_off = !whole;
+    if (whole && !read.other_word_size && header.e_phentsize == sizeof(ElfW(Phdr))) read_elf(file, header, read);
+  }
+  return read;
+}
+
 // Why LD_PRELOAD would do nothing for it; null if it does, or if it is a script, whose interpreter decides.
-const char* why_no_effect(const fs::path& program) {
+const char* why_no_effect(const fs::path& program, const program_file& read) {
   struct stat about{};
   if (::stat(program.c_str(), &about) == 0) {
     const bool other_user = (about.st_mode & S_ISUID) != 0 && about.st_uid != ::getuid();
     const bool other_group = (about.st_mode & S_ISGID) != 0 && about.st_gid != ::getgid();
     if (other_user || other_group) return "runs with another user's rights";
   }
-  std::ifstream file(program, std::ios::binary);
-  ElfW(Ehdr) header{};
-  file.read(reinterpret_cast<char*>(&header), sizeof header);
-  if (!file || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return nullptr;
-  constexpr unsigned char our_class = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
-  if (header.e_ident[EI_CLASS] != our_class) return "is for another word size";
-  if (header.e_phentsize != sizeof(ElfW(Phdr))) return nullptr;
-  for (unsigned i = 0; i < header.e_phnum; ++i) {
-    ElfW(Phdr) segment{};
-    file.seekg(static_cast<std::streamoff>(header.e_phoff + i * sizeof segment));
-    file.read(reinterpret_cast<char*>(&segment), sizeof segment);
-    if (!file) return nullptr;
-    if (segment.p_type != PT_INTERP) continue;
-    std::string loader(std::min<std::size_t>(segment.p_filesz, 4096), '\0');
-    file.seekg(static_cast<std::streamoff>(segment.p_offset));
-    file.read(loader.data(), static_cast<std::streamsize>(loader.size()));
-    return loader.find("musl") == std::string::npos ? nullptr : "uses another C library than glibc";
+  if (read.is != program_file::kind::elf || read.cut_off) return nullptr;
+  if (read.other_word_size) return "is for another word size";
+  if (read.interpreter.empty()) return "is statically linked";
+  return read.interpreter.find("musl") == std::string::npos ? nullptr : "uses another C library than glibc";
+}
+
+constexpr const char* expected_program = "a program that can be run";
+
+// After an execv() that failed.
+[[noreturn]] void refuse_to_run(const std::string& name, const program_file& read, int error) {
+  if (error == E2BIG || error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE) {
+    throw std::runtime_error("'" + name + "' cannot be run: " + std::strerror(error));
   }
-  return "is statically linked";
+  std::string why = std::strerror(error);
+  if (error == ENOENT && !read.interpreter.empty()) why = "its interpreter '" + read.interpreter + "' is not there";
+  if (error == ENOEXEC) why = "it is neither a program for this machine nor a script that begins with #!";
+  refuse("PROGRAM", name, "cannot be run: " + why, expected_program);
 }
 
 void set(const char* name, const std::string& value) {
@@ -95,28 +149,28 @@ void set(const char* name, const std::string& value) {
 
 int elide_command(const elide_flags& flags) {
   if (!flags.elision.empty() && flags.elision != "on" && flags.elision != "off") {
-    refuse("--elision", flags.elision, "is neither; it takes on or off");
+    refuse_value("--elision", flags.elision, "on or off");
   }
   if (!flags.stats.empty() && flags.stats != "-") {
     std::string file = fs::absolute(flags.stats).string();
     if (!preload::may_become_stats_file(file.data())) {
-      refuse("--stats", flags.stats, "cannot be written; it takes - for standard error, or a file");
+      refuse("--stats", flags.stats, "cannot be written", "a file, or - for standard error");
     }
   }
   if (flags.command.empty())
-    throw lab::bad_input("a program is missing; it takes elidex elide [FLAGS] -- PROGRAM ARGS");
+    throw lab::bad_input("a program is missing (expected elidex elide [FLAGS] -- PROGRAM ARGS)");
   const std::string& name = flags.command.front();
   const fs::path program = find_program(name);
   if (program.empty()) {
     std::error_code error;
     const bool is_there = name.find('/') != std::string::npos && fs::exists(name, error);
-    refuse("PROGRAM", name,
-           std::string(is_there ? "cannot be run" : "is not there") + "; it takes a program that can be run");
+    refuse("PROGRAM", name, is_there ? "cannot be run" : "is not there", expected_program);
   }
-  if (const char* const why = why_no_effect(program)) {
-    refuse(
-        "PROGRAM", name,
-        why + std::string(", so LD_PRELOAD has no effect on it; it takes a dynamically linked program of this user"));
+  const program_file read = read_program(program);
+  if (read.cut_off) refuse("PROGRAM", name, "cannot be run: it is cut off", expected_program);
+  if (const char* const why = why_no_effect(program, read)) {
+    refuse("PROGRAM", name, why + std::string(", so LD_PRELOAD has no effect on it"),
+           "a dynamically linked program of this user");
   }
   std::string preload = library().string();
   if (preload.find_first_of(" :") != std::string::npos) {
@@ -134,7 +188,7 @@ int elide_command(const elide_flags& flags) {
   for (const std::string& one : flags.command) arguments.push_back(const_cast<char*>(one.c_str()));
   arguments.push_back(nullptr);
   ::execv(program.c_str(), arguments.data());
-  throw std::runtime_error("'" + program.string() + "' cannot be run: " + std::strerror(errno));
+  refuse_to_run(name, read, errno);
 }
 
 }  // namespace elidex::tools

@@ -8,21 +8,42 @@
 #include <stdexcept>
 
 #include "lab/bad_input.hpp"
+#include "lab/near_match.hpp"
 
 namespace elidex::tools {
 
-void refuse(std::string_view flag, std::string_view text, std::string_view what) {
+namespace {
+
+std::string quoted(std::string_view text) {
   constexpr std::size_t shown_max = 60;
-  std::string shown(text.substr(0, shown_max));
-  if (text.size() > shown_max) shown += "...";
-  throw lab::bad_input(std::string(flag) + ": '" + shown + "' " + std::string(what));
+  return "'" + std::string(text.substr(0, shown_max)) + (text.size() > shown_max ? "...'" : "'");
+}
+
+}  // namespace
+
+void refuse(std::string_view flag, std::string_view text, std::string_view wrong, std::string_view expected) {
+  throw lab::bad_input(std::string(flag)
+                           .append(": ")
+                           .append(quoted(text))
+                           .append(" ")
+                           .append(wrong)
+                           .append(" (expected ")
+                           .append(expected) +
+                       ")");
+}
+
+void refuse_value(std::string_view flag, std::string_view text, std::string_view expected,
+                  const std::vector<std::string>& names) {
+  throw lab::bad_input(
+      std::string(flag).append(": invalid value ").append(quoted(text)).append(" (expected ").append(expected) + ")" +
+      lab::did_you_mean(text, names));
 }
 
 std::vector<std::string> split_list(std::string_view flag, std::string_view text) {
   std::vector<std::string> parts;
   for (std::size_t start = 0; start <= text.size();) {
     const std::size_t end = std::min(text.find(',', start), text.size());
-    if (end == start) refuse(flag, text, "has an empty part; it takes one value or several with commas between them");
+    if (end == start) refuse(flag, text, "has an empty part", "one value or several with commas between them");
     parts.emplace_back(text.substr(start, end - start));
     start = end + 1;
   }
@@ -31,9 +52,9 @@ std::vector<std::string> split_list(std::string_view flag, std::string_view text
 
 std::uint64_t parse_count(std::string_view flag, std::string_view text, std::uint64_t low, std::uint64_t high) {
   const auto wrong = [&] {
-    refuse(flag, text,
-           "is not possible; it takes a whole number from " + count_text(low) + " to " + count_text(high) +
-               (high > 1000 ? ", with K, M or G for thousands, millions or billions" : ""));
+    refuse_value(flag, text,
+                 "a whole number from " + count_text(low) + " to " + count_text(high) +
+                     (high > 1000 ? ", with K, M or G for thousands, millions or billions" : ""));
   };
   std::uint64_t number = 0;
   const char* const end = text.data() + text.size();
@@ -67,7 +88,7 @@ double parse_number(std::string_view flag, std::string_view text, double low, do
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (text.empty() || error != std::errc{} || rest != end || !(number >= low && number <= high)) {
-    refuse(flag, text, formatted("is not possible; it takes %s from %g to %g", of_what, low, high));
+    refuse_value(flag, text, formatted("%s from %g to %g", of_what, low, high));
   }
   return number;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Reading what was typed. Each function names its flag in the error, says what it takes, and throws
+// Reading what was typed. Each function names its flag in the error, says what is expected, and throws
 // lab::bad_input.
 //
 //   parse_count("--keys", "10M", 1, 1'000'000'000);           // 10000000
@@ -12,8 +12,21 @@
 
 namespace elidex::tools {
 
-/// "--flag: 'text' WHAT"
-[[noreturn]] void refuse(std::string_view flag, std::string_view text, std::string_view what);
+/// "--flag: 'text' WRONG (expected EXPECTED)"
+[[noreturn]] void refuse(std::string_view flag, std::string_view text, std::string_view wrong,
+                         std::string_view expected);
+
+/// "--flag: invalid value 'text' (expected EXPECTED)", and " Did you mean 'name'?" where one of the names is near.
+[[noreturn]] void refuse_value(std::string_view flag, std::string_view text, std::string_view expected,
+                               const std::vector<std::string>& names = {});
+
+/// The names of a table's entries, for refuse_value().
+template <class Table>
+[[nodiscard]] std::vector<std::string> names_of(const Table& entries) {
+  std::vector<std::string> names;
+  for (const auto& one : entries) names.emplace_back(one.name);
+  return names;
+}
 
 /// The parts between commas; none may be empty.
 [[nodiscard]] std::vector<std::string> split_list(std::string_view flag, std::string_view text);

@@ -10,14 +10,15 @@
 #include <system_error>
 
 #include "lab/bad_input.hpp"
+#include "lab/cleanup.hpp"
 
 namespace elidex::tools {
 namespace fs = std::filesystem;
 namespace {
 
 [[noreturn]] void refuse_file(const std::string& flag, const std::string& file, const std::string& why) {
-  throw lab::bad_input(flag + ": " + file + " " + why +
-                       "; it takes a file that can be written, or - for standard output");
+  throw lab::bad_input(flag + ": '" + file + "' " + why +
+                       " (expected a file that can be written, or - for standard output)");
 }
 
 }  // namespace
@@ -45,10 +46,10 @@ json_output::json_output(const std::string& file, const std::string& flag) {
   if (!replace_) return;
   temporary_ = target_;
   temporary_.replace_filename(target_.filename().string() + "." + std::to_string(getpid()) + ".tmp");
+  const lab::temporary_path attempt(temporary_);
   errno = 0;
   const bool possible = static_cast<bool>(std::ofstream(temporary_));
   const int reason = errno;
-  fs::remove(temporary_, error);
   if (!possible) refuse_file(flag, file, std::string("cannot be written (") + std::strerror(reason) + ")");
 }
 
@@ -61,18 +62,19 @@ void json_output::write(std::string_view text) const {
     return;
   }
   if (target_.empty()) return;
-  const fs::path& file = replace_ ? temporary_ : target_;
-  {
+  write_by([&](const fs::path& file) {
     std::ofstream out(file, std::ios::binary);
     out << text << '\n';
     out.close();
-    std::error_code error;
-    if (!out) {
-      if (replace_) fs::remove(file, error);
-      throw std::runtime_error(target_.string() + " cannot be written");
-    }
-  }
-  if (replace_) fs::rename(temporary_, target_);
+    if (!out) throw std::runtime_error(target_.string() + " cannot be written");
+  });
+}
+
+void json_output::write_by(const std::function<void(const fs::path&)>& writer) const {
+  if (!replace_) return writer(target_);
+  const lab::temporary_path whole(temporary_);
+  writer(temporary_);
+  fs::rename(temporary_, target_);
 }
 
 }  // namespace elidex::tools

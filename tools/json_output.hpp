@@ -1,5 +1,5 @@
 #pragma once
-// Where --json goes: a file that appears whole or not at all, or standard output.
+// Where --json goes: a file that appears whole or not at all, also where a signal ends the program; or standard output.
 //
 //   json_output out(flags.json);      // throws lab::bad_input now if it could not be written later
 //   ...
@@ -8,6 +8,7 @@
 // Thread-safety: none.
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,8 @@ class json_output {
   [[nodiscard]] bool wanted() const noexcept { return to_stdout_ || !target_.empty(); }
   [[nodiscard]] bool to_stdout() const noexcept { return to_stdout_; }
   void write(std::string_view text) const;
+  /// Calls `writer` with the file to write in place of the target, which it becomes if `writer` returns. Not for standard output.
+  void write_by(const std::function<void(const std::filesystem::path&)>& writer) const;
 
  private:
   bool to_stdout_ = false;

@@ -25,16 +25,14 @@ fs::path machine_file(const std::string& name_or_file) {
   }
   std::error_code error;
   if (fs::is_regular_file(name_or_file, error)) return fs::absolute(name_or_file);
-  std::string known;
-  for (const std::string& one : names) known += (known.empty() ? "" : ", ") + one;
-  refuse("--machine", name_or_file, "is unknown; it takes " + known + ", or a machine file");
+  refuse_value("--machine", name_or_file, "a machine that 'elidex list' prints, or a machine file", names);
 }
 
 fs::path sim_worker() {
 #if defined(ELIDEX_SIM_WORKER)
   return ELIDEX_SIM_WORKER;
 #else
-  throw lab::bad_input("sim: this build has no simulated machine; it takes GCC on x86-64 Linux");
+  throw lab::bad_input("sim: this build has no simulated machine (expected a build by GCC on x86-64 Linux)");
 #endif
 }
 
@@ -42,7 +40,7 @@ fs::path native_structures() {
 #if defined(ELIDEX_NATIVE_STRUCTURES)
   return ELIDEX_NATIVE_STRUCTURES;
 #else
-  throw lab::bad_input("sim: this build has no simulated machine; it takes GCC on x86-64 Linux");
+  throw lab::bad_input("sim: this build has no simulated machine (expected a build by GCC on x86-64 Linux)");
 #endif
 }
 

@@ -1,7 +1,7 @@
 // The elidex program: which index under which synchronisation is fast on this machine, and why.
 //
 // Exit status: 0 done, 1 something failed, 2 the command line asks for what cannot be done (one line says
-// which flag and what it takes).
+// which flag and what is expected). A signal that ends it is what it dies by, after it has cleaned up (lab/cleanup.hpp).
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -10,7 +10,9 @@
 #include <new>
 
 #include "lab/bad_input.hpp"
+#include "lab/near_match.hpp"
 #include "tools/commands.hpp"
+#include "tools/flags.hpp"
 
 namespace {
 
@@ -29,13 +31,49 @@ void print_error(std::string text) {
 void check_command(const CLI::App& app, const char* first) {
   const std::string word = first == nullptr ? "" : first;
   if (word.starts_with("-")) return;
-  std::string names;
+  std::vector<std::string> names;
+  std::string list;
   for (const CLI::App* const one : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (one->check_name(word)) return;
-    names += (names.empty() ? "" : ", ") + one->get_name();
+    names.push_back(one->get_name());
+    list += (list.empty() ? "" : ", ") + one->get_name();
   }
-  throw elidex::lab::bad_input((word.empty() ? "a command is missing" : "'" + word + "' is no command") +
-                               std::string("; it takes ") + names);
+  throw elidex::lab::bad_input((word.empty() ? "a command is missing" : "'" + word + "' is not a command") +
+                               " (expected " + list + ")" + elidex::lab::did_you_mean(word, names));
+}
+
+// No flag takes nothing: an empty file name, for one, would look like a flag that was not given. A value that a column is asked
+// for may be empty, and an argument of another program.
+void refuse_empty_values(CLI::App& app) {
+  constexpr std::string_view may_be_empty[] = {"--find", "--range", "--count", "PROGRAM"};
+  for (CLI::Option* const one : app.get_options()) {
+    const std::string name = one->get_name();
+    if (std::find(std::begin(may_be_empty), std::end(may_be_empty), name) != std::end(may_be_empty)) continue;
+    one->check([name, type = one->get_type_name()](const std::string& text) {
+      if (text.empty()) elidex::tools::refuse_value(name, text, type == " " ? "a file" : type);
+      return std::string();
+    });
+  }
+  for (CLI::App* const one : app.get_subcommands([](const CLI::App*) { return true; })) refuse_empty_values(*one);
+}
+
+// What the parser has to say, with the command whose --help says more.
+std::string parse_error_text(const CLI::App& app, const CLI::ParseError& error) {
+  std::string command = "elidex ";
+  const CLI::App* at = &app;
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
+    command += at->get_name() + " ";
+  }
+  const std::string text = std::string(error.what()) + " (" + command + "--help)";
+  std::vector<std::string> flags;
+  for (const CLI::Option* const one : at->get_options()) {
+    for (const std::string& name : one->get_lnames()) flags.push_back("--" + name);
+  }
+  for (const std::string& word : at->remaining()) {
+    if (word.starts_with("--")) return text + elidex::lab::did_you_mean(word.substr(0, word.find('=')), flags);
+  }
+  return text;
 }
 
 constexpr const char* json_help = "write the results to FILE as JSON (schema 1); - for standard output";
@@ -55,7 +93,9 @@ void add_workload_options(CLI::App& app, elidex::tools::workload_flags& flags) {
   app.add_option("--key-type", flags.key_type,
                  "u64 | string [u64, or string with --key-file]; string: URLs of 30-80 bytes")
       ->type_name("T");
-  app.add_option("--key-file", flags.key_file, "string keys, one per line, in place of URLs")->type_name("FILE");
+  app.add_option("--key-file", flags.key_file,
+                 "string keys, one per line, in place of URLs: at most 64 KiB each, 1 GiB and 100M together")
+      ->type_name("FILE");
   app.add_option("--scan-length", flags.scan_length, "of workload e: N, or LOW-HIGH drawn uniformly (YCSB: 1-100)")
       ->type_name("N")
       ->capture_default_str();
@@ -191,7 +231,7 @@ int main(int argc, char** argv) {
   repro_app->add_option("--scale", repro.scale, "smoke | full")->type_name("S")->capture_default_str();
   repro_app->add_option("--machine", repro.machine, "another machine than the paper's")->type_name("M");
   repro_app->add_option("--seed", repro.seed, "equal seeds give equal results")->type_name("N")->capture_default_str();
-  repro_app->add_option("--out", repro.out, "the folder for plots")->type_name("DIR")->capture_default_str();
+  repro_app->add_option("--out", repro.out, "the directory for plots")->type_name("DIR")->capture_default_str();
   repro_app->add_option("--jobs", repro.jobs, "runs at the same time [the CPUs here]")->type_name("N");
   repro_app->add_option("--json", repro.json, json_help)->type_name("FILE");
   repro_app->callback([&] { status = repro_command(repro); });
@@ -256,6 +296,7 @@ int main(int argc, char** argv) {
   report_app->add_option("--out", report.out, "the page")->type_name("FILE")->capture_default_str();
   report_app->callback([&] { status = report_command(report); });
 
+  refuse_empty_values(app);
   try {
     check_command(app, argc > 1 ? argv[1] : nullptr);
     if (column_app->check_name(argc > 1 ? argv[1] : "")) check_command(*column_app, argc > 2 ? argv[2] : nullptr);
@@ -263,12 +304,7 @@ int main(int argc, char** argv) {
     return status;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    std::string command = "elidex ";
-    for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
-      at = at->get_subcommands().front();
-      command += at->get_name() + " ";
-    }
-    print_error(std::string(error.what()) + " (" + command + "--help)");
+    print_error(parse_error_text(app, error));
     return status_bad_input;
   } catch (const elidex::lab::bad_input& error) {
     print_error(error.what());

@@ -1,9 +1,7 @@
 #include "tools/process.hpp"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,60 +10,55 @@
 #include <filesystem>
 #include <stdexcept>
 
-extern char** environ;
+#include "lab/cleanup.hpp"
 
 namespace elidex::tools {
 namespace {
 
-std::optional<pid_t> start(const std::vector<std::string>& command, const posix_spawn_file_actions_t* actions) {
+struct redirection {
+  int from;
+  int to;
+};
+
+// With the program's other files and environment as ours.
+lab::child_process start(const std::vector<std::string>& command, const std::vector<redirection>& files = {}) {
   std::vector<char*> arguments;
   arguments.reserve(command.size() + 1);
   for (const std::string& one : command) arguments.push_back(const_cast<char*>(one.c_str()));
   arguments.push_back(nullptr);
-  pid_t child = 0;
-  if (posix_spawnp(&child, arguments[0], actions, nullptr, arguments.data(), environ) != 0) return std::nullopt;
-  return child;
-}
-
-int wait_for(pid_t child) {
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return 127;
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return lab::child_process([&] {
+    for (const redirection& one : files) {
+      if (dup2(one.from, one.to) < 0) return;
+    }
+    execvp(arguments[0], arguments.data());
+  });
 }
 
 }  // namespace
 
 int run_program(const std::vector<std::string>& command) {
-  const auto child = start(command, nullptr);
-  return child ? wait_for(*child) : 127;
+  return start(command).wait();
 }
 
 std::optional<std::string> output_of(const std::vector<std::string>& command) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  const auto child = start(command, &actions);
-  posix_spawn_file_actions_destroy(&actions);
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  lab::child_process child = start(command, {{ends[1], STDOUT_FILENO}, {nowhere, STDERR_FILENO}});
+  if (nowhere >= 0) close(nowhere);
   close(ends[1]);
   std::string text;
-  if (child) {
-    std::array<char, 4096> chunk{};
-    for (;;) {
-      const ssize_t got = read(ends[0], chunk.data(), chunk.size());
-      if (got > 0) {
-        text.append(chunk.data(), static_cast<std::size_t>(got));
-      } else if (got == 0 || errno != EINTR) {
-        break;
-      }
+  std::array<char, 4096> chunk{};
+  for (;;) {
+    const ssize_t got = read(ends[0], chunk.data(), chunk.size());
+    if (got > 0) {
+      text.append(chunk.data(), static_cast<std::size_t>(got));
+    } else if (got == 0 || errno != EINTR) {
+      break;
     }
   }
   close(ends[0]);
-  if (!child || wait_for(*child) != 0) return std::nullopt;
+  if (child.wait() != 0) return std::nullopt;
   if (text.ends_with('\n')) text.pop_back();
   return text;
 }
@@ -98,15 +91,9 @@ program_result converse(const std::vector<std::string>& command, const std::stri
   const std::array files{temporary(), temporary(), temporary()};
   if (write(files[0], input.data(), input.size()) != static_cast<ssize_t>(input.size())) return {};
   lseek(files[0], 0, SEEK_SET);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, files[0], STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, files[1], STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, files[2], STDERR_FILENO);
-  const auto child = start(command, &actions);
-  posix_spawn_file_actions_destroy(&actions);
-  program_result result;
-  if (child) result = {wait_for(*child), text_of(files[1]), text_of(files[2])};
+  const int status =
+      start(command, {{files[0], STDIN_FILENO}, {files[1], STDOUT_FILENO}, {files[2], STDERR_FILENO}}).wait();
+  const program_result result{status, text_of(files[1]), text_of(files[2])};
   for (const int file : files) close(file);
   return result;
 }

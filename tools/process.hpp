@@ -1,5 +1,5 @@
 #pragma once
-// Running other programs, without a shell.
+// Running other programs, without a shell. None outlives this program (lab/cleanup.hpp).
 
 #include <optional>
 #include <string>

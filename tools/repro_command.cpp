@@ -16,7 +16,7 @@ namespace elidex::tools {
 int repro_command(const repro_flags& flags) {
   constexpr std::uint64_t jobs_max = 256;
   if (flags.scale != "smoke" && flags.scale != "full") {
-    refuse("--scale", flags.scale, "is unknown; it takes smoke or full");
+    refuse_value("--scale", flags.scale, "smoke or full", {"smoke", "full"});
   }
   const json_output json(flags.json);
   const std::uint64_t jobs =

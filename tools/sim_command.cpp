@@ -9,6 +9,8 @@
 #include <thread>
 
 #include "lab/bad_input.hpp"
+#include "lab/input_file.hpp"
+#include "lab/near_match.hpp"
 #include "lab/runner/machine.hpp"
 #include "sim/machine.hpp"
 #include "tools/commands.hpp"
@@ -36,17 +38,30 @@ ordered_json parameter_changes(const std::vector<std::string>& settings, sim::ma
   ordered_json changes = ordered_json::object();
   for (const std::string& one : settings) {
     const std::size_t equals = one.find('=');
-    if (equals == std::string::npos) refuse("--set", one, "is no change; it takes NAME=N, such as abort_cycles=300");
+    if (equals == std::string::npos) refuse_value("--set", one, "NAME=N, such as abort_cycles=300");
     const std::string name = one.substr(0, equals);
     const std::uint64_t value = parse_count("--set", one.substr(equals + 1), 0, UINT64_MAX);
     try {
       sim::set_parameter(which, name, value);
     } catch (const std::invalid_argument& error) {
-      refuse("--set", one, std::string("does not go: ") + error.what());
+      throw lab::bad_input("--set: invalid value '" + one + "' (" + error.what() + ")" +
+                           lab::did_you_mean(name, names_of(sim::parameters())));
     }
     changes[name] = value;
   }
   return changes;
+}
+
+// Each run reads the file itself.
+void check_key_file(const std::filesystem::path& file, std::size_t runs) {
+  if (file.empty()) return;
+  std::string why = lab::input_problem(file);
+  if (file == "/dev/stdin") why = "is where the simulated program reads its request";
+  if (why.empty() && runs > 1 && !std::filesystem::is_regular_file(file)) {
+    why = "is a pipe, which only the first of several runs could read";
+  }
+  if (why.empty() && access(file.c_str(), R_OK) != 0) why = "cannot be read";
+  if (!why.empty()) refuse("--key-file", file.string(), why, "a file of keys, one per line");
 }
 
 // The requests to the program on the machine, one for each run.
@@ -56,16 +71,13 @@ std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which
   ordered_json base = common;
   base["string_keys"] = choice.keys_are == lab::key_type::string;
   base["key_file"] = choice.key_file.empty() ? "" : std::filesystem::absolute(choice.key_file).string();
-  if (!choice.key_file.empty() && access(choice.key_file.c_str(), R_OK) != 0) {
-    refuse("--key-file", choice.key_file.string(), "cannot be read; it takes a file of keys, one per line");
-  }
   base["keys"] = choice.keys.value_or(sim_keys_default);
   base["operations"] = parse_count("--ops", flags.operations, 1, operations_max);
   base["seed"] = choice.seed;
   base["quantum"] = parse_count("--quantum", flags.quantum, 0, cycles_max);
   if (!flags.retries.empty()) base["retries"] = parse_count("--retries", flags.retries, 0, retries_max);
   if (flags.leaf_version != "none" && flags.leaf_version != "head" && flags.leaf_version != "line") {
-    refuse("--leaf-version", flags.leaf_version, "is unknown; it takes none, head or line");
+    refuse_value("--leaf-version", flags.leaf_version, "none, head or line", {"none", "head", "line"});
   }
   base["leaf_version"] = flags.leaf_version;
   base["scan_length_min"] = choice.scan_length_min;
@@ -96,6 +108,7 @@ std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which
     }
   }
   if (requests.empty()) throw lab::bad_input("--index: " + skipped.front());
+  check_key_file(choice.key_file, requests.size());
   return requests;
 }
 
@@ -257,14 +270,22 @@ int sim_command(const sim_flags& flags) {
   std::vector<std::string> skipped;
   std::vector<ordered_json> requests = plan(flags, which, common, skipped);
   if (!flags.trace.empty()) {
-    if (requests.size() != 1) refuse("--trace", flags.trace, "goes with one run; here are several");
-    if (flags.trace == "-") refuse("--trace", flags.trace, "is no file; it takes a file to write");
-    const json_output writable(flags.trace, "--trace");  // throws where it is not
-    requests.front()["trace_file"] = std::filesystem::absolute(flags.trace).string();
+    if (requests.size() != 1) refuse("--trace", flags.trace, "is for one run, and here are several", "one combination");
+    if (flags.trace == "-") refuse_value("--trace", flags.trace, "a file to write");
   }
+  const json_output trace(flags.trace, "--trace");
   const std::size_t jobs =
       flags.jobs.empty() ? lab::allowed_cpus().size() : parse_count("--jobs", flags.jobs, 1, jobs_max);
-  const std::vector<ordered_json> runs = run_all(requests, jobs);
+  std::vector<ordered_json> runs;
+  const auto run = [&] { runs = run_all(requests, jobs); };
+  if (trace.wanted()) {
+    trace.write_by([&](const std::filesystem::path& timeline) {
+      requests.front()["trace_file"] = std::filesystem::absolute(timeline).string();
+      run();
+    });
+  } else {
+    run();
+  }
 
   if (json.wanted()) {
     ordered_json document = results_document();

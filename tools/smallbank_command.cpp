@@ -22,7 +22,7 @@ constexpr std::uint64_t hot_default = 1'000;
 bank::mix mix_of(const std::string& name) {
   if (name == "smallbank") return bank::mix::five;
   if (name == "smallbank:h-store") return bank::mix::h_store;
-  refuse("--workload", name, "is unknown; it takes smallbank or smallbank:h-store");
+  refuse_value("--workload", name, "smallbank or smallbank:h-store", {"smallbank", "smallbank:h-store"});
 }
 
 told_point told(const std::string& name, const bank::settings& settings) {

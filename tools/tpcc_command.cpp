@@ -23,7 +23,7 @@ tpcc::settings settings_of(const bench_flags& flags) {
   if (flags.readers == "transactions") {
     settings.how = tpcc::readers::as_transactions;
   } else if (!flags.readers.empty() && flags.readers != "snapshots") {
-    refuse("--readers", flags.readers, "is unknown; it takes snapshots or transactions");
+    refuse_value("--readers", flags.readers, "snapshots or transactions", {"snapshots", "transactions"});
   }
   return settings;
 }
@@ -64,7 +64,7 @@ told_point told(const tpcc::settings& settings) {
 }  // namespace
 
 int tpcc_bench_command(const bench_flags& flags, const bench_time& time) {
-  if (flags.workload != "tpcc") refuse("--workload", flags.workload, "is unknown; it takes tpcc without more");
+  if (flags.workload != "tpcc") refuse_value("--workload", flags.workload, "tpcc without more", {"tpcc"});
   database_bench bench = read_database_flags(flags, time, "tpcc");
   tpcc::settings settings = settings_of(flags);
   bench.heading = "TPC-C, standard mix, " + std::to_string(settings.size.customers) + " customers in a district, " +

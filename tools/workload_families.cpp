@@ -92,8 +92,7 @@ workload_family family_of(const bench_flags& flags) {
     const workload_family one = family_of_name(name);
     if (one == first) continue;
     const std::string alone(family_names[static_cast<std::size_t>(one == workload_family::keys ? first : one)]);
-    refuse("--workload", flags.workload,
-           std::string("has ").append(alone).append(" among others; it takes ").append(alone).append(" alone"));
+    refuse("--workload", flags.workload, "has " + alone + " among others", alone + " alone");
   }
   return first;
 }
@@ -108,7 +107,7 @@ void refuse_flags_of_others(const bench_flags& flags, workload_family family) {
       if ((use.families & bit(one)) == 0) continue;
       takers.append(takers.empty() ? "" : " or ").append(text_of(one));
     }
-    refuse(use.flag, flags.*use.text, "does not go with " + text_of(family) + "; it takes " + takers);
+    refuse(use.flag, flags.*use.text, "does not go with " + text_of(family), takers);
   }
 }
 

@@ -24,10 +24,9 @@ std::vector<ycsb::mix> mixes_of(const bench_flags& flags) {
                                    : name.starts_with(prefix)
                                        ? ycsb::find_mix(std::string_view(name).substr(prefix.size()))
                                        : nullptr;
-    if (found == nullptr)
-      refuse("--workload", name, "is unknown; it takes ycsb-txn:a, ycsb-txn:b, ycsb-txn:c or ycsb-txn:f");
+    if (found == nullptr) refuse_value("--workload", name, "ycsb-txn:a, ycsb-txn:b, ycsb-txn:c or ycsb-txn:f");
     for (const ycsb::mix& one : mixes) {
-      if (one.name == found->name) refuse("--workload", flags.workload, "has a mix twice; it takes each value once");
+      if (one.name == found->name) refuse("--workload", flags.workload, "has a mix twice", "each value once");
     }
     mixes.push_back(*found);
   }

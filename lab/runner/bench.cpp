@@ -279,8 +279,8 @@ bench_result run_bench(const bench_options& options, const std::function<void(co
   if (available > 0 && static_cast<double>(keys) * key_bytes > available) {
     throw bad_input("--keys: " + std::to_string(keys) + " keys do not fit into the " +
                     std::to_string(static_cast<std::uint64_t>(available / 1e6)) +
-                    " MB of memory that are free; it takes at most " +
-                    std::to_string(static_cast<std::uint64_t>(available / key_bytes)) + " here");
+                    " MB of memory that are free (expected at most " +
+                    std::to_string(static_cast<std::uint64_t>(available / key_bytes)) + " here)");
   }
   if (strings) return bench<std::string>(options, progress, url_keys(keys, options.seed)).run();
   return bench<std::uint64_t>(options, progress, random_keys(keys, options.seed)).run();

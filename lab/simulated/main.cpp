@@ -3,6 +3,9 @@
 //
 // Exit status as of elidex: 0 done, 1 failed, 2 a request that cannot be run, with one line on standard error.
 
+#include <sys/prctl.h>
+
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -316,6 +319,7 @@ int run() {
 
 // On a thread of its own: where the first thread's stack begins in its page is left to chance, and to the environment.
 int main() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // not to run on for minutes when the program that asks is gone
   int status = 1;
   std::thread([&status] { status = run(); }).join();
   return status;

@@ -40,7 +40,7 @@ txbench_result run_txbench_on_machine(const txbench_request& wanted) {
   }
   std::string names;
   for (const std::string_view one : lock_variants_on_machine()) names += (names.empty() ? "" : ", ") + std::string(one);
-  throw bad_input("--index: '" + wanted.run.index + "' has no latches for txbench; it takes one of " + names);
+  throw bad_input("--index: '" + wanted.run.index + "' has no latches for txbench (expected one of " + names + ")");
 }
 
 }  // namespace elidex::lab

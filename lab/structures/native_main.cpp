@@ -8,8 +8,11 @@
 //
 // Exit status as of elidex: 0 done, 1 failed, 2 a request that cannot be run, with one line on standard error.
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -60,7 +63,7 @@ ordered_json answer(const ordered_json& request) {
   const auto found = std::find_if(figures.begin(), figures.end(), [&](const native_figure& f) { return f.id == id; });
   if (found == figures.end()) throw bad_input("no native experiment is called '" + id + "'");
   const std::uint64_t rounds = request.value("rounds", std::uint64_t{5});
-  if (rounds == 0) throw bad_input("rounds: 0 is too few; it takes 1 or more");
+  if (rounds == 0) throw bad_input("rounds: invalid value '0' (expected 1 or more)");
   const std::uint64_t seed = request.value("seed", std::uint64_t{1});
   std::vector<std::vector<series>> all;
   std::size_t cpus = 0;
@@ -78,6 +81,7 @@ ordered_json answer(const ordered_json& request) {
 }  // namespace
 
 int main() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // not to run on for minutes when the program that asks is gone
   try {
     const ordered_json request = ordered_json::parse(std::cin, nullptr, false);
     if (request.is_discarded() || !request.is_object()) {

@@ -4,10 +4,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <system_error>
 
 #include "lab/bad_input.hpp"
+#include "lab/cleanup.hpp"
 #include "lab/runner/bench.hpp"
 #include "lab/runner/machine.hpp"
 
@@ -25,19 +27,13 @@ class folder_for_a_run {
     std::string name = (parent / "elidex-bench-XXXXXX").string();
     if (error || ::mkdtemp(name.data()) == nullptr)
       throw bad_input("--folder: cannot make a folder in '" + parent.string() + "' (" +
-                      std::generic_category().message(errno) + "); it takes a folder to write to");
-    path_ = std::move(name);
+                      std::generic_category().message(errno) + "; expected a directory to write to)");
+    folder_.emplace(std::move(name));
   }
-  ~folder_for_a_run() {
-    std::error_code ignored;  // an empty path, or what somebody else has removed
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  folder_for_a_run(const folder_for_a_run&) = delete;
-  folder_for_a_run& operator=(const folder_for_a_run&) = delete;
-  const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] std::string path() const { return folder_ ? folder_->path().string() : ""; }
 
  private:
-  std::string path_;
+  std::optional<temporary_path> folder_;
 };
 
 class bench {
@@ -146,9 +142,9 @@ void refuse_what_does_not_fit(std::string_view flag, std::uint64_t wanted, std::
   if (available == 0 || needed <= available) return;
   const auto megabytes = [](double bytes) { return std::to_string(static_cast<std::uint64_t>(bytes / 1e6)) + " MB"; };
   throw bad_input(std::string(flag) + ": " + std::to_string(wanted) + " " + std::string(of_what) + " need about " +
-                  megabytes(needed) + ", and " + megabytes(available) + " are free; it takes at most " +
+                  megabytes(needed) + ", and " + megabytes(available) + " are free (expected at most " +
                   std::to_string(static_cast<std::uint64_t>(std::max(0.0, (available - bytes_besides) / bytes_each))) +
-                  " here");
+                  " here)");
 }
 
 }  // namespace elidex::lab::table_store

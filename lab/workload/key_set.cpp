@@ -1,13 +1,11 @@
 #include "lab/workload/key_set.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <numeric>
-#include <system_error>
 
 #include "lab/bad_input.hpp"
+#include "lab/input_file.hpp"
 
 namespace elidex::lab {
 namespace {
@@ -17,27 +15,77 @@ constexpr unsigned fresh_range_bits = 40;
 
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& why) {
   throw bad_input("--key-file: " + file.string() + " " + why +
-                  "; it takes a readable file of distinct keys, one per line, without NUL bytes, of at most " +
-                  std::to_string(key_bytes_max) + " bytes each");
+                  " (expected a file or a pipe of distinct keys, one per line, without NUL bytes, of at most " +
+                  std::to_string(key_bytes_max) + " bytes each)");
 }
 
-std::vector<char> read_whole(const std::filesystem::path& file) {
-  std::error_code error;
-  const auto status = std::filesystem::status(file, error);
-  if (!std::filesystem::exists(status)) refuse(file, "does not exist");
-  if (std::filesystem::is_directory(status)) refuse(file, "is a directory");
-  errno = 0;
-  std::ifstream in(file, std::ios::binary);
-  if (!in) refuse(file, std::string("cannot be read (") + std::strerror(errno) + ")");
-  std::vector<char> bytes;
-  std::vector<char> chunk(1U << 20U);
-  while (in.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || in.gcount() > 0) {
-    bytes.insert(bytes.end(), chunk.begin(), chunk.begin() + in.gcount());
+// The lines of a file, checked while they are read: a file that breaks a rule may have no end.
+class key_lines {
+ public:
+  key_lines(const std::filesystem::path& file, const key_file_limits& limits) : file_(file), limits_(limits) {
+    std::string why;
+    std::ifstream in = open_input(file, why);
+    if (!in.is_open()) refuse(file, why);
+    std::vector<char> piece(limits.piece_bytes);
+    while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0) {
+      take({piece.data(), static_cast<std::size_t>(in.gcount())});
+    }
+    if (in.bad()) refuse(file, "cannot be read to its end");
+    if (bytes_.empty()) refuse(file, "is empty");
+    if (begin_ < bytes_.size()) end_line(bytes_.size());
   }
-  if (in.bad()) refuse(file, "cannot be read to its end");
-  if (bytes.empty()) refuse(file, "is empty");
-  return bytes;
-}
+
+  [[nodiscard]] std::size_t count() const { return ends_.size(); }
+  [[nodiscard]] std::string_view operator[](std::size_t i) const {
+    const std::size_t begin = i == 0 ? 0 : ends_[i - 1] + 1;
+    return {bytes_.data() + begin, ends_[i] - begin};
+  }
+  /// The memory that the lines are views of.
+  [[nodiscard]] std::vector<char> take_bytes() && { return std::move(bytes_); }
+
+ private:
+  void take(std::string_view piece) {
+    if (piece.size() > limits_.bytes - bytes_.size()) {
+      refuse(file_, "has more than " + std::to_string(limits_.bytes) + " bytes, which is the limit");
+    }
+    const std::size_t before = bytes_.size();
+    bytes_.insert(bytes_.end(), piece.begin(), piece.end());
+    for (std::size_t at = 0; (at = piece.find('\n', at)) != std::string_view::npos; ++at) end_line(before + at);
+    check(bytes_.size());
+  }
+
+  void end_line(std::size_t end) {
+    check(end);
+    ends_.push_back(end);
+    begin_ = end + 1;
+    const std::size_t last = ends_.size() - 1;
+    if (ends_.size() > limits_.keys) {
+      refuse(file_, "has more than " + std::to_string(limits_.keys) + " lines, which is the limit");
+    }
+    // What `yes` prints; repeats that are further apart are found when the lines are sorted.
+    if (last > 0 && (*this)[last] == (*this)[last - 1]) {
+      refuse(file_, "repeats line " + std::to_string(last) + " in line " + std::to_string(last + 1));
+    }
+  }
+
+  // The line that ends there, or that has come so far.
+  void check(std::size_t end) const {
+    const std::string_view key(bytes_.data() + begin_, end - begin_);
+    if (key.find('\0') != std::string_view::npos) {
+      refuse(file_, "has a NUL byte in line " + std::to_string(ends_.size() + 1));
+    }
+    if (key.size() > key_bytes_max) {
+      refuse(file_,
+             "has more than " + std::to_string(key_bytes_max) + " bytes in line " + std::to_string(ends_.size() + 1));
+    }
+  }
+
+  const std::filesystem::path& file_;
+  const key_file_limits& limits_;
+  std::vector<char> bytes_;
+  std::vector<std::size_t> ends_;
+  std::size_t begin_ = 0;  // of the line that has not ended
+};
 
 }  // namespace
 
@@ -61,30 +109,18 @@ key_set<std::uint64_t> random_keys(std::uint64_t count, std::uint64_t seed) {
 }
 
 key_set<std::string> read_keys(const std::filesystem::path& file, std::optional<std::uint64_t> count,
-                               std::uint64_t seed) {
-  std::vector<char> bytes = read_whole(file);
-  const std::string_view text(bytes.data(), bytes.size());
-  std::vector<std::string_view> keys;
-  for (std::size_t start = 0; start < text.size();) {
-    const std::size_t end = std::min(text.find('\n', start), text.size());
-    const std::string_view key = text.substr(start, end - start);
-    const auto line = [&] { return std::to_string(keys.size() + 1); };
-    if (key.find('\0') != std::string_view::npos) refuse(file, "has a NUL byte in line " + line());
-    if (key.size() > key_bytes_max) {
-      refuse(file, "has " + std::to_string(key.size()) + " bytes in line " + line());
-    }
-    keys.push_back(key);
-    start = end + 1;
-  }
-
-  std::vector<std::string_view> ascending = keys;
+                               std::uint64_t seed, const key_file_limits& limits) {
+  key_lines lines(file, limits);
+  std::vector<std::string_view> ascending(lines.count());
+  for (std::size_t i = 0; i < ascending.size(); ++i) ascending[i] = lines[i];
   // string_view compares bytes as unsigned, as the maps do.
   std::sort(ascending.begin(), ascending.end());
   if (const auto twice = std::adjacent_find(ascending.begin(), ascending.end()); twice != ascending.end()) {
-    const auto first = std::find(keys.begin(), keys.end(), *twice);
-    const auto second = std::find(first + 1, keys.end(), *twice);
-    refuse(file, "repeats line " + std::to_string(first - keys.begin() + 1) + " in line " +
-                     std::to_string(second - keys.begin() + 1));
+    std::vector<std::size_t> where;  // numbers of the lines
+    for (std::size_t i = 0; i < lines.count(); ++i) {
+      if (lines[i] == *twice) where.push_back(i + 1);
+    }
+    refuse(file, "repeats line " + std::to_string(where[0]) + " in line " + std::to_string(where[1]));
   }
   if (count && *count < ascending.size()) {
     const permutation pick(ascending.size(), seed ^ 0x5eedU);
@@ -94,9 +130,9 @@ key_set<std::string> read_keys(const std::filesystem::path& file, std::optional<
     ascending = std::move(sample);
   } else if (count && *count > ascending.size()) {
     throw bad_input("--keys: " + file.string() + " has " + std::to_string(ascending.size()) +
-                    " keys; with --key-file it takes at most that many, or leave it out for all of them");
+                    " keys (expected at most that many with --key-file; without --keys all of them are used)");
   }
-  return {std::move(bytes), std::move(ascending), seed};
+  return {std::move(lines).take_bytes(), std::move(ascending), seed};
 }
 
 }  // namespace elidex::lab

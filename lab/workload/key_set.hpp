@@ -73,11 +73,18 @@ class key_set<std::string> {
 /// orders the load.
 [[nodiscard]] key_set<std::uint64_t> random_keys(std::uint64_t count, std::uint64_t seed);
 
+/// How much of a key file is read. A file with more is refused as soon as that much has come: a pipe may have no end.
+struct key_file_limits {
+  std::size_t bytes = std::size_t{1} << 30U;
+  std::size_t keys = 100'000'000;
+  std::size_t piece_bytes = std::size_t{1} << 20U;  // read at once; a test makes this small
+};
+
 /// One key per line, `count` of them picked at random, or all. Throws bad_input where the file cannot be
-/// read, is empty, repeats a key, holds a NUL byte or a key longer than key_bytes_max, or has fewer than
-/// `count` keys.
+/// read, is a device, is empty, repeats a key, holds a NUL byte or a key longer than key_bytes_max, exceeds the limits, or has
+/// fewer than `count` keys.
 [[nodiscard]] key_set<std::string> read_keys(const std::filesystem::path& file, std::optional<std::uint64_t> count,
-                                             std::uint64_t seed);
+                                             std::uint64_t seed, const key_file_limits& limits = {});
 
 /// Where Debian's package wamerican-huge puts its words.
 inline constexpr const char* word_list = "/usr/share/dict/american-english-huge";

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,21 +22,24 @@ using elidex::testing::outcome;
 using testing::HasSubstr;
 
 TEST_F(elidex_tool, refuses_unknown_names) {
-  refused("bench --index nonsense", "--index: 'nonsense'", "absl+mutex");
+  refused("bench --index nonsense", "--index: invalid value 'nonsense'",
+          "(expected an index that 'elidex list' prints)\n");
   refused("bench --index tbb,", "--index: 'tbb,'");
   refused("bench --index ''", "--index");
   refused("bench --index tbb,tbb", "--index: 'tbb' is there twice");
-  refused("bench --workload g", "--workload: 'g'", "delete");
+  refused("bench --workload g", "--workload: invalid value 'g'", "a workload that 'elidex list' prints");
   refused("bench --workload a,,b", "--workload");
-  refused("bench --dist normal", "--dist: 'normal'", "zipf:THETA");
+  refused("bench --dist normal", "--dist: invalid value 'normal'", "zipf:THETA");
   refused("bench --dist zipf:1.3", "--dist");
   refused("bench --dist zipf:-1", "--dist");
   refused("bench --dist zipf", "--dist");
   refused("bench --key-type int", "--key-type", "u64 or string");
   refused("bench --order sideways", "--order", "random, ascending or interleaved");
-  refused("bench --dist hot:1.1", "--dist: 'hot:1.1'", "hot:THETA with THETA from 0 to 1");
-  refused("bench --workload mix:101", "--workload: 'mix:101'", "mix:N with N from 0 to 100");
-  refused("bench --workload multi-get:65", "--workload: 'multi-get:65'", "multi-get:N with N from 1 to 64");
+  refused("bench --dist hot:1.1", "--dist: invalid value 'hot:1.1'", "hot:THETA with THETA from 0 to 1");
+  refused("bench --workload mix:101", "--workload: invalid value 'mix:101'",
+          "mix:N and insert-mix:N with N from 0 to 100");
+  refused("bench --workload multi-get:65", "--workload: invalid value 'multi-get:65'",
+          "multi-get:N with N from 1 to 64");
   refused("bench --index \"$(printf 'two\\nlines')\"", "--index");
 }
 
@@ -46,7 +50,7 @@ TEST_F(elidex_tool, refuses_negative_and_absurd_sizes) {
     refused(std::string("bench --keys") + (keys[0] == '=' ? "" : " ") + keys, "--keys");
   }
   for (const char* seconds : {"-1", "0", "nan", "inf", "1h", "1e9"}) {
-    refused(std::string("bench --seconds ") + seconds, "--seconds", "it takes seconds from 0.01 to 3600");
+    refused(std::string("bench --seconds ") + seconds, "--seconds", "expected seconds from 0.01 to 3600");
   }
   refused("bench --warm-up -1", "--warm-up");
   refused("bench --repeat 0", "--repeat");
@@ -61,7 +65,7 @@ TEST_F(elidex_tool, refuses_threads_beyond_the_machine) {
   const std::size_t cpus = elidex::lab::allowed_cpus().size();
   refused("bench --threads 0", "--threads");
   refused("bench --threads -2", "--threads");
-  refused("bench --threads 1,x", "--threads: 'x'");
+  refused("bench --threads 1,x", "--threads: invalid value 'x'");
   refused("bench --threads " + std::to_string(cpus + 1), "--threads", "--oversubscribe");
   refused("bench --oversubscribe --threads " + std::to_string(64 * cpus + 1), "--threads");
   refused("bench --oversubscribe --threads 1000000", "--threads");
@@ -78,13 +82,77 @@ TEST_F(elidex_tool, refuses_key_files_that_are_no_good) {
   refused("bench --key-file " + file("twice", "one\ntwo\nthree\ntwo\n"), "--key-file", "repeats line 2 in line 4");
   refused("bench --key-file " + file("nul", std::string("one\nt\0wo\n", 9)), "--key-file", "NUL byte in line 2");
   refused("bench --key-file " + file("long", "x\n" + std::string(65537, 'y') + "\n"), "--key-file",
-          "65537 bytes in line 2");
+          "more than 65536 bytes in line 2");
   refused("bench --key-type u64 --key-file " + file("good", "a\nb\n"), "--key-file", "--key-type string");
   refused("bench --keys 3 --key-file " + path("good"), "--keys", "has 2 keys");
   if (geteuid() != 0) {
     fs::permissions(file("secret", "a\n"), fs::perms::none);
     refused("bench --key-file " + path("secret"), "--key-file", "cannot be read");
   }
+}
+
+// Neither ends: what is read is checked, and limited, while it comes.
+TEST_F(elidex_tool, refuses_key_files_without_end) {
+  refused("bench --key-file /dev/zero", "--key-file: /dev/zero is a device");
+  refused("bench --key-file /dev/null", "--key-file: /dev/null is a device");
+  piped_refused("yes", "bench --key-file /dev/stdin", "--key-file: /dev/stdin repeats line 1 in line 2");
+  piped_refused("cat /dev/zero", "bench --key-file /dev/stdin", "--key-file: /dev/stdin has a NUL byte in line 1");
+  piped_refused("yes | tr -d '\\n'", "bench --key-file /dev/stdin",
+                "--key-file: /dev/stdin has more than 65536 bytes in line 1");
+}
+
+TEST_F(elidex_tool, takes_keys_from_a_pipe) {
+  const outcome got = run_after("printf 'b\\na\\n' | sort |",
+                                "bench --index tbb --workload c --seconds 0.02 --repeat 1 "
+                                "--key-file /dev/stdin");
+  EXPECT_EQ(got.status, 0) << got.err;
+  EXPECT_THAT(got.out, HasSubstr("2 string keys"));
+}
+
+TEST_F(elidex_tool, refuses_empty_values) {
+  for (const char* flags : {"doctor --json",
+                            "list --json",
+                            "bench --json",
+                            "bench --key-file",
+                            "bench --index",
+                            "bench --keys",
+                            "bench --workload tpcc --folder",
+                            "bench --warm-up",
+                            "sim --json",
+                            "sim --trace",
+                            "sim --machine",
+                            "sim --jobs",
+                            "sim --set",
+                            "repro E-F2 --json",
+                            "repro E-F2 --out",
+                            "repro E-F2 --machine",
+                            "report x.json --out",
+                            "column load t.csv --column a --json",
+                            "column load t.csv --column a --rows",
+                            "column query t.csv --column a --distinct --json",
+                            "elide --elision"}) {
+    const std::string text = flags;
+    refused(text + " ''", text.substr(text.rfind("--")) + ": invalid value ''");
+  }
+  refused("report ''", "files: invalid value ''");
+  refused("column load '' --column a", "FILE: invalid value ''");
+}
+
+TEST_F(elidex_tool, names_the_nearest_of_many_names) {
+  const auto one_line = [&](const std::string& arguments, const std::string& begin, const std::string& meant) {
+    refused(arguments, begin, ") Did you mean '" + meant + "'?\n");
+    EXPECT_LT(run(arguments).err.size(), 250U) << arguments;
+  };
+  one_line("bench --index ordred_map", "--index: invalid value 'ordred_map'", "ordered_map");
+  one_line("bench --index absl_mutex", "--index: invalid value 'absl_mutex'", "absl+mutex");
+  one_line("bench --workload tpcc --index db/slio", "--index: invalid value 'db/slio'", "db/silo");
+  one_line("bench --workload multiget:8", "--workload: invalid value", "multi-get");
+  one_line("bench --dist unifrom", "--dist: invalid value 'unifrom'", "uniform");
+  one_line("bnech", "'bnech' is not a command", "bench");
+  one_line("column laod", "'laod' is not a command", "load");
+  one_line("bench --thread 1", "The following argument", "--threads");
+  one_line("sim --machine haswell-ep-2x1", "--machine: invalid value", "haswell-ep-2x10");
+  one_line("sim --set abort_cycle=3", "--set: invalid value 'abort_cycle=3'", "abort_cycles");
 }
 
 TEST_F(elidex_tool, refuses_an_unwritable_json_before_the_run) {
@@ -97,7 +165,7 @@ TEST_F(elidex_tool, refuses_an_unwritable_json_before_the_run) {
 
 TEST_F(elidex_tool, refuses_what_is_no_flag) {
   refused("", "a command is missing", "bench");
-  refused("frobnicate", "'frobnicate' is no command", "bench");
+  refused("frobnicate", "'frobnicate' is not a command", "bench");
   refused("bench --frobnicate", "", "--frobnicate");
   refused("bench --index", "--index", "bench --help");
 }
@@ -131,7 +199,7 @@ TEST_F(elidex_tool, a_refused_run_leaves_the_json_file_alone) {
 TEST_F(elidex_tool, refuses_a_report_without_results) {
   refused("report", "files", "bench --json");
   refused("report missing.json", "files", "missing.json");
-  refused("report " + file("some.json", "{}") + " --out .", "--out");
+  refused("report " + file("some.json", "{}") + " --out .", "--out", "is a directory");
 }
 
 TEST_F(elidex_tool, bench_prints_schema_1_and_nothing_else) {
@@ -269,6 +337,16 @@ TEST_F(elidex_tool, simulates_the_same_each_time) {
   EXPECT_EQ(text_of(path("first.json")), text_of(path("again.json")));
 }
 
+TEST_F(elidex_tool, simulates_keys_from_a_pipe) {
+  const std::string sim = "sim --workload c --ops 10 --keys 2 --key-file pipe --index btree/optimistic";
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  const outcome got = run_after("(printf 'a\\nb\\n' >pipe &) ;", sim);
+  EXPECT_EQ(got.status, 0) << got.err;
+  refused(sim + ",btree/mutex", "--key-file: 'pipe' is a pipe, which only the first of several runs could read");
+  refused("sim --workload c --key-file /dev/zero", "--key-file: '/dev/zero' is a device");
+  piped_refused("yes", "sim --workload c --key-file /dev/stdin", "--key-file: '/dev/stdin' is where");
+}
+
 TEST_F(elidex_tool, another_seed_gives_another_run) {
   const auto cycles = [&](const std::string& flags) {
     const outcome got = run(std::string(small_sim) + flags + " --json -");
@@ -282,18 +360,19 @@ TEST_F(elidex_tool, another_seed_gives_another_run) {
 }
 
 TEST_F(elidex_tool, refuses_what_a_machine_cannot_do) {
-  refused("sim --machine pdp11", "--machine: 'pdp11'", "haswell-ep-2x10");
-  refused("sim --cores 0", "--cores: '0'");
-  refused("sim --cores 100000", "--cores: '100000'");
-  refused("sim --leaf-version both", "--leaf-version: 'both'");
-  refused("sim --ops none", "--ops: 'none'");
+  refused("sim --machine pdp11", "--machine: invalid value 'pdp11'",
+          "a machine that 'elidex list' prints, or a machine file");
+  refused("sim --cores 0", "--cores: invalid value '0'");
+  refused("sim --cores 100000", "--cores: invalid value '100000'");
+  refused("sim --leaf-version both", "--leaf-version: invalid value 'both'");
+  refused("sim --ops none", "--ops: invalid value 'none'");
   refused("sim --index absl+mutex", "--index", "not compiled for the simulated machine");
-  refused("sim --set abort_cycles", "--set: 'abort_cycles'");
-  refused("sim --set speed=3", "--set: 'speed=3'", "there is no machine parameter speed");
-  refused("sim --set rtm=7", "--set: 'rtm=7'", "rtm takes 0 to 1");
+  refused("sim --set abort_cycles", "--set: invalid value 'abort_cycles'");
+  refused("sim --set speed=3", "--set: invalid value 'speed=3'", "there is no machine parameter speed");
+  refused("sim --set rtm=7", "--set: invalid value 'rtm=7'", "rtm takes 0 to 1");
   refused("sim --trace no/such/folder/t.json", "--trace", "cannot be written");
   refused("sim --cores 1,2 --trace t.json", "--trace: 't.json'", "one run");
-  refused("sim --key-type string --key-file missing.txt", "--key-file: 'missing.txt'", "cannot be read");
+  refused("sim --key-type string --key-file missing.txt", "--key-file: 'missing.txt' does not exist");
   refused("sim --machine '" + file("bad.machine", "# mine\nsockets = 77 -- assumed\n") + "'", "--machine",
           "bad.machine:2: sockets takes 1 to 4, not 77");
 }

@@ -236,39 +236,62 @@ TEST_F(column_command, json_has_no_numbers_for_infinities) {
 
 TEST_F(column_command, refuses_what_it_cannot_do) {
   refused("column", "a command is missing", "load, query");
-  refused("column save", "'save' is no command", "load, query");
+  refused("column save", "'save' is not a command", "load, query");
   refused("column load", "FILE", "elidex column load --help");
   refused("column load towns.csv", "--column", "elidex column load --help");
   refused("column load towns.csv --column town --frobnicate", "", "--frobnicate");
   refused("column load missing.csv --column town", "FILE: missing.csv does not exist");
   refused("column load . --column town", "FILE: . is a directory");
-  refused("column load towns.csv --column city", "--column: 'city'", "it takes id, town, height");
-  refused("column load towns.csv --column town --type text", "--type: 'text'", "auto, int, double or string");
+  refused("column load towns.csv --column city", "--column: 'city' is not a column of towns.csv",
+          "expected id, town, height");
+  refused("column load towns.csv --column town --type text", "--type: invalid value 'text'",
+          "auto, int, double or string");
   refused("column load towns.csv --column town --type int",
           "towns.csv: line 2 (row 1): column 'town': 'Oslo' is no int", "--skip-bad");
   for (const char* rows : {"0", "-1", "1.5", "5G", "x"}) {
-    refused(std::string("column load towns.csv --column town --rows ") + rows, "--rows: '" + std::string(rows) + "'");
+    refused(std::string("column load towns.csv --column town --rows ") + rows,
+            "--rows: invalid value '" + std::string(rows) + "'");
   }
   for (const std::string& threads :
        {std::string("0"), std::string("x"), std::to_string(elidex::lab::allowed_cpus().size() + 1)}) {
-    refused("column load towns.csv --column town --threads " + threads, "--threads: '" + threads + "'");
+    refused("column load towns.csv --column town --threads " + threads, "--threads: invalid value '" + threads + "'");
   }
   refused("column load towns.csv --column town --json no/such/x.json", "--json", "cannot be written");
 
-  refused("column query towns.csv --column town", "a query is missing", "it takes --find V");
-  refused("column query towns.csv --column id --find x", "--find: 'x'", "type int; it takes a whole number");
-  refused("column query towns.csv --column id --find 1.0", "--find: '1.0'", "type int; it takes a whole number");
-  refused("column query towns.csv --column id --type double --count 0 y", "--count: 'y'",
-          "type double; it takes a number");
-  refused("column query towns.csv --column id --range 5 -5", "--range: '5' is above '-5'", "it takes the lowest value");
+  refused("column query towns.csv --column town", "a query is missing", "expected --find V");
+  refused("column query towns.csv --column id --find x", "--find: invalid value 'x'",
+          "expected a whole number of 64 bits: the column is of type int");
+  refused("column query towns.csv --column id --find 1.0", "--find: invalid value '1.0'",
+          "expected a whole number of 64 bits: the column is of type int");
+  refused("column query towns.csv --column id --type double --count 0 y", "--count: invalid value 'y'",
+          "expected a number: the column is of type double");
+  refused("column query towns.csv --column id --range 5 -5", "--range: '5' is above '-5'", "expected the lowest value");
   // NaN comes behind all numbers.
   file("nan.csv", "v\n1\nnan\n2\n");
-  refused("column query nan.csv --column v --range nan 5", "--range: 'nan' is above '5'", "it takes the lowest value");
-  refused("column query towns.csv --column town --range b a", "--range: 'b' is above 'a'", "it takes the lowest value");
+  refused("column query nan.csv --column v --range nan 5", "--range: 'nan' is above '5'", "expected the lowest value");
+  refused("column query towns.csv --column town --range b a", "--range: 'b' is above 'a'", "expected the lowest value");
   refused("column query towns.csv --column id --range 5", "--range", "elidex column query --help");
   refused("column query towns.csv --column id --find 1 --find 2", "--find", "elidex column query --help");
-  refused("column query towns.csv --column id --top 0", "--top: '0'");
-  refused("column query towns.csv --column id --distinct --limit x", "--limit: 'x'");
+  refused("column query towns.csv --column id --top 0", "--top: invalid value '0'");
+  refused("column query towns.csv --column id --distinct --limit x", "--limit: invalid value 'x'");
+}
+
+TEST_F(column_command, refuses_files_without_end) {
+  refused("column load /dev/zero --column a", "FILE: /dev/zero is a device");
+  piped_refused("yes | tr '\\n' ,", "column load /dev/stdin --column y",
+                "/dev/stdin: line 1 (header): a row of more than", "64 MiB");
+  piped_refused("cat /dev/zero", "column load /dev/stdin --column y",
+                "/dev/stdin: line 1 (header): a cell of more than", "16 MiB");
+}
+
+TEST_F(column_command, takes_a_pipe) {
+  EXPECT_THAT(run_after("sort towns.csv -r |", "column query /dev/stdin --column town --distinct").out,
+              HasSubstr("distinct: 3 values"));
+}
+
+TEST_F(column_command, names_the_nearest_column) {
+  refused("column load towns.csv --column twon", "--column: 'twon' is not a column of towns.csv",
+          "(expected id, town, height) Did you mean 'town'?\n");
 }
 
 TEST_F(column_command, a_refused_file_leaves_the_json_file_alone) {

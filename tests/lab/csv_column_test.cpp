@@ -87,7 +87,7 @@ TEST(csv_column, quotes_hold_commas_line_breaks_and_quotes) {
 
 TEST(csv_column, blanks_belong_to_their_cell) {
   EXPECT_THAT(read_strings("a,b\n1, x \n2,\t\n3,\" y \"\n"), ElementsAre(" x ", "\t", " y "));
-  EXPECT_EQ(refusal("a, b\n1,x\n"), "--column: 'b' is no column of t.csv; it takes a,  b");
+  EXPECT_EQ(refusal("a, b\n1,x\n"), "--column: 'b' is not a column of t.csv (expected a,  b) Did you mean ' b'?");
 }
 
 TEST(csv_column, a_byte_order_mark_is_no_part_of_the_first_name) {
@@ -155,7 +155,7 @@ TEST(csv_column, refuses_files_that_are_no_good) {
     }
     return "taken";
   };
-  const std::string takes = "; it takes a CSV file whose first row names the columns";
+  const std::string takes = " (expected a CSV file or a pipe whose first row names the columns)";
   EXPECT_EQ(refused("missing.csv"), "FILE: " + (folder / "missing.csv").string() + " does not exist" + takes);
   EXPECT_EQ(refused("."), "FILE: " + (folder / ".").string() + " is a directory" + takes);
   std::ofstream(folder / "empty.csv").close();
@@ -174,6 +174,29 @@ TEST(csv_column, refuses_files_that_are_no_good) {
   EXPECT_EQ(refusal("\xEF\xBB\xBF"), "FILE: t.csv has no header" + takes);
 }
 
+TEST(csv_column, keeps_no_more_than_its_limit) {
+  const auto refused = [](const std::string& text, csv_options options) -> std::string {
+    options.piece_bytes = 4;
+    std::istringstream in(text);
+    try {
+      (void)read_csv_column(in, "t.csv", "b", options);
+    } catch (const elidex::lab::bad_input& error) {
+      return error.what();
+    }
+    return "taken";
+  };
+  const std::string more = "FILE: t.csv has more rows than fit into memory: 0 MB are the limit here";
+  const std::string rows = "b\n1\n2\n3\n4\n5\n6\n7\n8\n";
+  EXPECT_EQ(refused(rows, {.type = csv_type::integer, .kept_bytes_max = 100}), "taken");
+  EXPECT_THAT(refused(rows, {.type = csv_type::integer, .kept_bytes_max = 95}), testing::StartsWith(more));
+  EXPECT_THAT(refused(rows, {.type = csv_type::real, .kept_bytes_max = 95}), testing::StartsWith(more));
+  EXPECT_THAT(refused(rows, {.kept_bytes_max = 100}), testing::StartsWith(more));
+  EXPECT_THAT(refused("b\nx\nx\nx\nx\n", {.type = csv_type::integer, .skip_bad = true, .kept_bytes_max = 60}),
+              testing::StartsWith(more));
+  EXPECT_THAT(refused("b\n" + std::string(100, '\n'), {.kept_bytes_max = 100}), testing::StartsWith(more))
+      << "blank lines";
+}
+
 TEST(csv_column, refuses_a_stream_that_breaks_off) {
   struct broken : std::streambuf {
     int_type underflow() override { throw std::runtime_error("a broken disk"); }
@@ -184,18 +207,19 @@ TEST(csv_column, refuses_a_stream_that_breaks_off) {
     FAIL() << "taken";
   } catch (const elidex::lab::bad_input& error) {
     EXPECT_STREQ(error.what(),
-                 "FILE: t.csv cannot be read to its end; it takes a CSV file whose first row names the columns");
+                 "FILE: t.csv cannot be read to its end "
+                 "(expected a CSV file or a pipe whose first row names the columns)");
   }
 }
 
 TEST(csv_column, refuses_a_column_that_is_not_there_or_twice) {
-  EXPECT_EQ(refusal("a,c\n"), "--column: 'b' is no column of t.csv; it takes a, c");
+  EXPECT_EQ(refusal("a,c\n"), "--column: 'b' is not a column of t.csv (expected a, c)");
   EXPECT_EQ(refusal("1,2,3,4,5,6,7,8,9,10,11,12"),
-            "--column: 'b' is no column of t.csv; it takes 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more");
+            "--column: 'b' is not a column of t.csv (expected 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more)");
   EXPECT_EQ(refusal("a,\"two\nlines\",\xFF," + std::string(60, 'n') + "\n"),
-            "--column: 'b' is no column of t.csv; it takes a, two lines, ?, " + std::string(40, 'n') + "...");
+            "--column: 'b' is not a column of t.csv (expected a, two lines, ?, " + std::string(40, 'n') + "...)");
   EXPECT_EQ(refusal("b,a,b\n"),
-            "--column: 'b' is a column of t.csv twice, the 1. and the 3.; it takes a name that is there once");
+            "--column: 'b' is a column of t.csv twice, the 1. and the 3. (expected a name that is there once)");
   EXPECT_EQ(refusal("b,a,a\n"), "taken") << "another column twice";
 }
 

@@ -20,45 +20,46 @@ std::string flag_of(const std::string& text) {
 
 TEST_F(elidex_tool, ycsb_txn_refuses_what_it_cannot_do) {
   const std::string ycsb = "bench --workload ycsb-txn:a ";
-  refused(ycsb + "--ops-per-txn 0", "--ops-per-txn: '0'", "from 1 to 64");
-  refused(ycsb + "--ops-per-txn 65", "--ops-per-txn: '65'");
-  refused(ycsb + "--keys 15", "--keys: '15'", "from 16 to 1G");
-  refused(ycsb + "--keys 1G", "--keys: 1000000000 rows", "MB are free; it takes at most");
-  refused(ycsb + "--theta 1.3", "--theta: '1.3'", "a number from 0 to 1.2");
-  refused(ycsb + "--theta hot", "--theta: 'hot'");
+  refused(ycsb + "--ops-per-txn 0", "--ops-per-txn: invalid value '0'", "from 1 to 64");
+  refused(ycsb + "--ops-per-txn 65", "--ops-per-txn: invalid value '65'");
+  refused(ycsb + "--keys 15", "--keys: invalid value '15'", "from 16 to 1G");
+  refused(ycsb + "--keys 1G", "--keys: 1000000000 rows", "MB are free (expected at most");
+  refused(ycsb + "--theta 1.3", "--theta: invalid value '1.3'", "a number from 0 to 1.2");
+  refused(ycsb + "--theta hot", "--theta: invalid value 'hot'");
   refused(ycsb + "--theta 0.5,0.5", "--theta: '0.5' is there twice");
-  refused(ycsb + "--isolation some", "--isolation: 'some'",
+  refused(ycsb + "--isolation some", "--isolation: invalid value 'some'",
           "serializable, repeatable-read, read-committed or read-uncommitted");
-  refused(ycsb + "--index tbb", "--index: 'tbb'", "db/occ, db/silo, db/dbx, db/dbx-locking, db/2pl");
-  refused(ycsb + "--durability fast", "--durability: 'fast'", "none, async or sync");
+  refused(ycsb + "--index tbb", "--index: invalid value 'tbb'", "a database that 'elidex list' prints");
+  refused(ycsb + "--durability fast", "--durability: invalid value 'fast'", "none, async or sync");
   for (const char* const foreign : {"--dist zipf:0.5", "--warehouses 2", "--customers 5", "--readers snapshots",
                                     "--hot 5", "--key-type u64", "--scan-length 5"}) {
-    refused(ycsb + foreign, flag_of(foreign), "does not go with --workload ycsb-txn; it takes ");
+    refused(ycsb + foreign, flag_of(foreign), "does not go with --workload ycsb-txn (expected ");
   }
-  refused("bench --workload ycsb-txn:e", "--workload: 'ycsb-txn:e'",
+  refused("bench --workload ycsb-txn:e", "--workload: invalid value 'ycsb-txn:e'",
           "ycsb-txn:a, ycsb-txn:b, ycsb-txn:c or ycsb-txn:f");
-  refused("bench --workload ycsb-txn,ycsb-txn:a", "--workload: 'ycsb-txn,ycsb-txn:a'", "it takes each value once");
+  refused("bench --workload ycsb-txn,ycsb-txn:a", "--workload: 'ycsb-txn,ycsb-txn:a'", "expected each value once");
   refused("bench --workload ycsb-txn:a,b", "--workload: 'ycsb-txn:a,b'", "ycsb-txn alone");
   refused("bench --workload tpcc,ycsb-txn:a", "--workload: 'tpcc,ycsb-txn:a'", "ycsb-txn alone");
-  refused("bench --workload tpcc:a", "--workload: 'tpcc:a'");
-  refused("bench --workload tpcc --theta 0.5", "--theta: '0.5'", "it takes --workload ycsb-txn");
-  refused("bench --workload a --ops-per-txn 4", "--ops-per-txn: '4'", "it takes --workload ycsb-txn");
-  refused("sim --workload ycsb-txn:a", "--workload: 'ycsb-txn:a'", "bench takes tpcc, ycsb-txn:a|b|c|f");
+  refused("bench --workload tpcc:a", "--workload: invalid value 'tpcc:a'");
+  refused("bench --workload tpcc --theta 0.5", "--theta: '0.5'", "expected --workload ycsb-txn");
+  refused("bench --workload a --ops-per-txn 4", "--ops-per-txn: '4'", "expected --workload ycsb-txn");
+  refused("sim --workload ycsb-txn:a", "--workload: 'ycsb-txn:a'", "is for bench");
 }
 
 TEST_F(elidex_tool, smallbank_refuses_what_it_cannot_do) {
   const std::string bank = "bench --workload smallbank ";
-  refused(bank + "--customers 1", "--customers: '1'");
-  refused(bank + "--customers 1G", "--customers: 1000000000 of them", "MB are free; it takes at most");
-  refused(bank + "--customers 10 --hot 11", "--hot: '11'", "from 2 to 10");
-  refused(bank + "--hot 1", "--hot: '1'");
-  refused(bank + "--hot-percent 101", "--hot-percent: '101'", "from 0 to 100");
+  refused(bank + "--customers 1", "--customers: invalid value '1'");
+  refused(bank + "--customers 1G", "--customers: 1000000000 of them", "MB are free (expected at most");
+  refused(bank + "--customers 10 --hot 11", "--hot: invalid value '11'", "from 2 to 10");
+  refused(bank + "--hot 1", "--hot: invalid value '1'");
+  refused(bank + "--hot-percent 101", "--hot-percent: invalid value '101'", "from 0 to 100");
   refused(bank + "--isolation serializable,serializable", "--isolation: 'serializable' is there twice");
   refused(bank + "--keys 5", "--keys: '5' does not go with --workload smallbank",
-          "it takes workloads of keys or --workload ycsb-txn");
+          "expected workloads of keys or --workload ycsb-txn");
   refused(bank + "--theta 0.5", "--theta: '0.5'");
-  refused("bench --workload smallbank:nine", "--workload: 'smallbank:nine'", "smallbank or smallbank:h-store");
-  refused("bench --workload a --hot 5", "--hot: '5'", "it takes --workload smallbank");
+  refused("bench --workload smallbank:nine", "--workload: invalid value 'smallbank:nine'",
+          "smallbank or smallbank:h-store");
+  refused("bench --workload a --hot 5", "--hot: '5'", "expected --workload smallbank");
 }
 
 void expect_the_contract(const nlohmann::json& one) {

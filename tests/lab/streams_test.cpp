@@ -101,6 +101,31 @@ TEST(key_set, takes_keys_up_to_64_kib) {
   EXPECT_LE(keys.fresh(3, 17, bits).size(), key_bytes_max);
 }
 
+std::string refusal(const std::filesystem::path& file, const key_file_limits& limits) {
+  try {
+    (void)read_keys(file, std::nullopt, 1, limits);
+  } catch (const bad_input& error) {
+    return error.what();
+  }
+  return "taken";
+}
+
+TEST(key_set, reads_no_more_than_its_limits) {
+  const auto file = file_with("a\nb\nc\n");
+  for (const std::size_t piece : {1U, 2U, 100U}) {
+    EXPECT_EQ(refusal(file, {.bytes = 6, .keys = 3, .piece_bytes = piece}), "taken");
+    EXPECT_THAT(refusal(file, {.bytes = 5, .keys = 3, .piece_bytes = piece}), testing::HasSubstr("more than 5 bytes"));
+    EXPECT_THAT(refusal(file, {.bytes = 6, .keys = 2, .piece_bytes = piece}), testing::HasSubstr("more than 2 lines"));
+  }
+}
+
+TEST(key_set, a_line_is_checked_before_it_ends) {
+  const auto file = file_with(std::string(key_bytes_max + 1, 'x'));
+  EXPECT_THAT(refusal(file, {.piece_bytes = 1000}), testing::HasSubstr("more than 65536 bytes in line 1"));
+  EXPECT_THAT(refusal(file_with(std::string("a\nb\0", 4)), {.piece_bytes = 1}),
+              testing::HasSubstr("NUL byte in line 2"));
+}
+
 // Words enough for URLs, the same on every machine.
 std::filesystem::path some_words() {
   std::string text = "It's\n\xc3\xa9t\xc3\xa9\nX\n";  // none of which is plain

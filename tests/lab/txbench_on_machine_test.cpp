@@ -91,7 +91,7 @@ TEST_F(txbench_on_machine, refuses_what_it_cannot_run) {
     EXPECT_EQ(got.status, 2);
     EXPECT_THAT(got.said, ::testing::HasSubstr(says));
   };
-  refused({{"index", "db/silo"}}, "it takes one of db/2pl:unmodified, db/2pl:hle");
+  refused({{"index", "db/silo"}}, "expected one of db/2pl:unmodified, db/2pl:hle");
   refused({{"threads", 5}}, "--cores");
   refused({{"rows", 300}}, "it takes tables larger");
 }

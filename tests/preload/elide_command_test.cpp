@@ -22,6 +22,7 @@ TEST_F(ElideCommand, RunsAProgramAndGivesItsStatusBack) {
   EXPECT_EQ(run("elide -- sh -c 'echo \"$1\"; exit 3' name word").status, 3);
   EXPECT_EQ(run("elide -- sh -c 'echo \"$1\"' name word").out, "word\n");
   EXPECT_EQ(run("elide -- echo -- -n --stats").out, "-- -n --stats\n");
+  EXPECT_EQ(run("elide -- echo '' word ''").out, " word \n");
 }
 
 TEST_F(ElideCommand, PrintsStatisticsWhereAsked) {
@@ -35,12 +36,34 @@ TEST_F(ElideCommand, PrintsStatisticsWhereAsked) {
 
 TEST_F(ElideCommand, RefusesWhatItCannotDo) {
   refused("elide", "a program is missing");
-  refused("elide --elision maybe -- true", "--elision: 'maybe'", "on or off");
+  refused("elide --elision maybe -- true", "--elision: invalid value 'maybe'", "on or off");
   refused("elide -- no-such-program", "PROGRAM: 'no-such-program'");
   refused("elide -- /etc/passwd", "PROGRAM: '/etc/passwd' cannot be run");
   refused("elide --stats /no/such/folder/x -- true", "--stats: '/no/such/folder/x' cannot be written");
+  refused("elide --stats '' -- true", "--stats: invalid value '' (expected FILE)");
   refused("elide --stats /tmp -- true", "--stats: '/tmp' cannot be written");
   refused("elide -- " + programs + "static_counted_sections", "PROGRAM: ", "is statically linked");
+}
+
+TEST_F(ElideCommand, RefusesFilesThatAreNoPrograms) {
+  namespace fs = std::filesystem;
+  const auto runnable = [&](const std::string& name, const std::string& text) {
+    fs::permissions(file(name, text), fs::perms::owner_all);
+    return "elide -- ./" + name;
+  };
+  const std::string whole = text_of(programs + "counted_sections");
+  refused(runnable("script", "#!/no/such -x\n"),
+          "PROGRAM: './script' cannot be run: its interpreter '/no/such' is not there", "(expected a program");
+  refused(runnable("text", "no first line of a script\n"), "PROGRAM: './text' cannot be run: it is neither a program");
+  refused(runnable("magic", "\177ELF and no more"), "PROGRAM: './magic' cannot be run: it is cut off");
+  refused(runnable("half", whole.substr(0, whole.size() / 2)), "PROGRAM: './half' cannot be run: it is cut off");
+  std::string alien = whole;
+  alien[18] = alien[19] = '\177';  // the processor that it is for
+  refused(runnable("alien", alien), "PROGRAM: './alien' cannot be run: it is neither a program for this machine");
+  std::string lost = whole;
+  const std::size_t loader = lost.find("/lib");
+  lost[loader + 1] = 'L';
+  refused(runnable("lost", lost), "PROGRAM: './lost' cannot be run: its interpreter '/Lib");
 }
 
 TEST_F(ElideCommand, RefusesProgramsWithAnothersRights) {

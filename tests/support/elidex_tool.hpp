@@ -44,17 +44,31 @@ class elidex_tool : public ::testing::Test {
   }
 
   /// Runs it through the shell in the test's own folder.
-  outcome run(const std::string& arguments) const {
-    const std::string command = "cd '" + folder_.string() + "' && '" ELIDEX_TOOL "' " + arguments + " >'" +
-                                path(".out") + "' 2>'" + path(".err") + "' </dev/null";
+  outcome run(const std::string& arguments) const { return run_after("", arguments, "</dev/null"); }
+
+  /// The same behind `before`, such as "yes |".
+  outcome run_after(const std::string& before, const std::string& arguments, const std::string& input = "") const {
+    const std::string command = "cd '" + folder_.string() + "' && " + before + " '" ELIDEX_TOOL "' " + arguments +
+                                " >'" + path(".out") + "' 2>'" + path(".err") + "' " + input;
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(path(".out")), text_of(path(".err"))};
   }
 
   /// Refused with one line that begins with the flag, status 2, and nothing on standard output.
-  void refused(const std::string& arguments, const std::string& flag, const std::string& also = "it takes") const {
+  void refused(const std::string& arguments, const std::string& flag, const std::string& also = "expected ") const {
     SCOPED_TRACE("elidex " + arguments);
-    const outcome got = run(arguments);
+    expect_refusal(run(arguments), flag, also);
+  }
+
+  /// The same with the output of another program, which may have no end, as its standard input.
+  void piped_refused(const std::string& source, const std::string& arguments, const std::string& flag,
+                     const std::string& also = "expected ") const {
+    SCOPED_TRACE(source + " | elidex " + arguments);
+    expect_refusal(run_after(source + " |", arguments), flag, also);
+  }
+
+ private:
+  static void expect_refusal(const outcome& got, const std::string& flag, const std::string& also) {
     EXPECT_EQ(got.status, 2);
     EXPECT_EQ(got.out, "");
     EXPECT_THAT(got.err, ::testing::StartsWith("elidex: " + flag));
@@ -63,7 +77,6 @@ class elidex_tool : public ::testing::Test {
     EXPECT_TRUE(got.err.ends_with('\n'));
   }
 
- private:
   std::filesystem::path folder_ = ::testing::TempDir() + "elidex_cli_" + std::to_string(getpid());
 };
 

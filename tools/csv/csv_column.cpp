@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <exception>
 #include <fstream>
 #include <istream>
@@ -17,12 +15,17 @@
 #include <system_error>
 
 #include "lab/bad_input.hpp"
+#include "lab/input_file.hpp"
+#include "lab/near_match.hpp"
 
 namespace elidex::tools {
 namespace {
 
 // So much of another column's cell is taken as well; more is more likely a quote that is never closed.
 constexpr std::size_t cell_bytes_max = std::size_t{16} << 20;
+// A row of more bytes than this is refused, however many cells it has: it may have no end.
+constexpr std::size_t row_bytes_max = std::size_t{64} << 20;
+constexpr const char* expected_file = "expected a CSV file or a pipe whose first row names the columns";
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 constexpr std::size_t parser_growth_bytes = std::size_t{64} << 10;
 
@@ -114,6 +117,10 @@ class value_sink {
     return {};
   }
 
+  [[nodiscard]] std::size_t bytes() const {
+    return strings_.bytes() + ints_.size() * sizeof(std::int64_t) + reals_.size() * sizeof(double);
+  }
+
   void finish(csv_column& out) {
     const bool decided_here = type_ == csv_type::automatic && strings_.size() > 0;
     if (type_ == csv_type::integer || (decided_here && all_ints_)) {
@@ -186,6 +193,7 @@ class column_reader {
       result_.bytes += bytes.size();
       if (first && bytes.starts_with(byte_order_mark)) bytes.remove_prefix(byte_order_mark.size());
       parse(bytes);
+      check_size();
       if (options_.progress) options_.progress(result_.bytes);
     }
     if (in.bad()) refuse_file("cannot be read to its end");
@@ -197,7 +205,17 @@ class column_reader {
 
  private:
   [[noreturn]] void refuse_file(const std::string& why) const {
-    throw lab::bad_input("FILE: " + name_ + " " + why + "; it takes a CSV file whose first row names the columns");
+    throw lab::bad_input("FILE: " + name_ + " " + why + " (" + expected_file + ")");
+  }
+
+  // What is kept, so that a pipe without end is refused before memory is: blank lines too, though they take none.
+  void check_size() const {
+    const std::uint64_t kept =
+        sink_.bytes() + result_.skipped.size() * sizeof(std::uint64_t) + header_bytes_ + result_.blank_lines;
+    if (kept > options_.kept_bytes_max) {
+      refuse_file("has more rows than fit into memory: " + std::to_string(options_.kept_bytes_max / 1'000'000) +
+                  " MB are the limit here");
+    }
   }
 
   // --- Stretches of lines to the parser: it says nothing of where it is, and so we know the line ---
@@ -208,10 +226,14 @@ class column_reader {
       std::string_view stretch = bytes.substr(0, line_end);
       bytes.remove_prefix(line_end);
       const bool whole = stretch.ends_with('\n');
+      row_bytes_ += stretch.size();
       while (!stretch.empty()) stretch.remove_prefix(dropping_line_ ? drop(stretch) : feed(stretch));
       if (whole) ++line_;
     }
     if (csv_get_buffer_size(&parser_.get()) > cell_bytes_max + parser_growth_bytes) refuse_long_cell();
+    if (row_bytes_ > row_bytes_max) {
+      refuse_row("a row of more than " + std::to_string(row_bytes_max >> 20U) + " MiB; is a quote not closed?");
+    }
   }
 
   // Returns how many bytes are done with.
@@ -269,6 +291,7 @@ class column_reader {
     if (cell.size() > cell_bytes_max) refuse_long_cell();
     if (!header_read_) {
       header_.emplace_back(cell);
+      header_bytes_ += cell.size() + sizeof(std::string);
     } else if (cells_ == wanted_) {
       cell_ = cell;
     }
@@ -291,6 +314,7 @@ class column_reader {
   void row_ended(int how) {
     last_end_ = how;
     cells_ = 0;
+    row_bytes_ = 0;
     row_line_ = how == '\n' ? line_ + 1 : line_;
   }
 
@@ -312,13 +336,19 @@ class column_reader {
       for (std::size_t i = 0; i < std::min(names_max, header_.size()); ++i)
         names += (i == 0 ? "" : ", ") + shortened(header_[i]);
       if (header_.size() > names_max) names += " and " + std::to_string(header_.size() - names_max) + " more";
-      throw lab::bad_input("--column: " + shown(column_) + " is no column of " + name_ + "; it takes " + names);
+      constexpr std::size_t name_bytes_max = 100;
+      std::vector<std::string> short_names;
+      for (const std::string& one : header_) {
+        if (one.size() <= name_bytes_max) short_names.push_back(printable(one));
+      }
+      throw lab::bad_input("--column: " + shown(column_) + " is not a column of " + name_ + " (expected " + names +
+                           ")" + lab::did_you_mean(column_, short_names));
     }
     const auto second = std::find(first + 1, header_.end(), column_);
     if (second != header_.end()) {
       throw lab::bad_input("--column: " + shown(column_) + " is a column of " + name_ + " twice, the " +
                            std::to_string(first - header_.begin() + 1) + ". and the " +
-                           std::to_string(second - header_.begin() + 1) + ".; it takes a name that is there once");
+                           std::to_string(second - header_.begin() + 1) + ". (expected a name that is there once)");
     }
     wanted_ = static_cast<std::size_t>(first - header_.begin());
   }
@@ -361,11 +391,13 @@ class column_reader {
   std::uint64_t row_line_ = 1;  // in which the row begins
   std::uint64_t row_ = 0;       // the last one that has ended, from 1 behind the header
   std::size_t cells_ = 0;       // of the row so far
+  std::size_t row_bytes_ = 0;   // of the row so far, or of the line where rows share one
   int last_end_ = 0;            // what ended the last row or blank line
   bool dropping_line_ = false;
 
   bool header_read_ = false;
   std::vector<std::string> header_;
+  std::size_t header_bytes_ = 0;
   std::size_t wanted_ = 0;
   std::string cell_;  // in the wanted column
 };
@@ -406,17 +438,11 @@ csv_column read_csv_column(std::istream& in, std::string_view name, std::string_
 }
 
 csv_column read_csv_column(const std::filesystem::path& file, std::string_view column, const csv_options& options) {
-  const auto refuse = [&](const std::string& why) {
-    throw lab::bad_input("FILE: " + printable(file.string()) + " " + why +
-                         "; it takes a CSV file whose first row names the columns");
-  };
-  std::error_code error;
-  const auto status = std::filesystem::status(file, error);
-  if (!std::filesystem::exists(status)) refuse("does not exist");
-  if (std::filesystem::is_directory(status)) refuse("is a directory");
-  errno = 0;
-  std::ifstream in(file, std::ios::binary);
-  if (!in) refuse(std::string("cannot be read (") + std::strerror(errno) + ")");
+  std::string why;
+  std::ifstream in = lab::open_input(file, why);
+  if (!in.is_open()) {
+    throw lab::bad_input("FILE: " + printable(file.string()) + " " + why + " (" + expected_file + ")");
+  }
   return read_csv_column(in, file.string(), column, options);
 }
 

@@ -16,6 +16,8 @@
 // header) and the column, whatever of these there is; std::bad_alloc. Nothing is returned then. With `skip_bad`, rows that are
 // wrong are left out instead, numbered and counted. Behind a quote that stands where none may be, reading goes on with the next
 // line, whatever that is a part of. A row that ends the file within quotes is wrong as well.
+// A device, a cell of more than 16 MiB, a row of more than 64 MiB and more values than `kept_bytes_max` are refused while they are
+// read, also with `skip_bad`: a pipe may have no end.
 //
 // Thread-safety: none; read in one thread.
 #pragma once
@@ -44,6 +46,7 @@ class csv_strings {
     bytes_ += text;
     ends_.push_back(bytes_.size());
   }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.size() + ends_.size() * sizeof(std::size_t); }
 
  private:
   std::string bytes_;
@@ -57,8 +60,10 @@ struct csv_options {
   bool skip_bad = false;
   // Read at once; a test makes this small.
   std::size_t piece_bytes = std::size_t{256} << 10;
+  // How much of the file may be kept in memory, in bytes of values; a file with more is refused as soon as it is known to have.
+  std::uint64_t kept_bytes_max = UINT64_MAX;
   // Called after each piece with the bytes that have been read.
-  std::function<void(std::uint64_t)> progress;
+  std::function<void(std::uint64_t)> progress = {};
 };
 
 struct csv_column {

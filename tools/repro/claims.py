@@ -1,6 +1,7 @@
 """The claims of the papers, and which of them an id means."""
 
 import csv
+import difflib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,12 +53,12 @@ def select(arguments, known, built):
     chosen = set()
     for wanted in (one for argument in arguments for one in argument.split(",")):
         meant = meant_by(wanted, known)
+        expected = "expected a claim of lab/papers/claims.csv such as E-F2a, a figure such as E-F2, a paper (K, E, S) or all"
         if not meant:
-            raise BadInput(f"id: '{wanted}' is unknown; it takes a claim of lab/papers/claims.csv such as E-F2a, "
-                           "a figure such as E-F2, a paper (K, E, S) or all")
+            near = difflib.get_close_matches(wanted.upper(), known, 1)
+            raise BadInput(f"id: invalid value '{wanted}' ({expected})" +
+                           "".join(f" Did you mean '{one}'?" for one in near))
         if not any(one in built for one in meant):
-            raise BadInput(
-                f"id: '{wanted}' is not built yet; it takes one of {', '.join(i for i in known if i in built)}, "
-                "a paper (K, E, S) or all")
+            raise BadInput(f"id: '{wanted}' is not built yet ({expected})")
         chosen.update(meant)
     return [i for i in known if i in chosen and i in built], [i for i in known if i in chosen and i not in built]

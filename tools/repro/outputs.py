@@ -84,14 +84,22 @@ def json_text(content):
     return json.dumps(content, indent=2, allow_nan=False) + "\n"
 
 
-def prepare_folder(path):
-    """The folder for plots, made when missing, before anything runs for minutes."""
+def check_folder(path):
+    """The directory for plots, before anything runs for minutes. It is made when there is something to put into it."""
+    there = os.path.abspath(path)
+    while not os.path.lexists(there):
+        there = os.path.dirname(there)
+    if not os.path.isdir(there):
+        raise BadInput(f"--out: '{path}': {there} is not a directory (expected a directory for plots)")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise BadInput(f"--out: '{path}' cannot be written (expected a directory for plots)")
+
+
+def make_folder(path):
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
-        raise BadInput(f"--out: {path}: {error.strerror}; it takes a folder for plots") from None
-    if not os.access(path, os.W_OK | os.X_OK):
-        raise BadInput(f"--out: {path} cannot be written; it takes a folder for plots")
+        raise OSError(error.errno, f"{path}: {error.strerror}") from None
 
 
 def check_file(path):

@@ -12,6 +12,7 @@ import argparse
 import os
 import sys
 
+import ending
 import eunomia_claims
 import eunomia_figures
 import eunomia_runs
@@ -261,7 +262,7 @@ def run(flags):
     # matplotlib takes a second to load: after what is refused at once, and before minutes of runs that need it.
     import drawing  # noqa: F401
 
-    outputs.prepare_folder(flags.out)
+    outputs.check_folder(flags.out)
     if flags.json and flags.json != "-":
         outputs.check_file(flags.json)
     plan = Plan(ids, flags, known_indexes)
@@ -281,7 +282,9 @@ def run(flags):
                                    scale=flags.scale, plots=plots)
         if flags.json != "-":
             files[flags.json] = outputs.json_text(content).encode()
-    outputs.write_whole(files)
+    with ending.put_off():
+        outputs.make_folder(flags.out)
+        outputs.write_whole(files)
     sys.stdout.write(outputs.json_text(content) if flags.json == "-" else told(outcome, missing, plots))
     sys.stdout.flush()
     return 0
@@ -300,9 +303,7 @@ def main(given=None):
     except ImportError as error:
         print(f"repro: {error.name} is missing; ./dev setup installs it", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        return 130
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ending.by_signal(main))

@@ -1,14 +1,17 @@
 """Runs requests on the simulated machine: each in a process of its own, several at a time."""
 
+import functools
 import json
 import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 from claims import BadInput
+from ending import Ended, put_off
 
 
 class WorkerFailed(Exception):
@@ -50,26 +53,63 @@ def name_of(request):
     return request.get("experiment") or f"{request['index']}, {request['dist']}"
 
 
-def ask(program, request):
+class Running:
+    """The simulated runs of all threads. end() kills them and lets none begin."""
+
+    def __init__(self):
+        self.lock, self.programs, self.ended = threading.Lock(), set(), False
+
+    def run(self, program, text):
+        """(status, standard output, standard error)"""
+        ran = None
+        try:
+            with put_off(), self.lock:
+                if self.ended:
+                    raise WorkerFailed(f"{program}: ended by a signal")
+                ran = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True)
+                self.programs.add(ran)
+            out, err = ran.communicate(text)
+            return ran.returncode, out, err
+        except BaseException:
+            if ran:
+                ran.kill()
+                ran.wait()
+            raise
+        finally:
+            with self.lock:
+                self.programs.discard(ran)
+
+    def end(self):
+        with self.lock:
+            self.ended = True
+            for program in self.programs:
+                program.kill()
+
+
+def ask(program, request, running=None):
     """One request, one answer."""
     try:
-        ran = subprocess.run([program], input=json.dumps(request), capture_output=True, text=True, check=False)
+        status, out, err = (running or Running()).run(program, json.dumps(request))
     except OSError as error:
         raise WorkerFailed(f"{program}: {error.strerror}") from None
-    said = ran.stderr.strip().split("\n")[0]
-    if ran.returncode == 2:
+    said = err.strip().split("\n")[0]
+    if status == 2:
         raise BadInput(said)
-    if ran.returncode != 0:
-        raise WorkerFailed(said or f"{name_of(request)}: the simulated run ended with status {ran.returncode}")
+    if status != 0:
+        raise WorkerFailed(said or f"{name_of(request)}: the simulated run ended with status {status}")
     try:
-        return json.loads(ran.stdout)
+        return json.loads(out)
     except ValueError:
         raise WorkerFailed(f"{name_of(request)}: the simulated run gave no JSON") from None
 
 
-def ask_all(program, requests, jobs, asking=ask):
-    """key -> request becomes key -> answer. The first failure ends it; what has not begun by then never does."""
+def ask_all(program, requests, jobs, asking=None):
+    """key -> request becomes key -> answer. The first failure ends it; what has not begun by then never does. A signal
+    ends what runs, too."""
     progress = Progress(len(requests))
+    running = Running()
+    asking = asking or functools.partial(ask, running=running)
     pool = ThreadPoolExecutor(max(1, min(jobs, len(requests))))
     try:
         futures = {}
@@ -81,6 +121,9 @@ def ask_all(program, requests, jobs, asking=ask):
         if failed:
             raise failed[0].exception()
         return {key: future.result() for key, future in futures.items()}
+    except Ended:
+        running.end()
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
         progress.close()

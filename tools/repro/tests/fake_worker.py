@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Stands in for the program on the simulated machine: it answers with the thesis's own figures, and with runs that have
 what paper 003 says. FAKE_FAILS names an experiment that fails, FAKE_REFUSES one that is refused, FAKE_LACKS
-indexes that are not there."""
+indexes that are not there. FAKE_HANGS names a directory: each run leaves a file with its process's number there and does
+not end."""
 
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -167,6 +169,9 @@ def indexes():
 def main():
     request = json.load(sys.stdin)
     name = request.get("experiment")
+    if "FAKE_HANGS" in os.environ:
+        (Path(os.environ["FAKE_HANGS"]) / str(os.getpid())).touch()
+        time.sleep(3600)
     if name and name == os.environ.get("FAKE_FAILS"):
         print("a fiber fell off", file=sys.stderr)
         return 1

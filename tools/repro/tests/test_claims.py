@@ -34,12 +34,16 @@ class Ids(unittest.TestCase):
         self.assertEqual(claims.select(["S-2.6"], KNOWN, BUILT), (["S-2.5"], []))
 
     def test_unknown_and_unbuilt_are_refused_in_one_line(self):
-        for wanted, says in (("X-1", "unknown"), ("", "unknown"), ("E-F10a", "not built yet"),
+        for wanted, says in (("X-1", "invalid value"), ("", "invalid value"), ("E-F10a", "not built yet"),
                              ("S-3.18", "not built yet")):
             with self.assertRaisesRegex(claims.BadInput, says) as caught:
                 claims.select([wanted], KNOWN, BUILT)
             self.assertNotIn("\n", str(caught.exception))
-            self.assertIn("it takes", str(caught.exception))
+            self.assertIn("(expected a claim", str(caught.exception))
+
+    def test_a_near_match(self):
+        with self.assertRaisesRegex(claims.BadInput, r"'E-F2q' .*\) Did you mean 'E-F2[a-z]'\?$"):
+            claims.select(["E-F2q"], KNOWN, BUILT)
 
     def test_every_test_has_a_claim(self):
         known = repro.known_claims()

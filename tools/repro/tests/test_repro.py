@@ -4,9 +4,12 @@ import contextlib
 import io
 import json
 import os
+import signal
+import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -183,6 +186,58 @@ class Files(unittest.TestCase):
     def test_no_numbers_that_json_lacks(self):
         with self.assertRaises(ValueError):
             outputs.json_text({"x": float("nan")})
+
+
+def alive(process):
+    """Not merely waiting for its parent to take note of its end."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+class EndedBySignal(unittest.TestCase):
+    """The script in a process of its own, ended while two simulated runs go on."""
+
+    def end(self, number, *arguments):
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "running").mkdir()
+        program = folder / "worker"
+        program.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{FAKE}'\n")
+        program.chmod(0o755)
+        script = Path(repro.__file__).resolve()
+        command = [sys.executable, script, "--worker", program, "--out", folder / "plots", "--jobs", "2", *arguments,
+                   "--json", folder / "results.json"]
+        with subprocess.Popen(command, env=os.environ | {"FAKE_HANGS": str(folder / "running")},
+                              stderr=subprocess.PIPE) as ran:
+            while len(runs := list((folder / "running").iterdir())) < 2 and ran.poll() is None:
+                time.sleep(0.01)
+            ran.send_signal(number)
+            _, err = ran.communicate(timeout=60)
+        left = [run.name for run in runs if alive(run.name)]
+        for run in left:
+            os.kill(int(run), signal.SIGKILL)
+        self.assertEqual((ran.returncode, err, len(runs), left), (-number, b"", 2, []))
+        self.assertEqual(sorted(p.name for p in folder.iterdir()), ["running", "worker"])
+
+    def test_no_run_and_no_file_is_left(self):
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number):
+                self.end(number, "S-3.8", "S-3.9")
+
+    def test_a_signal_while_files_are_written_comes_behind_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "program.py"
+            program.write_text(
+                f"import os, signal, sys\nsys.path.insert(0, {str(Path(repro.__file__).parent)!r})\nimport ending\n"
+                "def main():\n"
+                "    with ending.put_off():\n"
+                "        os.kill(os.getpid(), signal.SIGTERM)\n"
+                "        print('written', flush=True)\n"
+                "    print('not ended')\n"
+                "sys.exit(ending.by_signal(main))\n")
+            ran = subprocess.run([sys.executable, program], capture_output=True, text=True)
+            self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (-signal.SIGTERM, "written\n", ""))
 
 
 class Worker(unittest.TestCase):

@@ -1,0 +1,60 @@
+"""A signal ends the program without leaving anything: no simulated run, no half of a file.
+
+    sys.exit(ending.by_signal(main))     # SIGHUP, SIGINT and SIGTERM raise Ended in the main thread
+    with ending.put_off():               # in the main thread: a signal that comes in here does so at its end
+        write_files()
+"""
+
+import contextlib
+import os
+import signal
+import threading
+
+SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+
+
+class Ended(BaseException):
+    """Not an Exception: nothing but a clean-up may catch it on its way."""
+
+
+class _State:
+    put_off = False
+    came = None
+
+
+def _take(number, _):
+    if _State.came is not None:
+        return
+    _State.came = number  # a second signal would interrupt the clean-up
+    if not _State.put_off:
+        raise Ended
+
+
+@contextlib.contextmanager
+def put_off():
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals interrupt the main thread alone
+        return
+    _State.put_off = True
+    try:
+        yield
+    finally:
+        _State.put_off = False
+    if _State.came is not None:
+        raise Ended
+
+
+def by_signal(main):
+    """Calls it; dies by the signal that ended it, as a shell and `elidex` expect of a program."""
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            signal.signal(number, _take)
+    status = None
+    try:
+        status = main()
+    except Ended:
+        pass
+    if _State.came is not None:
+        signal.signal(_State.came, signal.SIG_DFL)
+        os.kill(os.getpid(), _State.came)
+    return status
