@@ -23,45 +23,11 @@
 #include "elidex/sync/elided.hpp"
 #include "elidex/sync/spin_locks.hpp"
 #include "sim/memory.hpp"
+#include "sim/regions.hpp"
 #include "sim/simulation.hpp"
 
 namespace elidex::sim {
 namespace {
-
-using bodies = std::vector<std::function<void()>>;
-using u64 = std::uint64_t;
-
-machine here() {
-  machine m = read_machine(ELIDEX_TEST_MACHINES "/haswell-ep-2x10.machine");
-  // So that no interrupt comes in between where a test counts aborts.
-  set_parameter(m, "timer_period_cycles", 100'000'000'000);
-  set_parameter(m, "stray_interrupt_period_cycles", 100'000'000'000);
-  return m;
-}
-
-report run_here(const bodies& what, u64 seed = 1) {
-  return run(here(), {.seed = seed}, what);
-}
-
-struct alignas(64) cell {
-  std::atomic<u64> value{0};
-};
-struct alignas(4096) page_of_bytes {
-  std::array<unsigned char, 4096> bytes{};
-};
-
-// The status of one region around `body`; started() if it has committed.
-template <class Body>
-htm::status region(Body body) {
-  const htm::status entry = htm::begin();
-  if (entry.started()) {
-    body();
-    htm::commit();
-  }
-  return entry;
-}
-
-// --- transactions ---
 
 TEST(Region, AnAbortBringsMemoryStackAndRegistersBack) {
   cell shared;
@@ -397,6 +363,18 @@ TEST(Fetch, IsNamedByPlaceAndLine) {
   EXPECT_EQ(found->accesses, 2u);
   EXPECT_EQ(found->met_others, 1u);  // the second writer takes the line from the first
   EXPECT_GT(found->cycles, 0u);
+}
+
+// An abort ends the access that its victim waits for. What is left of the access takes no time.
+TEST(Fetch, AccessesTakeNoLongerThanTheThreadsHaveRun) {
+  cell shared;
+  const report r = run_here(bodies(16, [&] {
+    for (int i = 0; i < 100; ++i) region([&] { shared.value = shared.value + 1; });
+  }));
+  u64 fetching = 0;
+  for (const fetch_report& f : r.fetches) fetching += f.cycles;
+  EXPECT_GT(r.total().aborted(), 100u);  // or this test shows nothing
+  EXPECT_LE(fetching, r.total().cycles);
 }
 
 // --- HLE ---
