@@ -16,6 +16,7 @@
 #include <numeric>
 #include <shared_mutex>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -343,6 +344,32 @@ TEST(Conflict, IsNamedByPlaceAndKind) {
   ASSERT_EQ(r.conflicts.size(), 1u);
   EXPECT_EQ(r.conflicts[0].where, "block head");
   EXPECT_EQ(r.conflicts[0].true_sharing, 1u);
+}
+
+// A search of a name passes ranges that lie in the range it looks for, and stops before all others.
+TEST(Conflict, IsNamedByTheInnermostRange) {
+  static std::array<cell, 8> named;
+  name_memory(&named[5], sizeof(cell), "later", 1, 0);
+  name_memory(&named[1], sizeof(cell), "inner", 1, 0);
+  name_memory(&named[2], 2 * sizeof(cell), "deeper", 1, 0);
+  name_memory(&named[2], sizeof(cell), "deepest", 1, 0);
+  name_memory(&named[0], 7 * sizeof(cell), "outer", 1, 0);
+  const std::vector<std::string> names{"outer", "inner", "deepest", "deeper",  //
+                                       "outer", "later", "outer",   "other"};
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    const report r = run_here({[&] {
+                                 region([&] {
+                                   named[i].value.load();
+                                   spend(100'000);
+                                 });
+                               },
+                               [&] {
+                                 spend(20'000);
+                                 named[i].value = 3;
+                               }});
+    ASSERT_EQ(r.conflicts.size(), 1u);
+    EXPECT_EQ(r.conflicts[0].where, names[i]) << i;
+  }
 }
 
 TEST(Fetch, IsNamedByPlaceAndLine) {
