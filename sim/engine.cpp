@@ -35,7 +35,7 @@ engine::engine(const machine& which, const run_options& options, memory& where)
   for (unsigned i = 0; i < machine_.hardware_threads(); ++i) {
     hardware_thread& t = threads_[i];
     t.number = i;
-    t.core = i % static_cast<unsigned>(machine_.cores());
+    t.core = static_cast<unsigned>(machine_.core_of(i));
     t.random = (options_.seed * hardware_threads_max + i) * 0x9e3779b97f4a7c15;
     // The cores' timers tick at different times.
     t.next_timer = next_random(t.random) % machine_.timer_period_cycles;
@@ -227,7 +227,8 @@ int engine::start_thread(std::function<void()> body) {
     } catch (...) {
       t.thrown = std::current_exception();
     }
-    if (t.tx.active()) abort_myself(abort_reason::system_call);  // a thread's end is the system's affair
+    // A thread's end is the system's affair.
+    if (t.tx.active()) abort_myself({abort_reason::system_call});
     for (; !t.at_end.empty();) {
       const auto [destroy, object] = t.at_end.back();
       t.at_end.pop_back();
@@ -315,7 +316,14 @@ report engine::make_report() {
   }
   std::stable_sort(r.fetches.begin(), r.fetches.end(),
                    [](const fetch_report& a, const fetch_report& b) { return a.cycles > b.cycles; });
-  r.events = std::move(events_);
+  r.events.reserve(events_.size());
+  for (noted_event& noted : events_) {
+    if (noted.what.cause.address != 0) {
+      noted.what.where = names_.text(noted.name);
+      noted.what.fixed_address = lies_at_a_fixed_address(noted.what.cause.address);
+    }
+    r.events.push_back(std::move(noted.what));
+  }
   return r;
 }
 

@@ -170,7 +170,7 @@ class engine {
   void abort_others(hardware_thread& me, line& l, std::uint64_t address, std::uint64_t bytes, bool write);
   void abort_owner_of_stack(hardware_thread& me, std::uint64_t address);
   void line_left_l1(unsigned core, line& l);
-  void page_fault(page& p);
+  void page_fault(page& p, std::uint64_t address);
   void warm_l3();
   bool all_ready_to_count() const noexcept;
   void count_from_here();
@@ -195,13 +195,17 @@ class engine {
   hardware_thread& by_schedule(unsigned current, bool waits);
   // `format` takes the number.
   void stop(const char* format, std::uint64_t number);
-  void abort_thread(hardware_thread& victim, abort_reason why, std::uint8_t code);
-  [[noreturn]] void abort_myself(abort_reason why, std::uint8_t code = 0);
+  void abort_thread(hardware_thread& victim, const abort_cause& cause);
+  [[noreturn]] void abort_myself(const abort_cause& cause);
   void put_back(const transaction::entry& e);
-  std::uint32_t roll_back(hardware_thread& victim, abort_reason why, std::uint8_t code);
+  std::uint32_t roll_back(hardware_thread& victim, const abort_cause& cause);
+  void cut_short(hardware_thread& victim) noexcept;
   void save_point(hardware_thread& me, const registers& back);
-  void end_transaction(hardware_thread& t, bool committed, abort_reason why);
-  void count_conflict(hardware_thread& victim, const line& l, std::uint64_t address, std::uint64_t bytes, bool write);
+  // Null: it has committed.
+  void end_transaction(hardware_thread& t, const abort_cause* aborted_for);
+  void note_event(const hardware_thread& t, const abort_cause* aborted_for);
+  void abort_for(hardware_thread& victim, const line& l, address_range at, bool write);
+  bool count_conflict(hardware_thread& victim, const line& l, address_range at, bool write);
   std::string state_of_all() const;
   report make_report();
 
@@ -237,7 +241,11 @@ class engine {
   memory_names& names_ = process_names();  // made before any region: making a static ends the region that is open
   std::map<unsigned, conflict_report> conflicts_;  // by the name's number
   std::map<memory_names::place, fetch_report> fetches_;
-  std::vector<event> events_;
+  struct noted_event {
+    event what;     // without its text: making one allocates
+    unsigned name;  // the text's number
+  };
+  std::vector<noted_event> events_;
 };
 
 // What a run before has left locked is no concern of the next one.

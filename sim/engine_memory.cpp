@@ -50,7 +50,7 @@ void engine::touch_all(hardware_thread& me, std::uint64_t address, std::uint64_t
 
 void engine::touch(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write) {
   page& p = memory_.page_of(address);
-  if (!p.mapped) page_fault(p);
+  if (!p.mapped) page_fault(p, address);
   if (p.exempt) {
     me.clock += machine_.l1_cycles;
     return;
@@ -60,7 +60,7 @@ void engine::touch(hardware_thread& me, std::uint64_t address, std::uint64_t byt
   // HLE shows the thread another value than memory has: only loads and the store that ends it know of that.
   const auto elided = reinterpret_cast<std::uint64_t>(me.tx.elided_word);
   if (write && elided != 0 && address < elided + sizeof(std::uint32_t) && elided < address + bytes) {
-    abort_myself(abort_reason::elision);
+    abort_myself({.why = abort_reason::elision, .address = address});
   }
   abort_others(me, l, address, bytes, write);
   if (write && address - stacks_begin < stacks_bytes) abort_owner_of_stack(me, address);
@@ -87,6 +87,7 @@ void engine::touch(hardware_thread& me, std::uint64_t address, std::uint64_t byt
     ++fetched.accesses;
     fetched.met_others += cost.met_others ? 1 : 0;
     fetched.cycles += cost.cycles;
+    if (me.tx.active()) me.tx.fetches.push_back({&fetched, me.clock - cost.cycles, me.clock});
   }
   if (cost.left_l1 != nullptr) line_left_l1(me.core, *cost.left_l1);
 }
@@ -95,8 +96,7 @@ void engine::touch(hardware_thread& me, std::uint64_t address, std::uint64_t byt
 void engine::abort_others(hardware_thread& me, line& l, std::uint64_t address, std::uint64_t bytes, bool write) {
   if (l.writer >= 0 && l.writer != static_cast<int>(me.number)) {
     hardware_thread& victim = threads_[static_cast<std::size_t>(l.writer)];
-    count_conflict(victim, l, address, bytes, write);
-    abort_thread(victim, abort_reason::conflict, 0);
+    abort_for(victim, l, {address, bytes}, write);
   }
   if (!write) return;
   for (unsigned word = 0; word < l.readers.size(); ++word) {
@@ -104,10 +104,15 @@ void engine::abort_others(hardware_thread& me, line& l, std::uint64_t address, s
     if (word == me.number / 64) left &= ~(std::uint64_t{1} << me.number % 64);
     for (; left != 0; left &= left - 1) {
       hardware_thread& victim = threads_[word * std::size_t{64} + static_cast<std::size_t>(__builtin_ctzll(left))];
-      count_conflict(victim, l, address, bytes, write);
-      abort_thread(victim, abort_reason::conflict, 0);
+      abort_for(victim, l, {address, bytes}, write);
     }
   }
+}
+
+void engine::abort_for(hardware_thread& victim, const line& l, address_range at, bool write) {
+  abort_cause cause{.why = abort_reason::conflict, .address = at.begin, .write = write};
+  cause.same_bytes = count_conflict(victim, l, at, write);
+  abort_thread(victim, cause);
 }
 
 // A saved stack is put back whole: who writes into it ends the transaction that saved it.
@@ -116,17 +121,17 @@ void engine::abort_owner_of_stack(hardware_thread& me, std::uint64_t address) {
   if (owner == me.number || owner >= threads_.size()) return;
   hardware_thread& victim = threads_[owner];
   if (victim.tx.active() && address >= victim.tx.back.rsp && address < victim.runs->stack_high) {
-    abort_thread(victim, abort_reason::conflict, 0);
+    abort_thread(victim, {.why = abort_reason::conflict, .address = address, .write = true});
   }
 }
 
 void engine::line_left_l1(unsigned core, line& l) {
   bool mine_too_large = false;
-  abort_reason my_reason = abort_reason::write_capacity;
+  abort_cause mine{abort_reason::write_capacity};
   for (unsigned n = core; n < threads_.size(); n += static_cast<unsigned>(machine_.cores())) {
     hardware_thread& t = threads_[n];
     if (!t.tx.active()) continue;
-    abort_reason why = abort_reason::write_capacity;
+    abort_cause cause{abort_reason::write_capacity};
     if (l.writer != static_cast<int>(n)) {
       if (!l.in_read_set_of(n)) continue;
       bool& counted = t.tx.of(l, 0).in_read_table;
@@ -134,21 +139,22 @@ void engine::line_left_l1(unsigned core, line& l) {
       counted = true;
       const std::uint64_t hash = (std::uint64_t{l.number} * 0x9e3779b97f4a7c15) >> 32;
       if (++t.read_table[hash & (machine_.read_table_sets - 1)] <= machine_.read_table_ways) continue;
-      why = abort_reason::read_capacity;
+      cause.why = abort_reason::read_capacity;
     }
+    cause.address = t.tx.of(l, 0).address;
     if (&t == now_running_) {
       mine_too_large = true;
-      my_reason = why;
+      mine = cause;
     } else {
-      abort_thread(t, why, 0);
+      abort_thread(t, cause);
     }
   }
-  if (mine_too_large) abort_myself(my_reason);
+  if (mine_too_large) abort_myself(mine);
 }
 
-void engine::page_fault(page& p) {
+void engine::page_fault(page& p, std::uint64_t address) {
   hardware_thread& me = *now_running_;
-  if (me.tx.active()) abort_myself(abort_reason::page_fault);
+  if (me.tx.active()) abort_myself({.why = abort_reason::page_fault, .address = address});
   p.mapped = true;
   me.clock += machine_.page_fault_cycles;
 }
@@ -200,6 +206,7 @@ void engine::count_from_here() {
   caches_.reset_counts();
   conflicts_.clear();
   fetches_.clear();
+  for (hardware_thread& t : threads_) t.tx.fetches.clear();  // they refer to what was cleared
   events_.clear();
   wake(&ready_to_count_, ~0u);
   for (hardware_thread& t : threads_) t.clock = latest;
@@ -245,7 +252,7 @@ void engine::interrupt() {
   if (me.next_stray <= me.clock) expect_stray(me);
   me.next_interrupt = std::min(me.next_timer, me.next_stray);
   me.clock += machine_.timer_cycles;
-  if (me.tx.active()) abort_myself(abort_reason::interrupt);
+  if (me.tx.active()) abort_myself({abort_reason::interrupt});
 }
 
 void engine::spend(std::uint64_t cycles) {
@@ -256,7 +263,7 @@ void engine::spend(std::uint64_t cycles) {
 
 void engine::pause() {
   // Intel lets a pause abort a transaction, and papers/001 section 3.3.2 relies on it.
-  if (now_running_->tx.active()) abort_myself(abort_reason::system_call);
+  if (now_running_->tx.active()) abort_myself({abort_reason::system_call});
   now_running_->clock += machine_.pause_cycles;
   take_turn(options_.schedule != nullptr);
 }
@@ -274,18 +281,20 @@ void engine::sleep(std::uint64_t cycles) {
 
 void engine::unfriendly(std::uint64_t cycles) {
   pending_write_ = {};
-  if (now_running_->tx.active()) abort_myself(abort_reason::system_call);
+  if (now_running_->tx.active()) abort_myself({abort_reason::system_call});
   now_running_->clock += cycles;
 }
 
-void engine::count_conflict(hardware_thread& victim, const line& l, std::uint64_t address, std::uint64_t bytes,
-                            bool write) {
+// Whether the access uses the same bytes as the victim, and not only the same line.
+bool engine::count_conflict(hardware_thread& victim, const line& l, address_range at, bool write) {
   const auto& lines = victim.tx.lines();
   const auto found = std::find_if(lines.begin(), lines.end(), [&](const auto& e) { return e.at == &l; });
-  if (found == lines.end()) return;
+  if (found == lines.end()) return false;
   const std::uint64_t theirs = write ? found->read | found->written : found->written;
-  conflict_report& counted = conflicts_[names_.of(address)];
-  ++((theirs & byte_mask(address, bytes)) != 0 ? counted.true_sharing : counted.false_sharing);
+  conflict_report& counted = conflicts_[names_.of(at.begin)];
+  const bool same_bytes = (theirs & byte_mask(at.begin, at.bytes)) != 0;
+  ++(same_bytes ? counted.true_sharing : counted.false_sharing);
+  return same_bytes;
 }
 
 }  // namespace elidex::sim

@@ -16,6 +16,10 @@ std::byte* exception_globals() noexcept {
   return reinterpret_cast<std::byte*>(abi::__cxa_get_globals());
 }
 
+abort_cause elision_of(const std::uint32_t& word) noexcept {
+  return {.why = abort_reason::elision, .address = reinterpret_cast<std::uint64_t>(&word)};
+}
+
 }  // namespace
 
 // Intel, "Software developer's manual" volume 1, section 16.3.5 (RTM abort status definition).
@@ -62,8 +66,8 @@ std::uint32_t engine::begin(const registers& back) {
   me.clock += machine_.begin_cycles;
   take_turn();
   if (me.tx.active()) {
-    if (me.tx.elided_word != nullptr) abort_myself(abort_reason::nesting);  // RTM inside HLE
-    if (++me.tx.depth > machine_.nesting_max) abort_myself(abort_reason::nesting);
+    if (me.tx.elided_word != nullptr) abort_myself({abort_reason::nesting});  // RTM inside HLE
+    if (++me.tx.depth > machine_.nesting_max) abort_myself({abort_reason::nesting});
     return region_started;
   }
   save_point(me, back);
@@ -77,18 +81,18 @@ void engine::commit() {
   me.clock += machine_.commit_cycles;
   take_turn();
   if (--me.tx.depth > 0) return;
-  end_transaction(me, true, abort_reason::conflict);
+  end_transaction(me, nullptr);
 }
 
 void engine::abort(std::uint8_t code) {
-  if (now_running_->tx.active()) abort_myself(abort_reason::explicit_, code);
+  if (now_running_->tx.active()) abort_myself({abort_reason::explicit_, code});
 }
 
 std::uint32_t engine::begin_elision(const registers& back, std::uint32_t& word, std::uint32_t value) {
   hardware_thread& me = *now_running_;
   if (machine_.hle == 0) return 0;
   pending_write_ = {};
-  if (me.tx.active()) abort_myself(abort_reason::elision);  // inside RTM, or a second lock
+  if (me.tx.active()) abort_myself(elision_of(word));  // inside RTM, or a second lock
   me.clock += machine_.begin_cycles + machine_.elision_cycles;
   take_turn();
   save_point(me, back);
@@ -102,12 +106,13 @@ std::uint32_t engine::begin_elision(const registers& back, std::uint32_t& word, 
 bool engine::end_elision(std::uint32_t& word, std::uint32_t value) {
   hardware_thread& me = *now_running_;
   if (me.tx.elided_word != &word) return false;
-  if (value != me.tx.elided_before) abort_myself(abort_reason::elision);
+  if (value != me.tx.elided_before) abort_myself(elision_of(word));
   commit();
   return true;
 }
 
-void engine::end_transaction(hardware_thread& t, bool committed, abort_reason why) {
+void engine::end_transaction(hardware_thread& t, const abort_cause* aborted_for) {
+  const bool committed = aborted_for == nullptr;
   for (const transaction::entry& e : t.tx.lines()) {
     e.at->remove_reader(t.number);
     if (e.written != 0) e.at->writer = -1;
@@ -120,30 +125,56 @@ void engine::end_transaction(hardware_thread& t, bool committed, abort_reason wh
     for (void* const at : t.tx.to_free) heap::free(at, t.number);
   } else {
     t.counts.aborted_cycles += lasted;
-    ++t.counts.aborts[static_cast<std::size_t>(why)];
+    ++t.counts.aborts[static_cast<std::size_t>(aborted_for->why)];
     for (void* const at : t.tx.allocated) heap::free(at, t.number);
   }
-  if (options_.record_events) {
-    events_.push_back({committed ? event::kind::commit : event::kind::abort, why, static_cast<std::uint16_t>(t.number),
-                       t.tx.began, t.clock});
-  }
+  if (options_.record_events) note_event(t, aborted_for);
   t.read_table.clear();
   t.tx.elided_word = nullptr;
   t.tx.clear();
 }
 
+void engine::note_event(const hardware_thread& t, const abort_cause* aborted_for) {
+  noted_event noted{{.what = aborted_for == nullptr ? event::kind::commit : event::kind::abort,
+                     .thread = static_cast<std::uint16_t>(t.number),
+                     .begin_cycles = t.tx.began,
+                     .end_cycles = t.clock},
+                    0};
+  if (aborted_for != nullptr) {
+    noted.what.cause = *aborted_for;
+    noted.what.by = static_cast<std::uint16_t>(now_running_->number);
+    if (aborted_for->address != 0) {
+      const memory_names::place place = names_.place_of(aborted_for->address);
+      noted.name = place.name;
+      noted.what.line = place.line;
+    }
+  }
+  events_.push_back(std::move(noted));
+}
+
+// Ends the victim's transaction now, even if an access of it would have lasted longer.
+// What is left of that access is not counted.
+void engine::cut_short(hardware_thread& victim) noexcept {
+  victim.clock = std::max(victim.tx.began, now_running_->clock);
+  const auto& fetches = victim.tx.fetches;
+  for (auto last = fetches.rbegin(); last != fetches.rend() && last->end > victim.clock; ++last) {
+    last->counted_in->cycles -= last->end - std::max(last->begin, victim.clock);
+  }
+}
+
 // Undoes all but the registers and the stack; returns what begin() shall answer.
-std::uint32_t engine::roll_back(hardware_thread& victim, abort_reason why, std::uint8_t code) {
-  const std::uint32_t status = victim.tx.elided_word != nullptr ? 0 : status_word(why, code, victim.tx.depth > 1);
+std::uint32_t engine::roll_back(hardware_thread& victim, const abort_cause& cause) {
+  const bool nested = victim.tx.depth > 1;
+  const bool elides = victim.tx.elided_word != nullptr;
+  const std::uint32_t status = elides ? 0 : status_word(cause.why, cause.code, nested);
   for (const transaction::entry& e : victim.tx.lines()) {
     if (e.written == 0) continue;
     caches_.discard(victim.core, *e.at);
     const bool on_own_stack = e.address >= victim.runs->stack_low && e.address < victim.runs->stack_high;
     if (!on_own_stack) put_back(e);
   }
-  // It ends now, even if the victim was in the middle of something that would have lasted longer.
-  if (&victim != now_running_) victim.clock = std::max(victim.tx.began, now_running_->clock);
-  end_transaction(victim, false, why);
+  if (&victim != now_running_) cut_short(victim);
+  end_transaction(victim, &cause);
   victim.clock += machine_.abort_cycles;
   victim.counts.aborting_cycles += machine_.abort_cycles;
   return status;
@@ -171,9 +202,9 @@ void engine::put_back(const transaction::entry& e) {
   }
 }
 
-void engine::abort_thread(hardware_thread& victim, abort_reason why, std::uint8_t code) {
+void engine::abort_thread(hardware_thread& victim, const abort_cause& cause) {
   const registers back = victim.tx.back;
-  const std::uint32_t status = roll_back(victim, why, code);
+  const std::uint32_t status = roll_back(victim, cause);
   // It stands in one of our calls, from which it will never return: its stack is free to be put back.
   std::memcpy(reinterpret_cast<void*>(back.rsp), victim.tx.stack.data(), victim.tx.stack.size());
   victim.runs->at = back;
@@ -188,12 +219,12 @@ void engine::abort_thread(hardware_thread& victim, abort_reason why, std::uint8_
   }
 }
 
-void engine::abort_myself(abort_reason why, std::uint8_t code) {
+void engine::abort_myself(const abort_cause& cause) {
   hardware_thread& me = *now_running_;
   pending_write_ = {};
   static registers back;
   back = me.tx.back;
-  back.rax = roll_back(me, why, code);
+  back.rax = roll_back(me, cause);
   std::memcpy(exception_globals(), me.tx.exception_globals.data(), me.tx.exception_globals.size());
   restore_stack_and_go_on(back, reinterpret_cast<void*>(back.rsp), me.tx.stack.data(), me.tx.stack.size());
 }

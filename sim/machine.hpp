@@ -86,6 +86,8 @@ struct machine {
 
   std::uint64_t cores() const noexcept { return sockets * cores_per_socket; }
   std::uint64_t hardware_threads() const noexcept { return cores() * threads_per_core; }
+  // Threads are dealt out to the cores, then once more to the same cores.
+  std::uint64_t core_of(std::uint64_t thread) const noexcept { return thread % cores(); }
 };
 
 // What one parameter is; for listings and for the reader.

@@ -1,5 +1,6 @@
 #include "sim/memory.hpp"
 
+#include <link.h>
 #include <sys/mman.h>
 
 #include <new>
@@ -17,7 +18,25 @@ page** table_of(std::uint64_t entries) {
   return static_cast<page**>(at);
 }
 
+// Called for the program itself first; ends the walk there.
+int holds_in_program(dl_phdr_info* program, std::size_t, void* address) {
+  constexpr int outside = 1;
+  constexpr int inside = 2;
+  if (program->dlpi_addr != 0) return outside;  // the system has chosen its place
+  const auto at = *static_cast<const std::uint64_t*>(address);
+  for (unsigned i = 0; i < program->dlpi_phnum; ++i) {
+    const auto& segment = program->dlpi_phdr[i];
+    if (segment.p_type == PT_LOAD && at - segment.p_vaddr < segment.p_memsz) return inside;
+  }
+  return outside;
+}
+
 }  // namespace
+
+bool lies_at_a_fixed_address(std::uint64_t address) noexcept {
+  if (address - arena_begin < arena_bytes + stacks_bytes) return true;
+  return ::dl_iterate_phdr(holds_in_program, &address) == 2;
+}
 
 memory::memory() {
   void* const at = ::mmap(reinterpret_cast<void*>(arena_begin), arena_bytes + stacks_bytes, PROT_READ | PROT_WRITE,

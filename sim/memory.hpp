@@ -88,6 +88,10 @@ class memory {
   std::uint64_t fresh_from_ = 0;
 };
 
+// Whether this address has the same content in every run of a program: it is in the arena, on a
+// stack or in the program's own static data. Shared objects and the system's memory move.
+bool lies_at_a_fixed_address(std::uint64_t address) noexcept;
+
 // The one of this process: the arena can be at its place only once.
 memory& process_memory();
 

@@ -1,6 +1,7 @@
 #include "sim/memory_names.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "sim/memory.hpp"
 
@@ -21,13 +22,18 @@ unsigned memory_names::number_of(const std::string& text) {
 void memory_names::add(std::uint64_t from, std::uint64_t bytes, const char* name, std::uint64_t block_bytes,
                        std::uint64_t head_bytes) {
   const std::string text(name);
-  ranges_[{from, ~bytes}] = {from + bytes, number_of(text), number_of(text + " head"), block_bytes, head_bytes};
+  const std::uint64_t end = from + bytes;
+  auto at = ranges_.try_emplace({from, ~bytes}).first;
+  at->second = {end, end, number_of(text), number_of(text + " head"), block_bytes, head_bytes};
+  if (at != ranges_.begin()) at->second.reach = std::max(end, std::prev(at)->second.reach);
+  while (++at != ranges_.end() && at->second.reach < end) at->second.reach = end;
 }
 
 memory_names::place memory_names::place_of(std::uint64_t address) const noexcept {
   // The innermost: ranges may lie in each other.
   for (auto at = ranges_.upper_bound({address, ~std::uint64_t{0}}); at != ranges_.begin();) {
     const auto& [key, r] = *--at;
+    if (address >= r.reach) break;
     if (address >= r.end) continue;
     const std::uint64_t offset = r.block_bytes > 1 ? (address - key.first) % r.block_bytes : address - key.first;
     return {r.head_bytes != 0 && offset < r.head_bytes ? r.head : r.body, offset / line_bytes};

@@ -29,6 +29,7 @@ class memory_names {
  private:
   struct range {
     std::uint64_t end;
+    std::uint64_t reach;  // the last end of this range and those before it: a search ends here
     unsigned body;
     unsigned head;
     std::uint64_t block_bytes;

@@ -104,15 +104,35 @@ struct fetch_report {
   std::uint64_t line = 0;  // of the block, or of the whole where there are no blocks
   std::uint64_t accesses = 0;
   std::uint64_t met_others = 0;  // of these: lines that another core had changed, and writes to lines that others had
-  std::uint64_t cycles = 0;      // that all of them took, waiting for a line that was busy included
+  // That all of them took, waiting for a busy line included. An abort ends an access that is under
+  // way. So these are disjoint parts of the threads' cycles, and all reports together take no
+  // longer than the threads have run.
+  std::uint64_t cycles = 0;
 };
 
+// Why a transaction was aborted.
+struct abort_cause {
+  abort_reason why;
+  std::uint8_t code = 0;      // of an explicit abort
+  std::uint64_t address = 0;  // that it is about, of the access or of the line; 0: none
+  // Of a conflict: the access that the transaction was aborted for.
+  bool write = false;
+  bool same_bytes = false;  // as the transaction has used, not only the same line
+};
+
+// A transaction that has ended.
 struct event {
   enum class kind : std::uint8_t { commit, abort } what;
-  abort_reason why;  // of an abort
   std::uint16_t thread;
   std::uint64_t begin_cycles;
   std::uint64_t end_cycles;
+  // Of an abort:
+  abort_cause cause{};
+  std::uint16_t by = 0;  // the thread that caused it: another one, or the transaction's own
+  // The name of what lies at the address (name_memory()); empty: there is no address.
+  std::string where{};
+  std::uint64_t line = 0;      // of the block, or of the whole where there are no blocks
+  bool fixed_address = false;  // whether it is the same in every run of the program
 };
 
 struct report {

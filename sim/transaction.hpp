@@ -21,6 +21,8 @@
 
 namespace elidex::sim {
 
+struct fetch_report;
+
 class transaction {
  public:
   struct entry {
@@ -56,6 +58,7 @@ class transaction {
     lines_.clear();
     depth = 0;
     last_ = 0;
+    fetches.clear();
     allocated.clear();
     to_free.clear();
   }
@@ -69,6 +72,14 @@ class transaction {
   std::uint32_t* elided_word = nullptr;  // HLE: the lock's word,
   std::uint32_t elided_before = 0;       // its value in memory,
   std::uint32_t elided_now = 0;          // and the one that this thread sees
+
+  // Accesses that the core's own caches did not serve, in order: when each began and was to end.
+  struct fetch {
+    fetch_report* counted_in;
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+  std::vector<fetch> fetches;
 
   std::vector<void*> allocated;  // undone by an abort
   std::vector<void*> to_free;    // done by the commit

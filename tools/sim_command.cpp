@@ -7,6 +7,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
 #include "lab/bad_input.hpp"
 #include "lab/input_file.hpp"
@@ -223,36 +224,66 @@ std::string conflict_tables(const std::vector<ordered_json>& runs) {
   return any ? "\nwhere transactions met\n" + out.text() : "";
 }
 
-// Where cores went outside of their own caches, of runs in which other cores were the reason often enough to matter.
+// What of a run the cores' own caches did not serve: the place, its share of the cores' time, how
+// often it was fetched, and how often other cores were the reason.
+std::vector<std::string> fetch_cells(const std::string& where, const ordered_json& fetched,
+                                     const ordered_json& of_run) {
+  const double accesses = fetched["accesses"];
+  const double share = fetched["cycles"].get<double>() / of_run["perf"]["cycles"].get<double>();
+  const double per_operation = accesses / of_run["requests"].get<double>();
+  const double met_others = fetched["met_others"].get<double>() / accesses;
+  const std::string share_text = formatted("%.1f", 100 * share);
+  return {where, share_text, formatted("%.3f", per_operation), formatted("%.0f", 100 * met_others)};
+}
+
+// The rows of one run, without its name. Their shares of the time are disjoint and sum to 100 %.
+std::vector<std::vector<std::string>> fetch_rows(const ordered_json& run) {
+  constexpr std::size_t places_max = 6;
+  std::vector<std::vector<std::string>> rows;
+  ordered_json others = run["fetched"];
+  for (const ordered_json& f : run["fetches"]) {
+    if (rows.size() == places_max) break;
+    const std::string where = f["where"];
+    rows.push_back(fetch_cells(where + ", line " + f["line"].dump(), f, run));
+    for (const char* const what : {"accesses", "met_others", "cycles"}) {
+      others[what] = others[what].get<std::uint64_t>() - f[what].get<std::uint64_t>();
+    }
+  }
+  const std::size_t other_lines = others["lines"].get<std::size_t>() - rows.size();
+  if (other_lines != 0) {
+    rows.push_back(fetch_cells(count_text(other_lines) + " other lines", others, run));
+  }
+  const double fetched = run["fetched"]["cycles"];
+  const double rest = 1 - fetched / run["perf"]["cycles"].get<double>();
+  rows.push_back({"own caches, computing, waiting", formatted("%.1f", 100 * rest), "", ""});
+  return rows;
+}
+
+// Where the cores' time went, of runs in which cores met often enough to matter.
 std::string fetch_tables(const std::vector<ordered_json>& runs) {
   constexpr double meetings_shown_min = 0.05;  // of an operation; chosen
-  constexpr std::size_t places_max = 6;
   table out({{"index"},
              {"cores", table::right},
              {"where"},
-             {"of all time %", table::right},
+             {"of the cores' time %", table::right},
              {"an op", table::right},
              {"met others %", table::right}});
   bool any = false;
   for (const ordered_json& run : runs) {
-    const double requests = run["requests"];
-    double met = 0;
-    for (const auto& f : run["fetches"]) met += f["met_others"].get<double>();
-    if (met < meetings_shown_min * requests) continue;
+    const double met = run["fetched"]["met_others"];
+    if (met < meetings_shown_min * run["requests"].get<double>()) continue;
     if (any) out.gap();
     any = true;
-    for (std::size_t i = 0; i < std::min(places_max, run["fetches"].size()); ++i) {
-      const auto& f = run["fetches"][i];
-      const double accesses = f["accesses"];
-      out.row({i == 0 ? run["index"].get<std::string>() + ", " + run["dist"].get<std::string>() : "",
-               i == 0 ? std::to_string(run["threads"].get<int>()) : "",
-               f["where"].get<std::string>() + ", line " + f["line"].dump(),
-               formatted("%.1f", 100 * f["cycles"].get<double>() / run["perf"]["cycles"].get<double>()),
-               formatted("%.3f", accesses / requests),
-               formatted("%.0f", 100 * f["met_others"].get<double>() / accesses)});
+    std::string name = run["index"].get<std::string>() + ", " + run["dist"].get<std::string>();
+    std::string cores = run["threads"].dump();
+    for (std::vector<std::string>& cells : fetch_rows(run)) {
+      cells.insert(cells.begin(), {std::exchange(name, ""), std::exchange(cores, "")});
+      out.row(std::move(cells));
     }
   }
-  return any ? "\nwhat the cores' own caches did not serve\n" + out.text() : "";
+  if (!any) return "";
+  const std::string title = "where the cores' time went: lines from outside of their own caches";
+  return "\n" + title + ", and the rest\n" + out.text();
 }
 
 }  // namespace

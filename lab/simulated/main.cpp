@@ -7,7 +7,6 @@
 
 #include <csignal>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -17,6 +16,7 @@
 #include "lab/simulated/experiments/experiment.hpp"
 #include "lab/simulated/run_on_machine.hpp"
 #include "lab/simulated/tpcc_on_machine.hpp"
+#include "lab/simulated/trace.hpp"
 #include "lab/simulated/txbench_on_machine.hpp"
 
 namespace {
@@ -109,8 +109,12 @@ ordered_json document_of(const lab::sim_request& wanted, const lab::sim_result& 
     conflicts.push_back({{"where", c.where}, {"true_sharing", c.true_sharing}, {"false_sharing", c.false_sharing}});
   }
   ordered_json fetches = ordered_json::array();
+  sim::fetch_report fetched;
   for (const sim::fetch_report& f : result.machine.fetches) {
-    if (fetches.size() == fetches_reported_max) break;
+    fetched.accesses += f.accesses;
+    fetched.met_others += f.met_others;
+    fetched.cycles += f.cycles;
+    if (fetches.size() == fetches_reported_max) continue;
     fetches.push_back({{"where", f.where},
                        {"line", f.line},
                        {"accesses", f.accesses},
@@ -162,6 +166,11 @@ ordered_json document_of(const lab::sim_request& wanted, const lab::sim_result& 
           {"aborts_by_reason", by_reason},
           {"conflicts", conflicts},
           {"fetches", fetches},
+          {"fetched",  // all of them, those that "fetches" leaves out included
+           {{"lines", result.machine.fetches.size()},
+            {"accesses", fetched.accesses},
+            {"met_others", fetched.met_others},
+            {"cycles", fetched.cycles}}},
           // The names of `perf stat -T` (tx-conflict and so on are those of Haswell's event list), and papers/004's
           // equations 2.1 and 2.2.
           {"perf",
@@ -240,26 +249,11 @@ ordered_json document_of(const lab::txbench_request& wanted, const lab::txbench_
   return document;
 }
 
-// For chrome://tracing and its like: a bar per transaction, a row per hardware thread, in microseconds.
-void write_trace(const std::string& file, const sim::machine& which, const sim::report& report) {
-  std::ofstream out(file);
-  const double cycles_per_us = static_cast<double>(which.megahertz);
-  out << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
-  const char* before = "";
-  for (const sim::event& e : report.events) {
-    const bool commit = e.what == sim::event::kind::commit;
-    ordered_json bar{{"name", commit ? "commit" : "abort: " + std::string(sim::to_string(e.why))},
-                     {"ph", "X"},
-                     {"pid", 1},
-                     {"tid", e.thread},
-                     {"ts", static_cast<double>(e.begin_cycles) / cycles_per_us},
-                     {"dur", static_cast<double>(e.end_cycles - e.begin_cycles) / cycles_per_us},
-                     {"cname", commit ? "good" : "terrible"}};
-    out << before << bar.dump();
-    before = ",\n";
-  }
-  out << "\n]}\n";
-  if (!out) throw std::runtime_error("--trace: '" + file + "' cannot be written");
+// What the user has asked for a timeline of, if anything.
+void trace(const ordered_json& request, const lab::sim_request& wanted, const sim::report& report) {
+  if (!request.contains("trace_file")) return;
+  const std::string title = wanted.index + ", " + wanted.workload + ", " + wanted.dist;
+  lab::write_trace(request.at("trace_file"), wanted.machine, title, report);
 }
 
 int answer(const ordered_json& request) {
@@ -276,17 +270,17 @@ int answer(const ordered_json& request) {
     const lab::tpcc_request wanted = outside_the_machine([&] { return tpcc_request_of(request); });
     const lab::tpcc_result result = lab::run_tpcc_on_machine(wanted);
     document = document_of(wanted, result);
-    if (request.contains("trace_file")) write_trace(request.at("trace_file"), wanted.run.machine, result.run.machine);
+    trace(request, wanted.run, result.run.machine);
   } else if (request.at("workload") == "txbench") {
     const lab::txbench_request wanted = outside_the_machine([&] { return txbench_request_of(request); });
     const lab::txbench_result result = lab::run_txbench_on_machine(wanted);
     document = document_of(wanted, result);
-    if (request.contains("trace_file")) write_trace(request.at("trace_file"), wanted.run.machine, result.run.machine);
+    trace(request, wanted.run, result.run.machine);
   } else {
     const lab::sim_request wanted = outside_the_machine([&] { return request_of(request); });
     const lab::sim_result result = lab::run_on_machine(wanted);
     document = document_of(wanted, result);
-    if (request.contains("trace_file")) write_trace(request.at("trace_file"), wanted.machine, result.machine);
+    trace(request, wanted, result.machine);
   }
   std::cout << document.dump() << '\n' << std::flush;
   return std::cout ? 0 : 1;

@@ -377,12 +377,6 @@ TEST_F(elidex_tool, refuses_what_a_machine_cannot_do) {
           "bad.machine:2: sockets takes 1 to 4, not 77");
 }
 
-TEST_F(elidex_tool, writes_a_timeline) {
-  ASSERT_EQ(run("sim --index btree/htm-dbx --keys 1000 --cores 2 --ops 50 --trace t.json").status, 0);
-  const auto trace = nlohmann::json::parse(text_of(path("t.json")));
-  EXPECT_GE(trace.at("traceEvents").size(), 100U);
-}
-
 TEST_F(elidex_tool, the_program_on_the_machine_says_what_it_is) {
   const int status = std::system("'" ELIDEX_SIM_WORKER "' </dev/null 2>'" ELIDEX_SIM_WORKER ".said'");
   EXPECT_EQ(WEXITSTATUS(status), 2);

@@ -16,6 +16,7 @@
 #include <numeric>
 #include <shared_mutex>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -23,45 +24,11 @@
 #include "elidex/sync/elided.hpp"
 #include "elidex/sync/spin_locks.hpp"
 #include "sim/memory.hpp"
+#include "sim/regions.hpp"
 #include "sim/simulation.hpp"
 
 namespace elidex::sim {
 namespace {
-
-using bodies = std::vector<std::function<void()>>;
-using u64 = std::uint64_t;
-
-machine here() {
-  machine m = read_machine(ELIDEX_TEST_MACHINES "/haswell-ep-2x10.machine");
-  // So that no interrupt comes in between where a test counts aborts.
-  set_parameter(m, "timer_period_cycles", 100'000'000'000);
-  set_parameter(m, "stray_interrupt_period_cycles", 100'000'000'000);
-  return m;
-}
-
-report run_here(const bodies& what, u64 seed = 1) {
-  return run(here(), {.seed = seed}, what);
-}
-
-struct alignas(64) cell {
-  std::atomic<u64> value{0};
-};
-struct alignas(4096) page_of_bytes {
-  std::array<unsigned char, 4096> bytes{};
-};
-
-// The status of one region around `body`; started() if it has committed.
-template <class Body>
-htm::status region(Body body) {
-  const htm::status entry = htm::begin();
-  if (entry.started()) {
-    body();
-    htm::commit();
-  }
-  return entry;
-}
-
-// --- transactions ---
 
 TEST(Region, AnAbortBringsMemoryStackAndRegistersBack) {
   cell shared;
@@ -379,6 +346,32 @@ TEST(Conflict, IsNamedByPlaceAndKind) {
   EXPECT_EQ(r.conflicts[0].true_sharing, 1u);
 }
 
+// A search of a name passes ranges that lie in the range it looks for, and stops before all others.
+TEST(Conflict, IsNamedByTheInnermostRange) {
+  static std::array<cell, 8> named;
+  name_memory(&named[5], sizeof(cell), "later", 1, 0);
+  name_memory(&named[1], sizeof(cell), "inner", 1, 0);
+  name_memory(&named[2], 2 * sizeof(cell), "deeper", 1, 0);
+  name_memory(&named[2], sizeof(cell), "deepest", 1, 0);
+  name_memory(&named[0], 7 * sizeof(cell), "outer", 1, 0);
+  const std::vector<std::string> names{"outer", "inner", "deepest", "deeper",  //
+                                       "outer", "later", "outer",   "other"};
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    const report r = run_here({[&] {
+                                 region([&] {
+                                   named[i].value.load();
+                                   spend(100'000);
+                                 });
+                               },
+                               [&] {
+                                 spend(20'000);
+                                 named[i].value = 3;
+                               }});
+    ASSERT_EQ(r.conflicts.size(), 1u);
+    EXPECT_EQ(r.conflicts[0].where, names[i]) << i;
+  }
+}
+
 TEST(Fetch, IsNamedByPlaceAndLine) {
   struct alignas(64) line_of_bytes {
     std::atomic<std::uint32_t> value{0};
@@ -397,6 +390,18 @@ TEST(Fetch, IsNamedByPlaceAndLine) {
   EXPECT_EQ(found->accesses, 2u);
   EXPECT_EQ(found->met_others, 1u);  // the second writer takes the line from the first
   EXPECT_GT(found->cycles, 0u);
+}
+
+// An abort ends the access that its victim waits for. What is left of the access takes no time.
+TEST(Fetch, AccessesTakeNoLongerThanTheThreadsHaveRun) {
+  cell shared;
+  const report r = run_here(bodies(16, [&] {
+    for (int i = 0; i < 100; ++i) region([&] { shared.value = shared.value + 1; });
+  }));
+  u64 fetching = 0;
+  for (const fetch_report& f : r.fetches) fetching += f.cycles;
+  EXPECT_GT(r.total().aborted(), 100u);  // or this test shows nothing
+  EXPECT_LE(fetching, r.total().cycles);
 }
 
 // --- HLE ---
