@@ -1,5 +1,6 @@
 #include "elidex/fork_generation.hpp"
 
+#include "elidex/sync/parking.hpp"
 #include "elidex/thread_slot.hpp"
 
 #if defined(__unix__) && !defined(ELIDEX_SIMULATED)
@@ -22,6 +23,7 @@ void in_child() {
     if (r != mine) const_cast<thread_record*>(r)->pinned_epoch.store(0);
   }
   slot_of_forking_thread.store(mine != nullptr ? mine->slot : no_forking_thread);
+  parking::forget_sleepers();
   generation_of_process.fetch_add(1);
 }
 

@@ -17,6 +17,9 @@
 #  endif
 
 namespace elidex::detail {
+
+alignas(64) constinit std::atomic<std::uint32_t> threads_parked{0};
+
 namespace {
 
 // Waiters of addresses that share a bucket are woken together.
@@ -57,7 +60,7 @@ bool expose_stores() noexcept {
 void parking::sleep(const void* address, sleep_kind kind, bool (*is_blocked)(const void*),
                     const void* context) noexcept {
   bucket& here = bucket_of(address);
-  asleep.fetch_add(1);
+  threads_parked.fetch_add(1);
   here.asleep.fetch_add(1);
   const bool exposed = kind == sleep_kind::later && expose_stores();
   const std::uint32_t wakes = here.wakes.load();
@@ -69,12 +72,17 @@ void parking::sleep(const void* address, sleep_kind kind, bool (*is_blocked)(con
     }
   }
   here.asleep.fetch_sub(1);
-  asleep.fetch_sub(1);
+  threads_parked.fetch_sub(1);
+}
+
+void parking::forget_sleepers() noexcept {
+  for (bucket& each : buckets) each.asleep.store(0);
+  threads_parked.store(0);
 }
 
 void parking::wake(const void* address) noexcept {
   bucket& here = bucket_of(address);
-  // The caller has read somebody's count in `asleep`, perhaps not that of a waiter here.
+  // The caller has read somebody's count in `threads_parked`, perhaps not that of a waiter here.
   if (here.asleep.load(std::memory_order_relaxed) == 0) return;  // relaxed: pairs with expose_stores() in sleep()
   here.wakes.fetch_add(1);
   futex_wake(here.wakes, futex_wake_all);

@@ -32,13 +32,13 @@ std::vector<std::string> all_results() {
 void check_input(const std::vector<std::string>& files) {
   if (files.empty()) {
     throw lab::bad_input(
-        "files: results/ and docs/results/ hold no *.json; it takes result files, which elidex bench --json "
-        "writes");
+        "files: results/ and docs/results/ hold no *.json (expected result files, which elidex bench --json "
+        "writes)");
   }
   for (const std::string& one : files) {
     std::error_code error;
     if (access(one.c_str(), R_OK) != 0 || fs::is_directory(one, error)) {
-      throw lab::bad_input("files: " + one + " cannot be read; it takes result files in JSON");
+      throw lab::bad_input("files: " + one + " cannot be read (expected a result file in JSON)");
     }
   }
 }
@@ -48,12 +48,12 @@ void check_output(const std::string& name) {
   const fs::path out = name;
   std::error_code error;
   if (!out.has_filename() || fs::is_directory(out, error)) {
-    throw lab::bad_input("--out: '" + name + "' is a directory; it takes the HTML file to write");
+    throw lab::bad_input("--out: '" + name + "' is a directory (expected the HTML file to write)");
   }
   fs::path folder = fs::absolute(out, error).parent_path();
   while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
   if (!fs::is_directory(folder, error) || access(folder.c_str(), W_OK) != 0) {
-    throw lab::bad_input("--out: " + name + " cannot be written; it takes the HTML file to write");
+    throw lab::bad_input("--out: " + name + " cannot be written (expected the HTML file to write)");
   }
 }
 

@@ -171,7 +171,7 @@ std::chrono::nanoseconds pass_to_and_fro(std::uint32_t rounds) {
   player(0);
   other.join();
   EXPECT_EQ(turn.load(), 2 * rounds);
-  EXPECT_EQ(detail::parking::asleep.load(), 0u);
+  EXPECT_EQ(detail::threads_parked.load(), 0u);
   return std::chrono::steady_clock::now() - began;
 }
 
@@ -183,14 +183,14 @@ TEST(Parking, TheFirstSleepEndsWithoutAWakeUp) {
   int word = 0;
   const auto is_blocked = [](const void*) { return true; };
   detail::parking::sleep(&word, detail::parking::sleep_kind::first, is_blocked, nullptr);
-  EXPECT_EQ(detail::parking::asleep.load(), 0u);
+  EXPECT_EQ(detail::threads_parked.load(), 0u);
 }
 
 TEST(Parking, AWakeUpOfAnAddressThatNobodyWaitsForDoesNothing) {
   int word = 0;
   detail::parking::wake(&word);
   detail::wake_waiters(&word);
-  EXPECT_EQ(detail::parking::asleep.load(), 0u);
+  EXPECT_EQ(detail::threads_parked.load(), 0u);
 }
 
 TEST(Parking, AllWaitersOfAnAddressAreWoken) {
@@ -205,11 +205,11 @@ TEST(Parking, AllWaitersOfAnAddressAreWoken) {
       lock.unlock();
     });
   }
-  while (detail::parking::asleep.load() < 8) std::this_thread::sleep_for(1ms);
+  while (detail::threads_parked.load() < 8) std::this_thread::sleep_for(1ms);
   lock.unlock();
   for (std::thread& each : waiters) each.join();
   EXPECT_EQ(sum, 8u);
-  EXPECT_EQ(detail::parking::asleep.load(), 0u);
+  EXPECT_EQ(detail::threads_parked.load(), 0u);
 }
 
 }  // namespace

@@ -106,4 +106,4 @@ def check_file(path):
     folder = os.path.dirname(os.path.abspath(path))
     target = path if os.path.exists(path) else folder
     if os.path.isdir(path) or not os.path.isdir(folder) or not os.access(target, os.W_OK):
-        raise BadInput(f"--json: {path} cannot be written; it takes a file, or - for standard output")
+        raise BadInput(f"--json: {path} cannot be written (expected a file, or - for standard output)")

@@ -20,14 +20,14 @@
 //
 // Implementation notes
 //
-// No wake-up is lost for longer than `first_sleep`. A waiter W counts itself in `asleep`, asks
-// is_blocked() once more, and sleeps if it returns true. A waker S stores the word, then loads
-// `asleep`, with no fence between the two: S's store may still be in its store buffer when W asks,
-// and S's load may come before W's count. So W's first sleep ends by time. Before each later one W
-// calls expose_stores(), which makes every running thread of the process execute a full barrier
-// (Linux's membarrier(), private and expedited; some 50 microseconds on a virtual machine, which is
-// why the first sleep goes without it). Take S's two accesses and the barrier that S's thread
-// executes:
+// No wake-up is lost for longer than `first_sleep`. A waiter W counts itself in `threads_parked`,
+// asks is_blocked() once more, and sleeps if it returns true. A waker S stores the word, then loads
+// `threads_parked`, with no fence between the two: S's store may still be in its store buffer when
+// W asks, and S's load may come before W's count. So W's first sleep ends by time. Before each
+// later one W calls expose_stores(), which makes every running thread of the process execute a full
+// barrier (Linux's membarrier(), private and expedited; some 50 microseconds on a virtual machine,
+// which is why the first sleep goes without it). Take S's two accesses and the barrier that S's
+// thread executes:
 //   * S's load comes after the barrier: it reads W's count, and S wakes.
 //   * S's load comes before the barrier: the store comes before it too and is visible to W, whose
 //     is_blocked() returns false.
@@ -69,17 +69,19 @@ inline void wake_waiters(const void* /*address*/) noexcept {}
 // its wake-up take longer than the holder needs. With 4: 0.9.
 inline constexpr std::uint32_t yields_before_sleep = 16;
 
+// Threads that sleep or are about to, on any address. Alone in its cache line.
+extern constinit std::atomic<std::uint32_t> threads_parked;
+
 struct parking {
   enum class sleep_kind : std::uint8_t { first, later };
-
-  // Threads that sleep or are about to, on any address.
-  alignas(64) static inline constinit std::atomic<std::uint32_t> asleep{0};
 
   // Sleeps until woken or, see above, until some time has passed; not at all if is_blocked(context)
   // returns false.
   static void sleep(const void* address, sleep_kind kind, bool (*is_blocked)(const void*),
                     const void* context) noexcept;
   static void wake(const void* address) noexcept;
+  // In a child of fork(), which has none of the threads that sleep.
+  static void forget_sleepers() noexcept;
 };
 
 template <looks, class IsBlocked>
@@ -100,7 +102,7 @@ inline void wake_waiters(const void* address) noexcept {
   // expose_stores()'s matter.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   // relaxed: pairs with expose_stores() in sleep(), see above.
-  if (parking::asleep.load(std::memory_order_relaxed) != 0) [[unlikely]]
+  if (threads_parked.load(std::memory_order_relaxed) != 0) [[unlikely]]
     parking::wake(address);
 }
 #endif
