@@ -50,6 +50,12 @@ class pct_strategy final : public strategy {
   std::uint64_t steps_ = 0;
 };
 
+std::uint64_t digest_of(const unsigned* able, unsigned count, unsigned current, bool waits) {
+  std::uint64_t digest = mixed(std::uint64_t{current} * 2 + (waits ? 1 : 0));
+  for (unsigned i = 0; i < count; ++i) digest = mixed(digest + able[i] + 1);
+  return digest;
+}
+
 }  // namespace
 
 machine small_machine() {
@@ -75,13 +81,15 @@ std::unique_ptr<strategy> pct(std::uint64_t seed, unsigned depth, std::uint64_t 
 }
 
 unsigned exhaustive::choose(const unsigned* able, unsigned count, unsigned current, bool waits) {
+  const std::uint64_t situation = digest_of(able, count, current, waits);
   if (at_ < choices_.size()) {
     const choice& c = choices_[at_++];
+    if (c.situation != situation) runs_differ_ = true;
     const unsigned wanted = c.options[c.taken];
     // A program that did something else this time: go on with anybody.
     return std::find(able, able + count, wanted) != able + count ? wanted : able[0];
   }
-  choice c{{}, 0, false};
+  choice c{{}, 0, situation, false};
   const bool can_stay = std::find(able, able + count, current) != able + count;
   c.preempts = can_stay && !waits;
   if (c.preempts) {
@@ -108,6 +116,7 @@ unsigned exhaustive::preemptions_so_far() const {
 }
 
 bool exhaustive::next() {
+  if (at_ < choices_.size()) runs_differ_ = true;  // the run ended early
   at_ = 0;
   while (!choices_.empty() && choices_.back().taken + 1 == choices_.back().options.size()) choices_.pop_back();
   if (choices_.empty()) return false;

@@ -34,7 +34,8 @@ std::unique_ptr<strategy> random_walk(std::uint64_t seed, std::uint64_t changes_
 std::unique_ptr<strategy> pct(std::uint64_t seed, unsigned depth, std::uint64_t steps);
 
 // One schedule after the other, all those in which no more than `preemptions` times a thread has to stop that could have
-// gone on (Musuvathi and Qadeer, "Iterative context bounding", 2007). The program must do the same in every run.
+// gone on (Musuvathi and Qadeer, "Iterative context bounding", 2007). The program must do the same
+// in every run; otherwise runs_differ() is true, and schedules may be missing.
 class exhaustive final : public strategy {
  public:
   explicit exhaustive(unsigned preemptions) : preemptions_max_(preemptions) {}
@@ -42,11 +43,15 @@ class exhaustive final : public strategy {
   unsigned choose(const unsigned* able, unsigned count, unsigned current, bool waits) override;
   // Sets up the next one; false when all have been run.
   bool next();
+  // Whether a run went another way than the run before it, under the same choices.
+  bool runs_differ() const noexcept { return runs_differ_; }
 
  private:
   struct choice {
     std::vector<unsigned> options;  // the one that goes on without a change first
     unsigned taken;
+    // Who could go on, and who was running.
+    std::uint64_t situation;
     bool preempts;  // whether taking another one than the first stops a thread that could go on
   };
   unsigned preemptions_so_far() const;
@@ -54,6 +59,7 @@ class exhaustive final : public strategy {
   unsigned preemptions_max_;
   std::vector<choice> choices_;
   std::size_t at_ = 0;
+  bool runs_differ_ = false;
 };
 
 }  // namespace elidex::sim

@@ -202,5 +202,25 @@ TEST(ScheduleCanary, ASeedReplaysItsInterleaving) {
   }
 }
 
+// Each run makes one access less than the run before it.
+struct shorter_each_time {
+  static inline int accesses_left = 20;
+  alignas(64) std::atomic<int> word{0};
+
+  std::vector<std::function<void()>> bodies() {
+    const int accesses = --accesses_left;
+    return {[this, accesses] {
+              for (int i = 0; i < accesses; ++i) ++word;
+            },
+            [this] { ++word; }};
+  }
+  std::string verdict() const { return ""; }
+};
+
+TEST(ExploreCanary, RunsThatDifferAreFound) {
+  std::uint64_t schedules = 0;
+  EXPECT_THAT(explore_all<shorter_each_time>(1, schedules), HasSubstr("runs differ"));
+}
+
 }  // namespace
 }  // namespace elidex::testing
