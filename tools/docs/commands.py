@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# PROGRESS.md tells what was run on earlier trees; its commands are history.
-PAGES = [ROOT / "README.md", *sorted(p for p in (ROOT / "docs").glob("*.md")
-                                     if p.name != "PROGRESS.md")]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 PROGRAMS = ("./dev", "elidex", "cmake", "ctest", "ninja", "make", "git", "sudo", "apt", "apt-get",
             "pip", "python3", "sh",
@@ -44,7 +42,8 @@ def code_blocks(text):
 
 
 def without_blocks(text):
-    return re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    """Without code blocks, and without comments, which no reader sees."""
+    return re.sub(r"^```.*?^```$|<!--.*?-->", "", text, flags=re.DOTALL | re.MULTILINE)
 
 
 def is_command(line):
@@ -159,6 +158,9 @@ ROWS = [
     reduced("./dev elidex sim --index btree/htm-dbx,btree/optimistic --dist uniform,zipf:0.99 "
             "--cores 1,16 --ops 2000",
             ("--ops 2000", "--ops 200 --keys 10K")),
+    reduced("./dev elidex sim --index btree/htm-dbx,euno-btree --dist zipf:0.99 "
+            "--machine haswell-ep-2x10 --cores 16 --ops 1000 --keys 1M --leaf-version head",
+            ("--ops 1000 --keys 1M", "--ops 200 --keys 10K")),
     as_written("./dev elidex sim --index btree/htm-dbx --dist zipf:0.99 --machine haswell-i7-4770 "
                "--cores 8 "
                "--trace collapse.json"),
