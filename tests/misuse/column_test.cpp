@@ -159,7 +159,7 @@ TYPED_TEST(ColumnMisuse, AllFunctionsFromScansFunction) {
        {"insert", "erase", "get", "find", "range", "count", "distinct", "scan", "scan_all", "size",
         "empty", "memory_bytes", "stats", "merge_is_due"}) {
     misuse_row("column::" + std::string(function), misuse::reentrance,
-               "from the function of scan() or of merge(): as elsewhere");
+               "from a callback of scan() or merge(): works as usual");
   }
 }
 
@@ -204,7 +204,7 @@ TEST(ColumnOfStringsMisuse, MoreValuesThanIdsAllow) {
   EXPECT_EQ(values.size(), rows + 1);
   misuse_row(
       "column::insert", misuse::bad_argument,
-      "one more different value than Id allows: throws std::length_error; rows are as they were");
+      "more distinct values than Id can number: throws std::length_error; the rows are unchanged");
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ TYPED_TEST(DatabaseMisuse, AfterClose) {
   static_cast<void>(db.protocol());
   for (const char* const function : {"collect", "stats", "protocol"}) {
     misuse_row("database::" + std::string(function), misuse::closed_object,
-               "after close(): as before");
+               "after close(): works as before");
   }
 }
 
@@ -130,13 +130,14 @@ TYPED_TEST(DatabaseMisuse, WithoutAFolder) {
   memory.db.close();
   memory.set(1, 5);
   EXPECT_EQ(memory.balance(1), 5);
-  misuse_row("database::wait_durable", misuse::closed_object, "without a folder: returns at once");
+  misuse_row("database::wait_durable", misuse::closed_object,
+             "without a directory: returns at once");
   misuse_row("database::close", misuse::closed_object,
-             "without a folder: nothing happens; the database goes on");
+             "without a directory: nothing happens; the database goes on");
   EXPECT_TRUE(is(code_of([&] { memory.db.checkpoint(); }), std::errc::operation_not_supported));
-  misuse_row(
-      "database::checkpoint", misuse::closed_object,
-      "without a folder, or with level none: throws std::system_error (operation_not_supported)");
+  misuse_row("database::checkpoint", misuse::closed_object,
+             "without a directory, or with level none: throws std::system_error "
+             "(operation_not_supported)");
   EXPECT_THROW(memory.db.open(this->disk_.folder()), std::logic_error);
   EXPECT_EQ(memory.balance(1), 5);
   misuse_row("database::open", misuse::bad_argument,
@@ -163,7 +164,7 @@ TYPED_TEST(DatabaseMisuse, AfterOpenHasFailed) {
   EXPECT_EQ(again.balance(3), 10);
   misuse_row("database::checkpoint", misuse::closed_object,
              "after open() has thrown: throws std::system_error (operation_not_supported); the "
-             "folder has what it had");
+             "directory is unchanged");
 }
 
 // --- from within a transaction ---
@@ -186,8 +187,7 @@ TYPED_TEST(DatabaseMisuse, ATransactionInATransaction) {
              "from within transact() of the same database: throws std::logic_error; the outer one "
              "goes on");
   misuse_row("database::transact", misuse::reentrance,
-             "from within transact() of another database: commits by itself, whatever becomes of "
-             "the outer one");
+             "from within transact() of another database: commits, independently of the outer one");
   misuse_row(
       "database::read_only", misuse::reentrance,
       "from within transact(): shows what was committed before, not what the outer one writes");
@@ -211,7 +211,7 @@ TYPED_TEST(DatabaseMisuse, TransactionsInAReadOnlyOne) {
   misuse_row("database::read_only", misuse::reentrance,
              "from within read_only() of another database: works");
   misuse_row("database::transact", misuse::reentrance,
-             "from within read_only(): commits; the outer one still shows its own moment");
+             "from within read_only(): commits; the outer one keeps its own snapshot");
 }
 
 TEST(TwoPhaseDatabaseMisuse, ReadOnlyInATransactionThatReadsOneMoment) {
@@ -223,7 +223,7 @@ TEST(TwoPhaseDatabaseMisuse, ReadOnlyInATransactionThatReadsOneMoment) {
     EXPECT_EQ(t.get(a.accounts, 1)->balance, 10);
   });
   misuse_row("database::read_only", misuse::reentrance,
-             "from within a two-phase transaction that reads one moment (repeatable_read): throws "
+             "from within a two-phase transaction that reads a snapshot (repeatable_read): throws "
              "std::logic_error");
 }
 
@@ -313,7 +313,7 @@ TYPED_TEST(DatabaseMisuse, AllOthersInATransaction) {
              "from within a transaction: waits for what is committed, without that transaction");
   for (const char* const function : {"find_table", "collect", "stats", "protocol"}) {
     misuse_row("database::" + std::string(function), misuse::reentrance,
-               "from within a transaction: as elsewhere");
+               "from within a transaction: works as usual");
   }
 }
 

@@ -136,7 +136,7 @@ TYPED_TEST(HashMapMisuse, AllFunctionsFromForEachsFunction) {
        {"get", "contains", "multi_get", "insert", "upsert", "get_or_insert", "update", "erase",
         "reserve", "size", "empty", "memory_bytes", "stats", "reclaim"}) {
     misuse_row("hash_map::" + std::string(function), misuse::reentrance,
-               "from for_each()'s function: as elsewhere");
+               "from for_each()'s function: works as usual");
   }
   misuse_row("hash_map::for_each", misuse::reentrance,
              "its function may use and change the map; keys that stay come exactly once");

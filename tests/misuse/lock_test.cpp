@@ -45,7 +45,7 @@ TEST(MutexMisuse, TakenTwice) {
   EXPECT_FALSE(lock.try_lock());
   lock.unlock();
   misuse_row("mutex::try_lock", misuse::reentrance, "by the holder: false");
-  undefined_row("mutex::lock", misuse::reentrance, "by the holder: it waits for itself for ever",
+  undefined_row("mutex::lock", misuse::reentrance, "by the holder: deadlocks with itself",
                 mutex_header, errors_of_the_program);
 }
 
@@ -54,7 +54,7 @@ TEST(MutexMisuse, UnlockedByOthers) {
   lock.unlock();
   EXPECT_FALSE(lock.is_locked());
   EXPECT_TRUE(another_thread_gets(lock));
-  misuse_row("mutex::unlock", misuse::closed_object, "nobody holds it: nothing happens");
+  misuse_row("mutex::unlock", misuse::closed_object, "called while unlocked: nothing happens");
   if (!htm::enabled()) {  // an elided section holds nothing that another thread could free
     lock.lock();
     on_another_thread([&] { lock.unlock(); });
@@ -78,7 +78,8 @@ TEST(RecursiveMutexMisuse, UnlockedByOthers) {
   recursive_mutex lock;
   lock.unlock();
   EXPECT_TRUE(another_thread_gets(lock));
-  misuse_row("recursive_mutex::unlock", misuse::closed_object, "nobody holds it: nothing happens");
+  misuse_row("recursive_mutex::unlock", misuse::closed_object,
+             "called while unlocked: nothing happens");
   undefined_row("recursive_mutex::unlock", misuse::other_thread,
                 "frees the lock in the middle of its holder's section", mutex_header,
                 errors_of_the_program);
@@ -94,7 +95,7 @@ TEST(RecursiveMutexMisuse, UnlockedByOthers) {
   EXPECT_TRUE(another_thread_gets(lock));
   for (const char* const function : {"recursive_mutex::lock", "recursive_mutex::try_lock"}) {
     misuse_row(function, misuse::reentrance,
-               "by the holder: one level more, to be unlocked as often");
+               "by the holder: adds a level; each level needs its own unlock()");
   }
 }
 
@@ -113,12 +114,11 @@ TEST(SharedMutexMisuse, TakenTwice) {
   misuse_row("shared_mutex::try_lock_shared", misuse::reentrance,
              "by the writer: false; by a reader: true");
   undefined_row("shared_mutex::lock", misuse::reentrance,
-                "by a holder of either kind: it waits for itself for ever", mutex_header,
+                "by a holder of either kind: deadlocks with itself", mutex_header,
                 errors_of_the_program);
-  undefined_row(
-      "shared_mutex::lock_shared", misuse::reentrance,
-      "by the writer: it waits for itself for ever; by a reader: the same if a writer waits",
-      mutex_header, errors_of_the_program);
+  undefined_row("shared_mutex::lock_shared", misuse::reentrance,
+                "by the writer: deadlocks with itself; by a reader: the same if a writer waits",
+                mutex_header, errors_of_the_program);
 }
 
 TEST(SharedMutexMisuse, UnlockedByOthers) {
@@ -127,7 +127,7 @@ TEST(SharedMutexMisuse, UnlockedByOthers) {
   lock.unlock_shared();
   EXPECT_TRUE(another_thread_gets(lock));
   for (const char* const function : {"shared_mutex::unlock", "shared_mutex::unlock_shared"}) {
-    misuse_row(function, misuse::closed_object, "nobody holds it: nothing happens");
+    misuse_row(function, misuse::closed_object, "called while unlocked: nothing happens");
     undefined_row(function, misuse::other_thread,
                   "frees the lock in the middle of its holder's section", mutex_header,
                   errors_of_the_program);
@@ -235,7 +235,7 @@ TEST(ConditionVariableMisuse, PredicateUsesTheConditionVariable) {
   for (const char* const function :
        {"wait", "wait_for", "wait_until", "notify_one", "notify_all"}) {
     misuse_row("condition_variable::" + std::string(function), misuse::reentrance,
-               "from the predicate of a wait: as elsewhere");
+               "from the predicate of a wait: works as usual");
   }
 }
 
@@ -246,10 +246,11 @@ TEST(ConditionVariableMisuse, NotifyingWithoutWaiters) {
   on_another_thread([&] { changed.notify_one(); });
   for (const char* const function : {"notify_one", "notify_all"}) {
     misuse_row("condition_variable::" + std::string(function), misuse::closed_object,
-               "nobody waits: nothing happens");
+               "called without waiters: nothing happens");
   }
   undefined_row("condition_variable::~condition_variable", misuse::closed_object,
-                "somebody waits that nobody has notified", "elidex/condition_variable.hpp",
+                "destroyed while a thread waits that was not notified",
+                "elidex/condition_variable.hpp",
                 "Destroying it is allowed when all waiters have been notified");
 }
 
@@ -272,7 +273,7 @@ TEST(HtmMisuse, OutsideARegion) {
                   "and retest() does so again: neither inside a region");
   }
   EXPECT_STREQ(htm::to_string(static_cast<htm::abort_cause>(200)), "other");
-  misuse_row("htm::to_string", misuse::bad_argument, "no cause of the enumeration: \"other\"");
+  misuse_row("htm::to_string", misuse::bad_argument, "a value outside the enumeration: \"other\"");
 }
 
 TEST(HtmMisuse, CapabilityOnManyThreads) {
@@ -281,7 +282,7 @@ TEST(HtmMisuse, CapabilityOnManyThreads) {
   EXPECT_EQ(there->rtm_commits, htm::capability().rtm_commits);
   EXPECT_EQ(there->rtm_commits, htm::enabled() || there->rtm_commits);
   misuse_row("htm::capability", misuse::other_thread,
-             "allowed; the reference stays valid for ever");
+             "allowed; the reference never becomes invalid");
 }
 
 }  // namespace

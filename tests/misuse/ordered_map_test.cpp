@@ -151,7 +151,7 @@ TYPED_TEST(OrderedMapMisuse, AllFunctionsFromScansFunction) {
        {"get", "contains", "multi_get", "insert", "upsert", "erase", "cursor", "size", "empty",
         "memory_bytes", "stats", "reclaim", "update", "get_or_insert", "get_or_insert_if_made"}) {
     misuse_row("ordered_map::" + std::string(function), misuse::reentrance,
-               "from scan()'s function: as elsewhere; the scan shows what was there before");
+               "from scan()'s function: works as usual; the scan shows what was there before");
   }
   misuse_row("ordered_map::scan", misuse::reentrance,
              "its function may use and change the map, scan() included; the outer scan shows what "
@@ -203,7 +203,7 @@ TEST(IntegerMapMisuse, StatisticsFromAScansFunction) {
   });
   EXPECT_EQ(calls, 1U);
   for (const char* const function : {"ordered_map::regions", "ordered_map::region_counts"}) {
-    misuse_row(function, misuse::reentrance, "from scan()'s function: as elsewhere");
+    misuse_row(function, misuse::reentrance, "from scan()'s function: works as usual");
   }
 }
 
@@ -211,7 +211,7 @@ TEST(StringMapMisuse, PolicyFromAScansFunction) {
   ordered_map<std::string, std::uint64_t> map;
   map.insert("1", 1);
   EXPECT_EQ(map.scan("", 1, [&](auto&&...) { static_cast<void>(map.sync()); }), 1U);
-  misuse_row("ordered_map::sync", misuse::reentrance, "from scan()'s function: as elsewhere");
+  misuse_row("ordered_map::sync", misuse::reentrance, "from scan()'s function: works as usual");
 }
 
 TYPED_TEST(OrderedMapMisuse, MultiGetWithoutRoom) {
@@ -279,7 +279,7 @@ TYPED_TEST(OrderedMapMisuse, CursorOnAnotherThread) {
   EXPECT_EQ(cursor.value(), 2U);
   for (const char* const function : cursor_functions) {
     misuse_row("ordered_map::cursor_type::" + std::string(function), misuse::other_thread,
-               "may be handed over: works, for one thread at a time");
+               "may be passed to another thread: works for one thread at a time");
   }
 }
 

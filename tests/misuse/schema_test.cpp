@@ -51,7 +51,7 @@ TEST(SchemaMisuse, MovedFrom) {
   EXPECT_EQ(columns, assigned);  // NOLINT(bugprone-use-after-move): as above
   for (const char* const function : {"columns", "row_bytes", "text"}) {
     misuse_row("schema::" + std::string(function), misuse::closed_object,
-               "moved from: as before, because moving copies");
+               "moved from: unchanged, because a move copies");
   }
 }
 
@@ -272,7 +272,7 @@ TEST_F(IndexedTableMisuse, FunctionsUseTheTable) {
              "its function may change other rows; both changes are in the indexes");
   for (const char* const function : {"get", "insert", "put", "erase"}) {
     misuse_row("indexed_table::" + std::string(function), misuse::reentrance,
-               "from the function of find(), scan() or update(): as elsewhere");
+               "from a callback of find(), scan() or update(): works as usual");
   }
 }
 

@@ -78,8 +78,8 @@ TYPED_TEST(TransactionMisuse, UpdatesFunctionThrows) {
   EXPECT_EQ(this->balance(2), 20);
   misuse_row(
       this->named("update"), misuse::callback_throws,
-      "the exception comes out and the row stays; whoever catches it inside the transaction may "
-      "go on and commit");
+      "the exception comes out and the row stays; a transaction that catches it may continue "
+      "and commit");
 }
 
 TYPED_TEST(TransactionMisuse, ScansFunctionThrows) {
@@ -94,9 +94,8 @@ TYPED_TEST(TransactionMisuse, ScansFunctionThrows) {
     });
     EXPECT_EQ(this->balance(2), 20);
   }
-  misuse_row(
-      this->named("scan"), misuse::callback_throws,
-      "the exception comes out; whoever catches it inside the transaction may go on and commit");
+  misuse_row(this->named("scan"), misuse::callback_throws,
+             "the exception comes out; a transaction that catches it may continue and commit");
 }
 
 TYPED_TEST(TransactionMisuse, SnapshotsScanThrows) {
@@ -107,7 +106,7 @@ TYPED_TEST(TransactionMisuse, SnapshotsScanThrows) {
   });
   this->store.collect();
   misuse_row("snapshot_transaction::scan", misuse::callback_throws,
-             "the exception comes out; whoever catches it inside the transaction may go on");
+             "the exception comes out; a transaction that catches it may continue");
 }
 
 // --- re-entrance ---
@@ -131,7 +130,7 @@ TYPED_TEST(TransactionMisuse, UpdatesFunctionUsesTheTransaction) {
   EXPECT_EQ(this->balance(9), 90);
   for (const char* const function : {"get", "insert", "put", "erase", "scan", "update"}) {
     misuse_row(this->named(function), misuse::reentrance,
-               "from update()'s function, for other rows: as elsewhere");
+               "from update()'s function, for other rows: works as usual");
   }
 }
 
@@ -186,7 +185,7 @@ TYPED_TEST(TransactionMisuse, ScansFunctionChangesTheTable) {
       "its function may use the transaction: a row that it has erased no longer comes, one that "
       "it inserts ahead may come or not");
   for (const char* const function : {"get", "insert", "erase"}) {
-    misuse_row(this->named(function), misuse::reentrance, "from scan()'s function: as elsewhere");
+    misuse_row(this->named(function), misuse::reentrance, "from scan()'s function: works as usual");
   }
 }
 
@@ -204,10 +203,9 @@ TYPED_TEST(TransactionMisuse, SnapshotFromItsScansFunction) {
   EXPECT_EQ(seen, (std::vector<std::uint64_t>{1, 2, 3}));
   EXPECT_EQ(this->balance(3), -1);
   for (const char* const function : {"get", "scan"}) {
-    misuse_row(
-        "snapshot_transaction::" + std::string(function), misuse::reentrance,
-        "from scan()'s function: as elsewhere, and of the same moment; what transact() commits "
-        "meanwhile does not show");
+    misuse_row("snapshot_transaction::" + std::string(function), misuse::reentrance,
+               "from scan()'s function: works as usual and reads the same snapshot, without later "
+               "commits");
   }
 }
 
@@ -216,19 +214,23 @@ TYPED_TEST(TransactionMisuse, SnapshotFromItsScansFunction) {
 TYPED_TEST(TransactionMisuse, AfterItsFunctionOrOnAnotherThread) {
   for (const char* const function : {"get", "insert", "put", "update", "erase", "scan"}) {
     undefined_row(this->named(function), misuse::closed_object,
-                  "kept beyond the function that got the transaction", "elidex/database.hpp",
+                  "used after the function that received the transaction has returned",
+                  "elidex/database.hpp",
                   "A transaction lives until the function returns that it was given to.");
-    undefined_row(this->named(function), misuse::other_thread, "of a transaction of another thread",
-                  TypeParam::header, "Thread-safety: belongs to one thread");
+    undefined_row(this->named(function), misuse::other_thread,
+                  "called on another thread's transaction", TypeParam::header,
+                  "Thread-safety: belongs to one thread");
   }
   for (const char* const function : {"get", "scan"}) {
     const std::string snapshot = "snapshot_transaction::";
     constexpr std::string_view header = "elidex/db/snapshot_transaction.hpp";
     undefined_row(snapshot + function, misuse::closed_object,
-                  "kept beyond the function that got the transaction", "elidex/database.hpp",
+                  "used after the function that received the transaction has returned",
+                  "elidex/database.hpp",
                   "A transaction lives until the function returns that it was given to.");
-    undefined_row(snapshot + function, misuse::other_thread, "of a transaction of another thread",
-                  header, "Thread-safety: belongs to one thread");
+    undefined_row(snapshot + function, misuse::other_thread,
+                  "called on another thread's transaction", header,
+                  "Thread-safety: belongs to one thread");
   }
 }
 
@@ -297,8 +299,8 @@ TYPED_TEST(TransactionMisuse, KeysThatAreThereOrCannotBe) {
     EXPECT_THROW(t.scan(small, 256, [](auto&&...) {}), std::out_of_range);
   });
   constexpr std::string_view out_of_range =
-      "a number that the table's keys cannot be: throws std::out_of_range; the transaction may go "
-      "on";
+      "a number outside the range of the table's key type: throws std::out_of_range; the "
+      "transaction may go on";
   for (const char* const function : {"get", "insert", "put", "update", "erase", "scan"}) {
     misuse_row(this->named(function), misuse::bad_argument, out_of_range);
   }

@@ -57,7 +57,7 @@ KINDS_OF_PARAMETERS = {
 
 # Functions without a row, and why. A * stands for anything.
 NOTHING_TO_MISUSE = {
-    "Makes an object of nothing that could be a wrong handle or a callback.": (
+    "Takes neither a handle nor a callback.": (
         "hash_map::hash_map", "column::column", "ordered_map::ordered_map",
         "ordered_map::cursor_type::cursor_type", "database::database",
         "condition_variable::condition_variable",
@@ -65,7 +65,7 @@ NOTHING_TO_MISUSE = {
     "As everywhere in C++: no other thread may still use an object that is destroyed.": ("*::~*",),
     "Compares, adds or prints values.": ("*operator*",),
     "Values of a status: they take nothing, and cannot be closed.": ("htm::status::*",),
-    "For authors of locks and of regions; each says what it needs.": (
+    "For authors of locks and of regions. Each comment says what the function requires.": (
         "htm::native::*", "htm::hle_exchange_acquire", "htm::hle_store_release", "lock_record::*",
         "lock_record_named", "record_of_unnamed_locks",
     ),
@@ -85,7 +85,7 @@ NOTHING_TO_MISUSE = {
         "snapshot_transaction::epoch", "snapshot_transaction::epoch_to_be_durable",
     ),
     "A table is a handle: users pass it to transactions, which call its functions.": ("table::*",),
-    "The policy of a database: it sets and reads numbers, and the rest is the database's.": (
+    "The policy of a database. Users only set and read its numbers.": (
         "two_phase_locking::*",
     ),
 }
