@@ -24,8 +24,8 @@ redo_log::redo_log(commit_epochs& epochs, log_folder& folder, const recovered_lo
 
 redo_log::~redo_log() {
   if (is_parents()) {
-    // The logger is not here, so it can be neither joined nor detached: its handle goes where no
-    // destructor runs. What it was doing with the queues is unknown: they are not freed.
+    // The child has no logger thread to join or detach, so its handle moves to storage without a
+    // destructor. The queues may be in an inconsistent state and are not freed.
     alignas(std::thread) std::byte abandoned[sizeof(std::thread)];
     new (abandoned) std::thread(std::move(logger_));
     static_cast<void>(slots_.release());

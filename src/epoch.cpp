@@ -9,12 +9,12 @@
 namespace elidex {
 namespace {
 
-// Before anybody can be pinned. (Without memory for the handler, a child keeps the pins of its
-// parent's threads.)
+// Runs before any thread can be pinned. (Without memory for the handler, a child keeps the pins of
+// its parent's threads.)
 [[maybe_unused]] const bool forks_are_watched = detail::watch_forks();
 
-// Pins last for microseconds. A thread that stays pinned after the pauses is not running, or is in
-// a function of its user's; the end of a pin wakes nobody.
+// Pins last for microseconds. A thread that stays pinned after the pauses is preempted or runs a
+// caller's function. The end of a pin wakes no waiter.
 void pause_or_sleep(backoff& wait) {
 #if !defined(ELIDEX_SIMULATED)
   if (wait.is_spent()) {
@@ -49,7 +49,7 @@ void wait_for_pins() noexcept {
   for (std::uint64_t before = 0;;) {
     const std::uint64_t epoch = try_advance_epoch();
     if (epoch >= ended) return;
-    if (epoch == before) pause_or_sleep(wait);  // somebody is pinned who keeps it back
+    if (epoch == before) pause_or_sleep(wait);  // a pinned thread holds it back
     before = epoch;
   }
 }

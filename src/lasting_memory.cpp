@@ -8,7 +8,8 @@ namespace elidex::detail {
 namespace {
 
 #if defined(ELIDEX_SIMULATED)
-// Nothing is unloaded there, and where records lie is a part of what is simulated: all of it from the machine's heap.
+// Nothing is unloaded there, and the addresses of records affect the simulation. So all memory
+// comes from the machine's heap.
 constexpr std::size_t bytes_here = 1;
 #else
 constexpr std::size_t bytes_here = std::size_t{1} << 20;  // chosen: 512 threads and 200 names; pages count when touched

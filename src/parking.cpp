@@ -30,8 +30,8 @@ struct alignas(64) bucket {
 constexpr unsigned bucket_bits = 8;
 constinit std::array<bucket, std::size_t{1} << bucket_bits> buckets{};
 
-// Chosen: what a lost wake-up costs at most, once in a wait. Long beside the microseconds of going
-// to sleep.
+// Chosen: the most that a lost wake-up costs, once in a wait. Long compared with the microseconds
+// that going to sleep takes.
 constexpr std::chrono::milliseconds first_sleep{1};
 
 bucket& bucket_of(const void* address) noexcept {
@@ -39,12 +39,12 @@ bucket& bucket_of(const void* address) noexcept {
   return buckets[(reinterpret_cast<std::uintptr_t>(address) * golden_ratio) >> (64 - bucket_bits)];
 }
 
-// False: the system cannot.
+// False: the system has no membarrier().
 bool expose_stores() noexcept {
 #  if defined(__linux__) && defined(SYS_membarrier)
   const int errno_before = errno;
-  // Again after a fork: the child has lost the registration if it happened in a thread of the
-  // parent's.
+  // Registers again after a fork: a child loses the registration if another thread of the parent
+  // made it.
   const bool done = ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0 ||
                     (::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
                      ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0);

@@ -17,13 +17,13 @@ namespace {
 std::atomic<thread_record*> newest_record{nullptr};
 std::atomic<std::uint32_t> slots_made{0};
 
-// The key whose destructor gives a thread's record back when the thread ends. Not a thread_local's destructor: others that
-// run behind it may still use the library. Those of a key run behind all of them, and again if one of them registers the
-// thread anew.
+// The key whose destructor returns a thread's record when the thread ends. A thread_local's
+// destructor would run too early: later ones may still use the library. A key's destructor runs
+// after all of them, and again if one of them registers the thread anew.
 //
-// The key is deleted with the static objects of the program or plug-in that contains the library: a thread that ends after
-// a plug-in was unloaded must not call what is no longer mapped. Threads that register later, while the process ends, keep
-// their records.
+// The key is deleted with the static objects of the program or plug-in that contains the library. A
+// thread that ends after a plug-in was unloaded must not call unmapped code. Threads that register
+// later, while the process ends, keep their records.
 class thread_exit_key {
  public:
   static void set(thread_record* record) {

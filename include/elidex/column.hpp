@@ -39,9 +39,9 @@
 // Linearization points: insert(): the store of the row's ID. erase(): the fetch_or that sets the row's bit. get(): the
 // load of that bit where it is set, that of the ID otherwise.
 //
-// fork(): a child has a column of its own. It can use, merge and destroy it if no other thread was
-// inside a call of the column when the process forked: what a thread had locked then stays locked
-// in the child, and a merge that it ran never ends there.
+// fork(): a child has its own copy of the column. The child can use, merge and destroy the copy if
+// no other thread was inside a call of the column when the process forked. Otherwise locks that
+// such a thread held stay locked in the child, and a merge that it ran never ends there.
 //
 // Source: paper 001, section 2; the merge that does not stop anybody: Krueger et al., "Fast Updates on Read-Optimized Databases
 // Using Multi-Core CPUs", VLDB 2012.
@@ -160,9 +160,9 @@ class column {
 
   // Turns what the delta has into a part of the main, and leaves out values that only deleted rows have. Others read and write
   // meanwhile; a second merge() waits for the first one. progress(done, rows) is called now and then from this thread, `done` and
-  // `rows` counting rows; it must not merge the column. Throws what progress throws, and as said
-  // above; std::logic_error from within a scan(), under an epoch_pin of the caller's, and from
-  // progress of the same column. The column can then be used as before.
+  // `rows` counting rows; it must not merge the column. Throws what progress throws, the
+  // errors above, and std::logic_error inside a scan(), under an epoch_pin of the caller, and
+  // inside progress of the same column. The column stays usable.
   template <class Progress>
   void merge(Progress&& progress);
   void merge() {
@@ -217,8 +217,8 @@ class column {
   const column_options options_;
   std::atomic<const parts*> state_;
   detail::deleted_rows deleted_;
-  std::mutex merging_;                                         // whoever changes the state has it
-  std::atomic<const detail::thread_record*> merger_{nullptr};  // the thread that has it
+  std::mutex merging_;                                         // held while state_ changes
+  std::atomic<const detail::thread_record*> merger_{nullptr};  // the thread that holds merging_
   std::size_t deletions_when_merged_ = 0;
   std::atomic<std::size_t> merges_{0};
 };

@@ -42,28 +42,29 @@
 // Indexes says which maps the tables have: those below, or a set of db/index_sets.hpp.
 //
 // Thread-safety: all members but constructor and destructor, from any thread.
-// Lifetime: a table lives as long as its database. A transaction lives until the function returns
-// that it was given to. A reference or pointer to either must not be used afterwards; nothing checks
-// that. No transaction may be running when a database is destroyed. What a member does that is called
-// from within a transaction, or after close(): docs/MISUSE.md.
-// Handles of another database (a table, with a schema or without, or an indexed_table) throw
-// std::logic_error at their first use in a transaction or snapshot, which has noted nothing then: a
-// function may catch the error and go on. Transactions of two databases may run inside one another,
-// each with its own tables.
+// Lifetime: a table lives as long as its database. A transaction lives until the function that
+// received it returns. A reference or pointer to either must not be used afterwards; nothing checks
+// that. No transaction may be running when a database is destroyed. docs/MISUSE.md lists the
+// results of calls inside a transaction and after close().
+// A handle of another database (table, schema_table or indexed_table) throws std::logic_error at
+// its first use in a transaction or snapshot. The call changes nothing, so a function may catch the
+// error and continue. Transactions of two databases may run inside one another, each with its own
+// tables.
 //
-// fork(): a child has a database of its own.
-//   in memory,     The child can use and destroy it if no other thread was inside a call of a
-//   level none     transaction or of the database when the process forked. The function of a
-//                  transact() or read_only() is no such call: its pin and its snapshot have ended in
-//                  the child. Its row locks, under two-phase locking, have not: a transaction of the
-//                  child that wants one waits, and is repeated, for ever.
-//   level async,   The log, its files and the directory's lock are the parent's. In the child
+// fork(): a child has its own copy of the database.
+//   in memory,     The child can use and destroy the copy if no other thread was inside a call of a
+//   level none     transaction or of the database when the process forked. A thread that was
+//                  running the function of a transact() or read_only() does not count as inside.
+//                  Its pin and snapshot end in the child. Its row locks, under two-phase locking,
+//                  do not: a transaction of the child that needs one of these rows retries for ever.
+//   level async,   The log, its files and the directory's lock belong to the parent. In the child
 //   sync           transact(), create_table(), wait_durable(), checkpoint() and close() throw
-//                  db::forked_child at once; so does a transact() that forked, when it commits.
-//                  read_only() goes on; at level sync it throws db::forked_child behind its function
-//                  if what it saw was not durable when the process forked. The destructor touches no
-//                  file. The directory is locked until the parent closes the database; if the parent
-//                  is killed, until its children have ended or called exec().
+//                  db::forked_child at once. A transact() that forked throws it at its commit.
+//                  read_only() works. At level sync it throws db::forked_child after its function
+//                  returns, if data that it read was not durable at the fork. The destructor
+//                  touches no file. The directory stays locked until the parent closes the
+//                  database. If the parent is killed, it stays locked until its children end or
+//                  call exec().
 //
 // Errors: db/errors.hpp; std::bad_alloc; std::length_error with more than 512 threads, std::out_of_range for a key that its table's type cannot be,
 // std::invalid_argument for a key of more than 64 KiB, std::logic_error for a transaction inside a transaction. All leave the database as it was. With a folder also std::system_error: from then on nothing commits
@@ -167,13 +168,13 @@ class basic_database {
 
   // Loads what the folder has (it is made if it is not there, but for level none), and keeps there what is committed from now on. Before the first
   // transaction, once, alone. The tables that the folder has must have been made; others may be made later.
-  // Level none needs no right to write, neither to the folder nor to its files. It shares the folder
-  // with others who read, excludes those who write while open() runs, and has given it back when
-  // open() returns.
+  // Level none needs no write permission on the directory or its files. While open() runs, other
+  // processes may read the directory but not write to it. The directory is unlocked when open()
+  // returns.
   // Throws db::log_error (damaged, of another format's version), std::system_error (in use by somebody else, the system's errors),
-  // unknown_table, schema_mismatch. The folder then has what it had, and the database must not be
-  // used again: its transactions throw std::logic_error. Throws std::logic_error and changes nothing
-  // if it has been called before, after the first transaction, and from within one.
+  // unknown_table, schema_mismatch. The directory is then unchanged. The database must not be used
+  // again: its transactions throw std::logic_error. A second call, and a call during or after the
+  // first transaction, throws std::logic_error and changes nothing.
   const db::recovered_log& open(const std::string& folder, const db::storage_options& options = {}) {
     check_may_open();
     usable_ = false;
@@ -255,7 +256,7 @@ class basic_database {
   }
 
   // Throws std::logic_error inside read_only() of the same database, and inside a transaction that
-  // reads one moment (db/two_phase_transaction.hpp).
+  // reads a snapshot (db/two_phase_transaction.hpp).
   template <class Fn>
   auto read_only(Fn&& fn) {
     if (!usable_) throw std::logic_error(not_opened);
@@ -327,7 +328,7 @@ class basic_database {
     usable_ = true;
     return storage_->found();
   }
-  // Of the calling thread; others cannot be looked at.
+  // Checks the calling thread only.
   void check_not_in_transaction(const char* function) const {
     const std::size_t mine = this_thread_slot();
     if ((mine < thread_memory_.size() && thread_memory_[mine].in_use) || epochs_.has_snapshot_here())
@@ -403,7 +404,7 @@ class basic_database {
       try {
         return db::detail::reads_hold(t, false) && t.observations_hold();
       } catch (const std::bad_alloc&) {
-        return true;  // Unknown. To run the function again might never end.
+        return true;  // Unknown. A retry might never end.
       }
     }
   }

@@ -7,8 +7,8 @@
 // In a child, before fork() returns there:
 //   * the generation is one more than the parent's;
 //   * pins of threads that are not there have ended (reclaim/epoch.hpp);
-//   * the slot of the thread that called fork() is known, so that what other slots say can be ignored
-//     (db/commit_epochs.hpp). Slots of the other threads are not given to new ones.
+//   * the slot of the thread that called fork() is known, so that all other slots can be ignored
+//     (db/commit_epochs.hpp). New threads do not get slots of the parent's other threads.
 //
 // fork() only: vfork(), _Fork() and clone() run no handlers. Such a child may call exec() or
 // _exit(), and nothing of this library.
@@ -35,13 +35,13 @@ inline std::uint64_t fork_generation() noexcept {
   return generation_of_process.load(std::memory_order_relaxed);
 }
 
-// Whether the thread that has this slot, and was there in this generation, may be there still.
+// Whether the thread that owned this slot in this generation may exist in this process.
 inline bool may_be_here(std::uint32_t slot, std::uint64_t generation) noexcept {
   // relaxed, without a partner: as above.
   return generation == fork_generation() || slot == slot_of_forking_thread.load(std::memory_order_relaxed);
 }
 
-// Registers the handler, once. Happens when the program starts, as well. False: it could not.
+// Registers the handler once; also called at program start. False if registration failed.
 bool watch_forks() noexcept;
 
 }  // namespace elidex::detail

@@ -34,9 +34,9 @@
 // each, and a few for chained blocks, and there is no second table while it grows. It does not shrink: what erase() empties is used
 // again by later keys, chained blocks by later chains, and blobs are freed.
 //
-// fork(): a child has a map of its own. It can use and destroy it if no other thread was inside a
-// call of the map when the process forked: a bucket or pool that a thread had locked then stays
-// locked in the child.
+// fork(): a child has its own copy of the map. The child can use and destroy the copy if no other
+// thread was inside a call of the map when the process forked. Otherwise a bucket or pool that such
+// a thread had locked stays locked in the child.
 //
 // Sources: index/hash_table.hpp, index/hash_bucket.hpp. Fingerprints as in index/fingerprints.hpp.
 #pragma once

@@ -36,8 +36,8 @@
 // the constructors are constant, so static mutexes are there before any code runs. Destroying a lock that is held, or
 // waited for, is an error, as with std::mutex; whoever was the last to hold it may destroy it as soon as unlock() returns.
 //
-// fork(), as for the standard's: what the forking thread holds it holds in the child, too. What
-// another thread holds, or waits for, nobody gives back there: the child must not use that lock.
+// fork(), as with std::mutex: locks that the forking thread holds stay held by it in the child. The
+// child must not use a lock that another thread held or waited for: nothing unlocks it there.
 //
 // Errors: lock() and the others throw nothing. A name's constructor throws std::bad_alloc.
 //

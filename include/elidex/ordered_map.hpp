@@ -24,10 +24,10 @@
 //   errors           std::bad_alloc: the map is as it was. std::invalid_argument: a key over 64 KiB, multi_get() without enough
 //                    room, bulk_load() of keys that don't ascend. std::logic_error: bulk_load() into a map that is not empty.
 //                    What the caller's function throws comes out
-//   fork()           a child has a map of its own. It can use and destroy it if no other thread was
-//                    inside a call of the map when the process forked: a node or pool that a thread
-//                    had locked then stays locked in the child. Other threads' cursors are no
-//                    obstacle
+//   fork()           a child has its own copy of the map. The child can use and destroy the copy if
+//                    no other thread was inside a call of the map when the process forked.
+//                    Otherwise a node or pool that such a thread had locked stays locked in the
+//                    child. Cursors of other threads do not matter
 // multi_get() takes a span of keys (of std::string_view for strings) and one of std::optional values, which become empty where
 // there is no such key. Why these trees and these node sizes: docs/PERFORMANCE.md.
 #pragma once

@@ -30,8 +30,8 @@ struct alignas(128) thread_record {
   void give_back() noexcept { in_use.store(false, std::memory_order_release); }
 };
 
-// Defined in the library, not here, as all state that its functions share with the headers: so each copy of the library
-// in a process has its own, whatever the visibility with which its users are compiled.
+// Defined in the library, not here, like all state that headers and library share. So each copy of
+// the library in a process has its own state, whatever visibility its users are compiled with.
 extern constinit thread_local thread_record* current_thread_record;
 
 // Takes a free record or makes one; throws std::bad_alloc.

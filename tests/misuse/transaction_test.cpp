@@ -216,7 +216,7 @@ TYPED_TEST(TransactionMisuse, AfterItsFunctionOrOnAnotherThread) {
     undefined_row(this->named(function), misuse::closed_object,
                   "used after the function that received the transaction has returned",
                   "elidex/database.hpp",
-                  "A transaction lives until the function returns that it was given to.");
+                  "A transaction lives until the function that received it returns.");
     undefined_row(this->named(function), misuse::other_thread,
                   "called on another thread's transaction", TypeParam::header,
                   "Thread-safety: belongs to one thread");
@@ -227,7 +227,7 @@ TYPED_TEST(TransactionMisuse, AfterItsFunctionOrOnAnotherThread) {
     undefined_row(snapshot + function, misuse::closed_object,
                   "used after the function that received the transaction has returned",
                   "elidex/database.hpp",
-                  "A transaction lives until the function returns that it was given to.");
+                  "A transaction lives until the function that received it returns.");
     undefined_row(snapshot + function, misuse::other_thread,
                   "called on another thread's transaction", header,
                   "Thread-safety: belongs to one thread");

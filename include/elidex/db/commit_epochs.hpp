@@ -57,7 +57,7 @@ class commit_epochs {
   struct alignas(128) thread_slot {
     std::atomic<std::uint64_t> committing{none};
     std::atomic<std::uint64_t> reading{none};
-    // Of the process in which the thread used it last. Written before the two above are.
+    // The fork generation in which the thread last used the slot. Written before the two above.
     std::atomic<std::uint64_t> generation{0};
 
     bool counts(std::size_t number) const noexcept {

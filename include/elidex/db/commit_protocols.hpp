@@ -85,7 +85,7 @@ inline commit_stamp stamp_after(commit_stamp before, std::uint64_t epoch) noexce
   return before.epoch() < epoch ? commit_stamp(epoch, 0) : commit_stamp(epoch, before.number() + 1);
 }
 
-// Whether a commit has locked its records, or is in a hardware region, which nobody waits for.
+// Whether a commit has locked its records, or runs in a hardware region, which has no waiters.
 enum class commit_by : std::uint8_t { locks, region };
 
 // Puts the new rows in place.
@@ -140,8 +140,8 @@ inline locking validate_in_region(transaction& t, const commit_epochs& epochs, c
   return stamp_for(t, epoch, stamp);
 }
 
-// Silo's: locks what it writes one by one, and validates what it has read. If the result is not
-// `locked`, nothing is; nor if it throws.
+// Silo's protocol: locks the write set row by row, then validates the read set. If the result is
+// not `locked`, or if it throws, no row stays locked.
 inline locking lock_one_by_one(transaction& t, const commit_epochs& epochs, commit_stamp& stamp) {
   auto& writes = t.writes();
   const auto unlock = [&](std::size_t many) {

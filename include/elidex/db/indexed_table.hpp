@@ -17,11 +17,12 @@
 // The function must give the same for the same row for ever. Who changes the table past this class leaves the indexes as they are.
 //
 // Thread-safety: after the last add_index(), all members from any thread, each in a transaction of its own. Table and database outlive it.
-// Errors: duplicate_key, also of a unique index; row and indexes are as before then, and a function
-// that catches it may go on. std::logic_error for a transaction of another database, or an index of
-// another indexed_table: nothing is noted then. What transactions and the functions throw; after
-// std::bad_alloc the transaction is not to be committed. Needs a database whose Indexes have
-// strings.
+// Errors: duplicate_key, also of a unique index: row and indexes are unchanged, and a function that
+// catches it may continue. std::logic_error for a transaction of another database or an index of
+// another indexed_table: the call changes nothing. Errors of transactions and of the functions.
+// After std::bad_alloc the transaction must not be committed.
+//
+// Requires a database whose Indexes support string keys.
 #pragma once
 
 #include <concepts>

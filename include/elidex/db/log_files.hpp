@@ -60,15 +60,15 @@ class log_folder {
   virtual void sync(std::error_code& error) = 0;
 };
 
-// write  Makes the folder if it is not there (its parent must be). Nobody else may have it.
-// read   Needs no right to write: files are opened for reading alone, and create(), rename() and
-//        remove() fail with read_only_file_system. Others may read it as well.
+// write  Creates the directory if it does not exist (its parent must). The lock is exclusive.
+// read   Needs no write permission: files are opened for reading only, and create(), rename() and
+//        remove() fail with read_only_file_system. The lock is shared with other readers.
 enum class folder_use : std::uint8_t { write, read };
 
-// Locks the folder until it is destroyed; no file is made for that. Throws std::system_error:
-// resource_unavailable_try_again if another process or another object has it, else what the system
-// says; function_not_supported on systems without POSIX, and inside the simulated machine, which
-// knows no files.
+// Locks the directory until the result is destroyed, without a lock file. Throws std::system_error:
+// resource_unavailable_try_again if another process or object holds the lock;
+// function_not_supported on systems without POSIX and inside the simulated machine, which has no
+// files; otherwise the system's error.
 std::unique_ptr<log_folder> open_log_folder(const std::string& path, folder_use use = folder_use::write);
 
 // Everything, or an error; what of it was written then is unknown.

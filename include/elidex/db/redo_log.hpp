@@ -46,10 +46,10 @@
 // not: only a recovery knows. What was written half is no epoch, or an epoch whose success nobody had been told of.
 // After close() commits and checkpoints throw std::errc::operation_canceled; everything is durable then.
 //
-// fork(). A child has no logger, and the files are the parent's: there worker's and commit's
-// constructors, wait_durable(), close() and checkpoints throw forked_child, and nothing is written.
-// The destructor returns at once, and leaves to the process's end what the logger may have been at
-// work on.
+// fork(). A child has no logger thread, and the files belong to the parent. In a child the
+// constructors of worker and commit, wait_durable(), close() and checkpoints throw forked_child,
+// and nothing is written. The destructor returns at once. It does not free the queues that the
+// logger may have been working on.
 //
 // Levels: async: acknowledge() does not wait, but for queues over their limit; a crash loses the epochs after durable_epoch(): what was committed in
 // the last epoch_time and during the sync that was running. sync: acknowledge() waits for durable_epoch(). (none: there is no log.)

@@ -22,7 +22,7 @@ namespace elidex::db {
 
 class snapshot_transaction {
  public:
-  // Of this database, by its address; null: of tables that no database has made.
+  // `database` is the address of the owner of the tables; null for tables without a database.
   explicit snapshot_transaction(commit_epochs& epochs, const void* database = nullptr)
       : database_(database), snapshot_(epochs) {}
 

@@ -50,7 +50,7 @@ class storage {
   storage(std::unique_ptr<log_folder> folder, const storage_options& options, commit_epochs& epochs,
           std::span<table_base* const> tables);
 
-  // Null with level none, which has given the folder back when the constructor returns.
+  // Null with level none: the constructor unlocks the directory before it returns.
   redo_log* log() noexcept { return log_ ? &*log_ : nullptr; }
   const recovered_log& found() const noexcept { return found_; }
   // A table that the folder does not have. Before anybody writes to it.

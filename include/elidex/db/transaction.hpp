@@ -78,7 +78,7 @@ class transaction {
   // What it needs, for the next one to use again.
   class memory;
 
-  // Of this database, by its address; null: of tables that no database has made.
+  // `database` is the address of the owner of the tables; null for tables without a database.
   transaction(memory& notes, isolation level, const void* database = nullptr);
   ~transaction();
   transaction(const transaction&) = delete;

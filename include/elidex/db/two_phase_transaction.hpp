@@ -111,7 +111,7 @@ class two_phase_transaction : private transaction {
   class memory;
   using transaction::write;
 
-  // Of this database, by its address; null: of tables that no database has made.
+  // `database` is the address of the owner of the tables; null for tables without a database.
   two_phase_transaction(memory& of, isolation level, LockSystem& locks, commit_epochs& epochs,
                         std::chrono::nanoseconds wait_for, const void* database = nullptr)
       : transaction(of.notes_, level, database, unpinned()),

@@ -33,8 +33,8 @@
 
 namespace elidex::detail {
 
-// Of a tree, among all of the process, those that are gone included. Defined in the library: trees that different parts of
-// a program have made must differ, too.
+// An id that no other tree of the process has or had. Defined in the library, so that trees made by
+// different parts of a program differ too.
 std::uint64_t new_tree_id() noexcept;
 
 // The keys for which a leaf is the one.

@@ -2,9 +2,10 @@
 //
 //   auto* record = ::new (lasting_memory(sizeof(thread_record), alignof(thread_record))) thread_record;
 //
-// The first MiB lies in the static data of the shared object (or program) that contains the library. A plug-in that
-// contains it therefore gives it back when it is unloaded, without a destructor that could run too early. Beyond that
-// it comes from the heap, and a plug-in leaves it there. A thread's record takes 128 bytes, a lock's name about 5 KiB.
+// The first MiB is static data of the shared object (or program) that contains the library.
+// Unloading a plug-in therefore frees it, without a destructor that could run too early. Further
+// memory comes from the heap and stays allocated after unloading. A thread's record takes 128
+// bytes, a lock's name about 5 KiB.
 //
 // Thread-safety: both functions, from any thread. Errors: lasting_memory() throws std::bad_alloc.
 #pragma once
@@ -15,7 +16,7 @@ namespace elidex::detail {
 
 void* lasting_memory(std::size_t bytes, std::size_t alignment);
 
-// What is left of the first MiB.
+// The unused bytes of the first MiB.
 std::size_t lasting_bytes_left() noexcept;
 
 }  // namespace elidex::detail

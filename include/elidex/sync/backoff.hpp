@@ -2,10 +2,10 @@
 //
 //   for (elidex::backoff wait; !try_it(); wait.once()) {}
 //
-// For attempts that fail only because another thread has succeeded. The doubling parts threads that
-// fail because of each other, and keeps them off the cache line that they compete for. To wait
-// until another thread has done something, use wait_while() (parking.hpp), which sleeps when that
-// takes long: the other thread may not be running.
+// For attempts that fail only because another thread has succeeded. The doubling separates threads
+// that make each other fail, and keeps them off the contended cache line. To wait for another
+// thread's action, use wait_while() (parking.hpp): it sleeps after a while, because the other
+// thread may not be running.
 //
 // Invariants: one call of once() takes at most backoff_pauses_max pauses. It never sleeps and makes
 // no system call.
@@ -40,7 +40,7 @@ class backoff {
   void once() noexcept {
     if (is_spent()) {
 #if defined(ELIDEX_SIMULATED)
-      cpu_pause();  // the machine's figures were taken so
+      cpu_pause();  // as when the machine's figures were measured
 #else
       pause_at_length();
 #endif
@@ -50,9 +50,9 @@ class backoff {
     pauses_ *= 2;
   }
 
-  // As once(), but yields when the pauses double no more: a system call, which aborts a hardware
-  // region. For a few rounds before a sleep. A yield lets a holder back in that lost this core to
-  // the caller, but beside busy programs it takes a time slice.
+  // Like once(), but yields when the pauses have reached their limit. The yield is a system call,
+  // which aborts a hardware region. Use it for a few rounds before a sleep. A holder that lost this
+  // core to the caller can then continue, but beside busy programs each yield takes a time slice.
   void once_or_yield() noexcept {
     if (is_spent()) {
       yield_processor();
@@ -61,7 +61,7 @@ class backoff {
     }
   }
 
-  // Whether the pauses double no more.
+  // Whether the pauses have reached their limit.
   bool is_spent() const noexcept { return pauses_ > backoff_pauses_max; }
 
  private:

@@ -28,7 +28,7 @@
 namespace elidex {
 
 // How many rounds of backoff an attempt waits for the lock to be free. Chosen: some hundred
-// microseconds. If the holder stays longer, the underlying lock, which sleeps, waits for it better.
+// microseconds. A longer wait is left to the underlying lock, which sleeps.
 inline constexpr std::uint32_t free_waits_max = 256;
 
 namespace detail {

@@ -10,10 +10,10 @@
 // another one. The address is a key: nobody reads what is there, so the word may have been freed by
 // then.
 //
-// Cost: wake_waiters() is a load of a word that changes only when a thread goes to sleep or wakes
-// up, and a branch. A waiter pauses for some microseconds, yields the processor
-// `yields_before_sleep` times, then sleeps. So practically it sleeps only when the thread that it
-// waits for has lost its processor to another program.
+// Cost: wake_waiters() is a branch and a load of a word that changes only when a thread goes to
+// sleep or wakes up. A waiter pauses for some microseconds, yields the processor
+// `yields_before_sleep` times, then sleeps. In practice it sleeps only when the lock holder has
+// lost its processor to another program.
 //
 // Thread-safety: any thread, outside of hardware regions. Nothing throws or allocates. `is_blocked`
 // may run many times.
@@ -33,8 +33,9 @@
 //     is_blocked() returns false.
 // Where the system has no membarrier(), every sleep ends by time.
 //
-// Between W's question and its sleep, the bucket's `wakes` tells: W reads it before the question, S
-// changes it before the wake-up, and the system compares it once more (futex.hpp).
+// The bucket's `wakes` covers the time between W's is_blocked() and its sleep. W reads `wakes`
+// before is_blocked(), S increments it before the wake-up, and the kernel compares it again
+// (futex.hpp).
 //
 // From: parking by address as in WebKit's ParkingLot; the barrier on the slow side as in liburcu's
 // membarrier flavour. Deviation: a wake-up wakes all, since few threads sleep on one word at a
@@ -64,9 +65,9 @@ void wait_while(const void* /*address*/, const IsBlocked& is_blocked, backoff& w
 inline void wake_waiters(const void* /*address*/) noexcept {}
 #else
 
-// How often a waiter yields before it sleeps. Measured with 16 threads on two cores and four rows
-// that all want: with 0 the transactions make 0.8 of what they make with 16, because a sleep and
-// its wake-up take longer than the holder needs. With 4: 0.9.
+// How often a waiter yields before it sleeps. Measured with 16 threads on two cores that contend
+// for four rows: 0 yields give 0.8 of the throughput of 16, and 4 give 0.9. A sleep and its wake-up
+// take longer than the holder needs.
 inline constexpr std::uint32_t yields_before_sleep = 16;
 
 // Threads that sleep or are about to, on any address. Alone in its cache line.
@@ -98,8 +99,8 @@ template <looks, class IsBlocked>
 }
 
 inline void wake_waiters(const void* address) noexcept {
-  // Keeps the compiler from moving the load before the caller's store; the processor's order is
-  // expose_stores()'s matter.
+  // Keeps the compiler from moving the load before the caller's store. expose_stores() handles the
+  // processor's reordering.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   // relaxed: pairs with expose_stores() in sleep(), see above.
   if (threads_parked.load(std::memory_order_relaxed) != 0) [[unlikely]]

@@ -17,7 +17,8 @@
 // try_lock() at the exchange, unlock() at the store.
 //
 // From: papers/001 section 3.3.2 (test before taking), papers/004 figures 2.7 (exchange) and 2.4 (a 4-byte
-// word). Deviation: who waits for long sleeps (parking.hpp); the papers had a core for each thread.
+// word). Deviation: a long wait ends in a sleep (parking.hpp); the papers had a core for each
+// thread.
 #pragma once
 
 #include <atomic>
