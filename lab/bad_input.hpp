@@ -1,5 +1,5 @@
 #pragma once
-// What a user asked for cannot be done: the message is one line that names the flag and says what is expected.
+// A user's request cannot be met. The one-line message names the flag and the expected value.
 // The program prints it and exits with status 2; nothing has been written by then.
 
 #include <stdexcept>

@@ -65,8 +65,8 @@ void remove_with_all(const fs::path& path) {
 
 [[noreturn]] void end_program(int signal) {
   everything& here = all();
-  // Never unlocked: from here on no thread makes another path or child, and none that destroys one goes on to report
-  // an error or to end the program otherwise.
+  // Never unlocked: from here on no thread can create a path or child. A thread that destroys one
+  // blocks, so it can neither report an error nor end the program otherwise.
   here.mutex.lock();
   for (const pid_t child : here.children) kill(child, signal);
   for (const pid_t child : here.children) wait_for_end(child);
@@ -97,7 +97,7 @@ void watch(everything& here) {
       end_program(signal);
     }).detach();
   } catch (const std::system_error&) {
-    // No thread to be had: signals end the program as they ever do.
+    // Without a thread, signals have their default effect.
     pthread_sigmask(SIG_UNBLOCK, &here.watched, nullptr);
   }
 }

@@ -5,12 +5,13 @@
 //   child_process child([&] { execvp(..); });
 //   const int status = child.wait();
 //
-// SIGHUP, SIGINT and SIGTERM, unless the program was started with the signal ignored: each child process gets the signal and
-// is waited for (SIGKILL after 10 s), each temporary path is removed, and the program dies by the same signal. SIGKILL: the
-// kernel sends each child process SIGTERM; temporary paths stay.
+// On SIGHUP, SIGINT or SIGTERM the program sends the signal to each child process and waits for it
+// (SIGKILL after 10 s). It then removes each temporary path and dies by the same signal. A signal
+// that was ignored at the program's start stays ignored. After SIGKILL the kernel sends each child
+// process SIGTERM; temporary paths stay.
 //
-// The first object blocks these signals in the thread that makes it and in all that it starts from then on, and starts a thread
-// that waits for them. So make it before threads that run for long.
+// The first object blocks these signals in its thread and in all threads that this one starts
+// later. It also starts a thread that waits for them. So create it before any long-running thread.
 //
 // Thread-safety: objects may be made and destroyed in several threads at once.
 // Errors: std::bad_alloc. A path that cannot be removed stays.
@@ -22,7 +23,7 @@
 
 namespace elidex::lab {
 
-/// A file or a directory with all that is in it. It need not exist: not yet, or not any more.
+/// A file, or a directory with its contents. It need not exist.
 class temporary_path {
  public:
   explicit temporary_path(std::filesystem::path path);
@@ -36,14 +37,15 @@ class temporary_path {
   std::filesystem::path path_;
 };
 
-/// Calls `exec` in a child process, which ends with status 127 if it returns. `exec` may use what is async-signal-safe.
-/// The thread that makes the object must live until wait() has returned: at its end the kernel sends the child SIGTERM.
+/// Calls `exec` in a child process, which ends with status 127 if `exec` returns. `exec` may call
+/// only async-signal-safe functions. The thread that creates the object must live until wait()
+/// returns: the kernel sends the child SIGTERM when that thread ends.
 class child_process {
  public:
   explicit child_process(const std::function<void()>& exec);
   child_process(const child_process&) = delete;
   child_process& operator=(const child_process&) = delete;
-  /// Waits if nobody has.
+  /// Waits unless wait() was called.
   ~child_process();
 
   /// Its exit status; 128 + the signal that ended it; 127 where no process could be made.

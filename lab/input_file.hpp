@@ -18,7 +18,8 @@
 
 namespace elidex::lab {
 
-/// What is wrong with it, without opening it: "does not exist", "is a directory" or "is a device"; empty if nothing is.
+/// The problem with the file, without opening it: "does not exist", "is a directory", "is a
+/// device", or empty.
 [[nodiscard]] inline std::string input_problem(const std::filesystem::path& file) {
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
@@ -28,7 +29,8 @@ namespace elidex::lab {
   return {};
 }
 
-/// The open file. Otherwise a stream that is not open, and `why` has input_problem() or "cannot be read" with the system's reason.
+/// The open file. On failure the stream is not open, and `why` is input_problem() or "cannot be
+/// read" with the system's reason.
 [[nodiscard]] inline std::ifstream open_input(const std::filesystem::path& file, std::string& why) {
   why = input_problem(file);
   if (!why.empty()) return {};

@@ -152,8 +152,8 @@ void engine::note_event(const hardware_thread& t, const abort_cause* aborted_for
   events_.push_back(std::move(noted));
 }
 
-// Ends the victim's transaction now, even if an access of it would have lasted longer.
-// What is left of that access is not counted.
+// Ends the victim's transaction now, even during one of its accesses. The remaining cycles of that
+// access are not counted.
 void engine::cut_short(hardware_thread& victim) noexcept {
   victim.clock = std::max(victim.tx.began, now_running_->clock);
   const auto& fetches = victim.tx.fetches;

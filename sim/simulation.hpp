@@ -104,9 +104,9 @@ struct fetch_report {
   std::uint64_t line = 0;  // of the block, or of the whole where there are no blocks
   std::uint64_t accesses = 0;
   std::uint64_t met_others = 0;  // of these: lines that another core had changed, and writes to lines that others had
-  // That all of them took, waiting for a busy line included. An abort ends an access that is under
-  // way. So these are disjoint parts of the threads' cycles, and all reports together take no
-  // longer than the threads have run.
+  // The cycles of all these accesses, including waits for a busy line. An abort ends an access in
+  // progress. So these are disjoint parts of the threads' cycles, and their sum does not exceed the
+  // threads' run time.
   std::uint64_t cycles = 0;
 };
 
@@ -114,7 +114,7 @@ struct fetch_report {
 struct abort_cause {
   abort_reason why;
   std::uint8_t code = 0;      // of an explicit abort
-  std::uint64_t address = 0;  // that it is about, of the access or of the line; 0: none
+  std::uint64_t address = 0;  // of the access or line that caused it; 0: none
   // Of a conflict: the access that the transaction was aborted for.
   bool write = false;
   bool same_bytes = false;  // as the transaction has used, not only the same line

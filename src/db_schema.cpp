@@ -58,7 +58,8 @@ row::row(const schema& columns) : columns_(columns), words_(columns.row_bytes() 
 
 row::row(const schema& columns, std::span<const std::uint64_t> words)
     : columns_(columns), words_(words.begin(), words.end()) {
-  if (words.size_bytes() != columns.row_bytes()) throw schema_mismatch("words that are no row of the schema");
+  if (words.size_bytes() != columns.row_bytes())
+    throw schema_mismatch("row: wrong number of words (expected one row of the schema)");
 }
 
 std::size_t row::place(std::string_view column, column_type type) const {

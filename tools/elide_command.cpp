@@ -59,7 +59,7 @@ fs::path find_program(const std::string& name) {
   return {};
 }
 
-// What the kernel reads of a program before it starts it.
+// The parts of a program that the kernel reads before it starts the program.
 struct program_file {
   enum class kind : std::uint8_t { other, script, elf } is = kind::other;
   bool other_word_size = false;
@@ -130,13 +130,13 @@ const char* why_no_effect(const fs::path& program, const program_file& read) {
 
 constexpr const char* expected_program = "a program that can be run";
 
-// After an execv() that failed.
+// Reports why execv() failed.
 [[noreturn]] void refuse_to_run(const std::string& name, const program_file& read, int error) {
   if (error == E2BIG || error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE) {
     throw std::runtime_error("'" + name + "' cannot be run: " + std::strerror(error));
   }
   std::string why = std::strerror(error);
-  if (error == ENOENT && !read.interpreter.empty()) why = "its interpreter '" + read.interpreter + "' is not there";
+  if (error == ENOENT && !read.interpreter.empty()) why = "its interpreter '" + read.interpreter + "' does not exist";
   if (error == ENOEXEC) why = "it is neither a program for this machine nor a script that begins with #!";
   refuse("PROGRAM", name, "cannot be run: " + why, expected_program);
 }
@@ -164,10 +164,10 @@ int elide_command(const elide_flags& flags) {
   if (program.empty()) {
     std::error_code error;
     const bool is_there = name.find('/') != std::string::npos && fs::exists(name, error);
-    refuse("PROGRAM", name, is_there ? "cannot be run" : "is not there", expected_program);
+    refuse("PROGRAM", name, is_there ? "cannot be run" : "does not exist", expected_program);
   }
   const program_file read = read_program(program);
-  if (read.cut_off) refuse("PROGRAM", name, "cannot be run: it is cut off", expected_program);
+  if (read.cut_off) refuse("PROGRAM", name, "cannot be run: it is truncated", expected_program);
   if (const char* const why = why_no_effect(program, read)) {
     refuse("PROGRAM", name, why + std::string(", so LD_PRELOAD has no effect on it"),
            "a dynamically linked program of this user");

@@ -43,7 +43,7 @@ void check_input(const std::vector<std::string>& files) {
   }
 }
 
-// Makes nothing: the script makes missing folders when it has a page to write.
+// Creates nothing: the script creates missing directories when it writes the page.
 void check_output(const std::string& name) {
   const fs::path out = name;
   std::error_code error;
@@ -62,14 +62,14 @@ std::string last_line(std::string_view text) {
   return std::string(text.substr(text.rfind('\n') + 1));
 }
 
-// The script tells what is wrong in one line. Python and its libraries print many when they have no
-// memory to start in, or when the script is wrong: the last of these lines says why.
+// The script reports an error in one line. Python and its libraries print several lines if they run
+// out of memory or the script has a bug. The last line then has the reason.
 [[noreturn]] void tell_failure(const std::string& program, const program_result& drawn) {
   constexpr int refused = 2;
   constexpr int first_signal = 128;
   constexpr std::string_view own = "report: ";
   if (drawn.status == first_signal - 1) {
-    throw std::runtime_error(program + " could not be started; ELIDEX_PYTHON names another one");
+    throw std::runtime_error("report: " + program + " could not be started (set ELIDEX_PYTHON to another Python)");
   }
   if (drawn.status > first_signal) {
     throw std::runtime_error("report: " + program + " was ended by signal " +

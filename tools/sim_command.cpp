@@ -53,11 +53,11 @@ ordered_json parameter_changes(const std::vector<std::string>& settings, sim::ma
   return changes;
 }
 
-// Each run reads the file itself.
+// Every run opens the key file again.
 void check_key_file(const std::filesystem::path& file, std::size_t runs) {
   if (file.empty()) return;
   std::string why = lab::input_problem(file);
-  if (file == "/dev/stdin") why = "is where the simulated program reads its request";
+  if (file == "/dev/stdin") why = "is reserved for the request of the simulated program";
   if (why.empty() && runs > 1 && !std::filesystem::is_regular_file(file)) {
     why = "is a pipe, which only the first of several runs could read";
   }
@@ -224,8 +224,8 @@ std::string conflict_tables(const std::vector<ordered_json>& runs) {
   return any ? "\nwhere transactions met\n" + out.text() : "";
 }
 
-// What of a run the cores' own caches did not serve: the place, its share of the cores' time, how
-// often it was fetched, and how often other cores were the reason.
+// One row of accesses that the cores' own caches did not serve: the place, its share of the cores'
+// time, fetches per operation, and the share that other cores caused.
 std::vector<std::string> fetch_cells(const std::string& where, const ordered_json& fetched,
                                      const ordered_json& of_run) {
   const double accesses = fetched["accesses"];
@@ -301,7 +301,7 @@ int sim_command(const sim_flags& flags) {
   std::vector<std::string> skipped;
   std::vector<ordered_json> requests = plan(flags, which, common, skipped);
   if (!flags.trace.empty()) {
-    if (requests.size() != 1) refuse("--trace", flags.trace, "is for one run, and here are several", "one combination");
+    if (requests.size() != 1) refuse("--trace", flags.trace, "cannot record several runs", "flags that give one run");
     if (flags.trace == "-") refuse_value("--trace", flags.trace, "a file to write");
   }
   const json_output trace(flags.trace, "--trace");

@@ -64,7 +64,7 @@ told_point told(const tpcc::settings& settings) {
 }  // namespace
 
 int tpcc_bench_command(const bench_flags& flags, const bench_time& time) {
-  if (flags.workload != "tpcc") refuse_value("--workload", flags.workload, "tpcc without more", {"tpcc"});
+  if (flags.workload != "tpcc") refuse_value("--workload", flags.workload, "tpcc alone", {"tpcc"});
   database_bench bench = read_database_flags(flags, time, "tpcc");
   tpcc::settings settings = settings_of(flags);
   bench.heading = "TPC-C, standard mix, " + std::to_string(settings.size.customers) + " customers in a district, " +

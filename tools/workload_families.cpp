@@ -92,7 +92,7 @@ workload_family family_of(const bench_flags& flags) {
     const workload_family one = family_of_name(name);
     if (one == first) continue;
     const std::string alone(family_names[static_cast<std::size_t>(one == workload_family::keys ? first : one)]);
-    refuse("--workload", flags.workload, "has " + alone + " among others", alone + " alone");
+    refuse("--workload", flags.workload, "combines " + alone + " with other workloads", alone + " alone");
   }
   return first;
 }

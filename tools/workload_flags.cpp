@@ -30,7 +30,7 @@ bool is_for_databases(const std::string& name) {
 void refuse_repeats(std::string_view flag, const std::vector<std::string>& parts) {
   std::set<std::string_view> seen;
   for (const std::string& one : parts) {
-    if (!seen.insert(one).second) refuse(flag, one, "is there twice", "each value once");
+    if (!seen.insert(one).second) refuse(flag, one, "is given twice", "each value once");
   }
 }
 

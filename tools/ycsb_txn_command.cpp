@@ -26,7 +26,7 @@ std::vector<ycsb::mix> mixes_of(const bench_flags& flags) {
                                        : nullptr;
     if (found == nullptr) refuse_value("--workload", name, "ycsb-txn:a, ycsb-txn:b, ycsb-txn:c or ycsb-txn:f");
     for (const ycsb::mix& one : mixes) {
-      if (one.name == found->name) refuse("--workload", flags.workload, "has a mix twice", "each value once");
+      if (one.name == found->name) refuse("--workload", flags.workload, "names a mix twice", "each mix once");
     }
     mixes.push_back(*found);
   }

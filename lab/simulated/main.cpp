@@ -249,7 +249,7 @@ ordered_json document_of(const lab::txbench_request& wanted, const lab::txbench_
   return document;
 }
 
-// What the user has asked for a timeline of, if anything.
+// Writes the timeline, if the request has one.
 void trace(const ordered_json& request, const lab::sim_request& wanted, const sim::report& report) {
   if (!request.contains("trace_file")) return;
   const std::string title = wanted.index + ", " + wanted.workload + ", " + wanted.dist;
@@ -313,7 +313,7 @@ int run() {
 
 // On a thread of its own: where the first thread's stack begins in its page is left to chance, and to the environment.
 int main() {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // not to run on for minutes when the program that asks is gone
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with its parent, instead of running on for minutes
   int status = 1;
   std::thread([&status] { status = run(); }).join();
   return status;

@@ -81,7 +81,7 @@ ordered_json answer(const ordered_json& request) {
 }  // namespace
 
 int main() {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // not to run on for minutes when the program that asks is gone
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with its parent, instead of running on for minutes
   try {
     const ordered_json request = ordered_json::parse(std::cin, nullptr, false);
     if (request.is_discarded() || !request.is_object()) {

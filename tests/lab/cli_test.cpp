@@ -26,7 +26,7 @@ TEST_F(elidex_tool, refuses_unknown_names) {
           "(expected an index that 'elidex list' prints)\n");
   refused("bench --index tbb,", "--index: 'tbb,'");
   refused("bench --index ''", "--index");
-  refused("bench --index tbb,tbb", "--index: 'tbb' is there twice");
+  refused("bench --index tbb,tbb", "--index: 'tbb' is given twice");
   refused("bench --workload g", "--workload: invalid value 'g'", "a workload that 'elidex list' prints");
   refused("bench --workload a,,b", "--workload");
   refused("bench --dist normal", "--dist: invalid value 'normal'", "zipf:THETA");

@@ -218,8 +218,7 @@ TEST(csv_column, refuses_a_column_that_is_not_there_or_twice) {
             "--column: 'b' is not a column of t.csv (expected 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more)");
   EXPECT_EQ(refusal("a,\"two\nlines\",\xFF," + std::string(60, 'n') + "\n"),
             "--column: 'b' is not a column of t.csv (expected a, two lines, ?, " + std::string(40, 'n') + "...)");
-  EXPECT_EQ(refusal("b,a,b\n"),
-            "--column: 'b' is a column of t.csv twice, the 1. and the 3. (expected a name that is there once)");
+  EXPECT_EQ(refusal("b,a,b\n"), "--column: 'b' names two columns of t.csv, 1 and 3 (expected a name that occurs once)");
   EXPECT_EQ(refusal("b,a,a\n"), "taken") << "another column twice";
 }
 

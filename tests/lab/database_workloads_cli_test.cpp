@@ -26,7 +26,7 @@ TEST_F(elidex_tool, ycsb_txn_refuses_what_it_cannot_do) {
   refused(ycsb + "--keys 1G", "--keys: 1000000000 rows", "MB are free (expected at most");
   refused(ycsb + "--theta 1.3", "--theta: invalid value '1.3'", "a number from 0 to 1.2");
   refused(ycsb + "--theta hot", "--theta: invalid value 'hot'");
-  refused(ycsb + "--theta 0.5,0.5", "--theta: '0.5' is there twice");
+  refused(ycsb + "--theta 0.5,0.5", "--theta: '0.5' is given twice");
   refused(ycsb + "--isolation some", "--isolation: invalid value 'some'",
           "serializable, repeatable-read, read-committed or read-uncommitted");
   refused(ycsb + "--index tbb", "--index: invalid value 'tbb'", "a database that 'elidex list' prints");
@@ -53,7 +53,7 @@ TEST_F(elidex_tool, smallbank_refuses_what_it_cannot_do) {
   refused(bank + "--customers 10 --hot 11", "--hot: invalid value '11'", "from 2 to 10");
   refused(bank + "--hot 1", "--hot: invalid value '1'");
   refused(bank + "--hot-percent 101", "--hot-percent: invalid value '101'", "from 0 to 100");
-  refused(bank + "--isolation serializable,serializable", "--isolation: 'serializable' is there twice");
+  refused(bank + "--isolation serializable,serializable", "--isolation: 'serializable' is given twice");
   refused(bank + "--keys 5", "--keys: '5' does not go with --workload smallbank",
           "expected workloads of keys or --workload ycsb-txn");
   refused(bank + "--theta 0.5", "--theta: '0.5'");

@@ -18,7 +18,7 @@ TEST_F(elidex_tool, tpcc_refuses_what_it_cannot_do) {
   const std::string tpcc = "bench --workload tpcc ";
   refused(tpcc + "--warehouses 0", "--warehouses: invalid value '0'");
   refused(tpcc + "--warehouses 65536", "--warehouses: invalid value '65536'");
-  refused(tpcc + "--warehouses 1,1", "--warehouses: '1' is there twice");
+  refused(tpcc + "--warehouses 1,1", "--warehouses: '1' is given twice");
   refused(tpcc + "--warehouses 60000", "--warehouses: 60000 of them", "MB are free (expected at most");
   refused(tpcc + "--index tbb", "--index: invalid value 'tbb'", "a database that 'elidex list' prints");
   refused(tpcc + "--readers fast", "--readers: invalid value 'fast'", "snapshots or transactions");

@@ -53,10 +53,10 @@ TEST_F(ElideCommand, RefusesFilesThatAreNoPrograms) {
   };
   const std::string whole = text_of(programs + "counted_sections");
   refused(runnable("script", "#!/no/such -x\n"),
-          "PROGRAM: './script' cannot be run: its interpreter '/no/such' is not there", "(expected a program");
+          "PROGRAM: './script' cannot be run: its interpreter '/no/such' does not exist", "(expected a program");
   refused(runnable("text", "no first line of a script\n"), "PROGRAM: './text' cannot be run: it is neither a program");
-  refused(runnable("magic", "\177ELF and no more"), "PROGRAM: './magic' cannot be run: it is cut off");
-  refused(runnable("half", whole.substr(0, whole.size() / 2)), "PROGRAM: './half' cannot be run: it is cut off");
+  refused(runnable("magic", "\177ELF and no more"), "PROGRAM: './magic' cannot be run: it is truncated");
+  refused(runnable("half", whole.substr(0, whole.size() / 2)), "PROGRAM: './half' cannot be run: it is truncated");
   std::string alien = whole;
   alien[18] = alien[19] = '\177';  // the processor that it is for
   refused(runnable("alien", alien), "PROGRAM: './alien' cannot be run: it is neither a program for this machine");

@@ -346,9 +346,9 @@ class column_reader {
     }
     const auto second = std::find(first + 1, header_.end(), column_);
     if (second != header_.end()) {
-      throw lab::bad_input("--column: " + shown(column_) + " is a column of " + name_ + " twice, the " +
-                           std::to_string(first - header_.begin() + 1) + ". and the " +
-                           std::to_string(second - header_.begin() + 1) + ". (expected a name that is there once)");
+      throw lab::bad_input("--column: " + shown(column_) + " names two columns of " + name_ + ", " +
+                           std::to_string(first - header_.begin() + 1) + " and " +
+                           std::to_string(second - header_.begin() + 1) + " (expected a name that occurs once)");
     }
     wanted_ = static_cast<std::size_t>(first - header_.begin());
   }

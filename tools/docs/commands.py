@@ -1,7 +1,7 @@
 """The commands that README.md and docs/*.md show, and how CI runs each.
 
-commands_of() finds them: lines of code blocks, and inline code that names a whole command. ROWS
-says how CI runs each. A command without a row and a row without a command are errors
+commands_of() finds them: lines of code blocks, and inline code that is a whole command. ROWS has
+one row for each: how CI runs it. A command without a row and a row without a command are errors
 (tests/test_commands.py).
 """
 
@@ -78,10 +78,15 @@ def whole_programs_of(text):
 
 @dataclass(frozen=True)
 class Row:
-    """How CI runs a command. `smaller`: pairs (old, new) that make it short enough for each run of
-    CI; None: --long alone runs it. `never`: why nothing runs it. `full`: pairs that --long applies
-    (a folder of its own, a program that ends), or None where `smaller` is all that can run.
-    `statuses`: exit statuses that are right."""
+    """How CI runs a command.
+
+    smaller    replacements (old, new) that make it short enough for every run of CI; None: only
+               --long runs it
+    full       replacements that --long applies, such as a directory of its own or a program that
+               ends; None: --long uses `smaller` too
+    never      the reason why CI does not run it
+    statuses   the expected exit statuses
+    """
 
     command: str
     smaller: tuple = None

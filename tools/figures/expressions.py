@@ -30,7 +30,7 @@ import ratios  # noqa: E402
 
 
 class BadExpression(Exception):
-    """Says what an expression names that is not there, or what is wrong about how it is written."""
+    """An expression names something that does not exist, or has a syntax error."""
 
 
 NUMBER = re.compile(r"(?<!\w)(?<!\w\.)[-+]?(?:\d{1,3}(?:[ ,]\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?"

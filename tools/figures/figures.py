@@ -2,7 +2,7 @@
 """Checks that each figure of a page is the stored one: the one that its annotation names.
 
     figures.py            all pages; a line for each figure that is wrong or has no annotation,
-                          and for each annotation that is for nothing; status 1 if there is any
+                          and for each unused annotation; status 1 if there is any
     figures.py --write    corrects the figures, and the pages' lists of files and commits
     figures.py --ages     how many commits ago each quoted file was made
     figures.py PAGE...    these pages
@@ -14,9 +14,9 @@ An annotation is a comment directly below its paragraph, list item or table, ind
     <!-- figures: peers-1m.json; 2.14 = [ordered_map load 2] / [absl+mutex load 1]
          none 3.7: the goal -->
 
-Items lie on lines of their own or have `;` between them. Figures are named in the order of the
-text; what may stand behind `=` says expressions.py. `none: WHY` is for all figures that no file
-has, `none 3.7, 4: WHY` for these. Directly below a heading, `none: WHY` is for the section's blocks
+Items are separated by a new line or `;`. Figures are named in the order of the text.
+expressions.py defines the expressions after `=`. `none: WHY` covers all figures that no file has,
+`none 3.7, 4: WHY` only these. Directly below a heading, `none: WHY` is for the section's blocks
 that have no annotation. The annotation of a table:
 
     <!-- figures: peers-1m.json
@@ -26,10 +26,11 @@ that have no annotation. The annotation of a table:
          goal: none: a goal -->
 
 A column is named by its head or by its number. It has an expression for each figure of a cell, with
-commas between them; `_` is for a number that is no figure. A text or a list stands for all of its
-numbers, and a text without any for itself. `{}` is the row's name: its first cell, or what `rows:`
-says. `{first}` and `{rest}` are the name's first word and its others, `{2}` the row's second cell
-(the one above it where it is empty), `{head}` the column's head. `row 3:` is for a whole row.
+commas between them; `_` is for a number that is no figure. A text or a list means all of its
+numbers; a text without numbers is compared as text. `{}` is the row's name: its first cell, or the
+name in `rows:`. `{first}` and `{rest}` are the name's first word and its others, `{2}` the row's
+second cell (the one above it where it is empty), `{head}` the column's head. `row 3:` is for a
+whole row.
 
 A page that quotes figures ends with a list of the files and their commits, and below that names
 them for the whole page, one of them without a name: `<!-- figures: sources; FILE; name=FILE -->`.

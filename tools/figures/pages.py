@@ -153,7 +153,7 @@ UNIT = re.compile(
 PLACE = re.compile(
     r"(?:\b(?:theta|Zipf|figures?|sections?|tables?|chapters?|listing|version|GCC|Clang|RFC|Debian"
     r"|papers?)\s(?:[\d.]+(?:,| and| to|;|-)\s?)*|papers?/|zipf:|hot:|[A-Za-z]-)$", re.IGNORECASE)
-# With one of these between it and a figure a number is a figure as well.
+# A number that one of these joins to a figure is a figure too.
 JOINED = re.compile(r"\s*(?:\b(?:to|and|or|over|against|in place of|instead of)\b|;|,|/|->|-)\s*"
                     r"|\s+:\s+", re.ASCII)
 

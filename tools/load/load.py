@@ -5,8 +5,9 @@
 
 Each round runs each workload alone and beside busy programs (`--busy`, 4), with 2 threads and with 16. The fair share of T
 threads beside B busy programs is T / (T + B) of the processor time that they have alone: all on at most as many processors
-as there are. `of fair` is the rate beside the busy programs, over the rate alone, over that share; medians of the rounds.
-A waiter that gives its processor away instead of sleeping on what it waits for falls below a half.
+as there are. `of fair` is the rate beside the busy programs, divided by the rate alone and by the
+fair share (median of the rounds).
+A workload whose waiters yield instead of sleeping falls below a half.
 
 Exit status: 0; 1 if a workload falls below `--least` (0.5) or makes no progress; 2 for bad flags.
 """
@@ -112,7 +113,8 @@ def main(words):
     arguments = parser.parse_args(words)
     runs = measure(arguments)
     if not runs:
-        print(f"load.py: --only: no workload is called '{arguments.only}'", file=sys.stderr)
+        print(f"load.py: --only: '{arguments.only}' matches no workload "
+              "(expected a part of INDEX WORKLOAD)", file=sys.stderr)
         return 2
     if arguments.json:
         arguments.json.write_text(json.dumps({"schema": 1, "load": runs}, indent=1) + "\n")

@@ -1,7 +1,7 @@
-"""A signal ends the program without leaving anything: no simulated run, no half of a file.
+"""A signal ends the program and leaves no simulated run and no partial file behind.
 
     sys.exit(ending.by_signal(main))     # SIGHUP, SIGINT and SIGTERM raise Ended in the main thread
-    with ending.put_off():               # in the main thread: a signal that comes in here does so at its end
+    with ending.put_off():               # in the main thread: delays signals to its end
         write_files()
 """
 

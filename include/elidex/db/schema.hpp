@@ -73,7 +73,7 @@ class row {
  public:
   // Numbers are 0, texts empty.
   explicit row(const schema& columns);
-  // As `words` has it. Throws schema_mismatch unless these are a row's.
+  // Copies `words`. Throws schema_mismatch unless their number is that of a row.
   row(const schema& columns, std::span<const std::uint64_t> words);
 
   const schema& columns() const noexcept { return columns_; }
