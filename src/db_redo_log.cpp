@@ -25,10 +25,12 @@ redo_log::redo_log(commit_epochs& epochs, log_folder& folder, const recovered_lo
 redo_log::~redo_log() {
   if (is_parents()) {
     // The child has no logger thread to join or detach, so its handle moves to storage without a
-    // destructor. The queues may be in an inconsistent state and are not freed.
+    // destructor. The queues and the writer may be in an inconsistent state
+    // and are not freed.
     alignas(std::thread) std::byte abandoned[sizeof(std::thread)];
     new (abandoned) std::thread(std::move(logger_));
     static_cast<void>(slots_.release());
+    static_cast<void>(writer_.release());
     return;
   }
   try {

@@ -57,22 +57,22 @@ bool expose_stores() noexcept {
 
 }  // namespace
 
-void parking::sleep(const void* address, sleep_kind kind, bool (*is_blocked)(const void*),
+bool parking::sleep(const void* address, sleep_kind kind, bool (*is_blocked)(const void*),
                     const void* context) noexcept {
   bucket& here = bucket_of(address);
   threads_parked.fetch_add(1);
   here.asleep.fetch_add(1);
   const bool exposed = kind == sleep_kind::later && expose_stores();
   const std::uint32_t wakes = here.wakes.load();
-  if (is_blocked(context)) {
-    if (exposed) {
-      futex_wait(here.wakes, wakes);
-    } else {
-      static_cast<void>(futex_wait_until(here.wakes, wakes, futex_deadline::clock::now() + first_sleep));
-    }
+  const bool sleeps = is_blocked(context);
+  if (sleeps && exposed) {
+    futex_wait(here.wakes, wakes);
+  } else if (sleeps) {
+    static_cast<void>(futex_wait_until(here.wakes, wakes, futex_deadline::clock::now() + first_sleep));
   }
   here.asleep.fetch_sub(1);
   threads_parked.fetch_sub(1);
+  return sleeps;
 }
 
 void parking::forget_sleepers() noexcept {

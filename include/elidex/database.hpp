@@ -60,7 +60,8 @@
 //   level async,   The log, its files and the directory's lock belong to the parent. In the child
 //   sync           transact(), create_table(), wait_durable(), checkpoint() and close() throw
 //                  db::forked_child at once. A transact() that forked throws it at its commit.
-//                  read_only() works. At level sync it throws db::forked_child after its function
+//                  read_only() works, and the destructor too, if no other thread was inside a call as
+//                  above. At level sync it throws db::forked_child after its function
 //                  returns, if data that it read was not durable at the fork. The destructor
 //                  touches no file. The directory stays locked until the parent closes the
 //                  database. If the parent is killed, it stays locked until its children end or

@@ -223,5 +223,18 @@ TYPED_TEST(ForeignIndex, IndexesAreMadeInTheTablesOwnDatabase) {
   EXPECT_THROW(indexed(ours, foreign), std::logic_error);
 }
 
+// A class with virtual functions begins with their table: its address is not that of its base.
+struct derived_database : database {
+  virtual ~derived_database() = default;
+};
+
+TEST(IndexedTable, OfADerivedDatabaseIsItsOwn) {
+  derived_database db;
+  auto& accounts = db.create_table<u64, account>("accounts");
+  db::indexed_table<derived_database, std::remove_reference_t<decltype(accounts)>> by(db, accounts);
+  db.transact([&](auto& t) { by.insert(t, 1, account{100}); });
+  EXPECT_EQ(db.transact([&](auto& t) { return by.get(t, 1)->balance; }), 100);
+}
+
 }  // namespace
 }  // namespace elidex::testing

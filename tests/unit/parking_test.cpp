@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -143,7 +144,7 @@ TYPED_TEST(LocksThatWait, SleepUntilTheLockIsFree) {
 }
 
 TEST(Waiters, SleepUntilPinsEnd) {
-  std::optional<epoch_pin> pin(std::in_place);
+  auto pin = std::make_unique<epoch_pin>();
   EXPECT_SLEEPS(wait_for_pins(), pin.reset());
 }
 
@@ -160,8 +161,8 @@ std::chrono::nanoseconds pass_to_and_fro(std::uint32_t rounds) {
     for (std::uint32_t i = 0; i < rounds; ++i) {
       // Without the pauses of wait_while(), so that each hand-over is a race with a thread that
       // goes to sleep.
-      for (auto kind = detail::parking::sleep_kind::first; is_blocked(); kind = detail::parking::sleep_kind::later)
-        detail::parking::sleep(&turn, kind, ask, &is_blocked);
+      using kind = detail::parking::sleep_kind;
+      for (kind which = kind::first; detail::parking::sleep(&turn, which, ask, &is_blocked);) which = kind::later;
       turn.store(turn.load() + 1, std::memory_order_release);  // pairs with is_blocked()
       detail::wake_waiters(&turn);
     }
@@ -179,10 +180,22 @@ TEST(Parking, NoWakeUpIsLost) {
   static_cast<void>(pass_to_and_fro(20'000));
 }
 
+// An attempt to lock is not repeated when it has succeeded, be it while pausing, while going to sleep or after a sleep.
+TEST(Parking, TheQuestionIsNotAskedAgainOnceItIsAnswered) {
+  // Seven pauses, the yields, a question before and one after the first sleep: the next sleep would have no end.
+  constexpr int questions = 7 + static_cast<int>(detail::yields_before_sleep) + 2;
+  for (int blocked_times = 0; blocked_times <= questions; ++blocked_times) {
+    int word = 0;
+    int asked = 0;
+    detail::wait_while<detail::looks::often>(&word, [&] { return ++asked <= blocked_times; });
+    EXPECT_EQ(asked, blocked_times + 1);
+  }
+}
+
 TEST(Parking, TheFirstSleepEndsWithoutAWakeUp) {
   int word = 0;
   const auto is_blocked = [](const void*) { return true; };
-  detail::parking::sleep(&word, detail::parking::sleep_kind::first, is_blocked, nullptr);
+  EXPECT_TRUE(detail::parking::sleep(&word, detail::parking::sleep_kind::first, is_blocked, nullptr));
   EXPECT_EQ(detail::threads_parked.load(), 0u);
 }
 

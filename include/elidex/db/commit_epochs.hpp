@@ -123,7 +123,7 @@ class commit_epochs {
         const auto is_in_the_way = [&] {
           // acquire: pairs with the release in ~commit_phase(), as in completed(), which looks
           // again.
-          return committing.load(std::memory_order_acquire) <= wanted;
+          return committing.load(std::memory_order_acquire) <= wanted && slots_[i].counts(i);
         };
         if (is_in_the_way()) elidex::detail::wait_while<elidex::detail::looks::often>(&committing, is_in_the_way);
       }

@@ -43,7 +43,24 @@
 #include "elidex/db/ordered_key.hpp"
 #include "elidex/index/value_change.hpp"
 
+namespace elidex {
+
+template <class Commit, class Indexes>
+class basic_database;
+
+}  // namespace elidex
+
 namespace elidex::db {
+
+namespace detail {
+
+// By which its tables know a database, also where a class is derived from it.
+template <class Commit, class Indexes>
+const void* owner_mark(const basic_database<Commit, Indexes>& database) noexcept {
+  return &database;
+}
+
+}  // namespace detail
 
 template <class Database, class Table>
 class indexed_table {
@@ -71,7 +88,7 @@ class indexed_table {
   };
 
   // Throws std::logic_error if another database made the table.
-  indexed_table(Database& db, Table& table) : db_(db), table_(table) { table.check_owner(&db); }
+  indexed_table(Database& db, Table& table) : db_(db), table_(table) { table.check_owner(detail::owner_mark(db)); }
 
   // Before the table's first row, and before open(). Throws as create_table(), std::logic_error if there are rows; open() throws schema_mismatch if
   // the folder has rows without the index.

@@ -494,8 +494,9 @@ void hash_map<Key, Value, Hash, Rules>::grow_if_full(std::uint64_t hash) noexcep
 template <class Key, class Value, class Hash, class Rules>
 void hash_map<Key, Value, Hash, Rules>::reserve(std::size_t many) {
   static_cast<void>(this_thread_slot());
-  for (backoff wait; is_too_full(many); wait.once()) {
+  while (is_too_full(many)) {
     if (table_.try_grow() == table::growth::no_memory) throw std::bad_alloc();
+    table_.wait_for_growth();
     while (table_.is_splitting()) help_splitting();
   }
 }

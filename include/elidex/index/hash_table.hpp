@@ -138,7 +138,14 @@ class hash_table {
       }
     }
     growing_.store(false);
+    wake_waiters(&growing_);
     return result;
+  }
+
+  // Until try_grow() of other threads has returned.
+  void wait_for_growth() const noexcept {
+    const auto grows = [this] { return growing_.load(); };
+    if (grows()) wait_while<looks::often>(&growing_, grows);
   }
 
   // Whether there are buckets left to be split that nobody has taken.

@@ -228,7 +228,7 @@ class locked_skip_list {
       seen = l.load(std::memory_order_relaxed);  // relaxed: only a hint for the next line
       // acquire: pairs with the release in unlock_link().
       return (seen & locked_bit) != 0 ||
-             !l.compare_exchange_weak(seen, seen | locked_bit, std::memory_order_acquire, std::memory_order_relaxed);
+             !l.compare_exchange_strong(seen, seen | locked_bit, std::memory_order_acquire, std::memory_order_relaxed);
     };
     if (is_locked()) detail::wait_while<detail::looks::often>(&l, is_locked);
     return target(seen);

@@ -85,8 +85,11 @@ class remembered_leaf {
   std::uint64_t visited_in_ = 0;
 };
 
+// Hidden, because tree numbers are those of one copy of the library: with GCC's default, two plug-ins
+// with a copy each would share these leaves and not the numbers.
 template <class Key, class Leaf>
-inline thread_local constinit std::array<remembered_leaf<Key, Leaf>, 4> leaves_of_this_thread{};
+[[gnu::visibility("hidden")]] inline thread_local constinit std::array<remembered_leaf<Key, Leaf>, 4>
+    leaves_of_this_thread{};
 
 template <class Key, class Leaf>
 remembered_leaf<Key, Leaf>& remembered_leaf<Key, Leaf>::of_this_thread(std::uint64_t tree) noexcept {

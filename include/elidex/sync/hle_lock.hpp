@@ -61,8 +61,9 @@ class hle_lock {
   void unlock() noexcept {
     const bool inside_region = htm::test();
     htm::hle_store_release(word_, 0);
+    // Also in a region that is not this lock's: it may release a lock that was really taken.
+    if (!inside_region || htm::test()) detail::wake_waiters(&word_);
     if (!inside_region) {
-      detail::wake_waiters(&word_);
       counters_.count_fallback();
     } else if (!htm::test()) {
       counters_.count_commit();

@@ -15,8 +15,9 @@
 // `yields_before_sleep` times, then sleeps. In practice it sleeps only when the lock holder has
 // lost its processor to another program.
 //
-// Thread-safety: any thread, outside of hardware regions. Nothing throws or allocates. `is_blocked`
-// may run many times.
+// Thread-safety: any thread, outside of hardware regions. Nothing throws or allocates. `is_blocked` may
+// run many times, but not again after it has returned false, so it may be the attempt to lock. It must
+// return true only if a wake-up will follow: a failed attempt is no reason (no weak compare-exchange).
 //
 // Implementation notes
 //
@@ -76,9 +77,9 @@ extern constinit std::atomic<std::uint32_t> threads_parked;
 struct parking {
   enum class sleep_kind : std::uint8_t { first, later };
 
-  // Sleeps until woken or, see above, until some time has passed; not at all if is_blocked(context)
-  // returns false.
-  static void sleep(const void* address, sleep_kind kind, bool (*is_blocked)(const void*),
+  // Sleeps until woken or, see above, until some time has passed. False: is_blocked(context) has
+  // returned false.
+  static bool sleep(const void* address, sleep_kind kind, bool (*is_blocked)(const void*),
                     const void* context) noexcept;
   static void wake(const void* address) noexcept;
   // In a child of fork(), which has none of the threads that sleep.
@@ -93,8 +94,8 @@ template <looks, class IsBlocked>
     if (!is_blocked()) return;
   }
   const auto ask = [](const void* context) { return (*static_cast<const IsBlocked*>(context))(); };
-  for (auto kind = parking::sleep_kind::first; is_blocked(); kind = parking::sleep_kind::later) {
-    parking::sleep(address, kind, ask, &is_blocked);
+  for (auto kind = parking::sleep_kind::first;; kind = parking::sleep_kind::later) {
+    if (!parking::sleep(address, kind, ask, &is_blocked) || !is_blocked()) return;
   }
 }
 
