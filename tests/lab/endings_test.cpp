@@ -1,4 +1,4 @@
-// What a signal leaves of the program: no process of it and no file.
+// A signal that ends the program leaves no process and no file behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
@@ -25,7 +25,7 @@ using elidex::testing::elidex_tool;
 
 constexpr int ending_signals[] = {SIGHUP, SIGINT, SIGTERM};
 
-// Waits for what must come, so that a slow machine is no failure.
+// Waits for an event that must happen, so that a slow machine does not fail the test.
 bool comes(const std::function<bool()>& happens) {
   constexpr auto patience = std::chrono::minutes(2);
   const auto begin = std::chrono::steady_clock::now();
