@@ -186,6 +186,7 @@ ROWS = [
             ("AreLinearizable", "HashMapSchedules/0.AreLinearizable")),
     never("./dev test", ITSELF),
     never("./dev test --quick", ITSELF),
+    never("./dev test --long", ITSELF),
     never("./dev lint", "./dev test --long runs it"),
     never("./dev fmt", "changes the checkout; ./dev lint checks the same"),
     never("./dev setup --peers", "installs Rust's cargo"),
