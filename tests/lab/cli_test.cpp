@@ -344,7 +344,7 @@ TEST_F(elidex_tool, simulates_keys_from_a_pipe) {
   EXPECT_EQ(got.status, 0) << got.err;
   refused(sim + ",btree/mutex", "--key-file: 'pipe' is a pipe, which only the first of several runs could read");
   refused("sim --workload c --key-file /dev/zero", "--key-file: '/dev/zero' is a device");
-  piped_refused("yes", "sim --workload c --key-file /dev/stdin", "--key-file: '/dev/stdin' is where");
+  piped_refused("yes", "sim --workload c --key-file /dev/stdin", "--key-file: '/dev/stdin' is reserved for");
 }
 
 TEST_F(elidex_tool, another_seed_gives_another_run) {

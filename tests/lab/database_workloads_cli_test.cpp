@@ -37,7 +37,7 @@ TEST_F(elidex_tool, ycsb_txn_refuses_what_it_cannot_do) {
   }
   refused("bench --workload ycsb-txn:e", "--workload: invalid value 'ycsb-txn:e'",
           "ycsb-txn:a, ycsb-txn:b, ycsb-txn:c or ycsb-txn:f");
-  refused("bench --workload ycsb-txn,ycsb-txn:a", "--workload: 'ycsb-txn,ycsb-txn:a'", "expected each value once");
+  refused("bench --workload ycsb-txn,ycsb-txn:a", "--workload: 'ycsb-txn,ycsb-txn:a'", "expected each mix once");
   refused("bench --workload ycsb-txn:a,b", "--workload: 'ycsb-txn:a,b'", "ycsb-txn alone");
   refused("bench --workload tpcc,ycsb-txn:a", "--workload: 'tpcc,ycsb-txn:a'", "ycsb-txn alone");
   refused("bench --workload tpcc:a", "--workload: invalid value 'tpcc:a'");
