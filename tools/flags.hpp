@@ -1,6 +1,5 @@
 #pragma once
-// Reading what was typed. Each function names its flag in the error, says what is expected, and throws
-// lab::bad_input.
+// Parses flag values. Each function throws lab::bad_input, which names the flag and what is expected.
 //
 //   parse_count("--keys", "10M", 1, 1'000'000'000);           // 10000000
 //   split_list("--threads", "1,2");                           // {"1", "2"}

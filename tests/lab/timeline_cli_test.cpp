@@ -143,7 +143,7 @@ TEST_F(elidex_tool, shares_of_the_cores_time_sum_to_a_hundred) {
     const std::size_t table = got.out.find("where the cores' time went");
     ASSERT_NE(table, std::string::npos) << got.out;
     EXPECT_THAT(got.out.substr(table), HasSubstr("own caches, computing, waiting"));
-    // The share stands behind the place's name: "leaf, line 3", "12 other lines" or the rest's.
+    // The share follows the place's name: "leaf, line 3", "12 other lines" or the rest's.
     static const std::regex row(R"((?:line [0-9]+|other lines|waiting) +([0-9.]+)(?: |\n))");
     const std::string rows = got.out.substr(table);
     double sum = 0;

@@ -71,7 +71,7 @@ inline void wake_waiters(const void* /*address*/) noexcept {}
 // take longer than the holder needs.
 inline constexpr std::uint32_t yields_before_sleep = 16;
 
-// Threads that sleep or are about to, on any address. Alone in its cache line.
+// Threads that sleep or are about to, on any address. At the start of a cache line.
 extern constinit std::atomic<std::uint32_t> threads_parked;
 
 struct parking {
