@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -228,6 +229,101 @@ TYPED_TEST(LockSystem, TheCheapestOfALongCircleIsTheVictim) {
   EXPECT_EQ(this->d.wait(), granted);
   this->d.end();
   EXPECT_EQ(this->c.wait(), granted);
+}
+
+// b and c lock the gap again as soon as they have rolled back. If neither waited for a's end, a would wait for ever.
+TYPED_TEST(LockSystem, AVictimWaitsForTheEndOfItsWinner) {
+  this->begin_all();
+  for (auto* t : {&this->a, &this->b, &this->c}) {
+    EXPECT_EQ(t->lock_record(at(1), shared, lock_kind::gap), granted);
+  }
+  EXPECT_EQ(this->a.request_record(at(1), exclusive, lock_kind::insert_intention), waiting);
+  std::atomic<int> runs_again{0};
+  std::vector<std::thread> losers;
+  for (auto* t : {&this->b, &this->c}) {
+    EXPECT_EQ(t->request_record(at(1), exclusive, lock_kind::insert_intention), victim);
+    t->end();
+    losers.emplace_back([&runs_again, t] {
+      t->wait_for_winner();
+      ++runs_again;
+    });
+  }
+  EXPECT_EQ(this->a.wait(), granted);
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(runs_again, 0);
+  this->a.end();
+  for (std::thread& one : losers) one.join();
+  EXPECT_EQ(runs_again, 2);
+}
+
+TYPED_TEST(LockSystem, WaitingForAWinnerEndsWithItsTime) {
+  this->begin_all();
+  this->a.wait_for_winner();
+  this->a.lock_record(at(1), shared);
+  this->b.lock_record(at(1), shared);
+  this->a.request_record(at(1), exclusive);
+  EXPECT_EQ(this->b.request_record(at(1), exclusive), victim);
+  this->b.end();
+  const auto began = std::chrono::steady_clock::now();
+  this->b.wait_for_winner(20ms);
+  EXPECT_GE(std::chrono::steady_clock::now() - began, 20ms);
+  this->b.wait_for_winner();  // once is enough
+  this->b.begin();
+  this->b.end();
+  this->b.wait_for_winner();
+}
+
+// The winner of a longer circle is the one that the victim waited for.
+TYPED_TEST(LockSystem, EachVictimOfALongCircleKnowsItsWinner) {
+  for (int cheapest = 0; cheapest < 3; ++cheapest) {
+    this->begin_all();
+    std::array all{&this->a, &this->b, &this->c};
+    for (int i = 0; i < 3; ++i) {
+      if (i != cheapest) all[static_cast<std::size_t>(i)]->add_changes(100);
+      all[static_cast<std::size_t>(i)]->lock_record(at(static_cast<std::uint32_t>(i)), exclusive);
+    }
+    for (int i = 0; i < 3; ++i) {
+      all[static_cast<std::size_t>(i)]->request_record(at(static_cast<std::uint32_t>(i + 1) % 3), exclusive);
+    }
+    auto& loser = *all[static_cast<std::size_t>(cheapest)];
+    auto& winner = *all[static_cast<std::size_t>(cheapest + 1) % 3];
+    auto& third = *all[static_cast<std::size_t>(cheapest + 2) % 3];
+    loser.end();
+    EXPECT_EQ(third.wait(), granted);
+    third.end();
+    EXPECT_EQ(winner.wait(), granted);
+    std::atomic<bool> ended{false};
+    std::thread ends([&] {
+      std::this_thread::sleep_for(10ms);
+      ended = true;
+      winner.end();
+    });
+    loser.wait_for_winner();
+    EXPECT_TRUE(ended);
+    ends.join();
+    this->d.end();
+  }
+}
+
+TYPED_TEST(LockSystem, NobodyIsTheVictimForEver) {
+  this->a.begin();
+  this->a.add_changes(30);
+  int losses = 0;
+  for (;; ++losses) {
+    ASSERT_LT(losses, 10);
+    this->b.begin();
+    this->a.lock_record(at(1), shared);
+    this->b.lock_record(at(1), shared);
+    this->a.request_record(at(1), exclusive);
+    if (this->b.request_record(at(1), exclusive) == waiting) break;
+    this->b.end();
+    EXPECT_EQ(this->a.wait(), granted);
+    this->a.end();
+    this->a.begin();
+    this->a.add_changes(30);
+  }
+  EXPECT_EQ(losses, 5) << "five losses weigh 31";
+  EXPECT_EQ(this->a.wait(), victim);
 }
 
 // Taking the requester's own circle apart may need more than one victim.
