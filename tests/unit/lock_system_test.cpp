@@ -273,7 +273,7 @@ TYPED_TEST(LockSystem, WaitingForAWinnerEndsWithItsTime) {
   this->b.wait_for_winner();
 }
 
-// The winner of a longer circle is the one that the victim waited for.
+// The winner of a longer circle is the transaction that the victim waited for.
 TYPED_TEST(LockSystem, EachVictimOfALongCircleKnowsItsWinner) {
   for (int cheapest = 0; cheapest < 3; ++cheapest) {
     this->begin_all();

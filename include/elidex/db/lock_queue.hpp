@@ -98,7 +98,7 @@ struct lock_owner {
   // Written under the transaction's latch; read as a hint when a victim is chosen.
   std::atomic<std::uint32_t> lock_count{0};
   std::atomic<std::uint64_t> changes{0};
-  // The number of the last of its transactions that has ended (`begun` counts them), modulo 2^32. Losers sleep on it.
+  // How many of its transactions have ended, modulo 2^32. Transactions that lost a deadlock to one of them sleep on it.
   futex_word ended{0};
   std::atomic<std::uint32_t> losers{0};  // that sleep there, or are about to
 
@@ -126,7 +126,7 @@ struct lock_owner {
   lock_owner* next_free = nullptr;
   lock_owner_counters counters;
 
-  // Each loss doubles what the losses weigh, so that a transaction that is run again is not a victim for ever.
+  // The weight of the losses doubles with each one, so that a transaction that runs again is not a victim for ever.
   std::uint64_t weight() const noexcept {
     const std::uint64_t of_losses = (std::uint64_t{1} << std::min(losses, 32U)) - 1;
     // relaxed, without a partner: which victim is the cheapest is a guess in any case.
@@ -355,12 +355,12 @@ class deadlock_search {
  public:
   struct result {
     lock_owner* victim;  // null: no circle
-    lock_owner* winner;  // whom it waits for in the circle
+    lock_owner* winner;  // the next transaction of the circle, for which the victim waits
   };
 
-  // Depth first, from a transaction that waits. If it waits for itself, by way of others: whom of the circle to sacrifice,
-  // the lightest one, `start` where it is among these. `bucket_of(queue_name)` finds a
-  // queue. Visits each transaction once and needs no memory: the path is kept in the transactions.
+  // Depth first, from a transaction that waits. If it waits for itself, by way of others: the lightest transaction of the
+  // circle, `start` where it is among these. `bucket_of(queue_name)` finds a queue. Visits each transaction once and needs no
+  // memory: the path is kept in the transactions.
   template <class BucketOf>
   result victim_of_circle(lock_owner& start, const BucketOf& bucket_of) noexcept {
     ++number_;

@@ -59,10 +59,10 @@
 // L searched before, and what it had seen is visible; if not, L is yet to search.
 //
 // Victim: of the circle the transaction with the fewest locks and changes (add_changes()), the one that searches if it is among
-// these. It is taken out of its queue, and is to roll back and end(). Whoever runs it again calls wait_for_winner() before begin().
-// Without that, two victims that run again at once can keep a third transaction waiting for ever: gap locks do not wait for an
-// insert's intention, so one of the two has the gap locked whenever the other has been rolled back. And each loss in
-// a row makes the transaction heavier, so that no circle has the same victim for ever.
+// these. It is taken out of its queue, and is to roll back and end(). Before it runs again, it calls wait_for_winner(). Otherwise
+// two victims that run again at once may keep a third transaction waiting for ever: a gap lock does not wait for an insert's
+// intention, so one of the two always holds the gap. Each loss in a row makes a transaction heavier, so that no transaction is a
+// victim for ever.
 //
 // Thread-safety: a lock_system from any thread; a transaction by one thread at a time. The caller's functions run under latches.
 // Nothing here is to be called inside of a region of the caller's, but id().
@@ -253,8 +253,8 @@ class lock_system<Latches>::transaction {
   // Gives all locks back, explicit and implicit, and grants who waited for them; nothing if there is no transaction. A request
   // that still waits is given up.
   void end() noexcept;
-  // After a transaction that was a victim: waits until the one that it lost to has ended, for so long at most. Otherwise, and
-  // when called again, returns at once. Between end() and begin().
+  // After a transaction that was a victim: waits until the transaction that it lost to has ended, for `timeout` at most.
+  // Otherwise, and when called again, returns at once. To be called between end() and begin().
   void wait_for_winner(std::optional<std::chrono::nanoseconds> timeout = {}) noexcept;
   // 0: none.
   lock_owner_id id() const noexcept { return me_.own_id; }

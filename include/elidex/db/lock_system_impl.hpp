@@ -19,7 +19,8 @@ lock_owner_id ask_writer(const Writer& writer) {
   }
 }
 
-// Sleeps while `waits(word)`, for so long at most. Who stores the word wakes. False: the time is up.
+// Sleeps while `waits(word)` is true, for `for_so_long` at most. A thread that changes the word wakes the sleepers. False: the
+// time is up.
 template <class Waits>
 bool sleep_while(const futex_word& word, const Waits& waits, std::chrono::nanoseconds for_so_long) noexcept {
   std::uint32_t seen = 0;
@@ -152,7 +153,7 @@ void lock_system<Latches>::transaction::end() noexcept {
   }
   system_.pool_.trim(me_);
   if (me_.lost_to == 0) me_.losses = 0;
-  // Behind the locks: who waited for them is ahead of the losers. A loser counts itself before it looks at `ended`.
+  // After the locks: transactions that waited for them come before the losers. A loser counts itself before it reads `ended`.
   me_.ended.store(static_cast<std::uint32_t>(me_.begun));
   if (me_.losers.load() != 0) futex_wake(me_.ended, futex_wake_all);
 }
