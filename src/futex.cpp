@@ -36,6 +36,10 @@ void futex_wait(const futex_word& word, std::uint32_t expected) noexcept {
 
 bool futex_wait_until(const futex_word& word, std::uint32_t expected, futex_deadline deadline) noexcept {
   using namespace std::chrono;
+  if (deadline == futex_deadline::max()) {
+    futex_wait(word, expected);
+    return true;
+  }
   const auto since_epoch = deadline.time_since_epoch();
   if (since_epoch < since_epoch.zero()) return false;
   const auto whole = duration_cast<seconds>(since_epoch);

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -231,78 +230,60 @@ TYPED_TEST(LockSystem, TheCheapestOfALongCircleIsTheVictim) {
   EXPECT_EQ(this->c.wait(), granted);
 }
 
-// b and c lock the gap again as soon as they have rolled back. If neither waited for a's end, a would wait for ever.
-TYPED_TEST(LockSystem, AVictimWaitsForTheEndOfItsWinner) {
+// b and c lock the gap again as soon as they have rolled back. If they did so side by side, a would wait for ever.
+TYPED_TEST(LockSystem, VictimsRunAgainOneAtATime) {
   this->begin_all();
   for (auto* t : {&this->a, &this->b, &this->c}) {
     EXPECT_EQ(t->lock_record(at(1), shared, lock_kind::gap), granted);
   }
   EXPECT_EQ(this->a.request_record(at(1), exclusive, lock_kind::insert_intention), waiting);
-  std::atomic<int> runs_again{0};
-  std::vector<std::thread> losers;
   for (auto* t : {&this->b, &this->c}) {
     EXPECT_EQ(t->request_record(at(1), exclusive, lock_kind::insert_intention), victim);
     t->end();
-    losers.emplace_back([&runs_again, t] {
-      t->wait_for_winner();
-      ++runs_again;
-    });
   }
   EXPECT_EQ(this->a.wait(), granted);
-  std::this_thread::sleep_for(20ms);
-  EXPECT_EQ(runs_again, 0);
-  this->a.end();
-  for (std::thread& one : losers) one.join();
-  EXPECT_EQ(runs_again, 2);
-}
-
-TYPED_TEST(LockSystem, WaitingForAWinnerEndsWithItsTime) {
-  this->begin_all();
-  this->a.wait_for_winner();
-  this->a.lock_record(at(1), shared);
-  this->b.lock_record(at(1), shared);
-  this->a.request_record(at(1), exclusive);
-  EXPECT_EQ(this->b.request_record(at(1), exclusive), victim);
-  this->b.end();
-  const auto began = std::chrono::steady_clock::now();
-  this->b.wait_for_winner(20ms);
-  EXPECT_GE(std::chrono::steady_clock::now() - began, 20ms);
-  this->b.wait_for_winner();  // once is enough
+  this->b.wait_for_turn();
   this->b.begin();
+  std::atomic<bool> has_turn{false};
+  std::thread next([&] {
+    this->c.wait_for_turn();
+    has_turn = true;
+  });
+  std::this_thread::sleep_for(20ms);
+  EXPECT_FALSE(has_turn);
   this->b.end();
-  this->b.wait_for_winner();
+  next.join();
 }
 
-// The winner of a longer circle is the transaction that the victim waited for.
-TYPED_TEST(LockSystem, EachVictimOfALongCircleKnowsItsWinner) {
-  for (int cheapest = 0; cheapest < 3; ++cheapest) {
-    this->begin_all();
-    std::array all{&this->a, &this->b, &this->c};
-    for (int i = 0; i < 3; ++i) {
-      if (i != cheapest) all[static_cast<std::size_t>(i)]->add_changes(100);
-      all[static_cast<std::size_t>(i)]->lock_record(at(static_cast<std::uint32_t>(i)), exclusive);
+TYPED_TEST(LockSystem, WaitingForTheTurnEndsWithItsTime) {
+  const auto loses_to = [](auto& loser, auto& winner) {
+    for (auto* t : {&winner, &loser}) {
+      t->begin();
+      EXPECT_EQ(t->lock_record(at(1), shared), granted);
     }
-    for (int i = 0; i < 3; ++i) {
-      all[static_cast<std::size_t>(i)]->request_record(at(static_cast<std::uint32_t>(i + 1) % 3), exclusive);
-    }
-    auto& loser = *all[static_cast<std::size_t>(cheapest)];
-    auto& winner = *all[static_cast<std::size_t>(cheapest + 1) % 3];
-    auto& third = *all[static_cast<std::size_t>(cheapest + 2) % 3];
+    EXPECT_EQ(winner.request_record(at(1), exclusive), waiting);
+    EXPECT_EQ(loser.request_record(at(1), exclusive), victim);
     loser.end();
-    EXPECT_EQ(third.wait(), granted);
-    third.end();
-    EXPECT_EQ(winner.wait(), granted);
-    std::atomic<bool> ended{false};
-    std::thread ends([&] {
-      std::this_thread::sleep_for(10ms);
-      ended = true;
-      winner.end();
-    });
-    loser.wait_for_winner();
-    EXPECT_TRUE(ended);
-    ends.join();
-    this->d.end();
-  }
+    winner.end();
+  };
+  this->d.wait_for_turn();  // not a victim
+  loses_to(this->b, this->a);
+  loses_to(this->c, this->a);
+  this->b.wait_for_turn();
+  this->b.begin();
+  const auto began = std::chrono::steady_clock::now();
+  this->c.wait_for_turn(20ms);
+  EXPECT_GE(std::chrono::steady_clock::now() - began, 20ms);
+  this->c.wait_for_turn();  // once is enough
+  this->c.begin();
+  this->c.end();  // has no turn to give
+  loses_to(this->c, this->a);
+  this->c.wait_for_turn(0ms);
+  this->c.begin();
+  this->c.end();
+  this->b.end();
+  loses_to(this->c, this->a);
+  this->c.wait_for_turn(wait_for_ever);
 }
 
 TYPED_TEST(LockSystem, NobodyIsTheVictimForEver) {

@@ -98,15 +98,10 @@ struct lock_owner {
   // Written under the transaction's latch; read as a hint when a victim is chosen.
   std::atomic<std::uint32_t> lock_count{0};
   std::atomic<std::uint64_t> changes{0};
-  // How many of its transactions have ended, modulo 2^32. Transactions that lost a deadlock to one of them sleep on it.
-  futex_word ended{0};
-  std::atomic<std::uint32_t> losers{0};  // that sleep there, or are about to
 
   // Under the latch of the queue that it waits in, or of all queues. Others look at it to learn whether it waits at all.
   alignas(64) std::atomic<lock_object*> waits_in{nullptr};
   lock_outcome outcome = lock_outcome::granted;
-  lock_owner_id lost_to = 0;  // a victim's: the next transaction of the circle, for which it waited
-  std::uint32_t losses = 0;   // how often it has been a victim since the last transaction that was none
   // Of whoever decided the outcome, until that thread has stored `awake`.
   lock_owner* next_to_wake = nullptr;
   futex_word signal{awake};
@@ -123,6 +118,7 @@ struct lock_owner {
   std::uint32_t slot = 0;
   std::uint64_t begun = 0;  // how many transactions this object has been
   lock_owner_id own_id = 0;
+  std::uint32_t losses = 0;  // how many of its last transactions in a row were victims; others read it while it waits
   lock_owner* next_free = nullptr;
   lock_owner_counters counters;
 
@@ -353,16 +349,11 @@ class alignas(64) lock_bucket {
 // Looks for a circle of waiting transactions. Under the latches of all queues.
 class deadlock_search {
  public:
-  struct result {
-    lock_owner* victim;  // null: no circle
-    lock_owner* winner;  // the next transaction of the circle, for which the victim waits
-  };
-
   // Depth first, from a transaction that waits. If it waits for itself, by way of others: the lightest transaction of the
-  // circle, `start` where it is among these. `bucket_of(queue_name)` finds a queue. Visits each transaction once and needs no
-  // memory: the path is kept in the transactions.
+  // circle, `start` where it is among these. Else null. `bucket_of(queue_name)` finds a queue. Visits each transaction once and
+  // needs no memory: the path is kept in the transactions.
   template <class BucketOf>
-  result victim_of_circle(lock_owner& start, const BucketOf& bucket_of) noexcept {
+  lock_owner* victim_of_circle(lock_owner& start, const BucketOf& bucket_of) noexcept {
     ++number_;
     enter(start, nullptr, bucket_of);
     for (lock_owner* at = &start; at != nullptr;) {
@@ -379,7 +370,7 @@ class deadlock_search {
       enter(*holder, at, bucket_of);
       at = holder;
     }
-    return {nullptr, nullptr};
+    return nullptr;
   }
 
  private:
@@ -391,15 +382,16 @@ class deadlock_search {
     one.behind_own = false;
   }
 
-  // The circle: `start` waits for another one, and so on to `last`, which waits for `start`.
-  static result cheapest(lock_owner& start, lock_owner* last) noexcept {
-    result best{last, &start};
-    lock_owner* after_start = last;
-    for (lock_owner* one = last; one->came_from != &start; one = after_start) {
-      after_start = one->came_from;
-      if (after_start->weight() < best.victim->weight()) best = {after_start, one};
+  static lock_owner* cheapest(lock_owner& start, lock_owner* last) noexcept {
+    lock_owner* best = &start;
+    std::uint64_t best_weight = start.weight();
+    for (lock_owner* one = last; one != &start; one = one->came_from) {
+      if (const std::uint64_t weight = one->weight(); weight < best_weight) {
+        best = one;
+        best_weight = weight;
+      }
     }
-    return start.weight() <= best.victim->weight() ? result{&start, after_start} : best;
+    return best;
   }
 
   std::uint64_t number_ = 0;  // of this search: marks from others are old

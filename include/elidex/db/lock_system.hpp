@@ -59,10 +59,11 @@
 // L searched before, and what it had seen is visible; if not, L is yet to search.
 //
 // Victim: of the circle the transaction with the fewest locks and changes (add_changes()), the one that searches if it is among
-// these. It is taken out of its queue, and is to roll back and end(). Before it runs again, it calls wait_for_winner(). Otherwise
-// two victims that run again at once may keep a third transaction waiting for ever: a gap lock does not wait for an insert's
-// intention, so one of the two always holds the gap. Each loss in a row makes a transaction heavier, so that no transaction is a
-// victim for ever.
+// these. It is taken out of its queue, and is to roll back and end(). Before it runs again, it calls
+// wait_for_turn(): victims run again one at a time. Otherwise two of them may keep a third transaction waiting for ever: a gap
+// lock does not wait for an insert's intention, so one of the two always holds the gap. And threads that all contend for a few
+// records would spend their time on deadlocks. Each loss in a row makes a transaction heavier; so the victim whose turn it is
+// commits after a few runs.
 //
 // Thread-safety: a lock_system from any thread; a transaction by one thread at a time. The caller's functions run under latches.
 // Nothing here is to be called inside of a region of the caller's, but id().
@@ -107,6 +108,7 @@
 #include "elidex/sync/backoff.hpp"
 #include "elidex/sync/futex.hpp"
 #include "elidex/sync/lock_stats.hpp"
+#include "elidex/sync/wake_tokens.hpp"
 
 namespace elidex {
 
@@ -229,6 +231,8 @@ class lock_system {
   detail::lock_pool pool_;
   std::unique_ptr<std::atomic<member*>[]> members_;
 
+  wake_tokens turn_of_victims_{1};
+
   std::mutex members_lock_;  // the two below
   std::uint32_t members_made_ = 0;
   detail::lock_owner* free_members_ = nullptr;
@@ -253,9 +257,9 @@ class lock_system<Latches>::transaction {
   // Gives all locks back, explicit and implicit, and grants who waited for them; nothing if there is no transaction. A request
   // that still waits is given up.
   void end() noexcept;
-  // After a transaction that was a victim: waits until the transaction that it lost to has ended, for `timeout` at most.
-  // Otherwise, and when called again, returns at once. To be called between end() and begin().
-  void wait_for_winner(std::optional<std::chrono::nanoseconds> timeout = {}) noexcept;
+  // Between end() and begin(). After a transaction that was a victim: waits, for `timeout` at most, until no other victim runs
+  // again; the turn lasts until the next end(). Otherwise returns at once.
+  void wait_for_turn(std::optional<std::chrono::nanoseconds> timeout = {}) noexcept;
   // 0: none.
   lock_owner_id id() const noexcept { return me_.own_id; }
 
@@ -320,6 +324,8 @@ class lock_system<Latches>::transaction {
   member& me_;
   detail::queue_name waits_at_;
   bool waiting_ = false;
+  bool was_victim_ = false;
+  bool has_turn_ = false;
 };
 
 }  // namespace elidex

@@ -120,7 +120,7 @@ class two_phase_transaction : private transaction {
         epochs_(epochs),
         wait_for_(wait_for) {
     tables_.clear();
-    locks_.wait_for_winner(wait_for_);
+    locks_.wait_for_turn(wait_for_);
     locks_.begin();
   }
   ~two_phase_transaction() { locks_.end(); }

@@ -22,7 +22,7 @@ using futex_word = std::atomic<std::uint32_t>;
 using futex_deadline = std::chrono::steady_clock::time_point;
 
 void futex_wait(const futex_word& word, std::uint32_t expected) noexcept;
-// False: the deadline has passed.
+// False: the deadline has passed. futex_deadline::max() never does.
 bool futex_wait_until(const futex_word& word, std::uint32_t expected, futex_deadline deadline) noexcept;
 // Wakes so many waiters at most. The word need not exist any more: a waiter of another word there may wake for no reason.
 void futex_wake(const futex_word& word, std::uint32_t count) noexcept;

@@ -22,7 +22,7 @@ namespace elidex {
 
 class wake_tokens {
  public:
-  constexpr wake_tokens() noexcept = default;
+  constexpr explicit wake_tokens(std::uint32_t tokens = 0) noexcept : tokens_(tokens) {}
   wake_tokens(const wake_tokens&) = delete;
   wake_tokens& operator=(const wake_tokens&) = delete;
 
@@ -41,13 +41,21 @@ class wake_tokens {
     while (!try_take()) futex_wait(tokens_, 0);
   }
 
+  // False: the deadline has passed, and no token was taken.
+  bool take_until(futex_deadline deadline) noexcept {
+    while (!try_take()) {
+      if (!futex_wait_until(tokens_, 0, deadline)) return try_take();
+    }
+    return true;
+  }
+
   void give(std::uint32_t count) noexcept {
     tokens_.fetch_add(count, std::memory_order_release);  // pairs with the acquire in try_take()
     futex_wake(tokens_, count);
   }
 
  private:
-  futex_word tokens_{0};
+  futex_word tokens_;
 };
 
 }  // namespace elidex
