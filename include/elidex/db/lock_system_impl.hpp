@@ -140,7 +140,8 @@ void lock_system<Latches>::transaction::end() noexcept {
 template <class Latches>
 void lock_system<Latches>::transaction::wait_for_turn(std::optional<std::chrono::nanoseconds> timeout) noexcept {
   if (!std::exchange(was_victim_, false) || has_turn_) return;
-  has_turn_ = system_.turn_of_victims_.take_until(detail::deadline_after(timeout.value_or(system_.options_.wait_timeout)));
+  has_turn_ =
+      system_.turn_of_victims_.take_until(detail::deadline_after(timeout.value_or(system_.options_.wait_timeout)));
 }
 
 // --- what happens in sections ---
