@@ -2,6 +2,7 @@
 // found by following everything. One thread drives several transactions, whose requests stay in the queues.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -217,8 +218,16 @@ class comparison {
     model_.remove_all(who);
     if (std::string wrong = others_agree(who, {}); !wrong.empty()) return wrong;
     t.begin();
+    auto& lost = losses_[static_cast<std::size_t>(who)];
+    if (!lost.in_this_transaction) lost.times = 0;
+    lost.in_this_transaction = false;
     changes_[static_cast<std::size_t>(who)] = 0;
     return "";
+  }
+
+  std::uint64_t weight_of(int who) const {
+    const auto i = static_cast<std::size_t>(who);
+    return all_[i]->lock_count() + changes_[i] + (std::uint64_t{1} << std::min(losses_[i].times, 32U)) - 1;
   }
 
   int writer_of(std::uint32_t place) const {
@@ -278,11 +287,9 @@ class comparison {
       if (i == who && outcome && *outcome != lock_outcome::waiting) {
         (*outcome == lock_outcome::deadlock_victim ? victims : granted).insert(i);
       } else if (t.is_decided()) {
-        const std::uint64_t weight = t.lock_count() + changes_[static_cast<std::size_t>(i)];
         const lock_outcome decided = t.wait();
         (decided == lock_outcome::deadlock_victim ? victims : granted).insert(i);
-        if (decided == lock_outcome::deadlock_victim &&
-            weight >= all_[static_cast<std::size_t>(who)]->lock_count() + changes_[static_cast<std::size_t>(who)]) {
+        if (decided == lock_outcome::deadlock_victim && weight_of(i) >= weight_of(who)) {
           return "a victim that was no cheaper than the requester";
         }
       }
@@ -292,7 +299,11 @@ class comparison {
     for (const int v : victims) {
       if (v != who && !(model_.waits_for(who, v) && model_.waits_for(v, who))) return "a victim outside of the circle";
     }
-    for (const int v : victims) model_.remove_waiting(v);
+    for (const int v : victims) {
+      model_.remove_waiting(v);
+      ++losses_[static_cast<std::size_t>(v)].times;
+      losses_[static_cast<std::size_t>(v)].in_this_transaction = true;
+    }
     if (std::string wrong = model_.grant(granted); !wrong.empty()) return wrong;
     for (int i = 0; i < transactions; ++i) {
       if (model_.waits_for(i, i)) return "a circle is left";
@@ -304,6 +315,11 @@ class comparison {
   std::vector<std::unique_ptr<typename lock_system<Latches>::transaction>> all_;
   std::array<std::atomic<lock_owner_id>, places> writers_{};
   std::array<std::uint64_t, transactions> changes_{};
+  struct losses {
+    unsigned times = 0;
+    bool in_this_transaction = false;
+  };
+  std::array<losses, transactions> losses_{};
   naive_locks model_;
   random_numbers random_;
 };
