@@ -9,6 +9,7 @@
 #include <chrono>
 #include <csignal>
 #include <mutex>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -53,13 +54,15 @@ void wait_for_end(pid_t child) {
   }
 }
 
-// Threads of the program may still make files in a directory that is being removed.
+// Threads of the program may still create files in a directory that is being removed. A new name hides it from them.
 void remove_with_all(const fs::path& path) {
+  const fs::path hidden = path.string() + ".removed" + std::to_string(getpid());
+  std::error_code error;
+  fs::rename(path, hidden, error);
+  // A thread that opened a file before that may still be creating it.
   constexpr int attempts_max = 100;
-  for (int i = 0; i < attempts_max; ++i) {
-    std::error_code error;
-    fs::remove_all(path, error);
-    if (!fs::exists(fs::symlink_status(path, error))) return;
+  for (const fs::path& one : {hidden, path}) {
+    for (int i = 0; i < attempts_max && fs::exists(fs::symlink_status(one, error)); ++i) fs::remove_all(one, error);
   }
 }
 

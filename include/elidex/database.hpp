@@ -63,7 +63,7 @@
 //                  read_only() works, and the destructor too, if no other thread was inside a call as
 //                  above. At level sync it throws db::forked_child after its function
 //                  returns, if data that it read was not durable at the fork. The destructor
-//                  touches no file. The directory stays locked until the parent closes the
+//                  touches no file. The directory stays locked until the parent destroys the
 //                  database. If the parent is killed, it stays locked until its children end or
 //                  call exec().
 //
@@ -174,8 +174,8 @@ class basic_database {
   // returns.
   // Throws db::log_error (damaged, of another format's version), std::system_error (in use by somebody else, the system's errors),
   // unknown_table, schema_mismatch. The directory is then unchanged. The database must not be used
-  // again: its transactions throw std::logic_error. A second call, and a call during or after the
-  // first transaction, throws std::logic_error and changes nothing.
+  // again: its transactions throw std::logic_error. A second call, and a call during or after a
+  // transaction that committed, throws std::logic_error and changes nothing.
   const db::recovered_log& open(const std::string& folder, const db::storage_options& options = {}) {
     check_may_open();
     usable_ = false;
@@ -202,7 +202,8 @@ class basic_database {
   void wait_durable() {
     if (log_ != nullptr) log_->wait_durable(epochs_.now());
   }
-  // Makes everything durable and ends the log: from then on transactions that write throw. No transaction may be running. Throws
+  // Makes everything durable and ends the log: from then on transactions that write throw. The directory stays locked until the
+  // database is destroyed. No transaction may be running. Throws
   // std::system_error if that failed, now or before, and std::logic_error from within a transaction:
   // the database then stays open. The destructor does the same silently.
   void close() {

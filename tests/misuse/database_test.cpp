@@ -141,7 +141,7 @@ TYPED_TEST(DatabaseMisuse, WithoutAFolder) {
   EXPECT_THROW(memory.db.open(this->disk_.folder()), std::logic_error);
   EXPECT_EQ(memory.balance(1), 5);
   misuse_row("database::open", misuse::bad_argument,
-             "after the first transaction: throws std::logic_error");
+             "after a transaction that committed: throws std::logic_error");
 }
 
 TYPED_TEST(DatabaseMisuse, AfterOpenHasFailed) {

@@ -3,6 +3,9 @@
     sys.exit(ending.by_signal(main))     # SIGHUP, SIGINT and SIGTERM raise Ended in the main thread
     with ending.put_off():               # in the main thread: delays signals to its end
         write_files()
+
+Code that may swallow any exception (an import, a destructor) runs under put_off(): a swallowed Ended would be
+lost, and the program would go on.
 """
 
 import contextlib

@@ -260,7 +260,8 @@ def run(flags):
         needed = list(dict.fromkeys(index for indexes in lacking.values() for index in indexes))
         raise BadInput(f"id: {', '.join(lacking)} cannot run: the simulated machine has no index {', '.join(needed)}")
     # matplotlib takes a second to load: after what is refused at once, and before minutes of runs that need it.
-    import drawing  # noqa: F401
+    with ending.put_off():
+        import drawing  # noqa: F401
 
     outputs.check_folder(flags.out)
     if flags.json and flags.json != "-":

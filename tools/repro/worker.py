@@ -107,6 +107,8 @@ def ask(program, request, running=None):
 def ask_all(program, requests, jobs, asking=None):
     """key -> request becomes key -> answer. The first failure ends it; what has not begun by then never does. A signal
     ends what runs, too."""
+    with put_off():  # a signal that came before
+        pass
     progress = Progress(len(requests))
     running = Running()
     asking = asking or functools.partial(ask, running=running)
