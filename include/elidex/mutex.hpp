@@ -166,7 +166,7 @@ class alignas(64) basic_recursive_mutex {
 
  private:
   // An address that no other live thread has.
-  static const void* me() noexcept { return &detail::current_thread_record; }
+  static const void* me() noexcept { return static_cast<const void*>(&detail::current_thread_record); }
 
   // relaxed, without a partner: only this thread ever writes its own mark here, so nobody else's store can look like it.
   bool is_mine() const noexcept { return owner_.load(std::memory_order_relaxed) == me(); }
