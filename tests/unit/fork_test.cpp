@@ -4,6 +4,7 @@
 #if defined(__unix__)
 
 #  include <barrier>
+#  include <chrono>
 #  include <filesystem>
 #  include <map>
 #  include <memory>
@@ -358,7 +359,14 @@ TYPED_TEST(ForkedDatabase, IsDestroyedWithoutTouchingTheParentsDirectory) {
     const temporary_folder folder;
     durable_bank<TypeParam> bank(folder, level);
     bank.put(1, 5);
-    const auto before = folder.files();
+    // The parent's logger writes after put(), and once more after the group is durable.
+    bank.db->wait_durable();
+    auto before = folder.files();
+    for (bool at_rest = false; !at_rest;) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      at_rest = folder.files() == before;
+      before = folder.files();
+    }
     EXPECT_EQ(in_child([&]() -> std::string {
                 bank.db.reset();
                 return "";
