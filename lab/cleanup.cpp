@@ -54,12 +54,13 @@ void wait_for_end(pid_t child) {
   }
 }
 
-// Threads of the program may still create files in a directory that is being removed. A new name hides it from them.
+// Threads of the program may still create files in a directory that is being removed. A new name hides it
+// from them.
 void remove_with_all(const fs::path& path) {
   const fs::path hidden = path.string() + ".removed" + std::to_string(getpid());
   std::error_code error;
   fs::rename(path, hidden, error);
-  // A thread that opened a file before that may still be creating it.
+  // A thread may be creating a file that it looked up before the rename, or the rename has failed.
   constexpr int attempts_max = 100;
   for (const fs::path& one : {hidden, path}) {
     for (int i = 0; i < attempts_max && fs::exists(fs::symlink_status(one, error)); ++i) fs::remove_all(one, error);

@@ -27,9 +27,9 @@ redo_log::~redo_log() {
     // The child has no logger thread to join or detach, so its handle moves to storage without a
     // destructor. The queues and the writer may be in an inconsistent state
     // and are not freed.
-    // NOLINTBEGIN(bugprone-unused-return-value)
     alignas(std::thread) std::byte abandoned[sizeof(std::thread)];
     new (abandoned) std::thread(std::move(logger_));
+    // NOLINTBEGIN(bugprone-unused-return-value): not freed, see above
     static_cast<void>(slots_.release());
     static_cast<void>(writer_.release());
     // NOLINTEND(bugprone-unused-return-value)

@@ -57,6 +57,8 @@
 //                  running the function of a transact() or read_only() does not count as inside.
 //                  Its pin and snapshot end in the child. Its row locks, under two-phase locking,
 //                  do not: a transaction of the child that needs one of these rows retries for ever.
+//                  Nor does its turn as a deadlock's victim: a victim of the child then waits for
+//                  the whole time of wait_for() before it runs again.
 //   level async,   The log, its files and the directory's lock belong to the parent. In the child
 //   sync           transact(), create_table(), wait_durable(), checkpoint() and close() throw
 //                  db::forked_child at once. A transact() that forked throws it at its commit.
@@ -172,7 +174,7 @@ class basic_database {
   // Level none needs no write permission on the directory or its files. While open() runs, other
   // processes may read the directory but not write to it. The directory is unlocked when open()
   // returns.
-  // Throws db::log_error (damaged, of another format's version), std::system_error (in use by somebody else, the system's errors),
+  // Throws db::log_error (damaged, of another format's version), std::system_error (a database has the directory open, the system's errors),
   // unknown_table, schema_mismatch. The directory is then unchanged. The database must not be used
   // again: its transactions throw std::logic_error. A second call, and a call during or after a
   // transaction that committed, throws std::logic_error and changes nothing.
@@ -202,10 +204,10 @@ class basic_database {
   void wait_durable() {
     if (log_ != nullptr) log_->wait_durable(epochs_.now());
   }
-  // Makes everything durable and ends the log: from then on transactions that write throw. The directory stays locked until the
-  // database is destroyed. No transaction may be running. Throws
+  // Makes everything durable and ends the log: from then on transactions that write throw. The directory
+  // stays locked until the database is destroyed. No transaction may be running. Throws
   // std::system_error if that failed, now or before, and std::logic_error from within a transaction:
-  // the database then stays open. The destructor does the same silently.
+  // the database then stays open. The destructor does the same silently, and unlocks the directory.
   void close() {
     check_not_in_transaction("close()");
     if (log_ != nullptr) log_->close();

@@ -64,8 +64,8 @@ std::string explore(std::uint64_t schedules) {
 
 // All schedules with at most so many preemptions; `schedules` receives their number.
 //
-// A run that makes what the process keeps (a thread's slot, a retire list) differs from later runs. So the exploration starts
-// again when a run differs, a few times.
+// A run that makes what the process keeps (a thread's slot, a retire list) differs from later runs. So the
+// exploration starts again when a run differs, a few times.
 template <class Program>
 std::string explore_all(unsigned preemptions, std::uint64_t& schedules) {
   constexpr int starts = 5;

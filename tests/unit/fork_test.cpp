@@ -361,12 +361,11 @@ TYPED_TEST(ForkedDatabase, IsDestroyedWithoutTouchingTheParentsDirectory) {
     bank.put(1, 5);
     // The parent's logger writes after put(), and once more after the group is durable.
     bank.db->wait_durable();
-    auto before = folder.files();
-    for (bool at_rest = false; !at_rest;) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      at_rest = folder.files() == before;
+    decltype(folder.files()) before;
+    do {
       before = folder.files();
-    }
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    } while (folder.files() != before);
     EXPECT_EQ(in_child([&]() -> std::string {
                 bank.db.reset();
                 return "";

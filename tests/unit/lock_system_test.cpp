@@ -284,6 +284,9 @@ TYPED_TEST(LockSystem, WaitingForTheTurnEndsWithItsTime) {
   this->b.end();
   loses_to(this->c, this->a);
   this->c.wait_for_turn(wait_for_ever);
+  this->c.end();  // gives the turn back, though nothing has begun
+  loses_to(this->b, this->a);
+  this->b.wait_for_turn(wait_for_ever);
 }
 
 TYPED_TEST(LockSystem, NobodyIsTheVictimForEver) {

@@ -4,8 +4,9 @@
     with ending.put_off():               # in the main thread: delays signals to its end
         write_files()
 
-Code that may swallow any exception (an import, a destructor) runs under put_off(): a swallowed Ended would be
-lost, and the program would go on.
+    ending.check()                       # raises Ended if a signal came before
+
+An import may swallow Ended, so imports run under put_off().
 """
 
 import contextlib
@@ -33,6 +34,12 @@ def _take(number, _):
         raise Ended
 
 
+def check():
+    """Raises Ended if a signal came. Signals interrupt the main thread alone."""
+    if _State.came is not None and threading.current_thread() is threading.main_thread():
+        raise Ended
+
+
 @contextlib.contextmanager
 def put_off():
     if threading.current_thread() is not threading.main_thread():
@@ -43,8 +50,7 @@ def put_off():
         yield
     finally:
         _State.put_off = False
-    if _State.came is not None:
-        raise Ended
+    check()
 
 
 def by_signal(main):

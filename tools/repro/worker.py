@@ -11,7 +11,7 @@ import time
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 from claims import BadInput
-from ending import Ended, put_off
+from ending import Ended, check, put_off
 
 
 class WorkerFailed(Exception):
@@ -107,8 +107,7 @@ def ask(program, request, running=None):
 def ask_all(program, requests, jobs, asking=None):
     """key -> request becomes key -> answer. The first failure ends it; what has not begun by then never does. A signal
     ends what runs, too."""
-    with put_off():  # a signal that came before
-        pass
+    check()
     progress = Progress(len(requests))
     running = Running()
     asking = asking or functools.partial(ask, running=running)

@@ -118,11 +118,11 @@ struct lock_owner {
   std::uint32_t slot = 0;
   std::uint64_t begun = 0;  // how many transactions this object has been
   lock_owner_id own_id = 0;
-  std::uint32_t losses = 0;  // how many of its last transactions in a row were victims; others read it while it waits
+  std::uint32_t losses = 0;  // how often it was a victim in a row; others read it while it waits
   lock_owner* next_free = nullptr;
   lock_owner_counters counters;
 
-  // The weight of the losses doubles with each one, so that a transaction that runs again is not a victim for ever.
+  // Each loss doubles the weight of the losses.
   std::uint64_t weight() const noexcept {
     const std::uint64_t of_losses = (std::uint64_t{1} << std::min(losses, 32U)) - 1;
     // relaxed, without a partner: which victim is the cheapest is a guess in any case.
@@ -349,9 +349,9 @@ class alignas(64) lock_bucket {
 // Looks for a circle of waiting transactions. Under the latches of all queues.
 class deadlock_search {
  public:
-  // Depth first, from a transaction that waits. If it waits for itself, by way of others: the lightest transaction of the
-  // circle, `start` where it is among these. Else null. `bucket_of(queue_name)` finds a queue. Visits each transaction once and
-  // needs no memory: the path is kept in the transactions.
+  // Searches depth first from `start`, which waits. If it waits for itself, by way of others, returns the
+  // lightest transaction of the circle (`start`, if none is lighter); otherwise null. `bucket_of(queue_name)`
+  // finds a queue. Visits each transaction once and needs no memory: the path is kept in the transactions.
   template <class BucketOf>
   lock_owner* victim_of_circle(lock_owner& start, const BucketOf& bucket_of) noexcept {
     ++number_;

@@ -59,11 +59,13 @@
 // L searched before, and what it had seen is visible; if not, L is yet to search.
 //
 // Victim: of the circle the transaction with the fewest locks and changes (add_changes()), the one that searches if it is among
-// these. It is taken out of its queue, and is to roll back and end(). Before it runs again, it calls
-// wait_for_turn(): victims run again one at a time. Otherwise two of them may keep a third transaction waiting for ever: a gap
-// lock does not wait for an insert's intention, so one of the two always holds the gap. And threads that all contend for a few
-// records would spend their time on deadlocks. Each loss in a row makes a transaction heavier; so the victim whose turn it is
-// commits after a few runs.
+// these. It is taken out of its queue, and is to roll back and end(). Each loss in a row makes a transaction
+// heavier, so that none is a victim for ever.
+//
+// Before a victim runs again, it calls wait_for_turn(): victims run again one at a time. Otherwise two of
+// them may keep a third transaction waiting for ever: a gap lock does not wait for an insert's intention, so
+// one of the two always holds the gap. And threads that contend for a few records would spend their time on
+// deadlocks. A victim that waits for its turn holds no lock, so no transaction waits for it.
 //
 // Thread-safety: a lock_system from any thread; a transaction by one thread at a time. The caller's functions run under latches.
 // Nothing here is to be called inside of a region of the caller's, but id().
@@ -231,7 +233,7 @@ class lock_system {
   detail::lock_pool pool_;
   std::unique_ptr<std::atomic<member*>[]> members_;
 
-  wake_tokens turn_of_victims_{1};
+  wake_tokens turn_of_victims_{1};  // one token: no victim has the turn
 
   std::mutex members_lock_;  // the two below
   std::uint32_t members_made_ = 0;
@@ -257,8 +259,9 @@ class lock_system<Latches>::transaction {
   // Gives all locks back, explicit and implicit, and grants who waited for them; nothing if there is no transaction. A request
   // that still waits is given up.
   void end() noexcept;
-  // Between end() and begin(). After a transaction that was a victim: waits, for `timeout` at most, until no other victim runs
-  // again; the turn lasts until the next end(). Otherwise returns at once.
+  // To be called between end() and begin(). After a transaction that was a victim: waits until no other
+  // victim runs again, for `timeout` at most. Then this one has the turn until its next end(). After any
+  // other transaction, and when called again: returns at once.
   void wait_for_turn(std::optional<std::chrono::nanoseconds> timeout = {}) noexcept;
   // 0: none.
   lock_owner_id id() const noexcept { return me_.own_id; }
@@ -319,6 +322,7 @@ class lock_system<Latches>::transaction {
   bool sleep_until_decided(std::chrono::nanoseconds for_so_long) noexcept;
   void give_up_waiting();
   lock_outcome end_of_wait() noexcept;
+  void give_turn_back() noexcept;
 
   lock_system& system_;
   member& me_;

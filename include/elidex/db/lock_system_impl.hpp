@@ -99,7 +99,10 @@ lock_owner_id lock_system<Latches>::transaction::begin() {
 
 template <class Latches>
 void lock_system<Latches>::transaction::end() noexcept {
-  if (me_.own_id == 0) return;
+  if (me_.own_id == 0) {
+    give_turn_back();
+    return;
+  }
   if (waiting_) {
     give_up_waiting();
     end_of_wait();
@@ -134,6 +137,11 @@ void lock_system<Latches>::transaction::end() noexcept {
   }
   system_.pool_.trim(me_);
   if (!was_victim_) me_.losses = 0;
+  give_turn_back();
+}
+
+template <class Latches>
+void lock_system<Latches>::transaction::give_turn_back() noexcept {
   if (std::exchange(has_turn_, false)) system_.turn_of_victims_.give(1);
 }
 

@@ -36,7 +36,8 @@ class two_phase_locking {
  public:
   using transaction = two_phase_transaction<lock_system<Latches>, Phantoms>;
 
-  // How long a transaction waits for a lock before it is rolled back and run again.
+  // How long a transaction waits for a lock before it is rolled back and run again, and how long the victim
+  // of a deadlock waits for its turn to run again.
   void wait_for(std::chrono::nanoseconds time) noexcept { wait_ns_.store(time.count()); }
 
   lock_system_counts counts() const { return locks_.counts(); }

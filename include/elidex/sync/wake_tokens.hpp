@@ -4,10 +4,10 @@
 //   sleepers.take();      // sleeps until there is a token, and takes it
 //   sleepers.give(2);     // two more tokens, and two of the sleepers are woken
 //
-// Invariants: tokens given = tokens taken + value(). Each token ends one take(), given before or after it began: no wake-up
+// Invariants: tokens at the start + tokens given = tokens taken + value(). Each token ends one take(), given before or after it began: no wake-up
 // is lost, and none is spurious. The tokens are the whole state, so a lock may free its memory when it has given all.
 //
-// Linearization: take() at the exchange that takes one off, give() at its addition. Both synchronise: what happened before
+// Linearization: take() and a successful try_take() or take_until() at the exchange that takes one off, give() at its addition. Both synchronise: what happened before
 // give() is visible after the take() that took its token.
 //
 // Thread-safety: all members, from any thread, outside of regions. Nothing throws.
