@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "elidex/column/front_coded_strings.hpp"
-#include "elidex/column/packed_ids.hpp"
+#include "elidex/internal/column/front_coded_strings.hpp"
+#include "elidex/internal/column/packed_ids.hpp"
 
 namespace {
 

@@ -3,7 +3,7 @@
 // Two bytes say with which options, the rest is a file behind the header "a,b", or a whole one. A second reader, which is short
 // because it has the text as a whole, says what must come out. Cells that were taken are written in quotes and must be read
 // equal. The first difference aborts, and libFuzzer keeps the input.
-#include "tools/csv/csv_column.hpp"
+#include "cli/csv/csv_column.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -19,7 +19,7 @@
 #include <variant>
 #include <vector>
 
-#include "lab/bad_input.hpp"
+#include "bench/support/bad_input.hpp"
 
 namespace {
 

@@ -51,10 +51,10 @@
 #include <cstdint>
 
 #include "elidex/htm.hpp"
-#include "elidex/sync/elision.hpp"
-#include "elidex/sync/elision_pause.hpp"
-#include "elidex/sync/region_locks.hpp"
-#include "elidex/sync/retry.hpp"
+#include "elidex/internal/sync/elision.hpp"
+#include "elidex/internal/sync/elision_pause.hpp"
+#include "elidex/internal/sync/region_locks.hpp"
+#include "elidex/internal/sync/retry.hpp"
 #include "preload/glibc_locks.hpp"
 
 namespace elidex::preload {

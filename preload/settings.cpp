@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "elidex/sync/retry.hpp"
+#include "elidex/internal/sync/retry.hpp"
 #include "preload/stats_file.hpp"
 #include "preload/text.hpp"
 

@@ -1,4 +1,4 @@
-#include "elidex/sync/backoff.hpp"
+#include "elidex/internal/sync/backoff.hpp"
 
 #if !defined(ELIDEX_SIMULATED)
 #  include <sched.h>

@@ -1,12 +1,12 @@
-#include "elidex/reclaim/block_pool.hpp"
+#include "elidex/internal/memory/block_pool.hpp"
 
 #include <algorithm>
 #include <new>
 #include <utility>
 
-#include "elidex/memory_name.hpp"
-#include "elidex/reclaim/large_memory.hpp"
-#include "elidex/thread_slot.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
+#include "elidex/internal/memory/large_memory.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
 #  define ELIDEX_ADDRESS_SANITIZER 1

@@ -1,4 +1,4 @@
-#include "elidex/sync/drop_in_elision.hpp"
+#include "elidex/internal/sync/drop_in_elision.hpp"
 
 namespace elidex::detail {
 

@@ -1,10 +1,10 @@
-#include "elidex/reclaim/epoch.hpp"
+#include "elidex/internal/memory/epoch.hpp"
 
 #include <chrono>
 #include <thread>
 
-#include "elidex/fork_generation.hpp"
-#include "elidex/sync/backoff.hpp"
+#include "elidex/internal/memory/fork_generation.hpp"
+#include "elidex/internal/sync/backoff.hpp"
 
 namespace elidex {
 namespace {

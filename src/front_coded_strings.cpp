@@ -1,4 +1,4 @@
-#include "elidex/column/front_coded_strings.hpp"
+#include "elidex/internal/column/front_coded_strings.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "elidex/sync/futex.hpp"
+#include "elidex/internal/sync/futex.hpp"
 
 #if defined(__linux__)
 #  include <linux/futex.h>

@@ -1,4 +1,4 @@
-#include "elidex/reclaim/large_memory.hpp"
+#include "elidex/internal/memory/large_memory.hpp"
 
 #include <cstdint>
 #include <cstring>

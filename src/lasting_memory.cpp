@@ -1,4 +1,4 @@
-#include "elidex/reclaim/lasting_memory.hpp"
+#include "elidex/internal/memory/lasting_memory.hpp"
 
 #include <array>
 #include <atomic>

@@ -1,4 +1,4 @@
-#include "elidex/sync/lock_names.hpp"
+#include "elidex/internal/sync/lock_names.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -6,7 +6,7 @@
 #include <new>
 #include <ostream>
 
-#include "elidex/reclaim/lasting_memory.hpp"
+#include "elidex/internal/memory/lasting_memory.hpp"
 
 namespace elidex {
 namespace {

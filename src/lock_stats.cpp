@@ -1,4 +1,4 @@
-#include "elidex/sync/lock_stats.hpp"
+#include "elidex/internal/sync/lock_stats.hpp"
 
 #include <cstdio>
 #include <numeric>

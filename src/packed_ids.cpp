@@ -1,4 +1,4 @@
-#include "elidex/column/packed_ids.hpp"
+#include "elidex/internal/column/packed_ids.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "elidex/index/vector_instructions.hpp"
+#include "elidex/internal/tree/vector_instructions.hpp"
 
 namespace elidex {
 namespace {

@@ -1,4 +1,4 @@
-#include "elidex/sync/parking.hpp"
+#include "elidex/internal/sync/parking.hpp"
 
 #if !defined(ELIDEX_SIMULATED)
 
@@ -6,7 +6,7 @@
 #  include <chrono>
 #  include <cstddef>
 
-#  include "elidex/sync/futex.hpp"
+#  include "elidex/internal/sync/futex.hpp"
 
 #  if defined(__linux__)
 #    include <linux/membarrier.h>

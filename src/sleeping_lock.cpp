@@ -1,6 +1,6 @@
-#include "elidex/sync/sleeping_lock.hpp"
+#include "elidex/internal/sync/sleeping_lock.hpp"
 
-#include "elidex/sync/backoff.hpp"
+#include "elidex/internal/sync/backoff.hpp"
 
 namespace elidex {
 

@@ -1,12 +1,12 @@
-#include "elidex/thread_slot.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
 
 #include <pthread.h>
 
 #include <cerrno>
 #include <new>
 
-#include "elidex/memory_name.hpp"
-#include "elidex/reclaim/lasting_memory.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
+#include "elidex/internal/memory/lasting_memory.hpp"
 
 namespace elidex::detail {
 

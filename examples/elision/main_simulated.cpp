@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "measure.hpp"
-#include "sim/simulation.hpp"
+#include "machine/simulation.hpp"
 
 namespace {
 

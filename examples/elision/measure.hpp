@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "elidex/mutex.hpp"
-#include "elidex/sync/sleeping_lock.hpp"
+#include "elidex/internal/sync/sleeping_lock.hpp"
 
 void example();
 

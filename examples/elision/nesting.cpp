@@ -1,7 +1,7 @@
 // Nesting: a section inside a section is part of the same region. The hardware counts levels and has seven; elidex's drop-in
 // locks begin one for all. What counts is whether all of it fits, and whether all its locks are free.
-#include "elidex/sync/elided.hpp"
-#include "elidex/sync/spin_locks.hpp"
+#include "elidex/elided.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
 #include "measure.hpp"
 
 namespace {

@@ -17,7 +17,7 @@
 // (keyed_delta_index.hpp says why).
 //
 // How merge() lets everybody go on. All threads find the parts behind one pointer, which they read once per operation under an
-// epoch pin (reclaim/epoch.hpp), and parts that are read stay as they are but for what the delta takes. A merge
+// epoch pin (internal/memory/epoch.hpp), and parts that are read stay as they are but for what the delta takes. A merge
 //   1. closes the delta: rows get their number by counting it up, and closing is a bit of that counter, so it has its last number
 //      of rows at once; who comes late finds it closed and looks for the next one;
 //   2. publishes {main, the closed one as frozen, a new delta whose first row is the next number};
@@ -57,16 +57,16 @@
 #include <string>
 #include <vector>
 
-#include "elidex/column/column_delta.hpp"
-#include "elidex/column/column_main.hpp"
-#include "elidex/column/deleted_rows.hpp"
-#include "elidex/column/value_image.hpp"
-#include "elidex/thread_slot.hpp"
+#include "elidex/internal/column/column_delta.hpp"
+#include "elidex/internal/column/column_main.hpp"
+#include "elidex/internal/column/deleted_rows.hpp"
+#include "elidex/internal/column/value_image.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
 
 namespace elidex {
 
 struct column_options {
-  // How deltas are indexed where values are numbers; see index/region_choosing_map.hpp.
+  // How deltas are indexed where values are numbers; see internal/tree/region_choosing_map.hpp.
   map_regions regions = map_regions::automatic;
   // A merge is due when the delta has this share of the main's rows and at least so many rows. Deletions alone make none due. Both
   // chosen: a row takes 4 bytes in a delta, and its value 20 to 70 there if it is new; a merge writes the whole main anew, at 17 to 300 M
@@ -230,4 +230,4 @@ extern template class column<std::string>;
 
 }  // namespace elidex
 
-#include "elidex/column/column_impl.hpp"
+#include "elidex/internal/column/column_impl.hpp"

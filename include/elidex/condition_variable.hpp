@@ -40,7 +40,7 @@
 #include <mutex>
 
 #include "elidex/mutex.hpp"
-#include "elidex/sync/futex.hpp"
+#include "elidex/internal/sync/futex.hpp"
 
 namespace elidex {
 

@@ -12,18 +12,18 @@
 //   });
 //   db.read_only([&](auto& t) { t.scan(accounts, 0, 100, [&](auto key, const account& a) { sum += a.balance; }); });
 //
-// What a transaction can do: db/transaction.hpp; one that only reads: db/snapshot_transaction.hpp. Both are templates' `auto&`, so that
+// What a transaction can do: internal/txn/transaction.hpp; one that only reads: internal/txn/snapshot_transaction.hpp. Both are templates' `auto&`, so that
 // the same function runs under every concurrency control.
 //
 // transact() runs the function, commits, and returns what the function returned; after a conflict it backs off and runs it again. So the
 // function must be harmless to repeat, and keep nothing of what it has seen but its result. An exception rolls the transaction back and
 // comes out, unless what it had read was out of date: then it is run again. Transactions don't nest in one thread.
 //
-// Isolation: serializable unless asked otherwise (db/transaction.hpp says what each level lets through). Commits are strictly
+// Isolation: serializable unless asked otherwise (internal/txn/transaction.hpp says what each level lets through). Commits are strictly
 // serializable: what has committed before transact() or read_only() is called is seen. read_only() sees one moment, never aborts, and no writer
 // waits for it.
 //
-// Durability: a database lives in memory until open() gives it a folder. Then what has been committed comes back (db/redo_log.hpp):
+// Durability: a database lives in memory until open() gives it a folder. Then what has been committed comes back (internal/log/redo_log.hpp):
 //
 //   elidex::database db;
 //   auto& accounts = db.create_table<std::uint64_t, account>("accounts");          // also the tables that the folder has
@@ -38,8 +38,8 @@
 //   sync   transact() and read_only() return when all that they have done and seen is durable
 //
 // `database` is basic_database<db::capability_commit>: DBX's regions where this CPU commits them, Silo's locks where it doesn't
-// (db/commit_protocols.hpp). basic_database<db::two_phase_locking<>> locks rows instead of validating (db/two_phase_locking.hpp).
-// Indexes says which maps the tables have: those below, or a set of db/index_sets.hpp.
+// (internal/txn/commit_protocols.hpp). basic_database<db::two_phase_locking<>> locks rows instead of validating (internal/txn/two_phase_locking.hpp).
+// Indexes says which maps the tables have: those below, or a set of papers/eunomia/index_sets.hpp.
 //
 // Thread-safety: all members but constructor and destructor, from any thread.
 // Lifetime: a table lives as long as its database. A transaction lives until the function that
@@ -69,7 +69,7 @@
 //                  database. If the parent is killed, it stays locked until its children end or
 //                  call exec().
 //
-// Errors: db/errors.hpp; std::bad_alloc; std::length_error with more than 512 threads, std::out_of_range for a key that its table's type cannot be,
+// Errors: internal/txn/errors.hpp; std::bad_alloc; std::length_error with more than 512 threads, std::out_of_range for a key that its table's type cannot be,
 // std::invalid_argument for a key of more than 64 KiB, std::logic_error for a transaction inside a transaction. All leave the database as it was. With a folder also std::system_error: from then on nothing commits
 // any more; a transaction that throws it because it could not be made durable is committed in memory, and on disk or not.
 // From: papers/003 section 7 (DBX); Silo (Tu et al., SOSP 2013). Deviations stand at the parts.
@@ -94,18 +94,18 @@
 #include <variant>
 #include <vector>
 
-#include "elidex/db/capability_commit.hpp"
-#include "elidex/db/commit_protocols.hpp"
-#include "elidex/db/errors.hpp"
-#include "elidex/db/snapshot_transaction.hpp"
-#include "elidex/db/storage.hpp"
-#include "elidex/db/table.hpp"
-#include "elidex/db/transaction.hpp"
-#include "elidex/memory_name.hpp"
+#include "elidex/internal/txn/capability_commit.hpp"
+#include "elidex/internal/txn/commit_protocols.hpp"
+#include "elidex/internal/txn/errors.hpp"
+#include "elidex/internal/txn/snapshot_transaction.hpp"
+#include "elidex/internal/log/storage.hpp"
+#include "elidex/internal/txn/table.hpp"
+#include "elidex/internal/txn/transaction.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/ordered_map.hpp"
-#include "elidex/sharded_counter.hpp"
-#include "elidex/sync/backoff.hpp"
-#include "elidex/thread_slot.hpp"
+#include "elidex/internal/sync/sharded_counter.hpp"
+#include "elidex/internal/sync/backoff.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
 
 namespace elidex {
 
@@ -154,7 +154,7 @@ class basic_database {
   table<Key, Row>& create_table(std::string name) {
     return add<table<Key, Row>>(std::move(name));
   }
-  // With rows of a schema (db/schema.hpp).
+  // With rows of a schema (internal/txn/schema.hpp).
   template <class Key>
   schema_table<Key>& create_table(std::string name, const db::schema& columns) {
     return add<schema_table<Key>>(std::move(name), columns);
@@ -260,7 +260,7 @@ class basic_database {
   }
 
   // Throws std::logic_error inside read_only() of the same database, and inside a transaction that
-  // reads a snapshot (db/two_phase_transaction.hpp).
+  // reads a snapshot (internal/txn/two_phase_transaction.hpp).
   template <class Fn>
   auto read_only(Fn&& fn) {
     if (!usable_) throw std::logic_error(not_opened);

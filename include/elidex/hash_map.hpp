@@ -14,7 +14,7 @@
 // numbers it reads nothing that is ever given back, so that it needs no pin and the processor goes on to the next look-up while this
 // one waits for memory. The table doubles by adding as many buckets as it has, and each bucket's keys are then divided between it
 // and its new twin, one bucket at a time, by whoever changes something: nothing is ever stopped for that, and no reader waits for
-// more than one bucket's division. Why all that is right: index/hash_table.hpp (growing), index/hash_bucket.hpp (reading).
+// more than one bucket's division. Why all that is right: internal/hash/hash_table.hpp (growing), internal/hash/hash_bucket.hpp (reading).
 //
 // Invariants
 //   * those of hash_table.hpp: at each moment one bucket has all keys of a hash.
@@ -38,7 +38,7 @@
 // thread was inside a call of the map when the process forked. Otherwise a bucket or pool that such
 // a thread had locked stays locked in the child.
 //
-// Sources: index/hash_table.hpp, index/hash_bucket.hpp. Fingerprints as in index/fingerprints.hpp.
+// Sources: internal/hash/hash_table.hpp, internal/hash/hash_bucket.hpp. Fingerprints as in internal/hash/fingerprints.hpp.
 #pragma once
 
 #include <array>
@@ -52,15 +52,15 @@
 #include <utility>
 #include <vector>
 
-#include "elidex/index/codec.hpp"
-#include "elidex/index/hash_bucket.hpp"
-#include "elidex/index/hash_mix.hpp"
-#include "elidex/index/hash_table.hpp"
-#include "elidex/index/value_change.hpp"
-#include "elidex/reclaim/block_pool.hpp"
-#include "elidex/reclaim/epoch.hpp"
-#include "elidex/reclaim/limbo.hpp"
-#include "elidex/sharded_counter.hpp"
+#include "elidex/internal/tree/codec.hpp"
+#include "elidex/internal/hash/hash_bucket.hpp"
+#include "elidex/internal/hash/hash_mix.hpp"
+#include "elidex/internal/hash/hash_table.hpp"
+#include "elidex/internal/tree/value_change.hpp"
+#include "elidex/internal/memory/block_pool.hpp"
+#include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/memory/retire_list.hpp"
+#include "elidex/internal/sync/sharded_counter.hpp"
 
 namespace elidex {
 
@@ -265,7 +265,7 @@ class hash_map {
 
 }  // namespace elidex
 
-#include "elidex/index/hash_map_impl.hpp"
+#include "elidex/internal/hash/hash_map_impl.hpp"
 
 namespace elidex {
 

@@ -6,8 +6,8 @@
 //
 // On a CPU that commits hardware regions a section runs as a region: threads that don't touch the same data don't wait.
 // A lock whose sections mostly abort stops trying, for a time that depends on how long the failures took and on their cause
-// (sync/elision_pause.hpp). On any other CPU the lock is taken at once; it spins for a moment and then sleeps
-// (sync/sleeping_lock.hpp, sync/sleeping_shared_lock.hpp).
+// (internal/sync/elision_pause.hpp). On any other CPU the lock is taken at once; it spins for a moment and then sleeps
+// (internal/sync/sleeping_lock.hpp, internal/sync/sleeping_shared_lock.hpp).
 //
 // What a section may do is what it may do under a std::mutex. Inside a region it can be rolled back and run again, which it
 // does not notice, unless it looks at what memory does not hold: a system call, a page fault or output ends the region, and
@@ -25,7 +25,7 @@
 // Not here: timed locking, native_handle. A name is copied, and may not be null.
 //
 // Invariants: no region of a lock commits while another thread holds it; of a shared_mutex, a reader's region commits beside
-// readers who hold it, but not beside a writer. A region knows which locks it stands for (sync/region_locks.hpp), so sections nest and overlap in
+// readers who hold it, but not beside a writer. A region knows which locks it stands for (internal/sync/region_locks.hpp), so sections nest and overlap in
 // any order, elided and taken ones mixed.
 //
 // Order of locks: the program's, as without elision. Waiting happens outside regions only.
@@ -50,11 +50,11 @@
 #include <cstdint>
 
 #include "elidex/htm.hpp"
-#include "elidex/sync/drop_in_elision.hpp"
-#include "elidex/sync/lock_names.hpp"
-#include "elidex/sync/sleeping_lock.hpp"
-#include "elidex/sync/sleeping_shared_lock.hpp"
-#include "elidex/thread_slot.hpp"
+#include "elidex/internal/sync/drop_in_elision.hpp"
+#include "elidex/internal/sync/lock_names.hpp"
+#include "elidex/internal/sync/sleeping_lock.hpp"
+#include "elidex/internal/sync/sleeping_shared_lock.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
 
 namespace elidex {
 

@@ -9,11 +9,11 @@
 //   map.scan(5, 100, [](std::uint64_t key, std::uint64_t value) { ... });
 //
 // For integer keys with trivially copyable values of up to 56 bytes it is Eunomia's B+tree with keys apart from values
-// (index/scattered_btree.hpp, index/keys_apart_leaf.hpp): readers write nothing, and two updates meet only if their values
+// (internal/tree/fixed_key_btree.hpp, internal/tree/separated_leaf.hpp): readers write nothing, and two updates meet only if their values
 // lie on the same pair of cache lines. Where hardware transactions commit it uses them, elsewhere optimistic versions;
 // map_regions::hardware or map_regions::optimistic, given to the constructor, forces one of the two, and regions() says which.
 //
-// For others it is a B+tree under optimistic lock coupling (index/btree.hpp), where writers of the same leaf meet; it has no
+// For others it is a B+tree under optimistic lock coupling (internal/tree/btree.hpp), where writers of the same leaf meet; it has no
 // bulk_load(), regions() and constructor's argument.
 //
 // What both promise; each function's own part stands at its declaration in those two headers:
@@ -38,8 +38,8 @@
 #include <string>
 #include <type_traits>
 
-#include "elidex/index/btree.hpp"
-#include "elidex/index/region_choosing_map.hpp"
+#include "elidex/internal/tree/btree.hpp"
+#include "elidex/internal/tree/region_choosing_map.hpp"
 
 namespace elidex {
 

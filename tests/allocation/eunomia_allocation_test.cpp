@@ -1,13 +1,13 @@
 // Eunomia's indexes and those they are compared with: every allocation of every operation fails once.
 #include <gtest/gtest.h>
 
-#include "elidex/index/lock_free_skip_list.hpp"
-#include "elidex/index/locked_skip_list.hpp"
-#include "elidex/index/masstree.hpp"
-#include "elidex/index/skip_list.hpp"
+#include "papers/eunomia/lock_free_skip_list.hpp"
+#include "papers/eunomia/locked_skip_list.hpp"
+#include "papers/eunomia/masstree.hpp"
+#include "papers/eunomia/skip_list.hpp"
 #include "support/allocation_harm.hpp"
 #include "support/policies_under_test.hpp"
-#include "support/scattered_trees.hpp"
+#include "support/fixed_key_trees.hpp"
 
 namespace elidex::testing {
 // Scattered trees merge leaves and switch controls if there is memory, and the skip list does the latter.

@@ -30,8 +30,8 @@
 #include <vector>
 
 #include "elidex/database.hpp"
-#include "lab/tpcc/consistency.hpp"
-#include "lab/tpcc/terminal.hpp"
+#include "bench/tpcc/consistency.hpp"
+#include "bench/tpcc/terminal.hpp"
 #include "support/random_seed.hpp"
 
 namespace elidex::testing {

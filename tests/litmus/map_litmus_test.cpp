@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "elidex/index/lock_free_skip_list.hpp"
-#include "elidex/index/locked_skip_list.hpp"
-#include "elidex/index/masstree.hpp"
+#include "papers/eunomia/lock_free_skip_list.hpp"
+#include "papers/eunomia/locked_skip_list.hpp"
+#include "papers/eunomia/masstree.hpp"
 #include "elidex/ordered_map.hpp"
 #include "support/litmus_rounds.hpp"
 #include "support/policies_under_test.hpp"

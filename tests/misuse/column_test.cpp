@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "elidex/reclaim/epoch.hpp"
+#include "elidex/internal/memory/epoch.hpp"
 #include "misuse/rows.hpp"
 
 namespace elidex::testing {

@@ -11,7 +11,7 @@
 #include <string>
 #include <system_error>
 
-#include "elidex/db/two_phase_locking.hpp"
+#include "elidex/internal/txn/two_phase_locking.hpp"
 #include "misuse/rows.hpp"
 #include "support/faulty_folder.hpp"
 

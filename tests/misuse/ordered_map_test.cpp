@@ -23,8 +23,8 @@ namespace {
 struct thrown_by_callback {};
 
 constexpr std::string_view must_not_use = "must not use the tree";
-constexpr std::string_view integer_map = "elidex/index/scattered_btree.hpp";
-constexpr std::string_view string_map = "elidex/index/btree.hpp";
+constexpr std::string_view integer_map = "elidex/internal/tree/fixed_key_btree.hpp";
+constexpr std::string_view string_map = "elidex/internal/tree/btree.hpp";
 
 template <class Key>
 struct keys;
@@ -308,7 +308,7 @@ TYPED_TEST(OrderedMapMisuse, CursorThatWasMovedFrom) {
   for (const char* const function : {"key", "value", "next", "prev"}) {
     undefined_row("ordered_map::cursor_type::" + std::string(function), misuse::closed_object,
                   "needs valid(): not before a seek, behind the last key, or moved from",
-                  "elidex/index/cursor.hpp", "key(), value(), next() and prev() need valid()");
+                  "elidex/internal/tree/cursor.hpp", "key(), value(), next() and prev() need valid()");
   }
 }
 

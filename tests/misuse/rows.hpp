@@ -1,5 +1,5 @@
 #pragma once
-// Records what the misuse tests have proved, for docs/MISUSE.md (tools/misuse/table.py).
+// Records what the misuse tests have proved, for docs/MISUSE.md (checks/misuse/table.py).
 //
 //   EXPECT_THROW(column.scan_all(merges), std::logic_error);
 //   misuse_row("column::merge", misuse::reentrance, "from scan()'s function: std::logic_error");

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "elidex/database.hpp"
-#include "elidex/db/indexed_table.hpp"
+#include "elidex/internal/txn/indexed_table.hpp"
 #include "misuse/rows.hpp"
 
 namespace elidex::testing {
@@ -150,7 +150,7 @@ TEST(OrderedKeyMisuse, AfterTake) {
 }
 
 TEST(OrderedKeyMisuse, WhatIsNoKey) {
-  constexpr std::string_view header = "elidex/db/ordered_key.hpp";
+  constexpr std::string_view header = "elidex/internal/txn/ordered_key.hpp";
   undefined_row("end_of_prefix", misuse::bad_argument,
                 "an empty string, or one that add() did not make", header,
                 "this, which is not empty and has whole parts");
@@ -289,13 +289,13 @@ TEST_F(IndexedTableMisuse, UpdatesFunctionUpdatesTheSameRow) {
       "indexed_table::update", misuse::reentrance,
       "its function writes or erases the same row: the indexes keep entries of what the row "
       "was in between",
-      "elidex/db/indexed_table.hpp", "`change` must not write the same row");
+      "elidex/internal/txn/indexed_table.hpp", "`change` must not write the same row");
 }
 
 TEST_F(IndexedTableMisuse, IndexFunctionUsesTheTable) {
   for (const char* const function : {"add_index", "add_unique_index"}) {
     undefined_row("indexed_table::" + std::string(function), misuse::reentrance,
-                  "an index's function that depends on other rows", "elidex/db/indexed_table.hpp",
+                  "an index's function that depends on other rows", "elidex/internal/txn/indexed_table.hpp",
                   "The function must give the same for the same row for ever");
   }
 }

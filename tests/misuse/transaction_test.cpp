@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "elidex/database.hpp"
-#include "elidex/db/two_phase_locking.hpp"
+#include "elidex/internal/txn/two_phase_locking.hpp"
 #include "misuse/rows.hpp"
 
 namespace elidex::testing {
@@ -23,12 +23,12 @@ struct account {
 struct optimistic {
   using database_type = database;
   static constexpr const char* name = "transaction";
-  static constexpr const char* header = "elidex/db/transaction.hpp";
+  static constexpr const char* header = "elidex/internal/txn/transaction.hpp";
 };
 struct two_phase {
   using database_type = basic_database<db::two_phase_locking<>>;
   static constexpr const char* name = "two_phase_transaction";
-  static constexpr const char* header = "elidex/db/two_phase_transaction.hpp";
+  static constexpr const char* header = "elidex/internal/txn/two_phase_transaction.hpp";
 };
 
 template <class Kind>
@@ -223,7 +223,7 @@ TYPED_TEST(TransactionMisuse, AfterItsFunctionOrOnAnotherThread) {
   }
   for (const char* const function : {"get", "scan"}) {
     const std::string snapshot = "snapshot_transaction::";
-    constexpr std::string_view header = "elidex/db/snapshot_transaction.hpp";
+    constexpr std::string_view header = "elidex/internal/txn/snapshot_transaction.hpp";
     undefined_row(snapshot + function, misuse::closed_object,
                   "used after the function that received the transaction has returned",
                   "elidex/database.hpp",

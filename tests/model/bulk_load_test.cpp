@@ -7,7 +7,7 @@
 
 #include "elidex/ordered_map.hpp"
 #include "support/model.hpp"
-#include "support/scattered_trees.hpp"
+#include "support/fixed_key_trees.hpp"
 
 namespace elidex::testing {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "elidex/db/lock_system.hpp"
+#include "elidex/internal/locking/lock_system.hpp"
 #include "support/lock_systems.hpp"
 #include "support/random_seed.hpp"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "elidex/index/masstree.hpp"
+#include "papers/eunomia/masstree.hpp"
 #include "support/integer_model_tests.hpp"
 
 namespace elidex::testing {

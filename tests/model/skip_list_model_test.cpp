@@ -1,8 +1,8 @@
 // The skip lists against std::map, one thread.
-#include "elidex/index/euno_skip_list.hpp"
-#include "elidex/index/lock_free_skip_list.hpp"
-#include "elidex/index/locked_skip_list.hpp"
-#include "elidex/index/skip_list.hpp"
+#include "papers/eunomia/euno_skip_list.hpp"
+#include "papers/eunomia/lock_free_skip_list.hpp"
+#include "papers/eunomia/locked_skip_list.hpp"
+#include "papers/eunomia/skip_list.hpp"
 #include "support/integer_model_tests.hpp"
 
 namespace elidex::testing {

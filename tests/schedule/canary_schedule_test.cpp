@@ -9,8 +9,8 @@
 #include <mutex>
 
 #include "elidex/htm.hpp"
-#include "elidex/sync/pause.hpp"
-#include "elidex/sync/spin_locks.hpp"
+#include "elidex/internal/sync/pause.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
 #include "schedule/explore.hpp"
 
 namespace elidex::testing {

@@ -16,8 +16,8 @@
 
 #include "elidex/column.hpp"
 #include "schedule/explore.hpp"
-#include "sim/schedule.hpp"
-#include "sim/simulation.hpp"
+#include "machine/schedule.hpp"
+#include "machine/simulation.hpp"
 #include "support/samples.hpp"
 
 namespace elidex::testing {

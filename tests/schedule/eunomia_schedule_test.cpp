@@ -10,7 +10,7 @@
 #include "schedule/histories.hpp"
 #include "support/linearizability.hpp"
 #include "support/model.hpp"
-#include "support/scattered_trees.hpp"
+#include "support/fixed_key_trees.hpp"
 
 namespace elidex::testing {
 namespace {

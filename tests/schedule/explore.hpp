@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "elidex/sync/elision_pause.hpp"
-#include "sim/schedule.hpp"
+#include "elidex/internal/sync/elision_pause.hpp"
+#include "machine/schedule.hpp"
 #include "support/random_seed.hpp"
 
 namespace elidex::testing {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/simulation.hpp"
+#include "machine/simulation.hpp"
 #include "support/linearizability.hpp"
 #include "support/model.hpp"
 

@@ -7,10 +7,10 @@
 #include <shared_mutex>
 
 #include "elidex/mutex.hpp"
-#include "elidex/sync/elided.hpp"
-#include "elidex/sync/hle_lock.hpp"
-#include "elidex/sync/posix_mutex.hpp"
-#include "elidex/sync/spin_locks.hpp"
+#include "elidex/elided.hpp"
+#include "papers/karnagel/hle_lock.hpp"
+#include "papers/karnagel/posix_mutex.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
 #include "schedule/explore.hpp"
 
 namespace elidex::testing {

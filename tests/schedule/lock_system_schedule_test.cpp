@@ -10,7 +10,7 @@
 #include <memory>
 #include <thread>
 
-#include "elidex/db/lock_system.hpp"
+#include "elidex/internal/locking/lock_system.hpp"
 #include "schedule/explore.hpp"
 #include "support/lock_systems.hpp"
 

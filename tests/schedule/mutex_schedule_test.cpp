@@ -13,7 +13,7 @@
 
 #include "elidex/condition_variable.hpp"
 #include "elidex/mutex.hpp"
-#include "elidex/sync/wake_tokens.hpp"
+#include "elidex/internal/sync/futex_semaphore.hpp"
 #include "schedule/explore.hpp"
 
 namespace elidex::testing {

@@ -8,11 +8,11 @@
 #include <stdexcept>
 #include <thread>
 
-#include "elidex/sync/elided.hpp"
-#include "elidex/sync/spin_locks.hpp"
-#include "lab/structures/chained_map.hpp"
-#include "lab/structures/closed_bank.hpp"
-#include "lab/structures/linked_list.hpp"
+#include "elidex/elided.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
+#include "papers/schrimpf/structures/chained_map.hpp"
+#include "papers/schrimpf/structures/closed_bank.hpp"
+#include "papers/schrimpf/structures/linked_list.hpp"
 #include "schedule/explore.hpp"
 
 namespace elidex::testing {

@@ -21,7 +21,7 @@
 #include "elidex/hash_map.hpp"
 #include "elidex/mutex.hpp"
 #include "elidex/ordered_map.hpp"
-#include "elidex/thread_slot.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
 
 namespace {
 

@@ -4,8 +4,8 @@
 
 #include "elidex/mutex.hpp"
 #include "elidex/ordered_map.hpp"
-#include "elidex/reclaim/epoch.hpp"
-#include "elidex/thread_slot.hpp"
+#include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
 
 namespace {
 

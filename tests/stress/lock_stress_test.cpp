@@ -17,10 +17,10 @@
 
 #include "elidex/htm.hpp"
 #include "elidex/mutex.hpp"
-#include "elidex/sync/elided.hpp"
-#include "elidex/sync/hle_lock.hpp"
-#include "elidex/sync/posix_mutex.hpp"
-#include "elidex/sync/spin_locks.hpp"
+#include "elidex/elided.hpp"
+#include "papers/karnagel/hle_lock.hpp"
+#include "papers/karnagel/posix_mutex.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
 
 namespace elidex {
 namespace {

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "elidex/db/lock_system.hpp"
+#include "elidex/internal/locking/lock_system.hpp"
 #include "support/lock_systems.hpp"
 #include "support/random_seed.hpp"
 #include "support/spread_threads.hpp"

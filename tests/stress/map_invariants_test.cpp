@@ -4,18 +4,18 @@
 #include <atomic>
 #include <thread>
 
-#include "elidex/index/euno_skip_list.hpp"
-#include "elidex/index/lock_free_skip_list.hpp"
-#include "elidex/index/locked_skip_list.hpp"
-#include "elidex/index/masstree.hpp"
-#include "elidex/index/skip_list.hpp"
+#include "papers/eunomia/euno_skip_list.hpp"
+#include "papers/eunomia/lock_free_skip_list.hpp"
+#include "papers/eunomia/locked_skip_list.hpp"
+#include "papers/eunomia/masstree.hpp"
+#include "papers/eunomia/skip_list.hpp"
 #include "elidex/ordered_map.hpp"
 #include "support/broken_maps.hpp"
 #include "support/model.hpp"
 #include "support/policies_under_test.hpp"
 #include "support/random_seed.hpp"
 #include "support/samples.hpp"
-#include "support/scattered_trees.hpp"
+#include "support/fixed_key_trees.hpp"
 #include "support/spread_threads.hpp"
 #include "support/strings_as_integers.hpp"
 

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "elidex/htm.hpp"
-#include "elidex/sync/elided.hpp"
-#include "elidex/sync/hle_lock.hpp"
-#include "elidex/sync/posix_mutex.hpp"
-#include "elidex/sync/spin_locks.hpp"
-#include "lab/structures/use_cases.hpp"
+#include "elidex/elided.hpp"
+#include "papers/karnagel/hle_lock.hpp"
+#include "papers/karnagel/posix_mutex.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
+#include "papers/schrimpf/structures/use_cases.hpp"
 #include "support/random_seed.hpp"
 
 namespace elidex::lab {

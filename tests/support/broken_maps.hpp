@@ -10,8 +10,8 @@
 #include <string_view>
 #include <thread>
 
-#include "elidex/index/btree.hpp"
-#include "elidex/sync/posix_mutex.hpp"
+#include "elidex/internal/tree/btree.hpp"
+#include "papers/karnagel/posix_mutex.hpp"
 
 namespace elidex::testing {
 

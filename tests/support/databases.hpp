@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "elidex/database.hpp"
-#include "elidex/db/dbx_locking_commit.hpp"
-#include "elidex/db/index_sets.hpp"
-#include "elidex/db/two_phase_locking.hpp"
+#include "elidex/internal/txn/dbx_locking_commit.hpp"
+#include "papers/eunomia/index_sets.hpp"
+#include "elidex/internal/txn/two_phase_locking.hpp"
 
 namespace elidex::testing {
 

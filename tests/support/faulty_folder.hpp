@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "elidex/db/log_files.hpp"
+#include "elidex/internal/log/log_files.hpp"
 #include "support/random_seed.hpp"
 
 namespace elidex::testing {

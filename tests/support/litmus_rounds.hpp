@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "elidex/sync/backoff.hpp"
+#include "elidex/internal/sync/backoff.hpp"
 #include "support/two_cores.hpp"
 
 namespace elidex::testing {

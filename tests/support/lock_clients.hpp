@@ -23,8 +23,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "elidex/db/snapshot_transaction.hpp"
-#include "elidex/db/two_phase_locking.hpp"
+#include "elidex/internal/txn/snapshot_transaction.hpp"
+#include "elidex/internal/txn/two_phase_locking.hpp"
 #include "support/databases.hpp"
 
 namespace elidex::testing {

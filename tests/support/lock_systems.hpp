@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "elidex/db/lock_system.hpp"
+#include "elidex/internal/locking/lock_system.hpp"
 
 namespace elidex::testing {
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "elidex/db/checkpoint.hpp"
-#include "elidex/db/recovery.hpp"
-#include "elidex/db/redo_log.hpp"
+#include "elidex/internal/log/checkpoint.hpp"
+#include "elidex/internal/log/recovery.hpp"
+#include "elidex/internal/log/redo_log.hpp"
 #include "support/random_seed.hpp"
 
 namespace elidex::testing {

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <thread>
 
-#include "sim/simulation.hpp"
+#include "machine/simulation.hpp"
 #include "support/random_seed.hpp"
 
 namespace {

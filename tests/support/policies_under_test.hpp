@@ -3,13 +3,13 @@
 
 #include <shared_mutex>
 
-#include "elidex/index/btree.hpp"
-#include "elidex/index/euno_skip_list.hpp"
-#include "elidex/sync/elided.hpp"
-#include "elidex/sync/hle_lock.hpp"
-#include "elidex/sync/posix_mutex.hpp"
-#include "elidex/sync/spin_locks.hpp"
-#include "elidex/sync/split_regions.hpp"
+#include "elidex/internal/tree/btree.hpp"
+#include "papers/eunomia/euno_skip_list.hpp"
+#include "elidex/elided.hpp"
+#include "papers/karnagel/hle_lock.hpp"
+#include "papers/karnagel/posix_mutex.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
+#include "elidex/internal/sync/split_regions.hpp"
 
 namespace elidex::testing {
 

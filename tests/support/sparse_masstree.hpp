@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "elidex/index/masstree.hpp"
+#include "papers/eunomia/masstree.hpp"
 #include "support/linearizability.hpp"
 
 namespace elidex::testing {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "elidex/database.hpp"
-#include "lab/tpcc/consistency.hpp"
-#include "lab/tpcc/terminal.hpp"
+#include "bench/tpcc/consistency.hpp"
+#include "bench/tpcc/terminal.hpp"
 
 namespace elidex::lab::tpcc {
 

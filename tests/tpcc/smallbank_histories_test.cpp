@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "elidex/db/two_phase_locking.hpp"
-#include "lab/smallbank/smallbank.hpp"
+#include "elidex/internal/txn/two_phase_locking.hpp"
+#include "bench/smallbank/smallbank.hpp"
 #include "support/databases.hpp"
 #include "support/version_history.hpp"
 

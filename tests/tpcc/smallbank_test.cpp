@@ -1,6 +1,6 @@
 // SmallBank: what each transaction does, that no money comes or goes, and that it does where the level lets updates be lost.
 
-#include "lab/smallbank/smallbank.hpp"
+#include "bench/smallbank/smallbank.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "elidex/db/two_phase_locking.hpp"
+#include "elidex/internal/txn/two_phase_locking.hpp"
 
 namespace elidex::lab::smallbank {
 namespace {

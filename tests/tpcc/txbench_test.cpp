@@ -1,6 +1,6 @@
 // txbench over each kind of database: sums are right, no update is lost, times are kept.
 
-#include "lab/txbench/txbench.hpp"
+#include "papers/schrimpf/txbench/txbench.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "elidex/db/two_phase_locking.hpp"
+#include "elidex/internal/txn/two_phase_locking.hpp"
 
 namespace elidex::lab::txbench {
 namespace {

@@ -1,6 +1,6 @@
 // YCSB's transactions of several keys: what is drawn, that no change is lost, and that a database which loses some is found out.
 
-#include "lab/ycsb_txn/ycsb_txn.hpp"
+#include "bench/ycsb_txn/ycsb_txn.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "elidex/db/two_phase_locking.hpp"
+#include "elidex/internal/txn/two_phase_locking.hpp"
 #include "support/databases.hpp"
 
 namespace elidex::lab::ycsb_txn {

@@ -1,5 +1,5 @@
 // Elements stay where they are while others are added, and what nobody has provided has no address.
-#include "elidex/column/append_only_array.hpp"
+#include "elidex/internal/column/append_only_array.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "elidex/column/blob_arena.hpp"
+#include "elidex/internal/column/blob_arena.hpp"
 
 namespace elidex::testing {
 namespace {

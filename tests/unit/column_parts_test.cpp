@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "elidex/column/column_delta.hpp"
-#include "elidex/column/deleted_rows.hpp"
-#include "elidex/column/remembered_ids.hpp"
-#include "elidex/column/value_image.hpp"
+#include "elidex/internal/column/column_delta.hpp"
+#include "elidex/internal/column/deleted_rows.hpp"
+#include "elidex/internal/column/remembered_ids.hpp"
+#include "elidex/internal/column/value_image.hpp"
 
 namespace elidex::detail {
 namespace {

@@ -1,11 +1,11 @@
 // Conflict control: lock bits, marks, and how often a mark lies.
-#include "elidex/sync/conflict_control.hpp"
+#include "elidex/internal/tree/conflict_control.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "elidex/index/scattered_btree.hpp"
+#include "elidex/internal/tree/fixed_key_btree.hpp"
 #include "support/random_seed.hpp"
 
 namespace elidex::testing {

@@ -1,4 +1,4 @@
-#include "elidex/sync/elided.hpp"
+#include "elidex/elided.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "elidex/sync/posix_mutex.hpp"
-#include "elidex/sync/spin_locks.hpp"
+#include "papers/karnagel/posix_mutex.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
 #include "unit/scripted_htm.hpp"
 
 namespace elidex {

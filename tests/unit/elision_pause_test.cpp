@@ -1,4 +1,4 @@
-#include "elidex/sync/elision_pause.hpp"
+#include "elidex/internal/sync/elision_pause.hpp"
 
 #include <gtest/gtest.h>
 

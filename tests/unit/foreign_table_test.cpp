@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "elidex/db/indexed_table.hpp"
+#include "elidex/internal/txn/indexed_table.hpp"
 #include "support/databases.hpp"
 #include "support/faulty_folder.hpp"
 

@@ -16,7 +16,7 @@
 #  include "elidex/hash_map.hpp"
 #  include "elidex/mutex.hpp"
 #  include "elidex/ordered_map.hpp"
-#  include "elidex/reclaim/epoch.hpp"
+#  include "elidex/internal/memory/epoch.hpp"
 #  include "support/databases.hpp"
 #  include "support/forked_child.hpp"
 

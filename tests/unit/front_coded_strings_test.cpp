@@ -1,6 +1,6 @@
 // A dictionary of strings does what a sorted vector of them does: around the ends of its blocks and segments, with strings of any
 // bytes and of any length up to the longest.
-#include "elidex/column/front_coded_strings.hpp"
+#include "elidex/internal/column/front_coded_strings.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Secondary indexes: keys of several parts, and indexes that follow their table.
-#include "elidex/db/indexed_table.hpp"
+#include "elidex/internal/txn/indexed_table.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Heads behind a prefix: what goes in comes out, and order is kept, whatever the prefix.
-#include "elidex/index/key_prefix.hpp"
+#include "elidex/internal/tree/key_prefix.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "elidex/index/btree_node.hpp"
-#include "elidex/sync/policies.hpp"
+#include "elidex/internal/tree/btree_node.hpp"
+#include "elidex/internal/sync/policies.hpp"
 
 namespace elidex::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "elidex/db/lock_system.hpp"
+#include "elidex/internal/locking/lock_system.hpp"
 
 #include <gtest/gtest.h>
 

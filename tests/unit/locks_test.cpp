@@ -8,13 +8,13 @@
 #include <type_traits>
 
 #include "elidex/mutex.hpp"
-#include "elidex/sync/backoff.hpp"
-#include "elidex/sync/elided.hpp"
-#include "elidex/sync/hle_lock.hpp"
-#include "elidex/sync/posix_mutex.hpp"
-#include "elidex/sync/sleeping_lock.hpp"
-#include "elidex/sync/sleeping_shared_lock.hpp"
-#include "elidex/sync/spin_locks.hpp"
+#include "elidex/internal/sync/backoff.hpp"
+#include "elidex/elided.hpp"
+#include "papers/karnagel/hle_lock.hpp"
+#include "papers/karnagel/posix_mutex.hpp"
+#include "elidex/internal/sync/sleeping_lock.hpp"
+#include "elidex/internal/sync/sleeping_shared_lock.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
 
 namespace elidex {
 namespace {

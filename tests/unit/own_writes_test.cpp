@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "elidex/database.hpp"
-#include "elidex/db/two_phase_locking.hpp"
-#include "elidex/db/written_records.hpp"
+#include "elidex/internal/txn/two_phase_locking.hpp"
+#include "elidex/internal/txn/written_records.hpp"
 
 namespace elidex {
 namespace {

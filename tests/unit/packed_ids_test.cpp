@@ -1,6 +1,6 @@
 // Packed IDs are those that were packed, for every number of bits and around the ends of blocks; and the code for each kind of CPU
 // does the same as a loop over a vector.
-#include "elidex/column/packed_ids.hpp"
+#include "elidex/internal/column/packed_ids.hpp"
 
 #include <gtest/gtest.h>
 

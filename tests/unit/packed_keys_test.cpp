@@ -1,5 +1,5 @@
 // Keys in a frame of reference: what goes in comes out, whatever the frame.
-#include "elidex/index/packed_keys.hpp"
+#include "elidex/internal/tree/packed_keys.hpp"
 
 #include <gtest/gtest.h>
 

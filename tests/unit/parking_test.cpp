@@ -1,5 +1,5 @@
 // Waiters whose holder does not run: they sleep, whatever they wait for, and no wake-up is lost.
-#include "elidex/sync/parking.hpp"
+#include "elidex/internal/sync/parking.hpp"
 
 #include <gtest/gtest.h>
 #include <time.h>
@@ -14,18 +14,18 @@
 #include <vector>
 
 #include "elidex/column.hpp"
-#include "elidex/db/commit_epochs.hpp"
-#include "elidex/db/record.hpp"
-#include "elidex/index/hash_bucket.hpp"
-#include "elidex/index/masstree_version.hpp"
-#include "elidex/index/segment_control.hpp"
-#include "elidex/reclaim/epoch.hpp"
-#include "elidex/sync/conflict_control.hpp"
-#include "elidex/sync/hle_lock.hpp"
-#include "elidex/sync/sleeping_lock.hpp"
-#include "elidex/sync/sleeping_shared_lock.hpp"
-#include "elidex/sync/spin_locks.hpp"
-#include "elidex/sync/version_lock.hpp"
+#include "elidex/internal/txn/commit_clock.hpp"
+#include "elidex/internal/txn/record.hpp"
+#include "elidex/internal/hash/hash_bucket.hpp"
+#include "papers/eunomia/masstree_version.hpp"
+#include "papers/eunomia/segment_control.hpp"
+#include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/tree/conflict_control.hpp"
+#include "papers/karnagel/hle_lock.hpp"
+#include "elidex/internal/sync/sleeping_lock.hpp"
+#include "elidex/internal/sync/sleeping_shared_lock.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
+#include "elidex/internal/sync/version_lock.hpp"
 
 namespace elidex {
 namespace {

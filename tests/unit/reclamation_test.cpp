@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "elidex/ordered_map.hpp"
-#include "elidex/reclaim/block_pool.hpp"
-#include "elidex/reclaim/epoch.hpp"
-#include "elidex/reclaim/lasting_memory.hpp"
-#include "elidex/thread_slot.hpp"
+#include "elidex/internal/memory/block_pool.hpp"
+#include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/memory/lasting_memory.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
 
 namespace elidex {
 namespace {

@@ -1,8 +1,8 @@
 // Every truncation and every flipped bit of a small log: a prefix of epochs or an error, and never silently less than was durable.
 #include <gtest/gtest.h>
 
-#include "elidex/db/log_writer.hpp"
-#include "elidex/db/recovery.hpp"
+#include "elidex/internal/log/log_writer.hpp"
+#include "elidex/internal/log/recovery.hpp"
 #include "support/faulty_folder.hpp"
 #include "support/logged_store.hpp"
 

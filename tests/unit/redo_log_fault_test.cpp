@@ -1,8 +1,8 @@
 // Power failures at every operation, full disks, errors at syncs, short writes: what was acknowledged is there afterwards, and whole.
 #include <gtest/gtest.h>
 
-#include "elidex/db/checkpoint.hpp"
-#include "elidex/db/recovery.hpp"
+#include "elidex/internal/log/checkpoint.hpp"
+#include "elidex/internal/log/recovery.hpp"
 #include "support/faulty_folder.hpp"
 #include "support/logged_store.hpp"
 

@@ -14,9 +14,9 @@
 #  include <set>
 #  include <thread>
 
-#  include "elidex/db/checkpoint.hpp"
-#  include "elidex/db/recovery.hpp"
-#  include "elidex/db/redo_log.hpp"
+#  include "elidex/internal/log/checkpoint.hpp"
+#  include "elidex/internal/log/recovery.hpp"
+#  include "elidex/internal/log/redo_log.hpp"
 #  include "support/logged_store.hpp"
 #  include "support/random_seed.hpp"
 

@@ -1,5 +1,5 @@
 // The redo log: what is kept comes back, by the larger stamp; levels, segments, checkpoints, and what a reader refuses.
-#include "elidex/db/redo_log.hpp"
+#include "elidex/internal/log/redo_log.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

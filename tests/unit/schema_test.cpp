@@ -1,5 +1,5 @@
 // Rows with a schema: columns by name, errors, in transactions and in folders.
-#include "elidex/db/schema.hpp"
+#include "elidex/internal/txn/schema.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Keys with a summary: every way of searching agrees with the standard library, whatever stands behind the last key.
-#include "elidex/index/summarized_keys.hpp"
+#include "elidex/internal/tree/summarized_keys.hpp"
 
 #include <gtest/gtest.h>
 

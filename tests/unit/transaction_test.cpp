@@ -1,6 +1,6 @@
 // Two transactions step by step: which anomalies each isolation level lets through, and exactly those; and what one transaction sees of
 // itself.
-#include "elidex/db/transaction.hpp"
+#include "elidex/internal/txn/transaction.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "elidex/db/commit_protocols.hpp"
-#include "elidex/db/snapshot_transaction.hpp"
+#include "elidex/internal/txn/commit_protocols.hpp"
+#include "elidex/internal/txn/snapshot_transaction.hpp"
 #include "support/databases.hpp"
 
 namespace elidex::testing {

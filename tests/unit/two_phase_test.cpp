@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "elidex/database.hpp"
-#include "elidex/db/two_phase_locking.hpp"
+#include "elidex/internal/txn/two_phase_locking.hpp"
 #include "support/lock_clients.hpp"
 #include "support/random_seed.hpp"
 

@@ -1,0 +1,28 @@
+#pragma once
+// What an experiment changes in indexes that elide by RTM, for sensitivity tables. Set before the index is made.
+//
+// Thread-safety: written before threads start, read afterwards.
+
+#include <cstdint>
+#include <optional>
+
+#include "elidex/internal/sync/retry.hpp"
+
+namespace elidex::lab {
+
+/// Retries after conflicts; none: the index's own.
+inline std::optional<std::uint32_t> conflict_retries_asked_for;
+
+/// Whether a leaf of btree/htm-dbx has a version that every write counts up, and where.
+enum class leaf_version : std::uint8_t { none, in_head, on_own_line };
+inline leaf_version leaf_version_asked_for = leaf_version::none;
+
+/// Such budgets, unless an experiment asks for another number of retries after conflicts.
+template <class Budgets>
+struct asked_for : Budgets {
+  asked_for() noexcept {
+    if (conflict_retries_asked_for) this->conflict = this->lock_busy = *conflict_retries_asked_for;
+  }
+};
+
+}  // namespace elidex::lab

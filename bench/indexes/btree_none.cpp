@@ -1,0 +1,23 @@
+// The B+tree without synchronisation: the yardstick for what each policy costs. One thread only.
+
+#include "elidex/internal/tree/btree.hpp"
+#include "elidex/internal/sync/policies.hpp"
+#include "bench/indexes/elidex_map.hpp"
+
+namespace elidex::lab {
+namespace {
+
+template <class Key>
+using btree_none = elidex_map<btree<Key, index_value, unsynchronized, paper_fan_out>>;
+
+}  // namespace
+
+index_info btree_none_info() {
+  return {.name = "btree/none",
+          .description = "the B+tree without synchronisation",
+          .make_u64 = make_driven<std::uint64_t, btree_none>,
+          .make_string = make_driven<std::string, btree_none>,
+          .single_thread = true};
+}
+
+}  // namespace elidex::lab

@@ -1,0 +1,32 @@
+// The delta's dictionary with the index that a column has where no hardware transactions commit: ordered_map's tree, which holds the
+// values themselves.
+
+#include "elidex/internal/column/keyed_delta_index.hpp"
+#include "bench/indexes/delta_set.hpp"
+
+namespace elidex::lab {
+namespace {
+
+// Optimistic on every machine.
+template <class Key>
+struct index : keyed_delta_index<Key> {
+  index() = default;
+};
+template <>
+struct index<std::uint64_t> : keyed_delta_index<std::uint64_t> {
+  index() : keyed_delta_index(map_regions::optimistic) {}
+};
+
+template <class Key>
+using set = delta_set<index<Key>>;
+
+}  // namespace
+
+index_info delta_optimistic_info() {
+  index_info info = delta_info("delta/optimistic", "a delta's dictionary found by ordered_map's tree, optimistic");
+  info.make_u64 = make_driven<std::uint64_t, set>;
+  info.make_string = make_driven<std::string, set>;
+  return info;
+}
+
+}  // namespace elidex::lab

@@ -1,0 +1,25 @@
+// elidex::ordered_map, the map to use.
+
+#include "elidex/ordered_map.hpp"
+
+#include "bench/indexes/elidex_map.hpp"
+
+namespace elidex::lab {
+namespace {
+
+template <class Key>
+using ordered = elidex_map<ordered_map<Key, index_value>>;
+
+}  // namespace
+
+index_info ordered_map_info() {
+  return {.name = "ordered_map",
+          .description =
+              "elidex::ordered_map: euno-btree+ with large nodes, regions as this CPU has them; strings: "
+              "btree/optimistic-1k",
+          .make_u64 = make_driven<std::uint64_t, ordered>,
+          .make_string = make_driven<std::string, ordered>,
+          .loads_in_parallel = true};
+}
+
+}  // namespace elidex::lab

@@ -1,0 +1,25 @@
+// A skip list under one elided lock: the HTM-SkipList of paper 003, section 6.1.
+
+#include "papers/eunomia/skip_list.hpp"
+#include "elidex/elided.hpp"
+#include "elidex/internal/sync/retry.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
+#include "bench/indexes/asked_for.hpp"
+#include "bench/indexes/elidex_map.hpp"
+
+namespace elidex::lab {
+namespace {
+
+template <class Key>
+using skiplist_htm = elidex_map<skip_list<Key, index_value, coarse<elided<ttas_lock, asked_for<dbx_budgets>>>>>;
+
+}  // namespace
+
+index_info skiplist_htm_info() {
+  return {.name = "skiplist/htm",
+          .description = "a skip list in one hardware region per operation (paper 003's HTM-SkipList)",
+          .make_u64 = make_driven<std::uint64_t, skiplist_htm>,
+          .remark = remark_on_rtm};
+}
+
+}  // namespace elidex::lab

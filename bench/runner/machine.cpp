@@ -1,0 +1,94 @@
+#include "bench/runner/machine.hpp"
+
+#include <gnu/libc-version.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <limits>
+
+// Present only where the program is linked with jemalloc.
+extern "C" int mallctl(const char* name, void* old_value, size_t* old_bytes, void* new_value, size_t new_bytes)
+    __attribute__((weak));
+
+namespace elidex::lab {
+namespace {
+
+std::size_t number_in(const char* file) {
+  std::ifstream in(file);
+  std::size_t number = 0;
+  return in >> number ? number : 0;  // "max" reads as 0
+}
+
+}  // namespace
+
+std::vector<int> allowed_cpus() {
+  std::vector<int> cpus;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(static_cast<unsigned>(cpu), &set)) cpus.push_back(cpu);
+    }
+  }
+  if (cpus.empty()) cpus.push_back(0);
+  return cpus;
+}
+
+void pin_this_thread(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<unsigned>(cpu), &set);
+  pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+}
+
+std::uint64_t cpu_wait_ns() {
+  std::ifstream in("/proc/thread-self/schedstat");
+  std::uint64_t running_ns = 0;
+  std::uint64_t waiting_ns = 0;
+  return in >> running_ns >> waiting_ns ? waiting_ns : 0;
+}
+
+std::size_t available_memory_bytes() {
+  std::size_t bytes = 0;
+  std::ifstream in("/proc/meminfo");
+  for (std::string word; in >> word;) {
+    if (word != "MemAvailable:") continue;
+    in >> bytes;
+    bytes *= 1024;
+    break;
+  }
+  const std::size_t limit = number_in("/sys/fs/cgroup/memory.max");
+  const std::size_t used = number_in("/sys/fs/cgroup/memory.current");
+  if (limit > used) bytes = bytes == 0 ? limit - used : std::min(bytes, limit - used);
+  return bytes;
+}
+
+std::string allocator_name() {
+  if (mallctl != nullptr) {
+    const char* version = nullptr;
+    std::size_t bytes = sizeof(version);
+    if (mallctl("version", static_cast<void*>(&version), &bytes, nullptr, 0) == 0 && version != nullptr) {
+      const std::string_view text(version);
+      return "jemalloc " + std::string(text.substr(0, text.find('-')));
+    }
+  }
+  return std::string("glibc ") + gnu_get_libc_version();
+}
+
+std::size_t allocated_bytes() {
+  if (mallctl != nullptr) {
+    std::uint64_t epoch = 1;  // refreshes the statistics
+    mallctl("epoch", nullptr, nullptr, &epoch, sizeof(epoch));
+    std::size_t allocated = 0;
+    std::size_t bytes = sizeof(allocated);
+    if (mallctl("stats.allocated", &allocated, &bytes, nullptr, 0) == 0) return allocated;
+  }
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+}  // namespace elidex::lab

@@ -1,0 +1,320 @@
+// The program that runs on the simulated machine: reads one request as JSON from standard input, runs it and writes what
+// came out as JSON to standard output. `elidex sim` and `elidex repro` start it, once for each run.
+//
+// Exit status as of elidex: 0 done, 1 failed, 2 a request that cannot be run, with one line on standard error.
+
+#include <sys/prctl.h>
+
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "bench/support/bad_input.hpp"
+#include "bench/indexes/registry.hpp"
+#include "papers/schrimpf/experiments/experiment.hpp"
+#include "bench/simulated/run_on_machine.hpp"
+#include "bench/simulated/tpcc_on_machine.hpp"
+#include "bench/simulated/trace.hpp"
+#include "papers/schrimpf/txbench/txbench_on_machine.hpp"
+
+namespace {
+
+using namespace elidex;
+using nlohmann::ordered_json;
+
+// Reads the request into the system's memory: the simulated run must not depend on how long its file names are.
+template <class Read>
+auto outside_the_machine(const Read& read) {
+  const sim::system_memory here;
+  return read();
+}
+
+sim::machine machine_of(const ordered_json& request) {
+  sim::machine which = sim::read_machine(request.at("machine_file").get<std::string>());
+  const ordered_json changes = request.value("set", ordered_json::object());
+  for (const auto& [name, value] : changes.items()) {
+    sim::set_parameter(which, name, value.get<std::uint64_t>());
+  }
+  return which;
+}
+
+lab::sim_request request_of(const ordered_json& request) {
+  lab::sim_request wanted;
+  wanted.machine = machine_of(request);
+  wanted.index = request.at("index");
+  wanted.workload = request.at("workload");
+  wanted.dist = request.at("dist");
+  wanted.keys = request.at("keys");
+  wanted.string_keys = request.value("string_keys", false);
+  wanted.key_file = request.value("key_file", "");
+  wanted.threads = request.at("threads");
+  wanted.operations = request.at("operations");
+  wanted.seed = request.at("seed");
+  wanted.quantum_cycles = request.value("quantum", std::uint64_t{0});
+  if (request.contains("retries")) wanted.retries = request.at("retries").get<std::uint32_t>();
+  const std::string version = request.value("leaf_version", "none");
+  if (version == "head") wanted.version = lab::leaf_version::in_head;
+  if (version == "line") wanted.version = lab::leaf_version::on_own_line;
+  wanted.scan_length_min = request.value("scan_length_min", 100u);
+  wanted.scan_length_max = request.value("scan_length_max", 100u);
+  const std::string order = request.value("order", "random");
+  const auto known_order = lab::parse_key_order(order);
+  if (!known_order) throw lab::bad_input("unknown order '" + order + "'");
+  wanted.order = *known_order;
+  wanted.record_events = request.contains("trace_file");
+  return wanted;
+}
+
+lab::tpcc_request tpcc_request_of(const ordered_json& request) {
+  lab::tpcc_request wanted;
+  wanted.run = request_of(request);
+  wanted.size.warehouses = request.value("warehouses", wanted.size.warehouses);
+  wanted.size.customers = request.value("customers", wanted.size.customers);
+  wanted.size.items = request.value("items", wanted.size.items);
+  if (request.value("readers", "snapshots") == "transactions") wanted.how = lab::tpcc::readers::as_transactions;
+  return wanted;
+}
+
+lab::txbench_request txbench_request_of(const ordered_json& request) {
+  lab::txbench_request wanted;
+  wanted.run = request_of(request);
+  wanted.is.rows = request.value("rows", wanted.is.rows);
+  wanted.think_cycles = request.value("think_cycles", std::uint64_t{0});
+  return wanted;
+}
+
+double share(double part, double whole) {
+  return whole == 0 ? 0 : part / whole;
+}
+
+constexpr std::size_t fetches_reported_max = 16;  // chosen: the rest is small
+
+ordered_json document_of(const lab::sim_request& wanted, const lab::sim_result& result) {
+  const sim::thread_report all = result.machine.total();
+  const auto operations = static_cast<double>(result.operations);
+  const auto aborts = [&](std::initializer_list<sim::abort_reason> reasons) {
+    std::uint64_t sum = 0;
+    for (const sim::abort_reason r : reasons) sum += all.aborts[static_cast<std::size_t>(r)];
+    return sum;
+  };
+  using enum sim::abort_reason;
+  ordered_json by_reason;
+  for (std::size_t i = 0; i < sim::abort_reasons; ++i) {
+    by_reason[std::string(sim::to_string(static_cast<sim::abort_reason>(i)))] = all.aborts[i];
+  }
+  ordered_json conflicts = ordered_json::array();
+  for (const sim::conflict_report& c : result.machine.conflicts) {
+    conflicts.push_back({{"where", c.where}, {"true_sharing", c.true_sharing}, {"false_sharing", c.false_sharing}});
+  }
+  ordered_json fetches = ordered_json::array();
+  sim::fetch_report fetched;
+  for (const sim::fetch_report& f : result.machine.fetches) {
+    fetched.accesses += f.accesses;
+    fetched.met_others += f.met_others;
+    fetched.cycles += f.cycles;
+    if (fetches.size() == fetches_reported_max) continue;
+    fetches.push_back({{"where", f.where},
+                       {"line", f.line},
+                       {"accesses", f.accesses},
+                       {"met_others", f.met_others},
+                       {"cycles", f.cycles}});
+  }
+  ordered_json clocks = ordered_json::array();
+  for (const sim::thread_report& t : result.machine.threads) clocks.push_back(t.cycles);
+  const auto transactional = static_cast<double>(all.transactional_cycles);
+  const auto aborted = static_cast<double>(all.aborted_cycles);
+  const auto cycles = static_cast<double>(all.cycles);
+  return {{"index", wanted.index},
+          {"workload", wanted.workload},
+          {"dist", wanted.dist},
+          {"threads", wanted.threads},
+          {"mops", result.mops},
+          {"mops_min", result.mops},
+          {"mops_max", result.mops},
+          {"ns_p50", result.latency.percentile(50)},
+          {"ns_p99", result.latency.percentile(99)},
+          {"aborts_per_op", share(static_cast<double>(all.aborted()), operations)},
+          {"aborts",
+           {{"conflict", aborts({conflict})},
+            {"capacity", aborts({write_capacity, read_capacity})},
+            {"explicit", aborts({explicit_})},
+            {"interrupt", aborts({interrupt, page_fault, system_call, nesting, elision})},
+            {"other", 0}}},
+          {"fallback_pct", 100 * share(static_cast<double>(result.counters.fallbacks),
+                                       static_cast<double>(result.counters.commits + result.counters.fallbacks))},
+          {"wasted_pct", 100 * share(aborted + static_cast<double>(all.aborting_cycles), cycles)},
+          {"bytes_per_key", result.bytes_per_key},
+          {"seed", wanted.seed},
+          {"machine", wanted.machine.name},
+          {"keys", result.keys},
+          {"key_type", wanted.string_keys ? "string" : "u64"},
+          {"operations_per_thread", wanted.operations},
+          {"requests", result.operations},
+          {"misses", result.misses},
+          {"cycles", result.machine.cycles},
+          {"clocks", clocks},
+          {"accesses", all.accesses},
+          {"accesses_per_op", share(static_cast<double>(all.accesses), operations)},
+          {"hits",
+           {{"l1", result.machine.l1_hits},
+            {"l2", result.machine.l2_hits},
+            {"l3", result.machine.l3_hits},
+            {"other_core", result.machine.other_core_hits},
+            {"dram", result.machine.dram_accesses}}},
+          {"aborts_by_reason", by_reason},
+          {"conflicts", conflicts},
+          {"fetches", fetches},
+          {"fetched",  // all of them, those that "fetches" leaves out included
+           {{"lines", result.machine.fetches.size()},
+            {"accesses", fetched.accesses},
+            {"met_others", fetched.met_others},
+            {"cycles", fetched.cycles}}},
+          // The names of `perf stat -T` (tx-conflict and so on are those of Haswell's event list), and papers/004's
+          // equations 2.1 and 2.2.
+          {"perf",
+           {{"cycles", all.cycles},
+            {"cycles-t", all.transactional_cycles},
+            {"cycles-ct", all.transactional_cycles - all.aborted_cycles},
+            {"tx-start", all.begun},
+            {"tx-commit", all.committed},
+            {"tx-abort", all.aborted()},
+            {"tx-conflict", aborts({conflict})},
+            {"tx-capacity", aborts({write_capacity, read_capacity})}}},
+          {"lines_per_commit", share(static_cast<double>(all.committed_lines), static_cast<double>(all.committed))},
+          {"transactional_pct", 100 * share(transactional, cycles)},
+          {"aborted_pct_of_all", 100 * share(aborted, cycles)},
+          {"aborted_pct_of_transactional", 100 * share(aborted, transactional)}};
+}
+
+ordered_json counts_of(const elidex::lock_counts& counts) {
+  using htm::abort_cause;
+  ordered_json aborts;
+  for (const auto cause : {abort_cause::conflict, abort_cause::capacity, abort_cause::explicit_, abort_cause::interrupt,
+                           abort_cause::other}) {
+    aborts[htm::to_string(cause)] = counts.aborts_by(cause);
+  }
+  return {{"commits", counts.commits},
+          {"fallbacks", counts.fallbacks},
+          {"fallback_pct", counts.fallback_pct()},
+          {"aborts", std::move(aborts)}};
+}
+
+ordered_json document_of(const lab::tpcc_request& wanted, const lab::tpcc_result& result) {
+  ordered_json document = document_of(wanted.run, result.run);
+  document["warehouses"] = wanted.size.warehouses;
+  document["customers"] = wanted.size.customers;
+  document["items"] = wanted.size.items;
+  document["readers"] = wanted.how == lab::tpcc::readers::as_snapshots ? "snapshots" : "transactions";
+  document["tps"] = result.run.mops * 1e6;
+  for (std::size_t k = 0; k < lab::tpcc::kinds; ++k) {
+    document["by_type"][std::string(lab::tpcc::kind_names[k])] = {{"transactions", result.transactions[k]},
+                                                                  {"ns_p50", result.latency[k].percentile(50)},
+                                                                  {"ns_p99", result.latency[k].percentile(99)}};
+  }
+  document["rolled_back"] = result.rolled_back;
+  document["repeated"] = result.repeated;
+  document["commit_regions"] = counts_of(result.commits);
+  document["index_regions"] = counts_of(result.look_ups);
+  document["violations"] = ordered_json::array();  // else there is no document
+  return document;
+}
+
+ordered_json document_of(const lab::txbench_request& wanted, const lab::txbench_result& result) {
+  ordered_json document = document_of(wanted.run, result.run);
+  const sim::thread_report all = result.run.machine.total();
+  document["rows"] = wanted.is.rows;
+  document["think_cycles"] = wanted.think_cycles;
+  document["tps"] = result.run.mops * 1e6;
+  const char* const names[lab::txbench::kinds] = {"read_only", "read_update"};
+  for (std::size_t k = 0; k < lab::txbench::kinds; ++k) {
+    document["by_type"][names[k]] = {{"transactions", result.latency[k].samples()},
+                                     {"ns_p50", result.latency[k].percentile(50)},
+                                     {"ns_p99", result.latency[k].percentile(99)}};
+  }
+  // Of the server: without the clients' idle time, with its own waiting.
+  document["idle_cycles"] = result.idle_cycles;
+  const auto busy = static_cast<double>(all.cycles - result.idle_cycles);
+  document["busy_pct"] = 100 * share(busy, static_cast<double>(all.cycles));
+  document["transactional_pct_of_busy"] = 100 * share(static_cast<double>(all.transactional_cycles), busy);
+  document["aborted_pct_of_busy"] = 100 * share(static_cast<double>(all.aborted_cycles), busy);
+  document["repeated"] = result.repeated;
+  document["locks"] = {{"requests", result.locks.requests}, {"held_already", result.locks.held_already},
+                       {"implicit", result.locks.implicit}, {"granted_at_once", result.locks.granted_at_once},
+                       {"waits", result.locks.waits},       {"deadlocks", result.locks.deadlocks},
+                       {"timeouts", result.locks.timeouts}, {"conversions", result.locks.conversions},
+                       {"searches", result.locks.searches}, {"waited_ns", result.locks.waited_ns}};
+  document["violations"] = ordered_json::array();  // else there is no document
+  return document;
+}
+
+// Writes the timeline, if the request has one.
+void trace(const ordered_json& request, const lab::sim_request& wanted, const sim::report& report) {
+  if (!request.contains("trace_file")) return;
+  const std::string title = wanted.index + ", " + wanted.workload + ", " + wanted.dist;
+  lab::write_trace(request.at("trace_file"), wanted.machine, title, report);
+}
+
+int answer(const ordered_json& request) {
+  ordered_json document;
+  if (request.contains("list")) {
+    for (const lab::index_info& one : lab::indexes()) document["indexes"].push_back(one.name);
+    for (const std::string_view one : lab::databases_on_machine()) document["indexes"].push_back(one);
+    for (const std::string_view one : lab::lock_variants_on_machine()) document["indexes"].push_back(one);
+  } else if (request.contains("experiment")) {
+    const auto [which, id] = outside_the_machine(
+        [&] { return std::pair(machine_of(request), request.at("experiment").get<std::string>()); });
+    document = lab::run_experiment(id, which, request.value("full", false), request.value("seed", std::uint64_t{1}));
+  } else if (request.at("workload") == "tpcc") {
+    const lab::tpcc_request wanted = outside_the_machine([&] { return tpcc_request_of(request); });
+    const lab::tpcc_result result = lab::run_tpcc_on_machine(wanted);
+    document = document_of(wanted, result);
+    trace(request, wanted.run, result.run.machine);
+  } else if (request.at("workload") == "txbench") {
+    const lab::txbench_request wanted = outside_the_machine([&] { return txbench_request_of(request); });
+    const lab::txbench_result result = lab::run_txbench_on_machine(wanted);
+    document = document_of(wanted, result);
+    trace(request, wanted.run, result.run.machine);
+  } else {
+    const lab::sim_request wanted = outside_the_machine([&] { return request_of(request); });
+    const lab::sim_result result = lab::run_on_machine(wanted);
+    document = document_of(wanted, result);
+    trace(request, wanted, result.machine);
+  }
+  std::cout << document.dump() << '\n' << std::flush;
+  return std::cout ? 0 : 1;
+}
+
+int run() {
+  try {
+    const ordered_json request = outside_the_machine([] { return ordered_json::parse(std::cin, nullptr, false); });
+    if (request.is_discarded() || !request.is_object()) {
+      std::fprintf(stderr, "elidex-sim: this program runs on the simulated machine; start it with 'elidex sim'\n");
+      return 2;
+    }
+    return answer(request);
+  } catch (const lab::bad_input& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  } catch (const sim::bad_machine& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace
+
+// On a thread of its own: where the first thread's stack begins in its page is left to chance, and to the environment.
+int main() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with its parent, instead of running on for minutes
+  int status = 1;
+  std::thread([&status] { status = run(); }).join();
+  return status;
+}

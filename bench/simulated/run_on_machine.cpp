@@ -1,0 +1,128 @@
+#include "bench/simulated/run_on_machine.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+
+#include "bench/support/bad_input.hpp"
+#include "bench/indexes/elidex_map.hpp"
+#include "bench/indexes/registry.hpp"
+#include "bench/workload/workload.hpp"
+
+namespace elidex::lab {
+
+// Every simulated thread has a hardware thread of its own: it never waits for one.
+std::uint64_t cpu_wait_ns() {
+  return 0;
+}
+
+namespace {
+
+constexpr std::uint64_t warm_up_share = 10;  // one in ten operations more
+
+template <class Key>
+void run_stream(any_index<Key>& index, const request_stream<Key>& stream, worker_result& result) {
+  run_control control;
+  control.drain = true;
+  index.run(stream, control, result);
+}
+
+// One after the other, not in parallel: then what they allocate lies at the same addresses in every run.
+template <class Key>
+std::vector<request_stream<Key>> streams_for(const key_set<Key>& keys, const stream_shape& shape, unsigned threads) {
+  std::vector<request_stream<Key>> streams;
+  for (unsigned t = 0; t < threads; ++t) streams.push_back(make_stream(keys, shape, t, threads));
+  return streams;
+}
+
+template <class Key>
+sim_result run_with(const sim_request& wanted, const key_set<Key>& keys, const index_info& info, const workload& what,
+                    const distribution& where) {
+  // Made on the machine, because an index may ask what the machine can do.
+  std::unique_ptr<any_index<Key>> index;
+  sim::run(wanted.machine, {}, {[&] { index = make_index<Key>(info); }});
+  stream_shape shape{.what = &what,
+                     .where = where,
+                     .requests = wanted.operations,
+                     .scan_length_min = wanted.scan_length_min,
+                     .scan_length_max = wanted.scan_length_max,
+                     .order = wanted.order,
+                     .seed = wanted.seed};
+  const bool loads = what.loads();
+  if (!loads) {
+    stream_shape load_shape = shape;
+    load_shape.what = find_workload("load");
+    load_shape.order = key_order::random;
+    worker_result ignored;
+    run_stream(*index, make_stream(keys, load_shape, 0, 1), ignored);
+  }
+  const std::vector<request_stream<Key>> streams = streams_for(keys, shape, wanted.threads);
+  // Of another seed, and of reads and updates only: so that it changes no key that the measured part counts on.
+  stream_shape warm_shape = shape;
+  warm_shape.what = find_workload(what.erases || loads || what.inserts ? "c" : what.name);
+  warm_shape.requests = what.drains() ? 0 : wanted.operations / warm_up_share;
+  warm_shape.seed = wanted.seed + 1'000'003;
+  const std::vector<request_stream<Key>> warm_ups = streams_for(keys, warm_shape, wanted.threads);
+
+  std::vector<worker_result> results(wanted.threads);
+  std::vector<worker_result> warm_up_results(wanted.threads);
+  index_counters before;
+  std::vector<std::function<void()>> bodies;
+  for (unsigned t = 0; t < wanted.threads; ++t) {
+    bodies.emplace_back([&, t] {
+      for (const auto& stream : {std::cref(streams[t]), std::cref(warm_ups[t])}) {
+        stream.get().for_each_buffer([](const void* from, std::size_t bytes) { sim::exempt_pages(from, bytes); });
+      }
+      if (!what.drains()) run_stream(*index, warm_ups[t], warm_up_results[t]);
+      sim::start_counting();
+      if (t == 0) before = index->counters();
+      run_stream(*index, streams[t], results[t]);
+    });
+  }
+  sim_result outcome;
+  outcome.machine = sim::run(wanted.machine,
+                             {.seed = wanted.seed,
+                              .quantum_cycles = wanted.quantum_cycles,
+                              .record_events = wanted.record_events,
+                              .warm_l3 = true},
+                             bodies);
+  if (!outcome.machine.stuck.empty()) throw std::runtime_error(outcome.machine.stuck);
+  outcome.counters = index->counters() - before;
+  outcome.keys = keys.size();
+  for (const worker_result& one : results) {
+    outcome.operations += one.requests;
+    outcome.misses += one.misses;
+    outcome.latency += one.latency;
+  }
+  const double seconds =
+      static_cast<double>(outcome.machine.cycles) / (static_cast<double>(wanted.machine.megahertz) * 1e6);
+  outcome.mops = seconds > 0 ? static_cast<double>(outcome.operations) / seconds / 1e6 : 0;
+  outcome.bytes_per_key = static_cast<double>(index->memory_bytes()) / static_cast<double>(keys.size());
+  return outcome;
+}
+
+}  // namespace
+
+sim_result run_on_machine(const sim_request& wanted) {
+  const index_info* const index = find_index(wanted.index);
+  if (index == nullptr) throw bad_input("--index: '" + wanted.index + "' is not compiled for the simulated machine");
+  const workload* const what = find_workload(wanted.workload);
+  const auto where = parse_distribution(wanted.dist);
+  if (what == nullptr || !where) throw bad_input("unknown workload or distribution");
+  const key_type keys_are = wanted.string_keys ? key_type::string : key_type::u64;
+  if (const auto why = why_not(*index, *what, wanted.threads, keys_are)) throw bad_input("--index: " + *why);
+  if (wanted.threads > wanted.machine.hardware_threads()) {
+    throw bad_input("--cores: " + wanted.machine.name + " has " + std::to_string(wanted.machine.hardware_threads()) +
+                    " hardware threads, not " + std::to_string(wanted.threads));
+  }
+  conflict_retries_asked_for = wanted.retries;
+  leaf_version_asked_for = wanted.version;
+  if (wanted.string_keys) {
+    auto keys = wanted.key_file.empty() ? url_keys(wanted.keys, wanted.seed)
+                                        : read_keys(wanted.key_file, wanted.keys, wanted.seed);
+    return run_with(wanted, std::move(keys), *index, *what, *where);
+  }
+  return run_with(wanted, random_keys(wanted.keys, wanted.seed), *index, *what, *where);
+}
+
+}  // namespace elidex::lab

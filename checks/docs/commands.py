@@ -1,0 +1,193 @@
+"""The commands that README.md and docs/*.md show, and how CI runs each.
+
+commands_of() finds them: lines of code blocks, and inline code that is a whole command. ROWS has
+one row for each: how CI runs it. A command without a row and a row without a command are errors
+(tests/test_commands.py).
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+PROGRAMS = ("./dev", "elidex", "cmake", "ctest", "ninja", "make", "git", "sudo", "apt", "apt-get",
+            "pip", "python3", "sh",
+            "bash", "export", "addr2line", "redis-server")
+SHELL_LINE = re.compile(rf"(?:\w+=\S+ )*(?:{'|'.join(map(re.escape, PROGRAMS))})(?= |$)")
+SHELL_ASSIGNMENT = re.compile(r"(?:[A-Z_]+=\S+ )+\w")
+COMMENT = re.compile(r"\s+# .*")
+
+
+def code_blocks(text):
+    """(language, lines) of each fenced or indented block of a Markdown page."""
+    blocks, fence, indented, blank = [], None, False, True
+    for line in text.split("\n"):
+        if line.startswith("```"):
+            fence = None if fence is not None else line[3:].strip()
+            if fence is not None:
+                blocks.append((fence, []))
+        elif fence is not None:
+            blocks[-1][1].append(line)
+        elif line.startswith("    ") and (blank or indented):
+            if not indented:
+                blocks.append(("", []))
+            indented = True
+            blocks[-1][1].append(line[4:])
+        elif line.strip():
+            indented = False
+        blank = not line.strip()
+    return blocks
+
+
+def without_blocks(text):
+    """Without code blocks, and without comments, which no reader sees."""
+    return re.sub(r"^```.*?^```$|<!--.*?-->", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def is_command(line):
+    return SHELL_LINE.match(line) is not None or SHELL_ASSIGNMENT.match(line) is not None
+
+
+def normalized(line):
+    """Without its comment. `elidex` is what ./dev builds and runs."""
+    line = COMMENT.sub("", " ".join(line.split()))
+    return "./dev " + line if line.startswith("elidex ") else line
+
+
+def inline_commands(text):
+    """`./dev ...`, and `elidex COMMAND ARGUMENT...`. `elidex bench` alone is the name of a
+    command."""
+    for code in re.findall(r"`([^`]+)`", without_blocks(text)):
+        words = code.split()
+        if words and (words[0] == "./dev" and len(words) > 1 or words[0] == "elidex"
+                      and len(words) > 2):
+            yield normalized(code)
+
+
+def commands_of(text):
+    lines = [line for language, lines in code_blocks(text) if language != "cpp" for line in lines]
+    return [*(normalized(line) for line in lines if is_command(line)), *inline_commands(text)]
+
+
+def whole_programs_of(text):
+    return ["\n".join([*lines, ""]) for _, lines in code_blocks(text)
+            if any("int main(" in line for line in lines)]
+
+
+@dataclass(frozen=True)
+class Row:
+    """How CI runs a command.
+
+    smaller    replacements (old, new) that make it short enough for every run of CI; None: only
+               --long runs it
+    full       replacements that --long applies, such as a directory of its own or a program that
+               ends; None: --long uses `smaller` too
+    never      the reason why CI does not run it
+    statuses   the expected exit statuses
+    """
+
+    command: str
+    smaller: tuple = None
+    full: tuple = ()
+    never: str = ""
+    statuses: tuple = (0,)
+
+
+def as_written(command):
+    return Row(command, smaller=())
+
+
+def reduced(command, *pairs, full=()):
+    return Row(command, smaller=pairs, full=full)
+
+
+def long_only(command, *pairs, statuses=(0,)):
+    return Row(command, full=pairs, statuses=statuses)
+
+
+def never(command, why):
+    return Row(command, never=why)
+
+
+BRIEF = "--seconds 0.05 --repeat 1"
+ITSELF = "these tests are a part of it"
+WHOLE_PAPER = ("takes up to an hour; --long runs the figures that the pages name, and "
+               "papers/repro/tests the judgement of all")
+# Servers run until they are stopped: a program that ends runs in place of them.
+PROGRAM = ("redis-server --port 7777", "xz --version")
+INSTALL = (("build/install", "{folder}/install"), ("-S .", "-S {root}"),
+           ("/where/you/like", "{folder}/prefix"))
+
+ROWS = [
+    # Measuring.
+    as_written("./dev elidex doctor"),
+    as_written("./dev elidex list"),
+    as_written("./dev elidex report"),
+    reduced("./dev elidex bench --index ordered_map,btree/mutex,absl+mutex --workload a "
+            "--dist zipf:0.99 --keys 1M "
+            "--threads 1,2", ("--keys 1M", f"--keys 10K {BRIEF}")),
+    reduced("./dev elidex bench --index db/occ,db/2pl --workload tpcc --threads 1,2",
+            ("1,2", f"1,2 {BRIEF}")),
+    reduced("./dev elidex bench --index db/occ,db/dbx,db/2pl --workload tpcc --warehouses 1,2 "
+            "--threads 1,2",
+            ("--threads 1,2", f"--threads 1,2 {BRIEF}")),
+    reduced("./dev elidex bench --index db/occ,db/dbx,db/2pl --workload ycsb-txn:a "
+            "--ops-per-txn 16 --theta 0.99 --keys 100K "
+            "--threads 1,2", ("100K", f"10K {BRIEF}")),
+    reduced("./dev elidex bench --index db/occ,db/2pl --workload smallbank "
+            "--isolation serializable,read-committed "
+            "--threads 1,2", ("1,2", f"1,2 {BRIEF}")),
+    reduced("./dev demo", ("demo", "demo --seconds 0.02")),
+    reduced("./dev locks", ("locks", "locks --rounds 1")),
+    long_only("./dev programs"),
+    long_only("./dev columns"),
+    long_only("./dev bench"),
+    long_only("./dev bench --check", statuses=(0, 1)),  # 1: slower than where the gate was stored
+    never("./dev bench --save", "replaces docs/results"),
+    never("./dev bench --check --save", "replaces docs/results/gate.json"),
+    # Columns and programs.
+    as_written("./dev elidex column load papers/claims.csv --column unit --rows 10M"),
+    as_written("./dev elidex column query papers/claims.csv --column unit --find lines "
+               "--count a n --top 3"),
+    reduced("./dev elidex elide -- redis-server --port 7777", PROGRAM, full=None),
+    reduced("./dev elidex elide --stats - -- redis-server --port 7777", PROGRAM, full=None),
+    reduced("ELIDEX_STATS=/tmp/locks.%p LD_PRELOAD=/usr/lib/libelidex-preload.so mariadbd",
+            ("mariadbd", "xz --version"),
+            ("/tmp/", "{folder}/"), ("/usr/lib", "{root}/build/release/preload"), full=None),
+    # Simulated machines.
+    reduced("./dev elidex sim --index btree/htm-dbx,ordered_map --dist uniform,zipf:0.99 "
+            "--machine haswell-ep-2x10 "
+            "--cores 1,16", ("1,16", "1,16 --ops 200 --keys 10K")),
+    reduced("./dev elidex sim --index btree/htm-dbx,btree/optimistic --dist uniform,zipf:0.99 "
+            "--cores 1,16 --ops 2000",
+            ("--ops 2000", "--ops 200 --keys 10K")),
+    reduced("./dev elidex sim --index btree/htm-dbx,euno-btree --dist zipf:0.99 "
+            "--machine haswell-ep-2x10 --cores 16 --ops 1000 --keys 1M --leaf-version head",
+            ("--ops 1000 --keys 1M", "--ops 200 --keys 10K")),
+    as_written("./dev elidex sim --index btree/htm-dbx --dist zipf:0.99 --machine haswell-i7-4770 "
+               "--cores 8 "
+               "--trace collapse.json"),
+    as_written("./dev elidex repro S-3.7"),
+    *(long_only("./dev elidex repro " + ids) for ids in
+      ("K-F9b", "E-F10", "E-F18", "S-3.5", "S-3.9b", "S-3.15", "S-3.16", "S-3.17", "S-3.19",
+       "S-5.4 S-5.5")),
+    *(never("./dev elidex repro " + paper, WHOLE_PAPER) for paper in ("K", "E", "S")),
+    as_written("./dev example conflict"),
+    # Building and testing.
+    long_only("cmake -S . -B build/install -DCMAKE_BUILD_TYPE=Release -DELIDEX_BUILD_CLI=OFF "
+              "-DELIDEX_BUILD_MACHINE=OFF "
+              "-DELIDEX_BUILD_TESTS=OFF", *INSTALL),
+    long_only("cmake --build build/install && cmake --install build/install "
+              "--prefix /where/you/like", *INSTALL),
+    reduced("./dev crash --runs 100", ("100", "2")),
+    reduced("./dev schedule AreLinearizable",
+            ("AreLinearizable", "HashMapSchedules/0.AreLinearizable")),
+    never("./dev test", ITSELF),
+    never("./dev test --quick", ITSELF),
+    never("./dev test --long", ITSELF),
+    never("./dev lint", "./dev test --long runs it"),
+    never("./dev fmt", "changes the checkout; ./dev lint checks the same"),
+    never("./dev setup --peers", "installs Rust's cargo"),
+]

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Style that a program can check. Prints one line per violation and exits 1 if there is any.
+
+The rules are the functions called check_*; each takes a file and yields (line number, message).
+"""
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("include", "src", "machine", "papers", "bench", "cli", "preload", "checks", "tests", "fuzz", "examples")
+LINES_MAX = 700
+
+
+@dataclass
+class SourceFile:
+    path: str  # relative to the root, with forward slashes
+    lines: list
+
+    def is_header(self):
+        return self.path.endswith(".hpp")
+
+    def in_library(self):
+        return self.path.startswith(("include/", "src/"))
+
+
+def code_of(line):
+    """The line without its // comment and without string literals."""
+    line = re.sub(r'"(?:[^"\\]|\\.)*"', '""', line)
+    return line.split("//")[0]
+
+
+WEAK_ORDER = re.compile(r"memory_order(_|::)(relaxed|consume|acquire|release|acq_rel)\b")
+PARTNER = re.compile(r"pairs? with|partner|ordered by|orders nothing|no ordering|only a hint|one thread|only the holder")
+
+
+def check_memory_orders(file):
+    """An order weaker than seq_cst names its partner, beside it or in the comment above its statement."""
+    if file.path.startswith("tests/unit/") and "scripted" in file.path:
+        return
+    for number, line in enumerate(file.lines, 1):
+        if not WEAK_ORDER.search(code_of(line)):
+            continue
+        above = file.lines[max(0, number - 9):number]
+        if not any(PARTNER.search(text) for text in above if "//" in text):
+            yield number, "a memory order weaker than seq_cst without a comment that names its partner"
+
+
+VECTORS = "include/elidex/internal/tree/vector_instructions.hpp"
+
+
+def check_hardware_transactions(file):
+    if file.path in ("include/elidex/htm.hpp", "src/htm.cpp"):
+        return
+    for number, line in enumerate(file.lines, 1):
+        if re.search(r"\b_?x(begin|end|abort|test)\b", code_of(line)):
+            yield number, "only htm.hpp knows about hardware transactions"
+        if re.search(r"\bimmintrin\b", code_of(line)) and file.path != VECTORS:
+            yield number, "only htm.hpp and vector_instructions.hpp know about the CPU's instructions"
+
+
+YIELDS = ("src/backoff.cpp", "include/elidex/internal/sync/backoff.hpp")
+YIELDS_BEFORE_A_SLEEP = ("include/elidex/internal/sync/parking.hpp", "src/sleeping_lock.cpp", "src/sleeping_shared_lock.cpp")
+
+
+def check_yields(file):
+    """A waiter sleeps on what it waits for. A yield is for a few rounds before that, in these files."""
+    if not file.in_library() or file.path in YIELDS:
+        return
+    for number, line in enumerate(file.lines, 1):
+        if re.search(r"\b(sched_yield|yield_processor|this_thread::yield)\b", code_of(line)):
+            yield number, "a waiter does not yield: wait_while() of parking.hpp sleeps"
+        if "once_or_yield" in code_of(line) and file.path not in YIELDS_BEFORE_A_SLEEP:
+            yield number, "once_or_yield() is for the rounds before a sleep"
+
+
+STANDARD_HEADER = re.compile(r"^[a-z_]+$")
+SYSTEM_HEADER = re.compile(r"^(sys/|fcntl\.h|dirent\.h|sched\.h|unistd\.h|pthread\.h|sanitizer/|cpuid\.h|errno\.h|linux/|time\.h|[ei]mmintrin\.h)")
+
+
+def check_library_stands_alone(file):
+    """include/ and src/ use the standard library and the system, never print and never exit."""
+    if not file.in_library():
+        return
+    for number, line in enumerate(file.lines, 1):
+        include = re.match(r'\s*#\s*include\s*[<"]([^">]+)[">]', line)
+        if include:
+            name = include.group(1)
+            if not (name.startswith("elidex/") or STANDARD_HEADER.match(name) or SYSTEM_HEADER.match(name)):
+                yield number, f"the library does not depend on {name}"
+            if name in ("iostream", "print"):
+                yield number, "the library never prints"
+        if re.search(r"\b(std::)?(abort|exit|_exit|quick_exit|terminate|printf|puts)\s*\(", code_of(line)):
+            if not re.search(r"htm::|Htm::|\babort\s*\(\s*\)\s*(noexcept|const)|::abort<", code_of(line)):
+                yield number, "the library never prints or exits"
+
+
+def check_headers(file):
+    if not file.is_header():
+        return
+    text = "\n".join(file.lines)
+    if "#pragma once" not in text:
+        yield 1, "a header without #pragma once"
+    first = next((line for line in file.lines if line.strip() and line != "#pragma once"), "")
+    if not first.startswith("//"):
+        yield 1, "a header opens with a comment that tells its purpose"
+    for number, line in enumerate(file.lines, 1):
+        if re.match(r"\s*using\s+namespace\b", line):
+            yield number, "no `using namespace` in a header"
+
+
+def check_leftovers(file):
+    for number, line in enumerate(file.lines, 1):
+        if re.search(r"\b(TODO|FIXME|XXX)\b", line) and "check_leftovers" not in line and "lint" not in file.path:
+            yield number, "a leftover: finish it or file it"
+        if line != line.rstrip():
+            yield number, "white space at the end of the line"
+
+
+def check_names(file):
+    if not re.fullmatch(r"[a-z0-9_]+", Path(file.path).stem):
+        yield 1, "file names are snake_case"
+    if len(file.lines) > LINES_MAX:
+        yield 1, f"{len(file.lines)} lines; {LINES_MAX} at most: split it"
+
+
+CHECKS = (check_memory_orders, check_hardware_transactions, check_yields,
+          check_library_stands_alone, check_headers, check_leftovers, check_names)
+
+
+def violations(file):
+    for check in CHECKS:
+        for number, message in check(file):
+            yield f"{file.path}:{number}: {message}"
+
+
+README_EXAMPLES = ("readme.cpp", "readme_lock.cpp", "readme_column.cpp", "readme_database.cpp")
+
+
+def readme_examples_that_differ(root):
+    """The README shows the examples, which are compiled, word for word and in this order."""
+    blocks = re.findall(r"```cpp\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)
+    blocks += [None] * (len(README_EXAMPLES) - len(blocks))
+    return [name for name, block in zip(README_EXAMPLES, blocks) if block != (root / "examples" / name).read_text()]
+
+
+def main():
+    found = []
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.[ch]pp")):
+            found += violations(SourceFile(path.relative_to(ROOT).as_posix(), path.read_text().split("\n")))
+    for name in readme_examples_that_differ(ROOT):
+        found.append(f"README.md: its C++ example is not examples/{name}")
+    print("\n".join(found) if found else "style: no violations")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

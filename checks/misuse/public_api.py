@@ -1,0 +1,91 @@
+"""What is public: the one list of headers and classes for public_functions.py and table.py."""
+
+# Every function and class of these outside of a namespace `detail` is public.
+HEADERS = (
+    "elidex/column.hpp",
+    "elidex/condition_variable.hpp",
+    "elidex/database.hpp",
+    "elidex/hash_map.hpp",
+    "elidex/htm.hpp",
+    "elidex/mutex.hpp",
+    "elidex/ordered_map.hpp",
+    "elidex/internal/txn/errors.hpp",
+    "papers/eunomia/index_sets.hpp",
+    "elidex/internal/txn/indexed_table.hpp",
+    "elidex/internal/txn/ordered_key.hpp",
+    "elidex/internal/txn/schema.hpp",
+    "elidex/internal/txn/two_phase_locking.hpp",
+    "elidex/internal/sync/lock_names.hpp",
+)
+
+# Classes that users reach under a name other than their own, or that lie in another header.
+NAMES = {
+    "elidex::basic_database": "database",
+    "elidex::basic_mutex": "mutex",
+    "elidex::basic_recursive_mutex": "recursive_mutex",
+    "elidex::basic_shared_mutex": "shared_mutex",
+    "elidex::btree": "ordered_map",  # of strings
+    "elidex::detail::region_choosing_map": "ordered_map",  # of integers
+    "elidex::detail::region_choosing_map::cursor_type": "ordered_map::cursor_type",
+    "elidex::detail::map_cursor": "ordered_map::cursor_type",
+    "elidex::db::transaction": "transaction",
+    "elidex::db::two_phase_transaction": "two_phase_transaction",
+    "elidex::db::snapshot_transaction": "snapshot_transaction",
+    "elidex::db::table_base": "table",
+    "elidex::db::keyed_table": "table",
+    "elidex::db::table": "table",
+    "elidex::db::schema_table": "table",
+}
+
+# The kinds of misuse for which each function of a class has a row.
+KINDS = {
+    "column": {"re-entrance"},
+    "database": {"closed object", "re-entrance"},
+    "hash_map": {"re-entrance"},
+    "ordered_map": {"re-entrance"},
+    "ordered_map::cursor_type": {"closed object", "other thread"},
+    "snapshot_transaction": {"wrong handle", "closed object", "other thread", "re-entrance"},
+    "transaction": {"wrong handle", "closed object", "other thread", "re-entrance"},
+    "two_phase_transaction": {"wrong handle", "closed object", "other thread", "re-entrance"},
+}
+
+# The same for each function with a parameter of one of these template types.
+KINDS_OF_PARAMETERS = {
+    ("Fn", "Make", "Progress", "Predicate", "Range"): {"re-entrance", "callback throws"},
+    ("Table", "Transaction"): {"wrong handle"},
+}
+
+# Functions without a row, and why. A * stands for anything.
+NOTHING_TO_MISUSE = {
+    "Takes neither a handle nor a callback.": (
+        "hash_map::hash_map", "column::column", "ordered_map::ordered_map",
+        "ordered_map::cursor_type::cursor_type", "database::database",
+        "condition_variable::condition_variable",
+    ),
+    "As everywhere in C++: no other thread may still use an object that is destroyed.": ("*::~*",),
+    "Compares, adds or prints values.": ("*operator*",),
+    "Values of a status: they take nothing, and cannot be closed.": ("htm::status::*",),
+    "For authors of locks and of regions. Each comment says what the function requires.": (
+        "htm::native::*", "htm::hle_exchange_acquire", "htm::hle_store_release", "lock_record::*",
+        "lock_record_named", "record_of_unnamed_locks",
+    ),
+    "Made by the database and called by its commit protocols and its log, never by users.": (
+        "transaction::transaction", "transaction::level", "transaction::reads",
+        "transaction::writes", "transaction::own", "transaction::sort_writes",
+        "transaction::observations_hold", "transaction::log_with", "transaction::is_logged",
+        "transaction::seal_for_log", "transaction::committed_with", "transaction::newest_seen",
+        "transaction::epoch_to_be_durable", "transaction::epoch_of_writes",
+        "transaction::note_absent_records", "two_phase_transaction::two_phase_transaction",
+        "two_phase_transaction::level", "two_phase_transaction::epoch_of_writes",
+        "two_phase_transaction::epoch_to_be_durable", "two_phase_transaction::log_with",
+        "two_phase_transaction::newest_seen", "two_phase_transaction::note_absent_records",
+        "two_phase_transaction::is_doomed", "two_phase_transaction::prepare_commit",
+        "two_phase_transaction::notes", "two_phase_transaction::end_locks",
+        "two_phase_transaction::write", "snapshot_transaction::snapshot_transaction",
+        "snapshot_transaction::epoch", "snapshot_transaction::epoch_to_be_durable",
+    ),
+    "A table is a handle: users pass it to transactions, which call its functions.": ("table::*",),
+    "The policy of a database. Users only set and read its numbers.": (
+        "two_phase_locking::*",
+    ),
+}

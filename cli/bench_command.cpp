@@ -1,0 +1,212 @@
+// elidex bench: reads the flags, runs the comparison, prints a table or JSON.
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "bench/support/bad_input.hpp"
+#include "bench/runner/bench.hpp"
+#include "bench/runner/machine.hpp"
+#include "cli/commands.hpp"
+#include "cli/flags.hpp"
+#include "cli/json_output.hpp"
+#include "cli/progress.hpp"
+#include "cli/results_json.hpp"
+#include "cli/table.hpp"
+#include "cli/workload_families.hpp"
+#include "cli/workload_flags.hpp"
+
+namespace elidex::tools {
+namespace {
+
+// Limits against slips of the keyboard; the machine's memory sets its own.
+constexpr std::uint64_t threads_max = 1024;
+constexpr std::uint64_t threads_per_cpu_max = 64;
+constexpr double seconds_min = 0.01;
+constexpr double seconds_max = 3600;
+constexpr std::uint64_t rounds_max = 1000;
+
+std::vector<unsigned> threads_of(const bench_flags& flags) {
+  const std::uint64_t cpus = lab::allowed_cpus().size();
+  const std::uint64_t limit = std::min(threads_max, threads_per_cpu_max * cpus);
+  std::vector<unsigned> threads;
+  for (const std::string& one : list_of("--threads", flags.threads)) {
+    const std::uint64_t count = parse_count("--threads", one, 1, limit);
+    if (count > cpus && !flags.oversubscribe) {
+      refuse("--threads", one, "is more than the " + std::to_string(cpus) + " CPUs here",
+             "1 to " + std::to_string(cpus) + ", or with --oversubscribe up to " + std::to_string(limit));
+    }
+    threads.push_back(static_cast<unsigned>(count));
+  }
+  return threads;
+}
+
+bench_time time_of(const bench_flags& flags) {
+  bench_time time;
+  time.threads = threads_of(flags);
+  time.seconds = parse_seconds("--seconds", flags.seconds, seconds_min, seconds_max);
+  time.warm_up_seconds = flags.warm_up.empty() ? std::min(1.0, time.seconds / 5)
+                                               : parse_seconds("--warm-up", flags.warm_up, 0, seconds_max);
+  time.rounds = static_cast<unsigned>(parse_count("--repeat", flags.repeat, 1, rounds_max));
+  return time;
+}
+
+lab::bench_options options_of(const bench_flags& flags) {
+  lab::bench_options options;
+  static_cast<lab::workload_choice&>(options) = read_workload_flags(flags);
+  const bench_time time = time_of(flags);
+  options.threads = time.threads;
+  options.seconds = time.seconds;
+  options.warm_up_seconds = time.warm_up_seconds;
+  options.rounds = time.rounds;
+  return options;
+}
+
+std::string heading(const lab::bench_options& options, const lab::bench_result& result) {
+  const std::string kind = options.keys_are == lab::key_type::u64 ? " u64 keys"
+                           : options.key_file.empty()             ? " URLs"
+                                                                  : " string keys of " + options.key_file.string();
+  std::string text = count_text(result.keys) + kind + ", 8-byte values; ";
+  if (options.rounds > 1) text += "medians of " + std::to_string(options.rounds) + " interleaved rounds, ";
+  text += formatted("%g s each after %g s of warm-up; seed %llu\n", options.seconds, options.warm_up_seconds,
+                    static_cast<unsigned long long>(options.seed));
+  return text + machine_line() + ", commit " + source_commit() + "\n";
+}
+
+std::string title(const lab::bench_options& options, const lab::bench_run& run) {
+  std::string text = "workload " + std::string(run.what->name) + ": " + std::string(run.what->description);
+  if (run.what->scans) {
+    text += ", scans of " + std::to_string(options.scan_length_min);
+    if (options.scan_length_max != options.scan_length_min) text += " to " + std::to_string(options.scan_length_max);
+  }
+  if (run.what->drains()) {
+    return text + ", in " + std::string(lab::to_string(lab::order_of(*run.what, options.order))) + " order";
+  }
+  text += "; " + run.distribution_name;
+  const auto where = lab::parse_distribution(run.distribution_name);
+  if (where && where->theta > 0 && !where->region && run.what->kind != lab::workload_kind::d) {
+    text += where->scrambled ? " (hot keys scattered)" : " (hot keys adjacent)";
+  }
+  return text;
+}
+
+// One table for each workload and distribution, the indexes of each number of threads next to each other.
+std::string tables(const lab::bench_options& options, const lab::bench_result& result) {
+  // Columns of zeros tell nothing: shown where something was aborted or fell back often enough to be seen.
+  constexpr double aborts_shown_min = 0.0001;
+  const bool elided = std::any_of(result.runs.begin(), result.runs.end(), [](const lab::bench_run& run) {
+    const lab::index_counters& counts = run.counters;
+    return counts.fallbacks > 0 ||
+           static_cast<double>(counts.aborts()) >= aborts_shown_min * static_cast<double>(run.counted_requests + 1);
+  });
+  const bool ratios = options.indexes.size() > 1;
+  const bool spread = options.rounds > 1;
+  std::string text;
+  for (auto first = result.runs.begin(); first != result.runs.end();) {
+    const auto last = std::find_if(first, result.runs.end(), [&](const lab::bench_run& run) {
+      return run.what != first->what || run.distribution_name != first->distribution_name;
+    });
+    std::vector<table::column> columns{{"index"}, {"threads", table::right}, {"Mops/s", table::right}};
+    if (spread) columns.push_back({"min..max", table::right});
+    if (ratios) columns.push_back({"x first", table::right});
+    columns.push_back({"p50 ns", table::right});
+    columns.push_back({"p99 ns", table::right});
+    columns.push_back({"bytes/key", table::right});
+    if (elided) {
+      columns.push_back({"aborts/op", table::right});
+      columns.push_back({"fallback %", table::right});
+    }
+    table out(std::move(columns));
+    for (auto run = first; run != last; ++run) {
+      if (run != first && run->threads != std::prev(run)->threads && ratios) out.gap();
+      std::vector<std::string> cells{std::string(run->index->name), std::to_string(run->threads),
+                                     formatted("%.3f", run->mops)};
+      if (spread) cells.push_back(formatted("%.3f..%.3f", run->mops_min, run->mops_max));
+      if (ratios) cells.push_back(formatted("%.2f", run->ratio_to_first));
+      cells.push_back(formatted("%.0f", run->latency.percentile(50)));
+      cells.push_back(formatted("%.0f", run->latency.percentile(99)));
+      cells.push_back(formatted("%.1f", run->bytes_per_key));
+      if (elided) {
+        const auto& counts = run->counters;
+        const auto requests = static_cast<double>(std::max<std::uint64_t>(run->counted_requests, 1));
+        const auto ended = static_cast<double>(std::max<std::uint64_t>(counts.commits + counts.fallbacks, 1));
+        cells.push_back(formatted("%.4f", static_cast<double>(counts.aborts()) / requests));
+        cells.push_back(formatted("%.2f", 100 * static_cast<double>(counts.fallbacks) / ended));
+      }
+      out.row(std::move(cells));
+    }
+    text += "\n" + title(options, *first) + "\n" + out.text();
+    first = last;
+  }
+  return text;
+}
+
+std::string notes(const lab::bench_options& options, const lab::bench_result& result) {
+  std::string text;
+  std::map<std::string, std::string> threads_by_reason;
+  for (const lab::bench_skip& one : result.skipped) {
+    std::string& threads = threads_by_reason[one.why + " (workload " + std::string(one.what->name)];
+    threads += (threads.empty() ? "" : ", ") + std::to_string(one.threads);
+  }
+  for (const auto& [reason, threads] : threads_by_reason) {
+    text.append("skipped: ").append(reason).append(", threads ").append(threads).append(")\n");
+  }
+  for (const lab::bench_run& run : result.runs) {
+    if (run.misses == 0) continue;
+    text += "WRONG: " + std::string(run.index->name) + " missed " + std::to_string(run.misses) + " of " +
+            std::to_string(run.requests) + " keys in workload " + std::string(run.what->name) + "\n";
+  }
+  // Chosen: below it the disturbance is smaller than what rounds differ by anyhow.
+  constexpr double cpu_wait_pct_max = 5;
+  const std::size_t cpus = lab::allowed_cpus().size();
+  const auto disturbed = std::count_if(result.runs.begin(), result.runs.end(), [&](const lab::bench_run& run) {
+    return run.threads <= cpus && run.cpu_wait_pct > cpu_wait_pct_max;
+  });
+  if (disturbed > 0) {
+    text += formatted(
+        "note: in %td of %zu runs other programs kept the threads waiting for more than %g %% of the time: "
+        "these rates are too low\n",
+        disturbed, result.runs.size(), cpu_wait_pct_max);
+  }
+  for (const lab::index_info* index : options.indexes) {
+    const std::string remark = index->remark == nullptr ? std::string() : index->remark();
+    if (!remark.empty()) text += "note: " + std::string(index->name) + " " + remark + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+int bench_command(const bench_flags& flags) {
+  const workload_family family = family_of(flags);
+  refuse_flags_of_others(flags, family);
+  switch (family) {
+    case workload_family::tpcc:
+      return tpcc_bench_command(flags, time_of(flags));
+    case workload_family::ycsb_txn:
+      return ycsb_txn_bench_command(flags, time_of(flags));
+    case workload_family::smallbank:
+      return smallbank_bench_command(flags, time_of(flags));
+    case workload_family::keys:
+      break;
+  }
+  const lab::bench_options options = options_of(flags);
+  const json_output json(flags.json);
+  lab::bench_result result;
+  {
+    progress_bar bar;
+    result = lab::run_bench(options, [&](const lab::bench_progress& at) { bar.show(at.done, at.doing); });
+  }
+  if (json.wanted()) json.write(bench_document(options, result).dump(2));
+  const std::string remarks = notes(options, result);
+  if (json.to_stdout()) {
+    std::fputs(remarks.c_str(), stderr);
+    return 0;
+  }
+  const std::string text = heading(options, result) + tables(options, result) + (remarks.empty() ? "" : "\n" + remarks);
+  print(text);
+  return 0;
+}
+
+}  // namespace elidex::tools

@@ -1,0 +1,115 @@
+// elidex list: what bench can be asked for.
+
+#include <nlohmann/json.hpp>
+
+#include "bench/indexes/registry.hpp"
+#include "bench/table_store/databases.hpp"
+#include "cli/commands.hpp"
+#include "cli/flags.hpp"
+#include "cli/json_output.hpp"
+#include "cli/machines.hpp"
+#include "cli/results_json.hpp"
+#include "cli/table.hpp"
+#include "cli/workload_families.hpp"
+
+namespace elidex::tools {
+namespace {
+
+std::string limits_of(const lab::index_info& index) {
+  std::string text;
+  const auto add = [&](std::string_view limit) { text += (text.empty() ? "" : ", ") + std::string(limit); };
+  if (index.single_thread) add("1 thread");
+  if (!index.no_scan.empty()) add("no e");
+  if (!index.no_erase.empty()) add("no delete");
+  if (!index.no_update.empty()) add("no update");
+  if (!index.not_built.empty()) add("not built");
+  return text;
+}
+
+std::string description_of(const lab::index_info& index) {
+  std::string text(index.description);
+  if (!index.not_built.empty()) text += "; not built: " + std::string(index.not_built);
+  return text;
+}
+
+std::string keys_of(const lab::index_info& index) {
+  std::string text = index.make_u64 != nullptr ? "u64" : "";
+  if (index.make_string != nullptr) text += text.empty() ? "string" : ", string";
+  return text;
+}
+
+struct named {
+  std::string_view name;
+  std::string_view description;
+};
+
+constexpr named distributions[] = {
+    {"uniform", "every key alike"},
+    {"zipf:THETA",
+     "key of rank k in proportion to k^-THETA, 0 to 1.2; the hot keys are the smallest, next to each other"},
+    {"zipf:THETA:scrambled", "the same with the hot keys scattered over the key space"},
+    {"hot:THETA",
+     "a share of THETA, 0 to 1, goes to a hot region of one in 10,000 keys (at least 16), adjacent, in the middle"},
+};
+
+}  // namespace
+
+int list_command(const list_flags& flags) {
+  const json_output json(flags.json);
+  if (json.wanted()) {
+    nlohmann::ordered_json document = results_document();
+    for (const lab::index_info& one : lab::indexes()) {
+      document["indexes"].push_back({{"name", one.name},
+                                     {"description", description_of(one)},
+                                     {"u64", one.make_u64 != nullptr},
+                                     {"string", one.make_string != nullptr},
+                                     {"single_thread", one.single_thread},
+                                     {"scan", one.no_scan.empty()},
+                                     {"erase", one.no_erase.empty()},
+                                     {"update", one.no_update.empty()},
+                                     {"built", one.not_built.empty()}});
+    }
+    for (const lab::workload& one : lab::workloads()) {
+      document["workloads"].push_back({{"name", one.name}, {"description", one.description}});
+    }
+    document["workloads"].push_back({{"name", lab::multi_get_name}, {"description", lab::multi_get_description}});
+    document["workloads"].push_back({{"name", lab::mix_name}, {"description", lab::mix_description}});
+    document["workloads"].push_back({{"name", lab::insert_mix_name}, {"description", lab::insert_mix_description}});
+    for (const named_workload& one : database_workloads())
+      document["workloads"].push_back({{"name", one.name}, {"description", one.description}});
+    for (const auto& one : lab::table_store::databases()) {
+      document["databases"].push_back({{"name", one.name}, {"description", one.description}});
+    }
+    for (const named& one : distributions) {
+      document["distributions"].push_back({{"name", one.name}, {"description", one.description}});
+    }
+    document["machines"] = machine_names();
+    document["experiments"] = nlohmann::ordered_json::array();
+    json.write(document.dump(2));
+    if (json.to_stdout()) return 0;
+  }
+
+  table indexes({{"index"}, {"keys"}, {"limits"}, {"what it is"}});
+  for (const lab::index_info& one : lab::indexes()) {
+    indexes.row({std::string(one.name), keys_of(one), limits_of(one), description_of(one)});
+  }
+  table workloads({{"workload"}, {"what it does"}});
+  for (const lab::workload& one : lab::workloads())
+    workloads.row({std::string(one.name), std::string(one.description)});
+  workloads.row({std::string(lab::multi_get_name), std::string(lab::multi_get_description)});
+  workloads.row({std::string(lab::mix_name), std::string(lab::mix_description)});
+  workloads.row({std::string(lab::insert_mix_name), std::string(lab::insert_mix_description)});
+  for (const named_workload& one : database_workloads()) workloads.row({one.name, one.description});
+  table databases({{"database"}, {"what it is (--workload " + database_workload_names() + ")"}});
+  for (const auto& one : lab::table_store::databases())
+    databases.row({std::string(one.name), std::string(one.description)});
+  table where({{"distribution"}, {"which keys"}});
+  for (const named& one : distributions) where.row({std::string(one.name), std::string(one.description)});
+  std::string machines;
+  for (const std::string& one : machine_names()) machines += (machines.empty() ? "" : ", ") + one;
+  print(indexes.text() + "\n" + databases.text() + "\n" + workloads.text() + "\n" + where.text() +
+        "\n  machines: " + machines + "\n");
+  return 0;
+}
+
+}  // namespace elidex::tools

@@ -1,0 +1,340 @@
+// elidex sim: runs every combination on a simulated machine, each in a process of its own, and prints what came out.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+
+#include "bench/support/bad_input.hpp"
+#include "bench/support/input_file.hpp"
+#include "bench/support/near_match.hpp"
+#include "bench/runner/machine.hpp"
+#include "machine/machine.hpp"
+#include "cli/commands.hpp"
+#include "cli/flags.hpp"
+#include "cli/json_output.hpp"
+#include "cli/machines.hpp"
+#include "cli/process.hpp"
+#include "cli/progress.hpp"
+#include "cli/results_json.hpp"
+#include "cli/table.hpp"
+#include "cli/workload_flags.hpp"
+
+namespace elidex::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::uint64_t operations_max = 100'000'000;
+constexpr std::uint64_t cycles_max = 1'000'000'000;
+constexpr std::uint64_t retries_max = 1'000'000'000;
+constexpr std::uint64_t jobs_max = 256;
+constexpr std::uint64_t sim_keys_default = 1'000'000;
+
+ordered_json parameter_changes(const std::vector<std::string>& settings, sim::machine& which) {
+  ordered_json changes = ordered_json::object();
+  for (const std::string& one : settings) {
+    const std::size_t equals = one.find('=');
+    if (equals == std::string::npos) refuse_value("--set", one, "NAME=N, such as abort_cycles=300");
+    const std::string name = one.substr(0, equals);
+    const std::uint64_t value = parse_count("--set", one.substr(equals + 1), 0, UINT64_MAX);
+    try {
+      sim::set_parameter(which, name, value);
+    } catch (const std::invalid_argument& error) {
+      throw lab::bad_input("--set: invalid value '" + one + "' (" + error.what() + ")" +
+                           lab::did_you_mean(name, names_of(sim::parameters())));
+    }
+    changes[name] = value;
+  }
+  return changes;
+}
+
+// Every run opens the key file again.
+void check_key_file(const std::filesystem::path& file, std::size_t runs) {
+  if (file.empty()) return;
+  std::string why = lab::input_problem(file);
+  if (file == "/dev/stdin") why = "is reserved for the request of the simulated program";
+  if (why.empty() && runs > 1 && !std::filesystem::is_regular_file(file)) {
+    why = "is a pipe, which only the first of several runs could read";
+  }
+  if (why.empty() && access(file.c_str(), R_OK) != 0) why = "cannot be read";
+  if (!why.empty()) refuse("--key-file", file.string(), why, "a file of keys, one per line");
+}
+
+// The requests to the program on the machine, one for each run.
+std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which, const ordered_json& common,
+                               std::vector<std::string>& skipped) {
+  const lab::workload_choice choice = read_workload_flags(flags);
+  ordered_json base = common;
+  base["string_keys"] = choice.keys_are == lab::key_type::string;
+  base["key_file"] = choice.key_file.empty() ? "" : std::filesystem::absolute(choice.key_file).string();
+  base["keys"] = choice.keys.value_or(sim_keys_default);
+  base["operations"] = parse_count("--ops", flags.operations, 1, operations_max);
+  base["seed"] = choice.seed;
+  base["quantum"] = parse_count("--quantum", flags.quantum, 0, cycles_max);
+  if (!flags.retries.empty()) base["retries"] = parse_count("--retries", flags.retries, 0, retries_max);
+  if (flags.leaf_version != "none" && flags.leaf_version != "head" && flags.leaf_version != "line") {
+    refuse_value("--leaf-version", flags.leaf_version, "none, head or line", {"none", "head", "line"});
+  }
+  base["leaf_version"] = flags.leaf_version;
+  base["scan_length_min"] = choice.scan_length_min;
+  base["scan_length_max"] = choice.scan_length_max;
+  base["order"] = lab::to_string(choice.order);
+  std::vector<unsigned> cores;
+  for (const std::string& one : list_of("--cores", flags.cores)) {
+    cores.push_back(static_cast<unsigned>(parse_count("--cores", one, 1, which.hardware_threads())));
+  }
+  std::vector<ordered_json> requests;
+  for (const lab::workload* what : choice.workloads) {
+    for (const lab::distribution& where : choice.distributions) {
+      for (const unsigned n : cores) {
+        for (const lab::index_info* index : choice.indexes) {
+          if (auto why = lab::why_not(*index, *what, n, choice.keys_are)) {
+            skipped.push_back(*why + " (workload " + std::string(what->name) + ", " + std::to_string(n) + " cores)");
+            continue;
+          }
+          ordered_json request = base;
+          request["index"] = index->name;
+          request["workload"] = what->name;
+          request["dist"] = what->drains() ? "uniform" : where.name;
+          request["threads"] = n;
+          requests.push_back(std::move(request));
+        }
+      }
+      if (what->drains()) break;
+    }
+  }
+  if (requests.empty()) throw lab::bad_input("--index: " + skipped.front());
+  check_key_file(choice.key_file, requests.size());
+  return requests;
+}
+
+// What the program said went wrong, as one line of ours.
+[[noreturn]] void fail(const program_result& result) {
+  std::string why = result.errors;
+  if (why.ends_with('\n')) why.pop_back();
+  if (result.status == 2) throw lab::bad_input(why);
+  if (why.empty()) why = "the simulated run ended with status " + std::to_string(result.status);
+  throw std::runtime_error(why);
+}
+
+std::vector<ordered_json> run_all(const std::vector<ordered_json>& requests, std::size_t jobs) {
+  const std::string worker = sim_worker();
+  std::vector<ordered_json> answers(requests.size());
+  std::vector<program_result> failures(requests.size());
+  std::atomic<std::size_t> next{0};
+  std::atomic<bool> failed{false};
+  std::size_t done = 0;
+  std::mutex mutex;
+  progress_bar bar;
+  bar.show(0, "simulating");
+  const auto work = [&] {
+    for (std::size_t i = next++; i < requests.size() && !failed; i = next++) {
+      program_result result = converse({worker}, requests[i].dump());
+      if (result.status == 0) answers[i] = ordered_json::parse(result.output, nullptr, false);
+      const std::lock_guard guard(mutex);
+      if (result.status != 0 || answers[i].is_discarded()) {
+        if (result.status == 0) result.status = 1;
+        failures[i] = std::move(result);
+        failed = true;
+      }
+      bar.show(static_cast<double>(++done) / static_cast<double>(requests.size()),
+               requests[i]["index"].get<std::string>() + ", " + requests[i]["dist"].get<std::string>());
+    }
+  };
+  {
+    std::vector<std::jthread> workers;
+    for (std::size_t i = 0; i < std::min(jobs, requests.size()); ++i) workers.emplace_back(work);
+  }
+  for (const program_result& one : failures) {
+    if (one.status != 127 || !one.errors.empty()) fail(one);
+  }
+  if (failed) throw std::runtime_error(worker + " cannot be started");
+  return answers;
+}
+
+std::string percent(const ordered_json& run, const char* field) {
+  return formatted("%.1f", run[field].get<double>());
+}
+
+std::string tables(const std::vector<ordered_json>& runs) {
+  std::string text;
+  for (auto first = runs.begin(); first != runs.end();) {
+    const auto last = std::find_if(first, runs.end(), [&](const ordered_json& run) {
+      return run["workload"] != (*first)["workload"] || run["dist"] != (*first)["dist"];
+    });
+    table out({{"index"},
+               {"cores", table::right},
+               {"Mops/s", table::right},
+               {"aborts/op", table::right},
+               {"conflict", table::right},
+               {"capacity", table::right},
+               {"explicit", table::right},
+               {"interrupt", table::right},
+               {"fallback %", table::right},
+               {"wasted %", table::right},
+               {"accesses/op", table::right}});
+    for (auto run = first; run != last; ++run) {
+      if (run != first && (*run)["threads"] != (*std::prev(run))["threads"]) out.gap();
+      const double operations = (*run)["requests"];
+      const auto cause = [&](const char* name) {
+        return formatted("%.3f", (*run)["aborts"][name].get<double>() / operations);
+      };
+      out.row({(*run)["index"], std::to_string((*run)["threads"].get<int>()),
+               formatted("%.3f", (*run)["mops"].get<double>()),
+               formatted("%.3f", (*run)["aborts_per_op"].get<double>()), cause("conflict"), cause("capacity"),
+               cause("explicit"), cause("interrupt"), percent(*run, "fallback_pct"), percent(*run, "wasted_pct"),
+               formatted("%.0f", (*run)["accesses_per_op"].get<double>())});
+    }
+    text += "\nworkload " + (*first)["workload"].get<std::string>() + "; " + (*first)["dist"].get<std::string>() +
+            "\n" + out.text();
+    first = last;
+  }
+  return text;
+}
+
+// Where the conflicts were, of the runs that had enough of them to matter.
+std::string conflict_tables(const std::vector<ordered_json>& runs) {
+  constexpr double conflicts_shown_min = 0.01;  // of an operation; chosen
+  constexpr std::size_t places_max = 5;
+  table out({{"index"},
+             {"cores", table::right},
+             {"where"},
+             {"of all conflicts %", table::right},
+             {"same bytes %", table::right}});
+  bool any = false;
+  for (const ordered_json& run : runs) {
+    if (run["aborts"]["conflict"].get<double>() < conflicts_shown_min * run["requests"].get<double>()) continue;
+    double sum = 0;
+    for (const auto& c : run["conflicts"]) sum += c["true_sharing"].get<double>() + c["false_sharing"].get<double>();
+    if (any) out.gap();
+    any = true;
+    for (std::size_t i = 0; i < std::min(places_max, run["conflicts"].size()); ++i) {
+      const auto& c = run["conflicts"][i];
+      const double both = c["true_sharing"].get<double>() + c["false_sharing"].get<double>();
+      out.row({i == 0 ? run["index"].get<std::string>() + ", " + run["dist"].get<std::string>() : "",
+               i == 0 ? std::to_string(run["threads"].get<int>()) : "", c["where"], formatted("%.1f", 100 * both / sum),
+               formatted("%.1f", 100 * c["true_sharing"].get<double>() / both)});
+    }
+  }
+  return any ? "\nwhere transactions met\n" + out.text() : "";
+}
+
+// One row of accesses that the cores' own caches did not serve: the place, its share of the cores'
+// time, fetches per operation, and the share that other cores caused.
+std::vector<std::string> fetch_cells(const std::string& where, const ordered_json& fetched,
+                                     const ordered_json& of_run) {
+  const double accesses = fetched["accesses"];
+  const double share = fetched["cycles"].get<double>() / of_run["perf"]["cycles"].get<double>();
+  const double per_operation = accesses / of_run["requests"].get<double>();
+  const double met_others = fetched["met_others"].get<double>() / accesses;
+  const std::string share_text = formatted("%.1f", 100 * share);
+  return {where, share_text, formatted("%.3f", per_operation), formatted("%.0f", 100 * met_others)};
+}
+
+// The rows of one run, without its name. Their shares of the time are disjoint and sum to 100 %.
+std::vector<std::vector<std::string>> fetch_rows(const ordered_json& run) {
+  constexpr std::size_t places_max = 6;
+  std::vector<std::vector<std::string>> rows;
+  ordered_json others = run["fetched"];
+  for (const ordered_json& f : run["fetches"]) {
+    if (rows.size() == places_max) break;
+    const std::string where = f["where"];
+    rows.push_back(fetch_cells(where + ", line " + f["line"].dump(), f, run));
+    for (const char* const what : {"accesses", "met_others", "cycles"}) {
+      others[what] = others[what].get<std::uint64_t>() - f[what].get<std::uint64_t>();
+    }
+  }
+  const std::size_t other_lines = others["lines"].get<std::size_t>() - rows.size();
+  if (other_lines != 0) {
+    rows.push_back(fetch_cells(count_text(other_lines) + " other lines", others, run));
+  }
+  const double fetched = run["fetched"]["cycles"];
+  const double rest = 1 - fetched / run["perf"]["cycles"].get<double>();
+  rows.push_back({"own caches, computing, waiting", formatted("%.1f", 100 * rest), "", ""});
+  return rows;
+}
+
+// Where the cores' time went, of runs in which cores met often enough to matter.
+std::string fetch_tables(const std::vector<ordered_json>& runs) {
+  constexpr double meetings_shown_min = 0.05;  // of an operation; chosen
+  table out({{"index"},
+             {"cores", table::right},
+             {"where"},
+             {"of the cores' time %", table::right},
+             {"an op", table::right},
+             {"met others %", table::right}});
+  bool any = false;
+  for (const ordered_json& run : runs) {
+    const double met = run["fetched"]["met_others"];
+    if (met < meetings_shown_min * run["requests"].get<double>()) continue;
+    if (any) out.gap();
+    any = true;
+    std::string name = run["index"].get<std::string>() + ", " + run["dist"].get<std::string>();
+    std::string cores = run["threads"].dump();
+    for (std::vector<std::string>& cells : fetch_rows(run)) {
+      cells.insert(cells.begin(), {std::exchange(name, ""), std::exchange(cores, "")});
+      out.row(std::move(cells));
+    }
+  }
+  if (!any) return "";
+  const std::string title = "where the cores' time went: lines from outside of their own caches";
+  return "\n" + title + ", and the rest\n" + out.text();
+}
+
+}  // namespace
+
+int sim_command(const sim_flags& flags) {
+  const json_output json(flags.json);
+  const std::filesystem::path file = machine_file(flags.machine);
+  sim::machine which;
+  try {
+    which = sim::read_machine(file);
+  } catch (const sim::bad_machine& error) {
+    throw lab::bad_input(std::string("--machine: ") + error.what());
+  }
+  ordered_json common{{"machine_file", file.string()}, {"set", parameter_changes(flags.set, which)}};
+  std::vector<std::string> skipped;
+  std::vector<ordered_json> requests = plan(flags, which, common, skipped);
+  if (!flags.trace.empty()) {
+    if (requests.size() != 1) refuse("--trace", flags.trace, "cannot record several runs", "flags that give one run");
+    if (flags.trace == "-") refuse_value("--trace", flags.trace, "a file to write");
+  }
+  const json_output trace(flags.trace, "--trace");
+  const std::size_t jobs =
+      flags.jobs.empty() ? lab::allowed_cpus().size() : parse_count("--jobs", flags.jobs, 1, jobs_max);
+  std::vector<ordered_json> runs;
+  const auto run = [&] { runs = run_all(requests, jobs); };
+  if (trace.wanted()) {
+    trace.write_by([&](const std::filesystem::path& timeline) {
+      requests.front()["trace_file"] = std::filesystem::absolute(timeline).string();
+      run();
+    });
+  } else {
+    run();
+  }
+
+  if (json.wanted()) {
+    ordered_json document = results_document();
+    document["machine"] = {{"simulated", which.name}};
+    for (const sim::parameter& p : sim::parameters()) document["machine"][std::string(p.name)] = which.*p.value;
+    document["runs"] = runs;
+    document["skipped"] = skipped;
+    json.write(document.dump(2));
+    if (json.to_stdout()) return 0;
+  }
+  std::string text = "simulated: " + which.name;
+  for (const auto& [name, value] : common["set"].items()) text += ", " + name + " " + value.dump();
+  text += "; " + count_text(requests.front()["keys"]) + " keys, " + count_text(requests.front()["operations"]) +
+          " operations a core, seed " + requests.front()["seed"].dump() + ", commit " + source_commit() + "\n";
+  text += tables(runs) + conflict_tables(runs) + fetch_tables(runs);
+  for (const std::string& one : skipped) text += "\nskipped: " + one;
+  print(text + (skipped.empty() ? "" : "\n"));
+  return 0;
+}
+
+}  // namespace elidex::tools

@@ -1,0 +1,223 @@
+// A lock whose critical sections run as hardware regions: threads that don't touch the same data don't
+// wait.
+//
+//   elidex::elided<elidex::ttas_lock> lock;                       // ttas_lock: internal/sync/spin_locks.hpp
+//   { std::lock_guard guard(lock); ++table[i]; }
+//   const int seen = lock.run([&] { return table[j]; });
+//   std::cout << lock.stats() << '\n';
+//
+// lock() begins a region and only reads the underlying lock; unlock() commits. If the region aborts,
+// control comes back to lock(), which asks the retry policy (retry.hpp) whether to try again, and takes the
+// underlying lock at last. Where no region commits on this machine, each acquisition takes it at once, and
+// the statistics say so.
+//
+// Lock has lock(), try_lock(), unlock() and is_locked() const. While it is held, is_locked() must be true
+// for the regions of other threads before the holder's first access to what it protects. RetryPolicy says
+// how often to try again; `adaptive<...>` also switches elision off for a while when it doesn't pay. Htm is
+// the machine: htm::native, or a scripted one in tests.
+//
+// Invariants:
+//
+// 1. A region reads the underlying lock first and aborts if it is held. So no region commits while somebody
+//    holds the lock, and taking the lock aborts all regions.
+//
+// 2. No attempt begins while the lock is held (the lemming effect): it is waited for, but no longer than
+//    free_waits_max rounds; then the caller queues for it like everybody.
+//
+// 3. lock() inside a region joins it: the region reads this lock too, and each unlock() ends one level, in
+//    any order. Nothing commits before the outermost level does.
+//
+// 4. try_lock() inside a region aborts it and lets the outermost section take its lock: inside a region
+//    nobody can know whether the caller "holds" this lock already, so neither answer would be true.
+//
+// 5. unlock() commits only inside a region and only if the underlying lock is free; every other unlock()
+//    goes to the underlying lock, which answers a wrong one exactly as it does without elision.
+//
+// Order of locks: as with the underlying lock. Waiting happens outside regions only.
+//
+// Linearization: an elided section at its commit, any other at the underlying lock's.
+//
+// The body of a section may run several times. What memory holds is rolled back each time, nothing else is:
+// no I/O. A system call aborts, and the section runs again with the lock held. Exceptions work as with any
+// lock.
+//
+// Thread-safety: all members, from any thread. lock() and try_lock() throw what the underlying lock's
+// throw. An object takes some 4.6 KiB, nearly all of it statistics. unlock() counts after the section's end, so the lock
+// must outlive all calls of unlock(), not only all sections (elidex::mutex does without that).
+//
+// From: papers/001 sections 3.1 to 3.3. Deviations: budgets by abort cause instead of one number of
+// retries; the wait for a free lock is bounded; the bounds of adaptation are ours, since the paper gives
+// none.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#include "elidex/htm.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
+#include "elidex/internal/sync/elision.hpp"
+#include "elidex/internal/sync/lock_stats.hpp"
+#include "elidex/internal/sync/retry.hpp"
+
+namespace elidex {
+
+namespace detail {
+
+// What `adaptive` needs: whether elision is off now, and the window of acquisitions that is being judged.
+template <class RetryPolicy>
+class elision_switch {
+ public:
+  bool is_off() const noexcept { return false; }
+  void after_lock(bool, const RetryPolicy&, lock_counters&) noexcept {}
+};
+
+template <class Base>
+class elision_switch<adaptive<Base>> {
+ public:
+  bool is_off() const noexcept {
+    // relaxed, without a partner: a stale answer costs one attempt or one acquisition, never correctness.
+    return off_left_.load(std::memory_order_relaxed) != 0;
+  }
+
+  // Called right after each acquisition of the underlying lock, while it is held: that protects all fields
+  // here. `gave_up` says that aborts led to it.
+  void after_lock(bool gave_up, const adaptive<Base>& policy, lock_counters& counters) noexcept {
+    const adaptation_bounds& bounds = policy.adaptation;
+    // relaxed, without a partner: written under the lock only, which we hold.
+    const std::uint32_t off_left = off_left_.load(std::memory_order_relaxed);
+    if (off_left != 0) {
+      off_left_.store(off_left - 1, std::memory_order_relaxed);  // no partner, as in is_off()
+      if (off_left == 1) begin_window(counters);
+      return;
+    }
+    if (!gave_up || ++window_fallbacks_ < bounds.window_fallbacks) return;
+    const std::uint64_t fallbacks = window_fallbacks_;
+    const std::uint64_t commits = counters.read().commits - commits_before_window_;
+    if (100 * fallbacks > bounds.fallback_pct_max * (fallbacks + commits) && bounds.off_acquisitions != 0) {
+      off_left_.store(bounds.off_acquisitions, std::memory_order_relaxed);  // no partner, as in is_off()
+      counters.count_off_period();
+    }
+    begin_window(counters);
+  }
+
+ private:
+  void begin_window(const lock_counters& counters) noexcept {
+    window_fallbacks_ = 0;
+    commits_before_window_ = counters.read().commits;
+  }
+
+  std::atomic<std::uint32_t> off_left_{0};  // acquisitions until elision is tried again
+  std::uint32_t window_fallbacks_ = 0;
+  std::uint64_t commits_before_window_ = 0;
+};
+
+}  // namespace detail
+
+template <class Lock, retry_policy RetryPolicy = default_retry, class Htm = htm::native>
+class elided {
+  static_assert(
+      requires(const Lock& lock) { lock.is_locked(); }, "regions must see whether the lock is held: is_locked()");
+
+ public:
+  elided() noexcept : elided(RetryPolicy()) {}
+  explicit elided(const RetryPolicy& policy) noexcept : policy_(policy) {
+    detail::name_memory(&lock_, sizeof lock_, "lock");
+    detail::name_memory(&counters_, sizeof counters_, "lock's counters");
+  }
+  elided(const elided&) = delete;
+  elided& operator=(const elided&) = delete;
+
+  void lock() {
+    std::uint32_t ignored = 0;
+    lock(ignored);
+  }
+  // Adds to `aborts` how many attempts aborted before the one that the caller is in.
+  void lock(std::uint32_t& aborts) {
+    if (Htm::test()) {
+      detail::join_region<Htm>(is_free());
+      return;
+    }
+    const detail::entry result = try_to_elide(detail::while_held::wait, aborts);
+    if (result == detail::entry::elided) return;
+    lock_.lock();
+    after_lock(result);
+  }
+
+  // False: held by somebody at this moment. Never waits; tries to elide as long as the lock is free and the
+  // policy allows, then to take it.
+  bool try_lock() {
+    if (Htm::test()) Htm::template abort<htm::code_nested_trylock>();
+    std::uint32_t ignored = 0;
+    const detail::entry result = try_to_elide(detail::while_held::give_up, ignored);
+    if (result == detail::entry::elided) return true;
+    if (result == detail::entry::held || !lock_.try_lock()) return false;
+    after_lock(result);
+    return true;
+  }
+
+  void unlock() {
+    if (Htm::test() && !lock_.is_locked()) {
+      Htm::commit();
+      if (!Htm::test()) counters_.count_commit();  // inside an outer region nothing has committed yet
+      return;
+    }
+    lock_.unlock();
+  }
+
+  // Calls fn under the lock and returns what it returns. fn may run several times, see above.
+  template <class F>
+  decltype(auto) run(F&& fn) {
+    std::uint32_t ignored = 0;
+    return run(std::forward<F>(fn), ignored);
+  }
+  template <class F>
+  decltype(auto) run(F&& fn, std::uint32_t& aborts) {
+    lock(aborts);
+    const unlock_at_end guard{*this};
+    return std::forward<F>(fn)();
+  }
+
+  // Whether the caller is in a region, of this lock or another: a section that it begins now joins it.
+  static bool in_region() noexcept { return Htm::test(); }
+
+  // Acquisitions that joined an enclosing region are part of it and not counted.
+  lock_counts stats() const noexcept { return counters_.read(); }
+
+  // Whether adaptation has switched elision off at this moment.
+  bool elision_is_off() const noexcept { return switch_.is_off(); }
+
+  // The lock itself, for code that must have it really (to wait on a condition, say): holding it keeps all
+  // regions out.
+  Lock& underlying() noexcept { return lock_; }
+
+ private:
+  struct unlock_at_end {
+    elided& lock;
+    ~unlock_at_end() { lock.unlock(); }
+  };
+
+  auto is_free() const noexcept {
+    return [this] { return !lock_.is_locked(); };
+  }
+
+  detail::entry try_to_elide(detail::while_held manner, std::uint32_t& aborts) noexcept {
+    if (!Htm::enabled() || switch_.is_off()) return detail::entry::not_tried;
+    htm::status ignored = detail::nothing_aborted;
+    return detail::try_to_elide<Htm>(policy_, is_free(), manner, counters_, aborts, ignored);
+  }
+
+  void after_lock(detail::entry result) noexcept {
+    counters_.count_fallback();
+    switch_.after_lock(result == detail::entry::out_of_retries, policy_, counters_);
+  }
+
+  // Apart from what lies around the object: any write beside it would abort regions. The two behind it change only while
+  // the lock is held.
+  alignas(64) Lock lock_;
+  detail::elision_switch<RetryPolicy> switch_;
+  [[no_unique_address]] RetryPolicy policy_{};
+  lock_counters counters_;
+};
+
+}  // namespace elidex

@@ -1,0 +1,183 @@
+// The part of a column that takes new rows: for each its value's ID, behind a dictionary that is found by an index.
+//
+//   column_delta<std::uint64_t, std::uint32_t> delta(map_regions::automatic);
+//   delta.begin_at(1000);                             // the number of its first row
+//   auto row = delta.append(delta.id_of_new(42));     // 1000; nothing once it is closed
+//   delta.close();                                    // how many rows it has got, for good
+//
+// A row is claimed by counting up, and then written; a row that is not written yet is not there. The ID comes first: an exception
+// leaves a value without rows at worst, which the next merge leaves out. The highest bit of the counter says that the delta is closed.
+//
+// Thread-safety: all functions but constructor and destructor, begin_at() before others know of the delta. What a thread did before
+// append() is seen by whoever sees the row.
+// Errors: id_of_new() as keyed_delta_index's find_or_add(); append() throws std::bad_alloc, with nothing changed.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "elidex/internal/column/append_only_array.hpp"
+#include "elidex/internal/column/deleted_rows.hpp"
+#include "elidex/internal/column/keyed_delta_index.hpp"
+
+namespace elidex::detail {
+
+template <class Image, class Id>
+class column_delta {
+ public:
+  using index = keyed_delta_index<Image, Id>;
+  using image_argument = typename index::value_argument;
+
+  explicit column_delta(map_regions regions) : index_(index_with(regions)) {}
+
+  void begin_at(std::uint64_t row) noexcept { first_row_ = row; }
+  std::uint64_t first_row() const noexcept { return first_row_; }
+
+  // --- writing ---
+
+  Id id_of_new(image_argument value) { return index_.find_or_add(value).id; }
+
+  std::optional<std::uint64_t> append(Id id) {
+    std::size_t position = used_.load();
+    do {
+      if (position >= closed) return std::nullopt;
+      ids_.provide(position + 1);
+    } while (!used_.compare_exchange_weak(position, position + 1));
+    // release: pairs with the acquire loads of id_at() and for_each_row(): the ID's entry is written.
+    ids_[position].store(stored(id), std::memory_order_release);
+    return first_row_ + position;
+  }
+  std::size_t close() noexcept { return used_.fetch_or(closed) & ~closed; }
+
+  // --- reading ---
+
+  // Rows that are claimed.
+  std::size_t rows() const noexcept { return used_.load() & ~closed; }
+
+  // Of the row that is the position-th here, if it is written.
+  std::optional<Id> id_at(std::size_t position) const noexcept {
+    if (position >= rows()) return std::nullopt;
+    return loaded(ids_[position].load(std::memory_order_acquire));  // pairs with append()
+  }
+
+  // Calls fn(position, id) for each row that is written, ascending.
+  template <class Fn>
+  void for_each_row(Fn&& fn) const {
+    ids_.for_each_stretch(0, rows(), [&](const std::atomic<Id>* ids, std::size_t first, std::size_t count) {
+      for (std::size_t i = 0; i < count; ++i) {
+        const Id found = ids[i].load(std::memory_order_acquire);  // pairs with append()
+        if (found != unwritten) fn(first + i, *loaded(found));
+      }
+    });
+  }
+
+  // The same for those with values from `lowest` to `highest`.
+  template <class Fn>
+  void for_each_match(image_argument lowest, image_argument highest, Fn&& fn) const {
+    if (lowest == highest) {
+      const std::optional<Id> wanted = index_.find(lowest);
+      if (!wanted) return;
+      for_each_row([&](std::size_t position, Id id) {
+        if (id == *wanted) fn(position);
+      });
+      return;
+    }
+    std::vector<bool> wanted(index_.id_bound());  // values that come now need not be seen
+    bool any = false;
+    for (values_ascending at(*this, &lowest); at.valid() && !(highest < at.value()); at.next()) {
+      if (at.id() < wanted.size()) any = wanted[at.id()] = true;
+    }
+    if (!any) return;
+    for_each_row([&](std::size_t position, Id id) {
+      if (id < wanted.size() && wanted[id]) fn(position);
+    });
+  }
+
+  // How many rows that are not deleted each ID has.
+  std::vector<std::size_t> rows_by_id(const deleted_rows& deleted) const {
+    std::vector<std::size_t> counts(index_.id_bound());
+    for_each_row([&](std::size_t position, Id id) {
+      if (id < counts.size() && !deleted.contains(first_row_ + position)) ++counts[id];
+    });
+    return counts;
+  }
+
+  auto view(Id id) const noexcept { return index_.view(id); }
+  std::size_t distinct() const noexcept { return index_.size(); }
+  std::size_t id_bound() const noexcept { return index_.id_bound(); }
+  std::size_t memory_bytes() const noexcept {
+    return sizeof(*this) - sizeof(index_) + index_.memory_bytes() + ids_.memory_bytes();
+  }
+
+  // The values in ascending order, a batch at a time: each that was there when it was made, no other twice.
+  class values_ascending {
+   public:
+    // From *from on, or all.
+    values_ascending(const column_delta& of, const image_argument* from) : index_(of.index_) {
+      fill(from != nullptr ? *from : image_argument{}, false);
+    }
+    bool valid() const noexcept { return at_ < batch_.size(); }
+    image_argument value() const noexcept { return batch_[at_].first.get(); }
+    Id id() const noexcept { return batch_[at_].second; }
+    void next() {
+      if (++at_ == batch_.size() && batch_.size() >= batch_values - 1) {
+        const auto last = batch_.back().first;
+        fill(last.get(), true);
+      }
+    }
+
+   private:
+    static constexpr std::size_t batch_values = 1024;  // chosen
+    using view = decltype(std::declval<const index&>().view(Id{}));
+
+    void fill(image_argument from, bool without_from) {
+      batch_.clear();
+      at_ = 0;
+      index_.scan(from, batch_values, [&](image_argument value, Id id) {
+        if (without_from && value == from) return;
+        // A string that is handed out here lives as long as this call, the dictionary's as long as the delta.
+        if constexpr (std::is_same_v<Image, std::string>) {
+          batch_.emplace_back(index_.view(id), id);
+        } else {
+          batch_.emplace_back(view(value), id);
+        }
+      });
+    }
+
+    const index& index_;
+    std::vector<std::pair<view, Id>> batch_;
+    std::size_t at_ = 0;
+  };
+
+ private:
+  static constexpr std::size_t closed = ~(~std::size_t{0} >> 1);
+  static constexpr Id unwritten = 0;
+  // No ID is the greatest Id (dictionary.hpp), so all of them have room beside `unwritten`.
+  static Id stored(Id id) noexcept { return static_cast<Id>(id + 1); }
+  static std::optional<Id> loaded(Id found) noexcept {
+    if (found == unwritten) return std::nullopt;
+    return static_cast<Id>(found - 1);
+  }
+
+  static index index_with([[maybe_unused]] map_regions regions) {
+    if constexpr (std::is_constructible_v<index, map_regions>) {
+      return index(regions);
+    } else {
+      return index();
+    }
+  }
+
+  index index_;
+  append_only_array<std::atomic<Id>> ids_{"rows of a delta"};
+  std::uint64_t first_row_ = 0;
+  alignas(128) std::atomic<std::size_t> used_{0};
+};
+
+}  // namespace elidex::detail

@@ -1,0 +1,322 @@
+// The bodies of column.hpp.
+#pragma once
+
+#include <bit>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include "elidex/column.hpp"
+#include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/sync/parking.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
+
+namespace elidex {
+
+template <class T, class Id>
+column<T, Id>::column(const column_options& options) : options_(options) {
+  auto main = std::make_unique<const main_part>();
+  auto delta = std::make_unique<delta_part>(options_.regions);
+  state_.store(new parts{main.get(), nullptr, delta.get()});
+  static_cast<void>(main.release());
+  static_cast<void>(delta.release());
+}
+
+template <class T, class Id>
+column<T, Id>::~column() {
+  const parts& last = now();
+  delete last.main;
+  delete last.frozen;
+  delete last.delta;
+  delete &last;
+}
+
+template <class T, class Id>
+auto column<T, Id>::insert(argument value) -> row_number {
+  const auto wanted = images::of(value);
+  for (;;) {
+    const epoch_pin pin;
+    const parts& in = now();
+    if (const auto row = in.delta->append(in.delta->id_of_new(wanted))) return *row;
+    // freeze_delta() has closed the delta and is about to publish the next one; it waits for pins
+    // only afterwards.
+    const auto is_current = [&] { return state_.load() == &in; };
+    if (is_current()) detail::wait_while<detail::looks::often>(&state_, is_current);
+  }
+}
+
+template <class T, class Id>
+bool column<T, Id>::erase(row_number row) {
+  const epoch_pin pin;
+  const parts& in = now();
+  if (row >= in.main->rows()) {
+    const delta_part& delta = delta_of(in, row);
+    if (!delta.id_at(row - delta.first_row())) return false;
+  }
+  return deleted_.add(row);
+}
+
+template <class T, class Id>
+auto column<T, Id>::get(row_number row) const -> std::optional<T> {
+  const epoch_pin pin;
+  const parts& in = now();
+  if (row < in.main->rows()) {
+    if (deleted_.contains(row)) return std::nullopt;
+    return T(images::value_of(in.main->value_at(row)));
+  }
+  const delta_part& delta = delta_of(in, row);
+  const std::optional<Id> id = delta.id_at(row - delta.first_row());
+  if (!id || deleted_.contains(row)) return std::nullopt;
+  return T(images::value_of(delta.view(*id).get()));
+}
+
+template <class T, class Id>
+auto column<T, Id>::range(argument lowest, argument highest) const -> std::vector<row_number> {
+  std::vector<row_number> found;
+  const auto first = images::of(lowest);
+  const auto last = images::of(highest);
+  if (last < first) return found;
+  const epoch_pin pin;
+  const parts& in = now();
+  in.main->for_each_word(in.main->ids_between(first, last), deleted_, [&](std::size_t row, std::uint64_t bits) {
+    for (; bits != 0; bits &= bits - 1) found.push_back(row + static_cast<unsigned>(std::countr_zero(bits)));
+  });
+  for_each_delta_match(in, first, last, [&](row_number row) { found.push_back(row); });
+  return found;
+}
+
+template <class T, class Id>
+std::size_t column<T, Id>::count(argument lowest, argument highest) const {
+  const auto first = images::of(lowest);
+  const auto last = images::of(highest);
+  if (last < first) return 0;
+  const epoch_pin pin;
+  const parts& in = now();
+  std::size_t found = in.main->count(in.main->ids_between(first, last), deleted_);
+  for_each_delta_match(in, first, last, [&](row_number /*row*/) { ++found; });
+  return found;
+}
+
+template <class T, class Id>
+template <class Fn>
+void column<T, Id>::for_each_delta_match(const parts& in, image_argument lowest, image_argument highest,
+                                         Fn&& fn) const {
+  for (const delta_part* const delta : {in.frozen, in.delta}) {
+    if (delta == nullptr) continue;
+    delta->for_each_match(lowest, highest, [&](std::size_t position) {
+      const row_number row = delta->first_row() + position;
+      if (!deleted_.contains(row)) fn(row);
+    });
+  }
+}
+
+// --- scans: the parts' values, merged ---
+
+namespace detail {
+
+// The values of a part that rows have, ascending, with the number of these rows.
+template <class Part>
+class values_of_rows {
+ public:
+  template <class Argument>
+  values_of_rows(const Part& part, const Argument* from, const deleted_rows& deleted)
+      : rows_by_id_(part.rows_by_id(deleted)), at_(part, from) {
+    skip_values_without_rows();
+  }
+  bool valid() const noexcept { return at_.valid(); }
+  auto value() const noexcept { return at_.value(); }
+  std::size_t rows() const noexcept { return at_.id() < rows_by_id_.size() ? rows_by_id_[at_.id()] : 0; }
+  void next() {
+    at_.next();
+    skip_values_without_rows();
+  }
+
+ private:
+  void skip_values_without_rows() {
+    while (valid() && rows() == 0) at_.next();
+  }
+  const std::vector<std::size_t> rows_by_id_;
+  typename Part::values_ascending at_;
+};
+
+}  // namespace detail
+
+template <class T, class Id>
+template <class Fn>
+std::size_t column<T, Id>::scan_from(const image_argument* from, std::size_t limit, Fn&& fn) const {
+  const epoch_pin pin;
+  const parts& in = now();
+  std::optional<detail::values_of_rows<main_part>> in_main;
+  std::optional<detail::values_of_rows<delta_part>> in_frozen;
+  std::optional<detail::values_of_rows<delta_part>> in_delta;
+  in_main.emplace(*in.main, from, deleted_);
+  if (in.frozen != nullptr) in_frozen.emplace(*in.frozen, from, deleted_);
+  in_delta.emplace(*in.delta, from, deleted_);
+  const auto for_all_parts = [&](auto&& do_it) {
+    do_it(in_main);
+    do_it(in_frozen);
+    do_it(in_delta);
+  };
+
+  std::size_t found = 0;
+  for (; found < limit; ++found) {
+    std::optional<image_argument> least;
+    for_all_parts([&](const auto& part) {
+      if (part && part->valid() && (!least || part->value() < *least)) least = part->value();
+    });
+    if (!least) break;
+    std::size_t rows = 0;
+    for_all_parts([&](const auto& part) {
+      if (part && part->valid() && part->value() == *least) rows += part->rows();
+    });
+    fn(images::value_of(*least), rows);
+    // Last: it is one of the parts' that *least may point into.
+    const bool is_mains = in_main->valid() && in_main->value() == *least;
+    const bool is_frozens = in_frozen && in_frozen->valid() && in_frozen->value() == *least;
+    const bool is_deltas = in_delta->valid() && in_delta->value() == *least;
+    if (is_mains) in_main->next();
+    if (is_frozens) in_frozen->next();
+    if (is_deltas) in_delta->next();
+  }
+  return found;
+}
+
+template <class T, class Id>
+template <class Fn>
+std::size_t column<T, Id>::scan(argument from, std::size_t limit, Fn&& fn) const {
+  const image_argument first = images::of(from);
+  return scan_from(&first, limit, fn);
+}
+
+template <class T, class Id>
+template <class Fn>
+std::size_t column<T, Id>::scan_all(Fn&& fn) const {
+  return scan_from(nullptr, std::numeric_limits<std::size_t>::max(), fn);
+}
+
+template <class T, class Id>
+std::size_t column<T, Id>::distinct() const {
+  return scan_all([](const auto& /*value*/, std::size_t /*rows*/) {});
+}
+
+// --- merging ---
+
+template <class T, class Id>
+void column<T, Id>::publish(std::unique_ptr<const parts> next) noexcept {
+  const std::unique_ptr<const parts> before(state_.exchange(next.release()));
+  detail::wake_waiters(&state_);
+  wait_for_pins();
+}
+
+template <class T, class Id>
+void column<T, Id>::freeze_delta() {
+  const parts& before = now();
+  auto delta = std::make_unique<delta_part>(options_.regions);
+  auto next = std::make_unique<const parts>(parts{before.main, before.delta, delta.get()});
+  delta->begin_at(before.delta->first_row() + before.delta->close());
+  static_cast<void>(delta.release());
+  publish(std::move(next));
+}
+
+template <class T, class Id>
+template <class Progress>
+void column<T, Id>::merge_frozen(Progress& progress) {
+  const parts before = now();
+  const std::size_t deleted = deleted_.count();
+  auto main = detail::merge_parts(*before.main, *before.frozen, deleted_, std::numeric_limits<Id>::max(), progress);
+  auto next = std::make_unique<const parts>(parts{main.get(), nullptr, before.delta});
+  static_cast<void>(main.release());
+  publish(std::move(next));
+  delete before.main;
+  delete before.frozen;
+  deletions_when_merged_ = deleted;
+  merges_.fetch_add(1);
+}
+
+// A pinned thread, or one that merges already, would wait for itself.
+template <class T, class Id>
+void column<T, Id>::check_may_merge() const {
+  const detail::thread_record& mine = detail::this_thread_record();
+  if (mine.pin_depth != 0) throw std::logic_error("elidex: a function that a scan() calls must not merge");
+  // relaxed, without a partner: only this thread ever stores its own record here.
+  if (merger_.load(std::memory_order_relaxed) == &mine)
+    throw std::logic_error("elidex: a merge's progress function must not merge the same column");
+}
+
+template <class T, class Id>
+template <class Progress>
+void column<T, Id>::merge(Progress&& progress) {
+  check_may_merge();
+  const std::lock_guard one_at_a_time(merging_);
+  merge_all(progress);
+}
+
+template <class T, class Id>
+template <class Progress>
+bool column<T, Id>::merge_if_due(Progress&& progress) {
+  check_may_merge();
+  if (!merge_is_due()) return false;
+  const std::unique_lock one_at_a_time(merging_, std::try_to_lock);
+  if (!one_at_a_time || !merge_is_due()) return false;  // another thread merges, or has just merged
+  merge_all(progress);
+  return true;
+}
+
+template <class T, class Id>
+template <class Progress>
+void column<T, Id>::merge_all(Progress& progress) {
+  const struct noted_merger {
+    std::atomic<const detail::thread_record*>& of;
+    explicit noted_merger(std::atomic<const detail::thread_record*>& merger) : of(merger) {
+      of.store(&detail::this_thread_record(), std::memory_order_relaxed);  // no partner, see check_may_merge()
+    }
+    ~noted_merger() { of.store(nullptr, std::memory_order_relaxed); }  // as above: no partner
+  } noted(merger_);
+  if (now().frozen != nullptr) merge_frozen(progress);
+  if (now().delta->rows() == 0 && deleted_.count() == deletions_when_merged_) return;
+  freeze_delta();
+  merge_frozen(progress);
+}
+
+template <class T, class Id>
+bool column<T, Id>::merge_is_due() const {
+  const epoch_pin pin;
+  const parts& in = now();
+  const std::size_t rows = in.delta->rows() + (in.frozen == nullptr ? 0 : in.frozen->rows());
+  return rows >= options_.merge_rows_min &&
+         static_cast<double>(rows) >= options_.merge_ratio * static_cast<double>(in.main->rows());
+}
+
+// --- figures ---
+
+template <class T, class Id>
+std::size_t column<T, Id>::size() const {
+  const epoch_pin pin;
+  const std::size_t deleted = deleted_.count();  // of rows that were there before
+  const delta_part& last = *now().delta;
+  return last.first_row() + last.rows() - deleted;
+}
+
+template <class T, class Id>
+std::size_t column<T, Id>::memory_bytes() const {
+  const column_stats all = stats();
+  return sizeof(*this) + sizeof(parts) + deleted_.memory_bytes() + all.main.bytes + all.frozen.bytes + all.delta.bytes;
+}
+
+template <class T, class Id>
+column_stats column<T, Id>::stats() const {
+  const auto of_delta = [](const delta_part* delta) {
+    return delta == nullptr ? column_stats::part{}
+                            : column_stats::part{delta->rows(), delta->distinct(), delta->memory_bytes()};
+  };
+  const epoch_pin pin;
+  const parts& in = now();
+  return {.main = {in.main->rows(), in.main->values().size(), in.main->memory_bytes()},
+          .frozen = of_delta(in.frozen),
+          .delta = of_delta(in.delta),
+          .id_bits = in.main->ids().bits(),
+          .deleted = deleted_.count(),
+          .merges = merges_.load()};
+}
+
+}  // namespace elidex

@@ -1,0 +1,265 @@
+// The part of a column that never changes: a sorted dictionary, and for each row its value's ID in as few bits as IDs need.
+//
+//   const auto next = merge_parts(main, frozen, deleted, ids_max, progress);   // a main of both parts' rows
+//   next->value_at(7);
+//   next->ids_between(lowest, highest);                                        // IDs order as their values do
+//
+// A row that was deleted when its main was built may have lost its value: value_at() of it gives any.
+//
+// Thread-safety: immutable once made. merge_parts() needs a delta that nobody changes, and may run beside additions to the deleted rows.
+// Errors: merge_parts() throws std::bad_alloc, std::length_error where there are more than ids_max values, and what progress throws.
+// Source: paper 001, section 2; dictionaries first, then rows by maps from old to new IDs: Krueger et al., VLDB 2012 (column.hpp).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "elidex/internal/column/column_delta.hpp"
+#include "elidex/internal/column/deleted_rows.hpp"
+#include "elidex/internal/column/packed_ids.hpp"
+#include "elidex/internal/column/sorted_values.hpp"
+
+namespace elidex::detail {
+
+struct id_range {
+  std::uint32_t first;
+  std::uint32_t last;  // the one behind
+};
+
+template <class Image>
+class column_main {
+ public:
+  using dictionary = sorted_dictionary<Image>;
+
+  column_main() = default;
+  column_main(dictionary values, packed_ids ids) noexcept : values_(std::move(values)), ids_(std::move(ids)) {}
+
+  std::size_t rows() const noexcept { return ids_.size(); }
+  const dictionary& values() const noexcept { return values_; }
+  const packed_ids& ids() const noexcept { return ids_; }
+
+  auto value_at(std::size_t row) const { return values_.get(ids_.get(row)); }
+
+  template <class Argument>
+  id_range ids_between(const Argument& lowest, const Argument& highest) const noexcept {
+    return {static_cast<std::uint32_t>(values_.lower_bound(lowest)),
+            static_cast<std::uint32_t>(values_.upper_bound(highest))};
+  }
+
+  // Calls fn(first, bits) for each 64 rows from `first` on of which some have one of the IDs and are not deleted.
+  template <class Fn>
+  void for_each_word(id_range wanted, const deleted_rows& deleted, Fn&& fn) const {
+    ids_.for_each_word(wanted.first, wanted.last, [&](std::size_t first, std::uint64_t bits) {
+      if (deleted.any()) bits &= ~deleted.word(first / 64);
+      if (bits != 0) fn(first, bits);
+    });
+  }
+  std::size_t count(id_range wanted, const deleted_rows& deleted) const noexcept {
+    if (!deleted.any()) return ids_.count(wanted.first, wanted.last);
+    std::size_t found = 0;
+    for_each_word(wanted, deleted, [&](std::size_t /*first*/, std::uint64_t bits) {
+      found += static_cast<std::size_t>(std::popcount(bits));
+    });
+    return found;
+  }
+
+  // Calls fn(first, ids) for all rows, `ids` being those of the rows from `first` on.
+  template <class Fn>
+  void for_each_batch(Fn&& fn) const {
+    std::vector<std::uint32_t> batch(std::min(batch_rows, rows()));
+    for (std::size_t first = 0; first < rows(); first += batch.size()) {
+      batch.resize(std::min(batch.size(), rows() - first));
+      ids_.unpack(first, batch.size(), batch.data());
+      fn(first, std::span<std::uint32_t>(batch));
+    }
+  }
+
+  // How many rows that are not deleted each ID has.
+  std::vector<std::size_t> rows_by_id(const deleted_rows& deleted) const {
+    std::vector<std::size_t> counts(values_.size());
+    for_each_batch([&](std::size_t first, std::span<const std::uint32_t> ids) {
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (!deleted.contains(first + i)) ++counts[ids[i]];
+      }
+    });
+    return counts;
+  }
+
+  std::size_t memory_bytes() const noexcept { return values_.memory_bytes() + ids_.memory_bytes(); }
+
+  // The values and their IDs, from *from on or all.
+  class values_ascending {
+   public:
+    template <class Argument>
+    values_ascending(const column_main& of, const Argument* from)
+        : values_ascending(of.values_, from == nullptr ? 0 : of.values_.lower_bound(*from)) {}
+    bool valid() const noexcept { return at_.valid(); }
+    auto value() const noexcept { return at_.value(); }
+    std::size_t id() const noexcept { return id_; }
+    void next() {
+      at_.next();
+      ++id_;
+    }
+
+   private:
+    values_ascending(const dictionary& values, std::size_t id) : at_(values, id), id_(id) {}
+    typename dictionary::cursor at_;
+    std::size_t id_;
+  };
+
+ private:
+  static constexpr std::size_t batch_rows = 32 * packed_ids::block_rows;  // chosen: they stay in a CPU's cache
+
+  dictionary values_;
+  packed_ids ids_;
+};
+
+// --- merge ---
+
+// For each old ID whether rows have it, then its new one. IDs that no row has stay 0, whatever that means later; there is an entry for ID
+// 0 even where no value is left, since deleted rows may say 0.
+class id_map {
+ public:
+  explicit id_map(std::size_t ids) : new_ids_(std::max<std::size_t>(ids, 1)) {}
+  void mark(std::size_t id) noexcept { new_ids_[id] = 1; }
+  void mark_all() noexcept { std::fill(new_ids_.begin(), new_ids_.end(), 1U); }
+  bool is_marked(std::size_t id) const noexcept { return new_ids_[id] != 0; }
+  void set(std::size_t id, std::uint32_t new_id) noexcept { new_ids_[id] = new_id; }
+  std::uint32_t operator[](std::size_t id) const noexcept { return new_ids_[id]; }
+
+ private:
+  std::vector<std::uint32_t> new_ids_;
+};
+
+// Counts rows twice, when they are looked at and when they are written, and tells half of that.
+template <class Progress>
+class merge_progress {
+ public:
+  merge_progress(std::size_t rows, Progress& tell) : rows_(rows), tell_(tell) {}
+  void add(std::size_t rows) {
+    const std::size_t before = done_;
+    done_ += rows;
+    if (before / step_rows != done_ / step_rows) tell_(std::min(done_ / 2, rows_), rows_);
+  }
+
+ private:
+  static constexpr std::size_t step_rows = 200'000;  // chosen: some milliseconds
+  const std::size_t rows_;
+  std::size_t done_ = 0;
+  Progress& tell_;
+};
+
+template <class Image, class Id, class Progress>
+class merge_of_parts {
+  using delta_part = column_delta<Image, Id>;
+  using main_part = column_main<Image>;
+  using image_argument = typename delta_part::image_argument;
+
+ public:
+  merge_of_parts(const main_part& main, const delta_part& delta, const deleted_rows& deleted, Progress& progress)
+      : main_(main),
+        delta_(delta),
+        deleted_(deleted),
+        progress_(main.rows() + delta.rows(), progress),
+        from_main_(main.values().size()),
+        from_delta_(delta.id_bound()) {}
+
+  std::unique_ptr<const main_part> run(std::size_t ids_max) {
+    mark_what_rows_have();
+    auto values = merge_values(ids_max);
+    auto ids = write_rows(values.size());
+    return std::make_unique<const main_part>(std::move(values), std::move(ids));
+  }
+
+ private:
+  void mark_what_rows_have() {
+    if (!deleted_.any()) {
+      from_main_.mark_all();
+      progress_.add(main_.rows());
+    } else {
+      main_.for_each_batch([&](std::size_t first, std::span<const std::uint32_t> ids) {
+        for (std::size_t i = 0; i < ids.size(); ++i) {
+          if (!deleted_.contains(first + i)) from_main_.mark(ids[i]);
+        }
+        progress_.add(ids.size());
+      });
+    }
+    // The delta also has values of insertions that did not come to an end.
+    delta_.for_each_row([&](std::size_t position, Id id) {
+      if (!deleted_.contains(delta_.first_row() + position)) from_delta_.mark(id);
+    });
+    progress_.add(delta_.rows());
+  }
+
+  auto merge_values(std::size_t ids_max) {
+    typename main_part::dictionary::builder merged;
+    typename main_part::values_ascending in_main(main_, static_cast<const image_argument*>(nullptr));
+    typename delta_part::values_ascending in_delta(delta_, nullptr);
+    for (;;) {
+      while (in_main.valid() && !from_main_.is_marked(in_main.id())) in_main.next();
+      while (in_delta.valid() && !from_delta_.is_marked(in_delta.id())) in_delta.next();
+      if (!in_main.valid() && !in_delta.valid()) break;
+      if (merged.size() == ids_max) throw no_ids_left(ids_max);
+
+      const auto new_id = static_cast<std::uint32_t>(merged.size());
+      const bool take_main = in_main.valid() && (!in_delta.valid() || !(in_delta.value() < in_main.value()));
+      const bool take_delta = in_delta.valid() && (!in_main.valid() || !(in_main.value() < in_delta.value()));
+      merged.append(take_main ? in_main.value() : in_delta.value());
+      if (take_main) {
+        from_main_.set(in_main.id(), new_id);
+        in_main.next();
+      }
+      if (take_delta) {
+        from_delta_.set(in_delta.id(), new_id);
+        in_delta.next();
+      }
+    }
+    return std::move(merged).finish();
+  }
+
+  packed_ids write_rows(std::size_t distinct) {
+    const auto greatest = static_cast<std::uint32_t>(distinct == 0 ? 0 : distinct - 1);
+    packed_ids::writer written(main_.rows() + delta_.rows(), packed_ids::bits_for(greatest));
+    main_.for_each_batch([&](std::size_t /*first*/, std::span<std::uint32_t> ids) {
+      for (std::uint32_t& id : ids) id = from_main_[id];
+      written.append(ids);
+      progress_.add(ids.size());
+    });
+    std::array<std::uint32_t, 32 * packed_ids::block_rows> batch;
+    std::size_t filled = 0;
+    const auto write_batch = [&] {
+      written.append(std::span<const std::uint32_t>(batch).first(filled));
+      progress_.add(filled);
+      filled = 0;
+    };
+    delta_.for_each_row([&](std::size_t /*position*/, Id id) {
+      batch[filled++] = from_delta_[id];
+      if (filled == batch.size()) write_batch();
+    });
+    write_batch();
+    return std::move(written).finish();
+  }
+
+  const main_part& main_;
+  const delta_part& delta_;
+  const deleted_rows& deleted_;
+  merge_progress<Progress> progress_;
+  id_map from_main_;
+  id_map from_delta_;
+};
+
+template <class Image, class Id, class Progress>
+std::unique_ptr<const column_main<Image>> merge_parts(const column_main<Image>& main,
+                                                      const column_delta<Image, Id>& delta, const deleted_rows& deleted,
+                                                      std::size_t ids_max, Progress&& progress) {
+  return merge_of_parts<Image, Id, std::remove_reference_t<Progress>>(main, delta, deleted, progress).run(ids_max);
+}
+
+}  // namespace elidex::detail

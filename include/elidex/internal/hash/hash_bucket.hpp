@@ -1,0 +1,251 @@
+// What hash_map's table is made of: buckets of a cache line or two, each with a lock, a version and a level in one word.
+//
+//   auto seen = bucket.lock.read();                    // waits while a writer is inside, else writes nothing
+//   ... tags(), key(i), value(i), next() of the bucket and of the blocks behind it ...
+//   if (!bucket.lock.validate(seen)) restart;          // nothing read so far may be believed before this
+//
+// A bucket's level L says which keys are its own: those whose hash agrees with the bucket's index in the lowest L bits. It lies in
+// the same word as the version, so that one validated look at one bucket tells both what is in it and for which keys that is
+// all there is (hash_table.hpp). A bucket of level "unborn" has no keys of its own yet.
+//
+// The word: bit 0 locked, bits 1 to 6 the level + 1 (0: unborn), the rest counts changes; 57 bits of these do not wrap. Zeroed
+// memory is a table of unborn buckets.
+//
+// Why a validated read is right: as in version_lock.hpp, with the same fences. Beyond that, read() is a seq_cst load and
+// try_lock() a seq_cst exchange, and that is all that hash_map needs for one thread's operations to take effect in their order.
+// Suppose two threads each change a bucket and then read the other's, and both miss the change. Each change begins with an
+// exchange, each read begins with a load of the word: so in the one order of all seq_cst operations each load stands before the
+// other thread's exchange and behind its own: a circle. (Other maps have a fence in each operation for that, epoch_pin's. It
+// would keep the processor from beginning the next look-up while this one waits for memory.)
+//
+// A block holds up to `slots` records, without gaps, and their fingerprints and number in one word, the tags. When a bucket is
+// full, blocks of the same shape are chained to it: the block that gets a successor gives its last slot away for the address.
+// So in every chain all blocks but the last one hold `slots_chained` records.
+//
+// Thread-safety: loads from any thread, validated afterwards; stores under the bucket's lock. Every field is read and
+// written with relaxed atomics. A block that is no bucket has an unused lock: there the pool keeps its link when it is free, so that
+// a late reader, who may still look at the rest, races with nobody.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "elidex/internal/tree/field.hpp"
+#include "elidex/internal/sync/backoff.hpp"
+#include "elidex/internal/sync/parking.hpp"
+
+namespace elidex::detail {
+
+class bucket_lock {
+ public:
+  static constexpr unsigned level_max = 48;
+
+  class token {
+   public:
+    bool is_born() const noexcept { return (word_ & level_bits) != 0; }
+    unsigned level() const noexcept { return static_cast<unsigned>((word_ & level_bits) >> 1U) - 1; }
+    bool is_unlocked_at(unsigned level) const noexcept { return (word_ & (locked_bit | level_bits)) == bits_of(level); }
+
+   private:
+    friend bucket_lock;
+    std::uint64_t word_ = 0;
+  };
+
+  // May be locked: only for is_unlocked_at().
+  [[nodiscard]] token look() const noexcept {
+    token seen;
+    seen.word_ = word_.load();
+    return seen;
+  }
+  [[nodiscard]] token read() const noexcept {
+    token seen = look();
+    if ((seen.word_ & locked_bit) != 0) [[unlikely]]
+      seen.word_ = wait_until_unlocked();
+    return seen;
+  }
+  [[nodiscard]] bool validate(token seen) const noexcept {
+    // acquire fence: pairs with the release fence of try_lock().
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return word_.load(std::memory_order_relaxed) == seen.word_;  // relaxed: ordered by the fence
+  }
+  [[nodiscard]] bool try_lock(token seen) noexcept {
+    if (!word_.compare_exchange_strong(seen.word_, seen.word_ | locked_bit)) return false;
+    std::atomic_thread_fence(std::memory_order_release);  // pairs with the acquire fence of validate()
+    return true;
+  }
+  token lock() noexcept {
+    for (backoff wait;; wait.once()) {
+      const token seen = read();
+      if (try_lock(seen)) return seen;
+    }
+  }
+
+  void unlock(token seen) noexcept {
+    // release: pairs with the load of look(), and with the next holder's exchange.
+    word_.store(seen.word_ + one_change, std::memory_order_release);
+    wake_waiters(&word_);
+  }
+  void unlock_at(token seen, unsigned level) noexcept {
+    const std::uint64_t word = (seen.word_ & ~level_bits) | bits_of(level);
+    word_.store(word + one_change, std::memory_order_release);  // pairs with look(), as above
+    wake_waiters(&word_);
+  }
+  void unlock_unchanged(token seen) noexcept {
+    word_.store(seen.word_, std::memory_order_release);  // pairs with look(), as above
+    wake_waiters(&word_);
+  }
+  // An unborn bucket, which nobody else writes to, gets its level; what was written to it before can be seen from now on.
+  void be_born(unsigned level) noexcept {
+    word_.store(bits_of(level), std::memory_order_release);  // pairs with look(), as above
+  }
+
+ private:
+  static constexpr std::uint64_t locked_bit = 1;
+  static constexpr std::uint64_t level_bits = 0x7E;
+  static constexpr std::uint64_t one_change = 0x80;
+  static constexpr std::uint64_t bits_of(unsigned level) noexcept { return std::uint64_t{level + 1} << 1U; }
+
+  [[gnu::noinline]] std::uint64_t wait_until_unlocked() const noexcept {
+    std::uint64_t word = 0;
+    wait_while<looks::seldom>(&word_, [&] {
+      word = word_.load();
+      return (word & locked_bit) != 0;
+    });
+    return word;
+  }
+
+  std::atomic<std::uint64_t> word_{0};
+};
+
+// The fingerprints and the number of a block's records: a byte for each slot, the first one's lowest, and in the highest
+// byte the number and whether another block follows.
+class block_tags {
+ public:
+  static constexpr unsigned slots_max = 7;
+
+  explicit constexpr block_tags(std::uint64_t word = 0) noexcept : word_(word) {}
+  constexpr std::uint64_t word() const noexcept { return word_; }
+
+  constexpr unsigned count() const noexcept { return static_cast<unsigned>(word_ >> count_shift) & 0x7FU; }
+  constexpr bool has_next() const noexcept { return (word_ & next_bit) != 0; }
+  constexpr std::uint8_t print(unsigned slot) const noexcept { return static_cast<std::uint8_t>(word_ >> 8 * slot); }
+
+  // A bit in the byte of each record that may have this fingerprint: of all that have, and now and then of one that has not.
+  constexpr std::uint64_t candidates(std::uint8_t print) const noexcept {
+    const std::uint64_t different = word_ ^ print * ones;
+    const std::uint64_t zero_bytes = (different - ones) & ~different & (ones << 7U);
+    return zero_bytes & ((std::uint64_t{1} << 8 * count()) - 1);
+  }
+  static unsigned first_slot(std::uint64_t candidates) noexcept {
+    return static_cast<unsigned>(std::countr_zero(candidates)) / 8;
+  }
+
+  // Behind the last record.
+  constexpr block_tags with(std::uint8_t print) const noexcept {
+    return block_tags((without_print(count()).word_ | std::uint64_t{print} << 8 * count()) + one_record);
+  }
+  constexpr block_tags without_last() const noexcept { return block_tags(word_ - one_record); }
+  constexpr block_tags with_at(unsigned slot, std::uint8_t print) const noexcept {
+    return block_tags(without_print(slot).word_ | std::uint64_t{print} << 8 * slot);
+  }
+  constexpr block_tags with_next() const noexcept { return block_tags(word_ | next_bit); }
+  constexpr block_tags without_next() const noexcept { return block_tags(word_ & ~next_bit); }
+
+ private:
+  static constexpr std::uint64_t ones = 0x0101'0101'0101'0101u;
+  static constexpr unsigned count_shift = 56;
+  static constexpr std::uint64_t one_record = std::uint64_t{1} << count_shift;
+  static constexpr std::uint64_t next_bit = std::uint64_t{1} << 63U;
+
+  constexpr block_tags without_print(unsigned slot) const noexcept {
+    return block_tags(word_ & ~(std::uint64_t{0xFF} << 8 * slot));
+  }
+
+  std::uint64_t word_;
+};
+
+// How many records a block has room for: as many as waste the fewest bytes of its lines.
+struct block_shape {
+  unsigned slots;
+  std::size_t bytes;
+
+  static constexpr std::size_t line_bytes = 64;
+
+  static constexpr block_shape of(std::size_t record_bytes, std::size_t head_bytes, unsigned most) noexcept {
+    block_shape best{};
+    for (unsigned slots = std::min(4U, most); slots <= most; ++slots) {
+      const std::size_t bytes = (head_bytes + slots * record_bytes + line_bytes - 1) / line_bytes * line_bytes;
+      if (best.slots == 0 || bytes * best.slots <= best.bytes * slots) best = {slots, bytes};
+    }
+    return best;
+  }
+};
+
+template <class KeySlot, class ValueSlot, unsigned SlotsMax = block_tags::slots_max>
+class alignas(block_shape::line_bytes) hash_block {
+  struct record {
+    field<KeySlot> key;
+    field<ValueSlot> value;
+  };
+  // The address of the next block lies in the last slot's key if that is made of words.
+  static constexpr bool next_takes_a_slot = sizeof(KeySlot) % sizeof(std::uint64_t) == 0;
+  struct no_field {};
+  using own_next = std::conditional_t<next_takes_a_slot, no_field, field<std::uint64_t>>;
+  static constexpr std::size_t head_bytes = 16 + (next_takes_a_slot ? 0 : sizeof(std::uint64_t));
+
+ public:
+  static constexpr unsigned slots = block_shape::of(sizeof(record), head_bytes, SlotsMax).slots;
+  static constexpr unsigned slots_chained = slots - (next_takes_a_slot ? 1 : 0);
+  static_assert(slots_chained >= 1);
+
+  block_tags tags() const noexcept { return block_tags(tags_.template load<true>()); }
+  void set_tags(block_tags tags) noexcept { tags_.template store<true>(tags.word()); }
+
+  KeySlot key(unsigned slot) const noexcept { return records_[slot].key.template load<true>(); }
+  ValueSlot value(unsigned slot) const noexcept { return records_[slot].value.template load<true>(); }
+  void set_value(unsigned slot, const ValueSlot& value) noexcept { records_[slot].value.template store<true>(value); }
+  void set(unsigned slot, const KeySlot& key, const ValueSlot& value) noexcept {
+    records_[slot].key.template store<true>(key);
+    set_value(slot, value);
+  }
+
+  // Of a racing reader: an address only once the version has been validated behind it.
+  hash_block* next() const noexcept {
+    if constexpr (next_takes_a_slot) {
+      return reinterpret_cast<hash_block*>(records_[slots - 1].key.template load_word<true>(0));
+    } else {
+      return reinterpret_cast<hash_block*>(next_.template load<true>());
+    }
+  }
+  void set_next(hash_block* next) noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(next);
+    if constexpr (next_takes_a_slot) {
+      std::array<std::uint64_t, sizeof(KeySlot) / sizeof(std::uint64_t)> words{};
+      words[0] = address;
+      records_[slots - 1].key.template store<true>(std::bit_cast<KeySlot>(words));
+    } else {
+      next_.template store<true>(address);
+    }
+  }
+
+  // Asks for what lies behind the first line, which is on its way anyhow.
+  void prefetch() const noexcept {
+    for (std::size_t at = 0; at < std::min<std::size_t>(sizeof(*this), 4 * block_shape::line_bytes);
+         at += block_shape::line_bytes) {
+      __builtin_prefetch(reinterpret_cast<const std::byte*>(this) + at);
+    }
+  }
+
+  bucket_lock lock;
+
+ private:
+  field<std::uint64_t> tags_;
+  [[no_unique_address]] own_next next_;
+  std::array<record, slots> records_;
+};
+
+}  // namespace elidex::detail

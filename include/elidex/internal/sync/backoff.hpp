@@ -1,0 +1,71 @@
+// Pauses between two attempts: each call takes twice as many as the one before, up to a limit.
+//
+//   for (elidex::backoff wait; !try_it(); wait.once()) {}
+//
+// For attempts that fail only because another thread has succeeded. The doubling separates threads
+// that make each other fail, and keeps them off the contended cache line. To wait for another
+// thread's action, use wait_while() (parking.hpp): it sleeps after a while, because the other
+// thread may not be running.
+//
+// Invariants: one call of once() takes at most backoff_pauses_max pauses. It never sleeps and makes
+// no system call.
+//
+// Thread-safety: an object belongs to one thread.
+#pragma once
+
+#include <cstdint>
+
+#include "elidex/internal/sync/pause.hpp"
+
+namespace elidex {
+
+// The longest run of pauses between two attempts. Chosen: one or two microseconds where a pause
+// takes 40 to 140 cycles.
+inline constexpr std::uint32_t backoff_pauses_max = 64;
+
+// Lets another thread run on this core. For once_or_yield().
+void yield_processor() noexcept;
+
+// The longest run of pauses.
+inline void pause_at_length() noexcept {
+  for (std::uint32_t i = 0; i < backoff_pauses_max; ++i) cpu_pause();
+}
+
+class backoff {
+ public:
+  backoff() = default;
+  // The first wait takes so many pauses.
+  explicit backoff(std::uint32_t pauses) noexcept : pauses_(pauses) {}
+
+  void once() noexcept {
+    if (is_spent()) {
+#if defined(ELIDEX_SIMULATED)
+      cpu_pause();  // as when the machine's figures were measured
+#else
+      pause_at_length();
+#endif
+      return;
+    }
+    for (std::uint32_t i = 0; i < pauses_; ++i) cpu_pause();
+    pauses_ *= 2;
+  }
+
+  // Like once(), but yields when the pauses have reached their limit. The yield is a system call,
+  // which aborts a hardware region. Use it for a few rounds before a sleep. A holder that lost this
+  // core to the caller can then continue, but beside busy programs each yield takes a time slice.
+  void once_or_yield() noexcept {
+    if (is_spent()) {
+      yield_processor();
+    } else {
+      once();
+    }
+  }
+
+  // Whether the pauses have reached their limit.
+  bool is_spent() const noexcept { return pauses_ > backoff_pauses_max; }
+
+ private:
+  std::uint32_t pauses_ = 1;
+};
+
+}  // namespace elidex

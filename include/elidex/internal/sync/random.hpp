@@ -1,0 +1,21 @@
+// Cheap random numbers for decisions that no caller sees: a thread's own sequence, seeded by its slot.
+//
+// Thread-safety: all of it. Not for keys, tests or secrets. Source: Marsaglia, "Xorshift RNGs" (2003), triple 13, 7, 17.
+#pragma once
+
+#include <cstdint>
+
+#include "elidex/internal/memory/thread_slot.hpp"
+
+namespace elidex::detail {
+
+inline std::uint64_t next_random_of_this_thread() noexcept {
+  thread_local std::uint64_t state = 0;
+  if (state == 0) state = (std::uint64_t{this_thread_slot_or_0()} + 1) * 0x9E37'79B9'7F4A'7C15u;
+  state ^= state << 13U;
+  state ^= state >> 7U;
+  state ^= state << 17U;
+  return state;
+}
+
+}  // namespace elidex::detail

@@ -1,0 +1,127 @@
+// A lock and a version in one word: writers lock, readers look twice.
+//
+//   auto seen = node.lock.read();            // waits while a writer is inside, else writes nothing
+//   ... read the node's fields with relaxed atomics ...
+//   if (!node.lock.validate(seen)) restart;  // nothing read so far may be believed before this
+//   if (!node.lock.try_upgrade(seen)) restart;
+//   ... change the node ...
+//   node.lock.unlock();
+//
+// The word: bit 0 locked, bit 1 obsolete (the node has left the structure and never comes back), the rest counts
+// changes. 62 bits of changes do not wrap.
+//
+// Why a validated read is right (Boehm, "Can seqlocks get along with programming language memory models?", 2012):
+// suppose a reader's field load saw a store made under a lock that was taken after `seen` was read. The writer's
+// release fence in try_upgrade() comes before that store, the reader's acquire fence in validate() after that
+// load: so the fences synchronize, and the reader's second load sees the locked word or a later one, not `seen`.
+// The fields are atomics (relaxed), so a torn look is no data race; it is thrown away.
+//
+// The calls, and what each needs:
+//   call                 needs                    afterwards
+//   read()               nothing                  a version without the locked bit, perhaps obsolete
+//   validate(seen)       seen from read()         true: nothing changed since `seen`
+//   try_upgrade(seen)    seen from read()         true: locked by the caller, nothing changed since `seen`
+//   lock()               caller holds no lock that a holder of this one waits for;  locked; returns what it was
+//   unlock()             locked by the caller     a new version
+//   unlock_unchanged(s)  locked; nothing changed  the version it had, s: readers in flight stay valid
+//   unlock_obsolete()    locked by the caller     a new version, obsolete
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "elidex/internal/sync/backoff.hpp"
+#include "elidex/internal/sync/parking.hpp"
+
+namespace elidex {
+
+class version_lock {
+ public:
+  class token {
+   public:
+    bool is_obsolete() const noexcept { return (word_ & obsolete_bit) != 0; }
+
+   private:
+    friend version_lock;
+    std::uint64_t word_ = 0;
+  };
+
+  [[nodiscard]] token read() const noexcept {
+    token seen;
+    // acquire: pairs with the release store of unlock(): the fields written under that lock are visible.
+    seen.word_ = word_.load(std::memory_order_acquire);
+    if ((seen.word_ & locked_bit) != 0) [[unlikely]]
+      seen.word_ = wait_until_unlocked();
+    return seen;
+  }
+
+  [[nodiscard]] bool validate(token seen) const noexcept {
+    // acquire fence: pairs with the release fence of try_upgrade() and lock(), see above.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return word_.load(std::memory_order_relaxed) == seen.word_;  // relaxed: ordered by the fence
+  }
+
+  [[nodiscard]] bool try_upgrade(token seen) noexcept {
+    // acquire: pairs with the previous holder's release store in unlock(). On failure nothing is read: relaxed.
+    if (!word_.compare_exchange_strong(seen.word_, seen.word_ | locked_bit, std::memory_order_acquire,
+                                       std::memory_order_relaxed)) {
+      return false;
+    }
+    std::atomic_thread_fence(std::memory_order_release);  // pairs with the acquire fence of validate()
+    return true;
+  }
+
+  token lock() noexcept {
+    for (backoff wait;; wait.once()) {
+      const token seen = read();
+      if (try_upgrade(seen)) return seen;
+    }
+  }
+
+  void unlock() noexcept { leave(0); }
+  void unlock_obsolete() noexcept { leave(obsolete_bit); }
+  void unlock_unchanged(token seen) noexcept {
+    word_.store(seen.word_, std::memory_order_release);  // pairs with the acquire load of read()
+    detail::wake_waiters(&word_);
+  }
+
+ private:
+  static constexpr std::uint64_t locked_bit = 1;
+  static constexpr std::uint64_t obsolete_bit = 2;
+  static constexpr std::uint64_t one_change = 4;
+
+  void leave(std::uint64_t also_set) noexcept {
+    const std::uint64_t held = word_.load(std::memory_order_relaxed);  // relaxed: only the holder writes it now
+    // release: pairs with the acquire load of read() and with the next holder's acquire in try_upgrade().
+    word_.store(((held & ~locked_bit) + one_change) | also_set, std::memory_order_release);
+    detail::wake_waiters(&word_);
+  }
+
+  std::uint64_t wait_until_unlocked() const noexcept {
+    std::uint64_t word = 0;
+    detail::wait_while<detail::looks::seldom>(&word_, [&] {
+      word = word_.load(std::memory_order_acquire);  // pairs with unlock(), as in read()
+      return (word & locked_bit) != 0;
+    });
+    return word;
+  }
+
+  std::atomic<std::uint64_t> word_{0};
+};
+
+// The same calls for structures whose outer lock already keeps everybody else out: all of them vanish.
+class no_node_lock {
+ public:
+  struct token {
+    constexpr bool is_obsolete() const noexcept { return false; }
+  };
+  constexpr token read() const noexcept { return {}; }
+  constexpr bool validate(token) const noexcept { return true; }
+  constexpr bool try_upgrade(token) noexcept { return true; }
+  constexpr token lock() noexcept { return {}; }
+  constexpr void unlock() noexcept {}
+  constexpr void unlock_obsolete() noexcept {}
+  constexpr void unlock_unchanged(token) noexcept {}
+};
+
+}  // namespace elidex

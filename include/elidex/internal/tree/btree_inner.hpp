@@ -1,0 +1,590 @@
+// The inner nodes of a B+tree, over leaves of any kind: finding the way to a leaf, and what splits and merges of nodes do
+// further up. btree.hpp and fixed_key_btree.hpp are its two users; btree.hpp's header holds the argument for correctness.
+//
+//   position p;
+//   if (!descend_to_leaf(key, p)) restart;      // p.as_leaf() is the leaf for the key at the moment of its version p.seen
+//
+// All functions are parts of regions: re-runnable, without allocation. They return restart (or false) when what they
+// stand on has changed, restructured when they have split or merged a node and the operation must begin again.
+//
+// Leaf is derived from btree_node<Sync>; look_up_together() asks it for bytes_for_look_up and approach().
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "elidex/internal/tree/btree_node.hpp"
+#include "elidex/internal/tree/node_operation.hpp"
+#include "elidex/internal/tree/leaf_hint.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
+#include "elidex/internal/memory/block_pool.hpp"
+#include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/sync/sharded_counter.hpp"
+#include "elidex/internal/sync/backoff.hpp"
+
+namespace elidex {
+
+// Counts since construction; each exact when no operation runs.
+struct btree_stats {
+  std::int64_t restarts = 0;  // attempts thrown away because another thread changed a node
+  std::int64_t splits = 0;    // of leaves and inner nodes
+  std::int64_t merges = 0;    // likewise
+  std::int64_t shares = 0;    // full leaves that handed records to a sibling instead of being split
+  std::size_t leaves = 0;     // nodes in use, those in limbo included
+  std::size_t inner_nodes = 0;
+  std::size_t limbo_objects = 0;  // unlinked nodes and blobs that wait for their epoch
+};
+
+namespace detail {
+
+// DefersReclamation: others may still be on their way to a node when it is unlinked.
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+class btree_spine {
+ protected:
+  static constexpr bool defers_reclamation = DefersReclamation;
+  using pin = std::conditional_t<defers_reclamation, epoch_pin, no_pin>;
+  using keys = key_codec<Key>;
+  using node = btree_node<Sync>;
+  using leaf = Leaf;
+  using inner = btree_inner<Key, Sync, Shape>;
+  using node_lock = typename Sync::node_lock;
+  using token = typename node_lock::token;
+  using key_slot = typename keys::slot;
+  using probe = typename keys::probe;
+  static constexpr bool racing = Sync::readers_race;
+
+  // A node is sparse, and worth merging, at a third of its slots; the merged node keeps room for a few inserts, so
+  // that it does not split again at once, unless one of the two was empty. Both chosen.
+  static constexpr unsigned leaf_sparse = leaf::capacity / 3;
+  static constexpr unsigned leaf_merged_max = leaf::capacity * 5 / 6;
+  static constexpr unsigned inner_sparse = inner::capacity / 3;
+  static constexpr unsigned inner_merged_max = inner::capacity * 5 / 6;
+
+  // Where a descent stands: a node, its parent, and the versions under which both were what they seem.
+  struct position {
+    node_lock* parent_lock;  // of the parent, or root_lock_
+    token parent_seen;
+    inner* parent;   // null at the root
+    unsigned index;  // which child of the parent
+    node* at;
+    token seen;
+
+    inner& as_inner() const noexcept { return *static_cast<inner*>(at); }
+    leaf& as_leaf() const noexcept { return *static_cast<leaf*>(at); }
+    bool still_valid() const noexcept { return at->lock.validate(seen); }
+    bool try_lock_parent_and_node() noexcept;
+    void unlock_both() noexcept;
+    void unlock_both_unchanged() noexcept;
+  };
+
+  // Down and sideways: each returns false when what it stands on has changed. The approach functions only make out the node;
+  // enter() reads it, and should come when its memory had time to arrive.
+  [[gnu::always_inline]] bool enter(position& p) const noexcept;
+  bool approach_root(position& p) const noexcept;
+  [[gnu::always_inline]] bool approach_child(position& p, unsigned index) const noexcept;
+  bool approach_child_for(const probe& key, position& p, unsigned count) const noexcept;
+  [[gnu::always_inline]] bool approach_sibling(position& p, unsigned index) const noexcept;
+  [[gnu::always_inline]] bool enter_root(position& p) const noexcept;
+  bool enter_child(position& p, unsigned index) const noexcept;
+  [[gnu::always_inline]] bool enter_child_for(const probe& key, position& p, unsigned count) const noexcept;
+  bool enter_sibling(position& p, unsigned index) const noexcept;
+  bool descend_to_leaf(const probe& key, position& p) const noexcept;
+  // The same, of integer keys; narrows `stretch` to those keys for which the leaf is the one, too.
+  bool descend_to_leaf(const probe& key, position& p, key_stretch<Key>& stretch) const noexcept;
+  [[gnu::always_inline]] bool fetch_and_enter(position& p) const noexcept {
+    if (p.parent->level == 1) {
+      prefetch_bytes<sizeof(leaf)>(p.at);
+    } else {
+      prefetch_bytes<inner::bytes_for_look_up>(p.at);
+    }
+    return enter(p);
+  }
+  // Looks up `many` keys, some at a time and all of these a level at a time: while one waits for a node's memory, others
+  // search theirs. key_at(i) is the i-th one's probe; read(i, probe, position, slot) looks into its leaf, in `slot` first if that is
+  // no no_slot, and says whether that was an answer; otherwise(i) is called for those without one, when nothing is pinned.
+  template <class KeyAt, class Read, class Otherwise>
+  void look_up_together(std::size_t many, KeyAt&& key_at, Read&& read, Otherwise&& otherwise) const;
+  // How many are on their way at once. Measured (docs/PERFORMANCE.md).
+  static constexpr unsigned look_ups_at_once = 16;
+  using few_keys = std::uint32_t;  // a bit for each
+  static_assert(look_ups_at_once < 32);
+  few_keys descend_to_leaves(std::span<const probe> wanted, position* positions) const noexcept;
+  template <std::size_t Bytes>
+  bool step_down(const probe& key, position& p) const noexcept;
+
+  // How many of the node's keys are less than `key` (or_equal: or equal to it); false when torn. A probe that knows how to
+  // search a node (of IDs, delta_index.hpp) does it itself.
+  template <bool OrEqual, class Node, class StillValid>
+  static bool rank_in_node(const Node& n, unsigned count, const probe& key, StillValid&& still_valid,
+                           unsigned& result) noexcept;
+
+  // Down to the leaf for the key; a full inner node on the way is split and a sparse one merged.
+  template <class Operation>
+  step descend_splitting(const probe& key, position& p, Operation& op) noexcept;
+  template <class Operation>
+  step descend_merging(const probe& key, position& p, Operation& op) noexcept;
+
+  // Of a key that lies in a node.
+  static probe probe_of_slot(const key_slot& s) noexcept { return keys::probe_of_slot(s); }
+
+  template <class Operation>
+  step split_inner(position& p, Operation& op) noexcept;
+  template <class Operation>
+  void link_right_half(position& p, const key_slot& separator, node* right, Operation& op) noexcept;
+  bool lock_parent_of_locked(position& p, unsigned more, const node* right = nullptr) noexcept;
+  enum class side : std::uint8_t { left, right };
+  enum class if_full : std::uint8_t { leave, share };
+  step find_sibling(const position& p, side where, position& left, position& right) const noexcept;
+  template <class Operation>
+  step merge_inner(position& p, Operation& op) noexcept;
+  template <class Operation>
+  step merge_inner(position& p, side where, if_full otherwise, Operation& op) noexcept;
+  static key_slot share_children(inner& left, const key_slot& between, inner& right) noexcept;
+  template <class Operation>
+  step collapse_root(position& p, Operation& op) noexcept;
+
+  // Runs attempt(), which runs a region, until the operation is done: gets it the memory it wants and hands over what it
+  // has unlinked.
+  template <class Operation, class Attempt>
+  step run_changing(Operation& op, Attempt&& attempt);
+
+  std::size_t node_bytes_reserved() const noexcept {
+    return leaf_pool_.reserved_bytes() + inner_pool_.reserved_bytes();
+  }
+  btree_stats node_stats() const noexcept;
+
+  [[no_unique_address]] mutable Sync sync_;
+  [[no_unique_address]] mutable node_lock root_lock_;
+  field<node*> root_;
+  block_pool leaf_pool_{sizeof(leaf), "leaf", leaf::head_bytes};
+  block_pool inner_pool_{sizeof(inner), "inner", sizeof(node)};
+  mutable sharded_counter restarts_;
+  sharded_counter splits_;
+  sharded_counter merges_;
+  sharded_counter shares_;
+};
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+inline bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter(position& p) const noexcept {
+  p.seen = p.at->lock.read();
+  // The node's version was read while the parent still pointed at it: the node is the right one at that version.
+  return p.parent_lock->validate(p.parent_seen) && !p.seen.is_obsolete();
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_root(position& p) const noexcept {
+  p.parent_lock = &root_lock_;
+  p.parent = nullptr;
+  p.index = 0;
+  p.parent_seen = root_lock_.read();
+  p.at = root_.template load<racing>();
+  return root_lock_.validate(p.parent_seen);
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+inline bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_root(position& p) const noexcept {
+  return approach_root(p) && enter(p);
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+inline bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child(position& p,
+                                                                                   unsigned index) const noexcept {
+  p.parent = &p.as_inner();
+  p.parent_lock = &p.parent->lock;
+  p.parent_seen = p.seen;
+  return approach_sibling(p, index);
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+inline bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_sibling(position& p,
+                                                                                     unsigned index) const noexcept {
+  p.index = index;
+  p.at = p.parent->child(index);
+  // Nothing may be followed before it is known to have been a child of the parent.
+  if (!p.parent_lock->validate(p.parent_seen)) return false;
+  return true;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child(position& p, unsigned index) const noexcept {
+  if (!approach_child(p, index)) return false;
+  return fetch_and_enter(p);
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_sibling(position& p, unsigned index) const noexcept {
+  if (!approach_sibling(p, index)) return false;
+  return fetch_and_enter(p);
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child_for(const probe& key, position& p,
+                                                                                unsigned count) const noexcept {
+  unsigned index = 0;
+  return rank_in_node<true>(
+             p.as_inner(), count, key, [&] { return p.still_valid(); }, index) &&
+         approach_child(p, index);
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+inline bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child_for(const probe& key, position& p,
+                                                                                    unsigned count) const noexcept {
+  if (!approach_child_for(key, p, count)) return false;
+  return fetch_and_enter(p);
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(const probe& key,
+                                                                             position& p) const noexcept {
+  if (!enter_root(p)) return false;
+  while (!p.at->is_leaf()) {
+    if (!enter_child_for(key, p, p.as_inner().count())) return false;
+  }
+  return true;
+}
+
+// A node's keys change with its version only, so that what is read on the way holds when the leaf's version is read.
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(const probe& key, position& p,
+                                                                             key_stretch<Key>& stretch) const noexcept {
+  if (!enter_root(p)) return false;
+  while (!p.at->is_leaf()) {
+    const inner& from = p.as_inner();
+    const unsigned count = from.count();
+    const unsigned index = from.template rank<true>(count, key);
+    if (index > 0) stretch.lowest = from.key(index - 1);
+    if (index < count) stretch.highest = detail::key_before(from.key(index));
+    if (!enter_child(p, index)) return false;
+  }
+  return true;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <std::size_t Bytes>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::step_down(const probe& key, position& p) const noexcept {
+  if (p.parent != nullptr && !enter(p)) return false;  // the root has been entered
+  if (!approach_child_for(key, p, p.as_inner().count())) return false;
+  prefetch_bytes<Bytes>(p.at);
+  return true;
+}
+
+// Down to where the leaves have been asked for; says for which keys.
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaves(std::span<const probe> wanted,
+                                                                               position* positions) const noexcept
+    -> few_keys {
+  position root;
+  if (!enter_root(root)) return 0;
+  const auto many = static_cast<unsigned>(wanted.size());
+  for (unsigned i = 0; i < many; ++i) positions[i] = root;
+  few_keys on_their_way = (few_keys{1} << many) - 1;
+  for (unsigned level = root.at->level; level > 0; --level) {
+    for (unsigned i = 0; i < many; ++i) {
+      if ((on_their_way >> i & 1U) == 0) continue;
+      const bool goes_on = level == 1 ? step_down<leaf::bytes_for_look_up>(wanted[i], positions[i])
+                                      : step_down<inner::bytes_for_look_up>(wanted[i], positions[i]);
+      if (!goes_on) on_their_way &= ~(few_keys{1} << i);
+    }
+  }
+  return on_their_way;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class KeyAt, class Read, class Otherwise>
+void btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::look_up_together(std::size_t many, KeyAt&& key_at,
+                                                                              Read&& read,
+                                                                              Otherwise&& otherwise) const {
+  for (std::size_t first = 0; first < many; first += look_ups_at_once) {
+    const auto together = static_cast<unsigned>(std::min<std::size_t>(many - first, look_ups_at_once));
+    few_keys answered = 0;
+    if constexpr (racing) {
+      std::array<probe, look_ups_at_once> probes;
+      for (unsigned i = 0; i < together; ++i) probes[i] = key_at(first + i);
+      std::array<position, look_ups_at_once> positions;
+      std::array<unsigned, look_ups_at_once> slots;
+      [[maybe_unused]] const pin pinned;
+      few_keys arrived = descend_to_leaves(std::span(probes).first(together), positions.data());
+      for (unsigned i = 0; i < together; ++i) {
+        if ((arrived >> i & 1U) == 0) continue;
+        position& p = positions[i];
+        if (p.parent != nullptr && !enter(p)) {
+          arrived &= ~(few_keys{1} << i);
+        } else {
+          slots[i] = p.as_leaf().approach(probes[i]);
+        }
+      }
+      for (unsigned i = 0; i < together; ++i) {
+        if ((arrived >> i & 1U) == 0) continue;
+        if (read(first + i, probes[i], positions[i], slots[i])) answered |= few_keys{1} << i;
+      }
+    }
+    for (unsigned i = 0; i < together; ++i) {
+      if ((answered >> i & 1U) == 0) otherwise(first + i);
+    }
+  }
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <bool OrEqual, class Node, class StillValid>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::rank_in_node(const Node& n, unsigned count,
+                                                                          const probe& key,
+                                                                          [[maybe_unused]] StillValid&& still_valid,
+                                                                          unsigned& result) noexcept {
+  if constexpr (requires { key.template rank<OrEqual>(n, count, still_valid, result); }) {
+    return key.template rank<OrEqual>(n, count, still_valid, result);
+  } else if constexpr (keys::compares_in_place) {
+    if constexpr (requires { n.template rank<OrEqual>(count, key); }) {
+      result = n.template rank<OrEqual>(count, key);
+    } else {
+      result = rank_by_halving<OrEqual>([&](unsigned i) { return n.key(i); }, count, key);
+    }
+    return true;
+  } else {
+    bool exact = false;
+    return rank_by_heads<OrEqual>(n, count, key, still_valid, result, exact);
+  }
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::position::try_lock_parent_and_node() noexcept {
+  if (!parent_lock->try_upgrade(parent_seen)) return false;
+  if (at->lock.try_upgrade(seen)) return true;
+  parent_lock->unlock_unchanged(parent_seen);
+  return false;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+void btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::position::unlock_both() noexcept {
+  at->lock.unlock();
+  parent_lock->unlock();
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+void btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::position::unlock_both_unchanged() noexcept {
+  at->lock.unlock_unchanged(seen);
+  parent_lock->unlock_unchanged(parent_seen);
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class Operation, class Attempt>
+auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::run_changing(Operation& op, Attempt&& attempt) -> step {
+  for (backoff wait;;) {
+    step s;
+    {
+      [[maybe_unused]] const pin pinned;
+      s = attempt();
+    }
+    op.settle();
+    switch (s) {
+      case step::restart:
+        restarts_.add(1);
+        wait.once();
+        break;
+      case step::restructured:
+        break;
+      case step::need_memory:
+        op.provide();
+        break;
+      default:
+        return s;
+    }
+  }
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class Operation>
+auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_splitting(const probe& key, position& p,
+                                                                               Operation& op) noexcept -> step {
+  if (!enter_root(p)) return step::restart;
+  while (!p.at->is_leaf()) {
+    const unsigned count = p.as_inner().count();
+    if (count == inner::capacity) return split_inner(p, op);
+    if (!enter_child_for(key, p, count)) return step::restart;
+  }
+  return step::yes;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class Operation>
+auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_merging(const probe& key, position& p,
+                                                                             Operation& op) noexcept -> step {
+  if (!enter_root(p)) return step::restart;
+  while (!p.at->is_leaf()) {
+    const unsigned count = p.as_inner().count();
+    if (p.parent == nullptr && count == 0) return collapse_root(p, op);
+    if (p.parent != nullptr && count <= inner_sparse) {
+      const step s = merge_inner(p, op);
+      if (s != step::no) return s;
+    }
+    if (!enter_child_for(key, p, count)) return step::restart;
+  }
+  return step::yes;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class Operation>
+auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::split_inner(position& p, Operation& op) noexcept -> step {
+  if (!op.has_nodes(false, p.parent == nullptr ? 2 : 1)) return step::need_memory;
+  if (!p.try_lock_parent_and_node()) return step::restart;
+  inner& left = p.as_inner();
+  const unsigned middle = inner::capacity / 2;
+  const key_slot separator = left.key(middle);
+  inner* const right = op.take_inner(left.level);
+  right->prefix.set(left.prefix.get());
+  left.split(middle, *right);
+  lengthen_prefixes(left, *right, p.parent, p.index, separator);
+  link_right_half(p, separator, right, op);
+  p.unlock_both();
+  op.note_split();
+  return step::restructured;
+}
+
+// The parent has room: an inner node that is full is split before anything below it is looked at.
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class Operation>
+void btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::link_right_half(position& p, const key_slot& separator,
+                                                                             node* right, Operation& op) noexcept {
+  if (p.parent != nullptr) {
+    p.parent->insert(p.index, separator, right);
+    return;
+  }
+  inner* const root = op.take_inner(p.at->level + 1u);
+  root->set_child(0, p.at);
+  root->insert(0, separator, right);
+  root_.template store<racing>(root);
+}
+
+// Locks the parent of a node that the caller has locked, last of all and for as short as can be: everybody on the way to a node
+// below it would wait. It may have changed since the descent; p.index becomes where the node is now. False, and nothing is
+// locked: it is another one's child by now, the parent has no room for so many more, or `right` is not the node's sibling there.
+// Waits for the parent, which is safe with a leaf's lock held: who holds an inner node's lock waits for no leaf's.
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::lock_parent_of_locked(position& p, unsigned more,
+                                                                                   const node* right) noexcept {
+  p.parent_seen = p.parent_lock->lock();
+  if (p.parent == nullptr) {
+    if (root_.template load<racing>() == p.at) return true;
+  } else if (!p.parent_seen.is_obsolete()) {
+    const unsigned count = p.parent->count();
+    // Mostly it is where it was.
+    unsigned index = p.index <= count && p.parent->child(p.index) == p.at ? p.index : 0;
+    while (index < count && p.parent->child(index) != p.at) ++index;
+    const bool right_too = right == nullptr || (index < count && p.parent->child(index + 1) == right);
+    if (p.parent->child(index) == p.at && right_too && count + more <= inner::capacity) {
+      p.index = index;
+      return true;
+    }
+  }
+  p.parent_lock->unlock_unchanged(p.parent_seen);
+  return false;
+}
+
+// The node with its sibling on one side: no when there is none, restart when the parent has changed.
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::find_sibling(const position& p, side where, position& left,
+                                                                          position& right) const noexcept -> step {
+  const bool there = where == side::left ? p.index > 0 : p.index < p.parent->count();
+  if (!there) return p.parent_lock->validate(p.parent_seen) ? step::no : step::restart;
+  left = right = p;
+  const bool entered = where == side::left ? enter_sibling(left, p.index - 1) : enter_sibling(right, p.index + 1);
+  return entered ? step::yes : step::restart;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class Operation>
+auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(position& p, Operation& op) noexcept -> step {
+  for (const if_full otherwise : {if_full::leave, if_full::share}) {
+    // To share makes sense for a node with one child only: the leaf that it may be has no sibling.
+    if (otherwise == if_full::share && p.at->count() != 0) break;
+    for (const side where : {side::left, side::right}) {
+      if (const step s = merge_inner(p, where, otherwise, op); s != step::no) return s;
+    }
+  }
+  return step::no;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class Operation>
+auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(position& p, side where, if_full otherwise,
+                                                                         Operation& op) noexcept -> step {
+  position left;
+  position right;
+  if (const step s = find_sibling(p, where, left, right); s != step::yes) return s;
+  inner& l = left.as_inner();
+  inner& r = right.as_inner();
+  const unsigned merged = l.count() + r.count() + 1;  // the separator comes down between them
+  const bool fits = merged <= (p.at->count() == 0 ? inner::capacity : inner_merged_max);
+  if (!fits && otherwise == if_full::leave) return step::no;
+  if (fits && !op.may_retire()) return step::need_memory;
+  if (!left.try_lock_parent_and_node()) return step::restart;
+  if (!r.lock.try_upgrade(right.seen)) {
+    left.unlock_both_unchanged();
+    return step::restart;
+  }
+  share_prefix(l, r);
+  if (fits) {
+    l.append(left.parent->key(left.index), r, r.count() + 1);
+    left.parent->erase(left.index);
+    op.retire_inner(&r);
+    r.lock.unlock_obsolete();
+    op.note_merge();
+  } else {
+    left.parent->set_key(left.index, share_children(l, left.parent->key(left.index), r));
+    r.lock.unlock();
+  }
+  left.unlock_both();
+  return step::restructured;
+}
+
+// Parts the children of a node that has one and of its full sibling anew. Takes the separator between them and returns
+// the new one.
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::share_children(inner& left, const key_slot& between,
+                                                                            inner& right) noexcept -> key_slot {
+  constexpr unsigned half = inner::capacity / 2;
+  if (left.count() == 0) {
+    const key_slot separator = right.key(half - 1);
+    left.append(between, right, half);
+    right.drop_front(half);
+    return separator;
+  }
+  const key_slot separator = left.key(half);
+  node* const last = right.child(0);
+  left.split(half, right);
+  right.insert(right.count(), between, last);
+  return separator;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class Operation>
+auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::collapse_root(position& p, Operation& op) noexcept
+    -> step {
+  if (!op.may_retire()) return step::need_memory;
+  if (!p.try_lock_parent_and_node()) return step::restart;
+  inner& old = p.as_inner();
+  root_.template store<racing>(old.child(0));
+  op.retire_inner(&old);
+  old.lock.unlock_obsolete();
+  p.parent_lock->unlock();
+  return step::restructured;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+btree_stats btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::node_stats() const noexcept {
+  btree_stats s;
+  s.restarts = restarts_.sum();
+  s.splits = splits_.sum();
+  s.merges = merges_.sum();
+  s.shares = shares_.sum();
+  s.leaves = leaf_pool_.blocks_in_use();
+  s.inner_nodes = inner_pool_.blocks_in_use();
+  return s;
+}
+
+}  // namespace detail
+}  // namespace elidex

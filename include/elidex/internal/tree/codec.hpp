@@ -1,0 +1,264 @@
+// How keys and values lie in a node's slots.
+//
+//   key type        in the API          in a slot
+//   integer         by value            itself
+//   std::string     std::string_view    8 of its bytes as a big-endian number (the head), and either the first 7 and the
+//                                       length (of up to 8 bytes) or the address of a blob that holds all of it
+//   value type      in the API          in a slot
+//   trivial         const T&            itself
+//   std::string     std::string_view    the address of a blob
+//
+// Most comparisons of strings end at the head, without leaving the node. Byte strings compare as unsigned bytes,
+// a prefix before what it is a prefix of; NUL is a byte like any other.
+//
+// A node of strings has a prefix (key_prefix.hpp): the heads in it are the 8 bytes behind the first so many, which all of its keys
+// have in common. put_in() gives a slot its head for a node, taken_out() makes it one for anywhere else: that of an inline key
+// holds the key again, that of a blob means nothing. A prefix never has 8 bytes, so that the last byte of an inline key of
+// 8 bytes is always in its head.
+//
+// A codec's `compare(slot, probe, ..., still_valid)` may have to follow an address out of a slot that was read while a
+// writer changed it. It asks still_valid() first; a torn slot gives `torn` and is not followed.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "elidex/internal/tree/blob.hpp"
+
+namespace elidex {
+
+// The longest key, in bytes; a longer one throws std::invalid_argument.
+inline constexpr std::size_t key_bytes_max = std::size_t{64} << 10;
+
+namespace detail {
+
+enum class comparison : std::uint8_t { less, equal, greater, torn };
+
+template <class Key>
+struct key_codec;
+
+template <std::integral Key>
+struct key_codec<Key> {
+  using blob_store = heap_blobs;  // nothing comes to it
+  using argument = Key;
+  using slot = Key;
+  using probe = Key;
+  static constexpr bool owns_blobs = false;
+  static constexpr bool compares_in_place = true;  // slots order by operator<
+  static constexpr bool has_prefixes = false;
+
+  static probe probe_of(argument key) noexcept { return key; }
+  static probe probe_of_slot(slot s) noexcept { return s; }
+  static bool needs_blob(argument) noexcept { return false; }
+  static slot slot_of(argument key, blob*) noexcept { return key; }
+  static blob* blob_of(slot) noexcept { return nullptr; }
+  static slot put_in(slot s, unsigned /*prefix*/) noexcept { return s; }
+  static slot taken_out(slot s, unsigned /*prefix*/) noexcept { return s; }
+  static Key owned(slot s) { return s; }
+
+  // A stretch of API shape made from a slot.
+  struct view {
+    explicit view(slot s) noexcept : key(s) {}
+    argument get() const noexcept { return key; }
+    Key key;
+  };
+
+  // A key k with left < k <= right, as short as can be: where to part two leaves.
+  struct separator {
+    separator(slot, slot right) noexcept : key(right) {}
+    std::size_t blob_bytes() const noexcept { return 0; }
+    slot to_slot(blob*) const noexcept { return key; }
+    slot key;
+  };
+};
+
+template <>
+struct key_codec<std::string> {
+  static constexpr std::size_t inline_bytes = 8;
+  using blob_store = heap_blobs;
+
+  using argument = std::string_view;
+  struct slot {
+    std::uint64_t head;
+    std::uint64_t tail;  // odd: the first 7 bytes, then twice the length plus one; even: the blob's address
+  };
+  struct probe {
+    std::uint64_t head;
+    std::size_t size;
+    const char* data;  // looked at only where there are more than inline_bytes
+  };
+  static constexpr bool owns_blobs = true;
+  static constexpr bool compares_in_place = false;
+  static constexpr bool has_prefixes = true;
+
+  static probe probe_of(argument key) {
+    if (key.size() > key_bytes_max) throw std::invalid_argument("elidex: a key may have at most 65536 bytes");
+    return {head_of(key), key.size(), key.data()};
+  }
+  // Of a slot that was taken out.
+  static probe probe_of_slot(slot s) noexcept {
+    if (is_inline(s)) return {s.head, inline_size(s), nullptr};
+    const argument key = blob_of(s)->view();
+    return {head_of(key), key.size(), key.data()};
+  }
+  static bool needs_blob(argument key) noexcept { return key.size() > inline_bytes; }
+  static slot slot_of(argument key, blob* b) noexcept {
+    const std::uint64_t head = head_of(key);
+    if (!needs_blob(key)) return {head, (head & ~length_byte) | (2 * key.size() + 1)};
+    return {head, reinterpret_cast<std::uintptr_t>(b)};
+  }
+  // The slot's blob, or null where the key lies in the slot.
+  static blob* blob_of(slot s) noexcept { return is_inline(s) ? nullptr : reinterpret_cast<blob*>(s.tail); }
+  static std::string owned(slot s) { return std::string(view(s).get()); }
+
+  // From one that was taken out, or that slot_of() has made.
+  static slot put_in(slot s, unsigned prefix) noexcept {
+    if (!is_inline(s)) return {head_behind(blob_of(s)->view(), prefix), s.tail};
+    return {prefix < inline_bytes ? s.head << 8 * prefix : 0, s.tail};
+  }
+  static slot taken_out(slot s, unsigned prefix) noexcept {
+    if (!is_inline(s)) return s;
+    const std::uint64_t last_byte = prefix < inline_bytes ? s.head >> 8 * prefix & length_byte : 0;
+    return {(s.tail & ~length_byte) | last_byte, s.tail};
+  }
+
+  static std::uint64_t head_behind(const probe& p, unsigned prefix) noexcept {
+    if (p.size <= inline_bytes) return prefix < inline_bytes ? p.head << 8 * prefix : 0;
+    return prefix == 0 ? p.head : head_behind(argument(p.data, p.size), prefix);
+  }
+
+  // How many bytes two keys begin with alike.
+  static unsigned in_common(slot a, slot b) noexcept {
+    const view a_view(a);
+    const view b_view(b);
+    const argument x = a_view.get();
+    const argument y = b_view.get();
+    const std::size_t shorter = std::min(x.size(), y.size());
+    std::size_t common = 0;
+    while (common < shorter && x[common] == y[common]) ++common;
+    return static_cast<unsigned>(common);
+  }
+  // The longest prefix that a node may have.
+  static unsigned prefix_no_longer_than(unsigned length) noexcept {
+    return length == inline_bytes ? length - 1 : std::min<unsigned>(length, std::numeric_limits<std::uint16_t>::max());
+  }
+
+  // A slot in a node with a prefix of so many bytes, and a probe that begins with it too; `head` is the probe's behind it.
+  template <class StillValid>
+  static comparison compare(slot s, const probe& p, unsigned prefix, std::uint64_t head,
+                            StillValid&& still_valid) noexcept {
+    if (s.head != head) return s.head < head ? comparison::less : comparison::greater;
+    // Heads are padded with zeros, so of two keys with equal heads the one that ends in its head is a prefix of the other one.
+    if (is_inline(s)) return order(inline_size(s), p.size);
+    if (p.size <= inline_bytes) return comparison::greater;
+    if (!still_valid()) return comparison::torn;
+    argument key = blob_of(s)->view();
+    argument wanted(p.data, p.size);
+    key.remove_prefix(prefix);
+    wanted.remove_prefix(prefix);
+    const int sign = key.compare(wanted);  // as unsigned bytes: char_traits<char> sees to it
+    return sign < 0 ? comparison::less : sign > 0 ? comparison::greater : comparison::equal;
+  }
+
+  class view {
+   public:
+    explicit view(slot s) noexcept : head_(big_endian(s.head)), blob_(blob_of(s)), size_(inline_size(s)) {}
+    argument get() const noexcept {
+      return blob_ != nullptr ? blob_->view() : argument(reinterpret_cast<const char*>(&head_), size_);
+    }
+
+   private:
+    std::uint64_t head_;
+    const blob* blob_;
+    std::size_t size_;
+  };
+
+  // The shortest prefix of the right key that is greater than the left one.
+  class separator {
+   public:
+    separator(slot left, slot right) noexcept : right_(right) {
+      const view left_view(left);
+      const argument l = left_view.get();
+      const argument r = right_.get();
+      std::size_t common = 0;
+      while (common < l.size() && l[common] == r[common]) ++common;
+      size_ = common + 1;
+    }
+    std::size_t blob_bytes() const noexcept { return needs_blob(prefix()) ? size_ : 0; }
+    slot to_slot(blob* b) const noexcept {
+      if (b != nullptr) b->fill(prefix());
+      return slot_of(prefix(), b);
+    }
+
+   private:
+    argument prefix() const noexcept { return right_.get().substr(0, size_); }
+    view right_;
+    std::size_t size_;
+  };
+
+ private:
+  static constexpr std::uint64_t length_byte = 0xFF;
+  static bool is_inline(slot s) noexcept { return (s.tail & 1) != 0; }
+  static std::size_t inline_size(slot s) noexcept { return static_cast<std::size_t>((s.tail & length_byte) >> 1); }
+  static comparison order(std::size_t a, std::size_t b) noexcept {
+    return a < b ? comparison::less : a > b ? comparison::greater : comparison::equal;
+  }
+  static std::uint64_t big_endian(std::uint64_t v) noexcept {
+    return std::endian::native == std::endian::little ? __builtin_bswap64(v) : v;
+  }
+  static std::uint64_t head_of(argument key) noexcept {
+    std::uint64_t head = 0;
+    if (!key.empty()) std::memcpy(&head, key.data(), key.size() < inline_bytes ? key.size() : inline_bytes);
+    return big_endian(head);
+  }
+  // The 8 bytes behind the prefix, zeros where the key ends; of a key longer than 8 bytes, and of a prefix of any length.
+  static std::uint64_t head_behind(argument key, std::size_t prefix) noexcept {
+    const std::size_t at = std::min(prefix, key.size() - inline_bytes);
+    std::uint64_t head = 0;
+    std::memcpy(&head, key.data() + at, inline_bytes);
+    const std::size_t shorter = prefix - at;
+    return shorter < inline_bytes ? big_endian(head) << 8 * shorter : 0;
+  }
+};
+
+template <class Value>
+struct value_codec {
+  static_assert(std::is_trivially_copyable_v<Value>, "values are trivially copyable types or std::string");
+  using argument = const Value&;
+  using slot = Value;
+  static constexpr bool owns_blobs = false;
+
+  static void check(argument) noexcept {}
+  static slot slot_of(argument value, blob*) noexcept { return value; }
+  static blob* blob_of(const slot&) noexcept { return nullptr; }
+  static Value owned(const slot& s) { return s; }
+  static const Value& view(const slot& s) noexcept { return s; }
+};
+
+template <>
+struct value_codec<std::string> {
+  using argument = std::string_view;
+  using slot = blob*;
+  static constexpr bool owns_blobs = true;
+
+  static void check(argument value) {
+    if (value.size() > std::numeric_limits<std::uint32_t>::max()) {
+      throw std::invalid_argument("elidex: a value may have at most 4294967295 bytes");
+    }
+  }
+  static slot slot_of(argument, blob* b) noexcept { return b; }
+  static blob* blob_of(slot s) noexcept { return s; }
+  static std::string owned(slot s) { return std::string(s->view()); }
+  static std::string_view view(slot s) noexcept { return s->view(); }
+};
+
+}  // namespace detail
+}  // namespace elidex

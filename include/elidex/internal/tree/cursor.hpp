@@ -1,0 +1,104 @@
+// A cursor over an ordered map that others change meanwhile.
+//
+//   auto c = map.cursor();
+//   for (c.seek(100); c.valid(); c.next()) use(c.key(), c.value());
+//   for (c.seek_last(); c.valid(); c.prev()) use(c.key(), c.value());
+//
+// The cursor copies what it walks over, a leaf at a time, and holds no lock, no pin and no address of the map in
+// between: so it stays valid while others insert and erase (the key it stands on included), it holds back no
+// reclamation however long it lives, and it may be moved to another thread.
+//
+// What it shows: every leaf's worth is a snapshot, taken when the cursor came to it. Keys come in strictly ascending
+// (next) or descending (prev) order. A key that is in the map during the whole walk is met exactly once; one that is
+// inserted or erased meanwhile may be met or not. For a range as of one moment use scan().
+//
+// Thread-safety: a cursor is for one thread at a time; the map may be used by all. The map must outlive it.
+// Errors: std::bad_alloc from the seeks, next() and prev(): the cursor is then as it was. std::invalid_argument for a
+// key over 64 KiB. key(), value(), next() and prev() need valid(); what key() and value() return is valid until the cursor
+// moves.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "elidex/internal/tree/range_collector.hpp"
+
+namespace elidex::detail {
+
+template <class Map>
+class map_cursor {
+  using key_type = typename Map::key_type;
+  using mapped_type = typename Map::mapped_type;
+  using key_argument = typename Map::key_argument;
+  using keys = typename Map::keys;
+  using values = typename Map::values;
+  using collector = range_collector<Map>;
+  using start = typename collector::start;
+
+ public:
+  explicit map_cursor(const Map& map) noexcept : map_(&map) {}
+
+  // True while the cursor stands on a key.
+  bool valid() const noexcept { return at_ < stretch_.size(); }
+  key_argument key() const noexcept { return stretch_[at_].first; }
+  const mapped_type& value() const noexcept { return stretch_[at_].second; }
+
+  // To the smallest key that is not less than `key`.
+  void seek(key_argument key) { fill_forward(start::at(keys::probe_of(key))); }
+  // To the largest key that is less than `key`.
+  void seek_before(key_argument key) { fill_backward(start::beyond(keys::probe_of(key))); }
+  void seek_first() { fill_forward(start::at_end()); }
+  void seek_last() { fill_backward(start::at_end()); }
+
+  // To the next larger key; past the largest one the cursor is not valid any more.
+  void next() {
+    if (at_ + 1 < stretch_.size()) {
+      ++at_;
+    } else {
+      const key_type last = stretch_[at_].first;
+      fill_forward(start::beyond(keys::probe_of(last)));
+    }
+  }
+  // To the next smaller key; past the smallest one the cursor is not valid any more.
+  void prev() {
+    if (at_ > 0) {
+      --at_;
+    } else {
+      const key_type first = stretch_[at_].first;
+      fill_backward(start::beyond(keys::probe_of(first)));
+    }
+  }
+
+ private:
+  using stretch = std::vector<std::pair<key_type, mapped_type>>;
+
+  void fill_forward(start from) { fill(&collector::collect_forward, from); }
+  void fill_backward(start from) {
+    fill(&collector::collect_backward, from);
+    std::reverse(stretch_.begin(), stretch_.end());
+    at_ = stretch_.empty() ? 0 : stretch_.size() - 1;
+  }
+
+  void fill(void (collector::*collect)(start), start from) {
+    stretch filled;
+    {
+      [[maybe_unused]] const typename Map::pin pinned;  // until the last blob is copied
+      collector range(*map_, collector::unlimited);
+      range.stop_after_one_leaf();
+      (range.*collect)(from);
+      filled.reserve(range.entries().size());
+      for (const auto& e : range.entries()) filled.emplace_back(keys::owned(e.key), values::owned(e.value));
+    }
+    stretch_ = std::move(filled);
+    at_ = 0;
+  }
+
+  const Map* map_;
+  stretch stretch_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace elidex::detail

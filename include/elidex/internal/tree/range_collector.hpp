@@ -1,0 +1,277 @@
+// Collects a range of a tree as it stood at one moment.
+//
+//   range_collector range(tree, limit);
+//   range.collect_forward(start::at(probe));    // up to `limit` slots, in ascending order
+//   for (const auto& e : range.entries()) ...   // slots: the caller stays pinned while it follows their addresses
+//
+// How: walk over the leaves, copy their slots, keep each leaf with the version it had, and validate all of them at
+// the end. If none has changed, every one of them held what was copied at the moment of the first validation: that
+// is the linearization point. No key can have come between two of the leaves, since only splitting one of them
+// could make room there, and that would have changed its version; and the fence that led from one to the next
+// stays the fence as long as neither is split or merged.
+//
+// A range that is being changed all the time would never validate. After `optimistic_attempts` the leaves are
+// locked instead, from left to right, each before it is read, and all are let go at the end; the linearization point
+// is then any moment at which all are held. This cannot deadlock: those who wait for a leaf while they hold another
+// are all in here and wait for one further right; all others only try for leaves, and with one held wait for its parent at most,
+// whose holders wait for no leaf.
+//
+// Where values have locks of their own (leaf::value_locks), these are noted, validated and locked behind the leaf's.
+//
+// Under a coarse policy there is nothing to remember or to validate: the region is one moment.
+//
+// Backward is for cursors: one leaf at a time, from the largest key below a bound.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+
+#include "elidex/internal/tree/node_operation.hpp"
+#include "elidex/internal/tree/staging_buffer.hpp"
+#include "elidex/internal/sync/backoff.hpp"
+
+namespace elidex::detail {
+
+template <class Tree>
+class range_collector {
+  using key_slot = typename Tree::key_slot;
+  using value_slot = typename Tree::value_slot;
+  using leaf = typename Tree::leaf;
+  using inner = typename Tree::inner;
+  using node_lock = typename Tree::node_lock;
+  using token = typename Tree::token;
+  using position = typename Tree::position;
+  using probe = typename Tree::probe;
+
+ public:
+  struct entry {
+    key_slot key;
+    value_slot value;
+  };
+
+  // Where a range begins, seen in the direction of the walk.
+  class start {
+   public:
+    static start at(const probe& p) noexcept { return {kind::at, p}; }          // this key or the next
+    static start beyond(const probe& p) noexcept { return {kind::beyond, p}; }  // strictly behind this key
+    static start at_end() noexcept { return {kind::end, probe{}}; }             // the tree's end where walks begin
+
+   private:
+    friend range_collector;
+    enum class kind : std::uint8_t { at, beyond, end };
+    start(kind k, const probe& p) noexcept : which(k), key(p) {}
+    kind which;
+    probe key;
+  };
+
+  static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+  static constexpr unsigned optimistic_attempts = 8;  // chosen: by then the range is hot
+
+  range_collector(const Tree& tree, std::size_t limit) noexcept : tree_(tree), limit_(limit) {}
+
+  // Both throw std::bad_alloc.
+  void collect_forward(start from) { collect<true>(from); }
+  // From largest to smallest key.
+  void collect_backward(start from) { collect<false>(from); }
+  // Ends with the first leaf that has anything.
+  void stop_after_one_leaf() noexcept { one_leaf_ = true; }
+
+  std::span<const entry> entries() const noexcept { return entries_.items(); }
+
+ private:
+  static constexpr bool racing = Tree::racing;
+  static constexpr std::size_t locks_per_leaf = 1 + leaf::value_locks;
+  struct visited {
+    node_lock* lock;
+    token seen;
+  };
+
+  template <bool Forward>
+  void collect(start from) {
+    if (limit_ == 0) return;
+    // A range that is long for sure shall not begin anew for each doubling of its buffers.
+    if (!one_leaf_) {
+      const std::size_t surely = std::min<std::size_t>(limit_, 1024);
+      while (entries_.room() < surely) entries_.grow();
+      while (visited_.room() < (2 * surely / leaf::capacity + 2) * locks_per_leaf) visited_.grow();
+    }
+    backoff wait;
+    for (unsigned restarts = 0;;) {
+      locking_ = racing && Forward && !one_leaf_ && restarts >= optimistic_attempts;
+      const step s = tree_.range_region([&] { return attempt<Forward>(from); });
+      if (s == step::yes) return;
+      if (s == step::need_memory) {
+        if (visited_.room() < locks_per_leaf) {
+          visited_.grow();
+        } else {
+          entries_.grow();
+        }
+      } else {
+        ++restarts;
+        tree_.restarts_.add(1);
+        wait.once();
+      }
+    }
+  }
+
+  template <bool Forward>
+  step attempt(start from) noexcept {
+    entries_.clear();
+    visited_.clear();
+    step s = walk<Forward>(from);
+    if constexpr (racing) {
+      for (const visited& v : visited_.items()) {
+        if (locking_) {
+          v.lock->unlock_unchanged(v.seen);
+        } else if (s == step::yes && !v.lock->validate(v.seen)) {
+          s = step::restart;
+        }
+      }
+    }
+    return s;
+  }
+
+  template <bool Forward>
+  step walk(start from) noexcept {
+    for (;;) {
+      // Where the parent's stretch of keys ends, in the direction of the walk; nothing at the end of the tree.
+      std::optional<key_slot> fence;
+      position p;
+      if (!descend<Forward>(from, p, fence)) return step::restart;
+      for (;;) {
+        const step s = visit_leaf<Forward>(from, p);
+        if (s != step::no) return s;
+        const unsigned separators = p.parent != nullptr ? p.parent->count() : 0;
+        if (Forward ? p.index >= separators : p.index == 0) break;
+        if (!tree_.enter_sibling(p, Forward ? p.index + 1 : p.index - 1)) return step::restart;
+        if (Forward && p.index < separators) prefetch_leaf(*p.parent, p.index + 1);
+        from = start::at_end();  // all of the sibling is in the range
+      }
+      // That this was the parent's outermost child must still be true.
+      if (!p.parent_lock->validate(p.parent_seen)) return step::restart;
+      if (!fence) return step::yes;
+      const probe bound = tree_.probe_of_slot(*fence);
+      from = Forward ? start::at(bound) : start::beyond(bound);
+    }
+  }
+
+  // Down to the leaf where the range begins.
+  template <bool Forward>
+  bool descend(const start& from, position& p, std::optional<key_slot>& fence) const noexcept {
+    if (!tree_.enter_root(p)) return false;
+    while (!p.at->is_leaf()) {
+      const inner& in = p.as_inner();
+      const unsigned count = in.count();
+      unsigned index = 0;
+      if (from.which == start::kind::end) {
+        index = Forward ? 0 : count;
+      } else if (!rank_of<Forward, true>(from, in, count, [&] { return p.still_valid(); }, index)) {
+        return false;
+      }
+      if (in.level > 1 && (Forward ? index < count : index > 0)) {
+        fence.emplace(in.key(Forward ? index : index - 1));
+      }
+      // This validates `in` behind the reading of the fence: its address may be followed from here on.
+      if (!tree_.enter_child(p, index)) return false;
+      if (Forward && in.level == 1 && index < count && limit_ > leaf::capacity / 2) prefetch_leaf(in, index + 1);
+    }
+    return true;
+  }
+
+  // Copies what is in the range: yes when the range is complete, no when it goes on behind this leaf.
+  template <bool Forward>
+  step visit_leaf(const start& from, position& p) noexcept {
+    leaf& l = p.as_leaf();
+    if constexpr (racing) {
+      if (visited_.room() < locks_per_leaf) return step::need_memory;
+      if (locking_) {
+        p.seen = l.lock.lock();
+        if (p.seen.is_obsolete() || !p.parent_lock->validate(p.parent_seen)) {
+          l.lock.unlock_unchanged(p.seen);
+          return step::restart;
+        }
+      } else if (!sort_if_worthwhile(p)) {
+        return step::restart;
+      }
+      visited_.push({&l.lock, p.seen});
+      l.for_each_value_lock(
+          [&](node_lock& values) { visited_.push({&values, locking_ ? values.lock() : values.read()}); });
+    }
+    if constexpr (leaf::in_order) {
+      return copy_records<Forward>(from, p, l);
+    } else {
+      if (l.is_in_order()) return copy_records<Forward>(from, p, l);
+      l.order(view_);
+      return copy_records<Forward>(from, p, view_);
+    }
+  }
+
+  // A leaf that can be put in order is, unless somebody else wants it: the next scan gains by it. False: it has changed.
+  static bool sort_if_worthwhile(position& p) noexcept {
+    if constexpr (requires(leaf& l) { l.sort_in(); }) {
+      leaf& l = p.as_leaf();
+      if (!l.is_in_order() && l.lock.try_upgrade(p.seen)) {
+        l.sort_in();
+        l.lock.unlock();
+        p.seen = l.lock.read();
+        return !p.seen.is_obsolete() && p.parent_lock->validate(p.parent_seen);  // as in tree_.enter()
+      }
+    }
+    return true;
+  }
+
+  // From the leaf's slots in the order of their keys.
+  template <bool Forward, class Ordered>
+  step copy_records(const start& from, const position& p, const Ordered& ordered) noexcept {
+    const unsigned count = ordered.count();
+    unsigned bound = Forward ? 0 : count;
+    if (from.which != start::kind::end &&
+        !rank_of<Forward, false>(from, ordered, count, [&] { return locking_ || p.still_valid(); }, bound)) {
+      return step::restart;
+    }
+    const std::size_t available = Forward ? count - bound : bound;
+    const std::size_t wanted = std::min(available, limit_ - entries_.size());
+    if (entries_.room() < wanted) return step::need_memory;
+    entry* to = entries_.extend(wanted);
+    if constexpr (Forward && requires { ordered.for_each_record(0u, 0u, [](const auto&, const auto&) {}); }) {
+      const auto last = bound + static_cast<unsigned>(wanted);
+      ordered.for_each_record(bound, last, [&](const key_slot& k, const value_slot& v) { *to++ = {k, v}; });
+    } else {
+      for (unsigned i = 0; i < wanted; ++i) {
+        const unsigned slot = Forward ? bound + i : bound - 1 - i;
+        to[i] = {ordered.key(slot), ordered.value(slot)};
+      }
+    }
+    const bool complete = entries_.size() == limit_ || (one_leaf_ && entries_.size() != 0);
+    return complete ? step::yes : step::no;
+  }
+
+  // In an inner node the child to go to, in a leaf where to cut: how many keys come before `from` in key order.
+  template <bool Forward, bool InInner, class Node, class StillValid>
+  static bool rank_of(const start& from, const Node& n, unsigned count, StillValid&& still_valid,
+                      unsigned& result) noexcept {
+    const bool strictly_behind = from.which == start::kind::beyond;
+    const bool or_equal = InInner ? Forward || !strictly_behind : Forward == strictly_behind;
+    return or_equal ? Tree::template rank_in_node<true>(n, count, from.key, still_valid, result)
+                    : Tree::template rank_in_node<false>(n, count, from.key, still_valid, result);
+  }
+
+  // A guess at where the walk goes next. What is read here is never followed.
+  static void prefetch_leaf(const inner& parent, unsigned index) noexcept {
+    prefetch_bytes_for_later<sizeof(leaf)>(parent.child(index));
+  }
+
+  const Tree& tree_;
+  const std::size_t limit_;
+  bool one_leaf_ = false;
+  bool locking_ = false;
+  staging_buffer<entry, 4096> entries_;
+  staging_buffer<visited, 512> visited_;
+  [[no_unique_address]] typename leaf::ordered_view view_;
+};
+
+}  // namespace elidex::detail

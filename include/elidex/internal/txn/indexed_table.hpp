@@ -1,0 +1,276 @@
+// A table with secondary indexes that are kept by the same functions that change its rows.
+//
+//   auto& accounts = db.create_table<std::uint64_t, account>("accounts");
+//   elidex::db::indexed_table by(db, accounts);
+//   const auto owner = by.add_index<std::string>("accounts by owner", [](std::uint64_t, const account& a) { return a.owner_name(); });
+//   const auto number = by.add_unique_index<std::int64_t>("accounts by number", number_of);
+//   db.transact([&](auto& t) {
+//     by.insert(t, 7, ada);                              // and update, put, erase: indexes and table together, or nothing (duplicate_key)
+//     by.find(t, owner, "Ada", [&](std::uint64_t key, const account& row) { ...; return true; });
+//     by.scan(t, number, 100, 200, fn);                  // [100, 200), in the index's order
+//   });
+//
+// An index is a table of its own, by ordered_key: what the function gives of a row, then the row's key. So equal values lie side by side, in the
+// order of the rows' keys, and phantoms are found as in any table. In a unique index the value is the whole key, so a second one is a
+// duplicate_key at every isolation level.
+//
+// The function must give the same for the same row for ever. Who changes the table past this class leaves the indexes as they are.
+//
+// Thread-safety: after the last add_index(), all members from any thread, each in a transaction of its own. Table and database outlive it.
+// Errors: duplicate_key, also of a unique index: row and indexes are unchanged, and a function that
+// catches it may continue. std::logic_error for a transaction of another database or an index of
+// another indexed_table: the call changes nothing. Errors of transactions and of the functions.
+// After std::bad_alloc the transaction must not be committed.
+//
+// Requires a database whose Indexes support string keys.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "elidex/internal/txn/errors.hpp"
+#include "elidex/internal/txn/goes_on.hpp"
+#include "elidex/internal/txn/ordered_key.hpp"
+#include "elidex/internal/tree/value_change.hpp"
+
+namespace elidex {
+
+template <class Commit, class Indexes>
+class basic_database;
+
+}  // namespace elidex
+
+namespace elidex::db {
+
+namespace detail {
+
+// By which its tables know a database, also where a class is derived from it.
+template <class Commit, class Indexes>
+const void* owner_mark(const basic_database<Commit, Indexes>& database) noexcept {
+  return &database;
+}
+
+}  // namespace detail
+
+template <class Database, class Table>
+class indexed_table {
+  // Which row it is. A string's key does not fit: it is the end of the index's key.
+  struct integer_entry {
+    typename Table::key_type key;
+  };
+  struct string_entry {
+    std::uint32_t value_bytes;
+  };
+  using entry = std::conditional_t<std::integral<typename Table::key_type>, integer_entry, string_entry>;
+  using index_table = typename Database::template table<std::string, entry>;
+
+ public:
+  using key_type = typename Table::key_type;
+  using key_argument = typename Table::key_argument;
+  using row_type = typename Table::row_type;
+
+  // Of values of this type.
+  template <class Value>
+  class index_of {
+    friend class indexed_table;
+    explicit index_of(const index_table& entries) noexcept : entries_(&entries) {}
+    const index_table* entries_;
+  };
+
+  // Throws std::logic_error if another database made the table.
+  indexed_table(Database& db, Table& table) : db_(db), table_(table) { table.check_owner(detail::owner_mark(db)); }
+
+  // Before the table's first row, and before open(). Throws as create_table(), std::logic_error if there are rows; open() throws schema_mismatch if
+  // the folder has rows without the index.
+  template <class Value, class Fn>
+  index_of<Value> add_index(std::string name, Fn value_of) {
+    return add<Value>(std::move(name), std::move(value_of), false);
+  }
+  template <class Value, class Fn>
+    requires std::integral<key_type>
+  index_of<Value> add_unique_index(std::string name, Fn value_of) {
+    return add<Value>(std::move(name), std::move(value_of), true);
+  }
+
+  template <class Transaction>
+  std::optional<row_type> get(Transaction& t, key_argument key) const {
+    return t.get(table_, key);
+  }
+  template <class Transaction>
+  void insert(Transaction& t, key_argument key, const row_type& row) const {
+    t.insert(table_, key, row);
+    add_entries(t, key, row);
+  }
+  // False: not there. As the table's update(), it notes what it has read at every level, so that table and indexes stay together.
+  // `change` must not write the same row: the indexes would keep what the row was in between.
+  template <class Transaction, value_change<row_type> Fn>
+  bool update(Transaction& t, key_argument key, Fn&& change) const {
+    return t.update(table_, key, [&](row_type& row) {
+      const row_type before = row;
+      change(row);
+      move_entries(t, key, &before, row);  // if it throws, the row is not changed either
+    });
+  }
+  // Whether it was there or not.
+  template <class Transaction>
+  void put(Transaction& t, key_argument key, const row_type& row) const {
+    for (;;) {
+      if (update(t, key, [&](row_type& there) { there = row; })) return;
+      bool came_in_between = false;  // at a level below serializable
+      try {
+        t.insert(table_, key, row);
+      } catch (const duplicate_key&) {
+        came_in_between = true;
+      }
+      if (came_in_between) continue;
+      add_entries(t, key, row);
+      return;
+    }
+  }
+  // False: not there.
+  template <class Transaction>
+  bool erase(Transaction& t, key_argument key) const {
+    std::optional<row_type> before;
+    if (!t.update(table_, key, [&](row_type& row) { before = row; })) return false;
+    std::vector<std::string> values;  // before anything goes, because value_of may throw
+    values.reserve(indexes_.size());
+    for (const index& one : indexes_) values.push_back(one.value_of(key, *before));
+    t.erase(table_, key);
+    for (std::size_t i = 0; i < values.size(); ++i) erase_entry(t, indexes_[i], key, values[i]);
+    return true;
+  }
+
+  // Calls fn(key, row) for the rows of that value, in the order of their keys, until it says false, if it says anything. In snapshots, too.
+  template <class Transaction, class Value, class Fn>
+  void find(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& value, Fn&& fn) const {
+    const std::string from = ordered_key().add(value).take();
+    t.scan(entries_of(in), from, end_of_prefix(from), row_of_entry(t, fn));
+  }
+  // The same for values from `from` up to but without `to`, in their order.
+  template <class Transaction, class Value, class Fn>
+  void scan(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& from,
+            const std::type_identity_t<Value>& to, Fn&& fn) const {
+    t.scan(entries_of(in), ordered_key().add(from).take(), ordered_key().add(to).take(), row_of_entry(t, fn));
+  }
+  // To the last one.
+  template <class Transaction, class Value, class Fn>
+  void scan(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& from, Fn&& fn) const {
+    t.scan(entries_of(in), ordered_key().add(from).take(), row_of_entry(t, fn));
+  }
+
+ private:
+  struct index {
+    index_table* entries;
+    std::function<std::string(key_argument, const row_type&)> value_of;
+    bool unique;
+  };
+
+  template <class Value, class Fn>
+  index_of<Value> add(std::string name, Fn value_of, bool unique) {
+    if (table_.has_rows()) throw std::logic_error(name + ": an index is made before the first row of its table");
+    auto& entries = db_.template create_table<std::string, entry>(std::move(name));
+    entries.set_indexed(table_);
+    indexes_.push_back({&entries,
+                        [value_of = std::move(value_of)](key_argument key, const row_type& row) {
+                          return ordered_key().add(Value(value_of(key, row))).take();
+                        },
+                        unique});
+    return index_of<Value>(entries);
+  }
+  // Throws std::logic_error for an index of another indexed_table.
+  template <class Value>
+  index_table& entries_of(index_of<Value> in) const {
+    for (const index& one : indexes_) {
+      if (one.entries == in.entries_) return *one.entries;
+    }
+    throw std::logic_error(table_.name() + ": an index of another indexed_table");
+  }
+
+  static std::string entry_key(const index& in, key_argument key, const std::string& value) {
+    return in.unique ? value : value + ordered_key().add(key).take();
+  }
+  static key_type row_key(std::string_view entry_key, const entry& one) {
+    if constexpr (std::integral<key_type>) {
+      return one.key;
+    } else {
+      return string_of_image(entry_key.substr(one.value_bytes));
+    }
+  }
+
+  template <class Transaction>
+  static void add_entry(Transaction& t, const index& to, key_argument key, const std::string& value) {
+    entry made;
+    if constexpr (std::integral<key_type>) {
+      made.key = key;
+    } else {
+      made.value_bytes = static_cast<std::uint32_t>(value.size());
+    }
+    t.insert(*to.entries, entry_key(to, key, value), made);
+  }
+  // Of a row that the transaction has just inserted, and takes back if a unique index has one of its values.
+  template <class Transaction>
+  void add_entries(Transaction& t, key_argument key, const row_type& row) const {
+    try {
+      move_entries(t, key, nullptr, row);
+    } catch (...) {
+      t.erase(table_, key);
+      throw;
+    }
+  }
+  // From what the row was, if it was there, to what it is. The new entries come first: if a unique index has one of them already, all are as before.
+  template <class Transaction>
+  void move_entries(Transaction& t, key_argument key, const row_type* before, const row_type& after) const {
+    struct move {
+      const index* of;
+      std::optional<std::string> from;
+      std::string to;
+    };
+    std::vector<move> moves;
+    moves.reserve(indexes_.size());
+    for (const index& one : indexes_) {
+      move made{&one, std::nullopt, one.value_of(key, after)};
+      if (before != nullptr) made.from = one.value_of(key, *before);
+      if (made.from != made.to) moves.push_back(std::move(made));
+    }
+    std::size_t added = 0;
+    try {
+      for (; added < moves.size(); ++added) add_entry(t, *moves[added].of, key, moves[added].to);
+    } catch (...) {
+      for (; added > 0; --added) erase_entry(t, *moves[added - 1].of, key, moves[added - 1].to);
+      throw;
+    }
+    for (const move& one : moves) {
+      if (one.from) erase_entry(t, *one.of, key, *one.from);
+    }
+  }
+  template <class Transaction>
+  static void erase_entry(Transaction& t, const index& of, key_argument key, const std::string& value) {
+    t.erase(*of.entries, entry_key(of, key, value));
+  }
+  // For an index's scan: fn with the row that an entry tells of.
+  template <class Transaction, class Fn>
+  auto row_of_entry(Transaction& t, Fn& fn) const {
+    return [this, &t, &fn](std::string_view at, const entry& one) {
+      const key_type key = row_key(at, one);
+      const std::optional<row_type> row = t.get(table_, key);
+      // Below serializable another transaction may have come in between.
+      return !row || detail::goes_on(fn, key_argument(key), *row);
+    };
+  }
+
+  Database& db_;
+  Table& table_;
+  std::deque<index> indexes_;
+};
+
+}  // namespace elidex::db

@@ -1,0 +1,79 @@
+// A transaction that only reads: the database as it was when it began. It never aborts, and no writer waits for it.
+//
+//   db.read_only([&](auto& t) { ... t.get(accounts, 1) ... t.scan(accounts, 10, 20, fn) ... });
+//
+// It reads the versions of its epoch (commit_clock.hpp) and notes nothing. While it lives, what it may still want is kept.
+//
+// Thread-safety: belongs to one thread. Errors: std::logic_error for a table of another database;
+// std::bad_alloc.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "elidex/internal/txn/commit_clock.hpp"
+#include "elidex/internal/txn/goes_on.hpp"
+#include "elidex/internal/txn/table.hpp"
+#include "elidex/internal/memory/epoch.hpp"
+
+namespace elidex::db {
+
+class snapshot_transaction {
+ public:
+  // `database` is the address of the owner of the tables; null for tables without a database.
+  explicit snapshot_transaction(commit_epochs& epochs, const void* database = nullptr)
+      : database_(database), snapshot_(epochs) {}
+
+  template <class Table, class Key>
+  std::optional<typename Table::row_type> get(const Table& table, const Key& key) {
+    table.check_owner(database_);
+    const epoch_pin pinned;
+    const record* const found = table.find(key_words<typename Table::key_type>::argument_of(key));
+    return found == nullptr ? std::nullopt : read(table, *found);
+  }
+
+  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, or to the last one, until it says false, if it says anything. fn keeps
+  // memory from being used again as long as it runs.
+  template <class Table, class Key, class Fn>
+  void scan(const Table& table, const Key& from, const Key& to, Fn&& fn) {
+    using key_type = typename Table::key_type;
+    scan_up_to(table, from, std::optional<key_type>(key_words<key_type>::argument_of(to)), fn);
+  }
+  template <class Table, class Key, class Fn>
+  void scan(const Table& table, const Key& from, Fn&& fn) {
+    scan_up_to(table, from, std::nullopt, fn);
+  }
+
+  std::uint64_t epoch() const noexcept { return snapshot_.epoch(); }
+  // All that it has seen survives a crash once this epoch is durable, if erased records stay until they are (level sync).
+  std::uint64_t epoch_to_be_durable() const noexcept { return newest_seen_; }
+
+ private:
+  template <class Table, class Key, class Fn>
+  void scan_up_to(const Table& table, const Key& from, const std::optional<typename Table::key_type>& to, Fn& fn) {
+    using key_type = typename Table::key_type;
+    table.check_owner(database_);
+    const epoch_pin pinned;
+    table.walk(key_words<key_type>::argument_of(from), to, [&](const record* one) {
+      const auto row = read(table, *one);
+      return !row || detail::goes_on(fn, key_words<key_type>::of(one->key()), *row);
+    });
+  }
+  template <class Table>
+  std::optional<typename Table::row_type> read(const Table& table, const record& from) {
+    words_.resize(table.row_words());
+    const commit_stamp seen = from.read_as_of(snapshot_.epoch(), words_);
+    newest_seen_ = std::max(newest_seen_, seen.epoch());
+    if (seen.absent()) return std::nullopt;
+    return table.row_of(words_);
+  }
+
+  const void* const database_;
+  const commit_epochs::snapshot snapshot_;
+  std::vector<std::uint64_t> words_;
+  std::uint64_t newest_seen_ = 0;
+};
+
+}  // namespace elidex::db

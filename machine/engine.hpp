@@ -1,0 +1,257 @@
+// The machine while it runs: hardware threads, whose turn it is, transactions, and threads that wait for each other.
+// simulation.hpp is its public face; hooks.cpp and libc_calls.cpp call it in the program's name.
+//
+// A hook charges the access to the thread's clock and lets others run until that clock is the smallest; then it does the
+// bookkeeping and returns, and the access itself follows with nobody in between.
+//
+// Frames of the engine are thrown away when their thread's transaction is aborted: everything between take_turn() and
+// the return to the program must have no destructor to run.
+//
+// Thread-safety: one thread of the system.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "machine/caches.hpp"
+#include "machine/fiber.hpp"
+#include "machine/machine.hpp"
+#include "machine/memory.hpp"
+#include "machine/memory_names.hpp"
+#include "machine/simulation.hpp"
+#include "machine/transaction.hpp"
+
+namespace elidex::sim {
+
+inline constexpr std::uint32_t region_started = 0xffffffff;
+inline constexpr std::uint64_t no_deadline = ~std::uint64_t{0};
+
+// The word that Intel's XBEGIN gives after an abort.
+std::uint32_t status_word(abort_reason reason, std::uint8_t code, bool nested) noexcept;
+
+class engine {
+ public:
+  engine(const machine& which, const run_options& options, memory& where);
+  ~engine();
+  engine(const engine&) = delete;
+  engine& operator=(const engine&) = delete;
+
+  report run(const std::vector<std::function<void()>>& bodies);
+
+  // --- memory ---
+  void access(std::uint64_t address, std::uint64_t bytes, bool write) {
+    visit(address, bytes, write, false);
+    if (write) pending_write_ = {address, bytes};
+  }
+  // Two places in one turn, the first perhaps to be written: the caller makes both accesses at once.
+  void visit_both(std::uint64_t first, bool write_first, std::uint64_t second, std::uint64_t bytes);
+  // A locked instruction; the caller makes the access before anything else can happen.
+  void access_atomically(std::uint64_t address, std::uint64_t bytes, bool write) {
+    now_running_->clock += write ? machine_.atomic_cycles : 0;
+    visit(address, bytes, write, true);
+  }
+  // A store that others must not overtake costs as much as a locked instruction.
+  void store_atomically(std::uint64_t address, std::uint64_t bytes, bool sequentially_consistent) {
+    now_running_->clock += sequentially_consistent ? machine_.atomic_cycles : 0;
+    visit(address, bytes, true, true);
+  }
+
+  // --- time ---
+  void spend(std::uint64_t cycles);
+  void spend_fence() noexcept { now_running_->clock += machine_.atomic_cycles; }
+  void pause();
+  void yield();
+  void sleep(std::uint64_t cycles);
+  std::uint64_t now() const noexcept { return now_running_->clock; }
+  std::uint64_t nanoseconds() const noexcept {
+    const std::uint64_t clock = now_running_->clock;
+    return clock / machine_.megahertz * 1000 + clock % machine_.megahertz * 1000 / machine_.megahertz;
+  }
+  std::uint64_t cycles_of(std::uint64_t nanoseconds) const noexcept {
+    return nanoseconds / 1000 * machine_.megahertz + nanoseconds % 1000 * machine_.megahertz / 1000;
+  }
+
+  std::uint64_t steps() noexcept { return ++steps_; }
+
+  // --- transactions ---
+  bool has_rtm() const noexcept { return machine_.rtm != 0; }
+  bool has_hle() const noexcept { return machine_.hle != 0; }
+  bool in_transaction() const noexcept { return now_running_->tx.active(); }
+  std::uint32_t begin(const registers& back);
+  void commit();
+  void abort(std::uint8_t code);
+  // What a transaction cannot contain; outside of one, its price.
+  void unfriendly(std::uint64_t cycles);
+  // HLE: begins to elide and answers region_started, or says 0: make the exchange for real.
+  std::uint32_t begin_elision(const registers& back, std::uint32_t& word, std::uint32_t value);
+  // Whether the store was the end of an elision; otherwise make it for real.
+  bool end_elision(std::uint32_t& word, std::uint32_t value);
+  // What the calling thread sees in a word that it may be eliding.
+  template <class Word>
+  Word seen_in(const Word* address) const noexcept {
+    const transaction& tx = now_running_->tx;
+    if (static_cast<const void*>(address) == tx.elided_word && tx.elided_word != nullptr) {
+      return static_cast<Word>(tx.elided_now);
+    }
+    return *address;
+  }
+  std::uint32_t value_before_elision() const noexcept { return now_running_->tx.elided_before; }
+
+  // --- memory management ---
+  void* allocate(std::size_t bytes, std::size_t alignment);
+  void free(void* at);
+
+  // --- threads and waiting ---
+  // The new hardware thread's number, or -1 if all are taken.
+  int start_thread(std::function<void()> body);
+  void wait_for_end(unsigned thread);
+  void forget_thread(unsigned thread) noexcept;  // its place may be used again, at once or when it ends
+  pthread_t handle_of(unsigned thread) const noexcept;
+  int thread_of(pthread_t handle) const noexcept;
+  unsigned current() const noexcept { return now_running_->number; }
+  // Sleeps until woken by the same key. `why` is for the report of a deadlock. False: the time was up.
+  bool wait(const void* key, const char* why, std::uint64_t deadline = no_deadline);
+  // Wakes up to so many; returns how many.
+  unsigned wake(const void* key, unsigned count);
+  void note_lock(const void* lock, bool held);
+
+  void unmap(std::uint64_t from, std::uint64_t bytes);
+  void exempt(std::uint64_t from, std::uint64_t bytes);
+  void start_counting();
+  // A thread-local variable of the calling thread that has to be destroyed at its end.
+  void at_thread_end(void (*destroy)(void*), void* object);
+
+ private:
+  enum class state : std::uint8_t { free, able, waiting, ended };
+
+  struct hardware_thread {
+    unsigned number = 0;
+    unsigned core = 0;
+    state is = state::free;
+    std::uint64_t clock = 0;
+    std::uint64_t next_timer = 0;
+    std::uint64_t next_stray = 0;
+    std::uint64_t next_interrupt = 0;  // the earlier of the two
+    std::uint64_t random = 0;
+    unsigned place = 0;  // in the queue
+    std::unique_ptr<fiber> runs;
+    std::uint64_t stack_low = 0;  // of the fiber
+    std::uint64_t stack_bytes = 0;
+    bool has_on_stack(std::uint64_t address) const noexcept { return address - stack_low < stack_bytes; }
+    transaction tx;
+    // Reads of the transaction that have left the L1: how many in each set of the table.
+    std::unordered_map<std::uint64_t, unsigned> read_table;
+    thread_report counts;
+    const void* waits_for = nullptr;
+    const char* why = "";
+    bool woken = false;
+    bool queued = false;  // also while it waits with a deadline
+    std::vector<std::pair<void (*)(void*), void*>> at_end;
+    std::uint64_t deadline = no_deadline;
+    std::vector<const void*> held;
+    std::exception_ptr thrown;
+    bool forgotten = false;
+  };
+
+  struct address_range {
+    std::uint64_t begin = 0;
+    std::uint64_t bytes = 0;
+  };
+  void visit(std::uint64_t address, std::uint64_t bytes, bool write, bool atomic);
+  void touch_all(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
+  void touch(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
+  void abort_others(hardware_thread& me, line& l, std::uint64_t address, std::uint64_t bytes, bool write);
+  void abort_owner_of_stack(hardware_thread& me, std::uint64_t address);
+  void line_left_l1(unsigned core, line& l);
+  void page_fault(page& p, std::uint64_t address);
+  void warm_l3();
+  bool all_ready_to_count() const noexcept;
+  void count_from_here();
+  void interrupt();
+  void expect_stray(hardware_thread& t);
+
+  void take_turn(bool waits = false) {
+    if (now_running_->clock > turn_ends_ || waits) next_turn(waits);
+    while (now_running_->clock >= now_running_->next_interrupt) {
+      interrupt();
+      if (now_running_->clock > turn_ends_) next_turn(false);
+    }
+  }
+  void next_turn(bool waits);
+  // How far the running thread may go before another one's turn has come. A schedule is asked at every access.
+  std::uint64_t end_of_turn() const noexcept {
+    if (options_.schedule != nullptr) return 0;
+    return queue_.empty() ? ~std::uint64_t{0} : threads_[queue_.front()].clock + options_.quantum_cycles;
+  }
+  void leave();  // the current thread cannot go on for now
+  void go_on_with(hardware_thread& next);
+  hardware_thread& by_schedule(unsigned current, bool waits);
+  // `format` takes the number.
+  void stop(const char* format, std::uint64_t number);
+  void abort_thread(hardware_thread& victim, const abort_cause& cause);
+  [[noreturn]] void abort_myself(const abort_cause& cause);
+  void put_back(const transaction::entry& e);
+  std::uint32_t roll_back(hardware_thread& victim, const abort_cause& cause);
+  void cut_short(hardware_thread& victim) noexcept;
+  void save_point(hardware_thread& me, const registers& back);
+  // Null: it has committed.
+  void end_transaction(hardware_thread& t, const abort_cause* aborted_for);
+  void note_event(const hardware_thread& t, const abort_cause* aborted_for);
+  void abort_for(hardware_thread& victim, const line& l, address_range at, bool write);
+  bool count_conflict(hardware_thread& victim, const line& l, address_range at, bool write);
+  std::string state_of_all() const;
+  report make_report();
+
+  // A heap of the threads that are able to run and don't, and of those that wait with a deadline, the smallest clock
+  // first.
+  void push(hardware_thread& t);
+  void enqueue(hardware_thread& t);
+  hardware_thread& dequeue();
+  void moved(hardware_thread& t);  // its clock has changed
+  bool before(unsigned a, unsigned b) const noexcept;
+  void sift_up(unsigned place);
+  void sift_down(unsigned place);
+
+  const machine machine_;
+  const run_options options_;
+  memory& memory_;
+  caches caches_;
+  std::vector<hardware_thread> threads_;
+  hardware_thread* now_running_ = nullptr;
+  std::uint64_t turn_ends_ = 0;
+  std::uint64_t steps_ = 0;
+  std::vector<unsigned> queue_;
+  address_range pending_write_;
+
+  registers outside_;
+  std::uint64_t outside_thread_pointer_ = 0;
+  hardware_thread* ending_ = nullptr;  // whose host shall end
+  std::string stuck_;
+  unsigned ready_to_count_ = 0;
+  std::uint64_t counting_from_ = 0;
+
+  std::map<const void*, std::deque<unsigned>> waiting_;
+  memory_names& names_ = process_names();  // made before any region: making a static ends the region that is open
+  std::map<unsigned, conflict_report> conflicts_;  // by the name's number
+  std::map<memory_names::place, fetch_report> fetches_;
+  struct noted_event {
+    event what;     // without its text: making one allocates
+    unsigned name;  // the text's number
+  };
+  std::vector<noted_event> events_;
+};
+
+// What a run before has left locked is no concern of the next one.
+void forget_locks() noexcept;
+
+// The engine of the run in progress; null outside of runs.
+extern engine* running;
+
+}  // namespace elidex::sim

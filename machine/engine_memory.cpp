@@ -1,0 +1,300 @@
+// The engine's accesses to memory: what they cost, whom they throw out, and the time that passes.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "machine/engine.hpp"
+#include "machine/heap.hpp"
+#include "machine/random.hpp"
+
+namespace elidex::sim {
+namespace {
+
+std::uint64_t byte_mask(std::uint64_t address, std::uint64_t bytes) noexcept {
+  const std::uint64_t ones = bytes >= line_bytes ? ~std::uint64_t{0} : (std::uint64_t{1} << bytes) - 1;
+  return ones << address % line_bytes;
+}
+
+}  // namespace
+
+void engine::visit(std::uint64_t address, std::uint64_t bytes, bool write, bool atomic) {
+  hardware_thread& me = *now_running_;
+  // What lies on the thread's own stack would be in registers but for the compiler's bookkeeping of atomics and the like:
+  // it costs nothing. A loop on an atomic there must let the others run all the same.
+  if (atomic || !me.has_on_stack(address)) {
+    me.clock += machine_.instruction_cycles;
+    take_turn();
+  }
+  pending_write_ = {};
+  touch_all(me, address, bytes, write);
+}
+
+void engine::visit_both(std::uint64_t first, bool write_first, std::uint64_t second, std::uint64_t bytes) {
+  hardware_thread& me = *now_running_;
+  me.clock += machine_.instruction_cycles;
+  take_turn();
+  pending_write_ = {};
+  touch_all(me, second, bytes, false);
+  touch_all(me, first, bytes, write_first);
+}
+
+void engine::touch_all(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write) {
+  const std::uint64_t end = address + bytes;
+  for (;;) {
+    const std::uint64_t next = (address / line_bytes + 1) * line_bytes;
+    touch(me, address, std::min(end, next) - address, write);
+    if (next >= end) return;
+    address = next;
+  }
+}
+
+void engine::touch(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write) {
+  page& p = memory_.page_of(address);
+  if (!p.mapped) page_fault(p, address);
+  if (p.exempt) {
+    me.clock += machine_.l1_cycles;
+    return;
+  }
+  line& l = p.lines[address % page_bytes / line_bytes];
+  const bool own_stack = me.has_on_stack(address);
+  // HLE shows the thread another value than memory has: only loads and the store that ends it know of that.
+  const auto elided = reinterpret_cast<std::uint64_t>(me.tx.elided_word);
+  if (write && elided != 0 && address < elided + sizeof(std::uint32_t) && elided < address + bytes) {
+    abort_myself({.why = abort_reason::elision, .address = address});
+  }
+  abort_others(me, l, address, bytes, write);
+  if (write && address - stacks_begin < stacks_bytes) abort_owner_of_stack(me, address);
+  if (me.tx.active()) {
+    transaction::entry& e = me.tx.of(l, address);
+    const std::uint64_t mask = byte_mask(address, bytes);
+    if (write) {
+      if (e.written == 0) {
+        std::memcpy(e.before.data(), reinterpret_cast<const void*>(e.address), line_bytes);
+        l.writer = static_cast<std::int16_t>(me.number);
+      }
+      e.written |= mask;
+    } else {
+      if (e.read == 0) l.add_reader(me.number);
+      e.read |= mask;
+    }
+  }
+  if (own_stack) return;
+  ++me.counts.accesses;
+  const access_cost cost = caches_.access(me.core, l, write, me.clock);
+  me.clock += cost.cycles;
+  if (cost.outside) {
+    fetch_report& fetched = fetches_[names_.place_of(address)];
+    ++fetched.accesses;
+    fetched.met_others += cost.met_others ? 1 : 0;
+    fetched.cycles += cost.cycles;
+    if (me.tx.active()) me.tx.fetches.push_back({&fetched, me.clock - cost.cycles, me.clock});
+  }
+  if (cost.left_l1 != nullptr) line_left_l1(me.core, *cost.left_l1);
+}
+
+// Requester wins: the access that is about to be made throws out whoever has the line in a way that it excludes.
+void engine::abort_others(hardware_thread& me, line& l, std::uint64_t address, std::uint64_t bytes, bool write) {
+  if (l.writer >= 0 && l.writer != static_cast<int>(me.number)) {
+    hardware_thread& victim = threads_[static_cast<std::size_t>(l.writer)];
+    abort_for(victim, l, {address, bytes}, write);
+  }
+  if (!write) return;
+  for (unsigned word = 0; word < l.readers.size(); ++word) {
+    std::uint64_t left = l.readers[word];
+    if (word == me.number / 64) left &= ~(std::uint64_t{1} << me.number % 64);
+    for (; left != 0; left &= left - 1) {
+      hardware_thread& victim = threads_[word * std::size_t{64} + static_cast<std::size_t>(__builtin_ctzll(left))];
+      abort_for(victim, l, {address, bytes}, write);
+    }
+  }
+}
+
+void engine::abort_for(hardware_thread& victim, const line& l, address_range at, bool write) {
+  abort_cause cause{.why = abort_reason::conflict, .address = at.begin, .write = write};
+  cause.same_bytes = count_conflict(victim, l, at, write);
+  abort_thread(victim, cause);
+}
+
+// A saved stack is put back whole: who writes into it ends the transaction that saved it.
+void engine::abort_owner_of_stack(hardware_thread& me, std::uint64_t address) {
+  const std::uint64_t owner = (address - stacks_begin) / stack_bytes;
+  if (owner == me.number || owner >= threads_.size()) return;
+  hardware_thread& victim = threads_[owner];
+  if (victim.tx.active() && address >= victim.tx.back.rsp && address < victim.runs->stack_high) {
+    abort_thread(victim, {.why = abort_reason::conflict, .address = address, .write = true});
+  }
+}
+
+void engine::line_left_l1(unsigned core, line& l) {
+  bool mine_too_large = false;
+  abort_cause mine{abort_reason::write_capacity};
+  for (unsigned n = core; n < threads_.size(); n += static_cast<unsigned>(machine_.cores())) {
+    hardware_thread& t = threads_[n];
+    if (!t.tx.active()) continue;
+    abort_cause cause{abort_reason::write_capacity};
+    if (l.writer != static_cast<int>(n)) {
+      if (!l.in_read_set_of(n)) continue;
+      bool& counted = t.tx.of(l, 0).in_read_table;
+      if (counted) continue;  // it has left before
+      counted = true;
+      const std::uint64_t hash = (std::uint64_t{l.number} * 0x9e3779b97f4a7c15) >> 32;
+      if (++t.read_table[hash & (machine_.read_table_sets - 1)] <= machine_.read_table_ways) continue;
+      cause.why = abort_reason::read_capacity;
+    }
+    cause.address = t.tx.of(l, 0).address;
+    if (&t == now_running_) {
+      mine_too_large = true;
+      mine = cause;
+    } else {
+      abort_thread(t, cause);
+    }
+  }
+  if (mine_too_large) abort_myself(mine);
+}
+
+void engine::page_fault(page& p, std::uint64_t address) {
+  hardware_thread& me = *now_running_;
+  if (me.tx.active()) abort_myself({.why = abort_reason::page_fault, .address = address});
+  p.mapped = true;
+  me.clock += machine_.page_fault_cycles;
+}
+
+void engine::unmap(std::uint64_t from, std::uint64_t bytes) {
+  for (std::uint64_t at = from; at < from + bytes; at += page_bytes) memory_.page_of(at).mapped = false;
+}
+
+void engine::exempt(std::uint64_t from, std::uint64_t bytes) {
+  const std::uint64_t end = (from + bytes) / page_bytes * page_bytes;
+  for (std::uint64_t at = (from + page_bytes - 1) / page_bytes * page_bytes; at < end; at += page_bytes) {
+    memory_.page_of(at).exempt = true;
+  }
+}
+
+void engine::warm_l3() {
+  unsigned socket = 0;
+  for (std::uint64_t at = arena_begin; at < heap::end(); at += page_bytes) {
+    for (line& l : memory_.page_of(at).lines) caches_.warm(socket, l);
+    socket = (socket + 1) % static_cast<unsigned>(machine_.sockets);
+  }
+}
+
+void engine::start_counting() {
+  ++ready_to_count_;
+  if (!all_ready_to_count()) {
+    wait(&ready_to_count_, "the others to start counting");
+    return;
+  }
+  count_from_here();
+}
+
+// Of those that have not ended.
+bool engine::all_ready_to_count() const noexcept {
+  const auto alive = static_cast<unsigned>(std::count_if(
+      threads_.begin(), threads_.end(), [](const auto& t) { return t.is == state::able || t.is == state::waiting; }));
+  return ready_to_count_ != 0 && ready_to_count_ >= alive;
+}
+
+void engine::count_from_here() {
+  ready_to_count_ = 0;
+  std::uint64_t latest = 0;
+  for (const hardware_thread& t : threads_) latest = std::max(latest, t.is == state::free ? 0 : t.clock);
+  counting_from_ = latest;
+  for (hardware_thread& t : threads_) {
+    t.clock = latest;
+    t.counts = {};
+  }
+  caches_.reset_counts();
+  conflicts_.clear();
+  fetches_.clear();
+  for (hardware_thread& t : threads_) t.tx.fetches.clear();  // they refer to what was cleared
+  events_.clear();
+  wake(&ready_to_count_, ~0u);
+  for (hardware_thread& t : threads_) t.clock = latest;
+  turn_ends_ = latest;
+}
+
+void* engine::allocate(std::size_t bytes, std::size_t alignment) {
+  hardware_thread& me = *now_running_;
+  me.clock += machine_.allocate_cycles;
+  // New pages come from the system, which a transaction cannot call.
+  if (options_.schedule == nullptr && heap::would_grow(bytes, alignment, me.number)) {
+    unfriendly(machine_.system_call_cycles);
+  }
+  void* const at = heap::allocate(bytes, alignment, me.number);
+  if (me.tx.active() && at != nullptr) me.tx.allocated.push_back(at);
+  return at;
+}
+
+void engine::free(void* at) {
+  hardware_thread& me = *now_running_;
+  me.clock += machine_.allocate_cycles;
+  if (me.tx.active()) {
+    me.tx.to_free.push_back(at);
+  } else {
+    heap::free(at, me.number);
+  }
+}
+
+// --- time ---
+
+// Exponentially distributed: at random, independent of the last one.
+void engine::expect_stray(hardware_thread& t) {
+  const double uniform = (static_cast<double>(next_random(t.random) >> 11) + 1) * 0x1p-53;
+  t.next_stray =
+      t.clock + 1 +
+      static_cast<std::uint64_t>(-std::log(uniform) * static_cast<double>(machine_.stray_interrupt_period_cycles));
+  t.next_interrupt = std::min(t.next_timer, t.next_stray);
+}
+
+void engine::interrupt() {
+  hardware_thread& me = *now_running_;
+  while (me.next_timer <= me.clock) me.next_timer += machine_.timer_period_cycles;
+  if (me.next_stray <= me.clock) expect_stray(me);
+  me.next_interrupt = std::min(me.next_timer, me.next_stray);
+  me.clock += machine_.timer_cycles;
+  if (me.tx.active()) abort_myself({abort_reason::interrupt});
+}
+
+void engine::spend(std::uint64_t cycles) {
+  pending_write_ = {};
+  now_running_->clock += cycles;
+  take_turn();
+}
+
+void engine::pause() {
+  // Intel lets a pause abort a transaction, and papers/001 section 3.3.2 relies on it.
+  if (now_running_->tx.active()) abort_myself({abort_reason::system_call});
+  now_running_->clock += machine_.pause_cycles;
+  take_turn(options_.schedule != nullptr);
+}
+
+void engine::yield() {
+  unfriendly(machine_.system_call_cycles);
+  take_turn(options_.schedule != nullptr);
+}
+
+void engine::sleep(std::uint64_t cycles) {
+  unfriendly(machine_.system_call_cycles);
+  now_running_->clock += cycles;
+  take_turn(options_.schedule != nullptr);
+}
+
+void engine::unfriendly(std::uint64_t cycles) {
+  pending_write_ = {};
+  if (now_running_->tx.active()) abort_myself({abort_reason::system_call});
+  now_running_->clock += cycles;
+}
+
+// Whether the access uses the same bytes as the victim, and not only the same line.
+bool engine::count_conflict(hardware_thread& victim, const line& l, address_range at, bool write) {
+  const auto& lines = victim.tx.lines();
+  const auto found = std::find_if(lines.begin(), lines.end(), [&](const auto& e) { return e.at == &l; });
+  if (found == lines.end()) return false;
+  const std::uint64_t theirs = write ? found->read | found->written : found->written;
+  conflict_report& counted = conflicts_[names_.of(at.begin)];
+  const bool same_bytes = (theirs & byte_mask(at.begin, at.bytes)) != 0;
+  ++(same_bytes ? counted.true_sharing : counted.false_sharing);
+  return same_bytes;
+}
+
+}  // namespace elidex::sim

@@ -1,0 +1,105 @@
+// The engine's threads that wait for each other.
+#include <algorithm>
+
+#include "machine/engine.hpp"
+
+namespace elidex::sim {
+namespace {
+
+constexpr std::size_t held_locks_max = 64;  // of a thread, remembered for reports
+
+}  // namespace
+
+bool engine::wait(const void* key, const char* why, std::uint64_t deadline) {
+  unfriendly(machine_.system_call_cycles);
+  hardware_thread& me = *now_running_;
+  me.waits_for = key;
+  me.why = why;
+  me.deadline = deadline;
+  me.woken = false;
+  me.is = state::waiting;
+  waiting_[key].push_back(me.number);
+  if (deadline != no_deadline && options_.schedule == nullptr) {
+    // Its turn comes at the deadline, or when it is woken.
+    me.clock = std::max(me.clock, deadline);
+    push(me);
+  }
+  leave();
+  me.is = state::able;
+  me.waits_for = nullptr;
+  me.deadline = no_deadline;
+  if (me.woken) return true;
+  me.clock = std::max(me.clock, deadline);
+  const auto others = waiting_.find(key);
+  std::erase(others->second, me.number);
+  if (others->second.empty()) waiting_.erase(others);
+  return false;
+}
+
+unsigned engine::wake(const void* key, unsigned count) {
+  const auto found = waiting_.find(key);
+  if (found == waiting_.end()) return 0;
+  const std::uint64_t now = now_running_->clock + machine_.system_call_cycles;
+  unsigned woken = 0;
+  while (woken < count && !found->second.empty()) {
+    hardware_thread& t = threads_[found->second.front()];
+    found->second.pop_front();
+    t.woken = true;
+    t.is = state::able;
+    if (options_.schedule != nullptr) {
+      t.clock = std::max(t.clock, now);
+    } else {
+      t.clock = t.queued ? now : std::max(t.clock, now);  // queued: its clock stands at its deadline
+      if (t.queued) {
+        moved(t);
+      } else {
+        push(t);
+      }
+      turn_ends_ = std::min(turn_ends_, t.clock + options_.quantum_cycles);
+    }
+    ++woken;
+  }
+  if (found->second.empty()) waiting_.erase(found);
+  return woken;
+}
+
+void engine::at_thread_end(void (*destroy)(void*), void* object) {
+  unfriendly(0);
+  now_running_->at_end.emplace_back(destroy, object);
+}
+
+void engine::note_lock(const void* lock, bool held) {
+  std::vector<const void*>& list = now_running_->held;
+  if (held) {
+    if (list.size() < held_locks_max) list.push_back(lock);
+  } else {
+    const auto last = std::find(list.rbegin(), list.rend(), lock);
+    if (last != list.rend()) list.erase(std::next(last).base());
+  }
+}
+
+void engine::wait_for_end(unsigned thread) {
+  hardware_thread& t = threads_[thread];
+  while (t.is != state::ended) wait(&t, "the end of thread");
+}
+
+void engine::forget_thread(unsigned thread) noexcept {
+  hardware_thread& t = threads_[thread];
+  t.forgotten = true;
+  if (t.is == state::ended) t.is = state::free;
+}
+
+pthread_t engine::handle_of(unsigned thread) const noexcept {
+  return threads_[thread].runs->host_handle();
+}
+
+int engine::thread_of(pthread_t handle) const noexcept {
+  for (const hardware_thread& t : threads_) {
+    if (t.runs != nullptr && t.is != state::free && ::pthread_equal(t.runs->host_handle(), handle) != 0) {
+      return static_cast<int>(t.number);
+    }
+  }
+  return -1;
+}
+
+}  // namespace elidex::sim

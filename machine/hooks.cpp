@@ -1,0 +1,307 @@
+// What the compiler calls at every access to memory when it compiles with -fsanitize=thread, and what stands in for the
+// string functions of C in such code. The names and signatures are those of the ThreadSanitizer interface that GCC and
+// Clang emit; nothing of the sanitizer itself is linked.
+//
+// Outside of runs all of it does what the plain code would do.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "machine/engine.hpp"
+
+namespace elidex::sim {
+namespace {
+
+inline void plain(const void* address, std::uint64_t bytes, bool write) {
+  if (running != nullptr) [[likely]]
+    running->access(reinterpret_cast<std::uint64_t>(address), bytes, write);
+}
+
+void both(const void* first, bool write_first, const void* second, std::size_t bytes) {
+  if (running != nullptr && bytes != 0) {
+    running->visit_both(reinterpret_cast<std::uint64_t>(first), write_first, reinterpret_cast<std::uint64_t>(second),
+                        bytes);
+  }
+}
+
+template <class Word>
+void announce(const volatile Word* at, bool write) {
+  if (running != nullptr) [[likely]]
+    running->access_atomically(reinterpret_cast<std::uint64_t>(at), sizeof(Word), write);
+}
+
+// On real threads, outside of runs, atomics must be atomic.
+template <class Word>
+Word load(const volatile Word* at) {
+  if (running == nullptr) return __atomic_load_n(at, __ATOMIC_SEQ_CST);
+  announce(at, false);
+  return running->seen_in(const_cast<const Word*>(at));
+}
+
+template <class Word>
+void store(volatile Word* at, Word value, int order) {
+  if (running != nullptr) {
+    running->store_atomically(reinterpret_cast<std::uint64_t>(at), sizeof(Word), order == __ATOMIC_SEQ_CST);
+  }
+  __atomic_store_n(at, value, __ATOMIC_SEQ_CST);
+}
+
+template <class Word, class Change>
+Word exchange(volatile Word* at, Change change) {
+  if (running == nullptr) {
+    Word before = __atomic_load_n(at, __ATOMIC_SEQ_CST);
+    while (!__atomic_compare_exchange_n(at, &before, change(before), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+    }
+    return before;
+  }
+  announce(at, true);
+  const Word before = *at;
+  *at = change(before);
+  return before;
+}
+
+template <class Word>
+bool compare_exchange(volatile Word* at, Word* expected, Word value) {
+  if (running == nullptr) {
+    return __atomic_compare_exchange_n(at, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  }
+  announce(at, true);  // a locked instruction takes the line for writing even when it fails
+  const Word before = *at;
+  if (before == *expected) {
+    *at = value;
+    return true;
+  }
+  *expected = before;
+  return false;
+}
+
+}  // namespace
+}  // namespace elidex::sim
+
+using namespace elidex::sim;  // everything below has C names
+
+extern "C" {
+
+void __tsan_init() {}
+
+#define ELIDEX_SIM_PLAIN(BYTES)                  \
+  void __tsan_read##BYTES(void* at) {            \
+    plain(at, BYTES, false);                     \
+  }                                              \
+  void __tsan_write##BYTES(void* at) {           \
+    plain(at, BYTES, true);                      \
+  }                                              \
+  void __tsan_unaligned_read##BYTES(void* at) {  \
+    plain(at, BYTES, false);                     \
+  }                                              \
+  void __tsan_unaligned_write##BYTES(void* at) { \
+    plain(at, BYTES, true);                      \
+  }                                              \
+  void __tsan_volatile_read##BYTES(void* at) {   \
+    plain(at, BYTES, false);                     \
+  }                                              \
+  void __tsan_volatile_write##BYTES(void* at) {  \
+    plain(at, BYTES, true);                      \
+  }
+ELIDEX_SIM_PLAIN(1)
+ELIDEX_SIM_PLAIN(2)
+ELIDEX_SIM_PLAIN(4)
+ELIDEX_SIM_PLAIN(8)
+ELIDEX_SIM_PLAIN(16)
+#undef ELIDEX_SIM_PLAIN
+
+void __tsan_vptr_update(void** at, void*) {
+  plain(at, sizeof(void*), true);
+}
+void __tsan_vptr_read(void** at) {
+  plain(at, sizeof(void*), false);
+}
+void __tsan_read_range(void* at, std::size_t bytes) {
+  if (bytes != 0) plain(at, bytes, false);
+}
+void __tsan_write_range(void* at, std::size_t bytes) {
+  if (bytes != 0) plain(at, bytes, true);
+}
+
+#define ELIDEX_SIM_ATOMIC(BITS, WORD)                                                                          \
+  WORD __tsan_atomic##BITS##_load(const volatile WORD* at, int) {                                              \
+    return load(at);                                                                                           \
+  }                                                                                                            \
+  void __tsan_atomic##BITS##_store(volatile WORD* at, WORD value, int order) {                                 \
+    store(at, value, order);                                                                                   \
+  }                                                                                                            \
+  WORD __tsan_atomic##BITS##_exchange(volatile WORD* at, WORD value, int) {                                    \
+    return exchange(at, [=](WORD) { return value; });                                                          \
+  }                                                                                                            \
+  WORD __tsan_atomic##BITS##_fetch_add(volatile WORD* at, WORD value, int) {                                   \
+    return exchange(at, [=](WORD before) { return static_cast<WORD>(before + value); });                       \
+  }                                                                                                            \
+  WORD __tsan_atomic##BITS##_fetch_sub(volatile WORD* at, WORD value, int) {                                   \
+    return exchange(at, [=](WORD before) { return static_cast<WORD>(before - value); });                       \
+  }                                                                                                            \
+  WORD __tsan_atomic##BITS##_fetch_and(volatile WORD* at, WORD value, int) {                                   \
+    return exchange(at, [=](WORD before) { return static_cast<WORD>(before & value); });                       \
+  }                                                                                                            \
+  WORD __tsan_atomic##BITS##_fetch_or(volatile WORD* at, WORD value, int) {                                    \
+    return exchange(at, [=](WORD before) { return static_cast<WORD>(before | value); });                       \
+  }                                                                                                            \
+  WORD __tsan_atomic##BITS##_fetch_xor(volatile WORD* at, WORD value, int) {                                   \
+    return exchange(at, [=](WORD before) { return static_cast<WORD>(before ^ value); });                       \
+  }                                                                                                            \
+  int __tsan_atomic##BITS##_compare_exchange_strong(volatile WORD* at, WORD* expected, WORD value, int, int) { \
+    return compare_exchange(at, expected, value) ? 1 : 0;                                                      \
+  }                                                                                                            \
+  int __tsan_atomic##BITS##_compare_exchange_weak(volatile WORD* at, WORD* expected, WORD value, int, int) {   \
+    return compare_exchange(at, expected, value) ? 1 : 0;                                                      \
+  }                                                                                                            \
+  WORD __tsan_atomic##BITS##_compare_exchange_val(volatile WORD* at, WORD expected, WORD value, int, int) {    \
+    compare_exchange(at, &expected, value);                                                                    \
+    return expected;                                                                                           \
+  }
+ELIDEX_SIM_ATOMIC(8, std::uint8_t)
+ELIDEX_SIM_ATOMIC(16, std::uint16_t)
+ELIDEX_SIM_ATOMIC(32, std::uint32_t)
+ELIDEX_SIM_ATOMIC(64, std::uint64_t)
+#undef ELIDEX_SIM_ATOMIC
+
+// Interleavings are sequentially consistent: a fence only takes its time.
+void __tsan_atomic_thread_fence(int order) {
+  if (running == nullptr) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  } else if (order == __ATOMIC_SEQ_CST) {
+    running->spend_fence();  // the weaker ones are no instruction on x86
+  }
+}
+void __tsan_atomic_signal_fence(int) {}
+
+// --- the string functions; instrument.py gives calls in the program these names ---
+
+void* elidex_sim_memcpy(void* to, const void* from, std::size_t bytes) {
+  both(to, true, from, bytes);
+  return std::memcpy(to, from, bytes);
+}
+void* elidex_sim_memmove(void* to, const void* from, std::size_t bytes) {
+  both(to, true, from, bytes);
+  return std::memmove(to, from, bytes);
+}
+void* elidex_sim_memset(void* to, int value, std::size_t bytes) {
+  if (bytes == 0) return to;
+  plain(to, bytes, true);
+  return std::memset(to, value, bytes);
+}
+int elidex_sim_memcmp(const void* a, const void* b, std::size_t bytes) {
+  both(a, false, b, bytes);
+  return std::memcmp(a, b, bytes);
+}
+std::size_t elidex_sim_strlen(const char* s) {
+  // Others run while it is announced: until it is still as long as announced.
+  for (;;) {
+    const std::size_t length = std::strlen(s);
+    plain(s, length + 1, false);
+    if (std::strlen(s) == length) return length;
+  }
+}
+void* elidex_sim_memchr(const void* s, int value, std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  plain(s, bytes, false);
+  return const_cast<void*>(std::memchr(s, value, bytes));
+}
+
+// --- transactions, as elidex/htm.hpp declares them ---
+
+bool elidex_sim_has_hle() noexcept {
+  return running != nullptr && running->has_hle();
+}
+bool elidex_sim_enabled() noexcept {
+  return running != nullptr && running->has_rtm();
+}
+
+__attribute__((visibility("hidden"), used)) std::uint32_t elidex_sim_begin_here(const registers& back) {
+  return running->begin(back);
+}
+__attribute__((visibility("hidden"), used)) std::uint32_t elidex_sim_begin_elision_here(const registers& back,
+                                                                                        std::uint32_t* word,
+                                                                                        std::uint32_t value) {
+  return running == nullptr ? 0 : running->begin_elision(back, *word, value);
+}
+
+void elidex_sim_commit() noexcept {
+  if (running != nullptr) running->commit();
+}
+void elidex_sim_abort(std::uint8_t code) noexcept {
+  if (running != nullptr) running->abort(code);
+}
+bool elidex_sim_test() noexcept {
+  return running != nullptr && running->in_transaction();
+}
+void elidex_sim_pause() noexcept {
+  if (running != nullptr) {
+    running->pause();
+  } else {
+    __builtin_ia32_pause();
+  }
+}
+
+void elidex_sim_name_memory(const void* from, std::size_t bytes, const char* name, std::size_t block_bytes,
+                            std::size_t head_bytes) noexcept {
+  name_memory(from, bytes, name, block_bytes, head_bytes);
+}
+
+std::uint32_t elidex_sim_value_before_elision() noexcept {
+  return running->value_before_elision();
+}
+bool elidex_sim_end_elision(std::uint32_t* word, std::uint32_t value) noexcept {
+  return running != nullptr && running->end_elision(*word, value);
+}
+
+}  // extern "C"
+
+// Both come back a second time when the transaction aborts, so they hand on where their caller goes on: a `registers` on
+// the stack (its layout is that of fiber.hpp), whose stack pointer is the caller's.
+asm(R"(
+    .text
+    .macro elidex_sim_remember
+    subq $88, %rsp
+    movq %rbx, 0(%rsp)
+    movq %rbp, 8(%rsp)
+    movq %r12, 16(%rsp)
+    movq %r13, 24(%rsp)
+    movq %r14, 32(%rsp)
+    movq %r15, 40(%rsp)
+    leaq 96(%rsp), %rax
+    movq %rax, 48(%rsp)
+    movq 88(%rsp), %rax
+    movq %rax, 56(%rsp)
+    movq $0, 64(%rsp)
+    .endm
+
+    .globl elidex_sim_begin
+    .type elidex_sim_begin, @function
+elidex_sim_begin:
+    .cfi_startproc
+    elidex_sim_remember
+    .cfi_adjust_cfa_offset 88
+    movq %rsp, %rdi
+    call elidex_sim_begin_here
+    addq $88, %rsp
+    .cfi_adjust_cfa_offset -88
+    ret
+    .cfi_endproc
+    .size elidex_sim_begin, .-elidex_sim_begin
+
+    .globl elidex_sim_begin_elision
+    .type elidex_sim_begin_elision, @function
+elidex_sim_begin_elision:
+    .cfi_startproc
+    elidex_sim_remember
+    .cfi_adjust_cfa_offset 88
+    movl %esi, %edx
+    movq %rdi, %rsi
+    movq %rsp, %rdi
+    call elidex_sim_begin_elision_here
+    addq $88, %rsp
+    .cfi_adjust_cfa_offset -88
+    ret
+    .cfi_endproc
+    .size elidex_sim_begin_elision, .-elidex_sim_begin_elision
+)");

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Compiles one file of the simulated program: instrument.py [--strict] COMPILER ARGUMENTS...
+
+The compiler calls the machine at accesses that it sees; those inside the C library's string functions it doesn't see.
+So calls of them get other names, under which the machine has its own. Whatever else the object wants from outside must
+be known not to touch the program's shared data behind the machine's back: with --strict, an import that is not on the
+list below is an error.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+RENAMED = ["memcpy", "memmove", "memset", "memcmp", "memchr", "strlen"]
+
+ALLOWED = [re.compile(pattern + r"\Z") for pattern in (
+    # The machine, and what it stands in for.
+    r"__tsan_\w+", r"elidex_sim_\w+", r"pthread_(create|join|detach|self|once)",
+    r"pthread_(setspecific|getspecific|key_create|key_delete)", r"pthread_(mutex|cond|rwlock)_\w+",
+    r"sched_yield", r"clock_gettime", r"syscall",
+    # The program's own code, and the linker's tables.
+    r"_ZN?K?6elidex.*", r"_ZN[KO]?6elidex.*", r"_ZT[VISTWH]N6elidex.*", r"_ZGV.*elidex.*", r"_GLOBAL_OFFSET_TABLE_",
+    r"__tls_get_addr", r"__errno_location", r"__dso_handle", r"_DYNAMIC", r"__gxx_personality_v0", r"_Unwind_Resume", r"__stack_chk_fail",
+    # Exceptions, start-up and memory: their data belongs to one thread or to the machine.
+    r"__cxa_\w+", r"_Zn[wa].*", r"_Zd[la].*", r"_ZSt\d+terminatev", r"_ZSt9terminatev", r"_ZSt\d+__throw_\w+",
+    r"_ZNSt15__exception_ptr.*", r"_ZSt17current_exceptionv", r"_ZSt17rethrow_exception.*", r"_ZT[VIS]S?t.*",
+    r"_ZT[VIS]N10__cxxabiv1.*", r"_ZN[K]?St\d+(bad_alloc|exception|logic_error|runtime_error|invalid_argument|"
+    r"length_error|out_of_range|system_error)\w*", r"_ZNK?St9exception.*", r"_ZNSt9bad_allocD.*",
+    r"_ZNSt16invalid_argument.*", r"_ZNSt1[0-9]\w+_error.*", r"_ZSt7nothrow", r"abort", r"__assert_fail",
+    # Asking the system for huge pages, and about the time: no data of the program.
+    r"madvise", r"__popcountdi2", r"_ZNSt6chrono.*", r"getauxval",
+    # Of shared_ptr: whether there has ever been a second thread. Its counts are seen.
+    r"__libc_single_threaded",
+    # Hashing the bytes of a caller's string.
+    r"_ZSt11_Hash_bytesPKvmm",
+    # Kinds of error codes: constants of the C++ library.
+    r"_ZNSt3_V2\d+(system|generic)_categoryEv",
+    # Printing: by one thread, into its own stream.
+    r"snprintf", r"_ZNSo.*", r"_ZSt16__ostream_insert.*", r"_ZNSt9basic_ios.*",
+    # Templates that the object has itself (weak) are not imports; those of the C++ library that it takes from there:
+    # strings (of results and messages, by one thread), threads.
+    r"_ZNK?St7__cxx1112basic_string.*", r"_ZNSt6thread.*", r"_ZT[VIS]NSt6thread.*", r"_ZSt\d+__throw.*", r"_ZNKSt13runtime_error.*",
+)]
+
+
+def imports(path):
+    listing = subprocess.run(["nm", "--undefined-only", "--format=posix", path], check=True, capture_output=True,
+                             text=True).stdout
+    return [line.split()[0] for line in listing.splitlines() if line.strip()]
+
+
+def main(words):
+    strict = words[0] == "--strict"
+    command = words[1:] if strict else words
+    status = subprocess.run(command).returncode
+    if status != 0 or "-c" not in command:
+        return status
+    path = Path(command[command.index("-o") + 1])
+    wanted = imports(path)
+    renames = [f"--redefine-sym={name}=elidex_sim_{name}" for name in RENAMED if name in wanted]
+    if renames:
+        subprocess.run(["objcopy", *renames, path], check=True)
+        wanted = imports(path)
+    strangers = [name for name in wanted if not any(pattern.match(name) for pattern in ALLOWED)]
+    if strict and strangers:
+        path.unlink()
+        readable = subprocess.run(["c++filt", *strangers], capture_output=True, text=True).stdout.split("\n")
+        for name in filter(None, readable):
+            print(f"{path.name}: the simulated program must not call {name}: the machine would not see what it touches"
+                  " (machine/instrument.py)", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,675 @@
+// A skip list that stays fast where many threads want the same keys: the Euno-SkipList of paper 003.
+//
+//   elidex::euno_skip_list<std::uint64_t, std::uint64_t, elidex::htm_split_regions> list;
+//   list.upsert(7, 70);
+//   list.update(7, [](std::uint64_t& v) { ++v; });
+//   list.scan(0, 10, [](std::uint64_t key, std::uint64_t value) { ... });
+//
+// A skip list under one hardware region (skip_list.hpp) is searched anew from the top whenever somebody writes to a line
+// that the search has seen, and 83 % of such conflicts are at its two lowest levels (section 3.2). Here a node of
+// three levels or more, one in 16, heads a segment: itself and all lower nodes up to the next one of that kind. It has a
+// tower, which holds the links from the third level on and all that is known of the segment. An operation looks for the
+// segment in an upper region, which sees towers alone, and does its work in a lower region, which begins at the
+// segment's first node. If the lower one aborts, it begins there again.
+//
+// Three of the paper's four principles can be left out (Parts), for experiments:
+//   split regions      always; see split_regions.hpp
+//   partitioned        towers and values lie on cache lines of their own, and a link has its target's key beside it, so
+//                      that who looks for a key sees the lines in front of it and its value, in the last moment of the
+//                      region. Otherwise all that is known of a node lies densely together, and who writes a value aborts
+//                      everybody who is on his way to some other key
+//   conflict control   a hot segment has a segment_control: changes of one key come one after the other, and requests for
+//                      keys that are not there don't come at all
+//   adaptive           a segment gets one when an operation's lower region has aborted Parts::hot_after times,
+//                      and loses it when it has become quiet (segment_control.hpp)
+//
+// What belongs to which region: a tower's links to the upper one, nodes (links of the two lowest levels and values) to the
+// lower one. A key comes in or goes out with a tower in both; otherwise in the lower one.
+// A tower's sequence number and control change only in a lower region or in both, and always together: first the control,
+// then the number.
+//
+// Invariants
+//   * Keys ascend on each level; a level's nodes are in every level below.
+//   * A segment has the keys from its tower's (the head's: from the least) up to the next tower's. Its sequence
+//     number changes when that range shrinks, when its tower goes, and when its control changes. When it grows, no change
+//     is needed: who has come for a key is still right.
+//   * conflict_control's, with the segment in place of the leaf. A segment keeps its control when it is split: the marks
+//     of the keys that have left are false positives. The one to which another segment falls loses it, since it
+//     has no marks for the new keys.
+//
+// Linearization points
+//   every operation, scan too   its lower region (or both): the number is the one that its upper region has seen, so
+//                               the segment is still the one for the key. The scan goes on through level 0, all
+//                               of which belongs to the lower region, as long as its one region lasts
+//   get, contains, update, erase of a key without a mark   the reading of the mark. The number, read again behind it, is
+//                               still the same: so the control was then the segment's own, and the key would have had a mark.
+//                               The upper region read the number before the control, and a fence between, so that a new number
+//                               is never believed together with an old control.
+//
+// Memory: set aside before a region. A node without tower is seen in lower regions alone, so it can be used again at
+// once. Towers and controls are held between the regions: an operation pins its epoch, and they wait in limbo.
+//
+// Order of locks: a slot's lock bit, upper, lower. Nobody who is in a region waits for a lock bit.
+//
+// Deviations from the paper, which says little on its skip list: the sequence number is a segment's; conflict control and
+// its allocation on demand are ours; the list's height is a hint that only grows and is read outside of regions, so that
+// it is no shared metadata of theirs; readers take no lock bit (they disturb only a writer who stands between his store
+// and his commit, and queueing would cost both more than that abort); a value's own line takes a node of two levels from
+// 64 bytes to 128, where the paper's list takes 175 for a key.
+// The policy `optimistic` is not offered: a lower region's search reads the links of one segment and the first node of the
+// next one, so that a version per segment would not cover what it reads, and a version per node is another algorithm.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "elidex/internal/tree/node_operation.hpp"
+#include "papers/eunomia/segment_control.hpp"
+#include "papers/eunomia/skip_list_node.hpp"
+#include "elidex/internal/tree/staging_buffer.hpp"
+#include "elidex/internal/tree/value_change.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
+#include "elidex/internal/memory/block_pool.hpp"
+#include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/memory/retire_list.hpp"
+#include "elidex/internal/sync/sharded_counter.hpp"
+#include "elidex/internal/sync/backoff.hpp"
+#include "elidex/internal/sync/split_regions.hpp"
+
+namespace elidex {
+
+// Which of the paper's principles a list follows.
+struct euno_skip_parts {
+  static constexpr bool partitioned = true;
+  static constexpr bool controls_conflicts = true;
+  using control = segment_control;
+  static constexpr std::uint64_t hot_after = 2;          // chosen: one abort may be chance
+  static constexpr unsigned requests_per_period = 1024;  // chosen: as long as a control's cost is well spread
+  static constexpr unsigned conflicts_to_stay = 16;      // chosen: 1.5 %
+};
+
+namespace detail {
+
+// A link that knows where it leads: who need not go there reads no line of the target.
+template <class Key, class Target>
+struct keyed_link {
+  Target* to = nullptr;
+  Key target_key{};
+
+  keyed_link() = default;
+  explicit keyed_link(Target* t) noexcept : to(t), target_key(t->key) {}
+  Key key() const noexcept { return target_key; }
+};
+template <class Key, class Target>
+struct plain_link {
+  Target* to = nullptr;
+
+  plain_link() = default;
+  explicit plain_link(Target* t) noexcept : to(t) {}
+  Key key() const noexcept { return to->key; }
+};
+
+// All of a node that belongs to the lower region.
+template <class Key, class Value, bool Partitioned>
+struct euno_skip_record {
+  using link = std::conditional_t<Partitioned, keyed_link<Key, euno_skip_record>, plain_link<Key, euno_skip_record>>;
+  static constexpr std::size_t value_alignment = Partitioned ? block_pool::block_alignment : alignof(Value);
+
+  const Key key;
+  const std::uint8_t height;
+  std::array<link, 2> next{};
+  alignas(value_alignment) Value value;
+};
+
+// All that belongs to the upper region, of a node that heads a segment.
+template <class Key, class Record, class Sequence, class Control, bool Partitioned>
+class euno_skip_tower {
+ public:
+  using link = std::conditional_t<Partitioned, keyed_link<Key, euno_skip_tower>, plain_link<Key, euno_skip_tower>>;
+
+  euno_skip_tower(Key k, Record* f, unsigned levels) noexcept : key(k), first(f) {
+    for (unsigned level = 0; level < levels; ++level) ::new (static_cast<void*>(links() + level)) link;
+  }
+  link& next(unsigned level) noexcept { return links()[level]; }
+
+  const Key key;
+  Record* const first;
+  Sequence sequence;
+  std::atomic<Control*> control{nullptr};
+
+ private:
+  link* links() noexcept { return std::launder(reinterpret_cast<link*>(this + 1)); }
+};
+
+}  // namespace detail
+
+// Key: an integer type. Value: a trivially copyable type. Sync: split_regions of any lock.
+//
+// Thread-safety: every function but constructor and destructor may be called from any thread at any time, and all are
+// linearizable except size(), empty(), memory_bytes() and stats(), which are exact when no operation runs.
+//
+// Errors: std::bad_alloc from insert(), upsert(), erase(), scan(), the constructor, and from the first call of a thread;
+// the list is then unchanged.
+template <std::integral Key, class Value, class Sync, class Parts = euno_skip_parts, unsigned BitsPerLevel = 2>
+class euno_skip_list {
+  static_assert(std::is_trivially_copyable_v<Value>);
+  using control = typename Parts::control;
+  using node = detail::euno_skip_record<Key, Value, Parts::partitioned>;
+  using tower = detail::euno_skip_tower<Key, node, typename Sync::sequence, control, Parts::partitioned>;
+  using node_link = typename node::link;
+  using tower_link = typename tower::link;
+  using step = detail::step;
+  static constexpr unsigned low_levels = 2;  // those of the lower region
+  static constexpr unsigned high_levels = detail::skip_levels - low_levels;
+
+  static constexpr std::size_t round_up(std::size_t bytes, std::size_t to) noexcept {
+    return (bytes + to - 1) / to * to;
+  }
+  struct layout {
+    static constexpr std::size_t tower_at =
+        round_up(sizeof(node), Parts::partitioned ? block_pool::block_alignment : alignof(tower));
+    static constexpr std::size_t bytes(unsigned height) noexcept {
+      return height <= low_levels ? sizeof(node)
+                                  : tower_at + sizeof(tower) + (height - low_levels) * sizeof(tower_link);
+    }
+    static constexpr std::size_t head_bytes() noexcept { return offsetof(node, value); }
+  };
+
+  // Where an upper region has led to.
+  struct place {
+    tower* at;
+    typename Sync::sequence::token seen;
+    control* governor;  // the segment's control, if it has one
+  };
+
+ public:
+  using key_type = Key;
+  using mapped_type = Value;
+  using sync_policy = Sync;
+  using key_argument = Key;
+  using value_argument = const Value&;
+
+  euno_skip_list() : head_(tower_of(make_node(detail::skip_levels, Key{}, Value{}))) {
+    detail::name_memory(this, sizeof(*this), "list");
+  }
+  euno_skip_list(const euno_skip_list&) = delete;
+  euno_skip_list& operator=(const euno_skip_list&) = delete;
+
+  // The value of `key`, if it is there.
+  std::optional<Value> get(key_argument key) const {
+    const epoch_pin pinned;
+    std::optional<Value> result;
+    on_segment<purpose::look>(key, [&](const place& from) noexcept {
+      result.reset();
+      if (const node* const found = find(from, key)) result.emplace(found->value);
+      return step::yes;
+    });
+    return result;
+  }
+  bool contains(key_argument key) const {
+    const epoch_pin pinned;
+    return on_segment<purpose::look>(key, [&](const place& from) noexcept {
+             return find(from, key) != nullptr ? step::yes : step::no;
+           }) == step::yes;
+  }
+
+  // Adds `key` unless it is there; says whether it added it.
+  bool insert(key_argument key, value_argument value) { return put(key, value, false); }
+
+  // Adds `key` or overwrites its value; says whether it added it.
+  bool upsert(key_argument key, value_argument value) { return put(key, value, true); }
+
+  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there.
+  // fn(Value&) must not use the list, and should be short; it may run more than once, with effects only of the last
+  // time. If it throws, the exception comes out of update() and the value stays.
+  template <value_change<Value> Fn>
+  bool update(key_argument key, Fn&& fn) {
+    const epoch_pin pinned;
+    std::exception_ptr thrown;
+    const step s = on_segment<purpose::change>(key, [&](const place& from) noexcept {
+      node* const found = find(from, key);
+      if (found == nullptr) return step::no;
+      Value value = found->value;
+      try {
+        fn(value);
+      } catch (...) {
+        thrown = std::current_exception();
+        return step::threw;
+      }
+      found->value = value;
+      return step::yes;
+    });
+    if (s == step::threw) std::rethrow_exception(thrown);
+    return s == step::yes;
+  }
+
+  // Removes `key`; says whether it was there.
+  bool erase(key_argument key);
+
+  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how many there were.
+  // All of them were in the list at one moment, with no other key between them. fn runs after that moment, outside of
+  // all locks, and may use the list.
+  template <class Fn>
+  std::size_t scan(key_argument from, std::size_t limit, Fn&& fn) const;
+
+  std::size_t size() const noexcept { return size_.count(); }
+  bool empty() const noexcept { return size() == 0; }
+
+  // Everything obtained from the system for nodes, controls and free ones, in bytes.
+  std::size_t memory_bytes() const noexcept {
+    return pools_.reserved_bytes() + control_pool_.reserved_bytes() + limbo_.reserved_bytes();
+  }
+  skip_list_stats stats() const noexcept {
+    return {.restarts = restarts_.sum(),
+            .nodes = pools_.blocks_in_use(),
+            .limbo_objects = limbo_.pending(),
+            .controls = control_pool_.blocks_in_use()};
+  }
+
+  // Frees what was erased before this call, as far as no reader was in the way, now instead of at the next erasures.
+  void reclaim() noexcept { limbo_.sweep_all(); }
+
+  // The policy's state, for the locks' statistics.
+  const Sync& sync() const noexcept { return sync_; }
+
+ private:
+  friend detail::spare_node<euno_skip_list>;
+  struct entry {
+    Key key;
+    Value value;
+  };
+  using scan_buffer = detail::staging_buffer<entry, 4096>;
+  enum class purpose : std::uint8_t { look, change, remove, add, scan };
+
+  // The nodes before a key on all levels.
+  struct path {
+    std::array<tower*, high_levels> above{};
+    tower* segment = nullptr;
+    std::array<node*, low_levels> before{};
+  };
+  // What a removal has unlinked, null where nothing.
+  struct removed {
+    node* unlinked = nullptr;
+    std::array<control*, 2> controls{};
+  };
+
+  // --- memory ---
+
+  static bool has_tower(const node& n) noexcept { return n.height > low_levels; }
+  static tower* tower_of(node* n) noexcept {
+    return std::launder(reinterpret_cast<tower*>(reinterpret_cast<std::byte*>(n) + layout::tower_at));
+  }
+  node* make_node(unsigned height, Key key, const Value& value) {
+    void* const memory = pools_.allocate(height);
+    auto* const made = ::new (memory) node{.key = key, .height = static_cast<std::uint8_t>(height), .value = value};
+    if (has_tower(*made)) {
+      ::new (static_cast<std::byte*>(memory) + layout::tower_at) tower(key, made, height - low_levels);
+    }
+    return made;
+  }
+  node* new_node(Key key, const Value& value) { return make_node(levels_.draw(), key, value); }
+  void free_node(node* n) noexcept { pools_.deallocate(n, n->height); }
+  static void destroy_node(void* list, void* n) noexcept {
+    static_cast<euno_skip_list*>(list)->free_node(static_cast<node*>(n));
+  }
+  static void destroy_control(void* list, void* c) noexcept {
+    static_cast<const euno_skip_list*>(list)->control_pool_.deallocate(c);
+  }
+
+  // The levels of towers in use so far. A value that is too small makes searches slower, never wrong; it is raised before a
+  // tower can be seen, so that a region that sees one and asks here knows of all its levels.
+  unsigned high_levels_used() const noexcept {
+    return high_levels_used_.load(std::memory_order_relaxed);  // relaxed: ordered by the region that saw the tower
+  }
+  void raise_levels(unsigned to) noexcept {
+    unsigned seen = high_levels_used();
+    // relaxed: ordered by the region, as above.
+    while (seen < to && !high_levels_used_.compare_exchange_weak(seen, to, std::memory_order_relaxed)) {
+    }
+  }
+
+  // --- in the upper region ---
+
+  place locate(Key key, unsigned levels) const noexcept {
+    tower* at = head_;
+    for (unsigned level = levels; level-- > 0;) {
+      for (tower_link next = at->next(level); next.to != nullptr && next.key() <= key; next = at->next(level)) {
+        at = next.to;
+      }
+    }
+    place result{at, at->sequence.read(), nullptr};
+    if constexpr (Parts::controls_conflicts) {
+      std::atomic_thread_fence(std::memory_order_acquire);            // pairs with the release in invalidate()
+      result.governor = at->control.load(std::memory_order_acquire);  // pairs with the release in set_control()
+    }
+    return result;
+  }
+
+  // --- in the lower region ---
+
+  bool still_valid(const place& from) const noexcept {
+    // relaxed: the control changes in lower regions only, ordered by the region.
+    return from.at->sequence.validate(from.seen) &&
+           (!Parts::controls_conflicts || from.at->control.load(std::memory_order_relaxed) == from.governor);
+  }
+
+  // The first node whose key is not less, and the nodes before it on the lower levels.
+  static node_link lower_bound(node* at, Key key, std::array<node*, low_levels>& before) noexcept {
+    node_link next;
+    for (unsigned level = low_levels; level-- > 0;) {
+      while ((next = at->next[level]).to != nullptr && next.key() < key) at = next.to;
+      before[level] = at;
+    }
+    return next;
+  }
+  static node* if_equal(const node_link& next, Key key) noexcept {
+    return next.to != nullptr && next.key() == key ? next.to : nullptr;
+  }
+  bool is_first(const place& from, Key key) const noexcept { return from.at->key == key && from.at != head_; }
+  node* find(const place& from, Key key) const noexcept {
+    if (is_first(from, key)) return from.at->first;
+    std::array<node*, low_levels> before;
+    return if_equal(lower_bound(from.at->first, key, before), key);
+  }
+
+  static void link_low(node& added, const std::array<node*, low_levels>& before) noexcept {
+    for (unsigned level = 0; level < std::min<unsigned>(added.height, low_levels); ++level) {
+      added.next[level] = before[level]->next[level];
+      before[level]->next[level] = node_link(&added);
+    }
+  }
+  static void unlink_low(const node& old, const std::array<node*, low_levels>& before) noexcept {
+    for (unsigned level = 0; level < std::min<unsigned>(old.height, low_levels); ++level) {
+      before[level]->next[level] = old.next[level];
+    }
+  }
+
+  step try_put(const place& from, Key key, const Value& value, bool overwrite,
+               detail::spare_node<euno_skip_list>& spare) noexcept {
+    std::array<node*, low_levels> before;
+    node* const found = is_first(from, key) ? from.at->first : if_equal(lower_bound(from.at->first, key, before), key);
+    if (found != nullptr) {
+      if (overwrite) found->value = value;
+      return step::no;
+    }
+    if (spare.get() == nullptr) return step::need_memory;
+    if (has_tower(*spare.get())) return step::restructured;
+    link_low(*spare.take(), before);
+    return step::yes;
+  }
+
+  step try_erase(const place& from, Key key, removed& result) noexcept {
+    result = {};
+    if (is_first(from, key)) return step::restructured;
+    std::array<node*, low_levels> before;
+    node* const found = if_equal(lower_bound(from.at->first, key, before), key);
+    if (found == nullptr) return step::no;
+    unlink_low(*found, before);
+    result.unlinked = found;
+    return step::yes;
+  }
+
+  // The marks of the segment's keys.
+  std::uint64_t marks_of(tower* segment) const noexcept {
+    std::uint64_t marks = segment == head_ ? 0 : control::bit(control::slot_of(segment->key));
+    for (const node* n = segment->first->next[0].to; n != nullptr && !has_tower(*n); n = n->next[0].to) {
+      marks |= control::bit(control::slot_of(n->key));
+    }
+    return marks;
+  }
+
+  static void set_control(tower& segment, control* to) noexcept {
+    segment.control.store(to, std::memory_order_release);  // pairs with the acquire in locate()
+    segment.sequence.invalidate();
+  }
+
+  // --- in both regions ---
+
+  // The key's node, if it is there.
+  node* find_path(Key key, path& way) const noexcept {
+    tower* at = head_;
+    for (unsigned level = high_levels_used(); level-- > 0;) {
+      for (tower_link next = at->next(level); next.to != nullptr && next.key() < key; next = at->next(level)) {
+        at = next.to;
+      }
+      way.above[level] = at;
+    }
+    way.segment = at;
+    return if_equal(lower_bound(at->first, key, way.before), key);
+  }
+
+  step put_with_tower(Key key, const Value& value, bool overwrite, detail::spare_node<euno_skip_list>& spare) noexcept {
+    path way;
+    if (node* const found = find_path(key, way); found != nullptr) {
+      if (overwrite) found->value = value;
+      return step::no;
+    }
+    way.segment->sequence.invalidate();  // those behind the new key have another segment now
+    node* const added = spare.take();
+    link_low(*added, way.before);
+    tower* const top = tower_of(added);
+    for (unsigned level = 0; level < added->height - low_levels; ++level) {
+      top->next(level) = way.above[level]->next(level);
+      way.above[level]->next(level) = tower_link(top);
+    }
+    return step::yes;
+  }
+
+  step erase_with_tower(Key key, removed& result) noexcept {
+    result = {};
+    path way;
+    node* const old = find_path(key, way);
+    if (old == nullptr) return step::no;
+    if (!has_tower(*old)) return step::restart;  // another one, come in meanwhile
+    tower* const top = tower_of(old);
+    top->sequence.invalidate();
+    for (unsigned level = 0; level < old->height - low_levels; ++level)
+      way.above[level]->next(level) = top->next(level);
+    unlink_low(*old, way.before);
+    result.unlinked = old;
+    if constexpr (Parts::controls_conflicts) {
+      // relaxed: ordered by the region.
+      result.controls = {top->control.load(std::memory_order_relaxed),
+                         way.segment->control.load(std::memory_order_relaxed)};
+      if (result.controls[1] != nullptr) set_control(*way.segment, nullptr);
+    }
+    return step::yes;
+  }
+
+  // --- the way through the regions; the caller is pinned ---
+
+  template <purpose Why, class Body>
+  step on_segment(Key key, Body&& body) const {
+    for (backoff wait;; wait.once()) {
+      const unsigned levels = high_levels_used();
+      const place from = sync_.upper([&]() noexcept { return locate(key, levels); });
+      step s;
+      if (Parts::controls_conflicts && Why != purpose::scan && from.governor != nullptr) {
+        s = controlled<Why>(from, key, body);
+      } else if constexpr (Parts::controls_conflicts && Why != purpose::scan) {
+        std::uint32_t aborts = 0;
+        s = in_lower(from, body, aborts);
+        if (s != step::restart && aborts >= Parts::hot_after) give_control(from);
+      } else {
+        s = in_lower(from, body);
+      }
+      if (s != step::restart) return s;
+      restarts_.add(1);
+    }
+  }
+
+  template <class Body>
+  step in_lower(const place& from, Body& body) const {
+    std::uint32_t ignored = 0;
+    return in_lower(from, body, ignored);
+  }
+  template <class Body>
+  step in_lower(const place& from, Body& body, std::uint32_t& aborts) const {
+    return sync_.lower([&]() noexcept { return still_valid(from) ? body(from) : step::restart; }, aborts);
+  }
+
+  template <purpose Why, class Body>
+  step controlled(const place& from, Key key, Body& body) const {
+    control& governor = *from.governor;
+    const unsigned slot = control::slot_of(key);
+    if (Why != purpose::add && !governor.is_marked(slot)) {
+      return from.at->sequence.validate(from.seen) ? step::no : step::restart;
+    }
+    // A reader doesn't queue: it looks at the record at the end of its region, and most often nobody writes just then.
+    if constexpr (Why == purpose::look) return in_lower(from, body);
+
+    const bool waited = governor.lock(slot);
+    step s = step::restart;
+    if constexpr (Why == purpose::remove) {
+      bool shared = false;  // another key of the segment has this mark
+      s = sync_.lower([&]() noexcept {
+        if (!still_valid(from)) return step::restart;
+        const step done = body(from);
+        if (done == step::yes) shared = (marks_of(from.at) & control::bit(slot)) != 0;
+        return done;
+      });
+      if (s == step::yes && !shared) governor.clear_mark(slot);
+    } else {
+      if (Why == purpose::add && !governor.is_marked(slot)) governor.mark(slot);
+      s = in_lower(from, body);
+    }
+    const bool quiet = governor.unlock(slot, waited, Parts::requests_per_period, Parts::conflicts_to_stay);
+    if (quiet) take_control(from);
+    return s;
+  }
+
+  // Both are for speed only: without memory they leave things as they are.
+  void give_control(const place& from) const noexcept;
+  void take_control(const place& from) const noexcept;
+
+  bool put(Key key, const Value& value, bool overwrite);
+
+  mutable Sync sync_;
+  detail::leveled_pools<layout> pools_;
+  mutable block_pool control_pool_{sizeof(control), "control"};
+  alignas(64) tower* const head_;
+  std::atomic<unsigned> high_levels_used_{1};
+  alignas(64) detail::level_generator<BitsPerLevel> levels_;
+  detail::busy_counter size_;
+  mutable detail::sharded_counter restarts_;
+  mutable limbo_list limbo_{this};  // destroyed first: what is in it gives its memory back to the pools
+};
+
+template <std::integral Key, class Value, class Sync, class Parts, unsigned BitsPerLevel>
+bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::put(Key key, const Value& value, bool overwrite) {
+  const epoch_pin pinned;
+  detail::spare_node<euno_skip_list> spare(*this);
+  if (!overwrite) spare.provide(key, value);  // will be needed, but for duplicates
+  for (;;) {
+    step s = on_segment<purpose::add>(
+        key, [&](const place& from) noexcept { return try_put(from, key, value, overwrite, spare); });
+    if (s == step::need_memory) {
+      spare.provide(key, value);
+      continue;
+    }
+    if (s == step::restructured) {
+      raise_levels(spare.get()->height - low_levels);
+      s = sync_.both([&]() noexcept { return put_with_tower(key, value, overwrite, spare); });
+    }
+    if (s == step::yes) size_.add(1);
+    return s == step::yes;
+  }
+}
+
+template <std::integral Key, class Value, class Sync, class Parts, unsigned BitsPerLevel>
+bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::erase(key_argument key) {
+  const epoch_pin pinned;
+  removed result;
+  for (;;) {
+    step s = on_segment<purpose::remove>(key, [&](const place& from) noexcept { return try_erase(from, key, result); });
+    if (s == step::yes) {
+      free_node(result.unlinked);
+    } else if (s == step::restructured) {
+      limbo_.reserve();
+      s = sync_.both([&]() noexcept { return erase_with_tower(key, result); });
+      if (s == step::yes) {
+        limbo_.retire(result.unlinked, &destroy_node);
+        for (control* const c : result.controls) {
+          if (c != nullptr) limbo_.retire(c, &destroy_control);
+        }
+      }
+      limbo_.unreserve();
+      if (s == step::restart) continue;
+    }
+    if (s == step::yes) size_.add(-1);
+    return s == step::yes;
+  }
+}
+
+template <std::integral Key, class Value, class Sync, class Parts, unsigned BitsPerLevel>
+template <class Fn>
+std::size_t euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::scan(key_argument from, std::size_t limit,
+                                                                        Fn&& fn) const {
+  if (limit == 0) return 0;
+  scan_buffer entries;
+  {
+    const epoch_pin pinned;
+    const auto collect = [&](const place& begin) noexcept {
+      entries.clear();
+      const node* at = nullptr;
+      if (is_first(begin, from)) {
+        at = begin.at->first;
+      } else {
+        std::array<node*, low_levels> before;
+        at = lower_bound(begin.at->first, from, before).to;
+      }
+      for (; at != nullptr && entries.size() < limit; at = at->next[0].to) {
+        if (!entries.push({at->key, at->value})) return step::need_memory;
+      }
+      return step::yes;
+    };
+    while (on_segment<purpose::scan>(from, collect) == step::need_memory) entries.grow();
+  }
+  for (const entry& e : entries.items()) fn(e.key, e.value);
+  return entries.size();
+}
+
+template <std::integral Key, class Value, class Sync, class Parts, unsigned BitsPerLevel>
+void euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::give_control(const place& from) const noexcept {
+  void* memory = nullptr;
+  try {
+    memory = control_pool_.allocate();
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  auto* const fresh = ::new (memory) control;
+  const step s = sync_.lower([&]() noexcept {
+    if (!still_valid(from)) return step::restart;
+    fresh->set_marks(marks_of(from.at));
+    set_control(*from.at, fresh);
+    return step::yes;
+  });
+  if (s != step::yes) control_pool_.deallocate(memory);
+}
+
+template <std::integral Key, class Value, class Sync, class Parts, unsigned BitsPerLevel>
+void euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::take_control(const place& from) const noexcept {
+  try {
+    limbo_.reserve();
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  const step s = sync_.lower([&]() noexcept {
+    if (!still_valid(from)) return step::restart;
+    set_control(*from.at, nullptr);
+    return step::yes;
+  });
+  if (s == step::yes) limbo_.retire(from.governor, &destroy_control);
+  limbo_.unreserve();
+}
+
+}  // namespace elidex

@@ -1,0 +1,64 @@
+"""The claims of the papers, and which of them an id means."""
+
+import csv
+import difflib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CLAIMS_FILE = ROOT / "papers" / "claims.csv"
+PAPERS = ("K", "E", "S")
+
+# Figures that share a claim with the one before: claims.csv calls them "Fig 2.5-2.6".
+SHARED_FIGURES = {"S-2.6": "S-2.5", "S-3.14": "S-3.15", "S-D.2": "S-D.4", "S-D.3": "S-D.4"}
+
+
+class BadInput(Exception):
+    """One line for the user; the exit status is 2."""
+
+
+@dataclass
+class Claim:
+    id: str
+    where: str
+    wording: str
+    paper_value: str
+    unit: str
+
+
+def read_claims(file=CLAIMS_FILE):
+    with open(file, encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    return {
+        row["id"]: Claim(row["id"], f"paper {row['paper']}, {row['where']}", row["claim"], row["paper_value"],
+                         row["unit"])
+        for row in rows
+    }
+
+
+def meant_by(wanted, known):
+    """The ids among `known` that one argument means, in their order; none for an unknown one."""
+    if wanted == "all":
+        return list(known)
+    if wanted in PAPERS:
+        return [one for one in known if one.startswith(wanted + "-")]
+    wanted = SHARED_FIGURES.get(wanted, wanted)
+    # A figure's claims are its id and a letter; E-F1 is no figure of E-F10a.
+    return [one for one in known if one == wanted or re.fullmatch(re.escape(wanted) + "[a-z]", one)]
+
+
+def select(arguments, known, built):
+    """(ids to run, ids not built yet), each once and in the order of `known`. Refuses what cannot be run."""
+    chosen = set()
+    for wanted in (one for argument in arguments for one in argument.split(",")):
+        meant = meant_by(wanted, known)
+        expected = "expected a claim of papers/claims.csv such as E-F2a, a figure such as E-F2, a paper (K, E, S) or all"
+        if not meant:
+            near = difflib.get_close_matches(wanted.upper(), known, 1)
+            raise BadInput(f"id: invalid value '{wanted}' ({expected})" +
+                           "".join(f" Did you mean '{one}'?" for one in near))
+        if not any(one in built for one in meant):
+            raise BadInput(f"id: '{wanted}' is not built yet ({expected})")
+        chosen.update(meant)
+    return [i for i in known if i in chosen and i in built], [i for i in known if i in chosen and i not in built]

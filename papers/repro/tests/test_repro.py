@@ -1,0 +1,273 @@
+"""The command as a whole, with a worker that knows the papers' answers: output, files and exit statuses."""
+
+import contextlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "cli" / "report"))
+import claims  # noqa: E402
+import fake_worker  # noqa: E402
+import machines  # noqa: E402
+import outputs  # noqa: E402
+import repro  # noqa: E402
+import worker  # noqa: E402
+from claims import BadInput  # noqa: E402
+
+FAKE = Path(__file__).resolve().parent / "fake_worker.py"
+PNG = b"\x89PNG\r\n"
+
+
+def answers_at_once():
+    """Hundreds of runs without a process for each."""
+    def ask_all(_, requests, __):
+        return {key: fake_worker.experiment(one["experiment"]) if "experiment" in one else fake_worker.run(one)
+                for key, one in requests.items()}
+    return mock.patch.object(repro, "ask_all", ask_all)
+
+
+def with_a_claim_more(name):
+    """One that nobody has built."""
+    known = repro.read_claims()
+    return mock.patch.object(repro, "read_claims",
+                             lambda: known | {name: claims.Claim(name, "paper 004, Fig 9.9", "invented", "1", "x")})
+
+
+class Command(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.out = Path(self.folder.name) / "plots"
+        # The stand-in runs under the Python that runs the tests.
+        self.program = Path(self.folder.name) / "worker"
+        self.program.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{FAKE}'\n")
+        self.program.chmod(0o755)
+
+    def run_it(self, *arguments, **environment):
+        out, err = io.StringIO(), io.StringIO()
+        with mock.patch.dict(os.environ, environment), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = repro.main(["--worker", str(self.program), "--out", str(self.out), "--jobs", "2",
+                                 "--commit", "abc", *arguments])
+        return status, out.getvalue(), err.getvalue()
+
+    def plots(self):
+        return sorted(p.name for p in self.out.iterdir()) if self.out.exists() else []
+
+    def test_a_claim(self):
+        status, out, err = self.run_it("S-3.8")
+        self.assertEqual((status, err), (0, ""))
+        self.assertRegex(out, r"S-3\.8 .*agrees")
+        self.assertIn("S-3.8.png", out)
+        self.assertEqual(self.plots(), ["S-3.8.png"])
+        self.assertTrue((self.out / "S-3.8.png").read_bytes().startswith(PNG))
+
+    def test_everything(self):
+        file = Path(self.folder.name) / "all.json"
+        with answers_at_once(), with_a_claim_more("S-9.9"):
+            status, out, err = self.run_it("all", "--json", str(file))
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("not built yet: S-9.9", out)
+        content = json.loads(file.read_text())
+        # 64 clients cannot run, so S-5.4 is near at best.
+        self.assertEqual({c["id"] for c in content["claims"] if c["verdict"] != "agrees"}, {"S-5.4"})
+        self.assertEqual({len(c) for c in content["claims"]}, {6})
+        self.assertGreater(len(content["runs"]), 150)
+        self.assertEqual(len({(r["machine"], r["index"], r["workload"], r["dist"], r["threads"], r.get("warehouses"), r.get("think_cycles"))
+                              for r in content["runs"]}),
+                         len(content["runs"]))
+        self.assertEqual(len(self.plots()), len(content["plots"]))
+        self.assertEqual(content["not_built"], ["S-9.9"])
+        self.assertTrue(content["sensitivity"] and content["series"])
+        self.assertTrue(max(map(len, out.split("\n"))) <= 140)
+
+    def test_the_report_reads_it(self):
+        import results
+
+        file = Path(self.folder.name) / "r.json"
+        self.run_it("E-F2", "K-T1", "--json", str(file))
+        content = results.read_file(str(file))
+        self.assertEqual({claim["id"] for claim in content["claims"]}, {"K-T1", "E-F2a", "E-F2b"})
+        self.assertIn("elidex repro draws them", content["not_shown"][0])
+
+    def test_json_to_standard_output_alone(self):
+        status, out, err = self.run_it("K-T1", "E-F2a", "--json", "-")
+        self.assertEqual((status, err), (0, ""))
+        content = json.loads(out)
+        self.assertEqual(content["schema"], 1)
+        self.assertEqual([c["id"] for c in content["claims"]], ["K-T1", "E-F2a"])
+        self.assertEqual(content["machine"]["simulated"], "haswell-ep-2x10")
+
+    def test_equal_seeds_give_equal_documents(self):
+        first, second, other = (self.run_it("K-F7", "--json", "-", "--seed", s)[1] for s in ("3", "3", "4"))
+        self.assertEqual(first, second)
+        self.assertNotEqual(first, other)
+
+    def test_refusals_leave_nothing(self):
+        for wanted in ("X-1", "S-9.9", "S-3.99"):
+            with with_a_claim_more("S-9.9"):
+                status, out, err = self.run_it(wanted)
+            self.assertEqual((status, out, err.count("\n")), (2, "", 1), wanted)
+            self.assertEqual("not built yet" in err, wanted == "S-9.9")
+        self.assertEqual(self.plots(), [])
+
+    def test_a_worker_that_fails_or_refuses(self):
+        status, out, err = self.run_it("S-3.8", "S-3.9", FAKE_FAILS="S-3.9")
+        self.assertEqual((status, out, err), (1, "", "repro: a fiber fell off\n"))
+        status, out, err = self.run_it("S-3.8", "S-3.9", FAKE_REFUSES="S-3.8")
+        self.assertEqual((status, out, err), (2, "", "elidex: --machine: no such thing\n"))
+        self.program.unlink()
+        status, out, err = self.run_it("S-3.8")
+        self.assertEqual((status, out, err.count("\n")), (1, "", 1))
+        self.assertEqual(self.plots(), [])
+
+    def test_an_index_that_is_not_there(self):
+        status, out, err = self.run_it("E-F10a", "E-F11", FAKE_LACKS="euno-btree")
+        self.assertEqual((status, out, err.count("\n")), (2, "", 1))
+        self.assertRegex(err, "E-F10a, E-F11 .*euno-btree")
+        with answers_at_once():
+            status, out, err = self.run_it("E-F3a", "E-F11", FAKE_LACKS="euno-btree")
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("not built yet: E-F11 (needs euno-btree)", out)
+        with answers_at_once():  # euno-btree+ is drawn beside, no more
+            status, out, _ = self.run_it("E-F10c", "--json", "-", FAKE_LACKS="euno-btree+")
+        self.assertEqual(status, 0)
+        self.assertEqual(json.loads(out)["claims"][0]["verdict"], "agrees")
+
+    def test_a_claim_runs_what_it_needs_alone(self):
+        status, out, _ = self.run_it("E-F10d", "--json", "-")
+        self.assertEqual(status, 0)
+        self.assertEqual({(r["index"], r["dist"]) for r in json.loads(out)["runs"]},
+                         {(index, "zipf:0.5") for index in ("euno-btree", "masstree", "btree/htm-dbx")})
+        self.assertEqual(self.plots(), [])
+
+    def test_another_machine_has_plots_of_its_own(self):
+        for machine in ("haswell-ep-2x10", "icelake-sp-2x32"):
+            with answers_at_once():
+                self.run_it("E-F11", "S-3.8", "--machine", str(machines.MACHINES / f"{machine}.machine"))
+        self.assertEqual(self.plots(), ["E-F11-icelake-sp-2x32.png", "E-F11.png", "S-3.8-haswell-ep-2x10.png",
+                                        "S-3.8-icelake-sp-2x32.png"])
+
+    def test_outputs_that_cannot_be_written(self):
+        self.out.write_text("a file")
+        self.assertEqual(self.run_it("K-T1")[0], 2)
+        self.out.unlink()
+        for bad in (self.folder.name, self.folder.name + "/none/x.json"):
+            status, _, err = self.run_it("K-T1", "--json", bad)
+            self.assertEqual((status, err.startswith("elidex: --json:")), (2, True))
+        self.assertEqual(self.run_it("S-3.8", "--machine", "/none.machine")[0], 2)
+
+
+class Files(unittest.TestCase):
+    def test_all_or_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            old = Path(folder) / "old"
+            old.write_text("old")
+            with self.assertRaises(OSError):
+                outputs.write_whole({str(old): b"new", folder: b"a folder"})
+            self.assertEqual(old.read_text(), "old")
+            self.assertEqual(os.listdir(folder), ["old"])
+            link = Path(folder) / "link"
+            link.symlink_to(old)
+            outputs.write_whole({str(link): b"new"})
+            self.assertTrue(link.is_symlink())
+            self.assertEqual(old.read_text(), "new")
+
+    def test_no_numbers_that_json_lacks(self):
+        with self.assertRaises(ValueError):
+            outputs.json_text({"x": float("nan")})
+
+
+def alive(process):
+    """Not merely waiting for its parent to take note of its end."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+class EndedBySignal(unittest.TestCase):
+    """The script in a process of its own, ended while two simulated runs go on."""
+
+    def end(self, number, *arguments):
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "running").mkdir()
+        program = folder / "worker"
+        program.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{FAKE}'\n")
+        program.chmod(0o755)
+        script = Path(repro.__file__).resolve()
+        command = [sys.executable, script, "--worker", program, "--out", folder / "plots", "--jobs", "2", *arguments,
+                   "--json", folder / "results.json"]
+        with subprocess.Popen(command, env=os.environ | {"FAKE_HANGS": str(folder / "running")},
+                              stderr=subprocess.PIPE) as ran:
+            while len(runs := list((folder / "running").iterdir())) < 2 and ran.poll() is None:
+                time.sleep(0.01)
+            ran.send_signal(number)
+            _, err = ran.communicate(timeout=60)
+        left = [run.name for run in runs if alive(run.name)]
+        for run in left:
+            os.kill(int(run), signal.SIGKILL)
+        self.assertEqual((ran.returncode, err, len(runs), left), (-number, b"", 2, []))
+        self.assertEqual(sorted(p.name for p in folder.iterdir()), ["running", "worker"])
+
+    def test_no_run_and_no_file_is_left(self):
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number):
+                self.end(number, "S-3.8", "S-3.9")
+
+    def test_a_signal_while_files_are_written_comes_behind_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "program.py"
+            program.write_text(
+                f"import os, signal, sys\nsys.path.insert(0, {str(Path(repro.__file__).parent)!r})\nimport ending\n"
+                "def main():\n"
+                "    with ending.put_off():\n"
+                "        os.kill(os.getpid(), signal.SIGTERM)\n"
+                "        print('written', flush=True)\n"
+                "    print('not ended')\n"
+                "sys.exit(ending.by_signal(main))\n")
+            ran = subprocess.run([sys.executable, program], capture_output=True, text=True)
+            self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (-signal.SIGTERM, "written\n", ""))
+
+
+class Worker(unittest.TestCase):
+    def test_runs_at_the_same_time(self):
+        both = threading.Barrier(2, timeout=20)  # breaks unless two are asked at once
+        answers = worker.ask_all("", {n: {"experiment": n} for n in "ab"}, 2,
+                                 lambda _, r: (both.wait(), r["experiment"])[1])
+        self.assertEqual(answers, {"a": "a", "b": "b"})
+
+    def test_the_first_failure_ends_it(self):
+        asked = []
+
+        def ask(_, request):
+            asked.append(request["experiment"])
+            raise BadInput("no")
+
+        with self.assertRaises(BadInput):
+            worker.ask_all("", {n: {"experiment": f"S-{n}"} for n in range(100)}, 1, ask)
+        self.assertLess(len(asked), 100)
+
+    def test_a_bar_on_a_terminal_alone(self):
+        for terminal, term, drawn in ((True, "xterm", True), (True, "dumb", False), (False, "xterm", False)):
+            stream = io.StringIO()
+            stream.isatty = lambda t=terminal: t
+            with mock.patch.dict(os.environ, {"TERM": term}):
+                bar = worker.Progress(2, stream)
+                bar.step("S-3.1")
+                bar.close()
+            self.assertEqual("50 %" in stream.getvalue(), drawn)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,9 +1,0 @@
-#include "elidex/db/table.hpp"
-
-namespace elidex::db {
-
-void table_base::refuse_other_database() const {
-  throw std::logic_error(name_ + ": a table of another database");
-}
-
-}  // namespace elidex::db

@@ -1,0 +1,12 @@
+#include "elidex/internal/tree/leaf_hint.hpp"
+
+#include <atomic>
+
+namespace elidex::detail {
+
+std::uint64_t new_tree_id() noexcept {
+  static constinit std::atomic<std::uint64_t> ids_given{0};
+  return ids_given.fetch_add(1) + 1;
+}
+
+}  // namespace elidex::detail

@@ -1,0 +1,215 @@
+// The only file of the log that calls the system.
+#include "elidex/internal/log/log_files.hpp"
+#include "elidex/internal/memory/fork_generation.hpp"
+
+#if defined(__unix__) && !defined(ELIDEX_SIMULATED)
+#  include <dirent.h>
+#  include <errno.h>
+#  include <fcntl.h>
+#  include <sys/file.h>
+#  include <sys/stat.h>
+#  include <unistd.h>
+#  define ELIDEX_HAS_FILES 1
+#endif
+
+namespace elidex::db {
+
+#if defined(ELIDEX_HAS_FILES)
+namespace {
+
+std::error_code last_error() noexcept {
+  return {errno, std::generic_category()};
+}
+
+// For calls that return a negative number if they fail; tries again those that a signal has interrupted.
+template <class Call>
+auto until_not_interrupted(Call&& call, std::error_code& error) {
+  for (;;) {
+    const auto result = call();
+    if (result >= 0) {
+      error.clear();
+      return result;
+    }
+    if (errno != EINTR) {
+      error = last_error();
+      return result;
+    }
+  }
+}
+
+class descriptor {
+ public:
+  explicit descriptor(int number) noexcept : number_(number) {}
+  ~descriptor() { ::close(number_); }
+  descriptor(const descriptor&) = delete;
+  descriptor& operator=(const descriptor&) = delete;
+  int get() const noexcept { return number_; }
+
+ private:
+  int number_;
+};
+
+class system_file final : public log_file {
+ public:
+  explicit system_file(int number) noexcept : descriptor_(number) {}
+
+  std::size_t write_some(std::span<const std::byte> bytes, std::error_code& error) override {
+    const auto written =
+        until_not_interrupted([&] { return ::write(descriptor_.get(), bytes.data(), bytes.size()); }, error);
+    // 0 of more than nothing: no error by POSIX, but trying for ever is no way on.
+    if (written == 0 && !bytes.empty()) error = std::make_error_code(std::errc::io_error);
+    return written < 0 ? 0 : static_cast<std::size_t>(written);
+  }
+
+  std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes, std::error_code& error) override {
+    const auto read = until_not_interrupted(
+        [&] { return ::pread(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)); }, error);
+    return read < 0 ? 0 : static_cast<std::size_t>(read);
+  }
+
+  std::uint64_t size(std::error_code& error) override {
+    struct stat status{};
+    until_not_interrupted([&] { return ::fstat(descriptor_.get(), &status); }, error);
+    return error ? 0 : static_cast<std::uint64_t>(status.st_size);
+  }
+
+  // Syncs the size too, as far as reading the bytes needs it.
+  void sync(std::error_code& error) override {
+    until_not_interrupted([&] { return ::fdatasync(descriptor_.get()); }, error);
+  }
+
+ private:
+  descriptor descriptor_;
+};
+
+class system_folder final : public log_folder {
+ public:
+  system_folder(int number, folder_use use) noexcept : descriptor_(number), use_(use) {}
+  // A child of fork() shares the lock. Closing the descriptor gives it back only when all have
+  // closed it, so the process that locked gives it back itself, and no other does.
+  ~system_folder() override {
+    if (made_in_ == elidex::detail::fork_generation()) ::flock(descriptor_.get(), LOCK_UN);
+  }
+
+  std::vector<std::string> names(std::error_code& error) override {
+    std::vector<std::string> found;
+    // A descriptor of its own: closedir() closes it, and its position is nobody else's.
+    const int number = open_at(".", O_RDONLY | O_DIRECTORY, error);
+    if (error) return found;
+    DIR* const stream = ::fdopendir(number);
+    if (stream == nullptr) {
+      error = last_error();
+      ::close(number);
+      return found;
+    }
+    const std::unique_ptr<DIR, int (*)(DIR*)> closer(stream, [](DIR* open) { return ::closedir(open); });
+    for (;;) {
+      errno = 0;
+      const dirent* const entry = ::readdir(stream);
+      if (entry == nullptr) break;
+      found.emplace_back(entry->d_name);
+    }
+    if (errno != 0) error = last_error();
+    return found;
+  }
+
+  std::unique_ptr<log_file> create(const std::string& name, std::error_code& error) override {
+    if (!may_write(error)) return nullptr;
+    return file_or_null(open_at(name, O_RDWR | O_CREAT | O_EXCL | O_APPEND, error));
+  }
+
+  std::unique_ptr<log_file> open(const std::string& name, std::error_code& error) override {
+    return file_or_null(open_at(name, use_ == folder_use::read ? O_RDONLY : O_RDWR | O_APPEND, error));
+  }
+
+  void rename(const std::string& from, const std::string& to, std::error_code& error) override {
+    if (!may_write(error)) return;
+    until_not_interrupted([&] { return ::renameat(descriptor_.get(), from.c_str(), descriptor_.get(), to.c_str()); },
+                          error);
+  }
+
+  void remove(const std::string& name, std::error_code& error) override {
+    if (!may_write(error)) return;
+    until_not_interrupted([&] { return ::unlinkat(descriptor_.get(), name.c_str(), 0); }, error);
+  }
+
+  void sync(std::error_code& error) override {
+    until_not_interrupted([&] { return ::fsync(descriptor_.get()); }, error);
+  }
+
+ private:
+  bool may_write(std::error_code& error) const {
+    if (use_ == folder_use::write) return true;
+    error = std::make_error_code(std::errc::read_only_file_system);
+    return false;
+  }
+
+  int open_at(const std::string& name, int flags, std::error_code& error) const {
+    return until_not_interrupted([&] { return ::openat(descriptor_.get(), name.c_str(), flags | O_CLOEXEC, 0644); },
+                                 error);
+  }
+
+  static std::unique_ptr<log_file> file_or_null(int number) {
+    if (number < 0) return nullptr;
+    try {
+      return std::make_unique<system_file>(number);
+    } catch (...) {
+      ::close(number);
+      throw;
+    }
+  }
+
+  descriptor descriptor_;
+  const folder_use use_;
+  const std::uint64_t made_in_ = elidex::detail::fork_generation();
+};
+
+}  // namespace
+
+std::unique_ptr<log_folder> open_log_folder(const std::string& path, folder_use use) {
+  std::error_code error;
+  bool made = use == folder_use::write;
+  if (made) until_not_interrupted([&] { return ::mkdir(path.c_str(), 0777); }, error);
+  if (error == std::errc::file_exists) {
+    made = false;
+    error.clear();
+  }
+  if (error) throw std::system_error(error, "elidex: cannot make the log's folder " + path);
+  const int number =
+      until_not_interrupted([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }, error);
+  if (error) throw std::system_error(error, "elidex: cannot open the log's folder " + path);
+  std::unique_ptr<log_folder> folder;
+  try {
+    folder = std::make_unique<system_folder>(number, use);
+  } catch (...) {
+    ::close(number);
+    throw;
+  }
+  const int lock = use == folder_use::read ? LOCK_SH : LOCK_EX;
+  until_not_interrupted([&] { return ::flock(number, lock | LOCK_NB); }, error);
+  if (error == std::errc::resource_unavailable_try_again)
+    throw std::system_error(error, "elidex: a database, of this process or another one, has the directory open: " + path);
+  if (error) throw std::system_error(error, "elidex: cannot lock the log's folder " + path);
+  if (use == folder_use::read) return folder;
+  // The folder's own entry lies in its parent; who made it may have crashed before the parent was synced.
+  const int parent =
+      until_not_interrupted([&] { return ::openat(number, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC); }, error);
+  if (!error) {
+    const descriptor closer(parent);
+    until_not_interrupted([&] { return ::fsync(parent); }, error);
+  }
+  // A parent that may not be read is no reason to refuse a folder that has been there.
+  if (error && made) throw std::system_error(error, "elidex: cannot sync the folder that has " + path);
+  return folder;
+}
+
+#else
+
+std::unique_ptr<log_folder> open_log_folder(const std::string& path, folder_use) {
+  throw std::system_error(std::make_error_code(std::errc::function_not_supported),
+                          "elidex: no files here, not even " + path);
+}
+
+#endif
+
+}  // namespace elidex::db

@@ -1,0 +1,182 @@
+#include <atomic>
+#include <chrono>
+#include <system_error>
+
+#include "elidex/internal/log/log_writer.hpp"
+
+namespace elidex::db::detail {
+namespace {
+
+// Payloads that are shorter are copied to those before them, so that an epoch of small buffers is one write.
+constexpr std::size_t gathered_payload_bytes_max = std::size_t{64} << 10;
+constexpr std::size_t gathered_bytes_max = std::size_t{256} << 10;
+
+}  // namespace
+
+void throw_if(const std::error_code& error, const char* what, const std::string& name) {
+  if (error) throw std::system_error(error, std::string("elidex: cannot ") + what + " " + name);
+}
+
+std::uint64_t new_salt() noexcept {
+  static std::atomic<std::uint64_t> made{0};
+  // Where the process's memory lies is random on most systems; the clocks differ from run to run.
+  std::uint64_t mixed = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+  mixed += made.fetch_add(0x9E37'79B9'7F4A'7C15u) + reinterpret_cast<std::uintptr_t>(&made);
+  mixed ^= static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) << 20U;
+  mixed = (mixed ^ (mixed >> 31U)) * 0xD6E8'FEB8'6659'FD93u;
+  return mixed ^ (mixed >> 29U);
+}
+
+block_file::block_file(log_folder& folder, std::string name, const file_header& header) : name_(std::move(name)) {
+  std::error_code error;
+  file_ = folder.create(name_, error);
+  throw_if(error, "create", name_);
+  append_file_header(gathered_, header);
+  seed_ = parse_file_header(gathered_.bytes(), header.kind).crc;
+  size_ = gathered_.size();
+}
+
+void block_file::block(block_header header, std::span<const std::byte> payload) {
+  header.offset = size_;
+  header.payload_bytes = payload.size();
+  header.payload_crc = crc32c(payload);
+  append_block_header(gathered_, header, seed_);
+  size_ += block_header_bytes + payload.size();
+  if (payload.size() <= gathered_payload_bytes_max) {
+    gathered_.append(payload);
+    if (gathered_.size() >= gathered_bytes_max) flush();
+    return;
+  }
+  flush();
+  std::error_code error;
+  write_whole(*file_, payload, error);
+  throw_if(error, "write", name_);
+}
+
+void block_file::flush() {
+  if (gathered_.empty()) return;
+  std::error_code error;
+  write_whole(*file_, gathered_.bytes(), error);
+  throw_if(error, "write", name_);
+  gathered_.clear();
+}
+
+void block_file::sync() {
+  flush();
+  std::error_code error;
+  file_->sync(error);
+  throw_if(error, "sync", name_);
+}
+
+log_writer::log_writer(log_folder& folder, const recovered_log& found, std::uint64_t fingerprint,
+                       std::size_t segment_bytes)
+    : folder_(folder),
+      fingerprint_(fingerprint),
+      segment_bytes_(segment_bytes),
+      synced_(found.durable_epoch),
+      last_checkpoint_(found.checkpoint),
+      segments_(found.segments) {
+  // A killed process has left in the system's cache what the disk need not have yet; what follows is to depend on it: the files' names
+  // first, lest the next segment's be there and the last one's not.
+  std::error_code error;
+  folder_.sync(error);
+  throw_if(error, "sync", "the log's folder");
+  if (!segments_.empty()) {
+    const std::string name = name_of(file_kind::segment, segments_.back().number);
+    const std::unique_ptr<log_file> last = folder_.open(name, error);
+    throw_if(error, "open", name);
+    last->sync(error);
+    throw_if(error, "sync", name);
+  }
+  for (const std::string& name : found.unfinished) {
+    folder_.remove(name, error);
+    throw_if(error, "remove", name);
+  }
+  if (found.next_is_torn) {
+    const std::string name = name_of(file_kind::segment, found.next_segment);
+    folder_.remove(name, error);
+    throw_if(error, "remove", name);
+  }
+  begin_segment(found.next_segment, found.whole_bytes, found.first_epoch);
+}
+
+void log_writer::begin_segment(std::uint64_t number, std::uint64_t previous_bytes, std::uint64_t first_epoch) {
+  const file_header header{.kind = file_kind::segment,
+                           .salt = new_salt(),
+                           .number = number,
+                           .first_epoch = first_epoch,
+                           .durable_epoch = synced_,
+                           .previous_bytes = previous_bytes,
+                           .first_segment = 0,
+                           .fingerprint = fingerprint_};
+  const std::string name = name_of(file_kind::segment, number);
+  auto next = std::make_unique<block_file>(folder_, name, header);
+  next->sync();
+  std::error_code error;
+  folder_.sync(error);
+  throw_if(error, "sync the folder of", name);
+  segment_ = std::move(next);
+  const std::lock_guard guard(mutex_);
+  segments_.push_back({number, synced_});
+}
+
+block_header log_writer::header_now(block_kind kind) const noexcept {
+  return {.kind = kind, .epoch = epoch_, .offset = 0, .payload_bytes = 0, .durable_epoch = synced_, .payload_crc = 0};
+}
+
+void log_writer::begin_epoch(std::uint64_t epoch) noexcept {
+  epoch_ = epoch;
+  counts_ = {};
+}
+
+void log_writer::records(std::span<const std::byte> payload) {
+  segment_->block(header_now(block_kind::records), payload);
+  ++counts_.blocks;
+  counts_.payload_bytes += payload.size();
+}
+
+bool log_writer::end_epoch() {
+  if (counts_.blocks == 0) return false;
+  segment_->block(header_now(block_kind::end), encode(counts_));
+  segment_->sync();
+  synced_ = epoch_;
+  const std::lock_guard guard(mutex_);
+  segments_.back().last_epoch = synced_;
+  return true;
+}
+
+void log_writer::after_epoch() {
+  if (segment_->size() >= segment_bytes_) {
+    begin_segment(segments_.back().number + 1, segment_->size(), epoch_ + 1);
+    return;
+  }
+  segment_->block(header_now(block_kind::confirmed), {});
+  segment_->flush();
+}
+
+std::uint64_t log_writer::first_segment_with(std::uint64_t epoch) {
+  const std::lock_guard guard(mutex_);
+  for (const recovered_log::segment& each : segments_) {
+    if (each.last_epoch >= epoch) return each.number;
+  }
+  return segments_.back().number;
+}
+
+std::uint64_t log_writer::last_epoch() {
+  const std::lock_guard guard(mutex_);
+  return segments_.back().last_epoch;
+}
+
+std::uint64_t log_writer::begin_checkpoint() {
+  const std::lock_guard guard(mutex_);
+  if (checkpoint_runs_) return 0;
+  checkpoint_runs_ = true;
+  return ++last_checkpoint_;
+}
+
+void log_writer::end_checkpoint() {
+  const std::lock_guard guard(mutex_);
+  checkpoint_runs_ = false;
+}
+
+}  // namespace elidex::db::detail

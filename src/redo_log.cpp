@@ -1,0 +1,185 @@
+#include <algorithm>
+#include <limits>
+#include <new>
+#include <stdexcept>
+
+#include "elidex/internal/txn/errors.hpp"
+#include "elidex/internal/log/log_writer.hpp"
+#include "elidex/internal/log/redo_log.hpp"
+
+namespace elidex::db {
+
+redo_log::redo_log(commit_epochs& epochs, log_folder& folder, const recovered_log& found,
+                   const redo_log_options& options)
+    : epochs_(epochs), options_(options) {
+  if (options_.level == durability::none) throw std::invalid_argument("elidex: a log with durability none");
+  if (!elidex::detail::watch_forks()) throw std::bad_alloc();  // a child could not tell that it is one
+  options_.epoch_time =
+      std::clamp<std::chrono::microseconds>(options_.epoch_time, std::chrono::microseconds(1), std::chrono::hours(24));
+  epochs_.begin_at(found.first_epoch);
+  writer_ = std::make_unique<detail::log_writer>(folder, found, options_.fingerprint, options_.segment_bytes);
+  durable_.store(epochs_.now() - 1);
+  logger_ = std::thread([this] { run(); });
+}
+
+redo_log::~redo_log() {
+  if (is_parents()) {
+    // The child has no logger thread to join or detach, so its handle moves to storage without a
+    // destructor. The queues and the writer may be in an inconsistent state
+    // and are not freed.
+    alignas(std::thread) std::byte abandoned[sizeof(std::thread)];
+    new (abandoned) std::thread(std::move(logger_));
+    // NOLINTBEGIN(bugprone-unused-return-value): not freed, see above
+    static_cast<void>(slots_.release());
+    static_cast<void>(writer_.release());
+    // NOLINTEND(bugprone-unused-return-value)
+    return;
+  }
+  try {
+    close();
+  } catch (...) {
+    // Who wants to know calls close().
+  }
+  // One by one: a chain of destructors would go as deep as there are threads.
+  while (slots_ != nullptr) slots_ = std::move(slots_->next);
+}
+
+redo_log::worker::~worker() {
+  if (log_.is_parents()) return;  // the logger may have had the mutex when the process forked
+  const std::lock_guard guard(log_.slots_mutex_);
+  slot_.in_use = false;
+}
+
+redo_log::slot& redo_log::take_slot() {
+  check_process();
+  const std::lock_guard guard(slots_mutex_);
+  for (slot* each = slots_.get(); each != nullptr; each = each->next.get()) {
+    if (!each->in_use) {
+      each->in_use = true;
+      return *each;
+    }
+  }
+  auto made = std::make_unique<slot>();
+  made->next = std::move(slots_);
+  slots_ = std::move(made);
+  return *slots_;
+}
+
+void redo_log::acknowledge(const worker& by, std::uint64_t epoch) {
+  if (options_.level == durability::sync || by.slot_.queue.waiting_bytes() > options_.worker_bytes_max) {
+    wait_durable(epoch);
+  } else if (durable_epoch() < epoch) {
+    check();
+  }
+}
+
+void redo_log::wait_durable(std::uint64_t epoch) {
+  if (durable_epoch() >= epoch) return;
+  check_process();
+  std::uint64_t wanted = wanted_.load();
+  while (wanted < epoch && !wanted_.compare_exchange_weak(wanted, epoch)) {
+  }
+  work_.fetch_add(1);
+  futex_wake(work_, 1);
+  for (;;) {
+    // Read before what it counts the changes of, so that no change falls between the look and the sleep.
+    const std::uint32_t progress = progress_.load();
+    if (durable_epoch() >= epoch) return;
+    check();
+    futex_wait(progress_, progress);
+  }
+}
+
+void redo_log::close() {
+  check_process();
+  const std::lock_guard guard(closing_);
+  if (logger_.joinable()) {
+    stop_.store(true);
+    work_.fetch_add(1);
+    futex_wake(work_, 1);
+    logger_.join();
+    const bool failed = failed_.load();
+    if (failed) throw_failure();
+    fail(std::make_error_code(std::errc::operation_canceled), "elidex: the log is closed");
+    publish(std::numeric_limits<std::uint64_t>::max());
+  }
+}
+
+std::error_code redo_log::failure() const noexcept {
+  // acquire: pairs with the release in fail(): the error's code is there.
+  return failed_.load(std::memory_order_acquire) ? failure_ : std::error_code();
+}
+
+void redo_log::throw_forked() {
+  throw forked_child("elidex: a forked child cannot write to its parent's log");
+}
+
+void redo_log::throw_failure() const {
+  throw std::system_error(failure_, failure_text_);
+}
+
+// --- The logger's thread ---
+
+void redo_log::run() noexcept {
+  try {
+    auto begun = std::chrono::steady_clock::now();
+    for (;;) {
+      const std::uint32_t work = work_.load();
+      const bool last = stop_.load();
+      const bool due = last || wanted_.load() > durable_.load();
+      if (!due && futex_wait_until(work_, work, begun + options_.epoch_time) &&
+          std::chrono::steady_clock::now() < begun + options_.epoch_time) {
+        continue;
+      }
+      begun = std::chrono::steady_clock::now();
+      finish_group();
+      if (last) return;
+    }
+  } catch (const std::system_error& error) {
+    fail(error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    fail(std::make_error_code(std::errc::not_enough_memory), "elidex: the log has no memory");
+  } catch (...) {
+    fail(std::make_error_code(std::errc::io_error), "elidex: the log has failed");
+  }
+}
+
+void redo_log::finish_group() {
+  const std::uint64_t wanted = epochs_.advance() - 1;
+  const std::uint64_t epoch = epochs_.wait_for(wanted);
+  writer_->begin_epoch(epoch);
+  slot* first = nullptr;
+  {
+    // Slots are only added, in front; one that is added now has no entries of these epochs: its worker's commits begin later.
+    const std::lock_guard guard(slots_mutex_);
+    first = slots_.get();
+  }
+  for (slot* each = first; each != nullptr; each = each->next.get())
+    each->queue.take(epoch, [&](std::span<const std::byte> records) { writer_->records(records); });
+  const bool written = writer_->end_epoch();
+  publish(epoch);
+  if (written) writer_->after_epoch();
+}
+
+void redo_log::publish(std::uint64_t epoch) noexcept {
+  durable_.store(epoch, std::memory_order_release);  // pairs with the acquire in durable_epoch()
+  progress_.fetch_add(1);
+  futex_wake(progress_, futex_wake_all);
+}
+
+void redo_log::fail(std::error_code error, const char* what) noexcept {
+  failure_ = error;
+  try {
+    failure_text_ = what;
+    // What a std::system_error says ends with its code's message, and throw_failure() adds it again.
+    const std::string message = ": " + error.message();
+    if (failure_text_.ends_with(message)) failure_text_.resize(failure_text_.size() - message.size());
+  } catch (...) {
+    failure_text_.clear();  // the code says enough
+  }
+  failed_.store(true, std::memory_order_release);  // pairs with the acquire in check() and failure()
+  progress_.fetch_add(1);
+  futex_wake(progress_, futex_wake_all);
+}
+
+}  // namespace elidex::db

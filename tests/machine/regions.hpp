@@ -1,0 +1,48 @@
+// What the machine's own tests run: bodies on a machine without interrupts, and transactions.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "elidex/htm.hpp"
+#include "machine/simulation.hpp"
+
+namespace elidex::sim {
+
+using bodies = std::vector<std::function<void()>>;
+using u64 = std::uint64_t;
+
+inline machine here() {
+  machine m = read_machine(ELIDEX_TEST_MACHINES "/haswell-ep-2x10.machine");
+  // So that no interrupt comes in between where a test counts aborts.
+  set_parameter(m, "timer_period_cycles", 100'000'000'000);
+  set_parameter(m, "stray_interrupt_period_cycles", 100'000'000'000);
+  return m;
+}
+
+inline report run_here(const bodies& what, u64 seed = 1) {
+  return run(here(), {.seed = seed}, what);
+}
+
+struct alignas(64) cell {
+  std::atomic<u64> value{0};
+};
+struct alignas(4096) page_of_bytes {
+  std::array<unsigned char, 4096> bytes{};
+};
+
+// The status of one region around `body`; started() if it has committed.
+template <class Body>
+htm::status region(Body body) {
+  const htm::status entry = htm::begin();
+  if (entry.started()) {
+    body();
+    htm::commit();
+  }
+  return entry;
+}
+
+}  // namespace elidex::sim

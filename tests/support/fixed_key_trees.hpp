@@ -1,0 +1,61 @@
+#pragma once
+// Eunomia's trees as tests want them: so small that every operation splits, merges or reorganises something.
+
+#include <cstdint>
+
+#include "elidex/internal/tree/separated_leaf.hpp"
+#include "elidex/internal/tree/fixed_key_btree.hpp"
+#include "papers/karnagel/posix_mutex.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
+
+namespace elidex::testing {
+
+using u64 = std::uint64_t;
+
+using locked_regions = split_regions<posix_mutex>;
+using spinning_regions = split_regions<ttas_lock>;
+using elided_regions = htm_split_regions;
+using elided_regions_dbx = split_regions<elided<ttas_lock, dbx_budgets>>;
+
+// Two segments of two.
+using tiny_scattered = scattered_fan_out<4, 3, 2>;
+
+// Gives each leaf a control and takes it away all the time.
+struct restless_control : adaptive_control {
+  static constexpr std::uint32_t collisions_to_switch_on = 0;
+  static constexpr unsigned requests_per_period = 1;
+  static constexpr unsigned collisions_to_stay_on = 1000;
+};
+
+// --- broken ones, for canaries ---
+
+// Values move without their locks when the leaf splits, shares or merges.
+template <class Key, class Value, class Sync>
+struct leaf_that_moves_unlocked : detail::keys_apart_leaf<Key, Value, Sync, packed_fan_out<20, 4>> {
+  template <class Fn>
+  void for_each_value_lock(Fn&& /*fn*/) noexcept {}
+};
+struct moving_unlocked_fan_out : packed_fan_out<20, 4> {
+  template <class Key, class Value, class Sync>
+  using leaf = leaf_that_moves_unlocked<Key, Value, Sync>;
+};
+
+// A request that has come to a leaf never asks whether it is still the right one.
+struct blind_regions : spinning_regions {
+  struct sequence : region_sequence {
+    using region_sequence::region_sequence;
+    bool validate(token /*seen*/) const noexcept { return true; }
+  };
+};
+
+// A key is inserted without its mark.
+struct forgets_marks : tiny_scattered {
+  template <unsigned Bits>
+  struct control : conflict_control<Bits> {
+    void mark(unsigned /*slot*/) noexcept {}
+  };
+  template <class Key, class Value, class Sync>
+  using leaf = detail::scattered_leaf<Key, Value, Sync, forgets_marks>;
+};
+
+}  // namespace elidex::testing
