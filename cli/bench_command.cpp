@@ -5,9 +5,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "bench/support/bad_input.hpp"
 #include "bench/runner/bench.hpp"
 #include "bench/runner/machine.hpp"
+#include "bench/support/bad_input.hpp"
 #include "cli/commands.hpp"
 #include "cli/flags.hpp"
 #include "cli/json_output.hpp"
@@ -17,7 +17,7 @@
 #include "cli/workload_families.hpp"
 #include "cli/workload_flags.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 namespace {
 
 // Limits against slips of the keyboard; the machine's memory sets its own.
@@ -28,7 +28,7 @@ constexpr double seconds_max = 3600;
 constexpr std::uint64_t rounds_max = 1000;
 
 std::vector<unsigned> threads_of(const bench_flags& flags) {
-  const std::uint64_t cpus = lab::allowed_cpus().size();
+  const std::uint64_t cpus = bench::allowed_cpus().size();
   const std::uint64_t limit = std::min(threads_max, threads_per_cpu_max * cpus);
   std::vector<unsigned> threads;
   for (const std::string& one : list_of("--threads", flags.threads)) {
@@ -52,9 +52,9 @@ bench_time time_of(const bench_flags& flags) {
   return time;
 }
 
-lab::bench_options options_of(const bench_flags& flags) {
-  lab::bench_options options;
-  static_cast<lab::workload_choice&>(options) = read_workload_flags(flags);
+bench::bench_options options_of(const bench_flags& flags) {
+  bench::bench_options options;
+  static_cast<bench::workload_choice&>(options) = read_workload_flags(flags);
   const bench_time time = time_of(flags);
   options.threads = time.threads;
   options.seconds = time.seconds;
@@ -63,10 +63,10 @@ lab::bench_options options_of(const bench_flags& flags) {
   return options;
 }
 
-std::string heading(const lab::bench_options& options, const lab::bench_result& result) {
-  const std::string kind = options.keys_are == lab::key_type::u64 ? " u64 keys"
-                           : options.key_file.empty()             ? " URLs"
-                                                                  : " string keys of " + options.key_file.string();
+std::string heading(const bench::bench_options& options, const bench::bench_result& result) {
+  const std::string kind = options.keys_are == bench::key_type::u64 ? " u64 keys"
+                           : options.key_file.empty()               ? " URLs"
+                                                                    : " string keys of " + options.key_file.string();
   std::string text = count_text(result.keys) + kind + ", 8-byte values; ";
   if (options.rounds > 1) text += "medians of " + std::to_string(options.rounds) + " interleaved rounds, ";
   text += formatted("%g s each after %g s of warm-up; seed %llu\n", options.seconds, options.warm_up_seconds,
@@ -74,29 +74,29 @@ std::string heading(const lab::bench_options& options, const lab::bench_result& 
   return text + machine_line() + ", commit " + source_commit() + "\n";
 }
 
-std::string title(const lab::bench_options& options, const lab::bench_run& run) {
+std::string title(const bench::bench_options& options, const bench::bench_run& run) {
   std::string text = "workload " + std::string(run.what->name) + ": " + std::string(run.what->description);
   if (run.what->scans) {
     text += ", scans of " + std::to_string(options.scan_length_min);
     if (options.scan_length_max != options.scan_length_min) text += " to " + std::to_string(options.scan_length_max);
   }
   if (run.what->drains()) {
-    return text + ", in " + std::string(lab::to_string(lab::order_of(*run.what, options.order))) + " order";
+    return text + ", in " + std::string(bench::to_string(bench::order_of(*run.what, options.order))) + " order";
   }
   text += "; " + run.distribution_name;
-  const auto where = lab::parse_distribution(run.distribution_name);
-  if (where && where->theta > 0 && !where->region && run.what->kind != lab::workload_kind::d) {
+  const auto where = bench::parse_distribution(run.distribution_name);
+  if (where && where->theta > 0 && !where->region && run.what->kind != bench::workload_kind::d) {
     text += where->scrambled ? " (hot keys scattered)" : " (hot keys adjacent)";
   }
   return text;
 }
 
 // One table for each workload and distribution, the indexes of each number of threads next to each other.
-std::string tables(const lab::bench_options& options, const lab::bench_result& result) {
+std::string tables(const bench::bench_options& options, const bench::bench_result& result) {
   // Columns of zeros tell nothing: shown where something was aborted or fell back often enough to be seen.
   constexpr double aborts_shown_min = 0.0001;
-  const bool elided = std::any_of(result.runs.begin(), result.runs.end(), [](const lab::bench_run& run) {
-    const lab::index_counters& counts = run.counters;
+  const bool elided = std::any_of(result.runs.begin(), result.runs.end(), [](const bench::bench_run& run) {
+    const bench::index_counters& counts = run.counters;
     return counts.fallbacks > 0 ||
            static_cast<double>(counts.aborts()) >= aborts_shown_min * static_cast<double>(run.counted_requests + 1);
   });
@@ -104,7 +104,7 @@ std::string tables(const lab::bench_options& options, const lab::bench_result& r
   const bool spread = options.rounds > 1;
   std::string text;
   for (auto first = result.runs.begin(); first != result.runs.end();) {
-    const auto last = std::find_if(first, result.runs.end(), [&](const lab::bench_run& run) {
+    const auto last = std::find_if(first, result.runs.end(), [&](const bench::bench_run& run) {
       return run.what != first->what || run.distribution_name != first->distribution_name;
     });
     std::vector<table::column> columns{{"index"}, {"threads", table::right}, {"Mops/s", table::right}};
@@ -142,25 +142,25 @@ std::string tables(const lab::bench_options& options, const lab::bench_result& r
   return text;
 }
 
-std::string notes(const lab::bench_options& options, const lab::bench_result& result) {
+std::string notes(const bench::bench_options& options, const bench::bench_result& result) {
   std::string text;
   std::map<std::string, std::string> threads_by_reason;
-  for (const lab::bench_skip& one : result.skipped) {
+  for (const bench::bench_skip& one : result.skipped) {
     std::string& threads = threads_by_reason[one.why + " (workload " + std::string(one.what->name)];
     threads += (threads.empty() ? "" : ", ") + std::to_string(one.threads);
   }
   for (const auto& [reason, threads] : threads_by_reason) {
     text.append("skipped: ").append(reason).append(", threads ").append(threads).append(")\n");
   }
-  for (const lab::bench_run& run : result.runs) {
+  for (const bench::bench_run& run : result.runs) {
     if (run.misses == 0) continue;
     text += "WRONG: " + std::string(run.index->name) + " missed " + std::to_string(run.misses) + " of " +
             std::to_string(run.requests) + " keys in workload " + std::string(run.what->name) + "\n";
   }
   // Chosen: below it the disturbance is smaller than what rounds differ by anyhow.
   constexpr double cpu_wait_pct_max = 5;
-  const std::size_t cpus = lab::allowed_cpus().size();
-  const auto disturbed = std::count_if(result.runs.begin(), result.runs.end(), [&](const lab::bench_run& run) {
+  const std::size_t cpus = bench::allowed_cpus().size();
+  const auto disturbed = std::count_if(result.runs.begin(), result.runs.end(), [&](const bench::bench_run& run) {
     return run.threads <= cpus && run.cpu_wait_pct > cpu_wait_pct_max;
   });
   if (disturbed > 0) {
@@ -169,7 +169,7 @@ std::string notes(const lab::bench_options& options, const lab::bench_result& re
         "these rates are too low\n",
         disturbed, result.runs.size(), cpu_wait_pct_max);
   }
-  for (const lab::index_info* index : options.indexes) {
+  for (const bench::index_info* index : options.indexes) {
     const std::string remark = index->remark == nullptr ? std::string() : index->remark();
     if (!remark.empty()) text += "note: " + std::string(index->name) + " " + remark + "\n";
   }
@@ -191,12 +191,12 @@ int bench_command(const bench_flags& flags) {
     case workload_family::keys:
       break;
   }
-  const lab::bench_options options = options_of(flags);
+  const bench::bench_options options = options_of(flags);
   const json_output json(flags.json);
-  lab::bench_result result;
+  bench::bench_result result;
   {
     progress_bar bar;
-    result = lab::run_bench(options, [&](const lab::bench_progress& at) { bar.show(at.done, at.doing); });
+    result = bench::run_bench(options, [&](const bench::bench_progress& at) { bar.show(at.done, at.doing); });
   }
   if (json.wanted()) json.write(bench_document(options, result).dump(2));
   const std::string remarks = notes(options, result);
@@ -209,4 +209,4 @@ int bench_command(const bench_flags& flags) {
   return 0;
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

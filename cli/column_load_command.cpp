@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "elidex/column.hpp"
-#include "elidex/internal/column/packed_ids.hpp"
-#include "bench/support/bad_input.hpp"
 #include "bench/runner/machine.hpp"
+#include "bench/support/bad_input.hpp"
 #include "cli/column_source.hpp"
 #include "cli/commands.hpp"
 #include "cli/flags.hpp"
 #include "cli/json_output.hpp"
 #include "cli/results_json.hpp"
 #include "cli/table.hpp"
+#include "elidex/column.hpp"
+#include "elidex/internal/column/packed_ids.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 namespace {
 
 // A limit against slips of the keyboard: IDs of 32 bits would not do for more different values.
@@ -40,13 +40,13 @@ struct load_result {
 };
 
 unsigned threads_of(const column_load_flags& flags) {
-  return static_cast<unsigned>(parse_count("--threads", flags.threads, 1, lab::allowed_cpus().size()));
+  return static_cast<unsigned>(parse_count("--threads", flags.threads, 1, bench::allowed_cpus().size()));
 }
 
 std::optional<std::uint64_t> rows_of(const column_load_flags& flags) {
   if (flags.rows.empty()) return std::nullopt;
   const std::uint64_t rows = parse_count("--rows", flags.rows, 1, rows_max);
-  const std::size_t available = lab::available_memory_bytes();
+  const std::size_t available = bench::available_memory_bytes();
   if (available > 0 && rows > available / row_bytes_min) {
     refuse("--rows", flags.rows,
            "rows do not fit into the " + std::to_string(available / 1'000'000) + " MB of memory that are free",
@@ -172,4 +172,4 @@ int column_load_command(const column_load_flags& flags) {
   return 0;
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <queue>
 
-#include "elidex/column.hpp"
 #include "bench/support/bad_input.hpp"
 #include "cli/column_source.hpp"
 #include "cli/commands.hpp"
@@ -14,8 +13,9 @@
 #include "cli/json_output.hpp"
 #include "cli/results_json.hpp"
 #include "cli/table.hpp"
+#include "elidex/column.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 namespace {
 
 using nlohmann::ordered_json;
@@ -223,7 +223,8 @@ struct limits {
 
 limits limits_of(const column_query_flags& flags) {
   if (flags.find.empty() && flags.range.empty() && flags.count.empty() && !flags.distinct && flags.top.empty()) {
-    throw lab::bad_input("a query is missing (expected --find V, --range LO HI, --count LO HI, --distinct or --top N)");
+    throw bench::bad_input(
+        "a query is missing (expected --find V, --range LO HI, --count LO HI, --distinct or --top N)");
   }
   limits all{parse_count("--limit", flags.limit, 0, listed_max), std::nullopt};
   if (!flags.top.empty()) all.top = parse_count("--top", flags.top, 1, listed_max);
@@ -293,4 +294,4 @@ int column_query_command(const column_query_flags& flags) {
   return 0;
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

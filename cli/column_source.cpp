@@ -7,7 +7,7 @@
 #include "bench/runner/machine.hpp"
 #include "cli/flags.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 
 show_progress phase(progress_bar& bar, double from, double to) {
   constexpr double shown_every_seconds = 0.05;
@@ -36,7 +36,7 @@ column_source read_source(const column_flags& flags, const show_progress& show) 
   options.skip_bad = flags.skip_bad;
   // Values take up to three times their size: while their vector grows, and once more in the column.
   constexpr std::uint64_t kept_bytes_max = std::uint64_t{4} << 30U;  // where the free memory is unknown
-  const std::uint64_t available = lab::available_memory_bytes();
+  const std::uint64_t available = bench::available_memory_bytes();
   options.kept_bytes_max = available == 0 ? kept_bytes_max : available / 3;
   options.progress = [&](std::uint64_t done) {
     show(bytes > 0 ? static_cast<double>(done) / bytes : 0, "reading " + flags.file);
@@ -62,4 +62,4 @@ void tell_left_out(const column_flags& flags, const csv_column& csv) {
   }
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

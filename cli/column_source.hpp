@@ -8,7 +8,7 @@
 //   }, source.csv.values);
 //
 // Thread-safety: none; insert_rows() has threads of its own.
-// Errors: lab::bad_input; what the column throws.
+// Errors: bench::bad_input; what the column throws.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@
 #include "cli/csv/csv_column.hpp"
 #include "cli/progress.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 
 // Shows how much of one piece of work is done, in a stretch of the bar.
 using show_progress = std::function<void(double done, const std::string& doing)>;
@@ -107,4 +107,4 @@ void merge_rows(Column& column, const show_progress& show) {
   });
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

@@ -1,12 +1,12 @@
 #pragma once
 // The commands of the program, each with its flags as they were typed. main.cpp fills the flags in; a command
-// checks them, does its work and returns the exit status. It throws lab::bad_input for a flag it cannot take:
+// checks them, does its work and returns the exit status. It throws bench::bad_input for a flag it cannot take:
 // main prints that as one line and exits with status 2.
 
 #include <string>
 #include <vector>
 
-namespace elidex::tools {
+namespace elidex::cli {
 
 struct workload_flags {
   std::string index = "ordered_map";
@@ -131,4 +131,4 @@ struct report_flags {
 };
 int report_command(const report_flags& flags);
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

@@ -4,18 +4,18 @@
 #include <array>
 #include <cstdio>
 
-#include "bench/support/bad_input.hpp"
 #include "bench/runner/machine.hpp"
+#include "bench/support/bad_input.hpp"
 #include "cli/flags.hpp"
 #include "cli/json_output.hpp"
 #include "cli/progress.hpp"
 #include "cli/results_json.hpp"
 #include "cli/workload_flags.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 namespace {
 
-namespace store = lab::table_store;
+namespace store = bench::table_store;
 
 constexpr std::array<std::string_view, 3> level_names{"none", "async", "sync"};
 
@@ -145,7 +145,7 @@ std::string tables(const database_bench& bench, const std::vector<store::bench_r
         kind_cells.emplace_back("-");
         continue;
       }
-      const lab::latency_histogram& one = run->outcome.latency[k];
+      const bench::latency_histogram& one = run->outcome.latency[k];
       kind_cells.push_back(formatted("%.1f / %.1f", one.percentile(50) / 1e3, one.percentile(99) / 1e3));
     }
     kinds.row(std::move(kind_cells));
@@ -159,7 +159,7 @@ std::string tables(const database_bench& bench, const std::vector<store::bench_r
 std::string notes(const store::bench_options& options, const std::vector<store::bench_run>& runs) {
   std::string text;
   constexpr double cpu_wait_pct_max = 5;  // as for indexes
-  const std::size_t cpus = lab::allowed_cpus().size();
+  const std::size_t cpus = bench::allowed_cpus().size();
   std::ptrdiff_t disturbed = 0;
   for (const store::bench_run& run : runs) {
     for (const std::string& one : run.outcome.violations)
@@ -257,4 +257,4 @@ int run_database_bench(const bench_flags& flags, const database_bench& bench) {
   return right ? 0 : 1;
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

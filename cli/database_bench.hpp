@@ -8,7 +8,7 @@
 //   bench.add_group({{.point = {...}, .cells = {"2"}, .fields = {{"warehouses", 2}}}});
 //   return run_database_bench(flags, bench);
 //
-// Thread-safety: none. Errors: lab::bad_input for flags.
+// Thread-safety: none. Errors: bench::bad_input for flags.
 
 #include <nlohmann/json.hpp>
 #include <span>
@@ -16,16 +16,16 @@
 #include <string_view>
 #include <vector>
 
-#include "elidex/internal/txn/transaction.hpp"
 #include "bench/table_store/bench.hpp"
 #include "cli/commands.hpp"
 #include "cli/table.hpp"
+#include "elidex/internal/txn/transaction.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 
 /// A workload with its settings, and how it is told from the others.
 struct told_point {
-  lab::table_store::workload_point point;
+  bench::table_store::workload_point point;
   std::string workload;            // as --workload has it
   std::string dist;                // which rows are hot
   std::vector<std::string> cells;  // under the bench's columns
@@ -38,7 +38,7 @@ struct database_bench {
   std::vector<table::column> columns = {};
   /// How what is missing behind a run is called; empty: the workload keeps no sum.
   std::string missing = {};
-  lab::table_store::bench_options options;
+  bench::table_store::bench_options options;
   std::vector<std::vector<told_point>> told = {};  // by group and point of the options
 
   /// Points that are interleaved and compared with each other.
@@ -56,4 +56,4 @@ struct database_bench {
 /// The exit status: 1 if a run broke what must be true behind it.
 int run_database_bench(const bench_flags& flags, const database_bench& bench);
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

@@ -16,7 +16,7 @@
 #include <system_error>
 #include <utility>
 
-namespace elidex::tools {
+namespace elidex::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -412,4 +412,4 @@ nlohmann::ordered_json machine_json(const doctor_facts& facts) {
           {"compiler", facts.compiler}};
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

@@ -1,8 +1,8 @@
 // What this machine offers to elidex: the facts behind `elidex doctor`, and behind "machine" in JSON output.
 //
-//   const elidex::tools::doctor_facts facts = elidex::tools::collect();
-//   std::cout << elidex::tools::to_text(facts);
-//   report["machine"] = elidex::tools::machine_json(facts);
+//   const elidex::cli::doctor_facts facts = elidex::cli::collect();
+//   std::cout << elidex::cli::to_text(facts);
+//   report["machine"] = elidex::cli::machine_json(facts);
 //
 // Facts come from /proc, /sys, uname and htm::capability(). What cannot be read stays empty or 0, and is left
 // out of the text: nothing here fails for want of a file.
@@ -18,7 +18,7 @@
 
 #include "elidex/htm.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 
 struct cache_facts {
   unsigned level = 0;
@@ -87,4 +87,4 @@ std::string advice(const doctor_facts& facts);
 // The "machine" object of schema 1.
 nlohmann::ordered_json machine_json(const doctor_facts& facts);
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

@@ -8,7 +8,7 @@
 #include "cli/json_output.hpp"
 #include "cli/results_json.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 
 int doctor_command(const doctor_flags& flags) {
   const json_output json(flags.json);
@@ -17,4 +17,4 @@ int doctor_command(const doctor_flags& flags) {
   return 0;
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

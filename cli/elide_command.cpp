@@ -20,11 +20,11 @@
 #include <stdexcept>
 
 #include "bench/support/bad_input.hpp"
-#include "preload/stats_file.hpp"
 #include "cli/commands.hpp"
 #include "cli/flags.hpp"
+#include "preload/stats_file.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -158,7 +158,7 @@ int elide_command(const elide_flags& flags) {
     }
   }
   if (flags.command.empty())
-    throw lab::bad_input("a program is missing (expected elidex elide [FLAGS] -- PROGRAM ARGS)");
+    throw bench::bad_input("a program is missing (expected elidex elide [FLAGS] -- PROGRAM ARGS)");
   const std::string& name = flags.command.front();
   const fs::path program = find_program(name);
   if (program.empty()) {
@@ -191,4 +191,4 @@ int elide_command(const elide_flags& flags) {
   refuse_to_run(name, read, errno);
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

@@ -10,7 +10,7 @@
 #include "bench/support/bad_input.hpp"
 #include "bench/support/near_match.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 
 namespace {
 
@@ -22,21 +22,21 @@ std::string quoted(std::string_view text) {
 }  // namespace
 
 void refuse(std::string_view flag, std::string_view text, std::string_view wrong, std::string_view expected) {
-  throw lab::bad_input(std::string(flag)
-                           .append(": ")
-                           .append(quoted(text))
-                           .append(" ")
-                           .append(wrong)
-                           .append(" (expected ")
-                           .append(expected) +
-                       ")");
+  throw bench::bad_input(std::string(flag)
+                             .append(": ")
+                             .append(quoted(text))
+                             .append(" ")
+                             .append(wrong)
+                             .append(" (expected ")
+                             .append(expected) +
+                         ")");
 }
 
 void refuse_value(std::string_view flag, std::string_view text, std::string_view expected,
                   const std::vector<std::string>& names) {
-  throw lab::bad_input(
+  throw bench::bad_input(
       std::string(flag).append(": invalid value ").append(quoted(text)).append(" (expected ").append(expected) + ")" +
-      lab::did_you_mean(text, names));
+      bench::did_you_mean(text, names));
 }
 
 std::vector<std::string> split_list(std::string_view flag, std::string_view text) {
@@ -119,4 +119,4 @@ void print(const std::string& text) {
   }
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

@@ -1,5 +1,5 @@
 #pragma once
-// Parses flag values. Each function throws lab::bad_input, which names the flag and what is expected.
+// Parses flag values. Each function throws bench::bad_input, which names the flag and what is expected.
 //
 //   parse_count("--keys", "10M", 1, 1'000'000'000);           // 10000000
 //   split_list("--threads", "1,2");                           // {"1", "2"}
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace elidex::tools {
+namespace elidex::cli {
 
 /// "--flag: 'text' WRONG (expected EXPECTED)"
 [[noreturn]] void refuse(std::string_view flag, std::string_view text, std::string_view wrong,
@@ -50,4 +50,4 @@ template <class Table>
 /// To standard output, whole; throws std::runtime_error where that cannot be written.
 void print(const std::string& text);
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

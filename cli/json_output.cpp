@@ -12,13 +12,13 @@
 #include "bench/support/bad_input.hpp"
 #include "bench/support/cleanup.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 namespace fs = std::filesystem;
 namespace {
 
 [[noreturn]] void refuse_file(const std::string& flag, const std::string& file, const std::string& why) {
-  throw lab::bad_input(flag + ": '" + file + "' " + why +
-                       " (expected a file that can be written, or - for standard output)");
+  throw bench::bad_input(flag + ": '" + file + "' " + why +
+                         " (expected a file that can be written, or - for standard output)");
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ json_output::json_output(const std::string& file, const std::string& flag) {
   if (!replace_) return;
   temporary_ = target_;
   temporary_.replace_filename(target_.filename().string() + "." + std::to_string(getpid()) + ".tmp");
-  const lab::temporary_path attempt(temporary_);
+  const bench::temporary_path attempt(temporary_);
   errno = 0;
   const bool possible = static_cast<bool>(std::ofstream(temporary_));
   const int reason = errno;
@@ -72,9 +72,9 @@ void json_output::write(std::string_view text) const {
 
 void json_output::write_by(const std::function<void(const fs::path&)>& writer) const {
   if (!replace_) return writer(target_);
-  const lab::temporary_path whole(temporary_);
+  const bench::temporary_path whole(temporary_);
   writer(temporary_);
   fs::rename(temporary_, target_);
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

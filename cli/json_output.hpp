@@ -1,7 +1,7 @@
 #pragma once
 // Where --json goes: a file that appears whole or not at all, also where a signal ends the program; or standard output.
 //
-//   json_output out(flags.json);      // throws lab::bad_input now if it could not be written later
+//   json_output out(flags.json);      // throws bench::bad_input now if it could not be written later
 //   ...
 //   out.write(document.dump(2));      // to a temporary file beside the target, then renamed over it
 //
@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace elidex::tools {
+namespace elidex::cli {
 
 class json_output {
  public:
@@ -32,4 +32,4 @@ class json_output {
   std::filesystem::path temporary_;
 };
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

@@ -12,10 +12,10 @@
 #include "cli/table.hpp"
 #include "cli/workload_families.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 namespace {
 
-std::string limits_of(const lab::index_info& index) {
+std::string limits_of(const bench::index_info& index) {
   std::string text;
   const auto add = [&](std::string_view limit) { text += (text.empty() ? "" : ", ") + std::string(limit); };
   if (index.single_thread) add("1 thread");
@@ -26,13 +26,13 @@ std::string limits_of(const lab::index_info& index) {
   return text;
 }
 
-std::string description_of(const lab::index_info& index) {
+std::string description_of(const bench::index_info& index) {
   std::string text(index.description);
   if (!index.not_built.empty()) text += "; not built: " + std::string(index.not_built);
   return text;
 }
 
-std::string keys_of(const lab::index_info& index) {
+std::string keys_of(const bench::index_info& index) {
   std::string text = index.make_u64 != nullptr ? "u64" : "";
   if (index.make_string != nullptr) text += text.empty() ? "string" : ", string";
   return text;
@@ -58,7 +58,7 @@ int list_command(const list_flags& flags) {
   const json_output json(flags.json);
   if (json.wanted()) {
     nlohmann::ordered_json document = results_document();
-    for (const lab::index_info& one : lab::indexes()) {
+    for (const bench::index_info& one : bench::indexes()) {
       document["indexes"].push_back({{"name", one.name},
                                      {"description", description_of(one)},
                                      {"u64", one.make_u64 != nullptr},
@@ -69,15 +69,15 @@ int list_command(const list_flags& flags) {
                                      {"update", one.no_update.empty()},
                                      {"built", one.not_built.empty()}});
     }
-    for (const lab::workload& one : lab::workloads()) {
+    for (const bench::workload& one : bench::workloads()) {
       document["workloads"].push_back({{"name", one.name}, {"description", one.description}});
     }
-    document["workloads"].push_back({{"name", lab::multi_get_name}, {"description", lab::multi_get_description}});
-    document["workloads"].push_back({{"name", lab::mix_name}, {"description", lab::mix_description}});
-    document["workloads"].push_back({{"name", lab::insert_mix_name}, {"description", lab::insert_mix_description}});
+    document["workloads"].push_back({{"name", bench::multi_get_name}, {"description", bench::multi_get_description}});
+    document["workloads"].push_back({{"name", bench::mix_name}, {"description", bench::mix_description}});
+    document["workloads"].push_back({{"name", bench::insert_mix_name}, {"description", bench::insert_mix_description}});
     for (const named_workload& one : database_workloads())
       document["workloads"].push_back({{"name", one.name}, {"description", one.description}});
-    for (const auto& one : lab::table_store::databases()) {
+    for (const auto& one : bench::table_store::databases()) {
       document["databases"].push_back({{"name", one.name}, {"description", one.description}});
     }
     for (const named& one : distributions) {
@@ -90,18 +90,18 @@ int list_command(const list_flags& flags) {
   }
 
   table indexes({{"index"}, {"keys"}, {"limits"}, {"what it is"}});
-  for (const lab::index_info& one : lab::indexes()) {
+  for (const bench::index_info& one : bench::indexes()) {
     indexes.row({std::string(one.name), keys_of(one), limits_of(one), description_of(one)});
   }
   table workloads({{"workload"}, {"what it does"}});
-  for (const lab::workload& one : lab::workloads())
+  for (const bench::workload& one : bench::workloads())
     workloads.row({std::string(one.name), std::string(one.description)});
-  workloads.row({std::string(lab::multi_get_name), std::string(lab::multi_get_description)});
-  workloads.row({std::string(lab::mix_name), std::string(lab::mix_description)});
-  workloads.row({std::string(lab::insert_mix_name), std::string(lab::insert_mix_description)});
+  workloads.row({std::string(bench::multi_get_name), std::string(bench::multi_get_description)});
+  workloads.row({std::string(bench::mix_name), std::string(bench::mix_description)});
+  workloads.row({std::string(bench::insert_mix_name), std::string(bench::insert_mix_description)});
   for (const named_workload& one : database_workloads()) workloads.row({one.name, one.description});
   table databases({{"database"}, {"what it is (--workload " + database_workload_names() + ")"}});
-  for (const auto& one : lab::table_store::databases())
+  for (const auto& one : bench::table_store::databases())
     databases.row({std::string(one.name), std::string(one.description)});
   table where({{"distribution"}, {"which keys"}});
   for (const named& one : distributions) where.row({std::string(one.name), std::string(one.description)});
@@ -112,4 +112,4 @@ int list_command(const list_flags& flags) {
   return 0;
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

@@ -5,7 +5,7 @@
 #include "bench/support/bad_input.hpp"
 #include "cli/flags.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 namespace fs = std::filesystem;
 
 std::vector<std::string> machine_names() {
@@ -32,7 +32,7 @@ fs::path sim_worker() {
 #if defined(ELIDEX_SIM_WORKER)
   return ELIDEX_SIM_WORKER;
 #else
-  throw lab::bad_input("sim: this build has no simulated machine (expected a build by GCC on x86-64 Linux)");
+  throw bench::bad_input("sim: this build has no simulated machine (expected a build by GCC on x86-64 Linux)");
 #endif
 }
 
@@ -40,8 +40,8 @@ fs::path native_structures() {
 #if defined(ELIDEX_NATIVE_STRUCTURES)
   return ELIDEX_NATIVE_STRUCTURES;
 #else
-  throw lab::bad_input("sim: this build has no simulated machine (expected a build by GCC on x86-64 Linux)");
+  throw bench::bad_input("sim: this build has no simulated machine (expected a build by GCC on x86-64 Linux)");
 #endif
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

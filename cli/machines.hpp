@@ -5,18 +5,18 @@
 #include <string>
 #include <vector>
 
-namespace elidex::tools {
+namespace elidex::cli {
 
 /// The names of the machines that come with the project, in alphabetical order.
 [[nodiscard]] std::vector<std::string> machine_names();
 
-/// The file of a machine by name, or the file itself; throws lab::bad_input.
+/// The file of a machine by name, or the file itself; throws bench::bad_input.
 [[nodiscard]] std::filesystem::path machine_file(const std::string& name_or_file);
 
-/// The program; throws lab::bad_input where this build has none.
+/// The program; throws bench::bad_input where this build has none.
 [[nodiscard]] std::filesystem::path sim_worker();
 
 /// The program that runs the thesis's data structures on real threads; throws as sim_worker() does.
 [[nodiscard]] std::filesystem::path native_structures();
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

@@ -38,8 +38,8 @@ void check_command(const CLI::App& app, const char* first) {
     names.push_back(one->get_name());
     list += (list.empty() ? "" : ", ") + one->get_name();
   }
-  throw elidex::lab::bad_input((word.empty() ? "a command is missing" : "'" + word + "' is not a command") +
-                               " (expected " + list + ")" + elidex::lab::did_you_mean(word, names));
+  throw elidex::bench::bad_input((word.empty() ? "a command is missing" : "'" + word + "' is not a command") +
+                                 " (expected " + list + ")" + elidex::bench::did_you_mean(word, names));
 }
 
 // No flag takes nothing: an empty file name, for one, would look like a flag that was not given. A value that a column is asked
@@ -50,7 +50,7 @@ void refuse_empty_values(CLI::App& app) {
     const std::string name = one->get_name();
     if (std::find(std::begin(may_be_empty), std::end(may_be_empty), name) != std::end(may_be_empty)) continue;
     one->check([name, type = one->get_type_name()](const std::string& text) {
-      if (text.empty()) elidex::tools::refuse_value(name, text, type == " " ? "a file" : type);
+      if (text.empty()) elidex::cli::refuse_value(name, text, type == " " ? "a file" : type);
       return std::string();
     });
   }
@@ -71,14 +71,14 @@ std::string parse_error_text(const CLI::App& app, const CLI::ParseError& error) 
     for (const std::string& name : one->get_lnames()) flags.push_back("--" + name);
   }
   for (const std::string& word : at->remaining()) {
-    if (word.starts_with("--")) return text + elidex::lab::did_you_mean(word.substr(0, word.find('=')), flags);
+    if (word.starts_with("--")) return text + elidex::bench::did_you_mean(word.substr(0, word.find('=')), flags);
   }
   return text;
 }
 
 constexpr const char* json_help = "write the results to FILE as JSON (schema 1); - for standard output";
 
-void add_workload_options(CLI::App& app, elidex::tools::workload_flags& flags) {
+void add_workload_options(CLI::App& app, elidex::cli::workload_flags& flags) {
   app.add_option("--index", flags.index, "names from 'elidex list'")->type_name("A,B")->capture_default_str();
   app.add_option("--workload", flags.workload,
                  "a|b|c|d|e|f|load|bulk-load|delete|churn|mix:N (N % read, the rest update)|insert-mix:N (N % insert, "
@@ -106,7 +106,7 @@ void add_workload_options(CLI::App& app, elidex::tools::workload_flags& flags) {
   app.add_option("--json", flags.json, json_help)->type_name("FILE");
 }
 
-void add_column_options(CLI::App& app, elidex::tools::column_flags& flags) {
+void add_column_options(CLI::App& app, elidex::cli::column_flags& flags) {
   app.add_option("FILE", flags.file, "a CSV file whose first row names the columns")->type_name(" ")->required();
   app.add_option("--column", flags.column, "which column, by its name")->type_name("NAME")->required();
   app.add_option("--type", flags.type, "auto | int | double | string; auto: the first of the rest that takes all cells")
@@ -119,7 +119,7 @@ void add_column_options(CLI::App& app, elidex::tools::column_flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  using namespace elidex::tools;
+  using namespace elidex::cli;
   CLI::App app("Ordered in-memory indexes and locks that stay fast under contention", "elidex");
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
@@ -306,7 +306,7 @@ int main(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
     print_error(parse_error_text(app, error));
     return status_bad_input;
-  } catch (const elidex::lab::bad_input& error) {
+  } catch (const elidex::bench::bad_input& error) {
     print_error(error.what());
     return status_bad_input;
   } catch (const std::bad_alloc&) {

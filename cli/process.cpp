@@ -12,7 +12,7 @@
 
 #include "bench/support/cleanup.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 namespace {
 
 struct redirection {
@@ -21,12 +21,12 @@ struct redirection {
 };
 
 // With the program's other files and environment as ours.
-lab::child_process start(const std::vector<std::string>& command, const std::vector<redirection>& files = {}) {
+bench::child_process start(const std::vector<std::string>& command, const std::vector<redirection>& files = {}) {
   std::vector<char*> arguments;
   arguments.reserve(command.size() + 1);
   for (const std::string& one : command) arguments.push_back(const_cast<char*>(one.c_str()));
   arguments.push_back(nullptr);
-  return lab::child_process([&] {
+  return bench::child_process([&] {
     for (const redirection& one : files) {
       if (dup2(one.from, one.to) < 0) return;
     }
@@ -44,7 +44,7 @@ std::optional<std::string> output_of(const std::vector<std::string>& command) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  lab::child_process child = start(command, {{ends[1], STDOUT_FILENO}, {nowhere, STDERR_FILENO}});
+  bench::child_process child = start(command, {{ends[1], STDOUT_FILENO}, {nowhere, STDERR_FILENO}});
   if (nowhere >= 0) close(nowhere);
   close(ends[1]);
   std::string text;
@@ -98,4 +98,4 @@ program_result converse(const std::vector<std::string>& command, const std::stri
   return result;
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

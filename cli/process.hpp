@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace elidex::tools {
+namespace elidex::cli {
 
 /// Runs it with our standard streams; its exit status, 127 where it could not be started, 128 + the signal
 /// that ended it.
@@ -25,4 +25,4 @@ struct program_result {
 /// Gives it `input` on its standard input and collects what it says. May be called from several threads at once.
 [[nodiscard]] program_result converse(const std::vector<std::string>& command, const std::string& input);
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

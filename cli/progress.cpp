@@ -10,7 +10,7 @@
 
 #include "cli/flags.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 
 progress_bar::progress_bar() : started_(std::chrono::steady_clock::now()) {
   const char* const terminal = std::getenv("TERM");
@@ -39,4 +39,4 @@ void progress_bar::show(double done, std::string_view doing) {
   shown_ = true;
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

@@ -9,7 +9,7 @@
 #include <chrono>
 #include <string_view>
 
-namespace elidex::tools {
+namespace elidex::cli {
 
 class progress_bar {
  public:
@@ -27,4 +27,4 @@ class progress_bar {
   std::chrono::steady_clock::time_point started_;
 };
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

@@ -13,7 +13,7 @@
 #include "cli/flags.hpp"
 #include "cli/process.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 namespace fs = std::filesystem;
 namespace {
 
@@ -31,14 +31,14 @@ std::vector<std::string> all_results() {
 
 void check_input(const std::vector<std::string>& files) {
   if (files.empty()) {
-    throw lab::bad_input(
+    throw bench::bad_input(
         "files: results/ and docs/results/ hold no *.json (expected result files, which elidex bench --json "
         "writes)");
   }
   for (const std::string& one : files) {
     std::error_code error;
     if (access(one.c_str(), R_OK) != 0 || fs::is_directory(one, error)) {
-      throw lab::bad_input("files: " + one + " cannot be read (expected a result file in JSON)");
+      throw bench::bad_input("files: " + one + " cannot be read (expected a result file in JSON)");
     }
   }
 }
@@ -48,12 +48,12 @@ void check_output(const std::string& name) {
   const fs::path out = name;
   std::error_code error;
   if (!out.has_filename() || fs::is_directory(out, error)) {
-    throw lab::bad_input("--out: '" + name + "' is a directory (expected the HTML file to write)");
+    throw bench::bad_input("--out: '" + name + "' is a directory (expected the HTML file to write)");
   }
   fs::path folder = fs::absolute(out, error).parent_path();
   while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
   if (!fs::is_directory(folder, error) || access(folder.c_str(), W_OK) != 0) {
-    throw lab::bad_input("--out: " + name + " cannot be written (expected the HTML file to write)");
+    throw bench::bad_input("--out: " + name + " cannot be written (expected the HTML file to write)");
   }
 }
 
@@ -78,7 +78,7 @@ std::string last_line(std::string_view text) {
   std::string said = last_line(drawn.errors);
   if (said.empty()) said = program + " ended with status " + std::to_string(drawn.status);
   if (!said.starts_with(own)) said = "report: the page cannot be drawn: " + said;
-  if (drawn.status == refused) throw lab::bad_input(said);
+  if (drawn.status == refused) throw bench::bad_input(said);
   throw std::runtime_error(said);
 }
 
@@ -101,4 +101,4 @@ int report_command(const report_flags& flags) {
   return 0;
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

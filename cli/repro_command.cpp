@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "bench/support/bad_input.hpp"
 #include "bench/runner/machine.hpp"
+#include "bench/support/bad_input.hpp"
 #include "cli/commands.hpp"
 #include "cli/flags.hpp"
 #include "cli/json_output.hpp"
@@ -11,7 +11,7 @@
 #include "cli/process.hpp"
 #include "cli/results_json.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 
 int repro_command(const repro_flags& flags) {
   constexpr std::uint64_t jobs_max = 256;
@@ -20,7 +20,7 @@ int repro_command(const repro_flags& flags) {
   }
   const json_output json(flags.json);
   const std::uint64_t jobs =
-      flags.jobs.empty() ? lab::allowed_cpus().size() : parse_count("--jobs", flags.jobs, 1, jobs_max);
+      flags.jobs.empty() ? bench::allowed_cpus().size() : parse_count("--jobs", flags.jobs, 1, jobs_max);
   std::vector<std::string> command{python(),   std::string(ELIDEX_SOURCE_DIR) + "/papers/repro/repro.py",
                                    "--worker", sim_worker().string(),
                                    "--native", native_structures().string(),
@@ -35,4 +35,4 @@ int repro_command(const repro_flags& flags) {
   return run_program(command);
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

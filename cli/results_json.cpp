@@ -6,7 +6,7 @@
 #include "cli/doctor.hpp"
 #include "cli/process.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 namespace {
 
 using nlohmann::ordered_json;
@@ -14,7 +14,7 @@ using nlohmann::ordered_json;
 ordered_json machine_facts() {
   ordered_json facts = machine_json(collect());
   facts["build"] = ELIDEX_BUILD_TYPE;
-  facts["allocator"] = lab::allocator_name();
+  facts["allocator"] = bench::allocator_name();
   return facts;
 }
 
@@ -22,9 +22,9 @@ double share(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-ordered_json run_document(const lab::bench_options& options, const lab::bench_result& result,
-                          const lab::bench_run& run) {
-  const lab::index_counters& counts = run.counters;
+ordered_json run_document(const bench::bench_options& options, const bench::bench_result& result,
+                          const bench::bench_run& run) {
+  const bench::index_counters& counts = run.counters;
   ordered_json document{{"index", run.index->name},
                         {"workload", run.what->name},
                         {"dist", run.distribution_name},
@@ -48,7 +48,7 @@ ordered_json run_document(const lab::bench_options& options, const lab::bench_re
                         {"raw_mops", run.raw_mops},
                         {"ratio_to_first", run.ratio_to_first},
                         {"keys", result.keys},
-                        {"key_type", options.keys_are == lab::key_type::u64 ? "u64" : "string"},
+                        {"key_type", options.keys_are == bench::key_type::u64 ? "u64" : "string"},
                         {"seconds", run.seconds},
                         {"requests", run.requests},
                         {"misses", run.misses},
@@ -58,7 +58,7 @@ ordered_json run_document(const lab::bench_options& options, const lab::bench_re
   if (run.what->scans) {
     document["scan_length"] = {options.scan_length_min, options.scan_length_max};
   }
-  if (run.what->drains()) document["order"] = lab::to_string(lab::order_of(*run.what, options.order));
+  if (run.what->drains()) document["order"] = bench::to_string(bench::order_of(*run.what, options.order));
   return document;
 }
 
@@ -72,9 +72,9 @@ std::string source_commit() {
 
 std::string machine_line() {
   const doctor_facts facts = collect();
-  const std::size_t cpus = lab::allowed_cpus().size();
+  const std::size_t cpus = bench::allowed_cpus().size();
   return facts.cpu_model + ", " + std::to_string(cpus) + (cpus == 1 ? " CPU, " : " CPUs, ") + facts.kernel + ", " +
-         facts.compiler + " " + ELIDEX_BUILD_TYPE + ", " + lab::allocator_name();
+         facts.compiler + " " + ELIDEX_BUILD_TYPE + ", " + bench::allocator_name();
 }
 
 std::string dump(const ordered_json& document) {
@@ -92,11 +92,11 @@ ordered_json results_document() {
   return document;
 }
 
-ordered_json bench_document(const lab::bench_options& options, const lab::bench_result& result) {
+ordered_json bench_document(const bench::bench_options& options, const bench::bench_result& result) {
   ordered_json document = results_document();
-  for (const lab::bench_run& run : result.runs) document["runs"].push_back(run_document(options, result, run));
+  for (const bench::bench_run& run : result.runs) document["runs"].push_back(run_document(options, result, run));
   ordered_json skipped = ordered_json::array();
-  for (const lab::bench_skip& one : result.skipped) {
+  for (const bench::bench_skip& one : result.skipped) {
     skipped.push_back(
         {{"index", one.index->name}, {"workload", one.what->name}, {"threads", one.threads}, {"why", one.why}});
   }
@@ -104,4 +104,4 @@ ordered_json bench_document(const lab::bench_options& options, const lab::bench_
   return document;
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

@@ -11,7 +11,7 @@
 
 #include "bench/runner/bench.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 
 /// The commit of the source tree, "-dirty" where it was changed since, "unknown" where git cannot say.
 [[nodiscard]] std::string source_commit();
@@ -29,6 +29,7 @@ namespace elidex::tools {
 [[nodiscard]] nlohmann::ordered_json results_document();
 
 /// The document of a bench.
-[[nodiscard]] nlohmann::ordered_json bench_document(const lab::bench_options& options, const lab::bench_result& result);
+[[nodiscard]] nlohmann::ordered_json bench_document(const bench::bench_options& options,
+                                                    const bench::bench_result& result);
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

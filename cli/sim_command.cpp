@@ -9,11 +9,10 @@
 #include <thread>
 #include <utility>
 
+#include "bench/runner/machine.hpp"
 #include "bench/support/bad_input.hpp"
 #include "bench/support/input_file.hpp"
 #include "bench/support/near_match.hpp"
-#include "bench/runner/machine.hpp"
-#include "machine/machine.hpp"
 #include "cli/commands.hpp"
 #include "cli/flags.hpp"
 #include "cli/json_output.hpp"
@@ -23,8 +22,9 @@
 #include "cli/results_json.hpp"
 #include "cli/table.hpp"
 #include "cli/workload_flags.hpp"
+#include "machine/machine.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 namespace {
 
 using nlohmann::ordered_json;
@@ -45,8 +45,8 @@ ordered_json parameter_changes(const std::vector<std::string>& settings, sim::ma
     try {
       sim::set_parameter(which, name, value);
     } catch (const std::invalid_argument& error) {
-      throw lab::bad_input("--set: invalid value '" + one + "' (" + error.what() + ")" +
-                           lab::did_you_mean(name, names_of(sim::parameters())));
+      throw bench::bad_input("--set: invalid value '" + one + "' (" + error.what() + ")" +
+                             bench::did_you_mean(name, names_of(sim::parameters())));
     }
     changes[name] = value;
   }
@@ -56,7 +56,7 @@ ordered_json parameter_changes(const std::vector<std::string>& settings, sim::ma
 // Every run opens the key file again.
 void check_key_file(const std::filesystem::path& file, std::size_t runs) {
   if (file.empty()) return;
-  std::string why = lab::input_problem(file);
+  std::string why = bench::input_problem(file);
   if (file == "/dev/stdin") why = "is reserved for the request of the simulated program";
   if (why.empty() && runs > 1 && !std::filesystem::is_regular_file(file)) {
     why = "is a pipe, which only the first of several runs could read";
@@ -68,9 +68,9 @@ void check_key_file(const std::filesystem::path& file, std::size_t runs) {
 // The requests to the program on the machine, one for each run.
 std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which, const ordered_json& common,
                                std::vector<std::string>& skipped) {
-  const lab::workload_choice choice = read_workload_flags(flags);
+  const bench::workload_choice choice = read_workload_flags(flags);
   ordered_json base = common;
-  base["string_keys"] = choice.keys_are == lab::key_type::string;
+  base["string_keys"] = choice.keys_are == bench::key_type::string;
   base["key_file"] = choice.key_file.empty() ? "" : std::filesystem::absolute(choice.key_file).string();
   base["keys"] = choice.keys.value_or(sim_keys_default);
   base["operations"] = parse_count("--ops", flags.operations, 1, operations_max);
@@ -83,17 +83,17 @@ std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which
   base["leaf_version"] = flags.leaf_version;
   base["scan_length_min"] = choice.scan_length_min;
   base["scan_length_max"] = choice.scan_length_max;
-  base["order"] = lab::to_string(choice.order);
+  base["order"] = bench::to_string(choice.order);
   std::vector<unsigned> cores;
   for (const std::string& one : list_of("--cores", flags.cores)) {
     cores.push_back(static_cast<unsigned>(parse_count("--cores", one, 1, which.hardware_threads())));
   }
   std::vector<ordered_json> requests;
-  for (const lab::workload* what : choice.workloads) {
-    for (const lab::distribution& where : choice.distributions) {
+  for (const bench::workload* what : choice.workloads) {
+    for (const bench::distribution& where : choice.distributions) {
       for (const unsigned n : cores) {
-        for (const lab::index_info* index : choice.indexes) {
-          if (auto why = lab::why_not(*index, *what, n, choice.keys_are)) {
+        for (const bench::index_info* index : choice.indexes) {
+          if (auto why = bench::why_not(*index, *what, n, choice.keys_are)) {
             skipped.push_back(*why + " (workload " + std::string(what->name) + ", " + std::to_string(n) + " cores)");
             continue;
           }
@@ -108,7 +108,7 @@ std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which
       if (what->drains()) break;
     }
   }
-  if (requests.empty()) throw lab::bad_input("--index: " + skipped.front());
+  if (requests.empty()) throw bench::bad_input("--index: " + skipped.front());
   check_key_file(choice.key_file, requests.size());
   return requests;
 }
@@ -117,7 +117,7 @@ std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which
 [[noreturn]] void fail(const program_result& result) {
   std::string why = result.errors;
   if (why.ends_with('\n')) why.pop_back();
-  if (result.status == 2) throw lab::bad_input(why);
+  if (result.status == 2) throw bench::bad_input(why);
   if (why.empty()) why = "the simulated run ended with status " + std::to_string(result.status);
   throw std::runtime_error(why);
 }
@@ -295,7 +295,7 @@ int sim_command(const sim_flags& flags) {
   try {
     which = sim::read_machine(file);
   } catch (const sim::bad_machine& error) {
-    throw lab::bad_input(std::string("--machine: ") + error.what());
+    throw bench::bad_input(std::string("--machine: ") + error.what());
   }
   ordered_json common{{"machine_file", file.string()}, {"set", parameter_changes(flags.set, which)}};
   std::vector<std::string> skipped;
@@ -306,7 +306,7 @@ int sim_command(const sim_flags& flags) {
   }
   const json_output trace(flags.trace, "--trace");
   const std::size_t jobs =
-      flags.jobs.empty() ? lab::allowed_cpus().size() : parse_count("--jobs", flags.jobs, 1, jobs_max);
+      flags.jobs.empty() ? bench::allowed_cpus().size() : parse_count("--jobs", flags.jobs, 1, jobs_max);
   std::vector<ordered_json> runs;
   const auto run = [&] { runs = run_all(requests, jobs); };
   if (trace.wanted()) {
@@ -337,4 +337,4 @@ int sim_command(const sim_flags& flags) {
   return 0;
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

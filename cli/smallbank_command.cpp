@@ -8,11 +8,11 @@
 #include "cli/flags.hpp"
 #include "cli/workload_flags.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 namespace {
 
-namespace bank = lab::smallbank;
-namespace store = lab::table_store;
+namespace bank = bench::smallbank;
+namespace store = bench::table_store;
 
 constexpr std::uint64_t customers_max = 1'000'000'000;  // against slips of the keyboard; memory sets its own
 // The authors' sizes.
@@ -71,4 +71,4 @@ int smallbank_bench_command(const bench_flags& flags, const bench_time& time) {
   return run_database_bench(flags, bench);
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

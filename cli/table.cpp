@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace elidex::tools {
+namespace elidex::cli {
 
 std::string table::text() const {
   std::vector<std::size_t> widths;
@@ -30,4 +30,4 @@ std::string table::text() const {
   return all;
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

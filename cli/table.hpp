@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace elidex::tools {
+namespace elidex::cli {
 
 class table {
  public:
@@ -28,4 +28,4 @@ class table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

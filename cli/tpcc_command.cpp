@@ -8,11 +8,11 @@
 #include "cli/flags.hpp"
 #include "cli/workload_flags.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 namespace {
 
-namespace tpcc = lab::tpcc;
-namespace store = lab::table_store;
+namespace tpcc = bench::tpcc;
+namespace store = bench::table_store;
 
 tpcc::settings settings_of(const bench_flags& flags) {
   tpcc::settings settings;
@@ -80,4 +80,4 @@ int tpcc_bench_command(const bench_flags& flags, const bench_time& time) {
   return run_database_bench(flags, bench);
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

@@ -8,7 +8,7 @@
 #include "cli/flags.hpp"
 #include "cli/workload_flags.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 namespace {
 
 // In the order of workload_family.
@@ -66,7 +66,7 @@ const std::vector<named_workload>& database_workloads() {
     std::vector<named_workload> made{
         {"tpcc",
          "TPC-C's five transactions on a database of --warehouses; its consistency is checked behind each run"}};
-    for (const lab::ycsb_txn::mix& one : lab::ycsb_txn::mixes) {
+    for (const bench::ycsb_txn::mix& one : bench::ycsb_txn::mixes) {
       made.push_back({"ycsb-txn:" + std::string(one.name),
                       "YCSB's rows in transactions of --ops-per-txn different "
                       "keys, " +
@@ -111,4 +111,4 @@ void refuse_flags_of_others(const bench_flags& flags, workload_family family) {
   }
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

@@ -8,7 +8,7 @@
 #include "cli/flags.hpp"
 #include "cli/workload_families.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 namespace {
 
 // Limits against slips of the keyboard; the machine's memory sets its own.
@@ -16,7 +16,7 @@ constexpr std::uint64_t keys_max = 4'000'000'000;
 constexpr std::uint64_t scan_length_limit = 1'000'000;
 
 std::vector<std::string> workload_names() {
-  std::vector<std::string> names = names_of(lab::workloads());
+  std::vector<std::string> names = names_of(bench::workloads());
   for (const named_workload& one : database_workloads()) names.push_back(one.name);
   return names;
 }
@@ -34,7 +34,7 @@ void refuse_repeats(std::string_view flag, const std::vector<std::string>& parts
   }
 }
 
-void read_scan_length(const std::string& text, lab::workload_choice& options) {
+void read_scan_length(const std::string& text, bench::workload_choice& options) {
   const std::size_t dash = text.find('-', 1);
   const std::string_view low = std::string_view(text).substr(0, dash);
   const std::string_view high = dash == std::string::npos ? low : std::string_view(text).substr(dash + 1);
@@ -53,30 +53,31 @@ std::vector<std::string> list_of(std::string_view flag, const std::string& text)
   return parts;
 }
 
-lab::workload_choice read_workload_flags(const workload_flags& flags) {
-  lab::workload_choice options;
+bench::workload_choice read_workload_flags(const workload_flags& flags) {
+  bench::workload_choice options;
   for (const std::string& name : list_of("--index", flags.index)) {
-    const lab::index_info* const index = lab::find_index(name);
-    if (index == nullptr && lab::table_store::find_database(name) != nullptr)
+    const bench::index_info* const index = bench::find_index(name);
+    if (index == nullptr && bench::table_store::find_database(name) != nullptr)
       refuse("--index", name, "is a database, for bench with --workload " + database_workload_names(),
              "an index that 'elidex list' prints");
-    if (index == nullptr) refuse_value("--index", name, "an index that 'elidex list' prints", names_of(lab::indexes()));
+    if (index == nullptr)
+      refuse_value("--index", name, "an index that 'elidex list' prints", names_of(bench::indexes()));
     options.indexes.push_back(index);
   }
   for (const std::string& name : list_of("--workload", flags.workload)) {
-    const lab::workload* const what = lab::find_workload(name);
+    const bench::workload* const what = bench::find_workload(name);
     if (what == nullptr && is_for_databases(name))
       refuse("--workload", name, "is for bench", "a workload of keys that 'elidex list' prints");
     if (what == nullptr)
       refuse_value("--workload", name,
-                   "a workload that 'elidex list' prints; " + std::string(lab::mix_name) + " and " +
-                       std::string(lab::insert_mix_name) + " with N from 0 to 100, " +
-                       std::string(lab::multi_get_name) + " with N from 1 to 64",
+                   "a workload that 'elidex list' prints; " + std::string(bench::mix_name) + " and " +
+                       std::string(bench::insert_mix_name) + " with N from 0 to 100, " +
+                       std::string(bench::multi_get_name) + " with N from 1 to 64",
                    workload_names());
     options.workloads.push_back(what);
   }
   for (const std::string& name : list_of("--dist", flags.dist)) {
-    const auto where = lab::parse_distribution(name);
+    const auto where = bench::parse_distribution(name);
     if (!where) {
       refuse_value("--dist", name,
                    "uniform, zipf:THETA or zipf:THETA:scrambled with THETA from 0 to 1.2, or hot:THETA with THETA "
@@ -88,19 +89,19 @@ lab::workload_choice read_workload_flags(const workload_flags& flags) {
   if (!flags.keys.empty()) options.keys = parse_count("--keys", flags.keys, 1, keys_max);
   options.seed = parse_count("--seed", flags.seed, 0, UINT64_MAX);
   read_scan_length(flags.scan_length, options);
-  const auto order = lab::parse_key_order(flags.order);
+  const auto order = bench::parse_key_order(flags.order);
   if (!order)
     refuse_value("--order", flags.order, "random, ascending or interleaved", {"random", "ascending", "interleaved"});
   options.order = *order;
 
   const std::string type = flags.key_type.empty() ? (flags.key_file.empty() ? "u64" : "string") : flags.key_type;
   if (type != "u64" && type != "string") refuse_value("--key-type", type, "u64 or string", {"u64", "string"});
-  options.keys_are = type == "u64" ? lab::key_type::u64 : lab::key_type::string;
+  options.keys_are = type == "u64" ? bench::key_type::u64 : bench::key_type::string;
   options.key_file = flags.key_file;
   if (type == "u64" && !flags.key_file.empty()) {
-    throw lab::bad_input("--key-file: does not go with --key-type u64 (expected --key-type string)");
+    throw bench::bad_input("--key-file: does not go with --key-type u64 (expected --key-type string)");
   }
   return options;
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

@@ -7,12 +7,12 @@
 #include "bench/runner/bench.hpp"
 #include "cli/commands.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 
 /// The parts of a list flag, each there once.
 [[nodiscard]] std::vector<std::string> list_of(std::string_view flag, const std::string& text);
 
-/// Checks and reads them; throws lab::bad_input.
-[[nodiscard]] lab::workload_choice read_workload_flags(const workload_flags& flags);
+/// Checks and reads them; throws bench::bad_input.
+[[nodiscard]] bench::workload_choice read_workload_flags(const workload_flags& flags);
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

@@ -7,11 +7,11 @@
 #include "cli/flags.hpp"
 #include "cli/workload_flags.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 namespace {
 
-namespace ycsb = lab::ycsb_txn;
-namespace store = lab::table_store;
+namespace ycsb = bench::ycsb_txn;
+namespace store = bench::table_store;
 
 constexpr std::uint64_t keys_max = 1'000'000'000;  // against slips of the keyboard; memory sets its own
 constexpr const char* theta_default = "0.99";
@@ -74,7 +74,7 @@ int ycsb_txn_bench_command(const bench_flags& flags, const bench_time& time) {
   for (const ycsb::mix& what : mixes_of(flags)) {
     settings.what = what;
     for (const std::string& theta : list_of("--theta", flags.theta.empty() ? theta_default : flags.theta)) {
-      settings.theta = parse_number("--theta", theta, 0, lab::zipf_theta_max);
+      settings.theta = parse_number("--theta", theta, 0, bench::zipf_theta_max);
       std::vector<told_point> points;
       for (const db::isolation level : levels) {
         settings.level = level;
@@ -86,4 +86,4 @@ int ycsb_txn_bench_command(const bench_flags& flags, const bench_time& time) {
   return run_database_bench(flags, bench);
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

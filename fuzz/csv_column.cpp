@@ -23,10 +23,10 @@
 
 namespace {
 
-using elidex::tools::csv_column;
-using elidex::tools::csv_options;
-using elidex::tools::csv_strings;
-using elidex::tools::csv_type;
+using elidex::cli::csv_column;
+using elidex::cli::csv_options;
+using elidex::cli::csv_strings;
+using elidex::cli::csv_type;
 
 void demand(bool holds, const char* what) {
   if (holds) return;
@@ -169,8 +169,8 @@ std::optional<expectation> expected(const std::string& text, csv_type type) {
 std::optional<csv_column> read(const std::string& text, const csv_options& options) {
   std::istringstream in(text);
   try {
-    return elidex::tools::read_csv_column(in, "fuzz.csv", "b", options);
-  } catch (const elidex::lab::bad_input& error) {
+    return elidex::cli::read_csv_column(in, "fuzz.csv", "b", options);
+  } catch (const elidex::bench::bad_input& error) {
     const std::string_view line = error.what();
     demand(!line.empty() && line.find_first_of("\r\n") == std::string_view::npos && is_utf8(std::string(line)),
            "the message");

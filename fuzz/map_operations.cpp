@@ -14,12 +14,12 @@
 #include <string>
 #include <tuple>
 
-#include "elidex/hash_map.hpp"
-#include "elidex/ordered_map.hpp"
 #include "elidex/elided.hpp"
+#include "elidex/hash_map.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
+#include "elidex/ordered_map.hpp"
 #include "papers/karnagel/hle_lock.hpp"
 #include "papers/karnagel/posix_mutex.hpp"
-#include "elidex/internal/sync/spin_locks.hpp"
 #include "support/hash_maps.hpp"
 
 namespace {

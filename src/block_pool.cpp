@@ -4,8 +4,8 @@
 #include <new>
 #include <utility>
 
-#include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/large_memory.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/thread_slot.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -1,8 +1,9 @@
+#include "elidex/internal/log/checkpoint.hpp"
+
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "elidex/internal/log/checkpoint.hpp"
 #include "elidex/internal/log/log_writer.hpp"
 
 namespace elidex::db {

@@ -1,7 +1,7 @@
 #include "elidex/internal/memory/fork_generation.hpp"
 
-#include "elidex/internal/sync/parking.hpp"
 #include "elidex/internal/memory/thread_slot.hpp"
+#include "elidex/internal/sync/parking.hpp"
 
 #if defined(__unix__) && !defined(ELIDEX_SIMULATED)
 #  include <pthread.h>

@@ -1,5 +1,6 @@
 // The only file of the log that calls the system.
 #include "elidex/internal/log/log_files.hpp"
+
 #include "elidex/internal/memory/fork_generation.hpp"
 
 #if defined(__unix__) && !defined(ELIDEX_SIMULATED)
@@ -188,7 +189,8 @@ std::unique_ptr<log_folder> open_log_folder(const std::string& path, folder_use 
   const int lock = use == folder_use::read ? LOCK_SH : LOCK_EX;
   until_not_interrupted([&] { return ::flock(number, lock | LOCK_NB); }, error);
   if (error == std::errc::resource_unavailable_try_again)
-    throw std::system_error(error, "elidex: a database, of this process or another one, has the directory open: " + path);
+    throw std::system_error(error,
+                            "elidex: a database, of this process or another one, has the directory open: " + path);
   if (error) throw std::system_error(error, "elidex: cannot lock the log's folder " + path);
   if (use == folder_use::read) return folder;
   // The folder's own entry lies in its parent; who made it may have crashed before the parent was synced.

@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include "elidex/internal/log/log_format.hpp"
+
+#include <algorithm>
 
 namespace elidex::db::detail {
 namespace {

@@ -1,9 +1,9 @@
+#include "elidex/internal/log/log_queue.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <new>
 #include <stdexcept>
-
-#include "elidex/internal/log/log_queue.hpp"
 
 namespace elidex::db::detail {
 

@@ -1,8 +1,8 @@
+#include "elidex/internal/log/log_writer.hpp"
+
 #include <atomic>
 #include <chrono>
 #include <system_error>
-
-#include "elidex/internal/log/log_writer.hpp"
 
 namespace elidex::db::detail {
 namespace {

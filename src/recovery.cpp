@@ -1,7 +1,7 @@
+#include "elidex/internal/log/recovery.hpp"
+
 #include <algorithm>
 #include <tuple>
-
-#include "elidex/internal/log/recovery.hpp"
 
 namespace elidex::db {
 namespace {

@@ -1,15 +1,16 @@
+#include "elidex/internal/log/redo_log.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <new>
 #include <stdexcept>
 
-#include "elidex/internal/txn/errors.hpp"
 #include "elidex/internal/log/log_writer.hpp"
-#include "elidex/internal/log/redo_log.hpp"
+#include "elidex/internal/txn/errors.hpp"
 
 namespace elidex::db {
 
-redo_log::redo_log(commit_epochs& epochs, log_folder& folder, const recovered_log& found,
+redo_log::redo_log(commit_clock& epochs, log_folder& folder, const recovered_log& found,
                    const redo_log_options& options)
     : epochs_(epochs), options_(options) {
   if (options_.level == durability::none) throw std::invalid_argument("elidex: a log with durability none");

@@ -20,13 +20,13 @@ bool try_reserve(std::vector<T>& list, std::size_t capacity) noexcept {
 
 }  // namespace
 
-limbo_list::~limbo_list() {
+retire_list::~retire_list() {
   for (shard& s : shards_) {
     for (const entry& e : s.entries) e.destroy(owner_, e.object);
   }
 }
 
-void limbo_list::reserve() {
+void retire_list::reserve() {
   static_cast<void>(this_thread_slot());  // so that the calls that follow find the same shard
   shard& s = this_threads_shard();
   const std::lock_guard guard(s.mutex);
@@ -35,13 +35,13 @@ void limbo_list::reserve() {
   s.reserved += reserved_entries;
 }
 
-void limbo_list::unreserve() noexcept {
+void retire_list::unreserve() noexcept {
   shard& s = this_threads_shard();
   const std::lock_guard guard(s.mutex);
   s.reserved -= reserved_entries;
 }
 
-void limbo_list::retire(void* object, destroyer destroy) noexcept {
+void retire_list::retire(void* object, destroyer destroy) noexcept {
   {
     shard& s = this_threads_shard();
     const std::lock_guard guard(s.mutex);
@@ -54,14 +54,14 @@ void limbo_list::retire(void* object, destroyer destroy) noexcept {
 }
 
 // What was retired while a reader was pinned must not wait for ever because its threads retire nothing more.
-void limbo_list::sweep_next_in_turn() noexcept {
+void retire_list::sweep_next_in_turn() noexcept {
   // relaxed, without a partner: any order of turns will do.
   shard& s = shards_[next_in_turn_.fetch_add(1, std::memory_order_relaxed) % shards_.size()];
   const std::unique_lock lock(s.mutex, std::try_to_lock);
   if (lock.owns_lock()) sweep(s);
 }
 
-void limbo_list::sweep(shard& s) noexcept {
+void retire_list::sweep(shard& s) noexcept {
   const std::uint64_t epoch = try_advance_epoch();
   const auto ripe_end =
       std::find_if(s.entries.begin(), s.entries.end(), [&](const entry& e) { return e.epoch + 2 > epoch; });
@@ -76,7 +76,7 @@ void limbo_list::sweep(shard& s) noexcept {
   s.entries.swap(smaller);
 }
 
-std::size_t limbo_list::reserved_bytes() const noexcept {
+std::size_t retire_list::reserved_bytes() const noexcept {
   std::size_t sum = 0;
   for (const shard& s : shards_) {
     const std::lock_guard guard(s.mutex);
@@ -85,7 +85,7 @@ std::size_t limbo_list::reserved_bytes() const noexcept {
   return sum;
 }
 
-std::size_t limbo_list::pending() const noexcept {
+std::size_t retire_list::pending() const noexcept {
   std::size_t sum = 0;
   for (const shard& s : shards_) {
     const std::lock_guard guard(s.mutex);
@@ -94,7 +94,7 @@ std::size_t limbo_list::pending() const noexcept {
   return sum;
 }
 
-void limbo_list::sweep_all() noexcept {
+void retire_list::sweep_all() noexcept {
   // What was retired just now is ripe two epochs on.
   try_advance_epoch();
   try_advance_epoch();

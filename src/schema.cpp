@@ -1,9 +1,10 @@
+#include "elidex/internal/txn/schema.hpp"
+
 #include <array>
 #include <bit>
 #include <cstring>
 
 #include "elidex/internal/txn/errors.hpp"
-#include "elidex/internal/txn/schema.hpp"
 
 namespace elidex::db {
 namespace {

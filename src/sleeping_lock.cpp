@@ -29,7 +29,7 @@ void sleeping_lock::wait_and_lock() noexcept {
       sleeps = word_.compare_exchange_weak(seen, (seen & ~owned) + one_sleeper, std::memory_order_relaxed);
     }
     if (!sleeps) continue;
-    tokens_.take();
+    tokens_.acquire();
     owned = trying;
   }
 }
@@ -41,7 +41,7 @@ void sleeping_lock::unlock_and_wake() noexcept {
     const std::uint32_t freed = appoints ? (seen - held - one_sleeper) | trying : seen - held;
     // release: pairs with the acquires of whoever sets held next. The failure is relaxed: a value to try again with.
     if (!word_.compare_exchange_weak(seen, freed, std::memory_order_release, std::memory_order_relaxed)) continue;
-    if (appoints) tokens_.give(1);
+    if (appoints) tokens_.release(1);
     return;
   }
 }

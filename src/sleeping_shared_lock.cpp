@@ -33,7 +33,7 @@ void sleeping_shared_lock::wait_and_lock() noexcept {
       sleeps = word_.compare_exchange_weak(seen, (seen & ~owned) + one_sleeping_writer, std::memory_order_relaxed);
     }
     if (!sleeps) continue;
-    writers_asleep_.take();
+    writers_asleep_.acquire();
     owned = trying;
   }
 }
@@ -49,7 +49,7 @@ void sleeping_shared_lock::wait_and_lock_shared() noexcept {
     while ((seen & (writer | trying | sleeping_writers)) != 0) {
       // relaxed, without a partner: it publishes nothing; the token will synchronise.
       if (word_.compare_exchange_weak(seen, seen + one_sleeping_reader, std::memory_order_relaxed)) {
-        readers_asleep_.take();
+        readers_asleep_.acquire();
         return;  // the writer that left has counted us in
       }
     }
@@ -65,9 +65,9 @@ void sleeping_shared_lock::unlock_and_wake() noexcept {
     // release: pairs with the acquires of whoever comes next.
     if (!word_.compare_exchange_weak(seen, next, std::memory_order_release, std::memory_order_relaxed)) continue;
     if (let_in != 0) {
-      readers_asleep_.give(static_cast<std::uint32_t>(let_in));
+      readers_asleep_.release(static_cast<std::uint32_t>(let_in));
     } else if (next != freed) {
-      writers_asleep_.give(1);
+      writers_asleep_.release(1);
     }
     return;
   }

@@ -1,3 +1,5 @@
+#include "elidex/internal/log/storage.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -5,7 +7,6 @@
 #include <utility>
 
 #include "elidex/internal/txn/errors.hpp"
-#include "elidex/internal/log/storage.hpp"
 
 namespace elidex::db {
 namespace {
@@ -120,7 +121,7 @@ class storage::loading {
     return commit_stamp(entry.stamp).time() < there.stamp().time();
   }
   void put(table_base& table, const log_entry& entry) {
-    record* const row = table.find_or_make_by_bytes(entry.key);
+    record* const row = table.get_or_create_by_bytes(entry.key);
     if (row == nullptr || entry.row.size() != table.row_words() * sizeof(std::uint64_t))
       damaged("a row of table " + table.name() + " that has another size");
     forget_changes(entry);
@@ -173,7 +174,7 @@ class storage::loading {
   std::vector<std::uint64_t> words_;
 };
 
-storage::storage(std::unique_ptr<log_folder> folder, const storage_options& options, commit_epochs& epochs,
+storage::storage(std::unique_ptr<log_folder> folder, const storage_options& options, commit_clock& epochs,
                  std::span<table_base* const> tables)
     : folder_(std::move(folder)), epochs_(epochs) {
   for (table_base* const one : tables) one->set_id(catalog_table);
@@ -209,7 +210,7 @@ void storage::declare(table_base& made) {
     redo_log::commit entry(*catalog_);
     entry.put(catalog_table, made.name(), encode(made));
     entry.seal();
-    const commit_epochs::commit_phase phase(epochs_);
+    const commit_clock::commit_phase phase(epochs_);
     entry.keep(commit_stamp(epochs_.now(), 0));
   }
   ++tables_;

@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <new>
 
-#include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/lasting_memory.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
 
 namespace elidex::detail {
 

@@ -15,7 +15,7 @@
 #include "bench/runner/run_control.hpp"
 #include "bench/workload/requests.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 using index_value = std::uint64_t;
 
@@ -76,4 +76,4 @@ class any_index {
   [[nodiscard]] virtual index_counters counters() const { return {}; }
 };
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

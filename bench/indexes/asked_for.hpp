@@ -8,7 +8,7 @@
 
 #include "elidex/internal/sync/retry.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 /// Retries after conflicts; none: the index's own.
 inline std::optional<std::uint32_t> conflict_retries_asked_for;
@@ -25,4 +25,4 @@ struct asked_for : Budgets {
   }
 };
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -1,10 +1,10 @@
 // The B+tree under a spin lock with the HLE prefixes.
 
+#include "bench/indexes/elidex_map.hpp"
 #include "elidex/internal/tree/btree.hpp"
 #include "papers/karnagel/hle_lock.hpp"
-#include "bench/indexes/elidex_map.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Key>
@@ -20,4 +20,4 @@ index_info btree_hle_info() {
           .remark = remark_on_hle};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -1,13 +1,13 @@
 // The B+tree under an elided spin lock with DBX's budgets: the HTM-B+Tree of paper 003, section 6.1.
 
-#include "elidex/internal/tree/btree.hpp"
-#include "elidex/elided.hpp"
-#include "elidex/internal/sync/spin_locks.hpp"
 #include "bench/indexes/asked_for.hpp"
 #include "bench/indexes/elidex_map.hpp"
 #include "bench/indexes/node_version.hpp"
+#include "elidex/elided.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
+#include "elidex/internal/tree/btree.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 using lock = coarse<elided<ttas_lock, asked_for<dbx_budgets>>>;
@@ -49,4 +49,4 @@ index_info btree_htm_dbx_info() {
           .remark = remark_on_rtm};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

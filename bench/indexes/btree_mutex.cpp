@@ -1,10 +1,10 @@
 // The B+tree under one POSIX mutex.
 
+#include "bench/indexes/elidex_map.hpp"
 #include "elidex/internal/tree/btree.hpp"
 #include "papers/karnagel/posix_mutex.hpp"
-#include "bench/indexes/elidex_map.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Key>
@@ -19,4 +19,4 @@ index_info btree_mutex_info() {
           .make_string = make_driven<std::string, btree_mutex>};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -1,10 +1,10 @@
 // The B+tree without synchronisation: the yardstick for what each policy costs. One thread only.
 
-#include "elidex/internal/tree/btree.hpp"
-#include "elidex/internal/sync/policies.hpp"
 #include "bench/indexes/elidex_map.hpp"
+#include "elidex/internal/sync/policies.hpp"
+#include "elidex/internal/tree/btree.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Key>
@@ -20,4 +20,4 @@ index_info btree_none_info() {
           .single_thread = true};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

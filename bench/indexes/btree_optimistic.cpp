@@ -1,10 +1,10 @@
 // The B+tree with optimistic lock coupling.
 
-#include "elidex/internal/tree/btree.hpp"
-#include "elidex/internal/sync/policies.hpp"
 #include "bench/indexes/elidex_map.hpp"
+#include "elidex/internal/sync/policies.hpp"
+#include "elidex/internal/tree/btree.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Key>
@@ -32,4 +32,4 @@ index_info btree_optimistic_large_info() {
           .loads_in_parallel = true};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

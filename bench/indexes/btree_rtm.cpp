@@ -1,12 +1,12 @@
 // The B+tree under a spin lock elided by hardware transactions: budgets by abort cause, adaptation.
 
-#include "elidex/internal/tree/btree.hpp"
-#include "elidex/elided.hpp"
-#include "elidex/internal/sync/spin_locks.hpp"
 #include "bench/indexes/asked_for.hpp"
 #include "bench/indexes/elidex_map.hpp"
+#include "elidex/elided.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
+#include "elidex/internal/tree/btree.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Key>
@@ -23,4 +23,4 @@ index_info btree_rtm_info() {
           .remark = remark_on_rtm};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -1,11 +1,11 @@
 // The B+tree under an elided spin lock whose first abort takes the lock: paper 001, figure 6.
 
-#include "elidex/internal/tree/btree.hpp"
+#include "bench/indexes/elidex_map.hpp"
 #include "elidex/elided.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
-#include "bench/indexes/elidex_map.hpp"
+#include "elidex/internal/tree/btree.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Key>
@@ -21,4 +21,4 @@ index_info btree_rtm_noretry_info() {
           .remark = remark_on_rtm};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

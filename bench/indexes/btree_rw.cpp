@@ -2,11 +2,11 @@
 
 #include <oneapi/tbb/spin_rw_mutex.h>
 
-#include "elidex/internal/tree/btree.hpp"
-#include "elidex/internal/sync/policies.hpp"
 #include "bench/indexes/elidex_map.hpp"
+#include "elidex/internal/sync/policies.hpp"
+#include "elidex/internal/tree/btree.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Key>
@@ -21,4 +21,4 @@ index_info btree_rw_info() {
           .make_string = make_driven<std::string, btree_rw>};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -1,10 +1,10 @@
 // The B+tree under one spin lock, test-then-set with exchange.
 
-#include "elidex/internal/tree/btree.hpp"
-#include "elidex/internal/sync/spin_locks.hpp"
 #include "bench/indexes/elidex_map.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
+#include "elidex/internal/tree/btree.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Key>
@@ -19,4 +19,4 @@ index_info btree_spin_info() {
           .make_string = make_driven<std::string, btree_spin>};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

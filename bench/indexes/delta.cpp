@@ -2,13 +2,13 @@
 
 #include <oneapi/tbb/spin_rw_mutex.h>
 
-#include "elidex/elided.hpp"
-#include "papers/karnagel/hle_lock.hpp"
-#include "elidex/internal/sync/spin_locks.hpp"
 #include "bench/indexes/asked_for.hpp"
 #include "bench/indexes/delta_set.hpp"
+#include "elidex/elided.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
+#include "papers/karnagel/hle_lock.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Sync>
@@ -52,4 +52,4 @@ index_info delta_hle_info() {
   return info;
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

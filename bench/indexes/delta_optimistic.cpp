@@ -1,10 +1,10 @@
 // The delta's dictionary with the index that a column has where no hardware transactions commit: ordered_map's tree, which holds the
 // values themselves.
 
-#include "elidex/internal/column/keyed_delta_index.hpp"
 #include "bench/indexes/delta_set.hpp"
+#include "elidex/internal/column/keyed_delta_index.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 // Optimistic on every machine.
@@ -29,4 +29,4 @@ index_info delta_optimistic_info() {
   return info;
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <type_traits>
 
-#include "papers/karnagel/delta_index.hpp"
 #include "bench/indexes/elidex_map.hpp"
+#include "papers/karnagel/delta_index.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 template <class Index>
 class delta_set {
@@ -73,4 +73,4 @@ struct delta_under {
   }
 };
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

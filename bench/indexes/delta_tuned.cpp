@@ -2,13 +2,13 @@
 
 #include <oneapi/tbb/spin_rw_mutex.h>
 
-#include "elidex/elided.hpp"
-#include "papers/karnagel/hle_lock.hpp"
-#include "elidex/internal/sync/spin_locks.hpp"
 #include "bench/indexes/asked_for.hpp"
 #include "bench/indexes/delta_set.hpp"
+#include "elidex/elided.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
+#include "papers/karnagel/hle_lock.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Sync>
@@ -60,4 +60,4 @@ index_info delta_tuned_optimistic_info() {
                                  "the elision-friendly Delta Storage Index, under optimistic lock coupling");
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -25,7 +25,7 @@
 
 #include "bench/indexes/any_index.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 template <class Key, class Map>
 class driven final : public any_index<Key> {
@@ -140,4 +140,4 @@ class driven final : public any_index<Key> {
   Map map_;
 };
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -13,11 +13,11 @@
 #include <span>
 #include <string>
 
+#include "bench/indexes/factories.hpp"
 #include "elidex/htm.hpp"
 #include "elidex/internal/sync/lock_stats.hpp"
-#include "bench/indexes/factories.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 template <class Sync>
   requires requires(const Sync& sync) { sync.lock().stats(); }
@@ -110,4 +110,4 @@ inline std::string remark_on_rtm() {
   return here.rtm_commits ? std::string() : std::string("takes its lock every time here: ") + here.reason;
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

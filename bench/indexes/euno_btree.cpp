@@ -1,11 +1,13 @@
 // Eunomia's B+tree, the steps that lead to it (paper 003, section 6.4), and the same without hardware regions.
 
-#include "elidex/internal/tree/separated_leaf.hpp"
-#include "elidex/internal/tree/fixed_key_btree.hpp"
+#include "papers/eunomia/euno_btree.hpp"
+
 #include "bench/indexes/asked_for.hpp"
 #include "bench/indexes/elidex_map.hpp"
+#include "elidex/internal/tree/fixed_key_btree.hpp"
+#include "elidex/internal/tree/separated_leaf.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 using key = std::uint64_t;
@@ -14,26 +16,26 @@ using regions = split_regions<elided<ttas_lock, asked_for<dbx_budgets>>>;
 using short_regions = split_regions<elided<ttas_lock, asked_for<short_region_budgets>>>;
 
 template <class Key>
-using split = elidex_map<scattered_btree<Key, index_value, regions, dense_fan_out<>, no_control>>;
+using split = elidex_map<fixed_key_btree<Key, index_value, regions, dense_fan_out<>, no_control>>;
 template <class Key>
-using partitioned = elidex_map<scattered_btree<Key, index_value, regions, scattered_fan_out<>, no_control>>;
+using partitioned = elidex_map<fixed_key_btree<Key, index_value, regions, partitioned_fan_out<>, no_control>>;
 template <class Key>
-using controlled = elidex_map<scattered_btree<Key, index_value, regions, scattered_fan_out<>, always_control>>;
+using controlled = elidex_map<fixed_key_btree<Key, index_value, regions, partitioned_fan_out<>, always_control>>;
 template <class Key>
-using adapting = elidex_map<scattered_btree<Key, index_value, regions, scattered_fan_out<>, adaptive_control>>;
+using adapting = elidex_map<fixed_key_btree<Key, index_value, regions, partitioned_fan_out<>, adaptive_control>>;
 template <class Key>
-using improved = elidex_map<scattered_btree<Key, index_value, short_regions, keys_apart_fan_out<>, no_control>>;
+using improved = elidex_map<fixed_key_btree<Key, index_value, short_regions, separated_fan_out<>, no_control>>;
 template <class Key>
 using improved_without_regions =
-    elidex_map<scattered_btree<Key, index_value, optimistic, keys_apart_fan_out<>, no_control>>;
+    elidex_map<fixed_key_btree<Key, index_value, optimistic, separated_fan_out<>, no_control>>;
 template <class Key>
-using without_regions = elidex_map<scattered_btree<Key, index_value, optimistic, scattered_fan_out<>, no_control>>;
+using without_regions = elidex_map<fixed_key_btree<Key, index_value, optimistic, partitioned_fan_out<>, no_control>>;
 
 }  // namespace
 
 index_info euno_btree_info() {
   return {.name = "euno-btree",
-          .description = "paper 003's Euno-B+Tree: split regions, scattered leaves, adaptive conflict control",
+          .description = "paper 003's Euno-B+Tree: split regions, partitioned leaves, adaptive conflict control",
           .make_u64 = make_driven<key, adapting>,
           .remark = remark_on_rtm};
 }
@@ -47,7 +49,7 @@ index_info euno_btree_split_info() {
 
 index_info euno_btree_partitioned_info() {
   return {.name = "euno-btree/split+part",
-          .description = "of euno-btree the split regions and scattered leaves",
+          .description = "of euno-btree the split regions and partitioned leaves",
           .make_u64 = make_driven<key, partitioned>,
           .remark = remark_on_rtm};
 }
@@ -80,4 +82,4 @@ index_info euno_btree_improved_optimistic_info() {
           .loads_in_parallel = true};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

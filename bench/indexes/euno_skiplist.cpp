@@ -1,10 +1,10 @@
 // The Euno-SkipList of paper 003, whole and with its principles added one after the other (figure 16).
 
-#include "papers/eunomia/euno_skip_list.hpp"
 #include "bench/indexes/asked_for.hpp"
 #include "bench/indexes/elidex_map.hpp"
+#include "papers/eunomia/euno_skip_list.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 struct split_only : euno_skip_parts {
@@ -59,4 +59,4 @@ index_info euno_skiplist_split_part_ccm_info() {
           .remark = remark_on_rtm};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

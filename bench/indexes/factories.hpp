@@ -7,7 +7,7 @@
 #include "bench/indexes/driven.hpp"
 #include "bench/indexes/registry.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 /// A factory for Map<Key>, a map as described in driven.hpp.
 template <class Key, template <class> class Map>
@@ -71,4 +71,4 @@ index_info libcds_hash_map_info();
 index_info congee_map_info();
 index_info bplustree_map_info();
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -4,7 +4,7 @@
 
 #include "bench/indexes/elidex_map.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Key>
@@ -22,4 +22,4 @@ index_info hash_map_info() {
       .no_scan = "has its keys in no order"};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

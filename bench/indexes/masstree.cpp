@@ -2,13 +2,13 @@
 
 #include "papers/eunomia/masstree.hpp"
 
+#include "bench/indexes/asked_for.hpp"
+#include "bench/indexes/elidex_map.hpp"
 #include "elidex/elided.hpp"
 #include "elidex/internal/sync/policies.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
-#include "bench/indexes/asked_for.hpp"
-#include "bench/indexes/elidex_map.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Key>
@@ -32,4 +32,4 @@ index_info masstree_htm_info() {
           .remark = remark_on_rtm};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 // A version in every node that each write to the node counts up: what a database over the tree looks at to detect
 // phantoms. It lies in the node's head, or on a line of its own.
@@ -30,4 +30,4 @@ class node_version {
   alignas(Alignment) std::uint64_t version_ = 0;
 };
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -4,7 +4,7 @@
 
 #include "bench/indexes/elidex_map.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Key>
@@ -22,4 +22,4 @@ index_info ordered_map_info() {
           .loads_in_parallel = true};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -5,7 +5,7 @@
 
 #include "bench/indexes/factories.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 std::span<const index_info> indexes() {
   static const std::array all{
@@ -88,4 +88,4 @@ std::optional<std::string> why_not(const index_info& index, const workload& what
   return std::nullopt;
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

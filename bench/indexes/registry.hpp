@@ -18,7 +18,7 @@
 #include "bench/indexes/any_index.hpp"
 #include "bench/workload/workload.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 enum class key_type : std::uint8_t { u64, string };
 
@@ -59,4 +59,4 @@ template <class Key>
 [[nodiscard]] std::optional<std::string> why_not(const index_info& index, const workload& what, unsigned threads,
                                                  key_type keys);
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -1,9 +1,9 @@
 // Pugh's concurrent skip list: the FGLock-SkipList of paper 003, section 6.1.
 
-#include "papers/eunomia/locked_skip_list.hpp"
 #include "bench/indexes/elidex_map.hpp"
+#include "papers/eunomia/locked_skip_list.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Key>
@@ -19,4 +19,4 @@ index_info skiplist_fglock_info() {
       .loads_in_parallel = true};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -1,13 +1,13 @@
 // A skip list under one elided lock: the HTM-SkipList of paper 003, section 6.1.
 
-#include "papers/eunomia/skip_list.hpp"
+#include "bench/indexes/asked_for.hpp"
+#include "bench/indexes/elidex_map.hpp"
 #include "elidex/elided.hpp"
 #include "elidex/internal/sync/retry.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
-#include "bench/indexes/asked_for.hpp"
-#include "bench/indexes/elidex_map.hpp"
+#include "papers/eunomia/skip_list.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Key>
@@ -22,4 +22,4 @@ index_info skiplist_htm_info() {
           .remark = remark_on_rtm};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

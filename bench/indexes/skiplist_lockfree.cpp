@@ -1,9 +1,9 @@
 // Fraser's skip list: the LockFree-SkipList of paper 003, section 6.1.
 
-#include "papers/eunomia/lock_free_skip_list.hpp"
 #include "bench/indexes/elidex_map.hpp"
+#include "papers/eunomia/lock_free_skip_list.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Key>
@@ -18,4 +18,4 @@ index_info skiplist_lockfree_info() {
           .loads_in_parallel = true};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -28,8 +28,9 @@
 #include <thread>
 #include <vector>
 
-#include "elidex/mutex.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
+#include "elidex/mutex.hpp"
+#include "elidex/shared_mutex.hpp"
 
 namespace {
 

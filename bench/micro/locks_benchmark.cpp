@@ -4,9 +4,9 @@
 #include <mutex>
 
 #include "elidex/elided.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
 #include "papers/karnagel/hle_lock.hpp"
 #include "papers/karnagel/posix_mutex.hpp"
-#include "elidex/internal/sync/spin_locks.hpp"
 
 namespace {
 

@@ -7,7 +7,7 @@
 
 #include "bench/indexes/factories.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Key>
@@ -66,4 +66,4 @@ index_info absl_hash_mutex_info() {
           .no_scan = "has its keys in no order"};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

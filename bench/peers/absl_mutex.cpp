@@ -8,7 +8,7 @@
 
 #include "bench/indexes/factories.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Key>
@@ -73,4 +73,4 @@ index_info absl_mutex_info() {
           .make_string = make_driven<std::string, absl_mutex>};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

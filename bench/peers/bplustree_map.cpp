@@ -8,7 +8,7 @@
 #include "bench/indexes/factories.hpp"
 #include "bench/peers/rust_peers.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 #if !defined(ELIDEX_NO_RUST_PEERS)
 namespace {
 
@@ -52,4 +52,4 @@ index_info bplustree_map_info() {
   };
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

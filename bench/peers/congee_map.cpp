@@ -7,7 +7,7 @@
 #include "bench/indexes/factories.hpp"
 #include "bench/peers/rust_peers.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 #if !defined(ELIDEX_NO_RUST_PEERS)
 namespace {
 
@@ -64,4 +64,4 @@ index_info congee_map_info() {
   };
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -13,7 +13,7 @@
 #include "bench/indexes/factories.hpp"
 #include "bench/peers/libcds_threads.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 constexpr std::size_t keys_max = std::size_t{1} << 24;
@@ -88,4 +88,4 @@ index_info libcds_hash_map_info() {
           .no_scan = "has its keys in no order"};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

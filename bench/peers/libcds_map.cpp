@@ -10,7 +10,7 @@
 #include "bench/indexes/factories.hpp"
 #include "bench/peers/libcds_threads.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 struct compare_keys {
@@ -81,4 +81,4 @@ index_info libcds_map_info() {
           .no_scan = "has no range scan that other threads may run beside"};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

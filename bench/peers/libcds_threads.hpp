@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 class collector {
  public:
@@ -47,4 +47,4 @@ class attached {
   bool mine_;
 };
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace elidex::lab::rust {
+namespace elidex::bench::rust {
 
 struct entry {
   std::uint64_t key;
@@ -56,4 +56,4 @@ inline std::uint64_t sum_of_values(const entry* entries, std::size_t count) {
   return sum;
 }
 
-}  // namespace elidex::lab::rust
+}  // namespace elidex::bench::rust

@@ -7,7 +7,7 @@
 
 #include "bench/indexes/factories.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Key>
@@ -71,4 +71,4 @@ index_info std_shared_mutex_info() {
           .make_string = make_driven<std::string, std_shared_mutex>};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

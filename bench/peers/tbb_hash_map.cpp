@@ -5,7 +5,7 @@
 
 #include "bench/indexes/factories.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Key>
@@ -59,4 +59,4 @@ index_info tbb_hash_map_info() {
           .no_scan = "has its keys in no order"};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -9,7 +9,7 @@
 
 #include "bench/indexes/factories.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 template <class Key>
@@ -65,4 +65,4 @@ index_info tbb_map_info() {
           .no_erase = "has no erase that other threads may run beside"};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -5,10 +5,10 @@
 #include <map>
 #include <set>
 
-#include "bench/support/bad_input.hpp"
 #include "bench/runner/machine.hpp"
+#include "bench/support/bad_input.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 constexpr std::uint64_t keys_default = 1'000'000;
@@ -286,4 +286,4 @@ bench_result run_bench(const bench_options& options, const std::function<void(co
   return bench<std::uint64_t>(options, progress, random_keys(keys, options.seed)).run();
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -28,7 +28,7 @@
 #include "bench/runner/runner.hpp"
 #include "bench/workload/workload.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 /// What is done on which keys; all combinations are run.
 struct workload_choice {
@@ -101,4 +101,4 @@ struct bench_progress {
 /// The middle value, or the mean of the two; 0 of none.
 [[nodiscard]] double median(std::vector<double> values);
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

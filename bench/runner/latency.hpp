@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 class latency_histogram {
  public:
@@ -75,4 +75,4 @@ class latency_histogram {
   std::uint64_t samples_ = 0;
 };
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

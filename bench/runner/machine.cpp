@@ -14,7 +14,7 @@
 extern "C" int mallctl(const char* name, void* old_value, size_t* old_bytes, void* new_value, size_t new_bytes)
     __attribute__((weak));
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 std::size_t number_in(const char* file) {
@@ -91,4 +91,4 @@ std::size_t allocated_bytes() {
   return info.uordblks + info.hblkhd;
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

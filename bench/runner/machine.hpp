@@ -1,5 +1,5 @@
 #pragma once
-// What the lab needs to know of the machine: the CPUs it may use, the memory that is free, the allocator's
+// What benchmarks need to know of the machine: the CPUs it may use, the memory that is free, the allocator's
 // account.
 //
 //   std::vector<int> cpus = allowed_cpus();
@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 /// The CPUs of this process' affinity mask, ascending.
 [[nodiscard]] std::vector<int> allowed_cpus();
@@ -35,4 +35,4 @@ void pin_this_thread(int cpu);
 /// Bytes handed out by that allocator and not given back, its rounding included.
 [[nodiscard]] std::size_t allocated_bytes();
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -24,7 +24,7 @@
 #include "bench/runner/machine.hpp"
 #include "bench/workload/requests.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 using run_clock = std::chrono::steady_clock;
 
@@ -106,4 +106,4 @@ void run_worker(const request_stream<Key>& stream, run_control& control, worker_
   if (!measuring) result.requests = 0;
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

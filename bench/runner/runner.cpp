@@ -10,7 +10,7 @@
 
 #include "bench/runner/machine.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 enum class gate : std::uint32_t { closed, open, cancelled };
@@ -159,4 +159,4 @@ template run_outcome run_threads(any_index<std::uint64_t>&, std::span<const requ
 template run_outcome run_threads(any_index<std::string>&, std::span<const request_stream<std::string>>,
                                  const run_settings&);
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -18,7 +18,7 @@
 
 #include "bench/indexes/any_index.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 struct run_settings {
   double seconds = 1;
@@ -45,4 +45,4 @@ template <class Key>
 [[nodiscard]] run_outcome run_threads(any_index<Key>& index, std::span<const request_stream<Key>> streams,
                                       const run_settings& settings);
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -11,12 +11,12 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "bench/support/bad_input.hpp"
 #include "bench/indexes/registry.hpp"
-#include "papers/schrimpf/experiments/experiment.hpp"
 #include "bench/simulated/run_on_machine.hpp"
 #include "bench/simulated/tpcc_on_machine.hpp"
 #include "bench/simulated/trace.hpp"
+#include "bench/support/bad_input.hpp"
+#include "papers/schrimpf/experiments/experiment.hpp"
 #include "papers/schrimpf/txbench/txbench_on_machine.hpp"
 
 namespace {
@@ -40,8 +40,8 @@ sim::machine machine_of(const ordered_json& request) {
   return which;
 }
 
-lab::sim_request request_of(const ordered_json& request) {
-  lab::sim_request wanted;
+bench::sim_request request_of(const ordered_json& request) {
+  bench::sim_request wanted;
   wanted.machine = machine_of(request);
   wanted.index = request.at("index");
   wanted.workload = request.at("workload");
@@ -55,30 +55,30 @@ lab::sim_request request_of(const ordered_json& request) {
   wanted.quantum_cycles = request.value("quantum", std::uint64_t{0});
   if (request.contains("retries")) wanted.retries = request.at("retries").get<std::uint32_t>();
   const std::string version = request.value("leaf_version", "none");
-  if (version == "head") wanted.version = lab::leaf_version::in_head;
-  if (version == "line") wanted.version = lab::leaf_version::on_own_line;
+  if (version == "head") wanted.version = bench::leaf_version::in_head;
+  if (version == "line") wanted.version = bench::leaf_version::on_own_line;
   wanted.scan_length_min = request.value("scan_length_min", 100u);
   wanted.scan_length_max = request.value("scan_length_max", 100u);
   const std::string order = request.value("order", "random");
-  const auto known_order = lab::parse_key_order(order);
-  if (!known_order) throw lab::bad_input("unknown order '" + order + "'");
+  const auto known_order = bench::parse_key_order(order);
+  if (!known_order) throw bench::bad_input("unknown order '" + order + "'");
   wanted.order = *known_order;
   wanted.record_events = request.contains("trace_file");
   return wanted;
 }
 
-lab::tpcc_request tpcc_request_of(const ordered_json& request) {
-  lab::tpcc_request wanted;
+bench::tpcc_request tpcc_request_of(const ordered_json& request) {
+  bench::tpcc_request wanted;
   wanted.run = request_of(request);
   wanted.size.warehouses = request.value("warehouses", wanted.size.warehouses);
   wanted.size.customers = request.value("customers", wanted.size.customers);
   wanted.size.items = request.value("items", wanted.size.items);
-  if (request.value("readers", "snapshots") == "transactions") wanted.how = lab::tpcc::readers::as_transactions;
+  if (request.value("readers", "snapshots") == "transactions") wanted.how = bench::tpcc::readers::as_transactions;
   return wanted;
 }
 
-lab::txbench_request txbench_request_of(const ordered_json& request) {
-  lab::txbench_request wanted;
+bench::txbench_request txbench_request_of(const ordered_json& request) {
+  bench::txbench_request wanted;
   wanted.run = request_of(request);
   wanted.is.rows = request.value("rows", wanted.is.rows);
   wanted.think_cycles = request.value("think_cycles", std::uint64_t{0});
@@ -91,7 +91,7 @@ double share(double part, double whole) {
 
 constexpr std::size_t fetches_reported_max = 16;  // chosen: the rest is small
 
-ordered_json document_of(const lab::sim_request& wanted, const lab::sim_result& result) {
+ordered_json document_of(const bench::sim_request& wanted, const bench::sim_result& result) {
   const sim::thread_report all = result.machine.total();
   const auto operations = static_cast<double>(result.operations);
   const auto aborts = [&](std::initializer_list<sim::abort_reason> reasons) {
@@ -201,17 +201,17 @@ ordered_json counts_of(const elidex::lock_counts& counts) {
           {"aborts", std::move(aborts)}};
 }
 
-ordered_json document_of(const lab::tpcc_request& wanted, const lab::tpcc_result& result) {
+ordered_json document_of(const bench::tpcc_request& wanted, const bench::tpcc_result& result) {
   ordered_json document = document_of(wanted.run, result.run);
   document["warehouses"] = wanted.size.warehouses;
   document["customers"] = wanted.size.customers;
   document["items"] = wanted.size.items;
-  document["readers"] = wanted.how == lab::tpcc::readers::as_snapshots ? "snapshots" : "transactions";
+  document["readers"] = wanted.how == bench::tpcc::readers::as_snapshots ? "snapshots" : "transactions";
   document["tps"] = result.run.mops * 1e6;
-  for (std::size_t k = 0; k < lab::tpcc::kinds; ++k) {
-    document["by_type"][std::string(lab::tpcc::kind_names[k])] = {{"transactions", result.transactions[k]},
-                                                                  {"ns_p50", result.latency[k].percentile(50)},
-                                                                  {"ns_p99", result.latency[k].percentile(99)}};
+  for (std::size_t k = 0; k < bench::tpcc::kinds; ++k) {
+    document["by_type"][std::string(bench::tpcc::kind_names[k])] = {{"transactions", result.transactions[k]},
+                                                                    {"ns_p50", result.latency[k].percentile(50)},
+                                                                    {"ns_p99", result.latency[k].percentile(99)}};
   }
   document["rolled_back"] = result.rolled_back;
   document["repeated"] = result.repeated;
@@ -221,14 +221,14 @@ ordered_json document_of(const lab::tpcc_request& wanted, const lab::tpcc_result
   return document;
 }
 
-ordered_json document_of(const lab::txbench_request& wanted, const lab::txbench_result& result) {
+ordered_json document_of(const bench::txbench_request& wanted, const bench::txbench_result& result) {
   ordered_json document = document_of(wanted.run, result.run);
   const sim::thread_report all = result.run.machine.total();
   document["rows"] = wanted.is.rows;
   document["think_cycles"] = wanted.think_cycles;
   document["tps"] = result.run.mops * 1e6;
-  const char* const names[lab::txbench::kinds] = {"read_only", "read_update"};
-  for (std::size_t k = 0; k < lab::txbench::kinds; ++k) {
+  const char* const names[bench::txbench::kinds] = {"read_only", "read_update"};
+  for (std::size_t k = 0; k < bench::txbench::kinds; ++k) {
     document["by_type"][names[k]] = {{"transactions", result.latency[k].samples()},
                                      {"ns_p50", result.latency[k].percentile(50)},
                                      {"ns_p99", result.latency[k].percentile(99)}};
@@ -250,35 +250,35 @@ ordered_json document_of(const lab::txbench_request& wanted, const lab::txbench_
 }
 
 // Writes the timeline, if the request has one.
-void trace(const ordered_json& request, const lab::sim_request& wanted, const sim::report& report) {
+void trace(const ordered_json& request, const bench::sim_request& wanted, const sim::report& report) {
   if (!request.contains("trace_file")) return;
   const std::string title = wanted.index + ", " + wanted.workload + ", " + wanted.dist;
-  lab::write_trace(request.at("trace_file"), wanted.machine, title, report);
+  bench::write_trace(request.at("trace_file"), wanted.machine, title, report);
 }
 
 int answer(const ordered_json& request) {
   ordered_json document;
   if (request.contains("list")) {
-    for (const lab::index_info& one : lab::indexes()) document["indexes"].push_back(one.name);
-    for (const std::string_view one : lab::databases_on_machine()) document["indexes"].push_back(one);
-    for (const std::string_view one : lab::lock_variants_on_machine()) document["indexes"].push_back(one);
+    for (const bench::index_info& one : bench::indexes()) document["indexes"].push_back(one.name);
+    for (const std::string_view one : bench::databases_on_machine()) document["indexes"].push_back(one);
+    for (const std::string_view one : bench::lock_variants_on_machine()) document["indexes"].push_back(one);
   } else if (request.contains("experiment")) {
     const auto [which, id] = outside_the_machine(
         [&] { return std::pair(machine_of(request), request.at("experiment").get<std::string>()); });
-    document = lab::run_experiment(id, which, request.value("full", false), request.value("seed", std::uint64_t{1}));
+    document = bench::run_experiment(id, which, request.value("full", false), request.value("seed", std::uint64_t{1}));
   } else if (request.at("workload") == "tpcc") {
-    const lab::tpcc_request wanted = outside_the_machine([&] { return tpcc_request_of(request); });
-    const lab::tpcc_result result = lab::run_tpcc_on_machine(wanted);
+    const bench::tpcc_request wanted = outside_the_machine([&] { return tpcc_request_of(request); });
+    const bench::tpcc_result result = bench::run_tpcc_on_machine(wanted);
     document = document_of(wanted, result);
     trace(request, wanted.run, result.run.machine);
   } else if (request.at("workload") == "txbench") {
-    const lab::txbench_request wanted = outside_the_machine([&] { return txbench_request_of(request); });
-    const lab::txbench_result result = lab::run_txbench_on_machine(wanted);
+    const bench::txbench_request wanted = outside_the_machine([&] { return txbench_request_of(request); });
+    const bench::txbench_result result = bench::run_txbench_on_machine(wanted);
     document = document_of(wanted, result);
     trace(request, wanted.run, result.run.machine);
   } else {
-    const lab::sim_request wanted = outside_the_machine([&] { return request_of(request); });
-    const lab::sim_result result = lab::run_on_machine(wanted);
+    const bench::sim_request wanted = outside_the_machine([&] { return request_of(request); });
+    const bench::sim_result result = bench::run_on_machine(wanted);
     document = document_of(wanted, result);
     trace(request, wanted, result.machine);
   }
@@ -294,7 +294,7 @@ int run() {
       return 2;
     }
     return answer(request);
-  } catch (const lab::bad_input& error) {
+  } catch (const bench::bad_input& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 2;
   } catch (const sim::bad_machine& error) {

@@ -4,12 +4,12 @@
 #include <memory>
 #include <stdexcept>
 
-#include "bench/support/bad_input.hpp"
 #include "bench/indexes/elidex_map.hpp"
 #include "bench/indexes/registry.hpp"
+#include "bench/support/bad_input.hpp"
 #include "bench/workload/workload.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 // Every simulated thread has a hardware thread of its own: it never waits for one.
 std::uint64_t cpu_wait_ns() {
@@ -125,4 +125,4 @@ sim_result run_on_machine(const sim_request& wanted) {
   return run_with(wanted, random_keys(wanted.keys, wanted.seed), *index, *what, *where);
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -20,7 +20,7 @@
 #include "bench/workload/workload.hpp"
 #include "machine/simulation.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 struct sim_request {
   sim::machine machine;
@@ -56,4 +56,4 @@ struct sim_result {
 /// Throws bad_input, and std::runtime_error for a run that got stuck.
 [[nodiscard]] sim_result run_on_machine(const sim_request& wanted);
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

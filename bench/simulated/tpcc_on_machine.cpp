@@ -9,7 +9,7 @@
 #include "bench/table_store/paper_databases.hpp"
 #include "bench/tpcc/consistency.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 using tpcc::kinds;
@@ -188,4 +188,4 @@ tpcc_result run_tpcc_on_machine(const tpcc_request& wanted) {
   throw bad_input("--index: '" + wanted.run.index + "' is no database that is compiled for the simulated machine");
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

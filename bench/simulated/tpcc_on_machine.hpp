@@ -20,12 +20,12 @@
 #include <string_view>
 #include <vector>
 
-#include "elidex/internal/sync/lock_stats.hpp"
 #include "bench/simulated/run_on_machine.hpp"
 #include "bench/tpcc/random.hpp"
 #include "bench/tpcc/terminal.hpp"
+#include "elidex/internal/sync/lock_stats.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 struct tpcc_request {
   /// The machine, the database's name in place of an index's, threads, transactions of each, seed, retries, leaf version.
@@ -53,4 +53,4 @@ struct tpcc_result {
 /// Throws bad_input; std::runtime_error for a run that got stuck or that broke a consistency condition.
 [[nodiscard]] tpcc_result run_tpcc_on_machine(const tpcc_request& wanted);
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -8,7 +8,7 @@
 
 #include "machine/memory.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 using nlohmann::ordered_json;
@@ -86,4 +86,4 @@ void write_trace(const std::string& file, const sim::machine& which, const std::
   if (!out) throw std::runtime_error("--trace: '" + file + "' cannot be written");
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

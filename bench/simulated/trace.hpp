@@ -14,9 +14,9 @@
 
 #include "machine/simulation.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 void write_trace(const std::string& file, const sim::machine& which, const std::string& title,
                  const sim::report& report);
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

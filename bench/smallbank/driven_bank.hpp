@@ -15,7 +15,7 @@
 #include "bench/smallbank/smallbank.hpp"
 #include "bench/table_store/workload.hpp"
 
-namespace elidex::lab::smallbank {
+namespace elidex::bench::smallbank {
 
 // Of get(), then put(): docs/DATABASE.md has a table for each way to keep transactions apart.
 template <class Database>
@@ -52,4 +52,4 @@ class driven_bank {
   money brought_ = 0;  // by all tellers since the load
 };
 
-}  // namespace elidex::lab::smallbank
+}  // namespace elidex::bench::smallbank

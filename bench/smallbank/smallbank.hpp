@@ -27,10 +27,10 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "elidex/database.hpp"
 #include "bench/workload/random.hpp"
+#include "elidex/database.hpp"
 
-namespace elidex::lab::smallbank {
+namespace elidex::bench::smallbank {
 
 using money = std::int64_t;  // cents
 
@@ -259,4 +259,4 @@ class teller {
   money brought_ = 0;
 };
 
-}  // namespace elidex::lab::smallbank
+}  // namespace elidex::bench::smallbank

@@ -3,7 +3,7 @@
 #include "bench/smallbank/driven_bank.hpp"
 #include "bench/table_store/database_types.hpp"
 
-namespace elidex::lab::smallbank {
+namespace elidex::bench::smallbank {
 
 std::unique_ptr<table_store::loaded_workload> load(const table_store::database_info& in, const settings& wanted,
                                                    std::uint64_t seed, const table_store::kept_in& where) {
@@ -14,4 +14,4 @@ std::unique_ptr<table_store::loaded_workload> load(const table_store::database_i
              : table_store::load_nth<driven_bank>(table_store::paper_databases{}, n - own::size, wanted, seed, where);
 }
 
-}  // namespace elidex::lab::smallbank
+}  // namespace elidex::bench::smallbank

@@ -13,7 +13,7 @@
 #include "bench/table_store/databases.hpp"
 #include "bench/table_store/workload.hpp"
 
-namespace elidex::lab::smallbank {
+namespace elidex::bench::smallbank {
 
 [[nodiscard]] std::unique_ptr<table_store::loaded_workload> load(const table_store::database_info& in,
                                                                  const settings& wanted, std::uint64_t seed,
@@ -22,4 +22,4 @@ namespace elidex::lab::smallbank {
 /// About what a customer takes, in three tables and their indexes, and a version of each row that snapshots may still see.
 inline constexpr double bytes_per_customer = 600;
 
-}  // namespace elidex::lab::smallbank
+}  // namespace elidex::bench::smallbank

@@ -4,11 +4,11 @@
 
 #include <stdexcept>
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 class bad_input : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 namespace fs = std::filesystem;
@@ -162,4 +162,4 @@ int child_process::wait() {
   return status_;
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -21,7 +21,7 @@
 #include <filesystem>
 #include <functional>
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 /// A file, or a directory with its contents. It need not exist.
 class temporary_path {
@@ -57,4 +57,4 @@ class child_process {
   int status_ = no_program;
 };
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -16,7 +16,7 @@
 #include <string>
 #include <system_error>
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 /// The problem with the file, without opening it: "does not exist", "is a directory", "is a
 /// device", or empty.
@@ -40,4 +40,4 @@ namespace elidex::lab {
   return in;
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 /// How many characters have to be inserted, removed, replaced or swapped with their neighbour; upper and lower case are equal.
 [[nodiscard]] inline std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -61,4 +61,4 @@ namespace elidex::lab {
   return name.empty() || name == text ? "" : " Did you mean '" + name + "'?";
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 struct series {
   std::string name;
@@ -37,4 +37,4 @@ template <class Choose>
   });
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -8,12 +8,12 @@
 #include <span>
 #include <system_error>
 
-#include "bench/support/bad_input.hpp"
-#include "bench/support/cleanup.hpp"
 #include "bench/runner/bench.hpp"
 #include "bench/runner/machine.hpp"
+#include "bench/support/bad_input.hpp"
+#include "bench/support/cleanup.hpp"
 
-namespace elidex::lab::table_store {
+namespace elidex::bench::table_store {
 namespace {
 
 // Nothing without a log.
@@ -147,4 +147,4 @@ void refuse_what_does_not_fit(std::string_view flag, std::uint64_t wanted, std::
                   " here)");
 }
 
-}  // namespace elidex::lab::table_store
+}  // namespace elidex::bench::table_store

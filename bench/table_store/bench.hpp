@@ -19,7 +19,7 @@
 #include "bench/table_store/databases.hpp"
 #include "bench/table_store/workload.hpp"
 
-namespace elidex::lab::table_store {
+namespace elidex::bench::table_store {
 
 /// A workload with its settings.
 struct workload_point {
@@ -86,4 +86,4 @@ struct growth {
 void refuse_what_does_not_fit(std::string_view flag, std::uint64_t wanted, std::string_view of_what, double bytes_each,
                               double bytes_besides);
 
-}  // namespace elidex::lab::table_store
+}  // namespace elidex::bench::table_store

@@ -11,13 +11,13 @@
 #include <cstdint>
 #include <memory>
 
+#include "bench/table_store/native_run.hpp"
+#include "bench/table_store/paper_databases.hpp"
 #include "elidex/database.hpp"
 #include "elidex/internal/txn/dbx_locking_commit.hpp"
 #include "elidex/internal/txn/two_phase_locking.hpp"
-#include "bench/table_store/native_run.hpp"
-#include "bench/table_store/paper_databases.hpp"
 
-namespace elidex::lab::table_store {
+namespace elidex::bench::table_store {
 
 template <class... Databases>
 struct database_list {
@@ -47,4 +47,4 @@ std::unique_ptr<loaded_workload> load_nth(database_list<Databases...>, std::size
   return all[n](wanted, seed, where);
 }
 
-}  // namespace elidex::lab::table_store
+}  // namespace elidex::bench::table_store

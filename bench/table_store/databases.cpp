@@ -1,9 +1,9 @@
 #include "bench/table_store/databases.hpp"
 
-#include "elidex/htm.hpp"
 #include "bench/table_store/database_types.hpp"
+#include "elidex/htm.hpp"
 
-namespace elidex::lab::table_store {
+namespace elidex::bench::table_store {
 namespace {
 
 std::string remark_on_choice() {
@@ -56,4 +56,4 @@ std::size_t number_of(const database_info& one) {
   return static_cast<std::size_t>(&one - all);
 }
 
-}  // namespace elidex::lab::table_store
+}  // namespace elidex::bench::table_store

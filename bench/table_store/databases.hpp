@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace elidex::lab::table_store {
+namespace elidex::bench::table_store {
 
 struct database_info {
   std::string_view name;
@@ -28,4 +28,4 @@ struct database_info {
 /// Of databases(), which the argument is one of.
 [[nodiscard]] std::size_t number_of(const database_info& one);
 
-}  // namespace elidex::lab::table_store
+}  // namespace elidex::bench::table_store

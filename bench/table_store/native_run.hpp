@@ -27,12 +27,12 @@
 #include <thread>
 #include <vector>
 
-#include "elidex/database.hpp"
 #include "bench/runner/machine.hpp"
 #include "bench/runner/run_control.hpp"
 #include "bench/table_store/workload.hpp"
+#include "elidex/database.hpp"
 
-namespace elidex::lab::table_store {
+namespace elidex::bench::table_store {
 
 template <class Driven>
 class native_run final : public loaded_workload {
@@ -200,4 +200,4 @@ class native_run final : public loaded_workload {
   Driven driven_;
 };
 
-}  // namespace elidex::lab::table_store
+}  // namespace elidex::bench::table_store

@@ -1,5 +1,5 @@
 #pragma once
-// Paper 003's databases (section 7) as the lab runs them: those of papers/eunomia/index_sets.hpp with what an experiment turns.
+// Paper 003's databases (section 7) as the benchmarks run them: those of papers/eunomia/index_sets.hpp with what an experiment turns.
 //
 //   conflict_retries_asked_for = 16;                              // bench/indexes/asked_for.hpp, before the database is made
 //   dbx_locking_over<htm_btree_set> db;
@@ -10,14 +10,14 @@
 //
 // Thread-safety: types, and one function that reads. Errors: none.
 
-#include "elidex/database.hpp"
-#include "elidex/internal/txn/dbx_locking_commit.hpp"
-#include "papers/eunomia/index_sets.hpp"
 #include "bench/indexes/asked_for.hpp"
 #include "bench/indexes/elidex_map.hpp"
 #include "bench/indexes/node_version.hpp"
+#include "elidex/database.hpp"
+#include "elidex/internal/txn/dbx_locking_commit.hpp"
+#include "papers/eunomia/index_sets.hpp"
 
-namespace elidex::lab::table_store {
+namespace elidex::bench::table_store {
 
 using dbx_index_lock = elided<ttas_lock, asked_for<dbx_budgets>>;
 struct versioned_index_region : coarse<dbx_index_lock> {
@@ -32,9 +32,9 @@ using htm_btree_set = db::btree_indexes<coarse<dbx_index_lock>>;
 // The paper's: with a version in each leaf.
 using versioned_htm_btree_set = db::btree_indexes<versioned_index_region>;
 using version_line_htm_btree_set = db::btree_indexes<region_with_version_line>;
-using euno_btree_set = db::scattered_btree_indexes<split_regions<dbx_index_lock>>;
+using euno_btree_set = db::fixed_key_btree_indexes<split_regions<dbx_index_lock>>;
 using euno_btree_plus_set =
-    db::scattered_btree_indexes<split_regions<elided<ttas_lock, asked_for<short_region_budgets>>>, keys_apart_fan_out<>,
+    db::fixed_key_btree_indexes<split_regions<elided<ttas_lock, asked_for<short_region_budgets>>>, separated_fan_out<>,
                                 no_control>;
 
 // Rows copied inside the commit's region, and behind it.
@@ -44,4 +44,4 @@ template <class Indexes>
 using dbx_locking_over = basic_database<db::dbx_locking_commit<asked_for<nesting_dbx_budgets>>, Indexes>;
 using silo_over_masstree = basic_database<db::silo_commit, db::masstree_indexes>;
 
-}  // namespace elidex::lab::table_store
+}  // namespace elidex::bench::table_store

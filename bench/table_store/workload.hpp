@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "bench/runner/latency.hpp"
 #include "elidex/internal/log/redo_log.hpp"
 #include "elidex/internal/sync/lock_stats.hpp"
-#include "bench/runner/latency.hpp"
 
-namespace elidex::lab::table_store {
+namespace elidex::bench::table_store {
 
 struct run_settings {
   unsigned threads = 1;
@@ -66,4 +66,4 @@ class loaded_workload {
   [[nodiscard]] virtual run_outcome run(const run_settings& settings) = 0;
 };
 
-}  // namespace elidex::lab::table_store
+}  // namespace elidex::bench::table_store

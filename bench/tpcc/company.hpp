@@ -24,7 +24,7 @@
 #include "bench/tpcc/random.hpp"
 #include "bench/tpcc/rows.hpp"
 
-namespace elidex::lab::tpcc {
+namespace elidex::bench::tpcc {
 
 inline date wall_clock() noexcept {
   return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
@@ -187,4 +187,4 @@ class company {
   const std::uint64_t seed_;
 };
 
-}  // namespace elidex::lab::tpcc
+}  // namespace elidex::bench::tpcc

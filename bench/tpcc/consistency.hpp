@@ -23,7 +23,7 @@
 
 #include "bench/tpcc/company.hpp"
 
-namespace elidex::lab::tpcc {
+namespace elidex::bench::tpcc {
 
 struct violation {
   int condition;
@@ -280,4 +280,4 @@ std::vector<violation> violations(Company& of) {
   return of.db.read_only([&](auto& t) { return consistency_check(of, t).violations(); });
 }
 
-}  // namespace elidex::lab::tpcc
+}  // namespace elidex::bench::tpcc

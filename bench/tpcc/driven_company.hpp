@@ -13,7 +13,7 @@
 #include "bench/tpcc/terminal.hpp"
 #include "bench/tpcc/variants.hpp"
 
-namespace elidex::lab::tpcc {
+namespace elidex::bench::tpcc {
 
 template <class Database>
 class driven_company {
@@ -54,4 +54,4 @@ class driven_company {
   const readers how_;
 };
 
-}  // namespace elidex::lab::tpcc
+}  // namespace elidex::bench::tpcc

@@ -1,7 +1,7 @@
 #include "bench/table_store/database_types.hpp"
 #include "bench/tpcc/driven_company.hpp"
 
-namespace elidex::lab::tpcc::detail {
+namespace elidex::bench::tpcc::detail {
 
 std::unique_ptr<table_store::loaded_workload> load_into_paper_database(std::size_t n, const settings& wanted,
                                                                        std::uint64_t seed,
@@ -9,4 +9,4 @@ std::unique_ptr<table_store::loaded_workload> load_into_paper_database(std::size
   return table_store::load_nth<driven_company>(table_store::paper_databases{}, n, wanted, seed, where);
 }
 
-}  // namespace elidex::lab::tpcc::detail
+}  // namespace elidex::bench::tpcc::detail

@@ -27,7 +27,7 @@
 #include "bench/tpcc/rows.hpp"
 #include "bench/workload/random.hpp"
 
-namespace elidex::lab::tpcc {
+namespace elidex::bench::tpcc {
 
 struct scale {
   static constexpr std::uint32_t districts = 10;
@@ -147,4 +147,4 @@ inline nurand_constants constants_of(std::uint64_t seed) noexcept {
   }
 }
 
-}  // namespace elidex::lab::tpcc
+}  // namespace elidex::bench::tpcc

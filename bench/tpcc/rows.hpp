@@ -32,7 +32,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace elidex::lab::tpcc {
+namespace elidex::bench::tpcc {
 
 using money = std::int64_t;  // cents
 using date = std::int64_t;   // microseconds since 1970; 0: null
@@ -200,4 +200,4 @@ constexpr std::uint64_t history_key(std::uint32_t w, std::uint32_t terminal, std
   return (std::uint64_t{w} << 16U | terminal) << 32U | count;
 }
 
-}  // namespace elidex::lab::tpcc
+}  // namespace elidex::bench::tpcc

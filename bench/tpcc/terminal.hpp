@@ -24,7 +24,7 @@
 #include "bench/tpcc/company.hpp"
 #include "bench/tpcc/transactions.hpp"
 
-namespace elidex::lab::tpcc {
+namespace elidex::bench::tpcc {
 
 enum class kind : std::uint8_t { new_order, payment, order_status, delivery, stock_level };
 inline constexpr std::size_t kinds = 5;
@@ -162,4 +162,4 @@ class terminal {
   draws random_;
 };
 
-}  // namespace elidex::lab::tpcc
+}  // namespace elidex::bench::tpcc

@@ -24,7 +24,7 @@
 #include "bench/tpcc/company.hpp"
 #include "bench/tpcc/rows.hpp"
 
-namespace elidex::lab::tpcc {
+namespace elidex::bench::tpcc {
 
 // NEW-ORDER names an item that there isn't: the transaction rolls back, as it should.
 struct unused_item : std::runtime_error {
@@ -323,4 +323,4 @@ std::uint32_t stock_level(auto& t, company<Database>& in, const stock_level_requ
   return low;
 }
 
-}  // namespace elidex::lab::tpcc
+}  // namespace elidex::bench::tpcc

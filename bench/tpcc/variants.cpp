@@ -3,7 +3,7 @@
 #include "bench/table_store/database_types.hpp"
 #include "bench/tpcc/driven_company.hpp"
 
-namespace elidex::lab::tpcc {
+namespace elidex::bench::tpcc {
 namespace {
 
 // Measured: 217 to 225 with one and two warehouses, indexes included.
@@ -29,4 +29,4 @@ double bytes_at_first(const scale& wanted) noexcept {
   return bytes_per_row * rows_at_first(wanted);
 }
 
-}  // namespace elidex::lab::tpcc
+}  // namespace elidex::bench::tpcc

@@ -15,7 +15,7 @@
 #include "bench/tpcc/random.hpp"
 #include "bench/tpcc/terminal.hpp"
 
-namespace elidex::lab::tpcc {
+namespace elidex::bench::tpcc {
 
 struct settings {
   scale size;
@@ -41,4 +41,4 @@ std::unique_ptr<table_store::loaded_workload> load_into_paper_database(std::size
                                                                        const table_store::kept_in& where);
 }  // namespace detail
 
-}  // namespace elidex::lab::tpcc
+}  // namespace elidex::bench::tpcc

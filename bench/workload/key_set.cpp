@@ -7,7 +7,7 @@
 #include "bench/support/bad_input.hpp"
 #include "bench/support/input_file.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 // Keys inserted during a run come from identifiers above every loaded one, a range of 2^40 for each thread.
@@ -135,4 +135,4 @@ key_set<std::string> read_keys(const std::filesystem::path& file, std::optional<
   return {std::move(lines).take_bytes(), std::move(ascending), seed};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

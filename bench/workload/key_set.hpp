@@ -21,7 +21,7 @@
 
 #include "bench/workload/random.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 /// How a key is handed to an index: integers by value, byte strings as a view.
 template <class Key>
@@ -98,4 +98,4 @@ inline constexpr std::size_t url_bytes_max = 80;
 [[nodiscard]] key_set<std::string> url_keys(std::uint64_t count, std::uint64_t seed,
                                             const std::filesystem::path& words_file = word_list);
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

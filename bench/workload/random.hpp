@@ -12,7 +12,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 /// A bijection on 64-bit integers whose output bits all depend on all input bits (xor-shifts and odd
 /// multiplications).
@@ -77,4 +77,4 @@ class permutation {
   std::uint64_t salt_;
 };
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

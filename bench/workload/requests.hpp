@@ -20,7 +20,7 @@
 
 #include "bench/workload/key_set.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 enum class request_kind : std::uint8_t {
   read,        // get
@@ -175,4 +175,4 @@ class request_cursor<std::string> {
   std::size_t scans_ = 0;
 };
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -15,7 +15,7 @@
 #include "bench/workload/key_set.hpp"
 #include "bench/workload/zipf.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 // All chosen.
@@ -117,4 +117,4 @@ key_set<std::string> url_keys(std::uint64_t count, std::uint64_t seed, const std
   return {std::move(bytes), std::move(keys), seed};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -9,7 +9,7 @@
 
 #include "bench/workload/zipf.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 constexpr unsigned percent_max = 100;
@@ -289,4 +289,4 @@ template std::vector<request_stream<std::uint64_t>> make_streams(const key_set<s
 template std::vector<request_stream<std::string>> make_streams(const key_set<std::string>&, const stream_shape&,
                                                                unsigned);
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

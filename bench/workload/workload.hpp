@@ -45,7 +45,7 @@
 #include "bench/workload/key_set.hpp"
 #include "bench/workload/requests.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 enum class workload_kind : std::uint8_t {
   a,
@@ -154,4 +154,4 @@ template <class Key>
 [[nodiscard]] std::vector<request_stream<Key>> make_streams(const key_set<Key>& keys, const stream_shape& shape,
                                                             unsigned threads);
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

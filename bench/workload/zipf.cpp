@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 // (exp(t) - 1) / t and log(1 + t) / t, continued over t = 0, so that theta near 1 loses no digits.
@@ -51,4 +51,4 @@ std::uint64_t zipf_ranks::draw(random_bits& bits) const {
   }
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -20,7 +20,7 @@
 
 #include "bench/workload/random.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 class zipf_ranks {
  public:
@@ -44,4 +44,4 @@ class zipf_ranks {
   double accept_gap_ = 0;  // a candidate this close above its x needs no further test
 };
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -12,7 +12,7 @@
 #include "bench/table_store/workload.hpp"
 #include "bench/ycsb_txn/ycsb_txn.hpp"
 
-namespace elidex::lab::ycsb_txn {
+namespace elidex::bench::ycsb_txn {
 
 template <class Database>
 class driven_store {
@@ -48,4 +48,4 @@ class driven_store {
   std::uint64_t committed_ = 0;  // changes, since the load
 };
 
-}  // namespace elidex::lab::ycsb_txn
+}  // namespace elidex::bench::ycsb_txn

@@ -13,7 +13,7 @@
 #include "bench/table_store/workload.hpp"
 #include "bench/ycsb_txn/ycsb_txn.hpp"
 
-namespace elidex::lab::ycsb_txn {
+namespace elidex::bench::ycsb_txn {
 
 [[nodiscard]] std::unique_ptr<table_store::loaded_workload> load(const table_store::database_info& in,
                                                                  const settings& wanted, std::uint64_t seed,
@@ -22,4 +22,4 @@ namespace elidex::lab::ycsb_txn {
 /// About what a row takes, its place in the index included, and as much for a version that snapshots may still see.
 inline constexpr double bytes_per_row = 2'300;
 
-}  // namespace elidex::lab::ycsb_txn
+}  // namespace elidex::bench::ycsb_txn

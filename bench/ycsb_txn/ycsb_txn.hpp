@@ -32,11 +32,11 @@
 #include <string_view>
 #include <vector>
 
-#include "elidex/database.hpp"
 #include "bench/workload/random.hpp"
 #include "bench/workload/zipf.hpp"
+#include "elidex/database.hpp"
 
-namespace elidex::lab::ycsb_txn {
+namespace elidex::bench::ycsb_txn {
 
 struct mix {
   std::string_view name;
@@ -244,4 +244,4 @@ class client {
   std::uint64_t seen_ = 0;
 };
 
-}  // namespace elidex::lab::ycsb_txn
+}  // namespace elidex::bench::ycsb_txn

@@ -126,8 +126,44 @@ def check_names(file):
         yield 1, f"{len(file.lines)} lines; {LINES_MAX} at most: split it"
 
 
+# What a program may include; everything else of include/ is in internal/.
+PUBLIC_HEADERS = {f"include/elidex/{name}.hpp" for name in (
+    "column", "condition_variable", "database", "elided", "hash_map", "htm", "mutex", "ordered_map", "shared_mutex",
+    "version")}
+# Words of one paper where the field has a general one. The policy that is called after a paper's system may say so.
+PAPER_WORDS = re.compile(r"\b(masstree|eunomia|euno_\w+|dsi|delta_storage_index|txbench)\b")
+# Which folders the sources of a folder may include, beside their own and the system's.
+MAY_INCLUDE = {
+    "include": ("elidex/",),
+    "src": ("elidex/",),
+    "machine": ("machine/",),
+    "preload": ("preload/", "elidex/"),
+    "examples": ("elidex/", "machine/"),
+}
+INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^">]+)[">]')
+
+
+def check_wall(file):
+    """What is public, what is internal, and who may include what."""
+    folder = file.path.split("/")[0]
+    if folder == "include" and file.is_header() and not file.path.startswith("include/elidex/internal/"):
+        if file.path not in PUBLIC_HEADERS:
+            yield 1, "a header that is not public belongs in internal/ (PUBLIC_HEADERS)"
+    for number, line in enumerate(file.lines, 1):
+        include = INCLUDE.match(line)
+        if include and "/" in include.group(1):
+            name = include.group(1)
+            ours = name.split("/")[0] in ("elidex", "machine", "papers", "bench", "cli", "preload", "tests", "checks")
+            if ours and folder in MAY_INCLUDE and not name.startswith(MAY_INCLUDE[folder]):
+                yield number, f"{folder}/ does not include {name}"
+            if folder == "examples" and name.startswith("elidex/internal/"):
+                yield number, f"an example includes public headers only, not {name}"
+        if file.path.startswith("include/elidex/internal/") and PAPER_WORDS.search(code_of(line)):
+            yield number, "a paper's word in internal/: its room is papers/"
+
+
 CHECKS = (check_memory_orders, check_hardware_transactions, check_yields,
-          check_library_stands_alone, check_headers, check_leftovers, check_names)
+          check_library_stands_alone, check_headers, check_leftovers, check_names, check_wall)
 
 
 def violations(file):

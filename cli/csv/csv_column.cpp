@@ -18,7 +18,7 @@
 #include "bench/support/input_file.hpp"
 #include "bench/support/near_match.hpp"
 
-namespace elidex::tools {
+namespace elidex::cli {
 namespace {
 
 // So much of another column's cell is taken as well; more is more likely a quote that is never closed.
@@ -205,7 +205,7 @@ class column_reader {
 
  private:
   [[noreturn]] void refuse_file(const std::string& why) const {
-    throw lab::bad_input("FILE: " + name_ + " " + why + " (" + expected_file + ")");
+    throw bench::bad_input("FILE: " + name_ + " " + why + " (" + expected_file + ")");
   }
 
   // What is kept, so that a pipe without end is refused before memory is: blank lines too, though they take none.
@@ -341,14 +341,14 @@ class column_reader {
       for (const std::string& one : header_) {
         if (one.size() <= name_bytes_max) short_names.push_back(printable(one));
       }
-      throw lab::bad_input("--column: " + shown(column_) + " is not a column of " + name_ + " (expected " + names +
-                           ")" + lab::did_you_mean(column_, short_names));
+      throw bench::bad_input("--column: " + shown(column_) + " is not a column of " + name_ + " (expected " + names +
+                             ")" + bench::did_you_mean(column_, short_names));
     }
     const auto second = std::find(first + 1, header_.end(), column_);
     if (second != header_.end()) {
-      throw lab::bad_input("--column: " + shown(column_) + " names two columns of " + name_ + ", " +
-                           std::to_string(first - header_.begin() + 1) + " and " +
-                           std::to_string(second - header_.begin() + 1) + " (expected a name that occurs once)");
+      throw bench::bad_input("--column: " + shown(column_) + " names two columns of " + name_ + ", " +
+                             std::to_string(first - header_.begin() + 1) + " and " +
+                             std::to_string(second - header_.begin() + 1) + " (expected a name that occurs once)");
     }
     wanted_ = static_cast<std::size_t>(first - header_.begin());
   }
@@ -360,7 +360,7 @@ class column_reader {
   }
   [[noreturn]] void refuse_row(const std::string& why) {
     if (header_read_) ++row_;
-    throw lab::bad_input(name_ + ": " + where() + why);
+    throw bench::bad_input(name_ + ": " + where() + why);
   }
 
   [[noreturn]] void refuse_long_cell() {
@@ -368,7 +368,7 @@ class column_reader {
   }
 
   void bad_row(const std::string& why) {
-    if (!options_.skip_bad) throw lab::bad_input(name_ + ": " + where() + why + " (--skip-bad leaves such rows out)");
+    if (!options_.skip_bad) throw bench::bad_input(name_ + ": " + where() + why + " (--skip-bad leaves such rows out)");
     result_.skipped.push_back(row_);
     if (result_.reasons.size() < csv_column::reasons_max) result_.reasons.push_back(where() + why);
   }
@@ -439,11 +439,11 @@ csv_column read_csv_column(std::istream& in, std::string_view name, std::string_
 
 csv_column read_csv_column(const std::filesystem::path& file, std::string_view column, const csv_options& options) {
   std::string why;
-  std::ifstream in = lab::open_input(file, why);
+  std::ifstream in = bench::open_input(file, why);
   if (!in.is_open()) {
-    throw lab::bad_input("FILE: " + printable(file.string()) + " " + why + " (" + expected_file + ")");
+    throw bench::bad_input("FILE: " + printable(file.string()) + " " + why + " (" + expected_file + ")");
   }
   return read_csv_column(in, file.string(), column, options);
 }
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

@@ -12,7 +12,7 @@
 // double if all are numbers, else string, which it also is without any cell. Numbers are read as std::from_chars reads them,
 // from the first character of the cell to its last, in decimal; an empty cell is no number.
 //
-// Errors: lab::bad_input with one line that names the file, its line (from 1; lines end with LF), the row (from 1 behind the
+// Errors: bench::bad_input with one line that names the file, its line (from 1; lines end with LF), the row (from 1 behind the
 // header) and the column, whatever of these there is; std::bad_alloc. Nothing is returned then. With `skip_bad`, rows that are
 // wrong are left out instead, numbered and counted. Behind a quote that stands where none may be, reading goes on with the next
 // line, whatever that is a part of. A row that ends the file within quotes is wrong as well.
@@ -32,7 +32,7 @@
 #include <variant>
 #include <vector>
 
-namespace elidex::tools {
+namespace elidex::cli {
 
 // Strings behind one another in one piece of memory.
 class csv_strings {
@@ -93,4 +93,4 @@ struct csv_column {
 // was.
 [[nodiscard]] std::string shown(std::string_view text);
 
-}  // namespace elidex::tools
+}  // namespace elidex::cli

@@ -3,8 +3,8 @@
 #include <exception>
 #include <thread>
 
-#include "measure.hpp"
 #include "machine/simulation.hpp"
+#include "measure.hpp"
 
 namespace {
 

@@ -25,7 +25,6 @@
 #include <vector>
 
 #include "elidex/mutex.hpp"
-#include "elidex/internal/sync/sleeping_lock.hpp"
 
 void example();
 
@@ -81,7 +80,7 @@ template <template <class> class Case, class... Arguments>
 void compare(const std::string& label, unsigned sections, Arguments... arguments) {
   elidex::forget_elision_pauses();  // of another lock that lay where this one will
   const auto elided = std::make_unique<Case<elidex::mutex>>(arguments...);
-  const auto taken = std::make_unique<Case<elidex::sleeping_lock>>(arguments...);
+  const auto taken = std::make_unique<Case<elidex::basic_mutex<elidex::htm::never>>>(arguments...);
   const elidex::lock_counts before = counts();
   const double elided_rate = rate(*elided, sections);
   const elidex::lock_counts did = counts() - before;

@@ -39,8 +39,8 @@
 #include <cstdint>
 #include <mutex>
 
-#include "elidex/mutex.hpp"
 #include "elidex/internal/sync/futex.hpp"
+#include "elidex/mutex.hpp"
 
 namespace elidex {
 

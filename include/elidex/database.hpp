@@ -94,18 +94,21 @@
 #include <variant>
 #include <vector>
 
+#include "elidex/internal/log/storage.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
+#include "elidex/internal/sync/backoff.hpp"
+#include "elidex/internal/sync/sharded_counter.hpp"
 #include "elidex/internal/txn/capability_commit.hpp"
 #include "elidex/internal/txn/commit_protocols.hpp"
 #include "elidex/internal/txn/errors.hpp"
+#include "elidex/internal/txn/indexed_table.hpp"
+#include "elidex/internal/txn/schema.hpp"
 #include "elidex/internal/txn/snapshot_transaction.hpp"
-#include "elidex/internal/log/storage.hpp"
 #include "elidex/internal/txn/table.hpp"
 #include "elidex/internal/txn/transaction.hpp"
-#include "elidex/internal/memory/memory_name.hpp"
+#include "elidex/internal/txn/two_phase_locking.hpp"
 #include "elidex/ordered_map.hpp"
-#include "elidex/internal/sync/sharded_counter.hpp"
-#include "elidex/internal/sync/backoff.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 
 namespace elidex {
 
@@ -306,7 +309,7 @@ class basic_database {
   };
   class borrowed_memory {
    public:
-    explicit borrowed_memory(basic_database& from) : mine_(from.thread_memory_[db::commit_epochs::thread_number()]) {
+    explicit borrowed_memory(basic_database& from) : mine_(from.thread_memory_[db::commit_clock::thread_number()]) {
       if (mine_.in_use) throw std::logic_error("elidex::database: a transaction inside a transaction");
       if (!from.usable_) throw std::logic_error(not_opened);
       if (from.log_ != nullptr) from.log_->check_process();
@@ -459,7 +462,7 @@ class basic_database {
     collected_in_ = reclaimed;
   }
 
-  db::commit_epochs epochs_;
+  db::commit_clock epochs_;
   Commit commit_;
   std::mutex tables_mutex_;
   std::vector<std::unique_ptr<db::table_base>> tables_;
@@ -471,7 +474,7 @@ class basic_database {
   std::atomic<std::size_t> erased_{0};
   detail::sharded_counter commits_;
   detail::sharded_counter conflicts_;
-  std::array<thread_memory, db::commit_epochs::threads_max> thread_memory_;
+  std::array<thread_memory, db::commit_clock::threads_max> thread_memory_;
 };
 
 using database = basic_database<>;

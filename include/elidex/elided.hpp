@@ -59,6 +59,7 @@
 #include "elidex/internal/sync/elision.hpp"
 #include "elidex/internal/sync/lock_stats.hpp"
 #include "elidex/internal/sync/retry.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
 
 namespace elidex {
 

@@ -52,15 +52,15 @@
 #include <utility>
 #include <vector>
 
-#include "elidex/internal/tree/codec.hpp"
 #include "elidex/internal/hash/hash_bucket.hpp"
 #include "elidex/internal/hash/hash_mix.hpp"
 #include "elidex/internal/hash/hash_table.hpp"
-#include "elidex/internal/tree/value_change.hpp"
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
 #include "elidex/internal/sync/sharded_counter.hpp"
+#include "elidex/internal/tree/codec.hpp"
+#include "elidex/internal/tree/value_change.hpp"
 
 namespace elidex {
 
@@ -80,7 +80,7 @@ struct hash_map_stats {
   std::int64_t splits = 0;    // of buckets
   std::size_t buckets = 0;    // those whose keys are still with another one included
   std::size_t chained_blocks = 0;
-  std::size_t limbo_objects = 0;  // blobs that wait for their epoch
+  std::size_t retired_objects = 0;  // blobs that wait for their epoch
 };
 
 // Key: an integer type, or std::string (given as std::string_view, at most 64 KiB). Value: a trivially copyable type, or
@@ -177,7 +177,7 @@ class hash_map {
   hash_map_stats stats() const noexcept;
 
   // Frees what was erased before this call, as far as no reader was in the way, now instead of at the next erasures.
-  void reclaim() noexcept { limbo_.sweep_all(); }
+  void reclaim() noexcept { retire_list_.sweep_all(); }
 
  private:
   static constexpr bool owns_blobs = keys::owns_blobs || values::owns_blobs;
@@ -260,7 +260,7 @@ class hash_map {
   detail::sharded_counter blob_bytes_;
   mutable detail::sharded_counter restarts_;
   detail::sharded_counter splits_;
-  limbo_list limbo_{this};  // destroyed first: what is in it counts as the map's
+  retire_list retire_list_{this};  // destroyed first: what is in it counts as the map's
 };
 
 }  // namespace elidex

@@ -264,6 +264,18 @@ struct native {
   }
 };
 
+// A machine without hardware transactions: basic_mutex<htm::never> is a mutex that is always taken.
+struct never {
+  static bool enabled() noexcept { return false; }
+  [[nodiscard]] static status begin() noexcept { return {}; }
+  static void commit() noexcept {}
+  template <std::uint8_t Code>
+  static status abort() noexcept {
+    return status::of_abort(Code);
+  }
+  static bool test() noexcept { return false; }
+};
+
 inline bool enabled() noexcept {
   return native::enabled();
 }

@@ -1,76 +1,55 @@
-// Drop-in mutexes: std::mutex, std::recursive_mutex and std::shared_mutex, elided where that pays.
+// Drop-in replacements for std::mutex and std::recursive_mutex that elide the lock where that pays.
 //
 //   elidex::mutex lock("orders");               // the name is for statistics, and can be left out
 //   { std::lock_guard guard(lock); ++table[i]; }
 //   for (const auto& one : elidex::named_lock_stats()) std::cout << one << '\n';
 //
-// On a CPU that commits hardware regions a section runs as a region: threads that don't touch the same data don't wait.
-// A lock whose sections mostly abort stops trying, for a time that depends on how long the failures took and on their cause
-// (internal/sync/elision_pause.hpp). On any other CPU the lock is taken at once; it spins for a moment and then sleeps
-// (internal/sync/sleeping_lock.hpp, internal/sync/sleeping_shared_lock.hpp).
+// On a CPU that commits hardware transactions, a critical section runs as a transaction: threads that touch different data
+// do not wait for each other. A lock whose transactions mostly abort stops eliding for a time that depends on the cause and
+// on how long the failures took. On any other CPU, lock() takes the lock at once; a waiter spins briefly, then sleeps.
 //
-// What a section may do is what it may do under a std::mutex. Inside a region it can be rolled back and run again, which it
-// does not notice, unless it looks at what memory does not hold: a system call, a page fault or output ends the region, and
-// the section runs again with the lock taken. To wait inside a section use elidex::condition_variable.
+// A critical section may do what it may do under a std::mutex. A transaction can be rolled back and run again. The section
+// does not notice, because everything it wrote to memory is undone. A system call, a page fault or output aborts the
+// transaction, and the section runs again with the lock taken. To wait inside a section, use elidex::condition_variable.
 //
-// What a call does (in parentheses: an error of the program, as with the standard's):
+// What a call does (parentheses mark errors of the program, as with std::mutex):
 //
-//                                 caller holds it     somebody else holds it      nobody does
-//   lock()         mutex          (deadlock)          waits                       takes or elides
-//                  recursive      one level more      waits                       takes or elides
-//   try_lock()     mutex          (false)             false                       true
-//   unlock()       any            ends the section    (frees it)                  (nothing)
-//   lock_shared()  shared_mutex   (may deadlock)      waits for writers           takes or elides
+//                                       caller holds it     another thread holds it     nobody holds it
+//   lock()            mutex             (deadlock)          waits                       takes or elides
+//                     recursive_mutex   adds a level        waits                       takes or elides
+//   try_lock()        mutex             (false)             false                       true
+//   unlock()          any               ends the section    (frees it)                  (nothing)
 //
-// Not here: timed locking, native_handle. A name is copied, and may not be null.
+// Thread-safety: all members, from any thread. Sections of several locks may nest and overlap in any order.
+// Errors: lock(), try_lock() and unlock() throw nothing. A constructor with a name throws std::bad_alloc. A name is copied
+// and must not be null.
+// Size: one cache line (recursive_mutex: two). Constructors without a name are constexpr, so a static mutex is ready before
+// any code runs. Destroying a lock that is held or waited for is an error, as with std::mutex. The last holder may destroy
+// the lock as soon as unlock() returns.
+// fork(): as with std::mutex. Locks that the forking thread holds stay held by it in the child. The child must not use a
+// lock that another thread held or waited for: nothing unlocks it there.
+// Not offered: timed locking, native_handle().
 //
-// Invariants: no region of a lock commits while another thread holds it; of a shared_mutex, a reader's region commits beside
-// readers who hold it, but not beside a writer. A region knows which locks it stands for (internal/sync/region_locks.hpp), so sections nest and overlap in
-// any order, elided and taken ones mixed.
-//
-// Order of locks: the program's, as without elision. Waiting happens outside regions only.
-//
+// Implementation notes
+// Invariants: no transaction of a lock commits while another thread holds the lock. A transaction knows which locks it
+// elides (internal/sync/region_locks.hpp), so elided and taken sections mix. A lock fills its cache line, because a write
+// beside the lock's word would abort the transactions that read it. Waiting happens outside transactions only.
 // Linearization: an elided section at its commit; any other at the underlying lock's.
-//
-// Size: one cache line (recursive_mutex: two), because a write beside the lock's word would abort the regions that read it. Without a name
-// the constructors are constant, so static mutexes are there before any code runs. Destroying a lock that is held, or
-// waited for, is an error, as with std::mutex; whoever was the last to hold it may destroy it as soon as unlock() returns.
-//
-// fork(), as with std::mutex: locks that the forking thread holds stay held by it in the child. The
-// child must not use a lock that another thread held or waited for: nothing unlocks it there.
-//
-// Errors: lock() and the others throw nothing. A name's constructor throws std::bad_alloc.
-//
-// From: papers/001 section 3.3 and papers/004 sections 3.1, 3.2.4 (one region for nested sections) and 3.4 (elision for
+// See also internal/sync/elision_pause.hpp (when a lock stops eliding) and internal/sync/sleeping_lock.hpp.
+// From: papers/001 section 3.3 and papers/004 sections 3.1, 3.2.4 (one transaction for nested sections) and 3.4 (elision for
 // programs that know nothing of it). Deviations: as in elided.hpp, and in what is said above.
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 
 #include "elidex/htm.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/drop_in_elision.hpp"
 #include "elidex/internal/sync/lock_names.hpp"
 #include "elidex/internal/sync/sleeping_lock.hpp"
-#include "elidex/internal/sync/sleeping_shared_lock.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 
 namespace elidex {
-
-namespace detail {
-
-// Takes a lock and counts the waiting, for locks with a name.
-template <class TryLock, class Lock>
-void take_and_count(lock_record& record, const TryLock& try_lock, const Lock& lock) {
-  if (try_lock()) return;
-  const auto began = std::chrono::steady_clock::now();
-  lock();
-  const auto waited = std::chrono::steady_clock::now() - began;
-  record.count_wait(static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(waited).count()));
-}
-
-}  // namespace detail
 
 template <class Htm>
 class alignas(64) basic_mutex {
@@ -190,88 +169,7 @@ class alignas(64) basic_recursive_mutex {
   std::uint64_t levels_ = 0;
 };
 
-// Readers elide like writers, and beside readers that hold it.
-template <class Htm>
-class alignas(64) basic_shared_mutex {
- public:
-  constexpr basic_shared_mutex() noexcept = default;
-  explicit basic_shared_mutex(const char* name) : elision_(lock_record_named(name)) {}
-  basic_shared_mutex(const basic_shared_mutex&) = delete;
-  basic_shared_mutex& operator=(const basic_shared_mutex&) = delete;
-
-  void lock() { lock_as<exclusive>(); }
-  // False: held by somebody at this moment, or (seldom) a reader that cannot come in has just looked.
-  bool try_lock() { return try_lock_as<exclusive>(); }
-  void unlock() {
-    if (Htm::enabled() && elision_.leave()) return;
-    lock_.unlock();
-  }
-
-  void lock_shared() { lock_as<shared>(); }
-  // False: held by a writer at this moment, or one waits.
-  bool try_lock_shared() { return try_lock_as<shared>(); }
-  void unlock_shared() {
-    if (Htm::enabled() && elision_.leave()) return;
-    lock_.unlock_shared();
-  }
-
- private:
-  struct exclusive {
-    static bool is_free(const sleeping_shared_lock& lock) noexcept { return !lock.is_locked(); }
-    static void lock(sleeping_shared_lock& lock) noexcept { lock.lock(); }
-    static bool try_lock(sleeping_shared_lock& lock) noexcept { return lock.try_lock(); }
-  };
-  struct shared {
-    static bool is_free(const sleeping_shared_lock& lock) noexcept { return !lock.is_locked_exclusive(); }
-    static void lock(sleeping_shared_lock& lock) noexcept { lock.lock_shared(); }
-    static bool try_lock(sleeping_shared_lock& lock) noexcept { return lock.try_lock_shared(); }
-  };
-
-  using attempt = typename detail::drop_in_elision<Htm>::attempt;
-
-  template <class Mode>
-  void lock_as() {
-    if (!Htm::enabled() && elision_.record() == nullptr) [[likely]] {
-      Mode::lock(lock_);
-    } else {
-      lock_the_long_way<Mode>();
-    }
-  }
-
-  template <class Mode>
-  [[gnu::noinline]] void lock_the_long_way() {
-    attempt before{detail::entry::not_tried, detail::nothing_aborted, false};
-    if (Htm::enabled()) {
-      before = elision_.enter([this] { return Mode::is_free(lock_); }, detail::while_held::wait);
-      if (before.how == detail::entry::elided) return;
-    }
-    if (lock_record* const record = elision_.record(); record != nullptr) {
-      detail::take_and_count(*record, [this] { return Mode::try_lock(lock_); }, [this] { Mode::lock(lock_); });
-    } else {
-      Mode::lock(lock_);
-    }
-    elision_.took(before);
-  }
-
-  template <class Mode>
-  bool try_lock_as() {
-    attempt before{detail::entry::not_tried, detail::nothing_aborted, false};
-    if (Htm::enabled()) {
-      before = elision_.enter([this] { return Mode::is_free(lock_); }, detail::while_held::give_up);
-      if (before.how == detail::entry::elided) return true;
-      if (before.how == detail::entry::held) return false;
-    }
-    if (!Mode::try_lock(lock_)) return false;
-    if (Htm::enabled() || elision_.record() != nullptr) elision_.took(before);
-    return true;
-  }
-
-  sleeping_shared_lock lock_;
-  detail::drop_in_elision<Htm> elision_;
-};
-
 using mutex = basic_mutex<htm::native>;
 using recursive_mutex = basic_recursive_mutex<htm::native>;
-using shared_mutex = basic_shared_mutex<htm::native>;
 
 }  // namespace elidex

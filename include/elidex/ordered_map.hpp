@@ -78,8 +78,8 @@ class ordered_map : public ordered_map_base<Key, Value> {
 };
 
 // The common instances are compiled once, in src/ordered_map.cpp.
-extern template class scattered_btree<std::uint64_t, std::uint64_t, optimistic, detail::ordered_map_shape, no_control>;
-extern template class scattered_btree<std::uint64_t, std::uint64_t, htm_split_regions, detail::ordered_map_shape,
+extern template class fixed_key_btree<std::uint64_t, std::uint64_t, optimistic, detail::ordered_map_shape, no_control>;
+extern template class fixed_key_btree<std::uint64_t, std::uint64_t, htm_split_regions, detail::ordered_map_shape,
                                       no_control>;
 extern template class btree<std::string, std::uint64_t, optimistic, node_bytes<1024, 1024>>;
 extern template class btree<std::string, std::string, optimistic, node_bytes<1024, 1024>>;

@@ -47,7 +47,7 @@
 //                               is never believed together with an old control.
 //
 // Memory: set aside before a region. A node without tower is seen in lower regions alone, so it can be used again at
-// once. Towers and controls are held between the regions: an operation pins its epoch, and they wait in limbo.
+// once. Towers and controls are held between the regions: an operation pins its epoch, and they wait on the retire list.
 //
 // Order of locks: a slot's lock bit, upper, lower. Nobody who is in a region waits for a lock bit.
 //
@@ -72,18 +72,18 @@
 #include <type_traits>
 #include <utility>
 
-#include "elidex/internal/tree/node_operation.hpp"
-#include "papers/eunomia/segment_control.hpp"
-#include "papers/eunomia/skip_list_node.hpp"
-#include "elidex/internal/tree/staging_buffer.hpp"
-#include "elidex/internal/tree/value_change.hpp"
-#include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
-#include "elidex/internal/sync/sharded_counter.hpp"
 #include "elidex/internal/sync/backoff.hpp"
+#include "elidex/internal/sync/sharded_counter.hpp"
 #include "elidex/internal/sync/split_regions.hpp"
+#include "elidex/internal/tree/node_operation.hpp"
+#include "elidex/internal/tree/staging_buffer.hpp"
+#include "elidex/internal/tree/value_change.hpp"
+#include "papers/eunomia/segment_control.hpp"
+#include "papers/eunomia/skip_list_node.hpp"
 
 namespace elidex {
 
@@ -266,17 +266,17 @@ class euno_skip_list {
 
   // Everything obtained from the system for nodes, controls and free ones, in bytes.
   std::size_t memory_bytes() const noexcept {
-    return pools_.reserved_bytes() + control_pool_.reserved_bytes() + limbo_.reserved_bytes();
+    return pools_.reserved_bytes() + control_pool_.reserved_bytes() + retire_list_.reserved_bytes();
   }
   skip_list_stats stats() const noexcept {
     return {.restarts = restarts_.sum(),
             .nodes = pools_.blocks_in_use(),
-            .limbo_objects = limbo_.pending(),
+            .retired_objects = retire_list_.pending(),
             .controls = control_pool_.blocks_in_use()};
   }
 
   // Frees what was erased before this call, as far as no reader was in the way, now instead of at the next erasures.
-  void reclaim() noexcept { limbo_.sweep_all(); }
+  void reclaim() noexcept { retire_list_.sweep_all(); }
 
   // The policy's state, for the locks' statistics.
   const Sync& sync() const noexcept { return sync_; }
@@ -561,7 +561,7 @@ class euno_skip_list {
   alignas(64) detail::level_generator<BitsPerLevel> levels_;
   detail::busy_counter size_;
   mutable detail::sharded_counter restarts_;
-  mutable limbo_list limbo_{this};  // destroyed first: what is in it gives its memory back to the pools
+  mutable retire_list retire_list_{this};  // destroyed first: what is in it gives its memory back to the pools
 };
 
 template <std::integral Key, class Value, class Sync, class Parts, unsigned BitsPerLevel>
@@ -594,15 +594,15 @@ bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::erase(key_argument k
     if (s == step::yes) {
       free_node(result.unlinked);
     } else if (s == step::restructured) {
-      limbo_.reserve();
+      retire_list_.reserve();
       s = sync_.both([&]() noexcept { return erase_with_tower(key, result); });
       if (s == step::yes) {
-        limbo_.retire(result.unlinked, &destroy_node);
+        retire_list_.retire(result.unlinked, &destroy_node);
         for (control* const c : result.controls) {
-          if (c != nullptr) limbo_.retire(c, &destroy_control);
+          if (c != nullptr) retire_list_.retire(c, &destroy_control);
         }
       }
-      limbo_.unreserve();
+      retire_list_.unreserve();
       if (s == step::restart) continue;
     }
     if (s == step::yes) size_.add(-1);
@@ -659,7 +659,7 @@ void euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::give_control(const p
 template <std::integral Key, class Value, class Sync, class Parts, unsigned BitsPerLevel>
 void euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::take_control(const place& from) const noexcept {
   try {
-    limbo_.reserve();
+    retire_list_.reserve();
   } catch (const std::bad_alloc&) {
     return;
   }
@@ -668,8 +668,8 @@ void euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::take_control(const p
     set_control(*from.at, nullptr);
     return step::yes;
   });
-  if (s == step::yes) limbo_.retire(from.governor, &destroy_control);
-  limbo_.unreserve();
+  if (s == step::yes) retire_list_.retire(from.governor, &destroy_control);
+  retire_list_.unreserve();
 }
 
 }  // namespace elidex

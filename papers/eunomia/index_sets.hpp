@@ -13,7 +13,7 @@
 //                 a fallback is in the middle of. The nodes on the way join the read set: an insert into a leaf that was looked at aborts
 //                 the commit. What a look-up writes is the thread's own: a pin, and a list on its stack
 //   Euno-B+Tree   the same twice, a level for each of its regions: three levels with the commit's, of the seven that there are. A look-up
-//                 takes no lock bit of a hot leaf (scattered_btree::at_joined_leaf()): waiting for one would abort, and having it would
+//                 takes no lock bit of a hot leaf (fixed_key_btree::at_joined_leaf()): waiting for one would abort, and having it would
 //                 show at the commit only. It may lower the suspicion of a leaf, one request in 64, which is a write to a shared line
 //   euno-btree+   the same; no leaf has a control. A scan of a leaf that is not in order sorts its copy
 //   Masstree      has no regions of its own. It reads versions; a version that is being changed is waited for, which aborts
@@ -34,17 +34,18 @@
 #include <concepts>
 #include <type_traits>
 
-#include "elidex/internal/txn/record.hpp"
-#include "elidex/internal/tree/btree.hpp"
-#include "elidex/internal/tree/separated_leaf.hpp"
-#include "papers/eunomia/masstree.hpp"
-#include "elidex/internal/tree/fixed_key_btree.hpp"
-#include "elidex/ordered_map.hpp"
 #include "elidex/elided.hpp"
 #include "elidex/internal/sync/policies.hpp"
 #include "elidex/internal/sync/retry.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
 #include "elidex/internal/sync/split_regions.hpp"
+#include "elidex/internal/tree/btree.hpp"
+#include "elidex/internal/tree/fixed_key_btree.hpp"
+#include "elidex/internal/tree/separated_leaf.hpp"
+#include "elidex/internal/txn/record.hpp"
+#include "elidex/ordered_map.hpp"
+#include "papers/eunomia/euno_btree.hpp"
+#include "papers/eunomia/masstree.hpp"
 
 namespace elidex::db {
 
@@ -69,10 +70,10 @@ struct btree_indexes {
   using map = btree<Key, record*, Sync, Shape>;
 };
 
-template <class Sync, class Shape = scattered_fan_out<>, class Control = adaptive_control>
-class scattered_btree_indexes {
+template <class Sync, class Shape = partitioned_fan_out<>, class Control = adaptive_control>
+class fixed_key_btree_indexes {
   template <class Key>
-  using tree = scattered_btree<Key, record*, Sync, Shape, Control>;
+  using tree = fixed_key_btree<Key, record*, Sync, Shape, Control>;
 
  public:
   template <class Key>
@@ -90,8 +91,8 @@ class masstree_indexes {
 
 // The paper's: all retry as DBX does.
 using htm_btree_indexes = btree_indexes<coarse<elided<ttas_lock, dbx_budgets>>>;
-using euno_btree_indexes = scattered_btree_indexes<split_regions<elided<ttas_lock, dbx_budgets>>>;
+using euno_btree_indexes = fixed_key_btree_indexes<split_regions<elided<ttas_lock, dbx_budgets>>>;
 // Keys apart from values, no control, budgets of its own.
-using euno_btree_plus_indexes = scattered_btree_indexes<htm_split_regions, keys_apart_fan_out<>, no_control>;
+using euno_btree_plus_indexes = fixed_key_btree_indexes<htm_split_regions, separated_fan_out<>, no_control>;
 
 }  // namespace elidex::db

@@ -54,14 +54,14 @@
 #include <optional>
 #include <type_traits>
 
-#include "papers/eunomia/skip_list_node.hpp"
-#include "elidex/internal/tree/staging_buffer.hpp"
-#include "elidex/internal/tree/value_change.hpp"
-#include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
 #include "elidex/internal/sync/sharded_counter.hpp"
+#include "elidex/internal/tree/staging_buffer.hpp"
+#include "elidex/internal/tree/value_change.hpp"
+#include "papers/eunomia/skip_list_node.hpp"
 
 namespace elidex {
 
@@ -76,7 +76,7 @@ struct lock_free_list_rules {
 // Key: an integer type. Value: a trivially copyable type.
 //
 // Thread-safety: every function but constructor and destructor may be called from any thread at any time, and all are
-// linearizable except scan(), size(), empty(), memory_bytes() and stats(). Lock-free but for memory: the pools and the limbo
+// linearizable except scan(), size(), empty(), memory_bytes() and stats(). Lock-free but for memory: the pools and the retire
 // list take a mutex of the thread's shard.
 //
 // Errors: std::bad_alloc from insert(), upsert(), update() of large values, erase(), the constructor, and from the first call
@@ -158,7 +158,7 @@ class lock_free_skip_list {
     path way;
     node* const found = find(key, way);
     if (found == nullptr) return false;
-    const reservation room(limbo_);
+    const reservation room(retire_list_);
     for (unsigned level = found->height; level-- > 1;) found->link(level).fetch_or(marked_bit);
     if constexpr (Rules::marks_before_unlinking) {
       if ((found->link(0).fetch_or(marked_bit) & marked_bit) != 0) return false;  // another one was faster
@@ -185,12 +185,12 @@ class lock_free_skip_list {
 
   // Everything obtained from the system for nodes, large values and free ones, in bytes.
   std::size_t memory_bytes() const noexcept {
-    return pools_.reserved_bytes() + value_pool_.reserved_bytes() + limbo_.reserved_bytes();
+    return pools_.reserved_bytes() + value_pool_.reserved_bytes() + retire_list_.reserved_bytes();
   }
   skip_list_stats stats() const noexcept {
     return {.restarts = restarts_.sum(),
             .nodes = pools_.blocks_in_use() + value_pool_.blocks_in_use(),
-            .limbo_objects = limbo_.pending()};
+            .retired_objects = retire_list_.pending()};
   }
 
   // Whether every level ascends and holds no erased node: so it is whenever no operation is under way, and it must be asked
@@ -207,7 +207,7 @@ class lock_free_skip_list {
   }
 
   // Frees what was erased before this call, as far as no reader was in the way, now instead of at the next erasures.
-  void reclaim() noexcept { limbo_.sweep_all(); }
+  void reclaim() noexcept { retire_list_.sweep_all(); }
 
  private:
   friend detail::spare_node<lock_free_skip_list>;
@@ -219,13 +219,13 @@ class lock_free_skip_list {
 
   class reservation {
    public:
-    explicit reservation(limbo_list& limbo) : limbo_(limbo) { limbo_.reserve(); }
-    ~reservation() { limbo_.unreserve(); }
+    explicit reservation(retire_list& list) : retire_list_(list) { retire_list_.reserve(); }
+    ~reservation() { retire_list_.unreserve(); }
     reservation(const reservation&) = delete;
     reservation& operator=(const reservation&) = delete;
 
    private:
-    limbo_list& limbo_;
+    retire_list& retire_list_;
   };
 
   // A value on its way into a node, in place of another one.
@@ -235,7 +235,7 @@ class lock_free_skip_list {
     ~replacement() {
       if constexpr (!value_in_word) {
         if (block_ != nullptr) list_.value_pool_.deallocate(block_);
-        if (reserved_) list_.limbo_.unreserve();
+        if (reserved_) list_.retire_list_.unreserve();
       }
     }
     replacement(const replacement&) = delete;
@@ -248,7 +248,7 @@ class lock_free_skip_list {
         std::memcpy(&word_, &value, sizeof(Value));
       } else {
         if (!reserved_) {
-          list_.limbo_.reserve();
+          list_.retire_list_.reserve();
           reserved_ = true;
         }
         if (block_ == nullptr) block_ = list_.value_pool_.allocate();
@@ -261,7 +261,7 @@ class lock_free_skip_list {
     void replaced(std::uint64_t old) noexcept {
       if constexpr (!value_in_word) {
         block_ = nullptr;
-        list_.limbo_.retire(reinterpret_cast<void*>(static_cast<std::uintptr_t>(old)), &destroy_value);
+        list_.retire_list_.retire(reinterpret_cast<void*>(static_cast<std::uintptr_t>(old)), &destroy_value);
       }
     }
     // It is in a new node.
@@ -381,7 +381,7 @@ class lock_free_skip_list {
           break;
         }
       } else {
-        const reservation room(limbo_);  // for the case that it is erased while it comes in
+        const reservation room(retire_list_);  // for the case that it is erased while it comes in
         if (link_bottom(*spare.get(), way)) {
           link_above(*spare.take(), way);
           break;
@@ -434,7 +434,7 @@ class lock_free_skip_list {
   void leave(node& n, path& way) noexcept {
     if (n.payload.users_left.fetch_sub(1) != 1) return;
     search(n.key, way, std::max(height(), unsigned{n.height}));
-    limbo_.retire(&n, &destroy_node);
+    retire_list_.retire(&n, &destroy_node);
   }
 
   // A part of a scan; returns where the next one begins, if there is more.
@@ -457,7 +457,7 @@ class lock_free_skip_list {
   alignas(64) typename Rules::template heights<BitsPerLevel> levels_;
   detail::busy_counter size_;
   mutable detail::sharded_counter restarts_;
-  limbo_list limbo_{this};  // destroyed first: what is in it gives its memory back to the pools
+  retire_list retire_list_{this};  // destroyed first: what is in it gives its memory back to the pools
 };
 
 }  // namespace elidex

@@ -59,16 +59,16 @@
 #include <optional>
 #include <type_traits>
 
+#include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
+#include "elidex/internal/memory/retire_list.hpp"
+#include "elidex/internal/sync/parking.hpp"
+#include "elidex/internal/sync/sharded_counter.hpp"
+#include "elidex/internal/sync/version_lock.hpp"
 #include "elidex/internal/tree/field.hpp"
-#include "papers/eunomia/skip_list_node.hpp"
 #include "elidex/internal/tree/staging_buffer.hpp"
 #include "elidex/internal/tree/value_change.hpp"
-#include "elidex/internal/memory/memory_name.hpp"
-#include "elidex/internal/memory/epoch.hpp"
-#include "elidex/internal/memory/retire_list.hpp"
-#include "elidex/internal/sync/sharded_counter.hpp"
-#include "elidex/internal/sync/parking.hpp"
-#include "elidex/internal/sync/version_lock.hpp"
+#include "papers/eunomia/skip_list_node.hpp"
 
 namespace elidex {
 
@@ -144,9 +144,9 @@ class locked_skip_list {
   // Removes `key`; says whether it was there.
   bool erase(key_argument key) {
     const epoch_pin pinned;
-    limbo_.reserve();
+    retire_list_.reserve();
     const bool erased = erase_with_reservation(key);
-    limbo_.unreserve();
+    retire_list_.unreserve();
     if (erased) size_.add(-1);
     return erased;
   }
@@ -164,13 +164,13 @@ class locked_skip_list {
   bool empty() const noexcept { return size() == 0; }
 
   // Everything obtained from the system for nodes and free nodes, in bytes.
-  std::size_t memory_bytes() const noexcept { return pools_.reserved_bytes() + limbo_.reserved_bytes(); }
+  std::size_t memory_bytes() const noexcept { return pools_.reserved_bytes() + retire_list_.reserved_bytes(); }
   skip_list_stats stats() const noexcept {
-    return {.restarts = restarts_.sum(), .nodes = pools_.blocks_in_use(), .limbo_objects = limbo_.pending()};
+    return {.restarts = restarts_.sum(), .nodes = pools_.blocks_in_use(), .retired_objects = retire_list_.pending()};
   }
 
   // Frees what was erased before this call, as far as no reader was in the way, now instead of at the next erasures.
-  void reclaim() noexcept { limbo_.sweep_all(); }
+  void reclaim() noexcept { retire_list_.sweep_all(); }
 
  private:
   friend detail::spare_node<locked_skip_list>;
@@ -378,7 +378,7 @@ class locked_skip_list {
       unlock_link(at->link(level), behind);
     }
     found->payload.lock.unlock_obsolete();
-    limbo_.retire(found, &destroy_node);
+    retire_list_.retire(found, &destroy_node);
     return true;
   }
 
@@ -405,7 +405,7 @@ class locked_skip_list {
   alignas(64) detail::level_generator<BitsPerLevel> levels_;
   detail::busy_counter size_;
   mutable detail::sharded_counter restarts_;
-  limbo_list limbo_{this};  // destroyed first: what is in it gives its memory back to the pools
+  retire_list retire_list_{this};  // destroyed first: what is in it gives its memory back to the pools
 };
 
 }  // namespace elidex

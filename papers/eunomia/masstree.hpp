@@ -82,18 +82,18 @@
 #include <type_traits>
 #include <utility>
 
+#include "elidex/internal/memory/block_pool.hpp"
+#include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
+#include "elidex/internal/memory/retire_list.hpp"
+#include "elidex/internal/sync/backoff.hpp"
+#include "elidex/internal/sync/policies.hpp"
+#include "elidex/internal/sync/sharded_counter.hpp"
+#include "elidex/internal/tree/node_operation.hpp"
+#include "elidex/internal/tree/value_change.hpp"
 #include "papers/eunomia/masstree_node.hpp"
 #include "papers/eunomia/masstree_operation.hpp"
 #include "papers/eunomia/masstree_range.hpp"
-#include "elidex/internal/tree/node_operation.hpp"
-#include "elidex/internal/tree/value_change.hpp"
-#include "elidex/internal/memory/memory_name.hpp"
-#include "elidex/internal/memory/block_pool.hpp"
-#include "elidex/internal/memory/epoch.hpp"
-#include "elidex/internal/memory/retire_list.hpp"
-#include "elidex/internal/sync/sharded_counter.hpp"
-#include "elidex/internal/sync/backoff.hpp"
-#include "elidex/internal/sync/policies.hpp"
 
 namespace elidex {
 
@@ -102,9 +102,9 @@ struct masstree_stats {
   std::int64_t restarts = 0;  // looks thrown away because another thread changed a node
   std::int64_t splits = 0;    // of leaves and inner nodes
   std::int64_t removals = 0;  // likewise
-  std::size_t leaves = 0;     // nodes in use, those in limbo included
+  std::size_t leaves = 0;     // nodes in use, retired ones included
   std::size_t inner_nodes = 0;
-  std::size_t limbo_objects = 0;  // unlinked nodes that wait for their epoch
+  std::size_t retired_objects = 0;  // unlinked nodes that wait for their epoch
 };
 
 // Width: keys in a node, 3 to 15. The paper's is 15.
@@ -176,7 +176,7 @@ class masstree {
   masstree_stats stats() const noexcept;
 
   // Frees what was erased before this call, as far as no reader was in the way, now instead of at the next erasures.
-  void reclaim() noexcept { limbo_.sweep_all(); }
+  void reclaim() noexcept { retire_list_.sweep_all(); }
 
   // The policy's state, for an elided lock's statistics.
   const Sync& sync() const noexcept { return sync_; }
@@ -262,7 +262,7 @@ class masstree {
   mutable detail::sharded_counter restarts_;
   detail::sharded_counter splits_;
   detail::sharded_counter removals_;
-  limbo_list limbo_{this};  // destroyed first: what is in it gives its memory back to the pools
+  retire_list retire_list_{this};  // destroyed first: what is in it gives its memory back to the pools
 };
 
 }  // namespace elidex

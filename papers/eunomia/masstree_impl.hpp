@@ -440,7 +440,7 @@ std::size_t masstree<Key, Value, Sync, Width>::scan(Key from, std::size_t limit,
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
 std::size_t masstree<Key, Value, Sync, Width>::memory_bytes() const noexcept {
-  return sizeof(*this) + leaf_pool_.reserved_bytes() + inner_pool_.reserved_bytes() + limbo_.reserved_bytes();
+  return sizeof(*this) + leaf_pool_.reserved_bytes() + inner_pool_.reserved_bytes() + retire_list_.reserved_bytes();
 }
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
@@ -451,7 +451,7 @@ masstree_stats masstree<Key, Value, Sync, Width>::stats() const noexcept {
   s.removals = removals_.sum();
   s.leaves = leaf_pool_.blocks_in_use();
   s.inner_nodes = inner_pool_.blocks_in_use();
-  s.limbo_objects = limbo_.pending();
+  s.retired_objects = retire_list_.pending();
   return s;
 }
 

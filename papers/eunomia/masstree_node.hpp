@@ -19,9 +19,9 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "elidex/internal/tree/branchless_lower_bound.hpp"
 #include "elidex/internal/tree/field.hpp"
 #include "papers/eunomia/masstree_version.hpp"
-#include "elidex/internal/tree/branchless_lower_bound.hpp"
 
 namespace elidex::detail {
 
@@ -132,7 +132,7 @@ struct masstree_leaf : masstree_node<Key, Sync, Width> {
   Value value(unsigned slot) const noexcept { return values_[slot].template load<racing>(); }
 
   unsigned rank(order p, Key k) const noexcept {
-    return rank_by_halving<false>([&](unsigned i) { return key(p.slot(i)); }, p.count(), k);
+    return branchless_lower_bound<false>([&](unsigned i) { return key(p.slot(i)); }, p.count(), k);
   }
   bool holds(order p, unsigned position, Key k) const noexcept {
     return position < p.count() && key(p.slot(position)) == k;
@@ -204,7 +204,7 @@ struct masstree_inner : masstree_node<Key, Sync, Width> {
   Key key(unsigned i) const noexcept { return keys_[i].template load<racing>(); }
   // The child below which `k` is, or belongs.
   unsigned index_of(Key k) const noexcept {
-    return rank_by_halving<true>([&](unsigned i) { return key(i); }, count(), k);
+    return branchless_lower_bound<true>([&](unsigned i) { return key(i); }, count(), k);
   }
 
   // --- by the holder of the lock ---

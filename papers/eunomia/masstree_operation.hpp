@@ -6,7 +6,7 @@
 //     case step::need_memory: op.provide(); continue;      // may throw: the tree is unchanged
 //     ...
 //   }
-//   op.settle();                                           // what was unlinked goes to limbo
+//   op.settle();                                           // what was unlinked goes to the retire list
 //
 // Everything here is touched by one thread. An aborted hardware transaction rolls it back together with the tree.
 #pragma once
@@ -49,7 +49,7 @@ class masstree_operation {
   }
   bool may_retire(std::size_t nodes) noexcept {
     if constexpr (!Tree::defers_reclamation) return true;
-    wanted_reservations_ = (nodes + limbo_list::reserved_entries - 1) / limbo_list::reserved_entries;
+    wanted_reservations_ = (nodes + retire_list::reserved_entries - 1) / retire_list::reserved_entries;
     return reservations_ >= wanted_reservations_;
   }
 
@@ -71,7 +71,7 @@ class masstree_operation {
 
   // Gets what the last attempt wanted. Throws std::bad_alloc.
   void provide() {
-    for (; reservations_ < wanted_reservations_; ++reservations_) tree_.limbo_.reserve();
+    for (; reservations_ < wanted_reservations_; ++reservations_) tree_.retire_list_.reserve();
     if (wants_leaf_ && spare_leaf_ == nullptr) spare_leaf_ = tree_.leaf_pool_.allocate();
     for (; spare_inner_count_ < wanted_inners_; ++spare_inner_count_) {
       spare_inners_[spare_inner_count_] = tree_.inner_pool_.allocate();
@@ -87,7 +87,7 @@ class masstree_operation {
     tree_.removals_.add(static_cast<std::int64_t>(retired_count_));
     for (std::size_t i = 0; i < retired_count_; ++i) {
       if constexpr (Tree::defers_reclamation) {
-        tree_.limbo_.retire(retired_[i].object, retired_[i].destroy);
+        tree_.retire_list_.retire(retired_[i].object, retired_[i].destroy);
       } else {
         retired_[i].destroy(&tree_, retired_[i].object);
       }
@@ -99,12 +99,12 @@ class masstree_operation {
  private:
   struct retired {
     void* object;
-    limbo_list::destroyer destroy;
+    retire_list::destroyer destroy;
   };
   static constexpr std::size_t nodes_max = Tree::levels_max + 1;
 
   void give_up_reservations() noexcept {
-    for (; reservations_ > 0; --reservations_) tree_.limbo_.unreserve();
+    for (; reservations_ > 0; --reservations_) tree_.retire_list_.unreserve();
   }
 
   static void destroy_leaf(void* tree, void* l) noexcept { static_cast<Tree*>(tree)->leaf_pool_.deallocate(l); }

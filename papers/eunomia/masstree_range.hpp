@@ -23,10 +23,10 @@
 #include <cstdint>
 #include <span>
 
+#include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/tree/btree_node.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 #include "elidex/internal/tree/staging_buffer.hpp"
-#include "elidex/internal/sync/backoff.hpp"
 
 namespace elidex::detail {
 

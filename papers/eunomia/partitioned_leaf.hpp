@@ -26,135 +26,20 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "elidex/internal/tree/btree_node.hpp"
 #include "elidex/internal/sync/random.hpp"
-#include "elidex/internal/tree/conflict_control.hpp"
-#include "elidex/internal/sync/policies.hpp"
+#include "elidex/internal/tree/controlled_leaf.hpp"
 
 namespace elidex {
 namespace detail {
 
-// In place of the pointer to a conflict control, in leaves that never have one.
-template <class Control>
-struct never_controlled {
-  Control* load(std::memory_order /*order*/) const noexcept { return nullptr; }
-  void store(Control* /*none*/, std::memory_order /*order*/) noexcept {}
-};
-
-// What all leaves of a scattered_btree begin with.
-template <class Sync, class Shape, unsigned Capacity>
-struct controlled_leaf : btree_node<Sync> {
-  using control_type = typename Shape::template control<std::min(2 * Capacity, 32u)>;
-  using control_pointer =
-      std::conditional_t<Shape::has_controls, std::atomic<control_type*>, never_controlled<control_type>>;
-  // Where readers race, versions tell requests what they need: the number is for threads that remember leaves.
-  using sequence_type =
-      std::conditional_t<Sync::readers_race && Shape::remembers_leaves, region_sequence, typename Sync::sequence>;
-
-  controlled_leaf() noexcept : btree_node<Sync>(0) {}
-
-  [[no_unique_address]] sequence_type sequence{in_reused_memory{}};
-  // Null unless the leaf is hot. Stored with release order and loaded with acquire: its words were set before.
-  [[no_unique_address]] control_pointer control{};
-
-  // What a request for a key reads first. approach() is called when that has been asked for: it may ask for more, and says
-  // in which slot the key very likely is, if it can.
-  static constexpr std::size_t bytes_for_look_up = 1024;
-  template <class Key>
-  unsigned approach(Key /*key*/) const noexcept {
-    return no_slot;
-  }
-};
-
-// Records that were gathered from a leaf, in the order of their keys.
-template <class Key, class Value, unsigned Capacity>
-class gathered_records {
- public:
-  static constexpr unsigned capacity = Capacity;
-  struct record {
-    Key key;
-    Value value;
-  };
-
-  unsigned count() const noexcept { return std::min(count_, Capacity); }  // tells the compiler what add() keeps to
-  const Key& key(unsigned i) const noexcept { return records_[i].key; }
-  const Value& value(unsigned i) const noexcept { return records_[i].value; }
-
-  gathered_records() noexcept {}  // leaves the records as they are
-  void clear() noexcept { count_ = 0; }
-  // Keeps the order by moving larger ones: cheap for keys that come nearly in order.
-  void add(const Key& key, const Value& value) noexcept {
-    unsigned i = count_++;
-    for (; i > 0 && key < records_[i - 1].key; --i) records_[i] = records_[i - 1];
-    records_[i] = {key, value};
-  }
-  // Without keeping the order, which sort_behind() makes: its first `sorted` are in order, and the others few.
-  void append(const Key& key, const Value& value) noexcept { records_[count_++] = {key, value}; }
-  void sort_behind(unsigned sorted) noexcept {
-    if (sorted == count_) return;
-    gathered_records others;
-    for (unsigned i = sorted; i < count_; ++i) others.add(records_[i].key, records_[i].value);
-    unsigned to = count_;
-    for (unsigned left = sorted, right = others.count(); right > 0;) {
-      const bool left_is_next = left > 0 && others.key(right - 1) < records_[left - 1].key;
-      records_[--to] = left_is_next ? records_[--left] : others.records_[--right];
-    }
-  }
-  // How many are less than `key`.
-  unsigned rank(const Key& key) const noexcept {
-    return rank_by_halving<false>([&](unsigned i) { return this->key(i); }, count(), key);
-  }
-  bool contains(const Key& key) const noexcept {
-    for (unsigned i = 0; i < count_; ++i) {
-      if (records_[i].key == key) return true;
-    }
-    return false;
-  }
-
- private:
-  std::array<record, Capacity> records_;
-  unsigned count_ = 0;
-};
-
-// How many of the leaf's first `count` keys, which ascend, are less than `wanted`.
-template <class Leaf, class Key>
-unsigned lower_bound(const Leaf& leaf, unsigned count, Key wanted) noexcept {
-  unsigned base = 0;
-  for (unsigned length = count; length > 0;) {
-    const unsigned half = (length + 1) / 2;
-    if (leaf.key(base + half - 1) < wanted) base += half;
-    length -= half;
-  }
-  return base;
-}
-
-// A key that is neither gathered nor `also_not`: one out of Capacity + 2 candidates at least. The candidates are scattered,
-// so that keys that come in order don't hit one.
-template <class Records, class Key>
-Key unused_key(const Records& records, Key also_not) noexcept {
-  static_assert(sizeof(Key) > 1 || Records::capacity + 2 < 255, "a leaf needs a key that is not in it");
-  static_assert(!std::is_same_v<Key, bool>, "for two keys no tree is needed");
-  for (std::uint64_t i = 1;; ++i) {
-    // An odd factor: distinct for all i below the number of keys.
-    const auto candidate = static_cast<Key>(i * 0xD1B5'4A32'D192'ED03u);
-    if (candidate != also_not && !records.contains(candidate)) return candidate;
-  }
-}
-
-template <class Key, class Value>
-struct record_slot {
-  field<Key> key;
-  field<Value> value;
-};
-
 // Whole segments, as many as it takes for the shape's slots.
 template <class Shape, class Slot>
-inline constexpr unsigned scattered_capacity =
+inline constexpr unsigned partitioned_capacity =
     (Shape::leaf_slots(sizeof(Slot)) + Shape::segment_slots(sizeof(Slot)) - 1) / Shape::segment_slots(sizeof(Slot)) *
     Shape::segment_slots(sizeof(Slot));
 
 template <class Key, class Value, class Sync, class Shape>
-class scattered_leaf : public controlled_leaf<Sync, Shape, scattered_capacity<Shape, record_slot<Key, Value>>> {
+class partitioned_leaf : public controlled_leaf<Sync, Shape, partitioned_capacity<Shape, record_slot<Key, Value>>> {
   static constexpr bool racing = Sync::readers_race;
   using slot = record_slot<Key, Value>;
   static constexpr unsigned per_line = Shape::segment_slots(sizeof(slot));
@@ -162,14 +47,14 @@ class scattered_leaf : public controlled_leaf<Sync, Shape, scattered_capacity<Sh
   static constexpr unsigned draws_max = 3;
 
  public:
-  static constexpr unsigned capacity = scattered_capacity<Shape, slot>;
+  static constexpr unsigned capacity = partitioned_capacity<Shape, slot>;
   static constexpr bool in_order = false;
   static constexpr std::size_t value_locks = 0;
   static constexpr std::size_t head_bytes = 64;
   using ordered_copy = gathered_records<Key, Value, capacity>;
   using ordered_view = ordered_copy;
 
-  scattered_leaf() noexcept {
+  partitioned_leaf() noexcept {
     const ordered_copy none{};
     set_free_key(unused_key(none, Key{}));
     fill(none, 0, 0);
@@ -305,7 +190,7 @@ class scattered_leaf : public controlled_leaf<Sync, Shape, scattered_capacity<Sh
   std::array<line, segments> lines_;
 };
 
-// The ordinary leaf, in the place of a scattered one: what splitting regions brings by itself.
+// The ordinary leaf, in the place of a partitioned one: what splitting regions brings by itself.
 template <class Key, class Value, class Sync, class Shape>
 class dense_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(sizeof(record_slot<Key, Value>))> {
   static constexpr bool racing = Sync::readers_race;
@@ -385,24 +270,14 @@ class dense_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(sizeof(
 
 }  // namespace detail
 
-// A shape says how many slots nodes have, what kind of leaf there is, its conflict control, and what full leaves do.
-template <unsigned LeafSlots, unsigned InnerSlots>
-struct controlled_fan_out : fan_out<LeafSlots, InnerSlots> {
-  static constexpr bool shares_with_siblings = false;  // see scattered_btree's try_share()
-  static constexpr bool remembers_leaves = false;      // see leaf_hint.hpp
-  static constexpr bool has_controls = true;           // whether a leaf can be given one
-  template <unsigned Bits>
-  using control = conflict_control<Bits>;
-};
-
 // The papers' tree: leaves of LeafSlots records in segments of a cache line (or of SegmentSlots records).
 template <unsigned LeafSlots = 16, unsigned InnerSlots = 16, unsigned SegmentSlots = 0>
-struct scattered_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
+struct partitioned_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
   static constexpr unsigned segment_slots(std::size_t slot_bytes) {
     return SegmentSlots != 0 ? SegmentSlots : slot_bytes < 64 ? static_cast<unsigned>(64 / slot_bytes) : 1;
   }
   template <class Key, class Value, class Sync>
-  using leaf = detail::scattered_leaf<Key, Value, Sync, scattered_fan_out>;
+  using leaf = detail::partitioned_leaf<Key, Value, Sync, partitioned_fan_out>;
 };
 
 // The same with dense leaves.

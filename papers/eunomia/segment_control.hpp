@@ -22,8 +22,8 @@
 #include <concepts>
 #include <cstdint>
 
-#include "elidex/internal/tree/conflict_control.hpp"
 #include "elidex/internal/sync/parking.hpp"
+#include "elidex/internal/tree/conflict_control.hpp"
 
 namespace elidex {
 

@@ -26,13 +26,13 @@
 #include <optional>
 #include <type_traits>
 
+#include "elidex/internal/memory/memory_name.hpp"
+#include "elidex/internal/sync/policies.hpp"
+#include "elidex/internal/sync/sharded_counter.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
-#include "papers/eunomia/skip_list_node.hpp"
 #include "elidex/internal/tree/staging_buffer.hpp"
 #include "elidex/internal/tree/value_change.hpp"
-#include "elidex/internal/memory/memory_name.hpp"
-#include "elidex/internal/sync/sharded_counter.hpp"
-#include "elidex/internal/sync/policies.hpp"
+#include "papers/eunomia/skip_list_node.hpp"
 
 namespace elidex {
 

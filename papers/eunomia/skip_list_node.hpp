@@ -29,10 +29,10 @@ namespace elidex {
 
 // Counts since construction; each exact when no operation runs.
 struct skip_list_stats {
-  std::int64_t restarts = 0;      // attempts thrown away because another thread changed something
-  std::size_t nodes = 0;          // in use, the list's head and those in limbo included
-  std::size_t limbo_objects = 0;  // what has been unlinked and waits for its epoch
-  std::size_t controls = 0;       // segments with conflict control (euno_skip_list.hpp), those in limbo included
+  std::int64_t restarts = 0;        // attempts thrown away because another thread changed something
+  std::size_t nodes = 0;            // in use, the list's head and retired ones included
+  std::size_t retired_objects = 0;  // what has been unlinked and waits for its epoch
+  std::size_t controls = 0;         // segments with conflict control (euno_skip_list.hpp), retired ones included
 };
 
 namespace detail {

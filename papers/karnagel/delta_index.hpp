@@ -40,13 +40,13 @@
 #include <type_traits>
 #include <utility>
 
-#include "papers/karnagel/delta_index_node.hpp"
-#include "papers/karnagel/delta_index_operation.hpp"
 #include "elidex/internal/column/dictionary.hpp"
-#include "papers/karnagel/id_search.hpp"
+#include "elidex/internal/sync/policies.hpp"
 #include "elidex/internal/tree/btree_inner.hpp"
 #include "elidex/internal/tree/range_collector.hpp"
-#include "elidex/internal/sync/policies.hpp"
+#include "papers/karnagel/delta_index_node.hpp"
+#include "papers/karnagel/delta_index_operation.hpp"
+#include "papers/karnagel/id_search.hpp"
 
 namespace elidex {
 
@@ -73,7 +73,7 @@ template <class Key, class Sync, class Parts, class Id>
 using delta_dictionary_of = delta_dictionary<Key, Sync::readers_race, Parts::dictionaries, Id>;
 
 template <class Key, class Sync, class Parts, class Id>
-using delta_spine_of = btree_spine<value_id<delta_dictionary_of<Key, Sync, Parts, Id>, typename Parts::search>, Sync,
+using delta_inner_of = btree_inner<value_id<delta_dictionary_of<Key, Sync, Parts, Id>, typename Parts::search>, Sync,
                                    typename Parts::shape, id_leaf<Id, Sync, typename Parts::shape>, false>;
 
 }  // namespace detail
@@ -88,21 +88,21 @@ using delta_spine_of = btree_spine<value_id<delta_dictionary_of<Key, Sync, Parts
 // find_or_add() when there is no ID left for a new value; std::invalid_argument for a string over 64 KiB. The index is then
 // unchanged.
 template <class Value, class Sync, class Parts = elision_friendly_delta, class Id = std::uint32_t>
-class delta_index : detail::delta_spine_of<Value, Sync, Parts, Id> {
+class delta_index : detail::delta_inner_of<Value, Sync, Parts, Id> {
   static_assert(std::unsigned_integral<Value> || std::same_as<Value, std::string>);
   static_assert(std::unsigned_integral<Id>);
   static_assert(!Parts::takes_nodes_inside || !Sync::readers_race, "the stock of nodes is protected by the region");
-  using spine = detail::delta_spine_of<Value, Sync, Parts, Id>;
+  using inner_levels = detail::delta_inner_of<Value, Sync, Parts, Id>;
   using dictionary = detail::delta_dictionary_of<Value, Sync, Parts, Id>;
   using step = detail::step;
   using operation = detail::delta_index_operation<delta_index>;
-  using typename spine::inner;
-  using typename spine::key_slot;
-  using typename spine::leaf;
-  using typename spine::node_lock;
-  using typename spine::position;
-  using typename spine::probe;
-  using typename spine::token;
+  using typename inner_levels::inner;
+  using typename inner_levels::key_slot;
+  using typename inner_levels::leaf;
+  using typename inner_levels::node_lock;
+  using typename inner_levels::position;
+  using typename inner_levels::probe;
+  using typename inner_levels::token;
   using value_slot = typename leaf::no_value;
   using values = typename dictionary::keys;
 
@@ -159,22 +159,22 @@ class delta_index : detail::delta_spine_of<Value, Sync, Parts, Id> {
   friend detail::node_operation<delta_index>;
   friend detail::range_collector<delta_index>;
 
-  using spine::defers_reclamation;
-  using spine::descend_splitting;
-  using spine::descend_to_leaf;
-  using spine::enter_child;
-  using spine::enter_root;
-  using spine::inner_pool_;
-  using spine::leaf_pool_;
-  using spine::link_right_half;
-  using spine::merges_;
-  using spine::racing;
-  using spine::restarts_;
-  using spine::root_;
-  using spine::run_changing;
-  using spine::shares_;
-  using spine::splits_;
-  using spine::sync_;
+  using inner_levels::defers_reclamation;
+  using inner_levels::descend_splitting;
+  using inner_levels::descend_to_leaf;
+  using inner_levels::enter_child;
+  using inner_levels::enter_root;
+  using inner_levels::inner_pool_;
+  using inner_levels::leaf_pool_;
+  using inner_levels::link_right_half;
+  using inner_levels::merges_;
+  using inner_levels::racing;
+  using inner_levels::restarts_;
+  using inner_levels::root_;
+  using inner_levels::run_changing;
+  using inner_levels::shares_;
+  using inner_levels::splits_;
+  using inner_levels::sync_;
 
   static void order_behind_changes() noexcept {
     // seq_cst: pairs with itself in other threads, between a change and the reads of the next operation: of two threads that each

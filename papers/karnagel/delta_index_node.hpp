@@ -5,10 +5,10 @@
 #include <array>
 #include <cstddef>
 
-#include "papers/karnagel/id_search.hpp"
 #include "elidex/internal/tree/btree_node.hpp"
 #include "elidex/internal/tree/codec.hpp"
 #include "elidex/internal/tree/field.hpp"
+#include "papers/karnagel/id_search.hpp"
 
 namespace elidex::detail {
 

@@ -10,9 +10,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/tree/blob.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
-#include "elidex/internal/memory/memory_name.hpp"
 
 namespace elidex::detail {
 

@@ -6,13 +6,13 @@
 #include "papers/eunomia/masstree.hpp"
 #include "papers/eunomia/skip_list.hpp"
 #include "support/allocation_harm.hpp"
-#include "support/policies_under_test.hpp"
 #include "support/fixed_key_trees.hpp"
+#include "support/policies_under_test.hpp"
 
 namespace elidex::testing {
-// Scattered trees merge leaves and switch controls if there is memory, and the skip list does the latter.
+// Fixed-key trees merge leaves and switch controls if there is memory, and the skip list does the latter.
 template <class Sync, class Shape, class Control>
-inline constexpr bool hides_failures<scattered_btree<u64, u64, Sync, Shape, Control>> = true;
+inline constexpr bool hides_failures<fixed_key_btree<u64, u64, Sync, Shape, Control>> = true;
 template <class Sync, class Parts, unsigned Bits>
 inline constexpr bool hides_failures<euno_skip_list<u64, u64, Sync, Parts, Bits>> = Parts::controls_conflicts;
 
@@ -20,13 +20,13 @@ namespace {
 
 template <class Map>
 class EunomiaAllocationFailure : public ::testing::Test {};
-using maps = ::testing::Types<scattered_btree<u64, u64, locked_regions, tiny_scattered, always_control>,
-                              scattered_btree<u64, u64, locked_regions, tiny_scattered, restless_control>,
-                              scattered_btree<u64, u64, locked_regions, dense_fan_out<4, 3>, no_control>,
-                              scattered_btree<u64, u64, optimistic, tiny_scattered, restless_control>,
-                              scattered_btree<u64, u64, optimistic, keys_apart_fan_out<3, 3>, no_control>,
-                              scattered_btree<u64, u64, elided_regions, keys_apart_fan_out<3, 3>, always_control>,
-                              scattered_btree<u64, u64, optimistic, packed_fan_out<3, 3>, no_control>,
+using maps = ::testing::Types<fixed_key_btree<u64, u64, locked_regions, tiny_partitioned, always_control>,
+                              fixed_key_btree<u64, u64, locked_regions, tiny_partitioned, restless_control>,
+                              fixed_key_btree<u64, u64, locked_regions, dense_fan_out<4, 3>, no_control>,
+                              fixed_key_btree<u64, u64, optimistic, tiny_partitioned, restless_control>,
+                              fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
+                              fixed_key_btree<u64, u64, elided_regions, separated_fan_out<3, 3>, always_control>,
+                              fixed_key_btree<u64, u64, optimistic, packed_fan_out<3, 3>, no_control>,
                               masstree<u64, u64, optimistic, 3>, masstree<u64, u64, coarse_elided_dbx, 3>,
                               skip_list<u64, u64, coarse_elided_dbx, 2>, locked_skip_list<u64, u64, 2>,
                               lock_free_skip_list<u64, u64, 2>, lock_free_skip_list<u64, wide_value, 2>,
@@ -51,7 +51,7 @@ TYPED_TEST(EunomiaAllocationFailure, LeavesTheMapUnchangedAndUsable) {
 
 // Every allocation of one bulk_load fails once: nothing is loaded, and no node is lost.
 TEST(BulkLoadAllocationFailure, LoadsNothing) {
-  using map_type = scattered_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>;
+  using map_type = fixed_key_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>;
   std::map<u64, u64> records;
   for (u64 i = 0; i < 500; ++i) records[i * i] = i;
   map_type map;

@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "elidex/ordered_map.hpp"
 #include "elidex/internal/memory/lasting_memory.hpp"
 #include "elidex/internal/memory/thread_slot.hpp"
+#include "elidex/ordered_map.hpp"
 #include "support/failing_allocations.hpp"
 #include "support/model.hpp"
 #include "support/policies_under_test.hpp"

@@ -62,7 +62,7 @@ TEST_F(elidex_tool, refuses_negative_and_absurd_sizes) {
 }
 
 TEST_F(elidex_tool, refuses_threads_beyond_the_machine) {
-  const std::size_t cpus = elidex::lab::allowed_cpus().size();
+  const std::size_t cpus = elidex::bench::allowed_cpus().size();
   refused("bench --threads 0", "--threads");
   refused("bench --threads -2", "--threads");
   refused("bench --threads 1,x", "--threads: invalid value 'x'");
@@ -245,7 +245,7 @@ TEST_F(elidex_tool, bench_prints_schema_1_and_nothing_else) {
 }
 
 TEST_F(elidex_tool, bench_runs_urls_where_strings_have_no_file) {
-  if (!fs::exists(elidex::lab::word_list)) GTEST_SKIP() << "no word list";
+  if (!fs::exists(elidex::bench::word_list)) GTEST_SKIP() << "no word list";
   const outcome got = run(
       "bench --index ordered_map,absl+mutex --workload load,c --key-type string --keys 2000 --seconds 0.03 --repeat 1 "
       "--json " +

@@ -85,7 +85,7 @@ TEST_F(column_command, load_takes_the_type_that_is_asked_for) {
 }
 
 TEST_F(column_command, load_repeats_the_rows_with_several_threads) {
-  const std::string threads = std::to_string(std::min<std::size_t>(2, elidex::lab::allowed_cpus().size()));
+  const std::string threads = std::to_string(std::min<std::size_t>(2, elidex::bench::allowed_cpus().size()));
   const auto column = json("column load towns.csv --column town --rows 100K --threads " + threads).at("columns").at(0);
   EXPECT_EQ(column.at("rows"), 100'000);
   EXPECT_EQ(column.at("distinct"), 3);
@@ -253,7 +253,7 @@ TEST_F(column_command, refuses_what_it_cannot_do) {
             "--rows: invalid value '" + std::string(rows) + "'");
   }
   for (const std::string& threads :
-       {std::string("0"), std::string("x"), std::to_string(elidex::lab::allowed_cpus().size() + 1)}) {
+       {std::string("0"), std::string("x"), std::to_string(elidex::bench::allowed_cpus().size() + 1)}) {
     refused("column load towns.csv --column town --threads " + threads, "--threads: invalid value '" + threads + "'");
   }
   refused("column load towns.csv --column town --json no/such/x.json", "--json", "cannot be written");

@@ -16,11 +16,11 @@
 namespace {
 
 namespace fs = std::filesystem;
-using elidex::tools::csv_column;
-using elidex::tools::csv_options;
-using elidex::tools::csv_strings;
-using elidex::tools::csv_type;
-using elidex::tools::read_csv_column;
+using elidex::cli::csv_column;
+using elidex::cli::csv_options;
+using elidex::cli::csv_strings;
+using elidex::cli::csv_type;
+using elidex::cli::read_csv_column;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -55,7 +55,7 @@ std::string refusal(const std::string& text, const std::string& column = "b", cs
                     bool skip_bad = false) {
   try {
     (void)read(text, column, type, skip_bad);
-  } catch (const elidex::lab::bad_input& error) {
+  } catch (const elidex::bench::bad_input& error) {
     return error.what();
   }
   return "taken";
@@ -150,7 +150,7 @@ TEST(csv_column, refuses_files_that_are_no_good) {
   const auto refused = [&](const std::string& name) -> std::string {
     try {
       (void)read_csv_column(folder / name, "b", {});
-    } catch (const elidex::lab::bad_input& error) {
+    } catch (const elidex::bench::bad_input& error) {
       return error.what();
     }
     return "taken";
@@ -180,7 +180,7 @@ TEST(csv_column, keeps_no_more_than_its_limit) {
     std::istringstream in(text);
     try {
       (void)read_csv_column(in, "t.csv", "b", options);
-    } catch (const elidex::lab::bad_input& error) {
+    } catch (const elidex::bench::bad_input& error) {
       return error.what();
     }
     return "taken";
@@ -205,7 +205,7 @@ TEST(csv_column, refuses_a_stream_that_breaks_off) {
   try {
     (void)read_csv_column(in, "t.csv", "b", {});
     FAIL() << "taken";
-  } catch (const elidex::lab::bad_input& error) {
+  } catch (const elidex::bench::bad_input& error) {
     EXPECT_STREQ(error.what(),
                  "FILE: t.csv cannot be read to its end "
                  "(expected a CSV file or a pipe whose first row names the columns)");

@@ -19,8 +19,8 @@
 namespace {
 
 namespace fs = std::filesystem;
-using elidex::lab::child_process;
-using elidex::lab::temporary_path;
+using elidex::bench::child_process;
+using elidex::bench::temporary_path;
 using elidex::testing::elidex_tool;
 
 constexpr int ending_signals[] = {SIGHUP, SIGINT, SIGTERM};

@@ -13,7 +13,7 @@
 
 namespace {
 
-using namespace elidex::lab;
+using namespace elidex::bench;
 
 template <class Key>
 class reference_map {

@@ -5,12 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "elidex/internal/txn/two_phase_locking.hpp"
 #include "bench/smallbank/driven_bank.hpp"
 #include "bench/ycsb_txn/driven_store.hpp"
+#include "elidex/internal/txn/two_phase_locking.hpp"
 #include "support/databases.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 using table_store::native_run;
@@ -85,4 +85,4 @@ TEST(NativeRun, KnowsWhichLevelsLoseUpdates) {
 }
 
 }  // namespace
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -5,9 +5,9 @@
 
 namespace {
 
-using elidex::lab::did_you_mean;
-using elidex::lab::edit_distance;
-using elidex::lab::near_match;
+using elidex::bench::did_you_mean;
+using elidex::bench::edit_distance;
+using elidex::bench::near_match;
 
 TEST(near_match, counts_insertions_removals_replacements_and_swaps) {
   EXPECT_EQ(edit_distance("", ""), 0U);

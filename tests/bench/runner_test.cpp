@@ -13,7 +13,7 @@
 
 namespace {
 
-using namespace elidex::lab;
+using namespace elidex::bench;
 
 // Counts the requests it is given; what it answers and when it throws is up to the test.
 class counting_index final : public any_index<std::uint64_t> {

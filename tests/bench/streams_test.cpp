@@ -14,7 +14,7 @@
 
 namespace {
 
-using namespace elidex::lab;
+using namespace elidex::bench;
 using u64_stream = request_stream<std::uint64_t>;
 
 std::filesystem::path file_with(const std::string& text) {

@@ -10,8 +10,8 @@
 
 namespace {
 
-using elidex::lab::random_bits;
-using elidex::lab::zipf_ranks;
+using elidex::bench::random_bits;
+using elidex::bench::zipf_ranks;
 
 constexpr std::uint64_t ranks_count = 1000;
 constexpr std::uint64_t draws = 1'000'000;
@@ -85,7 +85,7 @@ TEST(zipf, one_key_is_always_the_hottest) {
 
 TEST(permutation, is_a_bijection) {
   for (const std::uint64_t size : {1U, 2U, 3U, 4U, 5U, 7U, 8U, 100U, 255U, 256U, 257U, 10000U}) {
-    const elidex::lab::permutation order(size, size);
+    const elidex::bench::permutation order(size, size);
     std::vector<bool> seen(size);
     for (std::uint64_t i = 0; i < size; ++i) {
       const std::uint64_t place = order(i);

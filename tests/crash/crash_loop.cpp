@@ -29,9 +29,9 @@
 #include <thread>
 #include <vector>
 
-#include "elidex/database.hpp"
 #include "bench/tpcc/consistency.hpp"
 #include "bench/tpcc/terminal.hpp"
+#include "elidex/database.hpp"
 #include "support/random_seed.hpp"
 
 namespace elidex::testing {
@@ -190,7 +190,7 @@ class small_tpcc final : public workload {
     for (std::uint64_t since = 0;;) {
       const std::uint64_t before = orders_.load();
       const auto done = user.step();
-      if (done.what == lab::tpcc::kind::new_order && !done.rolled_back) orders_.fetch_add(1);
+      if (done.what == bench::tpcc::kind::new_order && !done.rolled_back) orders_.fetch_add(1);
       shared.transactions.fetch_add(1);
       if (level == durability::sync) raise(shared.promised, before);
       if (level == durability::async && ++since % 256 == 0) {
@@ -205,7 +205,7 @@ class small_tpcc final : public workload {
     const std::uint64_t there = orders();
     if (there < promised)
       return std::to_string(promised) + " orders were promised, and there are " + std::to_string(there);
-    const auto wrong = lab::tpcc::violations(company_);
+    const auto wrong = bench::tpcc::violations(company_);
     return wrong.empty() ? std::string() : wrong.front().text;
   }
 
@@ -221,8 +221,8 @@ class small_tpcc final : public workload {
   }
 
  private:
-  using company_type = lab::tpcc::company<database>;
-  using company_terminal = lab::tpcc::terminal<company_type>;
+  using company_type = bench::tpcc::company<database>;
+  using company_terminal = bench::tpcc::terminal<company_type>;
 
   std::uint64_t orders() {
     std::uint64_t many = 0;

@@ -11,12 +11,13 @@
 #include <random>
 #include <thread>
 
-#include "elidex/mutex.hpp"
-#include "elidex/internal/sync/backoff.hpp"
 #include "elidex/elided.hpp"
+#include "elidex/internal/sync/backoff.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
+#include "elidex/mutex.hpp"
+#include "elidex/shared_mutex.hpp"
 #include "papers/karnagel/hle_lock.hpp"
 #include "papers/karnagel/posix_mutex.hpp"
-#include "elidex/internal/sync/spin_locks.hpp"
 #include "support/litmus_rounds.hpp"
 #include "support/two_cores.hpp"
 

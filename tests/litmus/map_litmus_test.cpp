@@ -7,10 +7,10 @@
 #include <thread>
 #include <vector>
 
+#include "elidex/ordered_map.hpp"
 #include "papers/eunomia/lock_free_skip_list.hpp"
 #include "papers/eunomia/locked_skip_list.hpp"
 #include "papers/eunomia/masstree.hpp"
-#include "elidex/ordered_map.hpp"
 #include "support/litmus_rounds.hpp"
 #include "support/policies_under_test.hpp"
 #include "support/random_seed.hpp"

@@ -6,6 +6,7 @@
 
 #include "elidex/internal/tree/fixed_key_btree.hpp"
 #include "machine/simulation.hpp"
+#include "papers/eunomia/euno_btree.hpp"
 
 namespace elidex::testing {
 namespace {

@@ -20,8 +20,8 @@
 #include <thread>
 #include <vector>
 
-#include "elidex/htm.hpp"
 #include "elidex/elided.hpp"
+#include "elidex/htm.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
 #include "machine/memory.hpp"
 #include "machine/regions.hpp"

@@ -11,6 +11,7 @@
 #include "elidex/condition_variable.hpp"
 #include "elidex/htm.hpp"
 #include "elidex/mutex.hpp"
+#include "elidex/shared_mutex.hpp"
 #include "misuse/rows.hpp"
 
 namespace elidex::testing {

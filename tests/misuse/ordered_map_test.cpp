@@ -308,7 +308,8 @@ TYPED_TEST(OrderedMapMisuse, CursorThatWasMovedFrom) {
   for (const char* const function : {"key", "value", "next", "prev"}) {
     undefined_row("ordered_map::cursor_type::" + std::string(function), misuse::closed_object,
                   "needs valid(): not before a seek, behind the last key, or moved from",
-                  "elidex/internal/tree/cursor.hpp", "key(), value(), next() and prev() need valid()");
+                  "elidex/internal/tree/cursor.hpp",
+                  "key(), value(), next() and prev() need valid()");
   }
 }
 

@@ -295,7 +295,8 @@ TEST_F(IndexedTableMisuse, UpdatesFunctionUpdatesTheSameRow) {
 TEST_F(IndexedTableMisuse, IndexFunctionUsesTheTable) {
   for (const char* const function : {"add_index", "add_unique_index"}) {
     undefined_row("indexed_table::" + std::string(function), misuse::reentrance,
-                  "an index's function that depends on other rows", "elidex/internal/txn/indexed_table.hpp",
+                  "an index's function that depends on other rows",
+                  "elidex/internal/txn/indexed_table.hpp",
                   "The function must give the same for the same row for ever");
   }
 }

@@ -6,19 +6,19 @@
 #include <vector>
 
 #include "elidex/ordered_map.hpp"
-#include "support/model.hpp"
 #include "support/fixed_key_trees.hpp"
+#include "support/model.hpp"
 
 namespace elidex::testing {
 namespace {
 
 template <class Map>
 class BulkLoad : public ::testing::Test {};
-using maps = ::testing::Types<scattered_btree<u64, u64, locked_regions, tiny_scattered, always_control>,
-                              scattered_btree<u64, u64, elided_regions, dense_fan_out<4, 3>, no_control>,
-                              scattered_btree<u64, u64, optimistic, keys_apart_fan_out<3, 3>, no_control>,
-                              scattered_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>,
-                              scattered_btree<u64, u64, optimistic, packed_fan_out<20, 4>, restless_control>,
+using maps = ::testing::Types<fixed_key_btree<u64, u64, locked_regions, tiny_partitioned, always_control>,
+                              fixed_key_btree<u64, u64, elided_regions, dense_fan_out<4, 3>, no_control>,
+                              fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
+                              fixed_key_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>,
+                              fixed_key_btree<u64, u64, optimistic, packed_fan_out<20, 4>, restless_control>,
                               ordered_map<u64, u64>>;
 TYPED_TEST_SUITE(BulkLoad, maps);
 

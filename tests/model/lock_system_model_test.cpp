@@ -1,4 +1,4 @@
-// The lock system against a table of locks that is as naive as can be: one entry for each lock, no bitmaps, no buckets, circles
+// The lock system against a table of locks that is as naive as can be: one entry for each lock, no bitmaps, no buckets, cycles
 // found by following everything. One thread drives several transactions, whose requests stay in the queues.
 #include <gtest/gtest.h>
 
@@ -295,9 +295,9 @@ class comparison {
       }
     }
     if (!victims.empty() && !outcome) return "a victim without a request";
-    if (outcome && model_.waits_for(who, who) == victims.empty()) return "circles differ";
+    if (outcome && model_.waits_for(who, who) == victims.empty()) return "cycles differ";
     for (const int v : victims) {
-      if (v != who && !(model_.waits_for(who, v) && model_.waits_for(v, who))) return "a victim outside of the circle";
+      if (v != who && !(model_.waits_for(who, v) && model_.waits_for(v, who))) return "a victim outside of the cycle";
     }
     for (const int v : victims) {
       model_.remove_waiting(v);
@@ -306,7 +306,7 @@ class comparison {
     }
     if (std::string wrong = model_.grant(granted); !wrong.empty()) return wrong;
     for (int i = 0; i < transactions; ++i) {
-      if (model_.waits_for(i, i)) return "a circle is left";
+      if (model_.waits_for(i, i)) return "a cycle is left";
     }
     return locks_.is_consistent() ? "" : "inconsistent";
   }

@@ -33,7 +33,7 @@ TEST(Model, ChurnDoesNotGrowMemory) {
     if (round == 5) settled = map.memory_bytes();
   }
   EXPECT_LE(map.memory_bytes(), settled + settled / 4);
-  EXPECT_LE(map.stats().limbo_objects, 8 * limbo_list::retirements_per_sweep);
+  EXPECT_LE(map.stats().retired_objects, 8 * retire_list::retirements_per_sweep);
 }
 
 // Nodes that nothing is left in are nowhere left behind, in whatever order keys come and go. An inner node may stay with
@@ -78,7 +78,7 @@ TEST(Model, ThinningLeavesFullLeavesInAnyOrder) {
       const u64 key = ascending ? n : keys - 1 - n;
       if (key % kept_one_in != 0) map.erase(key);
     }
-    EXPECT_GE(map.size() / (map.stats().leaves - map.stats().limbo_objects), 16u) << "keys per leaf";
+    EXPECT_GE(map.size() / (map.stats().leaves - map.stats().retired_objects), 16u) << "keys per leaf";
   }
 }
 
@@ -87,7 +87,7 @@ TEST(Model, OneReclaimIsEnough) {
   for (u64 n = 0; n < 10'000; ++n) map.insert(n, n);
   for (u64 n = 0; n < 10'000; ++n) map.erase(n);
   map.reclaim();
-  EXPECT_EQ(map.stats().limbo_objects, 0u);
+  EXPECT_EQ(map.stats().retired_objects, 0u);
 }
 
 // A leaf may hold the type's least and greatest keys.

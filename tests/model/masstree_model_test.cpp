@@ -33,7 +33,7 @@ void comes_back_to_one_leaf() {
     if (round == 1) std::reverse(keys.begin(), keys.end());
     for (const u64 k : keys) ASSERT_TRUE(map.erase(k));
     map.reclaim();
-    EXPECT_EQ(map.stats().limbo_objects, 0u);
+    EXPECT_EQ(map.stats().retired_objects, 0u);
     EXPECT_EQ(map.stats().leaves, 1u);
     EXPECT_EQ(map.stats().inner_nodes, 0u);
     if (round == 4) bytes = map.memory_bytes();

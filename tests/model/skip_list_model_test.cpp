@@ -38,7 +38,7 @@ TYPED_TEST(SkipLists, GiveTheirNodesBack) {
     EXPECT_GE(map.stats().nodes, when_empty + 120);
     for (int n = 0; n < 120; ++n) EXPECT_TRUE(map.erase(static_cast<key>(n)));
     for (int sweep = 0; sweep < 3; ++sweep) map.reclaim();
-    EXPECT_EQ(map.stats().limbo_objects, 0u);
+    EXPECT_EQ(map.stats().retired_objects, 0u);
     EXPECT_EQ(map.stats().nodes, when_empty);
   }
 }

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "elidex/column.hpp"
-#include "schedule/explore.hpp"
 #include "machine/schedule.hpp"
 #include "machine/simulation.hpp"
+#include "schedule/explore.hpp"
 #include "support/samples.hpp"
 
 namespace elidex::testing {

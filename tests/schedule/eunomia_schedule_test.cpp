@@ -8,9 +8,9 @@
 
 #include "schedule/explore.hpp"
 #include "schedule/histories.hpp"
+#include "support/fixed_key_trees.hpp"
 #include "support/linearizability.hpp"
 #include "support/model.hpp"
-#include "support/fixed_key_trees.hpp"
 
 namespace elidex::testing {
 namespace {
@@ -23,16 +23,16 @@ struct with_two_marks : Shape {
   template <class Key, class Value, class Sync>
   using leaf = Leaf<Key, Value, Sync, with_two_marks>;
 };
-using scattered_with_two_marks = with_two_marks<tiny_scattered, detail::scattered_leaf>;
-using apart_with_two_marks = with_two_marks<keys_apart_fan_out<3, 3>, detail::keys_apart_leaf>;
+using partitioned_with_two_marks = with_two_marks<tiny_partitioned, detail::partitioned_leaf>;
+using apart_with_two_marks = with_two_marks<separated_fan_out<3, 3>, detail::separated_leaf>;
 using dense_with_two_marks = with_two_marks<dense_fan_out<3, 3>, detail::dense_leaf>;
 
 enum class change : std::uint8_t { split, merge, both, share };
 
 template <class Map>
-inline constexpr bool remembers_leaves = false;
+inline constexpr bool has_leaf_hints = false;
 template <class Key, class Value, class Sync, class Shape, class Control>
-inline constexpr bool remembers_leaves<scattered_btree<Key, Value, Sync, Shape, Control>> = Shape::remembers_leaves;
+inline constexpr bool has_leaf_hints<fixed_key_btree<Key, Value, Sync, Shape, Control>> = Shape::has_leaf_hints;
 
 // Thread 0, to which the leaf may be known by then, does What with a key and looks it up; thread 1 changes the leaves; thread 2 does What with any key.
 template <class Map, call What, change How>
@@ -70,7 +70,7 @@ struct leaf_changes_meanwhile {
       plans[thread].push_back(e);
     };
     const u64 wanted = keys[random.below(history_keys)];
-    if (remembers_leaves<Map>) {
+    if (has_leaf_hints<Map>) {
       for (int times = 0; times < 2; ++times) plan(0, call::get, wanted);
     }
     plan(0, What, What == call::scan ? 0 : wanted);
@@ -129,19 +129,19 @@ class EunomiaLeafChanges : public ::testing::Test {
     explore_one<call::scan, How>();
   }
 };
-using maps = ::testing::Types<scattered_btree<u64, u64, elided_regions, scattered_with_two_marks, always_control>,
-                              scattered_btree<u64, u64, elided_regions_dbx, tiny_scattered, restless_control>,
-                              scattered_btree<u64, u64, elided_regions, dense_with_two_marks, always_control>,
-                              scattered_btree<u64, u64, elided_regions, apart_with_two_marks, restless_control>,
-                              scattered_btree<u64, u64, spinning_regions, scattered_with_two_marks, always_control>,
-                              scattered_btree<u64, u64, locked_regions, apart_with_two_marks, restless_control>,
-                              scattered_btree<u64, u64, optimistic, scattered_with_two_marks, always_control>,
-                              scattered_btree<u64, u64, optimistic, dense_with_two_marks, restless_control>,
-                              scattered_btree<u64, u64, optimistic, apart_with_two_marks, always_control>,
-                              scattered_btree<u64, u64, optimistic, keys_apart_fan_out<3, 3>, no_control>,
-                              scattered_btree<u64, u64, optimistic, packed_fan_out<3, 3>, no_control>,
-                              scattered_btree<u64, u64, optimistic, packed_fan_out<3, 3>, restless_control>,
-                              scattered_btree<u64, u64, elided_regions, packed_fan_out<3, 3>, no_control>>;
+using maps = ::testing::Types<fixed_key_btree<u64, u64, elided_regions, partitioned_with_two_marks, always_control>,
+                              fixed_key_btree<u64, u64, elided_regions_dbx, tiny_partitioned, restless_control>,
+                              fixed_key_btree<u64, u64, elided_regions, dense_with_two_marks, always_control>,
+                              fixed_key_btree<u64, u64, elided_regions, apart_with_two_marks, restless_control>,
+                              fixed_key_btree<u64, u64, spinning_regions, partitioned_with_two_marks, always_control>,
+                              fixed_key_btree<u64, u64, locked_regions, apart_with_two_marks, restless_control>,
+                              fixed_key_btree<u64, u64, optimistic, partitioned_with_two_marks, always_control>,
+                              fixed_key_btree<u64, u64, optimistic, dense_with_two_marks, restless_control>,
+                              fixed_key_btree<u64, u64, optimistic, apart_with_two_marks, always_control>,
+                              fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
+                              fixed_key_btree<u64, u64, optimistic, packed_fan_out<3, 3>, no_control>,
+                              fixed_key_btree<u64, u64, optimistic, packed_fan_out<3, 3>, restless_control>,
+                              fixed_key_btree<u64, u64, elided_regions, packed_fan_out<3, 3>, no_control>>;
 TYPED_TEST_SUITE(EunomiaLeafChanges, maps);
 
 TYPED_TEST(EunomiaLeafChanges, SplitsAtEveryStep) {
@@ -152,10 +152,10 @@ TYPED_TEST(EunomiaLeafChanges, MergesAtEveryStep) {
 }
 template <class Map>
 class EunomiaLeafShares : public EunomiaLeafChanges<Map> {};
-using sharing_maps = ::testing::Types<scattered_btree<u64, u64, optimistic, packed_fan_out<3, 3>, no_control>,
-                                      scattered_btree<u64, u64, optimistic, packed_fan_out<3, 3>, adaptive_control>,
-                                      scattered_btree<u64, u64, elided_regions, packed_fan_out<3, 3>, no_control>,
-                                      scattered_btree<u64, u64, spinning_regions, packed_fan_out<3, 3>, no_control>>;
+using sharing_maps = ::testing::Types<fixed_key_btree<u64, u64, optimistic, packed_fan_out<3, 3>, no_control>,
+                                      fixed_key_btree<u64, u64, optimistic, packed_fan_out<3, 3>, adaptive_control>,
+                                      fixed_key_btree<u64, u64, elided_regions, packed_fan_out<3, 3>, no_control>,
+                                      fixed_key_btree<u64, u64, spinning_regions, packed_fan_out<3, 3>, no_control>>;
 TYPED_TEST_SUITE(EunomiaLeafShares, sharing_maps);
 
 TYPED_TEST(EunomiaLeafShares, AtEveryStep) {
@@ -189,8 +189,8 @@ struct a_key_comes_as_its_mark_goes {
 template <class Map>
 class EunomiaMarks : public ::testing::Test {};
 using maps_with_two_marks =
-    ::testing::Types<scattered_btree<u64, u64, spinning_regions, dense_with_two_marks, always_control>,
-                     scattered_btree<u64, u64, optimistic, dense_with_two_marks, always_control>>;
+    ::testing::Types<fixed_key_btree<u64, u64, spinning_regions, dense_with_two_marks, always_control>,
+                     fixed_key_btree<u64, u64, optimistic, dense_with_two_marks, always_control>>;
 TYPED_TEST_SUITE(EunomiaMarks, maps_with_two_marks);
 
 TYPED_TEST(EunomiaMarks, StayWithKeysThatComeDuringASplit) {
@@ -205,7 +205,7 @@ TYPED_TEST(EunomiaMarks, StayWithKeysThatComeDuringASplit) {
 // One thread looks for keys of a full leaf, where another one wants to put the key by which free slots are told.
 struct free_key_comes_to_a_full_leaf {
   static constexpr u64 first_free_key = 0xD1B5'4A32'D192'ED03u;  // unused_key()
-  using tree = scattered_btree<u64, u64, optimistic, tiny_scattered, no_control>;
+  using tree = fixed_key_btree<u64, u64, optimistic, tiny_partitioned, no_control>;
   tree map;
   u64 missing = 0;
 

@@ -6,11 +6,12 @@
 #include <mutex>
 #include <shared_mutex>
 
-#include "elidex/mutex.hpp"
 #include "elidex/elided.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
+#include "elidex/mutex.hpp"
+#include "elidex/shared_mutex.hpp"
 #include "papers/karnagel/hle_lock.hpp"
 #include "papers/karnagel/posix_mutex.hpp"
-#include "elidex/internal/sync/spin_locks.hpp"
 #include "schedule/explore.hpp"
 
 namespace elidex::testing {

@@ -1,4 +1,4 @@
-// The lock system under explored interleavings: every circle is found, nobody sleeps for ever, exclusive locks exclude, implicit
+// The lock system under explored interleavings: every cycle is found, nobody sleeps for ever, exclusive locks exclude, implicit
 // ones too, and a wait that is given up while it is granted ends well.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ struct records {
 };
 
 template <class Latches>
-struct two_in_a_circle : records<Latches> {
+struct two_in_a_cycle : records<Latches> {
   bodies_type bodies() {
     return {[this] { this->change_both(0, 1, false); }, [this] { this->change_both(1, 0, false); }};
   }
@@ -90,7 +90,7 @@ struct two_in_a_circle : records<Latches> {
 
 // Half of them implicitly.
 template <class Latches>
-struct three_in_a_circle : records<Latches> {
+struct three_in_a_cycle : records<Latches> {
   bodies_type bodies() {
     return {[this] { this->change_both(0, 1, true); }, [this] { this->change_both(1, 2, false); },
             [this] { this->change_both(2, 0, true); }};
@@ -205,7 +205,7 @@ struct about_to_wait : records<Latches> {
   }
   std::string verdict() {
     if (this->broken) return "a time was up";
-    // Once the victim has ended there is no circle any more, unless that came before the others asked.
+    // Once the victim has ended there is no cycle any more, unless that came before the others asked.
     return victims <= 1 && victims + granted == static_cast<int>(Transactions) ? "" : "more than one victim";
   }
 };
@@ -288,11 +288,11 @@ template <class Latches>
 class LockSystemSchedules : public ::testing::Test {};
 TYPED_TEST_SUITE(LockSystemSchedules, latches_under_test, latches_name);
 
-TYPED_TEST(LockSystemSchedules, TwoInACircle) {
-  EXPECT_EQ(explore<two_in_a_circle<TypeParam>>(schedules(200)), "");
+TYPED_TEST(LockSystemSchedules, TwoInACycle) {
+  EXPECT_EQ(explore<two_in_a_cycle<TypeParam>>(schedules(200)), "");
 }
-TYPED_TEST(LockSystemSchedules, ThreeInACircle) {
-  EXPECT_EQ(explore<three_in_a_circle<TypeParam>>(schedules(200)), "");
+TYPED_TEST(LockSystemSchedules, ThreeInACycle) {
+  EXPECT_EQ(explore<three_in_a_cycle<TypeParam>>(schedules(200)), "");
 }
 TYPED_TEST(LockSystemSchedules, Upgrades) {
   EXPECT_EQ(explore<upgrades<TypeParam>>(schedules(150)), "");
@@ -323,8 +323,8 @@ TEST(LockSystemWaitSchedules, LateWakeUps) {
   EXPECT_EQ(explore<late_wake_up<unmodified_latches>>(schedules(1'000)), "");
 }
 
-// Canary: a circle that nobody can see, because each half of it is in a lock system of its own.
-struct hidden_circle : records<sharded_latches<>> {
+// Canary: a cycle that nobody can see, because each half of it is in a lock system of its own.
+struct hidden_cycle : records<sharded_latches<>> {
   lock_system<sharded_latches<>> others{{.transactions_max = 4, .buckets = 16, .wait_timeout = wait_for_ever}};
 
   bodies_type bodies() {
@@ -345,8 +345,8 @@ struct hidden_circle : records<sharded_latches<>> {
   }
   static std::string verdict() { return ""; }
 };
-TEST(LockSystemSchedulesCanary, ACircleThatIsNotSeenIsFound) {
-  EXPECT_THAT(explore<hidden_circle>(2'000), HasSubstr("waits for futex"));
+TEST(LockSystemSchedulesCanary, ACycleThatIsNotSeenIsFound) {
+  EXPECT_THAT(explore<hidden_cycle>(2'000), HasSubstr("waits for futex"));
 }
 
 // Canary: a writer whose implicit lock others are not told of.

@@ -5,19 +5,19 @@
 #include <array>
 #include <sstream>
 
+#include "elidex/ordered_map.hpp"
 #include "papers/eunomia/euno_skip_list.hpp"
 #include "papers/eunomia/lock_free_skip_list.hpp"
 #include "papers/eunomia/locked_skip_list.hpp"
 #include "papers/eunomia/masstree.hpp"
 #include "papers/eunomia/skip_list.hpp"
-#include "elidex/ordered_map.hpp"
 #include "schedule/explore.hpp"
 #include "schedule/histories.hpp"
 #include "support/broken_maps.hpp"
+#include "support/fixed_key_trees.hpp"
 #include "support/linearizability.hpp"
 #include "support/model.hpp"
 #include "support/policies_under_test.hpp"
-#include "support/fixed_key_trees.hpp"
 #include "support/sparse_masstree.hpp"
 #include "support/strings_as_integers.hpp"
 
@@ -85,16 +85,16 @@ using maps = ::testing::Types<
 TYPED_TEST_SUITE(MapSchedules, maps);
 
 using eunomia_maps =
-    ::testing::Types<scattered_btree<u64, u64, elided_regions, tiny_scattered, restless_control>,
-                     scattered_btree<u64, u64, elided_regions_dbx, tiny_scattered, always_control>,
-                     scattered_btree<u64, u64, elided_regions, dense_fan_out<3, 3>, no_control>,
-                     scattered_btree<u64, u64, elided_regions, keys_apart_fan_out<3, 3>, restless_control>,
-                     scattered_btree<u64, u64, spinning_regions, tiny_scattered, restless_control>,
-                     scattered_btree<u64, u64, locked_regions, keys_apart_fan_out<3, 3>, no_control>,
-                     scattered_btree<u64, u64, optimistic, tiny_scattered, restless_control>,
-                     scattered_btree<u64, u64, optimistic, keys_apart_fan_out<3, 3>, no_control>,
-                     scattered_btree<u64, u64, optimistic, keys_apart_fan_out<12, 3>, always_control>,
-                     scattered_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>>;
+    ::testing::Types<fixed_key_btree<u64, u64, elided_regions, tiny_partitioned, restless_control>,
+                     fixed_key_btree<u64, u64, elided_regions_dbx, tiny_partitioned, always_control>,
+                     fixed_key_btree<u64, u64, elided_regions, dense_fan_out<3, 3>, no_control>,
+                     fixed_key_btree<u64, u64, elided_regions, separated_fan_out<3, 3>, restless_control>,
+                     fixed_key_btree<u64, u64, spinning_regions, tiny_partitioned, restless_control>,
+                     fixed_key_btree<u64, u64, locked_regions, separated_fan_out<3, 3>, no_control>,
+                     fixed_key_btree<u64, u64, optimistic, tiny_partitioned, restless_control>,
+                     fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
+                     fixed_key_btree<u64, u64, optimistic, separated_fan_out<12, 3>, always_control>,
+                     fixed_key_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>>;
 template <class Map>
 class EunomiaSchedules : public MapSchedules<Map> {};
 TYPED_TEST_SUITE(EunomiaSchedules, eunomia_maps);
@@ -104,14 +104,14 @@ TYPED_TEST(EunomiaSchedules, AreLinearizable) {
 }
 
 TEST(EunomiaSchedulesCanary, AMissingSequenceCheckIsFound) {
-  EXPECT_NE((explore<history<scattered_btree<u64, u64, blind_regions, tiny_scattered, no_control>>>(2'000)), "");
+  EXPECT_NE((explore<history<fixed_key_btree<u64, u64, blind_regions, tiny_partitioned, no_control>>>(2'000)), "");
 }
 TEST(EunomiaSchedulesCanary, AMissingMarkIsFound) {
-  EXPECT_NE((explore<history<scattered_btree<u64, u64, spinning_regions, forgets_marks, always_control>>>(2'000)), "");
+  EXPECT_NE((explore<history<fixed_key_btree<u64, u64, spinning_regions, forgets_marks, always_control>>>(2'000)), "");
 }
 TEST(EunomiaSchedulesCanary, ALockOfValuesThatExcludesNobodyIsFound) {
-  EXPECT_NE(
-      (explore<history<scattered_btree<u64, u64, excludes_nobody, keys_apart_fan_out<12, 3>, no_control>>>(2'000)), "");
+  EXPECT_NE((explore<history<fixed_key_btree<u64, u64, excludes_nobody, separated_fan_out<12, 3>, no_control>>>(2'000)),
+            "");
 }
 
 TYPED_TEST(MapSchedules, AreLinearizable) {

@@ -12,8 +12,9 @@
 #include <thread>
 
 #include "elidex/condition_variable.hpp"
-#include "elidex/mutex.hpp"
 #include "elidex/internal/sync/futex_semaphore.hpp"
+#include "elidex/mutex.hpp"
+#include "elidex/shared_mutex.hpp"
 #include "schedule/explore.hpp"
 
 namespace elidex::testing {
@@ -188,19 +189,19 @@ class forgetful_lock {
   void lock() {
     while (held_.exchange(true)) {
       ++sleepers_;
-      tokens_.take();
+      tokens_.acquire();
     }
   }
   void unlock() {
     const bool wakes = sleepers_.exchange(0) != 0;
     held_ = false;
-    if (wakes) tokens_.give(1);
+    if (wakes) tokens_.release(1);
   }
 
  private:
   std::atomic<bool> held_{false};
   std::atomic<int> sleepers_{0};
-  wake_tokens tokens_;
+  futex_semaphore tokens_;
 };
 
 TEST(MutexSchedulesCanary, ALostWakeUpIsFound) {

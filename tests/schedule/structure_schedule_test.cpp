@@ -44,7 +44,7 @@ std::string unless_holds(const Structure& structure, std::vector<int> wanted) {
 // Neighbours go while others come at the end and a third looks for all of them.
 template <class Lock>
 struct list_program {
-  lab::linked_list<Lock, lab::item_alignment::none> list;
+  bench::linked_list<Lock, bench::item_alignment::none> list;
   bool missed = false;
 
   list_program() {
@@ -67,7 +67,7 @@ struct list_program {
 
 template <class Lock>
 struct map_program {
-  lab::chained_map<Lock> map{1, lab::map_locks::per_bucket};
+  bench::chained_map<Lock> map{1, bench::map_locks::per_bucket};
   bool missed = false;
 
   map_program() {
@@ -89,7 +89,7 @@ struct map_program {
 
 template <class Lock>
 struct bank_program {
-  lab::closed_bank<Lock> bank{2, 100};
+  bench::closed_bank<Lock> bank{2, 100};
 
   bodies_type bodies() {
     return bodies_type(3, [this] {
@@ -102,8 +102,8 @@ struct bank_program {
 
 template <class Lock>
 class StructureSchedules : public ::testing::Test {};
-using locks = ::testing::Types<std::mutex, lab::spin_loop, lab::hle_spin_loop, elided<ttas_lock>,
-                               elided<ttas_lock, no_retry>, lab::nestable_hle>;
+using locks = ::testing::Types<std::mutex, bench::spin_loop, bench::hle_spin_loop, elided<ttas_lock>,
+                               elided<ttas_lock, no_retry>, bench::nestable_hle>;
 TYPED_TEST_SUITE(StructureSchedules, locks);
 
 std::uint64_t schedules() {
@@ -137,7 +137,7 @@ TEST(StructureCanary, AListWithoutLocksBreaks) {
 // One thread holds `inner` for real, because a system call ends its elision; the other wants both.
 template <class Lock>
 struct nested_program {
-  lab::own_lines<Lock> outer, inner;
+  bench::own_lines<Lock> outer, inner;
   alignas(64) std::uint64_t counter = 0;
 
   bodies_type bodies() {
@@ -157,10 +157,10 @@ struct nested_program {
 };
 
 TEST(NestedElision, TheListingAsItStandsLosesUpdates) {
-  EXPECT_THAT(explore<nested_program<lab::nestable_hle_as_listed>>(300), HasSubstr("an increment is lost"));
+  EXPECT_THAT(explore<nested_program<bench::nestable_hle_as_listed>>(300), HasSubstr("an increment is lost"));
 }
 TEST(NestedElision, AbortingWhereALockIsHeldLosesNone) {
-  EXPECT_EQ(explore<nested_program<lab::nestable_hle>>(10 * schedules()), "");
+  EXPECT_EQ(explore<nested_program<bench::nestable_hle>>(10 * schedules()), "");
 }
 
 }  // namespace

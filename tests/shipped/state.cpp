@@ -2,10 +2,10 @@
 
 #include <optional>
 
-#include "elidex/mutex.hpp"
-#include "elidex/ordered_map.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/thread_slot.hpp"
+#include "elidex/mutex.hpp"
+#include "elidex/ordered_map.hpp"
 
 namespace {
 

@@ -287,7 +287,7 @@ TEST(HashMapStress, Strings) {
   EXPECT_EQ(map.for_each([&](std::string_view k, std::string_view) { EXPECT_TRUE(map.erase(k)); }), left);
   map.reclaim();
   EXPECT_TRUE(map.empty());
-  EXPECT_EQ(map.stats().limbo_objects, 0u);
+  EXPECT_EQ(map.stats().retired_objects, 0u);
 }
 
 // Everybody reserves, everybody inserts.

@@ -15,12 +15,13 @@
 #include <thread>
 #include <vector>
 
-#include "elidex/htm.hpp"
-#include "elidex/mutex.hpp"
 #include "elidex/elided.hpp"
+#include "elidex/htm.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
+#include "elidex/mutex.hpp"
+#include "elidex/shared_mutex.hpp"
 #include "papers/karnagel/hle_lock.hpp"
 #include "papers/karnagel/posix_mutex.hpp"
-#include "elidex/internal/sync/spin_locks.hpp"
 
 namespace elidex {
 namespace {

@@ -4,18 +4,18 @@
 #include <atomic>
 #include <thread>
 
+#include "elidex/ordered_map.hpp"
 #include "papers/eunomia/euno_skip_list.hpp"
 #include "papers/eunomia/lock_free_skip_list.hpp"
 #include "papers/eunomia/locked_skip_list.hpp"
 #include "papers/eunomia/masstree.hpp"
 #include "papers/eunomia/skip_list.hpp"
-#include "elidex/ordered_map.hpp"
 #include "support/broken_maps.hpp"
+#include "support/fixed_key_trees.hpp"
 #include "support/model.hpp"
 #include "support/policies_under_test.hpp"
 #include "support/random_seed.hpp"
 #include "support/samples.hpp"
-#include "support/fixed_key_trees.hpp"
 #include "support/spread_threads.hpp"
 #include "support/strings_as_integers.hpp"
 
@@ -46,15 +46,15 @@ using maps = ::testing::Types<
     strings_as_integers<btree<std::string, std::string, optimistic, fan_out<4, 4>>>,
     strings_as_integers<btree<std::string, std::string, coarse_shared, fan_out<4, 4>>>,
     strings_as_integers<ordered_map<std::string, std::string>>,
-    scattered_btree<u64, u64, locked_regions, tiny_scattered, restless_control>,
-    scattered_btree<u64, u64, elided_regions, tiny_scattered, always_control>,
-    scattered_btree<u64, u64, locked_regions, keys_apart_fan_out<3, 3>, restless_control>,
-    scattered_btree<u64, u64, optimistic, tiny_scattered, restless_control>,
-    scattered_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>,
-    scattered_btree<u64, u64, optimistic, keys_apart_fan_out<3, 3>, no_control>,
-    scattered_btree<u64, u64, optimistic, keys_apart_fan_out<12, 4>, no_control>,
-    skip_list<u64, u64, coarse_elided_dbx>, locked_skip_list<u64, u64>, lock_free_skip_list<u64, u64>,
-    euno_skip_list<u64, u64, htm_split_regions>, euno_skip_list<u64, u64, split_by_mutexes, always_controlled>,
+    fixed_key_btree<u64, u64, locked_regions, tiny_partitioned, restless_control>,
+    fixed_key_btree<u64, u64, elided_regions, tiny_partitioned, always_control>,
+    fixed_key_btree<u64, u64, locked_regions, separated_fan_out<3, 3>, restless_control>,
+    fixed_key_btree<u64, u64, optimistic, tiny_partitioned, restless_control>,
+    fixed_key_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>,
+    fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
+    fixed_key_btree<u64, u64, optimistic, separated_fan_out<12, 4>, no_control>, skip_list<u64, u64, coarse_elided_dbx>,
+    locked_skip_list<u64, u64>, lock_free_skip_list<u64, u64>, euno_skip_list<u64, u64, htm_split_regions>,
+    euno_skip_list<u64, u64, split_by_mutexes, always_controlled>,
     euno_skip_list<u64, u64, split_by_mutexes, always_changing_control, 1>>;
 TYPED_TEST_SUITE(MapInvariants, maps);
 
@@ -310,7 +310,7 @@ u64 lost_long_updates(u64 seed) {
 TEST(MapInvariants, LongUpdatesAreNotLost) {
   for (u64 seed = 0; seed < 50; ++seed) {
     EXPECT_EQ((lost_long_updates<ordered_map<u64, u64>>(2 * seed)), 0u);
-    EXPECT_EQ((lost_long_updates<scattered_btree<u64, u64, optimistic, packed_fan_out<20, 4>, no_control>>(2 * seed)),
+    EXPECT_EQ((lost_long_updates<fixed_key_btree<u64, u64, optimistic, packed_fan_out<20, 4>, no_control>>(2 * seed)),
               0u);
   }
 }
@@ -320,7 +320,7 @@ TEST(MapInvariantsCanary, ValuesThatMoveUnlockedAreFound) {
 #endif
   u64 lost = 0;
   for (u64 seed = 0; seed < 1000 && lost == 0; ++seed) {
-    lost = lost_long_updates<scattered_btree<u64, u64, optimistic, moving_unlocked_fan_out, no_control>>(2 * seed);
+    lost = lost_long_updates<fixed_key_btree<u64, u64, optimistic, moving_unlocked_fan_out, no_control>>(2 * seed);
   }
   EXPECT_NE(lost, 0u);
 }
@@ -336,7 +336,7 @@ TYPED_TEST(MapInvariants, EverythingErasedIsReclaimed) {
   });
   EXPECT_TRUE(map.empty());
   map.reclaim();
-  EXPECT_EQ(map.stats().limbo_objects, 0u);
+  EXPECT_EQ(map.stats().retired_objects, 0u);
   if constexpr (requires { map.stats().leaves; }) {
     // Erasing merges what it meets on its way; the last threads may leave a few empty leaves that nobody visits again.
     EXPECT_LE(map.stats().leaves, 64u);
@@ -360,7 +360,7 @@ TEST(MapInvariants, AnEmptiedMasstreeIsOneLeaf) {
       }
     });
     map.reclaim();
-    EXPECT_EQ(map.stats().limbo_objects, 0u);
+    EXPECT_EQ(map.stats().retired_objects, 0u);
     EXPECT_EQ(map.stats().leaves, 1u);
     EXPECT_EQ(map.stats().inner_nodes, 0u);
   }

@@ -3,18 +3,18 @@
 
 #include <sstream>
 
+#include "elidex/ordered_map.hpp"
 #include "papers/eunomia/euno_skip_list.hpp"
 #include "papers/eunomia/lock_free_skip_list.hpp"
 #include "papers/eunomia/locked_skip_list.hpp"
 #include "papers/eunomia/masstree.hpp"
 #include "papers/eunomia/skip_list.hpp"
-#include "elidex/ordered_map.hpp"
 #include "support/broken_maps.hpp"
 #include "support/concurrent_rounds.hpp"
+#include "support/fixed_key_trees.hpp"
 #include "support/linearizability.hpp"
 #include "support/policies_under_test.hpp"
 #include "support/random_seed.hpp"
-#include "support/fixed_key_trees.hpp"
 #include "support/sparse_masstree.hpp"
 #include "support/spread_threads.hpp"
 #include "support/strings_as_integers.hpp"
@@ -108,13 +108,13 @@ using maps =
                      strings_as_integers<btree<std::string, std::string, optimistic, fan_out<4, 4>>>,
                      strings_as_integers<btree<std::string, std::string, coarse_shared, fan_out<2, 3>>>,
                      strings_as_integers<ordered_map<std::string, std::string>>,
-                     scattered_btree<u64, u64, locked_regions, tiny_scattered, restless_control>,
-                     scattered_btree<u64, u64, elided_regions, tiny_scattered, always_control>,
-                     scattered_btree<u64, u64, locked_regions, keys_apart_fan_out<3, 3>, restless_control>,
-                     scattered_btree<u64, u64, optimistic, tiny_scattered, restless_control>,
-                     scattered_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>,
-                     scattered_btree<u64, u64, optimistic, keys_apart_fan_out<3, 3>, no_control>,
-                     scattered_btree<u64, u64, optimistic, keys_apart_fan_out<12, 4>, no_control>,
+                     fixed_key_btree<u64, u64, locked_regions, tiny_partitioned, restless_control>,
+                     fixed_key_btree<u64, u64, elided_regions, tiny_partitioned, always_control>,
+                     fixed_key_btree<u64, u64, locked_regions, separated_fan_out<3, 3>, restless_control>,
+                     fixed_key_btree<u64, u64, optimistic, tiny_partitioned, restless_control>,
+                     fixed_key_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>,
+                     fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
+                     fixed_key_btree<u64, u64, optimistic, separated_fan_out<12, 4>, no_control>,
                      skip_list<u64, u64, coarse_elided_dbx, 1>, locked_skip_list<u64, u64, 1>,
                      lock_free_skip_list<u64, u64, 1>, euno_skip_list<u64, u64, htm_split_regions, euno_skip_parts, 1>,
                      euno_skip_list<u64, u64, split_by_mutexes, always_controlled, 1>,

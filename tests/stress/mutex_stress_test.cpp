@@ -18,6 +18,7 @@
 
 #include "elidex/condition_variable.hpp"
 #include "elidex/mutex.hpp"
+#include "elidex/shared_mutex.hpp"
 #include "support/random_seed.hpp"
 
 namespace elidex {

@@ -13,15 +13,15 @@
 #include <type_traits>
 #include <vector>
 
-#include "elidex/htm.hpp"
 #include "elidex/elided.hpp"
+#include "elidex/htm.hpp"
+#include "elidex/internal/sync/spin_locks.hpp"
 #include "papers/karnagel/hle_lock.hpp"
 #include "papers/karnagel/posix_mutex.hpp"
-#include "elidex/internal/sync/spin_locks.hpp"
 #include "papers/schrimpf/structures/use_cases.hpp"
 #include "support/random_seed.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 using elidex::testing::repetitions;
@@ -262,4 +262,4 @@ TEST(NestableHle, HoldsSeveralAtOnce) {
 }
 
 }  // namespace
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -6,8 +6,9 @@
 
 #include "elidex/database.hpp"
 #include "elidex/internal/txn/dbx_locking_commit.hpp"
-#include "papers/eunomia/index_sets.hpp"
 #include "elidex/internal/txn/two_phase_locking.hpp"
+#include "papers/eunomia/index_sets.hpp"
+#include "papers/schrimpf/thesis_latches.hpp"
 
 namespace elidex::testing {
 
@@ -56,18 +57,18 @@ struct soon_control : adaptive_control {
   static constexpr std::uint32_t collisions_to_switch_on = 1;
 };
 using locking_dbx_over_hot_euno_btree =
-    basic_database<db::dbx_locking_commit<>, db::scattered_btree_indexes<split_regions<elided<ttas_lock, dbx_budgets>>,
-                                                                         scattered_fan_out<8, 4>, soon_control>>;
+    basic_database<db::dbx_locking_commit<>, db::fixed_key_btree_indexes<split_regions<elided<ttas_lock, dbx_budgets>>,
+                                                                         partitioned_fan_out<8, 4>, soon_control>>;
 
 // --- canaries: what the harness must find
 
 // Locks and writes, but never looks whether what it has read still stands.
 class blind_commit {
  public:
-  db::commit_result operator()(db::transaction& t, db::commit_epochs& epochs) {
+  db::commit_result operator()(db::transaction& t, db::commit_clock& epochs) {
     t.sort_writes();
     db::detail::provide_versions(t, epochs);
-    const db::commit_epochs::commit_phase phase(epochs);
+    const db::commit_clock::commit_phase phase(epochs);
     for (auto& w : t.writes()) w.had = w.row->lock();
     const std::uint64_t epoch = epochs.now();
     if (db::detail::lacks_version(t, epoch)) {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include "papers/karnagel/delta_index.hpp"
 #include "elidex/internal/column/keyed_delta_index.hpp"
+#include "papers/karnagel/delta_index.hpp"
 #include "support/samples.hpp"
 
 namespace elidex::testing {

@@ -3,10 +3,11 @@
 
 #include <cstdint>
 
-#include "elidex/internal/tree/separated_leaf.hpp"
-#include "elidex/internal/tree/fixed_key_btree.hpp"
-#include "papers/karnagel/posix_mutex.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
+#include "elidex/internal/tree/fixed_key_btree.hpp"
+#include "elidex/internal/tree/separated_leaf.hpp"
+#include "papers/eunomia/euno_btree.hpp"
+#include "papers/karnagel/posix_mutex.hpp"
 
 namespace elidex::testing {
 
@@ -18,7 +19,7 @@ using elided_regions = htm_split_regions;
 using elided_regions_dbx = split_regions<elided<ttas_lock, dbx_budgets>>;
 
 // Two segments of two.
-using tiny_scattered = scattered_fan_out<4, 3, 2>;
+using tiny_partitioned = partitioned_fan_out<4, 3, 2>;
 
 // Gives each leaf a control and takes it away all the time.
 struct restless_control : adaptive_control {
@@ -31,7 +32,7 @@ struct restless_control : adaptive_control {
 
 // Values move without their locks when the leaf splits, shares or merges.
 template <class Key, class Value, class Sync>
-struct leaf_that_moves_unlocked : detail::keys_apart_leaf<Key, Value, Sync, packed_fan_out<20, 4>> {
+struct leaf_that_moves_unlocked : detail::separated_leaf<Key, Value, Sync, packed_fan_out<20, 4>> {
   template <class Fn>
   void for_each_value_lock(Fn&& /*fn*/) noexcept {}
 };
@@ -49,13 +50,13 @@ struct blind_regions : spinning_regions {
 };
 
 // A key is inserted without its mark.
-struct forgets_marks : tiny_scattered {
+struct forgets_marks : tiny_partitioned {
   template <unsigned Bits>
   struct control : conflict_control<Bits> {
     void mark(unsigned /*slot*/) noexcept {}
   };
   template <class Key, class Value, class Sync>
-  using leaf = detail::scattered_leaf<Key, Value, Sync, forgets_marks>;
+  using leaf = detail::partitioned_leaf<Key, Value, Sync, forgets_marks>;
 };
 
 }  // namespace elidex::testing

@@ -39,7 +39,7 @@ struct lock_step {
 
 class lock_client {
  public:
-  lock_client(locking& policy, db::commit_epochs& epochs, db::isolation level) : policy_(policy), epochs_(epochs) {
+  lock_client(locking& policy, db::commit_clock& epochs, db::isolation level) : policy_(policy), epochs_(epochs) {
     in_thread([&, level] { t_.emplace(notes_, level, policy_.locks(), epochs_, std::chrono::seconds(20)); }).get();
   }
   ~lock_client() {
@@ -103,7 +103,7 @@ class lock_client {
   }
 
   locking& policy_;
-  db::commit_epochs& epochs_;
+  db::commit_clock& epochs_;
   locking::transaction::memory notes_;
   std::optional<locking::transaction> t_;
   bool ends_ = false;
@@ -115,7 +115,7 @@ class lock_client {
 
 struct lock_clients {
   locking policy;
-  db::commit_epochs epochs;
+  db::commit_clock epochs;
   db::table<std::uint64_t, account, ordered_map<std::uint64_t, db::record*>> accounts{"accounts",
                                                                                       locking::locking_of(0)};
   std::list<lock_client> clients;

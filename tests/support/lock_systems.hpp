@@ -7,10 +7,11 @@
 #include <string>
 
 #include "elidex/internal/locking/lock_system.hpp"
+#include "papers/schrimpf/thesis_latches.hpp"
 
 namespace elidex::testing {
 
-// Shards that are never elided: inside of a region a search for circles sees everything at one moment.
+// Shards that are never elided: inside of a region a search for cycles sees everything at one moment.
 struct plain_shards : latches<posix_mutex, posix_mutex, 4> {};
 
 using latches_under_test =

@@ -18,7 +18,7 @@
 namespace elidex::testing {
 
 using db::checkpoint_writer;
-using db::commit_epochs;
+using db::commit_clock;
 using db::commit_stamp;
 using db::durability;
 using db::epoch_of_stamp;
@@ -54,8 +54,8 @@ class commit_with_epoch {
 
  private:
   redo_log::commit commit_;
-  commit_epochs& epochs_;
-  const commit_epochs::commit_phase phase_;
+  commit_clock& epochs_;
+  const commit_clock::commit_phase phase_;
   const std::uint64_t epoch_;
 };
 

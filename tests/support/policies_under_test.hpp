@@ -3,13 +3,13 @@
 
 #include <shared_mutex>
 
-#include "elidex/internal/tree/btree.hpp"
-#include "papers/eunomia/euno_skip_list.hpp"
 #include "elidex/elided.hpp"
-#include "papers/karnagel/hle_lock.hpp"
-#include "papers/karnagel/posix_mutex.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
 #include "elidex/internal/sync/split_regions.hpp"
+#include "elidex/internal/tree/btree.hpp"
+#include "papers/eunomia/euno_skip_list.hpp"
+#include "papers/karnagel/hle_lock.hpp"
+#include "papers/karnagel/posix_mutex.hpp"
 
 namespace elidex::testing {
 

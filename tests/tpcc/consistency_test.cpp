@@ -8,7 +8,7 @@
 
 #include "tests/tpcc/small_company.hpp"
 
-namespace elidex::lab::tpcc {
+namespace elidex::bench::tpcc {
 namespace {
 
 constexpr district_id here{2, 7};
@@ -161,4 +161,4 @@ TEST(TpccConsistency, TellsWhereAndNotTooMuch) {
 }
 
 }  // namespace
-}  // namespace elidex::lab::tpcc
+}  // namespace elidex::bench::tpcc

@@ -6,11 +6,11 @@
 #include <set>
 #include <string>
 
-#include "elidex/database.hpp"
 #include "bench/tpcc/consistency.hpp"
 #include "bench/tpcc/terminal.hpp"
+#include "elidex/database.hpp"
 
-namespace elidex::lab::tpcc {
+namespace elidex::bench::tpcc {
 
 inline date no_clock() noexcept {
   return 1'700'000'000'000'000;
@@ -63,4 +63,4 @@ struct small_company {
   company<Database> in;
 };
 
-}  // namespace elidex::lab::tpcc
+}  // namespace elidex::bench::tpcc

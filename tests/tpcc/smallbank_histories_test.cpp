@@ -8,12 +8,12 @@
 #include <thread>
 #include <vector>
 
-#include "elidex/internal/txn/two_phase_locking.hpp"
 #include "bench/smallbank/smallbank.hpp"
+#include "elidex/internal/txn/two_phase_locking.hpp"
 #include "support/databases.hpp"
 #include "support/version_history.hpp"
 
-namespace elidex::lab::smallbank {
+namespace elidex::bench::smallbank {
 namespace {
 
 using elidex::testing::find_cycle;
@@ -149,4 +149,4 @@ TEST(VersionHistory, TellsWhatNoSerialOrderGives) {
 }
 
 }  // namespace
-}  // namespace elidex::lab::smallbank
+}  // namespace elidex::bench::smallbank

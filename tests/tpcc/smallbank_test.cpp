@@ -12,7 +12,7 @@
 
 #include "elidex/internal/txn/two_phase_locking.hpp"
 
-namespace elidex::lab::smallbank {
+namespace elidex::bench::smallbank {
 namespace {
 
 using silo_bank = bank<basic_database<db::silo_commit>>;
@@ -112,4 +112,4 @@ TYPED_TEST(SmallBankStress, LostUpdatesAreFoundWhereTheLevelLetsThemThrough) {
 }
 
 }  // namespace
-}  // namespace elidex::lab::smallbank
+}  // namespace elidex::bench::smallbank

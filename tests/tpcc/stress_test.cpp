@@ -12,7 +12,7 @@
 #include "tests/support/databases.hpp"
 #include "tests/tpcc/small_company.hpp"
 
-namespace elidex::lab::tpcc {
+namespace elidex::bench::tpcc {
 namespace {
 
 // Runs terminals until each has done its steps; what the conditions say meanwhile and in the end, and what users were told.
@@ -81,4 +81,4 @@ TEST(TpccStressCanary, ACommitThatDoesNotValidateIsFound) {
 }
 
 }  // namespace
-}  // namespace elidex::lab::tpcc
+}  // namespace elidex::bench::tpcc

@@ -10,7 +10,7 @@
 
 #include "tests/tpcc/small_company.hpp"
 
-namespace elidex::lab::tpcc {
+namespace elidex::bench::tpcc {
 namespace {
 
 using company_under_test = small_company<>;
@@ -398,4 +398,4 @@ TEST(TpccTerminal, DoesTheSameForTheSameSeeds) {
 }
 
 }  // namespace
-}  // namespace elidex::lab::tpcc
+}  // namespace elidex::bench::tpcc

@@ -12,8 +12,9 @@
 #include <vector>
 
 #include "elidex/internal/txn/two_phase_locking.hpp"
+#include "papers/schrimpf/thesis_latches.hpp"
 
-namespace elidex::lab::txbench {
+namespace elidex::bench::txbench {
 namespace {
 
 TEST(Txbench, RefusesWhatItCannotDrawFrom) {
@@ -98,4 +99,4 @@ TYPED_TEST(TxbenchStress, NoUpdateIsLost) {
 }
 
 }  // namespace
-}  // namespace elidex::lab::txbench
+}  // namespace elidex::bench::txbench

@@ -16,7 +16,7 @@
 #include "elidex/internal/txn/two_phase_locking.hpp"
 #include "support/databases.hpp"
 
-namespace elidex::lab::ycsb_txn {
+namespace elidex::bench::ycsb_txn {
 namespace {
 
 using silo_store = store<basic_database<db::silo_commit>>;
@@ -138,4 +138,4 @@ TEST(YcsbTransactionsCanary, ACommitThatDoesNotValidateLosesChanges) {
 }
 
 }  // namespace
-}  // namespace elidex::lab::ycsb_txn
+}  // namespace elidex::bench::ycsb_txn

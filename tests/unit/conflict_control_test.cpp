@@ -6,6 +6,7 @@
 #include <set>
 
 #include "elidex/internal/tree/fixed_key_btree.hpp"
+#include "papers/eunomia/euno_btree.hpp"
 #include "support/random_seed.hpp"
 
 namespace elidex::testing {
@@ -76,7 +77,7 @@ TEST(ConflictControl, DenseKeysHaveFewFalsePositives) {
 }
 
 TEST(ConflictControl, TheBitsTakeLessThanFivePercentOfALeaf) {
-  using leaf = scattered_fan_out<>::leaf<u64, u64, htm_split_regions>;
+  using leaf = partitioned_fan_out<>::leaf<u64, u64, htm_split_regions>;
   EXPECT_EQ(leaf::control_type::bits, 2 * leaf::capacity);
   EXPECT_LT(2.0 * leaf::control_type::bits / 8, 0.05 * sizeof(leaf));
 }

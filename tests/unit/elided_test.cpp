@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "papers/karnagel/posix_mutex.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
+#include "papers/karnagel/posix_mutex.hpp"
 #include "unit/scripted_htm.hpp"
 
 namespace elidex {

@@ -14,9 +14,9 @@
 #  include "elidex/column.hpp"
 #  include "elidex/condition_variable.hpp"
 #  include "elidex/hash_map.hpp"
+#  include "elidex/internal/memory/epoch.hpp"
 #  include "elidex/mutex.hpp"
 #  include "elidex/ordered_map.hpp"
-#  include "elidex/internal/memory/epoch.hpp"
 #  include "support/databases.hpp"
 #  include "support/forked_child.hpp"
 
@@ -85,18 +85,18 @@ TEST(ForkedChild, PinsOfOtherThreadsHaveEndedAndItsOwnHaveNot) {
 }
 
 TEST(ForkedChild, SnapshotsAndCommitsOfOtherThreadsDoNotHoldTheClockBack) {
-  db::commit_epochs epochs;
+  db::commit_clock epochs;
   const auto moves_on = [&] {
     const u64 now = epochs.advance();
     epochs.move_horizon();
     return epochs.completed() == now - 1 && epochs.horizon() == now - 1;
   };
   const auto reads = [&](const auto& inside) {
-    const db::commit_epochs::snapshot snapshot(epochs);
+    const db::commit_clock::snapshot snapshot(epochs);
     inside();
   };
   const auto commits = [&](const auto& inside) {
-    const db::commit_epochs::commit_phase phase(epochs);
+    const db::commit_clock::commit_phase phase(epochs);
     inside();
   };
   const auto look = [&] {
@@ -109,7 +109,7 @@ TEST(ForkedChild, SnapshotsAndCommitsOfOtherThreadsDoNotHoldTheClockBack) {
 }
 
 TEST(ForkedChild, ItsOwnSnapshotsAndCommitsGoOn) {
-  db::commit_epochs epochs;
+  db::commit_clock epochs;
   const auto kept = [&] {
     const u64 before = epochs.horizon();
     epochs.advance();
@@ -119,12 +119,12 @@ TEST(ForkedChild, ItsOwnSnapshotsAndCommitsGoOn) {
   };
   const auto forgotten = [&] { return kept() ? "" : "forgotten"; };
   {
-    const db::commit_epochs::snapshot snapshot(epochs);
+    const db::commit_clock::snapshot snapshot(epochs);
     epochs.move_horizon();
     EXPECT_EQ(in_child(forgotten), "");
     EXPECT_EQ(in_child([&] { return in_child(forgotten); }), "");
   }
-  const db::commit_epochs::commit_phase phase(epochs);
+  const db::commit_clock::commit_phase phase(epochs);
   epochs.move_horizon();
   EXPECT_EQ(in_child(forgotten), "");
 }
@@ -161,7 +161,7 @@ TEST(ForkedChild, UsesMapsWhoseThreadsAreBetweenCalls) {
   while_another_thread_is_in(between_calls, [&] {
     EXPECT_EQ(in_child([&] {
                 std::string wrong = use_all() + use_all();
-                if (names.stats().limbo_objects > 5'000) wrong += "; nothing is reclaimed";
+                if (names.stats().retired_objects > 5'000) wrong += "; nothing is reclaimed";
                 return wrong;
               }),
               "");

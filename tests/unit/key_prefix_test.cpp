@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "elidex/internal/tree/btree_node.hpp"
 #include "elidex/internal/sync/policies.hpp"
+#include "elidex/internal/tree/btree_node.hpp"
 
 namespace elidex::testing {
 namespace {

@@ -206,7 +206,7 @@ TYPED_TEST(LockSystem, WhoHasChangedLessIsTheVictim) {
   EXPECT_TRUE(this->locks.is_consistent());
 }
 
-TYPED_TEST(LockSystem, TheCheapestOfALongCircleIsTheVictim) {
+TYPED_TEST(LockSystem, TheCheapestOfALongCycleIsTheVictim) {
   this->begin_all();
   this->a.add_changes(3);
   this->b.add_changes(1);
@@ -310,8 +310,8 @@ TYPED_TEST(LockSystem, NobodyIsTheVictimForEver) {
   EXPECT_EQ(this->a.wait(), victim);
 }
 
-// Taking the requester's own circle apart may need more than one victim.
-TYPED_TEST(LockSystem, OneRequestMayCloseTwoCircles) {
+// Taking the requester's own cycle apart may need more than one victim.
+TYPED_TEST(LockSystem, OneRequestMayCloseTwoCycles) {
   this->begin_all();
   this->a.add_changes(10);
   EXPECT_EQ(this->a.lock_record(at(1), exclusive), granted);
@@ -429,7 +429,7 @@ TYPED_TEST(LockSystem, AWriterWithReadersInTheQueueGetsAnObject) {
   EXPECT_FALSE(this->b.is_decided());
 }
 
-TYPED_TEST(LockSystem, ImplicitLocksAreFoundInCircles) {
+TYPED_TEST(LockSystem, ImplicitLocksAreFoundInCycles) {
   this->begin_all();
   std::atomic<lock_owner_id> one{0};
   std::atomic<lock_owner_id> two{0};
@@ -493,7 +493,7 @@ TYPED_TEST(LockSystem, ARemovedRecordsLocksMoveToTheNextGap) {
   EXPECT_EQ(this->d.wait(), granted);
 }
 
-TYPED_TEST(LockSystem, AnInheritedGapMayCloseACircle) {
+TYPED_TEST(LockSystem, AnInheritedGapMayCloseACycle) {
   this->begin_all();
   this->a.add_changes(5);
   EXPECT_EQ(this->a.lock_record(at(3), exclusive), granted);

@@ -7,14 +7,15 @@
 #include <thread>
 #include <type_traits>
 
-#include "elidex/mutex.hpp"
-#include "elidex/internal/sync/backoff.hpp"
 #include "elidex/elided.hpp"
-#include "papers/karnagel/hle_lock.hpp"
-#include "papers/karnagel/posix_mutex.hpp"
+#include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/sleeping_lock.hpp"
 #include "elidex/internal/sync/sleeping_shared_lock.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
+#include "elidex/mutex.hpp"
+#include "elidex/shared_mutex.hpp"
+#include "papers/karnagel/hle_lock.hpp"
+#include "papers/karnagel/posix_mutex.hpp"
 
 namespace elidex {
 namespace {

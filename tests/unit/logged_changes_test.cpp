@@ -113,7 +113,7 @@ TEST(LoggedChange, OfARowThatIsErasedBeforeTheCheckpointSeesIt) {
       faulty_disk disk;
       const auto folder = disk.folder();
       logged_store store(*folder);
-      commit_epochs epochs;
+      commit_clock epochs;
       redo_log log(epochs, *folder, store.found(),
                    {.level = durability::async, .fingerprint = logged_store::fingerprint, .epoch_time = 1h});
       redo_log::worker me(log);
@@ -188,7 +188,7 @@ TEST(LoggedChange, OfARowThatIsNowhereIsDamage) {
     const auto folder = disk.folder();
     const std::uint64_t fingerprint = header.header.fingerprint;
     const recovered_log found = recover_log(*folder, fingerprint, [](const log_entry&) {});
-    commit_epochs epochs;
+    commit_clock epochs;
     redo_log log(epochs, *folder, found, {.level = durability::async, .fingerprint = fingerprint, .epoch_time = 1h});
     redo_log::worker me(log);
     commit_with_epoch commit(me);

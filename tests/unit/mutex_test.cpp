@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "elidex/condition_variable.hpp"
+#include "elidex/shared_mutex.hpp"
 #include "unit/scripted_htm.hpp"
 
 namespace elidex {

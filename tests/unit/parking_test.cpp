@@ -14,18 +14,18 @@
 #include <vector>
 
 #include "elidex/column.hpp"
-#include "elidex/internal/txn/commit_clock.hpp"
-#include "elidex/internal/txn/record.hpp"
 #include "elidex/internal/hash/hash_bucket.hpp"
-#include "papers/eunomia/masstree_version.hpp"
-#include "papers/eunomia/segment_control.hpp"
 #include "elidex/internal/memory/epoch.hpp"
-#include "elidex/internal/tree/conflict_control.hpp"
-#include "papers/karnagel/hle_lock.hpp"
 #include "elidex/internal/sync/sleeping_lock.hpp"
 #include "elidex/internal/sync/sleeping_shared_lock.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
 #include "elidex/internal/sync/version_lock.hpp"
+#include "elidex/internal/tree/conflict_control.hpp"
+#include "elidex/internal/txn/commit_clock.hpp"
+#include "elidex/internal/txn/record.hpp"
+#include "papers/eunomia/masstree_version.hpp"
+#include "papers/eunomia/segment_control.hpp"
+#include "papers/karnagel/hle_lock.hpp"
 
 namespace elidex {
 namespace {
@@ -85,8 +85,8 @@ TEST(Waiters, SleepUntilARecordIsUnlocked) {
 }
 
 TEST(Waiters, SleepUntilACommitPhaseEnds) {
-  db::commit_epochs epochs;
-  std::optional<db::commit_epochs::commit_phase> phase(std::in_place, epochs);
+  db::commit_clock epochs;
+  std::optional<db::commit_clock::commit_phase> phase(std::in_place, epochs);
   const std::uint64_t wanted = epochs.advance() - 1;
   EXPECT_SLEEPS(static_cast<void>(epochs.wait_for(wanted)), phase.reset());
 }

@@ -1,4 +1,4 @@
-// Threads' slots, node pools and limbo lists, as far as maps do not show what they do.
+// Threads' slots, node pools and retire lists, as far as maps do not show what they do.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -12,11 +12,11 @@
 #include <thread>
 #include <vector>
 
-#include "elidex/ordered_map.hpp"
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/lasting_memory.hpp"
 #include "elidex/internal/memory/thread_slot.hpp"
+#include "elidex/ordered_map.hpp"
 
 namespace elidex {
 namespace {
@@ -102,9 +102,9 @@ TEST(Limbo, OthersSweepWhatAnIdleThreadHasLeft) {
     const epoch_pin reader;
     std::jthread([&] { churn(5'000); });
   }
-  EXPECT_GE(map.stats().limbo_objects, 4'900u);
+  EXPECT_GE(map.stats().retired_objects, 4'900u);
   churn(2'000);
-  EXPECT_LE(map.stats().limbo_objects, 1'000u);
+  EXPECT_LE(map.stats().retired_objects, 1'000u);
 }
 
 TEST(Epoch, WaitForPinsWaitsForThoseOfOtherThreads) {

@@ -48,7 +48,7 @@ sample_log sample(std::size_t segment_bytes, bool with_checkpoint) {
   sample_log made;
   const auto folder = made.disk.folder();
   logged_store store(*folder);
-  commit_epochs epochs;
+  commit_clock epochs;
   redo_log log(epochs, *folder, store.found(),
                {.level = durability::async,
                 .fingerprint = logged_store::fingerprint,

@@ -29,7 +29,7 @@ life live(faulty_disk& disk, random_numbers& random, int transactions) {
   logged_store& store = *lived.store;
   lived.at_first = store.rows();
   lived.durable = store.found().durable_epoch;
-  commit_epochs epochs;
+  commit_clock epochs;
   std::unique_ptr<redo_log> log;
   try {
     log = std::make_unique<redo_log>(epochs, *folder, store.found(),
@@ -204,7 +204,7 @@ TEST(FailingSync, TheLogStaysFailed) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_epochs epochs;
+  commit_clock epochs;
   redo_log log(epochs, *folder, store.found(),
                {.level = durability::async, .fingerprint = logged_store::fingerprint, .epoch_time = 1h});
   redo_log::worker me(log);
@@ -235,7 +235,7 @@ TEST(FullDisk, ACheckpointThatDoesNotFitLeavesTheLogAsItIs) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_epochs epochs;
+  commit_clock epochs;
   redo_log log(epochs, *folder, store.found(),
                {.level = durability::sync, .fingerprint = logged_store::fingerprint, .epoch_time = 1h});
   redo_log::worker me(log);

@@ -103,7 +103,7 @@ void commit_for_ever(redo_log& log, std::uint32_t thread, std::uint64_t life, co
   try {
     const auto folder = open_log_folder(path);
     const recovered_log found = recover_log(*folder, 1, [](const log_entry&) {});
-    commit_epochs epochs;
+    commit_clock epochs;
     redo_log_options options{
         .level = level, .fingerprint = 1, .epoch_time = 2ms, .segment_bytes = std::size_t{64} << 10};
     redo_log log(epochs, *folder, found, options);
@@ -213,7 +213,7 @@ TEST_P(KillNine, AtRandomMoments) {
   try {
     const auto folder = open_log_folder(path);
     logged_store store(*folder);
-    commit_epochs epochs;
+    commit_clock epochs;
     redo_log log(epochs, *folder, store.found(),
                  {.level = durability::sync,
                   .fingerprint = logged_store::fingerprint,

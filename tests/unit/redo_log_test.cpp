@@ -100,7 +100,7 @@ TEST(RedoLog, WhatIsKeptComesBack) {
   for (int life = 0; life < 5; ++life) {
     logged_store store(*folder);
     EXPECT_EQ(store.rows(), expected);
-    commit_epochs epochs;
+    commit_clock epochs;
     redo_log log(epochs, *folder, store.found(), by_hand(durability::sync));
     redo_log::worker me(log);
     log.acknowledge(me,
@@ -119,7 +119,7 @@ TEST(RedoLog, WhatIsNotKeptLeavesNoTrace) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_epochs epochs;
+  commit_clock epochs;
   redo_log log(epochs, *folder, store.found(), by_hand());
   redo_log::worker me(log);
   store.transact(me, {put("a", "1")});
@@ -142,7 +142,7 @@ TEST(RedoLog, TheLargerStampCountsWhicheverThreadWroteIt) {
   for (const bool first_is_later : {false, true}) {
     faulty_disk disk;
     const auto folder = disk.folder();
-    commit_epochs epochs;
+    commit_clock epochs;
     redo_log log(epochs, *folder, logged_store(*folder).found(), by_hand());
     redo_log::worker first(log);
     redo_log::worker second(log);
@@ -163,7 +163,7 @@ TEST(RedoLog, WhatAWorkerKeptOutlivesIt) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_epochs epochs;
+  commit_clock epochs;
   redo_log log(epochs, *folder, store.found(), by_hand());
   for (int i = 0; i < 10; ++i) {
     redo_log::worker passing(log);
@@ -177,14 +177,14 @@ TEST(RedoLog, Levels) {
   faulty_disk disk;
   const auto folder = disk.folder();
   {
-    commit_epochs epochs;
+    commit_clock epochs;
     EXPECT_THROW(redo_log(epochs, *folder, logged_store(*folder).found(), by_hand(durability::none)),
                  std::invalid_argument);
   }
   EXPECT_TRUE(disk.names().empty());
   logged_store store(*folder);
   {
-    commit_epochs epochs;
+    commit_clock epochs;
     redo_log log(epochs, *folder, store.found(), by_hand(durability::async));
     redo_log::worker me(log);
     const std::uint64_t epoch = store.transact(me, {put("a", "1")});
@@ -197,7 +197,7 @@ TEST(RedoLog, Levels) {
   }
   {
     logged_store again(*folder);
-    commit_epochs epochs;
+    commit_clock epochs;
     redo_log log(epochs, *folder, again.found(), by_hand(durability::sync));
     redo_log::worker me(log);
     log.acknowledge(me, again.transact(me, {put("b", "1")}));
@@ -209,7 +209,7 @@ TEST(RedoLog, AsyncWritesByItself) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_epochs epochs;
+  commit_clock epochs;
   redo_log_options options = by_hand(durability::async);
   options.epoch_time = 1ms;
   redo_log log(epochs, *folder, store.found(), options);
@@ -223,7 +223,7 @@ TEST(RedoLog, ALongBufferWaitsUntilItIsWritten) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_epochs epochs;
+  commit_clock epochs;
   redo_log_options options = by_hand(durability::async);
   options.worker_bytes_max = 1000;
   redo_log log(epochs, *folder, store.found(), options);
@@ -237,7 +237,7 @@ TEST(RedoLog, AClosedLogSaysSo) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_epochs epochs;
+  commit_clock epochs;
   redo_log log(epochs, *folder, store.found(), by_hand());
   redo_log::worker me(log);
   EXPECT_FALSE(log.failure());
@@ -261,7 +261,7 @@ TEST(RedoLog, SegmentsFollowEachOther) {
     EXPECT_EQ(store.rows(), expected);
     EXPECT_EQ(store.found().durable_epoch, last_epoch);
     EXPECT_GT(store.found().first_epoch, last_epoch);
-    commit_epochs epochs;
+    commit_clock epochs;
     redo_log_options options = by_hand(durability::sync);
     options.segment_bytes = 2000;
     redo_log log(epochs, *folder, store.found(), options);
@@ -284,7 +284,7 @@ TEST(Checkpoint, WithTransactionsMeanwhileAndOlderFilesGone) {
   for (int life = 0; life < 6; ++life) {
     logged_store store(*folder);
     ASSERT_EQ(store.rows(), expected) << life;
-    commit_epochs epochs;
+    commit_clock epochs;
     redo_log_options options = by_hand(durability::async);
     options.segment_bytes = 1000;
     redo_log log(epochs, *folder, store.found(), options);
@@ -320,7 +320,7 @@ TEST(Checkpoint, OneAtATimeAndNothingLeftOfAnUnfinishedOne) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_epochs epochs;
+  commit_clock epochs;
   redo_log log(epochs, *folder, store.found(), by_hand());
   redo_log::worker me(log);
   store.transact(me, {put("a", "1")});
@@ -342,7 +342,7 @@ TEST(Checkpoint, AnUnfinishedOneOfACrashIsRemoved) {
   disk.put("checkpoint-00000005.other", "somebody else's");
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_epochs epochs;
+  commit_clock epochs;
   redo_log log(epochs, *folder, store.found(), by_hand());
   EXPECT_THAT(disk.names(), UnorderedElementsAre("redo-00000001.log", "checkpoint-00000005.other"));
 }
@@ -354,7 +354,7 @@ faulty_disk small_log(bool with_checkpoint = false) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_epochs epochs;
+  commit_clock epochs;
   redo_log_options options = by_hand(durability::sync);
   options.segment_bytes = 1;
   redo_log log(epochs, *folder, store.found(), options);
@@ -417,7 +417,7 @@ TEST(Recovery, RefusesALogThatEndsBeforeItsCheckpoint) {
   {
     const auto folder = disk.folder();
     logged_store store(*folder);
-    commit_epochs epochs;
+    commit_clock epochs;
     redo_log log(epochs, *folder, store.found(), by_hand(durability::sync));
     redo_log::worker me(log);
     log.acknowledge(me, store.transact(me, {put("a", "1")}));
@@ -445,7 +445,7 @@ TEST(RedoLog, ThreadsAppendWhileCheckpointsAreWritten) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_epochs epochs;
+  commit_clock epochs;
   redo_log_options options = by_hand(durability::async);
   options.epoch_time = 200us;
   options.segment_bytes = 20'000;
@@ -475,7 +475,7 @@ TEST(RedoLog, ThreadsAppendWhileCheckpointsAreWritten) {
 TEST(RedoLog, ThreadsCommitSideBySide) {
   faulty_disk disk;
   const auto folder = disk.folder();
-  commit_epochs epochs;
+  commit_clock epochs;
   redo_log_options options = by_hand(durability::sync);
   options.epoch_time = 1ms;
   redo_log log(epochs, *folder, logged_store(*folder).found(), options);
@@ -513,7 +513,7 @@ TEST(RedoLog, ThreadsCommitSideBySide) {
 }
 
 TEST(CommitEpochs, AnEpochIsCompletedBehindItsCommits) {
-  commit_epochs epochs;
+  commit_clock epochs;
   epochs.begin_at(5);
   std::atomic<std::uint64_t> ended{4};
   std::atomic<std::uint64_t> late{0};
@@ -523,7 +523,7 @@ TEST(CommitEpochs, AnEpochIsCompletedBehindItsCommits) {
     for (int t = 0; t < 3; ++t) {
       threads.emplace_back([&] {
         while (!stop.load()) {
-          const commit_epochs::commit_phase phase(epochs);
+          const commit_clock::commit_phase phase(epochs);
           const std::uint64_t epoch = epochs.now();
           for (int look = 0; look < 20; ++look) {
             if (ended.load() >= epoch) late.fetch_add(1);
@@ -549,7 +549,7 @@ TEST(RedoLog, OthersMayMoveTheClockOn) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_epochs epochs;
+  commit_clock epochs;
   redo_log log(epochs, *folder, store.found(), by_hand());
   redo_log::worker me(log);
   random_numbers random(seed_or(4));
@@ -558,7 +558,7 @@ TEST(RedoLog, OthersMayMoveTheClockOn) {
     const std::uint64_t epoch = store.transact(me, store.random_changes(random));
     ASSERT_GT(epoch, before);
     before = epoch;
-    const commit_epochs::snapshot snapshot(epochs);
+    const commit_clock::snapshot snapshot(epochs);
     ASSERT_GE(snapshot.epoch(), epoch);
     if (i % 10 == 9) log.wait_durable(epoch);
     ASSERT_EQ(rows_in(disk.copy()), store.rows_at({}, log.durable_epoch()));
@@ -631,7 +631,7 @@ TEST(LogFolder, RealFiles) {
     EXPECT_EQ(code_thrown_by([&] { open_log_folder(path); }), std::errc::resource_unavailable_try_again);
     logged_store store(*folder);
     ASSERT_EQ(store.rows(), expected);
-    commit_epochs epochs;
+    commit_clock epochs;
     redo_log_options options = by_hand(durability::sync);
     options.segment_bytes = 1000;
     redo_log log(epochs, *folder, store.found(), options);

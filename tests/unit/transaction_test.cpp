@@ -23,7 +23,7 @@ using accounts_table = db::table<u64, account, ordered_map<u64, db::record*>>;
 // A transaction whose steps a test puts between those of another.
 class stepped {
  public:
-  stepped(db::commit_epochs& epochs, isolation level) : t(notes_, level), epochs_(epochs) {}
+  stepped(db::commit_clock& epochs, isolation level) : t(notes_, level), epochs_(epochs) {}
   bool commits() {
     const bool committed = db::silo_commit()(t, epochs_) == db::commit_result::committed;
     t.note_absent_records(committed);
@@ -37,7 +37,7 @@ class stepped {
   db::transaction t;
 
  private:
-  db::commit_epochs& epochs_;
+  db::commit_clock& epochs_;
 };
 
 class Anomalies : public ::testing::TestWithParam<isolation> {
@@ -62,7 +62,7 @@ class Anomalies : public ::testing::TestWithParam<isolation> {
   }
   static bool at_least(isolation level) { return GetParam() >= level; }
 
-  db::commit_epochs epochs_;
+  db::commit_clock epochs_;
   accounts_table accounts_{"accounts"};
 };
 
@@ -319,7 +319,7 @@ TEST_P(OneTransaction, SnapshotsSeeTheirMomentAlone) {
 
 // A snapshot moves the clock on only if somebody has committed in the present epoch, and has what was committed in any case.
 TEST_P(OneTransaction, SnapshotsMoveTheClockForCommitsOnly) {
-  const auto snapshot = [&] { return db::commit_epochs::snapshot(epochs_).epoch(); };
+  const auto snapshot = [&] { return db::commit_clock::snapshot(epochs_).epoch(); };
   const u64 first = snapshot();
   const u64 epoch = epochs_.now();
   for (int i = 0; i < 5; ++i) EXPECT_EQ(snapshot(), first);

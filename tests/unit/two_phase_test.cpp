@@ -13,6 +13,7 @@
 
 #include "elidex/database.hpp"
 #include "elidex/internal/txn/two_phase_locking.hpp"
+#include "papers/schrimpf/thesis_latches.hpp"
 #include "support/lock_clients.hpp"
 #include "support/random_seed.hpp"
 
@@ -128,7 +129,7 @@ TEST_P(LockingLevels, LostUpdateByReadingAndPutting) {
   EXPECT_EQ(waits(write), at_least(serializable));
   if (at_least(serializable)) {
     auto other = two.starts(put(10, 101));
-    EXPECT_THROW(other.done.get(), db::lock_refused) << "the cheapest, and the one who closes the circle";
+    EXPECT_THROW(other.done.get(), db::lock_refused) << "the cheapest, and the one who closes the cycle";
     EXPECT_FALSE(two.commits());
     write.done.get();
     EXPECT_TRUE(one.commits());
@@ -628,7 +629,7 @@ TEST(LockingDatabase, VictimsRunAgainOneAtATime) {
   EXPECT_FALSE(side_by_side);
 }
 
-// Everybody locks in another order, and pays in and out: circles are found and the money stays.
+// Everybody locks in another order, and pays in and out: cycles are found and the money stays.
 template <class Latches>
 class LockingStorm : public ::testing::Test {};
 using storm_latches = ::testing::Types<sharded_latches<>, unmodified_latches, hle_latches, pthread_elision_latches>;
@@ -662,7 +663,7 @@ TYPED_TEST(LockingStorm, DeadlocksEndAndTheMoneyStays) {
         const u64 from = random.below(many);
         const u64 to = (from + 1 + random.below(many - 1)) % many;
         db.transact([&](auto& t) {
-          // Read first: upgrades make circles of two.
+          // Read first: upgrades make cycles of two.
           const auto giver = t.get(accounts, from);
           if (!giver) return;
           // To let others in; not a yield, which takes milliseconds where programs beside this one compute.

@@ -19,15 +19,15 @@ class Rules(unittest.TestCase):
         self.assertTrue(any(words in line for line in found(path, text)), found(path, text))
 
     def test_clean_header_passes(self):
-        self.assertEqual(found("include/elidex/a.hpp", CLEAN_HEADER), [])
+        self.assertEqual(found("include/elidex/internal/a.hpp", CLEAN_HEADER), [])
 
     def test_weak_order_needs_its_partner(self):
         weak = CLEAN_HEADER + "int x = a.load(std::memory_order_relaxed);\n"
         self.assert_found("include/elidex/a.hpp", weak, "partner")
         named = CLEAN_HEADER + "// relaxed: pairs with the store in f().\nint x = a.load(std::memory_order_relaxed);\n"
-        self.assertEqual(found("include/elidex/a.hpp", named), [])
+        self.assertEqual(found("include/elidex/internal/a.hpp", named), [])
         strong = CLEAN_HEADER + "int x = a.load(std::memory_order_seq_cst);\n"
-        self.assertEqual(found("include/elidex/a.hpp", strong), [])
+        self.assertEqual(found("include/elidex/internal/a.hpp", strong), [])
 
     def test_transactions_live_in_one_header(self):
         self.assert_found("include/elidex/a.hpp", CLEAN_HEADER + "auto s = _xbegin();\n", "only htm.hpp")
@@ -49,6 +49,15 @@ class Rules(unittest.TestCase):
         self.assert_found("bench/a.hpp", "// Purpose.\n", "#pragma once")
         self.assert_found("bench/a.hpp", "#pragma once\n", "purpose")
         self.assert_found("bench/a.hpp", CLEAN_HEADER + "using namespace std;\n", "using namespace")
+
+    def test_wall(self):
+        self.assert_found("include/elidex/a.hpp", CLEAN_HEADER, "belongs in internal/")
+        self.assertEqual(found("include/elidex/internal/tree/a.hpp", CLEAN_HEADER), [])
+        self.assert_found("src/a.cpp", '#include "papers/eunomia/masstree.hpp"\n', "src/ does not include")
+        self.assert_found("machine/a.cpp", '#include "elidex/htm.hpp"\n', "machine/ does not include")
+        self.assert_found("examples/a.cpp", '#include "elidex/internal/sync/pause.hpp"\n', "public headers only")
+        self.assert_found("include/elidex/internal/tree/a.hpp", CLEAN_HEADER + "class masstree;\n", "a paper's word")
+        self.assertEqual(found("bench/a.cpp", '#include "papers/eunomia/masstree.hpp"\n'), [])
 
     def test_leftovers_names_and_length(self):
         self.assert_found("src/a.cpp", "// TODO: later\n", "leftover")

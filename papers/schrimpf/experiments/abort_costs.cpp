@@ -10,7 +10,7 @@
 #include "elidex/htm.hpp"
 #include "papers/schrimpf/experiments/experiment.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 constexpr std::size_t line = 64;
@@ -106,4 +106,4 @@ std::vector<experiment> abort_costs() {
   return {{"S-D.1", figure_d_1}, {"S-D.2", figure_d_2}, {"S-D.4", figure_d_4}};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -5,7 +5,7 @@
 
 #include "bench/support/bad_input.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 nlohmann::ordered_json run_experiment(const std::string& id, const sim::machine& which, bool full, std::uint64_t seed) {
   if (which.rtm == 0)
@@ -22,4 +22,4 @@ nlohmann::ordered_json run_experiment(const std::string& id, const sim::machine&
   throw bad_input("no experiment on the machine is called '" + id + "'");
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

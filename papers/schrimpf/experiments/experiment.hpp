@@ -14,7 +14,7 @@
 #include "bench/support/series.hpp"
 #include "machine/simulation.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 struct experiment_scale {
   bool full = false;
@@ -37,4 +37,4 @@ struct experiment {
 [[nodiscard]] std::vector<experiment> abort_costs();
 [[nodiscard]] std::vector<experiment> structures();
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -7,16 +7,16 @@
 #include <memory>
 #include <mutex>
 
-#include "elidex/htm.hpp"
 #include "elidex/elided.hpp"
-#include "papers/karnagel/hle_lock.hpp"
+#include "elidex/htm.hpp"
 #include "elidex/internal/sync/pause.hpp"
-#include "papers/karnagel/posix_mutex.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
+#include "papers/karnagel/hle_lock.hpp"
+#include "papers/karnagel/posix_mutex.hpp"
 #include "papers/schrimpf/experiments/experiment.hpp"
 #include "papers/schrimpf/structures/locks.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 // What the thesis measures for "no synchronization" in figures 3.10 and C.4: the cost of its clock. Added to ours, so
@@ -348,4 +348,4 @@ std::vector<experiment> lock_overheads() {
           {"S-abort", abort_cost}};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

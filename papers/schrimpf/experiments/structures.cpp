@@ -13,7 +13,7 @@
 #include "papers/schrimpf/experiments/experiment.hpp"
 #include "papers/schrimpf/structures/figures.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 // The thesis's generator divides twice, 64 bits each: 39 to 103 cycles a division on Haswell (Agner Fog, "Instruction
@@ -206,4 +206,4 @@ std::vector<experiment> structures() {
           {"S-D.6", on_the_machine<figure_d_6<simulated_runner>>}};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

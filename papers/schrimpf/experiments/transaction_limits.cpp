@@ -13,7 +13,7 @@
 #include "elidex/htm.hpp"
 #include "papers/schrimpf/experiments/experiment.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 constexpr std::size_t cache_line = 64;
@@ -267,4 +267,4 @@ std::vector<experiment> transaction_limits() {
           {"S-C.2", figure_c_2}, {"K-F7", figure_7_of_001}, {"S-C.1", appendix_c_1}};
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

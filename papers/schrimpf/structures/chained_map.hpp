@@ -31,7 +31,7 @@
 
 #include "papers/schrimpf/structures/locks.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 enum class map_locks : std::uint8_t { per_bucket, global };
 
@@ -148,4 +148,4 @@ class chained_map {
   std::unique_ptr<bucket[]> buckets_;
 };
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

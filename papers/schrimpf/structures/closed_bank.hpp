@@ -29,7 +29,7 @@
 
 #include "papers/schrimpf/structures/locks.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 template <class Lock>
 class closed_bank {
@@ -75,4 +75,4 @@ class closed_bank {
   std::unique_ptr<account[]> accounts_;
 };
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

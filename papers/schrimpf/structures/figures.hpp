@@ -14,7 +14,7 @@
 #include "papers/schrimpf/structures/measurement.hpp"
 #include "papers/schrimpf/structures/use_cases.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 // Where a figure has a fixed number of threads: that, or what there is.
 template <class Runner>
@@ -153,4 +153,4 @@ std::vector<series> figure_c_10(const Runner& run) {
   return all.all();
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

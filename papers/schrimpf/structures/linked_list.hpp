@@ -35,7 +35,7 @@
 
 #include "papers/schrimpf/structures/locks.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 enum class item_alignment : std::uint8_t { none, cache_line };
 
@@ -136,4 +136,4 @@ class linked_list {
   } ends_;
 };
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -26,11 +26,11 @@
 #include <cstdint>
 #include <stdexcept>
 
+#include "bench/workload/random.hpp"
 #include "elidex/htm.hpp"
 #include "elidex/internal/sync/pause.hpp"
-#include "bench/workload/random.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 enum class elide_by : std::uint8_t { nothing, prefix };
 
@@ -167,4 +167,4 @@ struct alignas(std::max(std::size_t{64}, alignof(Lock))) own_lines {
   Lock lock;
 };
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -22,12 +22,12 @@
 #include <utility>
 #include <vector>
 
+#include "bench/support/series.hpp"
 #include "elidex/elided.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
-#include "bench/support/series.hpp"
 #include "papers/schrimpf/structures/locks.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 // What counters of transactions say; the names are those of papers/004, tables 3.3 and 3.5.
 struct transaction_shares {
@@ -89,4 +89,4 @@ void for_each_lock(const Runner& run, Each each) {
   each.template operator()<elision_only>("elision only");
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

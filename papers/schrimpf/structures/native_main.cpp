@@ -28,7 +28,7 @@
 namespace {
 
 using namespace elidex;
-using namespace elidex::lab;
+using namespace elidex::bench;
 using nlohmann::ordered_json;
 
 struct native_figure {
@@ -91,7 +91,7 @@ int main() {
     }
     std::cout << answer(request).dump() << '\n' << std::flush;
     return std::cout ? 0 : 1;
-  } catch (const lab::bad_input& error) {
+  } catch (const bench::bad_input& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 2;
   } catch (const std::exception& error) {

@@ -29,7 +29,7 @@
 #include "papers/schrimpf/structures/measurement.hpp"
 #include "papers/schrimpf/structures/use_cases.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 class native_runner {
  public:
@@ -113,4 +113,4 @@ class native_runner {
   std::vector<int> cpus_;
 };
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

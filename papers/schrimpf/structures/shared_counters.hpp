@@ -29,7 +29,7 @@
 
 #include "papers/schrimpf/structures/locks.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 enum class counter_layout : std::uint8_t { unaligned, aligned };
 enum class counter_locks : std::uint8_t { own, global };
@@ -78,4 +78,4 @@ class shared_counters {
   std::unique_ptr<line[]> lines_;
 };
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -24,13 +24,13 @@
 #include <deque>
 #include <vector>
 
+#include "bench/workload/random.hpp"
 #include "papers/schrimpf/structures/chained_map.hpp"
 #include "papers/schrimpf/structures/closed_bank.hpp"
 #include "papers/schrimpf/structures/linked_list.hpp"
 #include "papers/schrimpf/structures/shared_counters.hpp"
-#include "bench/workload/random.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 // The state of the thesis's generator, which all its threads share without any order: x -> (32719 x + 3) mod 32749.
 using shared_generator = std::atomic<std::uint64_t>;
@@ -248,4 +248,4 @@ class map_use : public set_use<chained_map<Lock>> {
             wanted.buckets, wanted.locks) {}
 };
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -38,10 +38,10 @@
 #include <utility>
 #include <vector>
 
-#include "elidex/database.hpp"
 #include "bench/workload/random.hpp"
+#include "elidex/database.hpp"
 
-namespace elidex::lab::txbench {
+namespace elidex::bench::txbench {
 
 inline constexpr std::size_t tables = 3;
 
@@ -318,4 +318,4 @@ class expected {
   std::map<std::pair<std::size_t, std::uint64_t>, changes> rows_;
 };
 
-}  // namespace elidex::lab::txbench
+}  // namespace elidex::bench::txbench

@@ -1,9 +1,9 @@
 // The latches that stand beside the thesis's: the library's newest, and the thesis's own loop in two of its variants.
 
-#include "papers/schrimpf/txbench/txbench_run.hpp"
 #include "papers/schrimpf/structures/locks.hpp"
+#include "papers/schrimpf/txbench/txbench_run.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 namespace {
 
 // As the library's variants, with the thesis's loop (section 2.4.3, TAS-T): it exchanges before it looks.
@@ -21,4 +21,4 @@ std::span<const txbench_variant> txbench_variants_beside() {
   return all;
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

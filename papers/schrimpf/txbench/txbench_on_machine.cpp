@@ -5,7 +5,7 @@
 #include "bench/support/bad_input.hpp"
 #include "papers/schrimpf/txbench/txbench_run.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 std::span<const txbench_variant> txbench_variants_of_the_thesis() {
   static constexpr txbench_variant all[] = {
@@ -43,4 +43,4 @@ txbench_result run_txbench_on_machine(const txbench_request& wanted) {
   throw bad_input("--index: '" + wanted.run.index + "' has no latches for txbench (expected one of " + names + ")");
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

@@ -24,12 +24,12 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/simulated/run_on_machine.hpp"
 #include "elidex/internal/locking/lock_system.hpp"
 #include "elidex/internal/sync/lock_stats.hpp"
-#include "bench/simulated/run_on_machine.hpp"
 #include "papers/schrimpf/txbench/txbench.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 struct txbench_request {
   /// The machine, the database's name in place of an index's, threads, transactions of each, seed.
@@ -54,4 +54,4 @@ struct txbench_result {
 
 [[nodiscard]] txbench_result run_txbench_on_machine(const txbench_request& wanted);
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

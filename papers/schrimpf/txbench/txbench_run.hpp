@@ -13,14 +13,15 @@
 #include <string>
 #include <vector>
 
+#include "bench/indexes/elidex_map.hpp"
 #include "elidex/database.hpp"
 #include "elidex/internal/locking/lock_latches.hpp"
-#include "elidex/internal/txn/two_phase_locking.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
-#include "bench/indexes/elidex_map.hpp"
+#include "elidex/internal/txn/two_phase_locking.hpp"
+#include "papers/schrimpf/thesis_latches.hpp"
 #include "papers/schrimpf/txbench/txbench_on_machine.hpp"
 
-namespace elidex::lab {
+namespace elidex::bench {
 
 struct txbench_variant {
   std::string_view name;
@@ -132,4 +133,4 @@ txbench_result run_txbench_with(const txbench_request& wanted) {
   return outcome;
 }
 
-}  // namespace elidex::lab
+}  // namespace elidex::bench

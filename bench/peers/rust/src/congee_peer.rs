@@ -17,7 +17,7 @@ const _: () = assert!(size_of::<usize>() == size_of::<u64>());
 type Tree = Congee<usize, usize>;
 
 /// Requests between two renewals of a guard. Chosen: each request makes at most one node garbage, and a renewal
-/// frees up to 512. Odd, so that renewals fall on requests that the lab takes the time of as often as on others.
+/// frees up to 512. Odd, so that renewals fall on requests whose time the runner takes as often as on others.
 const REQUESTS_PER_GUARD: u32 = 255;
 
 /// How often a thread that leaves asks for what is garbage to be freed; the crate does so when a tree is dropped.

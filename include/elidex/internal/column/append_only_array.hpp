@@ -21,8 +21,8 @@
 #include <mutex>
 #include <type_traits>
 
-#include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/large_memory.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
 
 namespace elidex::detail {
 

@@ -18,9 +18,9 @@
 #include <string_view>
 #include <vector>
 
-#include "elidex/internal/tree/blob.hpp"
 #include "elidex/internal/memory/large_memory.hpp"
 #include "elidex/internal/memory/thread_slot.hpp"
+#include "elidex/internal/tree/blob.hpp"
 
 namespace elidex::detail {
 

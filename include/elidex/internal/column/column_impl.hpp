@@ -8,8 +8,8 @@
 
 #include "elidex/column.hpp"
 #include "elidex/internal/memory/epoch.hpp"
-#include "elidex/internal/sync/parking.hpp"
 #include "elidex/internal/memory/thread_slot.hpp"
+#include "elidex/internal/sync/parking.hpp"
 
 namespace elidex {
 

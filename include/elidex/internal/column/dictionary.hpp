@@ -42,9 +42,9 @@
 
 #include "elidex/internal/column/append_only_array.hpp"
 #include "elidex/internal/column/blob_arena.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/tree/codec.hpp"
 #include "elidex/internal/tree/field.hpp"
-#include "elidex/internal/memory/memory_name.hpp"
 
 namespace elidex::detail {
 

@@ -15,7 +15,7 @@
 // try_lock() a seq_cst exchange, and that is all that hash_map needs for one thread's operations to take effect in their order.
 // Suppose two threads each change a bucket and then read the other's, and both miss the change. Each change begins with an
 // exchange, each read begins with a load of the word: so in the one order of all seq_cst operations each load stands before the
-// other thread's exchange and behind its own: a circle. (Other maps have a fence in each operation for that, epoch_pin's. It
+// other thread's exchange and behind its own: a cycle. (Other maps have a fence in each operation for that, epoch_pin's. It
 // would keep the processor from beginning the next look-up while this one waits for memory.)
 //
 // A block holds up to `slots` records, without gaps, and their fingerprints and number in one word, the tags. When a bucket is
@@ -34,9 +34,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "elidex/internal/tree/field.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/parking.hpp"
+#include "elidex/internal/tree/field.hpp"
 
 namespace elidex::detail {
 

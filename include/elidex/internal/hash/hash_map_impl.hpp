@@ -9,7 +9,7 @@
 
 namespace elidex {
 
-// The memory that a change needs, set aside before it, and what it has unlinked, which goes to limbo behind it.
+// The memory that a change needs, set aside before it, and what it has unlinked, which goes to the retire list behind it.
 template <class Key, class Value, class Hash, class Rules>
 class hash_map<Key, Value, Hash, Rules>::operation {
  public:
@@ -24,9 +24,9 @@ class hash_map<Key, Value, Hash, Rules>::operation {
         if (b != nullptr) destroy_blob(&map_, b);
       }
       for (detail::blob* b : retired_) {
-        if (b != nullptr) map_.limbo_.retire(b, &destroy_blob);
+        if (b != nullptr) map_.retire_list_.retire(b, &destroy_blob);
       }
-      if (may_retire_) map_.limbo_.unreserve();
+      if (may_retire_) map_.retire_list_.unreserve();
     }
   }
 
@@ -46,7 +46,7 @@ class hash_map<Key, Value, Hash, Rules>::operation {
   }
   void provide_retirement() {
     if constexpr (owns_blobs) {
-      if (!may_retire_) map_.limbo_.reserve();
+      if (!may_retire_) map_.retire_list_.reserve();
       may_retire_ = true;
     }
   }
@@ -628,7 +628,7 @@ std::size_t hash_map<Key, Value, Hash, Rules>::visit(std::uint64_t residue, unsi
 
 template <class Key, class Value, class Hash, class Rules>
 std::size_t hash_map<Key, Value, Hash, Rules>::memory_bytes() const noexcept {
-  return sizeof(*this) + table_.memory_bytes() + blocks_.reserved_bytes() + limbo_.reserved_bytes() +
+  return sizeof(*this) + table_.memory_bytes() + blocks_.reserved_bytes() + retire_list_.reserved_bytes() +
          static_cast<std::size_t>(std::max<std::int64_t>(blob_bytes_.sum(), 0));
 }
 
@@ -638,7 +638,7 @@ hash_map_stats hash_map<Key, Value, Hash, Rules>::stats() const noexcept {
           .splits = splits_.sum(),
           .buckets = static_cast<std::size_t>(table_.buckets()),
           .chained_blocks = blocks_.blocks_in_use(),
-          .limbo_objects = limbo_.pending()};
+          .retired_objects = retire_list_.pending()};
 }
 
 }  // namespace elidex

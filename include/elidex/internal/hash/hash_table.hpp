@@ -55,8 +55,8 @@
 #include <optional>
 
 #include "elidex/internal/hash/hash_bucket.hpp"
-#include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/large_memory.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
 
 namespace elidex::detail {
 

@@ -1,57 +1,22 @@
-// Which latches a lock system has: the variants of papers/004 section 4.2, and one more. The lock system (lock_system.hpp) is
-// written once and takes one of these.
+// Which latches a lock system has (lock_system.hpp). papers/schrimpf/thesis_latches.hpp has those of the thesis.
 //
 //   lock_system<sharded_latches<>> locks;
 //
-//   unmodified_latches              the system's mutexes, as MySQL 5.6 has them
-//   hle_latches                     "low-level HLE": every latch has the HLE prefixes
-//   retried_latches                 "low-level retried": every latch is elided by RTM, tried again 100 times
-//   pthread_elision_latches         "glibc": every latch is a drop-in mutex that stops eliding for a time where that fails
-//   elided_lock_mutex_latches       "lock-mutex": only the lock system's mutex has HLE
-//   elided_transaction_latches      "transaction latches": only those have HLE
-//   sharded_latches<N>              a drop-in mutex for each Nth of the queues instead of one for all, as MySQL 8 and
-//                                   MariaDB 10.6 went on to have it; elided
+//   sharded_latches<N>   a drop-in mutex for each Nth of the queues instead of one for all, as MySQL 8 and MariaDB 10.6
+//                        have it; elided
 //
 // A policy gives system_latch and transaction_latch, which have lock() and unlock(), and `shards`, how many of the former there
 // are: a power of two. A latch that has stats() is counted in lock_system::latch_counts(); drop-in mutexes count with all
 // mutexes that have no name (lock_names.hpp).
 //
-// Deviations: the thesis retries after any abort at once, we wait first until the latch is free (elided.hpp). Its HLE
-// latches exchange before they look (TAS-T), ours look first (hle_lock.hpp). Its low-level variants change every mutex of
-// the server, of which the lock system's are a part; here they are all there are. Its glibc stops for a number of
-// acquisitions, ours by time.
-//
 // Thread-safety: types and constants only.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
-#include "elidex/htm.hpp"
 #include "elidex/mutex.hpp"
-#include "elidex/elided.hpp"
-#include "papers/karnagel/hle_lock.hpp"
-#include "papers/karnagel/posix_mutex.hpp"
-#include "elidex/internal/sync/spin_locks.hpp"
 
 namespace elidex {
-
-// Any abort is followed by another attempt, so many times (papers/004 section 4.2.2).
-template <std::uint32_t Times>
-struct retry_times {
-  class remaining {
-   public:
-    constexpr bool retry_after(htm::status) noexcept {
-      if (left_ == 0) return false;
-      --left_;
-      return true;
-    }
-
-   private:
-    std::uint32_t left_ = Times;
-  };
-  constexpr remaining start() const noexcept { return {}; }
-};
 
 template <class SystemLatch, class TransactionLatch, std::size_t Shards = 1>
 struct latches {
@@ -60,13 +25,6 @@ struct latches {
   using transaction_latch = TransactionLatch;
   static constexpr std::size_t shards = Shards;
 };
-
-struct unmodified_latches : latches<posix_mutex, posix_mutex> {};
-struct hle_latches : latches<hle_lock, hle_lock> {};
-struct retried_latches : latches<elided<ttas_lock, retry_times<100>>, elided<ttas_lock, retry_times<100>>> {};
-struct pthread_elision_latches : latches<mutex, mutex> {};
-struct elided_lock_mutex_latches : latches<hle_lock, posix_mutex> {};
-struct elided_transaction_latches : latches<posix_mutex, hle_lock> {};
 
 // 16 is chosen: many for a socket's cores, and no more than a region can stand for at once (region_locks.hpp), which the
 // search for deadlocks asks of it.

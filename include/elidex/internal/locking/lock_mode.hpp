@@ -39,7 +39,7 @@ enum class lock_kind : std::uint8_t { table, record, gap, next_key, insert_inten
 enum class lock_outcome : std::uint8_t {
   granted,          // the transaction has the lock, or had one as strong already
   waiting,          // it stands in the queue: only from the functions called request_...
-  deadlock_victim,  // waiting would have closed, or was part of, a circle: the lock is not held; roll back
+  deadlock_victim,  // waiting would have closed, or was part of, a cycle: the lock is not held; roll back
   timed_out         // not granted in time: the lock is not held, those that were held before still are
 };
 

@@ -5,7 +5,7 @@
 //   bucket.push_back(mine);                                  // granted, or with mine.waiting set
 //   if (bucket.is_held_up(mine)) ...                         // does it have to wait?
 //   bucket.remove(held); bucket.grant_waiters(name, woken);  // release
-//   lock_owner* victim = search.victim_of_circle(me, bucket_of);
+//   lock_owner* victim = search.victim_of_cycle(me, bucket_of);
 //
 // Idea: one bucket of the hash table is one list, in the order of arrival, of all locks on the pages that fall into it. A lock
 // object stands for many records of one page, one bit each; a waiting one for the single record it waits for. A table's locks
@@ -106,7 +106,7 @@ struct lock_owner {
   lock_owner* next_to_wake = nullptr;
   futex_word signal{awake};
 
-  // Under the latches of all queues: the search for a circle.
+  // Under the latches of all queues: the search for a cycle.
   std::uint64_t visited_by = 0;
   lock_owner* came_from = nullptr;
   lock_object* next_to_look_at = nullptr;
@@ -261,7 +261,7 @@ class alignas(64) lock_bucket {
     return nullptr;
   }
 
-  // Whether one of those that `waiting` waits for waits itself, so that there may be a circle.
+  // Whether one of those that `waiting` waits for waits itself, so that there may be a cycle.
   bool waits_for_a_waiter(const lock_object& waiting) const noexcept {
     bool behind = false;
     lock_object* l = next_to_wait_for(waiting, first_, behind);
@@ -346,14 +346,14 @@ class alignas(64) lock_bucket {
   std::uint32_t waiting_ = 0;
 };
 
-// Looks for a circle of waiting transactions. Under the latches of all queues.
+// Looks for a cycle of waiting transactions. Under the latches of all queues.
 class deadlock_search {
  public:
   // Searches depth first from `start`, which waits. If it waits for itself, by way of others, returns the
-  // lightest transaction of the circle (`start`, if none is lighter); otherwise null. `bucket_of(queue_name)`
+  // lightest transaction of the cycle (`start`, if none is lighter); otherwise null. `bucket_of(queue_name)`
   // finds a queue. Visits each transaction once and needs no memory: the path is kept in the transactions.
   template <class BucketOf>
-  lock_owner* victim_of_circle(lock_owner& start, const BucketOf& bucket_of) noexcept {
+  lock_owner* victim_of_cycle(lock_owner& start, const BucketOf& bucket_of) noexcept {
     ++number_;
     enter(start, nullptr, bucket_of);
     for (lock_owner* at = &start; at != nullptr;) {

@@ -45,20 +45,20 @@
 // value; so no wake-up comes too early to be seen. The decider walks the list of whom to wake through the waiters themselves
 // (next_to_wake): that is safe because a waiter does nothing else before it has seen `awake`, and by then the walker has read
 // the link. So it remains that all whom it waits for leave: transactions that run end by themselves; those that wait, in turn,
-// wait for somebody; and there is no circle.
+// wait for somebody; and there is no cycle.
 //
-// Every circle is found. Consider a circle of waiting transactions, and of these the transaction L that was the last to store
+// Every cycle is found. Consider a cycle of waiting transactions, and of these the transaction L that was the last to store
 // its waits_in, in the order that all sequentially consistent stores and loads have. It waits for M, the next one around. M
 // held what L waits for, or stood ahead of L, when L was queued: had M got it later, M would have been running then, and
 // begun to wait after L. So L, which looks at those it waits for after its own store and in the same section, sees that M
-// waits, and searches. (Who sees nobody wait leaves the search out.) All others of the circle were queued in sections that
+// waits, and searches. (Who sees nobody wait leaves the search out.) All others of the cycle were queued in sections that
 // stored waits_in before L did, so when L takes their latches for its search those sections are over, and it sees all edges.
 // Two things give a lock to a transaction that may wait. An implicit lock becomes explicit: then nobody but the one who asks
 // begins to wait for its writer, because the record was locked before, only not on paper. And inherit_gap(): if it gives a
-// lock to somebody who waits it searches from all who wait for the heir. That is enough: if the circle's other edges are there,
+// lock to somebody who waits it searches from all who wait for the heir. That is enough: if the cycle's other edges are there,
 // L searched before, and what it had seen is visible; if not, L is yet to search.
 //
-// Victim: of the circle the transaction with the fewest locks and changes (add_changes()), the one that searches if it is among
+// Victim: of the cycle the transaction with the fewest locks and changes (add_changes()), the one that searches if it is among
 // these. It is taken out of its queue, and is to roll back and end(). Each loss in a row makes a transaction
 // heavier, so that none is a victim for ever.
 //
@@ -77,7 +77,7 @@
 // From: papers/004 sections 4.1 and 4.2. Deviations:
 // - The wait slots and their mutex (lock_sys->wait_mutex) are a futex for each transaction.
 // - A transaction may upgrade its lock past somebody who waits for that very lock (lock_queue.hpp).
-// - The victim is the cheapest of the whole circle; MySQL 5.6 looks at two of it. The search has no limit of depth.
+// - The victim is the cheapest of the whole cycle; MySQL 5.6 looks at two of it. The search has no limit of depth.
 // - A transaction's latch protects its list alone, not what it waits for.
 // - Bitmaps have a fixed size. Objects of locks that have been granted after waiting, or given up by unlock_record(), stay until
 //   the end.
@@ -109,8 +109,8 @@
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/futex.hpp"
-#include "elidex/internal/sync/lock_stats.hpp"
 #include "elidex/internal/sync/futex_semaphore.hpp"
+#include "elidex/internal/sync/lock_stats.hpp"
 
 namespace elidex {
 
@@ -133,7 +133,7 @@ struct lock_system_counts {
   std::uint64_t deadlocks = 0;    // victims
   std::uint64_t timeouts = 0;     // those refused without any wait too
   std::uint64_t conversions = 0;  // implicit locks made explicit
-  std::uint64_t searches = 0;     // for circles, with all latches
+  std::uint64_t searches = 0;     // for cycles, with all latches
   std::uint64_t waited_ns = 0;
 };
 
@@ -216,7 +216,7 @@ class lock_system {
   static detail::lock_object& take_spare(member& from, const detail::lock_request& wanted);
   step decide(member& me, const detail::lock_request& wanted, bool may_wait, std::atomic<lock_owner_id>* implicit_in);
   bool convert(member& me, const detail::queue_name& name, std::uint32_t bit, lock_owner_id writer);
-  void search_for_circles(detail::lock_owner& from, detail::wake_list& woken) noexcept;
+  void search_for_cycles(detail::lock_owner& from, detail::wake_list& woken) noexcept;
   struct inheritance {
     bool complete;  // otherwise the spares were used up
     bool to_who_waits;
@@ -233,7 +233,7 @@ class lock_system {
   detail::lock_pool pool_;
   std::unique_ptr<std::atomic<member*>[]> members_;
 
-  wake_tokens turn_of_victims_{1};  // one token: no victim has the turn
+  futex_semaphore turn_of_victims_{1};  // one token: no victim has the turn
 
   std::mutex members_lock_;  // the two below
   std::uint32_t members_made_ = 0;

@@ -142,14 +142,14 @@ void lock_system<Latches>::transaction::end() noexcept {
 
 template <class Latches>
 void lock_system<Latches>::transaction::give_turn_back() noexcept {
-  if (std::exchange(has_turn_, false)) system_.turn_of_victims_.give(1);
+  if (std::exchange(has_turn_, false)) system_.turn_of_victims_.release(1);
 }
 
 template <class Latches>
 void lock_system<Latches>::transaction::wait_for_turn(std::optional<std::chrono::nanoseconds> timeout) noexcept {
   if (!std::exchange(was_victim_, false) || has_turn_) return;
-  has_turn_ =
-      system_.turn_of_victims_.take_until(detail::deadline_after(timeout.value_or(system_.options_.wait_timeout)));
+  has_turn_ = system_.turn_of_victims_.try_acquire_until(
+      detail::deadline_after(timeout.value_or(system_.options_.wait_timeout)));
 }
 
 // --- what happens in sections ---
@@ -204,7 +204,7 @@ auto lock_system<Latches>::decide(member& me, const detail::lock_request& wanted
   bucket.push_back(made);
   if (!held_up) return step::granted;
   me.signal.store(detail::lock_owner::asleep);
-  me.waits_in.store(&made);  // before the next line: lock_system.hpp, "Every circle is found"
+  me.waits_in.store(&made);  // before the next line: lock_system.hpp, "Every cycle is found"
   return bucket.waits_for_a_waiter(made) ? step::queued_behind_waiter : step::queued;
 }
 
@@ -234,12 +234,12 @@ bool lock_system<Latches>::convert(member& me, const detail::queue_name& name, s
   return true;
 }
 
-// Under all latches. Until nobody waits in a circle through `from`, or `from` does not wait any more.
+// Under all latches. Until nobody waits in a cycle through `from`, or `from` does not wait any more.
 template <class Latches>
-void lock_system<Latches>::search_for_circles(detail::lock_owner& from, detail::wake_list& woken) noexcept {
+void lock_system<Latches>::search_for_cycles(detail::lock_owner& from, detail::wake_list& woken) noexcept {
   const auto find = [this](const detail::queue_name& name) -> detail::lock_bucket& { return bucket_of(name); };
   while (from.waits_in.load() != nullptr) {
-    detail::lock_owner* const victim = search_.victim_of_circle(from, find);
+    detail::lock_owner* const victim = search_.victim_of_cycle(from, find);
     if (victim == nullptr) return;
     detail::lock_object& waiting = *victim->waits_in.load();
     bucket_of(waiting.name).cancel(waiting, lock_outcome::deadlock_victim, woken);
@@ -317,7 +317,7 @@ lock_outcome lock_system<Latches>::transaction::request(const detail::lock_reque
     {
       const all_latches guard(system_);
       if (me_.waits_in.load() != nullptr) {
-        system_.search_for_circles(me_, woken);
+        system_.search_for_cycles(me_, woken);
         decided_here = me_.waits_in.load() == nullptr;
       }
     }
@@ -513,7 +513,7 @@ void lock_system<Latches>::transaction::inherit_gap(const record_address& from, 
       for (detail::lock_object* l = system_.bucket_of(to_page).first(); l != nullptr && !again; l = l->next) {
         if (!l->waiting || l->name != to_page || l->waited_for != to.heap) continue;
         detail::lock_owner& waiter = *l->owner;
-        system_.search_for_circles(waiter, woken);
+        system_.search_for_cycles(waiter, woken);
         again = waiter.waits_in.load() == nullptr;
       }
     }

@@ -24,8 +24,8 @@
 #include <cstdint>
 #include <span>
 
-#include "elidex/internal/txn/commit_stamp.hpp"
 #include "elidex/internal/log/log_format.hpp"
+#include "elidex/internal/txn/commit_stamp.hpp"
 
 namespace elidex::db::detail {
 

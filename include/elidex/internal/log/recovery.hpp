@@ -10,7 +10,7 @@
 //       case elidex::db::log_operation::change: if (there != nullptr) apply_change(there->bytes, entry), there->stamp = entry.stamp;
 //     }
 //   });
-//   elidex::db::commit_epochs epochs;
+//   elidex::db::commit_clock epochs;
 //   elidex::db::redo_log log(epochs, *folder, found, options);             // goes on in a new segment
 //
 // What the callback gets: first the rows of the checkpoint, all of them puts, then the log, group by group of epochs ascending. Of one key there are in

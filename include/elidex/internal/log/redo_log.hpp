@@ -1,13 +1,13 @@
 // A redo log with group commit by epochs: what committed transactions have changed, on disk, some epochs at a time.
 //
-//   elidex::db::commit_epochs epochs;
+//   elidex::db::commit_clock epochs;
 //   elidex::db::redo_log log(epochs, *folder, found, {.level = elidex::db::durability::sync, .fingerprint = schema});   // recovery.hpp
 //   elidex::db::redo_log::worker me(log);                // one for each thread
 //   elidex::db::redo_log::commit commit(me);
 //   commit.put(table, key, row);                         // may throw; nothing has happened then
 //   commit.seal();                                       // the last thing that may throw
 //   {
-//     const elidex::db::commit_epochs::commit_phase phase(epochs);
+//     const elidex::db::commit_clock::commit_phase phase(epochs);
 //     ... lock, read the epoch, validate: to give up, just leave ...
 //     commit.keep(stamp);                                // before or after the writes are installed
 //     ... install the writes, release the locks ...
@@ -73,13 +73,13 @@
 #include <system_error>
 #include <thread>
 
-#include "elidex/internal/txn/commit_clock.hpp"
 #include "elidex/internal/log/log_files.hpp"
 #include "elidex/internal/log/log_format.hpp"
 #include "elidex/internal/log/log_queue.hpp"
 #include "elidex/internal/log/recovery.hpp"
 #include "elidex/internal/memory/fork_generation.hpp"
 #include "elidex/internal/sync/futex.hpp"
+#include "elidex/internal/txn/commit_clock.hpp"
 
 namespace elidex::db {
 
@@ -107,14 +107,14 @@ class redo_log {
   // Goes on where `found` ends, which recover_log() has just said of this folder: syncs what it read, begins a segment, removes what
   // was never finished. The clock goes on at found.first_epoch at least; nobody may have committed by it yet. Throws std::system_error; the
   // folder can then be recovered as before. std::invalid_argument with level none.
-  redo_log(commit_epochs& epochs, log_folder& folder, const recovered_log& found, const redo_log_options& options);
+  redo_log(commit_clock& epochs, log_folder& folder, const recovered_log& found, const redo_log_options& options);
   // As close(), but silent.
   ~redo_log();
   redo_log(const redo_log&) = delete;
   redo_log& operator=(const redo_log&) = delete;
 
   durability level() const noexcept { return options_.level; }
-  commit_epochs& epochs() const noexcept { return epochs_; }
+  commit_clock& epochs() const noexcept { return epochs_; }
 
   // Everything that was kept in this epoch or before survives a crash.
   std::uint64_t durable_epoch() const noexcept {
@@ -166,7 +166,7 @@ class redo_log {
     if (failed_.load(std::memory_order_acquire)) throw_failure();
   }
 
-  commit_epochs& epochs_;
+  commit_clock& epochs_;
   redo_log_options options_;
   const std::uint64_t made_in_ = elidex::detail::fork_generation();
   std::unique_ptr<detail::log_writer> writer_;

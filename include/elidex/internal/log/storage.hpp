@@ -30,9 +30,9 @@
 #include <vector>
 
 #include "elidex/internal/log/checkpoint.hpp"
-#include "elidex/internal/txn/commit_clock.hpp"
 #include "elidex/internal/log/recovery.hpp"
 #include "elidex/internal/log/redo_log.hpp"
+#include "elidex/internal/txn/commit_clock.hpp"
 #include "elidex/internal/txn/table.hpp"
 
 namespace elidex::db {
@@ -47,7 +47,7 @@ struct storage_options {
 
 class storage {
  public:
-  storage(std::unique_ptr<log_folder> folder, const storage_options& options, commit_epochs& epochs,
+  storage(std::unique_ptr<log_folder> folder, const storage_options& options, commit_clock& epochs,
           std::span<table_base* const> tables);
 
   // Null with level none: the constructor unlocks the directory before it returns.
@@ -63,7 +63,7 @@ class storage {
   class loading;
 
   std::unique_ptr<log_folder> folder_;  // null with level none
-  commit_epochs& epochs_;
+  commit_clock& epochs_;
   recovered_log found_;
   std::uint32_t tables_ = 0;  // numbers given
   std::optional<redo_log> log_;

@@ -11,7 +11,7 @@
 
 namespace elidex::db {
 
-class word_arena {
+class bump_arena {
  public:
   // Not initialised; valid until clear().
   std::uint64_t* allocate(std::size_t words) {

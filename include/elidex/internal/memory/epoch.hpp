@@ -1,7 +1,7 @@
 // Epochs: when may memory that readers might still be looking at be used again?
 //
 //   { elidex::epoch_pin pin;  ... read nodes without locking them ... }        // reader
-//   unlink(node); limbo.retire(node, ...);                                     // writer
+//   unlink(node); retired.retire(node, ...);                                     // writer
 //
 // The process has one epoch counter. A reader that enters a pinned region writes the counter's value into its
 // thread's record; the counter may move from E to E + 1 only when every pinned thread stands at E. What was

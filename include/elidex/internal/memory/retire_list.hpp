@@ -1,9 +1,9 @@
 // Where a container keeps what it has unlinked until no reader can reach it any more.
 //
-//   limbo_list limbo(owner);
-//   limbo.reserve();                          // may throw, before the operation changes anything
-//   limbo.retire(node, &destroy_node);        // cannot fail
-//   limbo.unreserve();
+//   retire_list retired(owner);
+//   retired.reserve();                          // may throw, before the operation changes anything
+//   retired.retire(node, &destroy_node);        // cannot fail
+//   retired.unreserve();
 //
 // Retiring must not fail, because it follows a change that is already visible; so room is reserved ahead. Lists
 // are sharded by thread; entries of a shard are in the order of their epochs. Every `retirements_per_sweep`
@@ -28,7 +28,7 @@
 
 namespace elidex {
 
-class limbo_list {
+class retire_list {
  public:
   using destroyer = void (*)(void* owner, void* object) noexcept;
 
@@ -36,10 +36,10 @@ class limbo_list {
   static constexpr std::size_t reserved_entries = 8;
   static constexpr std::size_t retirements_per_sweep = 64;  // chosen: a sweep looks at every thread's record
 
-  explicit limbo_list(void* owner) noexcept : owner_(owner) {}
-  ~limbo_list();
-  limbo_list(const limbo_list&) = delete;
-  limbo_list& operator=(const limbo_list&) = delete;
+  explicit retire_list(void* owner) noexcept : owner_(owner) {}
+  ~retire_list();
+  retire_list(const retire_list&) = delete;
+  retire_list& operator=(const retire_list&) = delete;
 
   void reserve();
   void unreserve() noexcept;

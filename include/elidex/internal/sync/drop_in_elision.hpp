@@ -21,6 +21,7 @@
 // Thread-safety: all members, from any thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <type_traits>
 
@@ -32,6 +33,16 @@
 #include "elidex/internal/sync/retry.hpp"
 
 namespace elidex::detail {
+
+// Takes a lock and counts the waiting, for locks with a name.
+template <class TryLock, class Lock>
+void take_and_count(lock_record& record, const TryLock& try_lock, const Lock& lock) {
+  if (try_lock()) return;
+  const auto began = std::chrono::steady_clock::now();
+  lock();
+  const auto waited = std::chrono::steady_clock::now() - began;
+  record.count_wait(static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(waited).count()));
+}
 
 struct elided_lock {
   const void* lock;

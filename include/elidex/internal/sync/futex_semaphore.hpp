@@ -1,16 +1,17 @@
-// A counting semaphore on a futex: what threads sleep on that somebody else has already counted.
+// A counting semaphore on a futex: std::counting_semaphore with a deadline, and with release() that wakes that many.
 //
-//   wake_tokens sleepers;
-//   sleepers.take();      // sleeps until there is a token, and takes it
-//   sleepers.give(2);     // two more tokens, and two of the sleepers are woken
-//
-// Invariants: tokens at the start + tokens given = tokens taken + value(). Each token ends one take(), given before or after it began: no wake-up
-// is lost, and none is spurious. The tokens are the whole state, so a lock may free its memory when it has given all.
-//
-// Linearization: take() and a successful try_take() or take_until() at the exchange that takes one off, give() at its addition. Both synchronise: what happened before
-// give() is visible after the take() that took its token.
+//   futex_semaphore sleepers;
+//   sleepers.acquire();     // sleeps until there is a token, and takes it
+//   sleepers.release(2);    // adds two tokens and wakes two sleepers
 //
 // Thread-safety: all members, from any thread, outside of regions. Nothing throws.
+//
+// Invariants: tokens at the start + tokens released = tokens acquired + value(). Each token ends one acquire(), whether it is
+// released before or after that began: no wake-up is lost, and none is spurious. The tokens are the whole state, so a lock
+// may free its memory after its last release().
+//
+// Linearization: acquire() and a successful try_acquire() or try_acquire_until() at the exchange that takes a token off,
+// release() at its addition. What happened before release() is visible after the acquire() that took its token.
 #pragma once
 
 #include <atomic>
@@ -20,16 +21,16 @@
 
 namespace elidex {
 
-class wake_tokens {
+class futex_semaphore {
  public:
-  constexpr explicit wake_tokens(std::uint32_t tokens = 0) noexcept : tokens_(tokens) {}
-  wake_tokens(const wake_tokens&) = delete;
-  wake_tokens& operator=(const wake_tokens&) = delete;
+  constexpr explicit futex_semaphore(std::uint32_t tokens = 0) noexcept : tokens_(tokens) {}
+  futex_semaphore(const futex_semaphore&) = delete;
+  futex_semaphore& operator=(const futex_semaphore&) = delete;
 
-  bool try_take() noexcept {
+  bool try_acquire() noexcept {
     std::uint32_t there = tokens_.load(std::memory_order_relaxed);  // no partner: the exchange decides
     while (there != 0) {
-      // acquire: pairs with the release in give(). The failure is relaxed: it only brings a value to try again with.
+      // acquire: pairs with the release in release(). The failure is relaxed: it only brings a value to try again with.
       if (tokens_.compare_exchange_weak(there, there - 1, std::memory_order_acquire, std::memory_order_relaxed)) {
         return true;
       }
@@ -37,20 +38,20 @@ class wake_tokens {
     return false;
   }
 
-  void take() noexcept {
-    while (!try_take()) futex_wait(tokens_, 0);
+  void acquire() noexcept {
+    while (!try_acquire()) futex_wait(tokens_, 0);
   }
 
   // False: the deadline has passed, and no token was taken.
-  bool take_until(futex_deadline deadline) noexcept {
-    while (!try_take()) {
-      if (!futex_wait_until(tokens_, 0, deadline)) return try_take();
+  bool try_acquire_until(futex_deadline deadline) noexcept {
+    while (!try_acquire()) {
+      if (!futex_wait_until(tokens_, 0, deadline)) return try_acquire();
     }
     return true;
   }
 
-  void give(std::uint32_t count) noexcept {
-    tokens_.fetch_add(count, std::memory_order_release);  // pairs with the acquire in try_take()
+  void release(std::uint32_t count) noexcept {
+    tokens_.fetch_add(count, std::memory_order_release);  // pairs with the acquire in try_acquire()
     futex_wake(tokens_, count);
   }
 

@@ -5,7 +5,7 @@
 //   btree<Key, Value, coarse<posix_mutex>>         one lock around every operation
 //   btree<Key, Value, coarse<elided<ttas_lock>>>   the same lock, elided by hardware transactions
 //   btree<Key, Value, optimistic>                  a version and a lock in every node, readers write nothing
-//   scattered_btree<Key, Value, split_regions<L>>  Eunomia's two regions (split_regions.hpp)
+//   fixed_key_btree<Key, Value, split_regions<L>>  Eunomia's two regions (split_regions.hpp)
 //
 // A policy P gives
 //   P::node_lock               what each node carries: version_lock, or no_node_lock, whose calls vanish

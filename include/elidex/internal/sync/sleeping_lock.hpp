@@ -125,7 +125,7 @@ class sleeping_lock {
   void unlock_and_wake() noexcept;
 
   std::atomic<std::uint32_t> word_{0};
-  wake_tokens tokens_;
+  futex_semaphore tokens_;
 };
 
 }  // namespace elidex

@@ -112,7 +112,7 @@ class sleeping_shared_lock {
       // release: pairs with the acquire of the writer that comes next. The failure is relaxed: a value to try again with.
       if (!word_.compare_exchange_weak(seen, next, std::memory_order_release, std::memory_order_relaxed)) continue;
       if (next != freed) [[unlikely]]
-        writers_asleep_.give(1);
+        writers_asleep_.release(1);
       return;
     }
   }
@@ -149,8 +149,8 @@ class sleeping_shared_lock {
   }
 
   std::atomic<std::uint64_t> word_{0};
-  wake_tokens writers_asleep_;
-  wake_tokens readers_asleep_;
+  futex_semaphore writers_asleep_;
+  futex_semaphore readers_asleep_;
 };
 
 }  // namespace elidex

@@ -1,6 +1,6 @@
 // Immutable byte strings outside the nodes, for keys and values of any length.
 //
-// A blob is written once, before any node refers to it, and freed through the container's limbo list: a reader
+// A blob is written once, before any node refers to it, and freed through the container's retire list: a reader
 // that found its address in a validated node may read it for as long as it is pinned.
 #pragma once
 

@@ -55,19 +55,19 @@
 #include <type_traits>
 #include <utility>
 
+#include "elidex/internal/memory/block_pool.hpp"
+#include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
+#include "elidex/internal/memory/retire_list.hpp"
+#include "elidex/internal/sync/backoff.hpp"
+#include "elidex/internal/sync/policies.hpp"
+#include "elidex/internal/sync/sharded_counter.hpp"
+#include "elidex/internal/tree/btree_inner.hpp"
 #include "elidex/internal/tree/btree_node.hpp"
 #include "elidex/internal/tree/btree_operation.hpp"
-#include "elidex/internal/tree/btree_inner.hpp"
 #include "elidex/internal/tree/cursor.hpp"
 #include "elidex/internal/tree/range_collector.hpp"
 #include "elidex/internal/tree/value_change.hpp"
-#include "elidex/internal/memory/memory_name.hpp"
-#include "elidex/internal/memory/block_pool.hpp"
-#include "elidex/internal/memory/epoch.hpp"
-#include "elidex/internal/memory/retire_list.hpp"
-#include "elidex/internal/sync/sharded_counter.hpp"
-#include "elidex/internal/sync/backoff.hpp"
-#include "elidex/internal/sync/policies.hpp"
 
 namespace elidex {
 
@@ -80,8 +80,8 @@ inline constexpr bool btree_defers_reclamation =
     Sync::readers_race || key_codec<Key>::owns_blobs || value_codec<Value>::owns_blobs;
 
 template <class Key, class Value, class Sync, class Shape>
-using btree_spine_of =
-    btree_spine<Key, Sync, Shape, btree_leaf<Key, Value, Sync, Shape>, btree_defers_reclamation<Key, Value, Sync>>;
+using btree_inner_of =
+    btree_inner<Key, Sync, Shape, btree_leaf<Key, Value, Sync, Shape>, btree_defers_reclamation<Key, Value, Sync>>;
 
 }  // namespace detail
 
@@ -97,22 +97,22 @@ using btree_spine_of =
 // returned, and from the first call of a thread; the tree is then unchanged. Destructor, reclaim(), size(), empty(),
 // memory_bytes() and stats() never throw.
 template <class Key, class Value, class Sync, class Shape = paper_fan_out>
-class btree : detail::btree_spine_of<Key, Value, Sync, Shape> {
-  using spine = detail::btree_spine_of<Key, Value, Sync, Shape>;
+class btree : detail::btree_inner_of<Key, Value, Sync, Shape> {
+  using inner_levels = detail::btree_inner_of<Key, Value, Sync, Shape>;
   using values = detail::value_codec<Value>;
   using value_slot = typename values::slot;
   using operation = detail::btree_operation<btree>;
   using step = detail::step;
-  using typename spine::inner;
-  using typename spine::key_slot;
-  using typename spine::keys;
-  using typename spine::leaf;
-  using typename spine::node;
-  using typename spine::node_lock;
-  using typename spine::position;
-  using typename spine::probe;
-  using typename spine::side;
-  using typename spine::token;
+  using typename inner_levels::inner;
+  using typename inner_levels::key_slot;
+  using typename inner_levels::keys;
+  using typename inner_levels::leaf;
+  using typename inner_levels::node;
+  using typename inner_levels::node_lock;
+  using typename inner_levels::position;
+  using typename inner_levels::probe;
+  using typename inner_levels::side;
+  using typename inner_levels::token;
 
  public:
   using key_type = Key;
@@ -186,7 +186,7 @@ class btree : detail::btree_spine_of<Key, Value, Sync, Shape> {
   btree_stats stats() const noexcept;
 
   // Frees what was erased before this call, as far as no reader was in the way, now instead of at the next erasures.
-  void reclaim() noexcept { limbo_.sweep_all(); }
+  void reclaim() noexcept { retire_list_.sweep_all(); }
 
   // The policy's state, for an elided lock's statistics.
   const Sync& sync() const noexcept { return sync_; }
@@ -197,28 +197,28 @@ class btree : detail::btree_spine_of<Key, Value, Sync, Shape> {
   friend detail::range_collector<btree>;
   friend cursor_type;
 
-  using spine::defers_reclamation;
-  using spine::descend_merging;
-  using spine::descend_splitting;
-  using spine::descend_to_leaf;
-  using spine::enter_child;
-  using spine::enter_root;
-  using spine::find_sibling;
-  using spine::inner_pool_;
-  using spine::leaf_merged_max;
-  using spine::leaf_pool_;
-  using spine::leaf_sparse;
-  using spine::link_right_half;
-  using spine::look_up_together;
-  using spine::merges_;
-  using spine::racing;
-  using spine::restarts_;
-  using spine::root_;
-  using spine::run_changing;
-  using spine::shares_;
-  using spine::splits_;
-  using spine::sync_;
-  using typename spine::pin;
+  using inner_levels::defers_reclamation;
+  using inner_levels::descend_merging;
+  using inner_levels::descend_splitting;
+  using inner_levels::descend_to_leaf;
+  using inner_levels::enter_child;
+  using inner_levels::enter_root;
+  using inner_levels::find_sibling;
+  using inner_levels::inner_pool_;
+  using inner_levels::leaf_merged_max;
+  using inner_levels::leaf_pool_;
+  using inner_levels::leaf_sparse;
+  using inner_levels::link_right_half;
+  using inner_levels::look_up_together;
+  using inner_levels::merges_;
+  using inner_levels::racing;
+  using inner_levels::restarts_;
+  using inner_levels::root_;
+  using inner_levels::run_changing;
+  using inner_levels::shares_;
+  using inner_levels::splits_;
+  using inner_levels::sync_;
+  using typename inner_levels::pin;
 
   // What find() made out in a leaf.
   struct found_slot {
@@ -264,7 +264,7 @@ class btree : detail::btree_spine_of<Key, Value, Sync, Shape> {
   detail::busy_counter size_;
   detail::busy_counter blob_bytes_;
   [[no_unique_address]] typename keys::blob_store key_blobs_;
-  limbo_list limbo_{this};  // destroyed first: what is in it gives its memory back to the pools
+  retire_list retire_list_{this};  // destroyed first: what is in it gives its memory back to the pools
 };
 
 }  // namespace elidex

@@ -43,7 +43,7 @@ auto btree<Key, Value, Sync, Shape>::find(const position& p, const probe& key) n
   f.count = l.count();
   const auto still_valid = [&] { return p.still_valid(); };
   if constexpr (keys::compares_in_place) {
-    spine::template rank_in_node<false>(l, f.count, key, still_valid, f.rank);
+    inner_levels::template rank_in_node<false>(l, f.count, key, still_valid, f.rank);
     f.exact = f.rank < f.count && l.key(f.rank) == key;
   } else {
     f.torn = !detail::rank_by_heads<false>(l, f.count, key, still_valid, f.rank, f.exact);
@@ -415,14 +415,14 @@ std::size_t btree<Key, Value, Sync, Shape>::scan(key_argument from, std::size_t 
 
 template <class Key, class Value, class Sync, class Shape>
 std::size_t btree<Key, Value, Sync, Shape>::memory_bytes() const noexcept {
-  return sizeof(*this) + this->node_bytes_reserved() + limbo_.reserved_bytes() + key_blobs_.memory_bytes() +
+  return sizeof(*this) + this->node_bytes_reserved() + retire_list_.reserved_bytes() + key_blobs_.memory_bytes() +
          static_cast<std::size_t>(std::max<std::int64_t>(blob_bytes_.sum(), 0));
 }
 
 template <class Key, class Value, class Sync, class Shape>
 btree_stats btree<Key, Value, Sync, Shape>::stats() const noexcept {
   btree_stats s = this->node_stats();
-  s.limbo_objects = limbo_.pending();
+  s.retired_objects = retire_list_.pending();
   return s;
 }
 

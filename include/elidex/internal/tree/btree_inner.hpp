@@ -18,14 +18,14 @@
 #include <type_traits>
 #include <utility>
 
-#include "elidex/internal/tree/btree_node.hpp"
-#include "elidex/internal/tree/node_operation.hpp"
-#include "elidex/internal/tree/leaf_hint.hpp"
-#include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
-#include "elidex/internal/sync/sharded_counter.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/sync/backoff.hpp"
+#include "elidex/internal/sync/sharded_counter.hpp"
+#include "elidex/internal/tree/btree_node.hpp"
+#include "elidex/internal/tree/leaf_hint.hpp"
+#include "elidex/internal/tree/node_operation.hpp"
 
 namespace elidex {
 
@@ -35,23 +35,23 @@ struct btree_stats {
   std::int64_t splits = 0;    // of leaves and inner nodes
   std::int64_t merges = 0;    // likewise
   std::int64_t shares = 0;    // full leaves that handed records to a sibling instead of being split
-  std::size_t leaves = 0;     // nodes in use, those in limbo included
+  std::size_t leaves = 0;     // nodes in use, retired ones included
   std::size_t inner_nodes = 0;
-  std::size_t limbo_objects = 0;  // unlinked nodes and blobs that wait for their epoch
+  std::size_t retired_objects = 0;  // unlinked nodes and blobs that wait for their epoch
 };
 
 namespace detail {
 
 // DefersReclamation: others may still be on their way to a node when it is unlinked.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-class btree_spine {
+class btree_inner {
  protected:
   static constexpr bool defers_reclamation = DefersReclamation;
   using pin = std::conditional_t<defers_reclamation, epoch_pin, no_pin>;
   using keys = key_codec<Key>;
   using node = btree_node<Sync>;
   using leaf = Leaf;
-  using inner = btree_inner<Key, Sync, Shape>;
+  using inner = btree_inner_node<Key, Sync, Shape>;
   using node_lock = typename Sync::node_lock;
   using token = typename node_lock::token;
   using key_slot = typename keys::slot;
@@ -95,7 +95,7 @@ class btree_spine {
   bool enter_sibling(position& p, unsigned index) const noexcept;
   bool descend_to_leaf(const probe& key, position& p) const noexcept;
   // The same, of integer keys; narrows `stretch` to those keys for which the leaf is the one, too.
-  bool descend_to_leaf(const probe& key, position& p, key_stretch<Key>& stretch) const noexcept;
+  bool descend_to_leaf(const probe& key, position& p, key_range<Key>& stretch) const noexcept;
   [[gnu::always_inline]] bool fetch_and_enter(position& p) const noexcept {
     if (p.parent->level == 1) {
       prefetch_bytes<sizeof(leaf)>(p.at);
@@ -170,14 +170,14 @@ class btree_spine {
 };
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-inline bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter(position& p) const noexcept {
+inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter(position& p) const noexcept {
   p.seen = p.at->lock.read();
   // The node's version was read while the parent still pointed at it: the node is the right one at that version.
   return p.parent_lock->validate(p.parent_seen) && !p.seen.is_obsolete();
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_root(position& p) const noexcept {
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_root(position& p) const noexcept {
   p.parent_lock = &root_lock_;
   p.parent = nullptr;
   p.index = 0;
@@ -187,12 +187,12 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_root(posit
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-inline bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_root(position& p) const noexcept {
+inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter_root(position& p) const noexcept {
   return approach_root(p) && enter(p);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-inline bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child(position& p,
+inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child(position& p,
                                                                                    unsigned index) const noexcept {
   p.parent = &p.as_inner();
   p.parent_lock = &p.parent->lock;
@@ -201,7 +201,7 @@ inline bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_chi
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-inline bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_sibling(position& p,
+inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_sibling(position& p,
                                                                                      unsigned index) const noexcept {
   p.index = index;
   p.at = p.parent->child(index);
@@ -211,19 +211,19 @@ inline bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_sib
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child(position& p, unsigned index) const noexcept {
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child(position& p, unsigned index) const noexcept {
   if (!approach_child(p, index)) return false;
   return fetch_and_enter(p);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_sibling(position& p, unsigned index) const noexcept {
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter_sibling(position& p, unsigned index) const noexcept {
   if (!approach_sibling(p, index)) return false;
   return fetch_and_enter(p);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child_for(const probe& key, position& p,
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child_for(const probe& key, position& p,
                                                                                 unsigned count) const noexcept {
   unsigned index = 0;
   return rank_in_node<true>(
@@ -232,14 +232,14 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child_for(
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-inline bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child_for(const probe& key, position& p,
+inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child_for(const probe& key, position& p,
                                                                                     unsigned count) const noexcept {
   if (!approach_child_for(key, p, count)) return false;
   return fetch_and_enter(p);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(const probe& key,
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(const probe& key,
                                                                              position& p) const noexcept {
   if (!enter_root(p)) return false;
   while (!p.at->is_leaf()) {
@@ -250,8 +250,8 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(con
 
 // A node's keys change with its version only, so that what is read on the way holds when the leaf's version is read.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(const probe& key, position& p,
-                                                                             key_stretch<Key>& stretch) const noexcept {
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(const probe& key, position& p,
+                                                                             key_range<Key>& stretch) const noexcept {
   if (!enter_root(p)) return false;
   while (!p.at->is_leaf()) {
     const inner& from = p.as_inner();
@@ -266,7 +266,7 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(con
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <std::size_t Bytes>
-bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::step_down(const probe& key, position& p) const noexcept {
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::step_down(const probe& key, position& p) const noexcept {
   if (p.parent != nullptr && !enter(p)) return false;  // the root has been entered
   if (!approach_child_for(key, p, p.as_inner().count())) return false;
   prefetch_bytes<Bytes>(p.at);
@@ -275,7 +275,7 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::step_down(const pro
 
 // Down to where the leaves have been asked for; says for which keys.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaves(std::span<const probe> wanted,
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaves(std::span<const probe> wanted,
                                                                                position* positions) const noexcept
     -> few_keys {
   position root;
@@ -286,9 +286,9 @@ auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaves(s
   for (unsigned level = root.at->level; level > 0; --level) {
     for (unsigned i = 0; i < many; ++i) {
       if ((on_their_way >> i & 1U) == 0) continue;
-      const bool goes_on = level == 1 ? step_down<leaf::bytes_for_look_up>(wanted[i], positions[i])
-                                      : step_down<inner::bytes_for_look_up>(wanted[i], positions[i]);
-      if (!goes_on) on_their_way &= ~(few_keys{1} << i);
+      const bool descends_further = level == 1 ? step_down<leaf::bytes_for_look_up>(wanted[i], positions[i])
+                                               : step_down<inner::bytes_for_look_up>(wanted[i], positions[i]);
+      if (!descends_further) on_their_way &= ~(few_keys{1} << i);
     }
   }
   return on_their_way;
@@ -296,7 +296,7 @@ auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaves(s
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class KeyAt, class Read, class Otherwise>
-void btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::look_up_together(std::size_t many, KeyAt&& key_at,
+void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::look_up_together(std::size_t many, KeyAt&& key_at,
                                                                               Read&& read,
                                                                               Otherwise&& otherwise) const {
   for (std::size_t first = 0; first < many; first += look_ups_at_once) {
@@ -331,7 +331,7 @@ void btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::look_up_together(st
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <bool OrEqual, class Node, class StillValid>
-bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::rank_in_node(const Node& n, unsigned count,
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::rank_in_node(const Node& n, unsigned count,
                                                                           const probe& key,
                                                                           [[maybe_unused]] StillValid&& still_valid,
                                                                           unsigned& result) noexcept {
@@ -341,7 +341,7 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::rank_in_node(const 
     if constexpr (requires { n.template rank<OrEqual>(count, key); }) {
       result = n.template rank<OrEqual>(count, key);
     } else {
-      result = rank_by_halving<OrEqual>([&](unsigned i) { return n.key(i); }, count, key);
+      result = branchless_lower_bound<OrEqual>([&](unsigned i) { return n.key(i); }, count, key);
     }
     return true;
   } else {
@@ -351,7 +351,7 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::rank_in_node(const 
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::position::try_lock_parent_and_node() noexcept {
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::position::try_lock_parent_and_node() noexcept {
   if (!parent_lock->try_upgrade(parent_seen)) return false;
   if (at->lock.try_upgrade(seen)) return true;
   parent_lock->unlock_unchanged(parent_seen);
@@ -359,20 +359,20 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::position::try_lock_
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-void btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::position::unlock_both() noexcept {
+void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::position::unlock_both() noexcept {
   at->lock.unlock();
   parent_lock->unlock();
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-void btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::position::unlock_both_unchanged() noexcept {
+void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::position::unlock_both_unchanged() noexcept {
   at->lock.unlock_unchanged(seen);
   parent_lock->unlock_unchanged(parent_seen);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation, class Attempt>
-auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::run_changing(Operation& op, Attempt&& attempt) -> step {
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::run_changing(Operation& op, Attempt&& attempt) -> step {
   for (backoff wait;;) {
     step s;
     {
@@ -398,7 +398,7 @@ auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::run_changing(Operat
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
-auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_splitting(const probe& key, position& p,
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_splitting(const probe& key, position& p,
                                                                                Operation& op) noexcept -> step {
   if (!enter_root(p)) return step::restart;
   while (!p.at->is_leaf()) {
@@ -411,7 +411,7 @@ auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_splitting(c
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
-auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_merging(const probe& key, position& p,
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_merging(const probe& key, position& p,
                                                                              Operation& op) noexcept -> step {
   if (!enter_root(p)) return step::restart;
   while (!p.at->is_leaf()) {
@@ -428,7 +428,7 @@ auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::descend_merging(con
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
-auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::split_inner(position& p, Operation& op) noexcept -> step {
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::split_inner(position& p, Operation& op) noexcept -> step {
   if (!op.has_nodes(false, p.parent == nullptr ? 2 : 1)) return step::need_memory;
   if (!p.try_lock_parent_and_node()) return step::restart;
   inner& left = p.as_inner();
@@ -447,7 +447,7 @@ auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::split_inner(positio
 // The parent has room: an inner node that is full is split before anything below it is looked at.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
-void btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::link_right_half(position& p, const key_slot& separator,
+void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::link_right_half(position& p, const key_slot& separator,
                                                                              node* right, Operation& op) noexcept {
   if (p.parent != nullptr) {
     p.parent->insert(p.index, separator, right);
@@ -464,7 +464,7 @@ void btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::link_right_half(pos
 // locked: it is another one's child by now, the parent has no room for so many more, or `right` is not the node's sibling there.
 // Waits for the parent, which is safe with a leaf's lock held: who holds an inner node's lock waits for no leaf's.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::lock_parent_of_locked(position& p, unsigned more,
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::lock_parent_of_locked(position& p, unsigned more,
                                                                                    const node* right) noexcept {
   p.parent_seen = p.parent_lock->lock();
   if (p.parent == nullptr) {
@@ -486,7 +486,7 @@ bool btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::lock_parent_of_lock
 
 // The node with its sibling on one side: no when there is none, restart when the parent has changed.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::find_sibling(const position& p, side where, position& left,
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::find_sibling(const position& p, side where, position& left,
                                                                           position& right) const noexcept -> step {
   const bool there = where == side::left ? p.index > 0 : p.index < p.parent->count();
   if (!there) return p.parent_lock->validate(p.parent_seen) ? step::no : step::restart;
@@ -497,7 +497,7 @@ auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::find_sibling(const 
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
-auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(position& p, Operation& op) noexcept -> step {
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(position& p, Operation& op) noexcept -> step {
   for (const if_full otherwise : {if_full::leave, if_full::share}) {
     // To share makes sense for a node with one child only: the leaf that it may be has no sibling.
     if (otherwise == if_full::share && p.at->count() != 0) break;
@@ -510,7 +510,7 @@ auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(positio
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
-auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(position& p, side where, if_full otherwise,
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(position& p, side where, if_full otherwise,
                                                                          Operation& op) noexcept -> step {
   position left;
   position right;
@@ -544,7 +544,7 @@ auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(positio
 // Parts the children of a node that has one and of its full sibling anew. Takes the separator between them and returns
 // the new one.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::share_children(inner& left, const key_slot& between,
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::share_children(inner& left, const key_slot& between,
                                                                             inner& right) noexcept -> key_slot {
   constexpr unsigned half = inner::capacity / 2;
   if (left.count() == 0) {
@@ -562,7 +562,7 @@ auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::share_children(inne
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
-auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::collapse_root(position& p, Operation& op) noexcept
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::collapse_root(position& p, Operation& op) noexcept
     -> step {
   if (!op.may_retire()) return step::need_memory;
   if (!p.try_lock_parent_and_node()) return step::restart;
@@ -575,7 +575,7 @@ auto btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::collapse_root(posit
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-btree_stats btree_spine<Key, Sync, Shape, Leaf, DefersReclamation>::node_stats() const noexcept {
+btree_stats btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::node_stats() const noexcept {
   btree_stats s;
   s.restarts = restarts_.sum();
   s.splits = splits_.sum();

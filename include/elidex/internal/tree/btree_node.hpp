@@ -185,7 +185,7 @@ struct inner_keys_of<KeySlot, Racing, Capacity, true> {
 };
 
 template <class Key, class Sync, class Shape>
-struct btree_inner : btree_node<Sync> {
+struct btree_inner_node : btree_node<Sync> {
   using node = btree_node<Sync>;
   using keys = key_codec<Key>;
   using key_slot = typename key_codec<Key>::slot;
@@ -196,7 +196,7 @@ struct btree_inner : btree_node<Sync> {
   // Head, keys and children: asked for together, a look-up waits once.
   static constexpr std::size_t bytes_for_look_up = sizeof(node) + sizeof(keys_type) + (capacity + 1) * sizeof(node*);
 
-  explicit btree_inner(unsigned level_above_leaves) noexcept : node(level_above_leaves) {}
+  explicit btree_inner_node(unsigned level_above_leaves) noexcept : node(level_above_leaves) {}
 
   key_slot key(unsigned i) const noexcept { return keys::taken_out(stored_key(i), prefix.get()); }
   void set_key(unsigned i, const key_slot& k) noexcept { store_key(i, keys::put_in(k, prefix.get())); }
@@ -235,7 +235,7 @@ struct btree_inner : btree_node<Sync> {
   }
   // Moves the children behind key `middle` to the empty node `right`, which has the same prefix; key `middle` itself goes to
   // neither.
-  void split(unsigned middle, btree_inner& right) noexcept {
+  void split(unsigned middle, btree_inner_node& right) noexcept {
     const unsigned n = this->count();
     right.copy_child(0, *this, middle + 1);
     for (unsigned i = middle + 1; i < n; ++i) {
@@ -247,7 +247,7 @@ struct btree_inner : btree_node<Sync> {
   }
   // Appends `k` and the first `taken` children of `right`, which has the same prefix and keeps them; key `taken - 1` of `right`
   // goes to neither.
-  void append(const key_slot& k, const btree_inner& right, unsigned taken) noexcept {
+  void append(const key_slot& k, const btree_inner_node& right, unsigned taken) noexcept {
     const unsigned n = this->count();
     set_key(n, k);
     copy_child(n + 1, right, 0);
@@ -274,8 +274,8 @@ struct btree_inner : btree_node<Sync> {
 
  private:
   // The caller holds the lock of `from`.
-  void copy_key(unsigned i, const btree_inner& from, unsigned j) noexcept { store_key(i, from.stored_key(j)); }
-  void copy_child(unsigned i, const btree_inner& from, unsigned j) noexcept {
+  void copy_key(unsigned i, const btree_inner_node& from, unsigned j) noexcept { store_key(i, from.stored_key(j)); }
+  void copy_child(unsigned i, const btree_inner_node& from, unsigned j) noexcept {
     children[i].template store<racing>(from.children[j].template load<false>());
   }
 };

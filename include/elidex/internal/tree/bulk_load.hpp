@@ -22,8 +22,8 @@
 #include <utility>
 #include <vector>
 
-#include "elidex/internal/tree/btree_operation.hpp"
 #include "elidex/internal/memory/block_pool.hpp"
+#include "elidex/internal/tree/btree_operation.hpp"
 
 namespace elidex::detail {
 

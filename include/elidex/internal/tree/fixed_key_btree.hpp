@@ -1,13 +1,15 @@
-// Eunomia's B+tree: an ordered index that stays fast when many threads want the same few leaves.
+// An ordered index for keys of a fixed size that stays fast when many threads want the same few leaves.
 //
-//   elidex::euno_btree<std::uint64_t, std::uint64_t> tree;                            // hardware regions
-//   elidex::scattered_btree<std::uint64_t, std::uint64_t, elidex::optimistic> other;  // the same without them
+//   elidex::fixed_key_btree<std::uint64_t, std::uint64_t, elidex::optimistic, elidex::separated_fan_out<>> tree;
 //   tree.insert(7, 70);
+//
+// It is papers/003's Euno-B+Tree, with the leaf and the control of leaves as parameters; with the paper's own:
+// papers/eunomia/euno_btree.hpp.
 //
 // The four principles of papers/003 section 4.2, and where each is:
 //   splitting regions      the policy's upper() leads to a leaf, its lower() works in it: at_leaf(). Between the two the
 //                          leaf may be split or removed, which its sequence number tells (split_regions.hpp)
-//   partitioned layout     the leaf: partitioned_leaf.hpp, chosen by the Shape
+//   partitioned layout     the leaf, chosen by the Shape: separated_leaf.hpp, or the paper's
 //   conflict control       conflict_control.hpp: at_controlled_leaf()
 //   adaptive control       `Control`: a leaf gets its conflict control when its requests collide, and loses it when they
 //                          don't any more: at_bare_leaf(), switch_on(), switch_off()
@@ -56,7 +58,7 @@
 //   scan            range_collector.hpp, in both regions
 //
 // Deviations from papers/003 section 5: a split is a region of its own; scans sort in private memory instead of moving what
-// they read to the reserved keys, so that reading never writes; leaves have no links (btree.hpp); see also partitioned_leaf.hpp and conflict_control.hpp.
+// they read to the reserved keys, so that reading never writes; leaves have no links (btree.hpp); see also conflict_control.hpp.
 #pragma once
 
 #include <algorithm>
@@ -74,22 +76,22 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include "elidex/internal/tree/btree_operation.hpp"
-#include "elidex/internal/tree/btree_inner.hpp"
-#include "elidex/internal/tree/bulk_load.hpp"
-#include "elidex/internal/tree/cursor.hpp"
-#include "elidex/internal/tree/range_collector.hpp"
-#include "elidex/internal/tree/leaf_hint.hpp"
-#include "papers/eunomia/partitioned_leaf.hpp"
-#include "elidex/internal/tree/value_change.hpp"
-#include "elidex/internal/sync/random.hpp"
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
-#include "elidex/internal/sync/sharded_counter.hpp"
 #include "elidex/internal/sync/backoff.hpp"
-#include "elidex/internal/tree/conflict_control.hpp"
+#include "elidex/internal/sync/random.hpp"
+#include "elidex/internal/sync/sharded_counter.hpp"
 #include "elidex/internal/sync/split_regions.hpp"
+#include "elidex/internal/tree/btree_inner.hpp"
+#include "elidex/internal/tree/btree_operation.hpp"
+#include "elidex/internal/tree/bulk_load.hpp"
+#include "elidex/internal/tree/conflict_control.hpp"
+#include "elidex/internal/tree/controlled_leaf.hpp"
+#include "elidex/internal/tree/cursor.hpp"
+#include "elidex/internal/tree/leaf_hint.hpp"
+#include "elidex/internal/tree/range_collector.hpp"
+#include "elidex/internal/tree/value_change.hpp"
 
 namespace elidex {
 
@@ -119,10 +121,10 @@ struct adaptive_control : control_bounds {
 };
 
 // Counts since construction; each exact when no operation runs.
-struct scattered_btree_stats : btree_stats {
+struct fixed_key_btree_stats : btree_stats {
   std::int64_t controls_switched_on = 0;
   std::int64_t controls_switched_off = 0;  // by the contention detector; a merge takes controls away, too
-  std::size_t controls = 0;                // in use, those in limbo included
+  std::size_t controls = 0;                // in use, retired ones included
 };
 
 // Key: an integer type. Value: a trivially copyable type. Sync: split_regions<Lock> or optimistic.
@@ -134,28 +136,27 @@ struct scattered_btree_stats : btree_stats {
 // Errors: std::bad_alloc from functions that add or erase keys, from scans and cursors (their buffer), and from the first
 // call of a thread; the tree is then unchanged. Destructor, reclaim(), size(), empty(), memory_bytes() and stats() never
 // throw.
-template <std::integral Key, class Value, class Sync, class Shape = scattered_fan_out<>,
-          class Control = adaptive_control>
-class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::template leaf<Key, Value, Sync>, true> {
+template <std::integral Key, class Value, class Sync, class Shape, class Control = no_control>
+class fixed_key_btree : detail::btree_inner<Key, Sync, Shape, typename Shape::template leaf<Key, Value, Sync>, true> {
   static_assert(std::is_trivially_copyable_v<Value>);
   static_assert(Shape::has_controls || !Control::enabled);
-  using spine = detail::btree_spine<Key, Sync, Shape, typename Shape::template leaf<Key, Value, Sync>, true>;
+  using inner_levels = detail::btree_inner<Key, Sync, Shape, typename Shape::template leaf<Key, Value, Sync>, true>;
   using values = detail::value_codec<Value>;
   using value_slot = Value;
-  using operation = detail::btree_operation<scattered_btree>;
+  using operation = detail::btree_operation<fixed_key_btree>;
   using step = detail::step;
-  using typename spine::inner;
-  using typename spine::key_slot;
-  using typename spine::keys;
-  using typename spine::leaf;
-  using typename spine::node;
-  using typename spine::node_lock;
-  using typename spine::position;
-  using typename spine::probe;
-  using typename spine::side;
-  using typename spine::token;
+  using typename inner_levels::inner;
+  using typename inner_levels::key_slot;
+  using typename inner_levels::keys;
+  using typename inner_levels::leaf;
+  using typename inner_levels::node;
+  using typename inner_levels::node_lock;
+  using typename inner_levels::position;
+  using typename inner_levels::probe;
+  using typename inner_levels::side;
+  using typename inner_levels::token;
   using control = typename leaf::control_type;
-  using remembered = detail::remembered_leaf<Key, leaf>;
+  using remembered = detail::leaf_hint<Key, leaf>;
   using pin = std::conditional_t<Sync::readers_race, epoch_pin, detail::no_pin>;
 
  public:
@@ -164,12 +165,12 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   using sync_policy = Sync;
   using key_argument = Key;
   using value_argument = const Value&;
-  using cursor_type = detail::map_cursor<scattered_btree>;
+  using cursor_type = detail::map_cursor<fixed_key_btree>;
 
-  scattered_btree();
-  ~scattered_btree() = default;  // nodes and controls need no destruction; the pools give their memory back
-  scattered_btree(const scattered_btree&) = delete;
-  scattered_btree& operator=(const scattered_btree&) = delete;
+  fixed_key_btree();
+  ~fixed_key_btree() = default;  // nodes and controls need no destruction; the pools give their memory back
+  fixed_key_btree(const fixed_key_btree&) = delete;
+  fixed_key_btree& operator=(const fixed_key_btree&) = delete;
 
   // The value of `key`, if it is there.
   std::optional<Value> get(Key key) const;
@@ -227,48 +228,48 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
 
   // Everything obtained from the system for keys, values, nodes and free nodes, in bytes.
   std::size_t memory_bytes() const noexcept;
-  scattered_btree_stats stats() const noexcept;
+  fixed_key_btree_stats stats() const noexcept;
 
   // Frees what was erased before this call, as far as no reader was in the way, now instead of at the next erasures.
-  void reclaim() noexcept { limbo_.sweep_all(); }
+  void reclaim() noexcept { retire_list_.sweep_all(); }
 
   // The policy's state, for an elided lock's statistics.
   const Sync& sync() const noexcept { return sync_; }
 
  private:
   friend operation;
-  friend detail::node_operation<scattered_btree>;
-  friend detail::range_collector<scattered_btree>;
+  friend detail::node_operation<fixed_key_btree>;
+  friend detail::range_collector<fixed_key_btree>;
   friend cursor_type;
-  friend detail::bulk_loader<scattered_btree>;
+  friend detail::bulk_loader<fixed_key_btree>;
 
-  using spine::defers_reclamation;
-  using spine::descend_merging;
-  using spine::descend_splitting;
-  using spine::descend_to_leaf;
-  using spine::enter_child;
-  using spine::enter_root;
-  using spine::enter_sibling;
-  using spine::find_sibling;
-  using spine::inner_pool_;
-  using spine::leaf_merged_max;
-  using spine::leaf_pool_;
-  using spine::leaf_sparse;
-  using spine::link_right_half;
-  using spine::lock_parent_of_locked;
-  using spine::look_up_together;
-  using spine::merges_;
-  using spine::racing;
-  using spine::restarts_;
-  using spine::root_;
-  using spine::run_changing;
-  using spine::shares_;
-  using spine::splits_;
-  using spine::sync_;
+  using inner_levels::defers_reclamation;
+  using inner_levels::descend_merging;
+  using inner_levels::descend_splitting;
+  using inner_levels::descend_to_leaf;
+  using inner_levels::enter_child;
+  using inner_levels::enter_root;
+  using inner_levels::enter_sibling;
+  using inner_levels::find_sibling;
+  using inner_levels::inner_pool_;
+  using inner_levels::leaf_merged_max;
+  using inner_levels::leaf_pool_;
+  using inner_levels::leaf_sparse;
+  using inner_levels::link_right_half;
+  using inner_levels::lock_parent_of_locked;
+  using inner_levels::look_up_together;
+  using inner_levels::merges_;
+  using inner_levels::racing;
+  using inner_levels::restarts_;
+  using inner_levels::root_;
+  using inner_levels::run_changing;
+  using inner_levels::shares_;
+  using inner_levels::splits_;
+  using inner_levels::sync_;
   // Records that a full leaf hands over, or it splits. Chosen: what the next few inserts would fill again is not worth it.
   static constexpr unsigned shared_at_least = std::max(1U, leaf::capacity / 15);
   // See leaf_hint.hpp. Under regions nobody is pinned who comes back to a leaf, and a control may be gone by then.
-  static constexpr bool remembers_leaves = Shape::remembers_leaves && (racing || !Control::enabled);
+  static constexpr bool has_leaf_hints = Shape::has_leaf_hints && (racing || !Control::enabled);
   // Whether values have locks apart from the leaf's.
   static constexpr bool locks_values_apart = racing && leaf::value_locks != 0;
 
@@ -348,7 +349,7 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   void take_control_away(leaf& l, operation& op) noexcept;
 
   static void destroy_control(void* tree, void* c) noexcept {
-    static_cast<scattered_btree*>(tree)->control_pool_.deallocate(c);
+    static_cast<fixed_key_btree*>(tree)->control_pool_.deallocate(c);
   }
   static std::uint64_t marks_of(const leaf& l) noexcept;
   void suspect(const place& p, std::uint32_t collisions) const noexcept;
@@ -370,13 +371,8 @@ class scattered_btree : detail::btree_spine<Key, Sync, Shape, typename Shape::te
   // leaves have the same hash, one may get a control that it does not need.
   static constexpr std::size_t suspects = 256;
   alignas(64) mutable std::array<std::atomic<std::uint32_t>, suspects> suspicion_{};
-  mutable limbo_list limbo_{this};  // destroyed first: what is in it gives its memory back to the pools
+  mutable retire_list retire_list_{this};  // destroyed first: what is in it gives its memory back to the pools
 };
-
-// Paper 003's Euno-B+Tree. Its regions try again less often than the paper's, which has dbx_budgets: too often, as
-// docs/EUNOMIA.md shows.
-template <std::integral Key, class Value>
-using euno_btree = scattered_btree<Key, Value, htm_split_regions>;
 
 }  // namespace elidex
 

@@ -4,7 +4,7 @@
 namespace elidex {
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-scattered_btree<Key, Value, Sync, Shape, Control>::scattered_btree() {
+fixed_key_btree<Key, Value, Sync, Shape, Control>::fixed_key_btree() {
   static_cast<void>(this_thread_slot());  // may throw on a thread's first use; what follows could not say so
   detail::name_memory(this, sizeof(*this), "tree");
   auto* const first = ::new (leaf_pool_.allocate()) leaf;
@@ -15,7 +15,7 @@ scattered_btree<Key, Value, Sync, Shape, Control>::scattered_btree() {
 // --- the two regions ---
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::find_place(Key key, place& p) const noexcept -> step {
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::find_place(Key key, place& p) const noexcept -> step {
   position at;
   if (!descend_to_leaf(key, at)) return step::restart;
   p = place_of(at);
@@ -23,19 +23,19 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::find_place(Key key, plac
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::come_to_leaf(Key key, place& p) const -> step {
-  if constexpr (remembers_leaves) {
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::come_to_leaf(Key key, place& p) const -> step {
+  if constexpr (has_leaf_hints) {
     if (recall_place(key, p)) return step::yes;
   }
   const step s = sync_.upper([&] { return find_place(key, p); });
-  if constexpr (remembers_leaves) {
+  if constexpr (has_leaf_hints) {
     if (s == step::yes) remember_if_again(key, p);
   }
   return s;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::place_of(const position& at) noexcept -> place {
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::place_of(const position& at) noexcept -> place {
   place p;
   p.at = &at.as_leaf();
   p.seen = at.seen;
@@ -47,7 +47,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::place_of(const position&
 
 // The place as it was remembered, if the key is one of its leaf and nothing has changed that.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-bool scattered_btree<Key, Value, Sync, Shape, Control>::recall_place(Key key, place& p) const noexcept {
+bool fixed_key_btree<Key, Value, Sync, Shape, Control>::recall_place(Key key, place& p) const noexcept {
   const remembered& mine = remembered::of_this_thread(id_);
   if (!mine.is_for(id_, key)) return false;
   leaf& known = *mine.leaf();
@@ -63,10 +63,10 @@ bool scattered_btree<Key, Value, Sync, Shape, Control>::recall_place(Key key, pl
 
 // Behind a way down to the place.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-void scattered_btree<Key, Value, Sync, Shape, Control>::remember_if_again(Key key, const place& p) const noexcept {
+void fixed_key_btree<Key, Value, Sync, Shape, Control>::remember_if_again(Key key, const place& p) const noexcept {
   remembered& mine = remembered::of_this_thread(id_);
   if (!mine.came_again(id_, p.at)) return;
-  detail::key_stretch<Key> stretch{};
+  detail::key_range<Key> stretch{};
   typename leaf::sequence_type::token sequence{};
   const step s = sync_.upper([&] {
     stretch = {std::numeric_limits<Key>::min(), std::numeric_limits<Key>::max()};
@@ -81,8 +81,8 @@ void scattered_btree<Key, Value, Sync, Shape, Control>::remember_if_again(Key ke
 // Runs body(place, outcome) as the lower region of a request for the key until it has done its work; has the leaf split
 // when it says that it is full.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-template <typename scattered_btree<Key, Value, Sync, Shape, Control>::request What, class Body>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::at_leaf(Key key, Body&& body) const -> step {
+template <typename fixed_key_btree<Key, Value, Sync, Shape, Control>::request What, class Body>
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_leaf(Key key, Body&& body) const -> step {
   for (backoff wait;; wait.once()) {
     [[maybe_unused]] const pin pinned;
     place p;
@@ -108,7 +108,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::at_leaf(Key key, Body&& 
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Body>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::at_bare_leaf(const place& p, Body&& body) const -> step {
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_bare_leaf(const place& p, Body&& body) const -> step {
   if constexpr (Control::enabled && !Control::adaptive) {
     if (switch_on(p)) return step::restart;
   }
@@ -123,15 +123,15 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::at_bare_leaf(const place
 // commits, and waiting for one aborts it. What the bits are for, the region does: whoever changes the leaf meanwhile aborts it.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Body>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::at_joined_leaf(const place& p, Body&& body) const -> step {
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_joined_leaf(const place& p, Body&& body) const -> step {
   std::uint32_t aborts = 0;
   outcome ignored;
   return sync_.lower([&] { return p.is_still_right() ? body(p, false, ignored) : step::restart; }, aborts);
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-template <typename scattered_btree<Key, Value, Sync, Shape, Control>::request What, class Body>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const place& p, Key key, Body&& body) const
+template <typename fixed_key_btree<Key, Value, Sync, Shape, Control>::request What, class Body>
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const place& p, Key key, Body&& body) const
     -> step {
   const epoch_pin pinned;  // before the control is known to be the leaf's, see `Invariants`
   if (!p.is_still_right()) return step::restart;
@@ -172,13 +172,13 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const
 // --- looking up ---
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::try_get(const place& p, Key key,
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_get(const place& p, Key key,
                                                                 std::optional<Value>& value) const noexcept -> step {
   return try_read(p, p.at->find(key), value);
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::try_read(const place& p, unsigned slot,
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_read(const place& p, unsigned slot,
                                                                  std::optional<Value>& value) const noexcept -> step {
   leaf& l = *p.at;
   if (slot == detail::no_slot) return p.was_right() ? step::no : step::restart;
@@ -197,7 +197,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_read(const place& p,
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-std::optional<Value> scattered_btree<Key, Value, Sync, Shape, Control>::get(Key key) const {
+std::optional<Value> fixed_key_btree<Key, Value, Sync, Shape, Control>::get(Key key) const {
   std::optional<Value> value;
   const step s = at_leaf<request::look_up>(
       key, [&](const place& p, bool /*known_absent*/, outcome& /*result*/) { return try_get(p, key, value); });
@@ -205,7 +205,7 @@ std::optional<Value> scattered_btree<Key, Value, Sync, Shape, Control>::get(Key 
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-void scattered_btree<Key, Value, Sync, Shape, Control>::multi_get(std::span<const Key> wanted,
+void fixed_key_btree<Key, Value, Sync, Shape, Control>::multi_get(std::span<const Key> wanted,
                                                                   std::span<std::optional<Value>> found) const {
   if (found.size() < wanted.size()) throw std::invalid_argument("elidex: multi_get: fewer values than keys");
   const auto read = [&](std::size_t i, Key key, const position& at, unsigned slot) {
@@ -222,7 +222,7 @@ void scattered_btree<Key, Value, Sync, Shape, Control>::multi_get(std::span<cons
 // --- changing ---
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-bool scattered_btree<Key, Value, Sync, Shape, Control>::put(Key key, const Value& value, bool overwrite) {
+bool fixed_key_btree<Key, Value, Sync, Shape, Control>::put(Key key, const Value& value, bool overwrite) {
   const step s = at_leaf<request::put>(key, [&](const place& p, bool known_absent, outcome& /*result*/) {
     return try_put(p, key, value, overwrite, known_absent);
   });
@@ -231,7 +231,7 @@ bool scattered_btree<Key, Value, Sync, Shape, Control>::put(Key key, const Value
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::try_put(const place& p, Key key, const Value& value,
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_put(const place& p, Key key, const Value& value,
                                                                 bool overwrite, bool known_absent) noexcept -> step {
   leaf& l = *p.at;
   if (!known_absent) {
@@ -253,13 +253,13 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_put(const place& p, 
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Make>
-std::pair<Value, bool> scattered_btree<Key, Value, Sync, Shape, Control>::get_or_insert(Key key, Make&& make) {
+std::pair<Value, bool> fixed_key_btree<Key, Value, Sync, Shape, Control>::get_or_insert(Key key, Make&& make) {
   return *get_or_insert_if_made(key, [&](Key /*slot*/) { return std::optional<Value>(make()); });
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Make>
-std::optional<std::pair<Value, bool>> scattered_btree<Key, Value, Sync, Shape, Control>::get_or_insert_if_made(
+std::optional<std::pair<Value, bool>> fixed_key_btree<Key, Value, Sync, Shape, Control>::get_or_insert_if_made(
     Key key, Make&& make) {
   std::optional<Value> value;
   std::exception_ptr thrown;
@@ -274,7 +274,7 @@ std::optional<std::pair<Value, bool>> scattered_btree<Key, Value, Sync, Shape, C
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Make>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::try_get_or_insert(const place& p, Key key, Make& make,
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_get_or_insert(const place& p, Key key, Make& make,
                                                                           bool known_absent,
                                                                           std::optional<Value>& value,
                                                                           std::exception_ptr& thrown) noexcept -> step {
@@ -310,7 +310,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_get_or_insert(const 
 // The value in the slot that was found in the leaf as it was at p; fn may throw.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Fn>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::change_value(const place& p, unsigned slot, Fn&& fn) noexcept
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::change_value(const place& p, unsigned slot, Fn&& fn) noexcept
     -> step {
   leaf& l = *p.at;
   node_lock& lock = l.value_lock(slot);
@@ -344,7 +344,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::change_value(const place
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <value_change<Value> Fn>
-bool scattered_btree<Key, Value, Sync, Shape, Control>::update(Key key, Fn&& fn) {
+bool fixed_key_btree<Key, Value, Sync, Shape, Control>::update(Key key, Fn&& fn) {
   std::exception_ptr thrown;
   const auto keeping_exceptions = [&](Value& value) {
     try {
@@ -357,14 +357,14 @@ bool scattered_btree<Key, Value, Sync, Shape, Control>::update(Key key, Fn&& fn)
   const step s = at_leaf<request::look_up>(key, [&](const place& p, bool /*known_absent*/, outcome& /*result*/) {
     const unsigned slot = p.at->find(key);
     if (slot == detail::no_slot) return p.was_right() ? step::no : step::restart;
-    return const_cast<scattered_btree&>(*this).change_value(p, slot, keeping_exceptions);
+    return const_cast<fixed_key_btree&>(*this).change_value(p, slot, keeping_exceptions);
   });
   if (s == step::threw) std::rethrow_exception(thrown);
   return s == step::yes;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-bool scattered_btree<Key, Value, Sync, Shape, Control>::erase(Key key) {
+bool fixed_key_btree<Key, Value, Sync, Shape, Control>::erase(Key key) {
   bool is_sparse = false;
   const step s = at_leaf<request::erase>(key, [&](const place& p, bool /*known_absent*/, outcome& result) {
     const step erased = try_erase(p, key, result);
@@ -378,7 +378,7 @@ bool scattered_btree<Key, Value, Sync, Shape, Control>::erase(Key key) {
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::try_erase(const place& p, Key key, outcome& result) noexcept
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_erase(const place& p, Key key, outcome& result) noexcept
     -> step {
   leaf& l = *p.at;
   const unsigned slot = l.find(key);
@@ -397,15 +397,15 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_erase(const place& p
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <std::ranges::input_range Range>
-void scattered_btree<Key, Value, Sync, Shape, Control>::bulk_load(Range&& sorted) {
-  detail::bulk_loader<scattered_btree> loader(*this);
+void fixed_key_btree<Key, Value, Sync, Shape, Control>::bulk_load(Range&& sorted) {
+  detail::bulk_loader<fixed_key_btree> loader(*this);
   for (const auto& record : sorted) loader.add(record.first, record.second);
   loader.publish();
 }
 
 // Yes: the tree was empty and has the new root, unless that is null. No: it was not empty.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::try_replace_empty(node* new_root, operation& op) noexcept
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_replace_empty(node* new_root, operation& op) noexcept
     -> step {
   position p;
   if (!this->enter_root(p)) return step::restart;
@@ -426,14 +426,14 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_replace_empty(node* 
 // --- adaptive control ---
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-std::uint64_t scattered_btree<Key, Value, Sync, Shape, Control>::marks_of(const leaf& l) noexcept {
+std::uint64_t fixed_key_btree<Key, Value, Sync, Shape, Control>::marks_of(const leaf& l) noexcept {
   std::uint64_t marks = 0;
   l.for_each_key([&](Key key) { marks |= control::mark_of(control::slot_of(key)); });
   return marks;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-void scattered_btree<Key, Value, Sync, Shape, Control>::suspect(const place& p,
+void fixed_key_btree<Key, Value, Sync, Shape, Control>::suspect(const place& p,
                                                                 std::uint32_t collisions) const noexcept {
   // relaxed, without a partner: a guess, and a lost count changes little.
   auto& suspicion = suspicion_[reinterpret_cast<std::uintptr_t>(p.at) / 64 * 0x9E3779B1u % suspects];
@@ -450,7 +450,7 @@ void scattered_btree<Key, Value, Sync, Shape, Control>::suspect(const place& p,
 
 // Gives the leaf a control, unless it has changed; false when there is no memory for one.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-bool scattered_btree<Key, Value, Sync, Shape, Control>::switch_on(const place& p) const noexcept {
+bool fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_on(const place& p) const noexcept {
   void* memory = nullptr;
   try {
     memory = control_pool_.allocate();
@@ -489,9 +489,9 @@ bool scattered_btree<Key, Value, Sync, Shape, Control>::switch_on(const place& p
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-void scattered_btree<Key, Value, Sync, Shape, Control>::switch_off(const place& p) const noexcept {
+void fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_off(const place& p) const noexcept {
   try {
-    limbo_.reserve();
+    retire_list_.reserve();
   } catch (const std::bad_alloc&) {
     return;  // it stays on
   }
@@ -507,18 +507,18 @@ void scattered_btree<Key, Value, Sync, Shape, Control>::switch_off(const place& 
       },
       aborts);
   if (s == step::yes) {
-    limbo_.retire(p.controlled_by, &destroy_control);
+    retire_list_.retire(p.controlled_by, &destroy_control);
     switched_off_.add(1);
   }
-  limbo_.unreserve();
+  retire_list_.unreserve();
 }
 
 // --- ranges and facts ---
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Fn>
-std::size_t scattered_btree<Key, Value, Sync, Shape, Control>::scan(Key from, std::size_t limit, Fn&& fn) const {
-  using collector = detail::range_collector<scattered_btree>;
+std::size_t fixed_key_btree<Key, Value, Sync, Shape, Control>::scan(Key from, std::size_t limit, Fn&& fn) const {
+  using collector = detail::range_collector<fixed_key_btree>;
   collector range(*this, limit);
   {
     [[maybe_unused]] const pin pinned;
@@ -529,15 +529,15 @@ std::size_t scattered_btree<Key, Value, Sync, Shape, Control>::scan(Key from, st
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-std::size_t scattered_btree<Key, Value, Sync, Shape, Control>::memory_bytes() const noexcept {
-  return sizeof(*this) + this->node_bytes_reserved() + control_pool_.reserved_bytes() + limbo_.reserved_bytes();
+std::size_t fixed_key_btree<Key, Value, Sync, Shape, Control>::memory_bytes() const noexcept {
+  return sizeof(*this) + this->node_bytes_reserved() + control_pool_.reserved_bytes() + retire_list_.reserved_bytes();
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-scattered_btree_stats scattered_btree<Key, Value, Sync, Shape, Control>::stats() const noexcept {
-  scattered_btree_stats s;
+fixed_key_btree_stats fixed_key_btree<Key, Value, Sync, Shape, Control>::stats() const noexcept {
+  fixed_key_btree_stats s;
   static_cast<btree_stats&>(s) = this->node_stats();
-  s.limbo_objects = limbo_.pending();
+  s.retired_objects = retire_list_.pending();
   s.controls_switched_on = switched_on_.sum();
   s.controls_switched_off = switched_off_.sum();
   s.controls = control_pool_.blocks_in_use();

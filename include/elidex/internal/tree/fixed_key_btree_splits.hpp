@@ -5,9 +5,9 @@
 namespace elidex {
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-void scattered_btree<Key, Value, Sync, Shape, Control>::split(Key key, const place& p) const {
+void fixed_key_btree<Key, Value, Sync, Shape, Control>::split(Key key, const place& p) const {
   // A lookup never finds a leaf full, so this is a tree that may be changed.
-  auto& tree = const_cast<scattered_btree&>(*this);
+  auto& tree = const_cast<fixed_key_btree&>(*this);
   struct split_lock {
     control* held;
     ~split_lock() {
@@ -35,7 +35,7 @@ void scattered_btree<Key, Value, Sync, Shape, Control>::split(Key key, const pla
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, operation& op, std::uint64_t nth_leaf,
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, operation& op, std::uint64_t nth_leaf,
                                                                   const control* locked,
                                                                   std::uint64_t& kept_marks) noexcept -> step {
   kept_marks = ~std::uint64_t{0};
@@ -93,7 +93,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
 // what lies behind `key`: so what came before it stays together, and keys that only look as if they ascended don't get a leaf
 // each.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::try_share(const position& p, Key key, bool ascending,
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_share(const position& p, Key key, bool ascending,
                                                                   operation& op) noexcept -> step {
   if (p.parent == nullptr || p.index >= p.parent->count()) return step::no;
   for (const side where : {side::right, side::left}) {
@@ -149,7 +149,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_share(const position
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-void scattered_btree<Key, Value, Sync, Shape, Control>::merge_if_sparse(Key key) noexcept {
+void fixed_key_btree<Key, Value, Sync, Shape, Control>::merge_if_sparse(Key key) noexcept {
   try {
     operation op(*this);
     run_changing(op, [&] { return sync_.both([&] { return try_merge(key, op); }); });
@@ -159,7 +159,7 @@ void scattered_btree<Key, Value, Sync, Shape, Control>::merge_if_sparse(Key key)
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto scattered_btree<Key, Value, Sync, Shape, Control>::try_merge(Key key, operation& op) noexcept -> step {
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_merge(Key key, operation& op) noexcept -> step {
   position p;
   if (const step s = descend_merging(key, p, op); s != step::yes) return s;
   const unsigned here = p.as_leaf().used();
@@ -215,7 +215,7 @@ auto scattered_btree<Key, Value, Sync, Shape, Control>::try_merge(Key key, opera
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-void scattered_btree<Key, Value, Sync, Shape, Control>::take_control_away(leaf& l, operation& op) noexcept {
+void fixed_key_btree<Key, Value, Sync, Shape, Control>::take_control_away(leaf& l, operation& op) noexcept {
   // relaxed and release: ordered by the region, which excludes all others that change it.
   control* const taken = l.control.load(std::memory_order_relaxed);
   l.control.store(nullptr, std::memory_order_release);

@@ -25,9 +25,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "elidex/internal/tree/branchless_lower_bound.hpp"
 #include "elidex/internal/tree/codec.hpp"
 #include "elidex/internal/tree/field.hpp"
-#include "elidex/internal/tree/branchless_lower_bound.hpp"
 
 namespace elidex::detail {
 
@@ -111,7 +111,7 @@ bool rank_by_heads(const Node& n, unsigned count, const Probe& key, StillValid&&
   exact = false;
   const unsigned prefix = n.prefix.get();
   const std::uint64_t head = keys::head_behind(key, prefix);
-  unsigned low = rank_by_halving<false>([&](unsigned i) { return n.head(i); }, count, head);
+  unsigned low = branchless_lower_bound<false>([&](unsigned i) { return n.head(i); }, count, head);
   // Of the keys with this head, mostly one or none:
   unsigned high = low + 1 < count && n.head(low + 1) == head ? count : std::min(low + 1, count);
   while (low < high) {

@@ -1,7 +1,7 @@
 // A leaf that a thread has come to twice in a row, and the keys for which it is the one: the next request for such a key
 // skips the way down. Keys that ascend, and hot neighbours, come to the same leaf again and again.
 //
-//   auto& mine = remembered_leaf<Key, Leaf>::of_this_thread(tree_id);
+//   auto& mine = leaf_hint<Key, Leaf>::of_this_thread(tree_id);
 //   if (mine.is_for(tree_id, key)) ... mine.leaf(), if its sequence number is still mine.sequence() ...
 //   else if (mine.came_again(tree_id, leaf)) mine.remember(...);
 //
@@ -39,7 +39,7 @@ std::uint64_t new_tree_id() noexcept;
 
 // The keys for which a leaf is the one.
 template <class Key>
-struct key_stretch {
+struct key_range {
   Key lowest;
   Key highest;
 };
@@ -52,9 +52,9 @@ Key key_before(Key key) noexcept {
 }
 
 template <class Key, class Leaf>
-class remembered_leaf {
+class leaf_hint {
  public:
-  static remembered_leaf& of_this_thread(std::uint64_t tree) noexcept;
+  static leaf_hint& of_this_thread(std::uint64_t tree) noexcept;
 
   Leaf* leaf() const noexcept { return leaf_; }
   std::uint64_t sequence() const noexcept { return sequence_; }
@@ -69,7 +69,7 @@ class remembered_leaf {
     visited_in_ = tree;
     return false;
   }
-  void remember(std::uint64_t tree, Leaf* leaf, std::uint64_t sequence, const key_stretch<Key>& keys) noexcept {
+  void remember(std::uint64_t tree, Leaf* leaf, std::uint64_t sequence, const key_range<Key>& keys) noexcept {
     tree_ = tree;
     leaf_ = leaf;
     sequence_ = sequence;
@@ -78,7 +78,7 @@ class remembered_leaf {
 
  private:
   std::uint64_t tree_ = 0;  // 0: of none
-  key_stretch<Key> keys_{};
+  key_range<Key> keys_{};
   Leaf* leaf_ = nullptr;
   std::uint64_t sequence_ = 0;
   const Leaf* visited_ = nullptr;
@@ -88,11 +88,10 @@ class remembered_leaf {
 // Hidden, because tree numbers are those of one copy of the library: with GCC's default, two plug-ins
 // with a copy each would share these leaves and not the numbers.
 template <class Key, class Leaf>
-[[gnu::visibility("hidden")]] inline thread_local constinit std::array<remembered_leaf<Key, Leaf>, 4>
-    leaves_of_this_thread{};
+[[gnu::visibility("hidden")]] inline thread_local constinit std::array<leaf_hint<Key, Leaf>, 4> leaves_of_this_thread{};
 
 template <class Key, class Leaf>
-remembered_leaf<Key, Leaf>& remembered_leaf<Key, Leaf>::of_this_thread(std::uint64_t tree) noexcept {
+leaf_hint<Key, Leaf>& leaf_hint<Key, Leaf>::of_this_thread(std::uint64_t tree) noexcept {
   auto& all = leaves_of_this_thread<Key, Leaf>;
   return all[tree % all.size()];
 }

@@ -6,7 +6,7 @@
 //     case step::need_memory: op.provide(); continue;      // may throw: the tree is unchanged
 //     ...
 //   }
-//   op.settle();                                           // what was unlinked goes to limbo
+//   op.settle();                                           // what was unlinked goes to the retire list
 //
 // Region bodies allocate nothing (DESIGN.md, rule 3): a body that lacks memory notes what it lacks and returns
 // need_memory, before it has changed anything. What is set aside and not used goes back at the end.
@@ -38,7 +38,7 @@ enum class step : std::uint8_t {
 
 struct no_pin {};
 
-// Tree has leaf_pool_, inner_pool_, splits_, merges_ and shares_, and a limbo_ where it defers reclamation.
+// Tree has leaf_pool_, inner_pool_, splits_, merges_ and shares_, and a retire_list_ where it defers reclamation.
 template <class Tree>
 class node_operation {
   using leaf = typename Tree::leaf;
@@ -54,7 +54,7 @@ class node_operation {
     if (spare_leaf_ != nullptr) tree_.leaf_pool_.deallocate(spare_leaf_);
     while (spare_inner_count_ > 0) tree_.inner_pool_.deallocate(spare_inners_[--spare_inner_count_]);
     if constexpr (Tree::defers_reclamation) {
-      if (may_retire_) tree_.limbo_.unreserve();
+      if (may_retire_) tree_.retire_list_.unreserve();
     }
   }
 
@@ -81,7 +81,7 @@ class node_operation {
   void retire_inner(inner* n) noexcept { retire(n, &destroy_inner); }
 
   // Anything else that others may still look at.
-  void retire(void* object, limbo_list::destroyer destroy) noexcept {
+  void retire(void* object, retire_list::destroyer destroy) noexcept {
     if (object != nullptr) retired_[retired_count_++] = {object, destroy};
   }
 
@@ -95,7 +95,7 @@ class node_operation {
   void provide() {
     if constexpr (Tree::defers_reclamation) {
       if (wants_to_retire_ && !may_retire_) {
-        tree_.limbo_.reserve();
+        tree_.retire_list_.reserve();
         may_retire_ = true;
       }
     }
@@ -116,14 +116,14 @@ class node_operation {
     if (retired_count_ == 0) return;
     for (std::size_t i = 0; i < retired_count_; ++i) {
       if constexpr (Tree::defers_reclamation) {
-        tree_.limbo_.retire(retired_[i].object, retired_[i].destroy);
+        tree_.retire_list_.retire(retired_[i].object, retired_[i].destroy);
       } else {
         retired_[i].destroy(&tree_, retired_[i].object);
       }
     }
     retired_count_ = 0;
     if constexpr (Tree::defers_reclamation) {
-      if (std::exchange(may_retire_, false)) tree_.limbo_.unreserve();
+      if (std::exchange(may_retire_, false)) tree_.retire_list_.unreserve();
     }
   }
 
@@ -133,7 +133,7 @@ class node_operation {
  private:
   struct retired {
     void* object;
-    limbo_list::destroyer destroy;
+    retire_list::destroyer destroy;
   };
 
   static void destroy_leaf(void* tree, void* l) noexcept { static_cast<Tree*>(tree)->leaf_pool_.deallocate(l); }
@@ -149,7 +149,7 @@ class node_operation {
   bool wants_to_retire_ = false;
   std::size_t wanted_inners_ = 0;
 
-  std::array<retired, limbo_list::reserved_entries> retired_{};
+  std::array<retired, retire_list::reserved_entries> retired_{};
   std::size_t retired_count_ = 0;
   std::int64_t splits_ = 0;
   std::int64_t merges_ = 0;

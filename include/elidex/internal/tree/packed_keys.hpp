@@ -31,9 +31,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "elidex/internal/hash/fingerprints.hpp"
 #include "elidex/internal/tree/btree_node.hpp"
 #include "elidex/internal/tree/field.hpp"
-#include "elidex/internal/hash/fingerprints.hpp"
 #include "elidex/internal/tree/vector_unpack.hpp"
 
 namespace elidex::detail {

@@ -30,9 +30,9 @@
 #include <optional>
 #include <span>
 
+#include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 #include "elidex/internal/tree/staging_buffer.hpp"
-#include "elidex/internal/sync/backoff.hpp"
 
 namespace elidex::detail {
 

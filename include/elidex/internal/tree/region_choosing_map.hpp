@@ -13,8 +13,8 @@
 #include <variant>
 
 #include "elidex/htm.hpp"
-#include "elidex/internal/tree/separated_leaf.hpp"
 #include "elidex/internal/tree/fixed_key_btree.hpp"
+#include "elidex/internal/tree/separated_leaf.hpp"
 #include "elidex/internal/tree/value_change.hpp"
 
 namespace elidex {
@@ -29,8 +29,8 @@ namespace detail {
 
 template <class Key, class Value, class Shape>
 class region_choosing_map {
-  using optimistic_tree = scattered_btree<Key, Value, optimistic, Shape, no_control>;
-  using hardware_tree = scattered_btree<Key, Value, htm_split_regions, Shape, no_control>;
+  using optimistic_tree = fixed_key_btree<Key, Value, optimistic, Shape, no_control>;
+  using hardware_tree = fixed_key_btree<Key, Value, htm_split_regions, Shape, no_control>;
 
  public:
   using key_type = Key;
@@ -150,7 +150,7 @@ class region_choosing_map {
   std::size_t memory_bytes() const noexcept {
     return of_tree([&](const auto& t) { return sizeof(*this) - sizeof(t) + t.memory_bytes(); });
   }
-  scattered_btree_stats stats() const noexcept {
+  fixed_key_btree_stats stats() const noexcept {
     return of_tree([](const auto& t) { return t.stats(); });
   }
   void reclaim() noexcept {

@@ -20,7 +20,8 @@
 // Locks of values: needed to write a value, to move one, and to read one that may be written (as a version). Who moves
 // values, or makes slots, has the leaf's lock first. A new value in a slot behind `count` needs the leaf's lock only.
 //
-// Thread-safety, regions: as partitioned_leaf.hpp. From: papers/003 section 4.2, "partitioning data layout", carried further;
+// Thread-safety: reading functions may race with a writer where the policy says so, and are believed after validation;
+// changing ones need the leaf's lock or region. All run inside regions: no allocation, no library calls that could. From: papers/003 section 4.2, "partitioning data layout", carried further;
 // the idea that reads of keys should not conflict with writes of values is ours.
 #pragma once
 
@@ -30,8 +31,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "elidex/internal/tree/controlled_leaf.hpp"
 #include "elidex/internal/tree/packed_keys.hpp"
-#include "papers/eunomia/partitioned_leaf.hpp"
 
 namespace elidex {
 namespace detail {
@@ -85,7 +86,7 @@ struct alignas(64) value_line {
 };
 
 template <class Key, class Value, class Sync, class Shape>
-class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::template keys_of<Key, Value, Sync>::capacity> {
+class separated_leaf : public controlled_leaf<Sync, Shape, Shape::template keys_of<Key, Value, Sync>::capacity> {
   static constexpr bool racing = Sync::readers_race;
   using node_lock = typename Sync::node_lock;
   using leaf_keys = typename Shape::template keys_of<Key, Value, Sync>;
@@ -120,13 +121,13 @@ class keys_apart_leaf : public controlled_leaf<Sync, Shape, Shape::template keys
     Value value(unsigned i) const noexcept { return leaf_->value(slots_[i]); }
 
    private:
-    friend keys_apart_leaf;
-    const keys_apart_leaf* leaf_ = nullptr;
+    friend separated_leaf;
+    const separated_leaf* leaf_ = nullptr;
     unsigned count_ = 0;
     std::array<slot_number, capacity> slots_;
   };
 
-  keys_apart_leaf() noexcept { set_sorted(0); }
+  separated_leaf() noexcept { set_sorted(0); }
 
   Key key(unsigned i) const noexcept { return keys_.key(i); }
   Value value(unsigned i) const noexcept { return at(i).template load<racing>(); }
@@ -320,13 +321,13 @@ inline constexpr unsigned values_on_line = static_cast<unsigned>(std::max<std::s
 
 // Leaves whose keys lie apart from their values, as they are.
 template <unsigned LeafSlots = 16, unsigned InnerSlots = 16>
-struct keys_apart_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
+struct separated_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
   template <class Value, class Sync>
   static constexpr unsigned values_per_line = detail::values_on_line<Value, Sync, 64>;
   template <class Key, class Value, class Sync>
   using keys_of = detail::plain_keys<Key, Sync::readers_race, LeafSlots>;
   template <class Key, class Value, class Sync>
-  using leaf = detail::keys_apart_leaf<Key, Value, Sync, keys_apart_fan_out>;
+  using leaf = detail::separated_leaf<Key, Value, Sync, separated_fan_out>;
 };
 
 // The same with packed keys, and leaves that share with their siblings before they split. RestBytes is the room for what the
@@ -334,14 +335,14 @@ struct keys_apart_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
 template <unsigned LeafSlots, unsigned InnerSlots, std::size_t RestBytes = 5 * LeafSlots>
 struct packed_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
   static constexpr bool shares_with_siblings = true;
-  static constexpr bool remembers_leaves = true;
+  static constexpr bool has_leaf_hints = true;
   static constexpr bool summarizes_keys = true;
   template <class Value, class Sync>
   static constexpr unsigned values_per_line = detail::values_on_line<Value, Sync, 64>;
   template <class Key, class Value, class Sync>
   using keys_of = detail::packed_keys<Key, Sync::readers_race, LeafSlots, (RestBytes + 7) / 8>;
   template <class Key, class Value, class Sync>
-  using leaf = detail::keys_apart_leaf<Key, Value, Sync, packed_fan_out>;
+  using leaf = detail::separated_leaf<Key, Value, Sync, packed_fan_out>;
 };
 
 // The same with nodes of so many bytes. Values lie on pairs of cache lines, which CPUs like to fetch together: a lock takes
@@ -349,7 +350,7 @@ struct packed_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
 template <std::size_t LeafBytes, std::size_t InnerBytes>
 struct packed_node_bytes : node_bytes<LeafBytes, InnerBytes> {
   static constexpr bool shares_with_siblings = true;
-  static constexpr bool remembers_leaves = true;
+  static constexpr bool has_leaf_hints = true;
   static constexpr bool has_controls = false;
   static constexpr bool summarizes_keys = true;
   // As many blocks of keys as fit with their entries in the summary.
@@ -395,7 +396,7 @@ struct packed_node_bytes : node_bytes<LeafBytes, InnerBytes> {
   using keys_of = detail::packed_keys<Key, Sync::readers_race, layout<Key, Value, Sync>::slots,
                                       layout<Key, Value, Sync>::rest_words>;
   template <class Key, class Value, class Sync>
-  using leaf = detail::keys_apart_leaf<Key, Value, Sync, packed_node_bytes>;
+  using leaf = detail::separated_leaf<Key, Value, Sync, packed_node_bytes>;
 };
 
 }  // namespace elidex

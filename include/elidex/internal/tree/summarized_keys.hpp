@@ -23,8 +23,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "elidex/internal/tree/field.hpp"
 #include "elidex/internal/tree/branchless_lower_bound.hpp"
+#include "elidex/internal/tree/field.hpp"
 #include "elidex/internal/tree/vector_search.hpp"
 
 namespace elidex::detail {
@@ -58,11 +58,11 @@ class summarized_keys {
         return vector_search::rank<OrEqual>(words_.data(), summary_length, full_blocks, count, wanted, with);
       }
     }
-    const unsigned block =
-        rank_by_halving<OrEqual>([&](unsigned i) { return words_[i].template load<Racing>(); }, full_blocks, wanted);
+    const unsigned block = branchless_lower_bound<OrEqual>(
+        [&](unsigned i) { return words_[i].template load<Racing>(); }, full_blocks, wanted);
     const unsigned first = block * keys_per_block;
-    return first + rank_by_halving<OrEqual>([&](unsigned i) { return key(first + i); },
-                                            std::min(count - first, keys_per_block), wanted);
+    return first + branchless_lower_bound<OrEqual>([&](unsigned i) { return key(first + i); },
+                                                   std::min(count - first, keys_per_block), wanted);
   }
 
  private:

@@ -9,15 +9,15 @@
 // Thread-safety and errors: as the two have them.
 #pragma once
 
+#include "elidex/htm.hpp"
 #include "elidex/internal/txn/commit_protocols.hpp"
 #include "elidex/internal/txn/dbx_locking_commit.hpp"
-#include "elidex/htm.hpp"
 
 namespace elidex::db {
 
 class capability_commit {
  public:
-  commit_result operator()(transaction& t, commit_epochs& epochs) {
+  commit_result operator()(transaction& t, commit_clock& epochs) {
     return by_regions_ ? dbx_(t, epochs) : silo_(t, epochs);
   }
   bool by_regions() const noexcept { return by_regions_; }

@@ -1,12 +1,12 @@
 // The clock of a database: epochs that order commits coarsely, for snapshots and for the log.
 //
-//   { commit_epochs::commit_phase phase(epochs);            // a committing transaction, before it locks or validates
+//   { commit_clock::commit_phase phase(epochs);            // a committing transaction, before it locks or validates
 //     ... lock what it writes ...
 //     const std::uint64_t e = epochs.now();                 // its epoch; between locking and validating
 //     ... validate ...
 //     epochs.note_commit(e);                                // before anybody can see it
 //     ... write, unlock ... }
-//   { commit_epochs::snapshot s(epochs);                    // a reader: all commits of epochs <= s.epoch() and no other
+//   { commit_clock::snapshot s(epochs);                    // a reader: all commits of epochs <= s.epoch() and no other
 //     ... read the versions of s.epoch() ... }
 //   epochs.horizon()                                        // versions that only snapshots before this could want may go
 //
@@ -46,13 +46,13 @@
 #include <stdexcept>
 
 #include "elidex/internal/memory/fork_generation.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/parking.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 
 namespace elidex::db {
 
-class commit_epochs {
+class commit_clock {
   static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
   struct alignas(128) thread_slot {
     std::atomic<std::uint64_t> committing{none};
@@ -147,7 +147,7 @@ class commit_epochs {
 
   class commit_phase {
    public:
-    explicit commit_phase(commit_epochs& epochs) : slot_(epochs.this_threads_slot()) {
+    explicit commit_phase(commit_clock& epochs) : slot_(epochs.this_threads_slot()) {
       // relaxed: the thread's own, no partner. A phase inside another is part of that.
       around_ = slot_.committing.load(std::memory_order_relaxed);
       if (around_ != none) return;
@@ -170,7 +170,7 @@ class commit_epochs {
 
   class snapshot {
    public:
-    explicit snapshot(commit_epochs& epochs) : slot_(epochs.this_threads_slot()) {
+    explicit snapshot(commit_clock& epochs) : slot_(epochs.this_threads_slot()) {
       if (slot_.reading.load() != none) throw std::logic_error("elidex::database: a snapshot inside a snapshot");
       const std::uint64_t begun = epochs.now();
       const std::uint64_t wanted = (epochs.noted_.load() < begun ? begun : epochs.advance()) - 1;

@@ -28,13 +28,13 @@
 #include <mutex>
 #include <utility>
 
-#include "elidex/internal/txn/commit_clock.hpp"
-#include "elidex/internal/txn/transaction.hpp"
+#include "elidex/elided.hpp"
 #include "elidex/htm.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
-#include "elidex/elided.hpp"
 #include "elidex/internal/sync/retry.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
+#include "elidex/internal/txn/commit_clock.hpp"
+#include "elidex/internal/txn/transaction.hpp"
 
 namespace elidex::db {
 
@@ -49,7 +49,7 @@ inline bool wants_version(const record& row, commit_stamp had, std::uint64_t epo
 }
 
 // So that no allocation is needed later, mostly: what is missing then is allocated here at the next try.
-inline void provide_versions(transaction& t, commit_epochs& epochs) {
+inline void provide_versions(transaction& t, commit_clock& epochs) {
   const std::uint64_t epoch = epochs.now();
   bool any = false;
   for (transaction::write& w : t.writes()) {
@@ -90,7 +90,7 @@ enum class commit_by : std::uint8_t { locks, region };
 
 // Puts the new rows in place.
 template <commit_by How>
-void write_rows(transaction& t, commit_stamp stamp, commit_epochs& epochs) noexcept {
+void write_rows(transaction& t, commit_stamp stamp, commit_clock& epochs) noexcept {
   epochs.note_commit(stamp.epoch());
   const std::uint64_t horizon = epochs.horizon();
   for (transaction::write& w : t.writes()) {
@@ -130,7 +130,7 @@ inline locking stamp_for(transaction& t, std::uint64_t epoch, commit_stamp& stam
 
 // How a hardware region begins that commits or locks: it reads the epoch and validates all reads, with no lock among its writes. What it has
 // read so stays in the region's read set.
-inline locking validate_in_region(transaction& t, const commit_epochs& epochs, commit_stamp& stamp) {
+inline locking validate_in_region(transaction& t, const commit_clock& epochs, commit_stamp& stamp) {
   const std::uint64_t epoch = epochs.now();
   for (transaction::write& w : t.writes()) {
     w.had = w.row->stamp();
@@ -142,7 +142,7 @@ inline locking validate_in_region(transaction& t, const commit_epochs& epochs, c
 
 // Silo's protocol: locks the write set row by row, then validates the read set. If the result is
 // not `locked`, or if it throws, no row stays locked.
-inline locking lock_one_by_one(transaction& t, const commit_epochs& epochs, commit_stamp& stamp) {
+inline locking lock_one_by_one(transaction& t, const commit_clock& epochs, commit_stamp& stamp) {
   auto& writes = t.writes();
   const auto unlock = [&](std::size_t many) {
     for (std::size_t i = 0; i < many; ++i) writes[i].row->unlock(writes[i].had);
@@ -170,12 +170,12 @@ inline locking lock_one_by_one(transaction& t, const commit_epochs& epochs, comm
 
 // A commit that locks, by lock(stamp), before it writes.
 template <class Lock>
-commit_result commit_by_locks(transaction& t, commit_epochs& epochs, Lock&& lock) {
+commit_result commit_by_locks(transaction& t, commit_clock& epochs, Lock&& lock) {
   t.sort_writes();
   t.seal_for_log();
   for (;;) {
     provide_versions(t, epochs);
-    const commit_epochs::commit_phase phase(epochs);
+    const commit_clock::commit_phase phase(epochs);
     epochs.note_commit(epochs.now());  // mostly the right one: then it costs nothing where rows are locked
     commit_stamp stamp;
     switch (lock(stamp)) {
@@ -198,7 +198,7 @@ commit_result commit_by_locks(transaction& t, commit_epochs& epochs, Lock&& lock
 
 class silo_commit {
  public:
-  commit_result operator()(transaction& t, commit_epochs& epochs) {
+  commit_result operator()(transaction& t, commit_clock& epochs) {
     return detail::commit_by_locks(t, epochs,
                                    [&](commit_stamp& stamp) { return detail::lock_one_by_one(t, epochs, stamp); });
   }
@@ -214,7 +214,7 @@ class dbx_commit {
 
   dbx_commit() noexcept { elidex::detail::name_memory(&lock_.underlying(), sizeof(ttas_lock), "commit's lock"); }
 
-  commit_result operator()(transaction& t, commit_epochs& epochs) {
+  commit_result operator()(transaction& t, commit_clock& epochs) {
     if (t.reads().size() > region_reads_max || t.writes().size() > region_writes_max) {
       const std::lock_guard guard(lock_.underlying());
       return fallback_(t, epochs);
@@ -234,12 +234,12 @@ class dbx_commit {
 
  private:
   // The log waits for what has been committed in an epoch and is not in its queue yet, which is for after the region.
-  detail::locking commit_for_log(transaction& t, commit_epochs& epochs) {
-    const commit_epochs::commit_phase phase(epochs);
+  detail::locking commit_for_log(transaction& t, commit_clock& epochs) {
+    const commit_clock::commit_phase phase(epochs);
     return commit_once(t, epochs);
   }
   // `locked` means that the rows are there.
-  detail::locking commit_once(transaction& t, commit_epochs& epochs) {
+  detail::locking commit_once(transaction& t, commit_clock& epochs) {
     commit_stamp stamp;
     bool fell_back = false;
     const detail::locking result = lock_.run([&] {
@@ -253,7 +253,7 @@ class dbx_commit {
 
   // Without a log it needs no commit_phase: the clock is in the region's read set, so it still shows this epoch when the region commits,
   // and whoever finds a later one comes after that.
-  static detail::locking as_region(transaction& t, commit_epochs& epochs, commit_stamp& stamp) {
+  static detail::locking as_region(transaction& t, commit_clock& epochs, commit_stamp& stamp) {
     const detail::locking result = detail::validate_in_region(t, epochs, stamp);
     if (result == detail::locking::locked) detail::write_rows<detail::commit_by::region>(t, stamp, epochs);
     return result;

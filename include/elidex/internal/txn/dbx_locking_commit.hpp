@@ -26,8 +26,8 @@
 #include <cstdint>
 #include <mutex>
 
-#include "elidex/internal/txn/commit_protocols.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
+#include "elidex/internal/txn/commit_protocols.hpp"
 
 namespace elidex::db {
 
@@ -43,7 +43,7 @@ class dbx_locking_commit {
     elidex::detail::name_memory(&lock_.underlying(), sizeof(ttas_lock), "commit's lock");
   }
 
-  commit_result operator()(transaction& t, commit_epochs& epochs) {
+  commit_result operator()(transaction& t, commit_clock& epochs) {
     const bool too_large = t.reads().size() > region_reads_max || t.writes().size() > region_writes_max;
     return detail::commit_by_locks(t, epochs, [&](commit_stamp& stamp) {
       if (too_large) {
@@ -58,7 +58,7 @@ class dbx_locking_commit {
   lock_counts region_counts() const noexcept { return lock_.stats(); }
 
  private:
-  static detail::locking lock_in_region(transaction& t, commit_epochs& epochs, commit_stamp& stamp) {
+  static detail::locking lock_in_region(transaction& t, commit_clock& epochs, commit_stamp& stamp) {
     const detail::locking result = detail::validate_in_region(t, epochs, stamp);
     if (result != detail::locking::locked) return result;
     // Nothing can have come between: the region has read these stamps.

@@ -38,10 +38,10 @@
 #include <utility>
 #include <vector>
 
-#include "elidex/internal/txn/errors.hpp"
-#include "elidex/internal/txn/goes_on.hpp"
-#include "elidex/internal/txn/ordered_key.hpp"
 #include "elidex/internal/tree/value_change.hpp"
+#include "elidex/internal/txn/call_visitor.hpp"
+#include "elidex/internal/txn/errors.hpp"
+#include "elidex/internal/txn/ordered_key.hpp"
 
 namespace elidex {
 
@@ -264,7 +264,7 @@ class indexed_table {
       const key_type key = row_key(at, one);
       const std::optional<row_type> row = t.get(table_, key);
       // Below serializable another transaction may have come in between.
-      return !row || detail::goes_on(fn, key_argument(key), *row);
+      return !row || detail::call_visitor(fn, key_argument(key), *row);
     };
   }
 

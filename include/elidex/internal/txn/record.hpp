@@ -23,9 +23,9 @@
 #include <new>
 #include <span>
 
-#include "elidex/internal/txn/commit_stamp.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/parking.hpp"
+#include "elidex/internal/txn/commit_stamp.hpp"
 
 namespace elidex::db {
 

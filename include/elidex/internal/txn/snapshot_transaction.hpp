@@ -13,17 +13,17 @@
 #include <optional>
 #include <vector>
 
-#include "elidex/internal/txn/commit_clock.hpp"
-#include "elidex/internal/txn/goes_on.hpp"
-#include "elidex/internal/txn/table.hpp"
 #include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/txn/call_visitor.hpp"
+#include "elidex/internal/txn/commit_clock.hpp"
+#include "elidex/internal/txn/table.hpp"
 
 namespace elidex::db {
 
 class snapshot_transaction {
  public:
   // `database` is the address of the owner of the tables; null for tables without a database.
-  explicit snapshot_transaction(commit_epochs& epochs, const void* database = nullptr)
+  explicit snapshot_transaction(commit_clock& epochs, const void* database = nullptr)
       : database_(database), snapshot_(epochs) {}
 
   template <class Table, class Key>
@@ -58,7 +58,7 @@ class snapshot_transaction {
     const epoch_pin pinned;
     table.walk(key_words<key_type>::argument_of(from), to, [&](const record* one) {
       const auto row = read(table, *one);
-      return !row || detail::goes_on(fn, key_words<key_type>::of(one->key()), *row);
+      return !row || detail::call_visitor(fn, key_words<key_type>::of(one->key()), *row);
     });
   }
   template <class Table>
@@ -71,7 +71,7 @@ class snapshot_transaction {
   }
 
   const void* const database_;
-  const commit_epochs::snapshot snapshot_;
+  const commit_clock::snapshot snapshot_;
   std::vector<std::uint64_t> words_;
   std::uint64_t newest_seen_ = 0;
 };

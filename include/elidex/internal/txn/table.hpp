@@ -11,7 +11,7 @@
 //
 // Why unlinking is right: it locks the record as it was erased (so nobody has inserted it again), unlinks it, and then marks it
 // dead. A transaction that found it before saw an absent record, and fails to validate or to lock the dead one; one that comes later
-// makes a new record. Memory goes to the limbo list: whoever found the record had an epoch_pin then, and has it still. Where there are
+// makes a new record. Memory goes to the retire list: whoever found the record had an epoch_pin then, and has it still. Where there are
 // locks, an unlinking_rule asks for them while the record is locked (two_phase_transaction.hpp).
 //
 // Thread-safety: all members but the destructor. Errors: std::bad_alloc, and then nothing has changed.
@@ -37,12 +37,12 @@
 #include <vector>
 
 #include "elidex/internal/log/checkpoint.hpp"
-#include "elidex/internal/txn/errors.hpp"
-#include "elidex/internal/txn/record.hpp"
-#include "elidex/internal/txn/schema.hpp"
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
+#include "elidex/internal/txn/errors.hpp"
+#include "elidex/internal/txn/record.hpp"
+#include "elidex/internal/txn/schema.hpp"
 
 namespace elidex::db {
 
@@ -155,9 +155,9 @@ class table_base {
   // For an index: whose rows it tells of. Null: it is none.
   const table_base* indexed() const noexcept { return indexed_; }
   void set_indexed(const table_base& table) noexcept { indexed_ = &table; }
-  // By the bytes of a key. Null: there is none; or, find_or_make_by_bytes(), these are no key's. The caller is pinned.
+  // By the bytes of a key. Null: there is none; or, get_or_create_by_bytes(), these are no key's. The caller is pinned.
   virtual record* find_by_bytes(std::string_view key) const = 0;
-  virtual record* find_or_make_by_bytes(std::string_view key) = 0;
+  virtual record* get_or_create_by_bytes(std::string_view key) = 0;
   // All rows, each as some commit has left it, while others commit.
   virtual void write_rows(checkpoint_writer& to) = 0;
 
@@ -269,6 +269,9 @@ class table_base {
   std::vector<absent_record> absent_;
 };
 
+// What keyed_table::get_or_create() expects.
+enum class key_likely_is : bool { absent, present };
+
 // The records by key. Map is an index of the registry's kind: get, insert, erase, scan.
 template <class Key, class Map>
 class keyed_table : public table_base {
@@ -280,7 +283,7 @@ class keyed_table : public table_base {
   };
 
   keyed_table(std::string name, std::size_t row_bytes, std::string schema_text, row_locking locking)
-      : table_base(std::move(name), row_bytes, std::move(schema_text), locking), limbo_(this) {}
+      : table_base(std::move(name), row_bytes, std::move(schema_text), locking), retire_list_(this) {}
   ~keyed_table() override {
     map_.scan(key_words<Key>::least(), std::size_t(-1), [&](auto&&, record* one) {
       key_words<Key>::drop(one->key());
@@ -293,17 +296,13 @@ class keyed_table : public table_base {
     const auto found = map_.get(key);
     return found ? *found : nullptr;
   }
+  // The record of `key`, made if there is none. `likely` says which is tried first: it makes a difference in speed alone.
   // prepare(record&) is called with what is made before anybody can see it, perhaps several times; it may throw.
   template <class Prepare = nothing>
-  record* find_or_make(key_argument key, const Prepare& prepare = {}) {
-    for (;;) {
+  record* get_or_create(key_likely_is likely, key_argument key, const Prepare& prepare = {}) {
+    if (likely == key_likely_is::present) {
       if (record* const found = find(key)) return found;
-      if (record* const made = try_make(key, prepare)) return made;
     }
-  }
-  // The same, faster where there is none.
-  template <class Prepare = nothing>
-  record* make_or_find(key_argument key, const Prepare& prepare = {}) {
     for (;;) {
       if (record* const made = try_make(key, prepare)) return made;
       if (record* const found = find(key)) return found;
@@ -333,9 +332,9 @@ class keyed_table : public table_base {
     const auto found = key_words<Key>::from_bytes(key);
     return found ? find(*found) : nullptr;
   }
-  record* find_or_make_by_bytes(std::string_view key) override {
+  record* get_or_create_by_bytes(std::string_view key) override {
     const auto found = key_words<Key>::from_bytes(key);
-    return found ? find_or_make(*found) : nullptr;
+    return found ? get_or_create(key_likely_is::present, *found) : nullptr;
   }
   bool has_rows() const override {
     const epoch_pin pinned;
@@ -412,30 +411,30 @@ class keyed_table : public table_base {
   }
 
   bool unlink(record& one, commit_stamp state, unlinking_rule* rule) override {
-    limbo_.reserve();
+    retire_list_.reserve();
     if (state.locked() || !one.try_lock(state)) {
-      limbo_.unreserve();
+      retire_list_.unreserve();
       return false;
     }
     try {
       if (rule != nullptr && !rule->allows(*this, one)) {
         one.unlock(state);
-        limbo_.unreserve();
+        retire_list_.unreserve();
         return false;
       }
       map_.erase(key_words<Key>::of(one.key()));
     } catch (...) {
       one.unlock(state);
-      limbo_.unreserve();
+      retire_list_.unreserve();
       throw;
     }
     one.unlock(state.as_dead());
-    limbo_.retire(&one, [](void* self, void* dead) noexcept {
+    retire_list_.retire(&one, [](void* self, void* dead) noexcept {
       auto* const gone = static_cast<record*>(dead);
       key_words<Key>::drop(gone->key());
       static_cast<keyed_table*>(self)->destroy(gone);
     });
-    limbo_.unreserve();
+    retire_list_.unreserve();
     return true;
   }
 
@@ -445,7 +444,7 @@ class keyed_table : public table_base {
   static constexpr std::size_t rows_per_pin = 256;
 
   Map map_;
-  limbo_list limbo_;  // behind the map, whose records it no longer has
+  retire_list retire_list_;  // behind the map, whose records it no longer has
 };
 
 template <class Key>

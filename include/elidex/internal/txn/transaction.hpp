@@ -43,15 +43,15 @@
 #include <utility>
 #include <vector>
 
-#include "elidex/internal/txn/errors.hpp"
-#include "elidex/internal/txn/goes_on.hpp"
-#include "elidex/internal/txn/record.hpp"
 #include "elidex/internal/log/redo_log.hpp"
-#include "elidex/internal/txn/table.hpp"
 #include "elidex/internal/memory/bump_arena.hpp"
-#include "elidex/internal/txn/written_records.hpp"
-#include "elidex/internal/tree/value_change.hpp"
 #include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/tree/value_change.hpp"
+#include "elidex/internal/txn/call_visitor.hpp"
+#include "elidex/internal/txn/errors.hpp"
+#include "elidex/internal/txn/record.hpp"
+#include "elidex/internal/txn/table.hpp"
+#include "elidex/internal/txn/written_records.hpp"
 
 namespace elidex::db {
 
@@ -100,7 +100,7 @@ class transaction {
     make_room();
     std::uint64_t* const words = words_of(table, row);
     for (;;) {
-      record& r = *table.make_or_find(argument<Table>(key));
+      record& r = *table.get_or_create(key_likely_is::absent, argument<Table>(key));
       if (write* const mine = own(r)) {
         if (mine->words != nullptr) throw duplicate_key(table.name() + ": insert of a key that is there");
         mine->words = words;
@@ -123,7 +123,7 @@ class transaction {
     make_room();
     std::uint64_t* const words = words_of(table, row);
     for (;;) {
-      record& r = *table.find_or_make(argument<Table>(key));
+      record& r = *table.get_or_create(key_likely_is::present, argument<Table>(key));
       if (write* const mine = own(r)) {
         mine->words = words;
         return;
@@ -401,7 +401,7 @@ class transaction {
   std::vector<read>& reads_;
   std::vector<write>& writes_;
   std::vector<std::unique_ptr<observation>>& observations_;
-  word_arena& arena_;
+  bump_arena& arena_;
   written_records& places_;  // of writes_, if there are many, until they are sorted
 
  protected:
@@ -421,7 +421,7 @@ class transaction::memory {
   std::vector<read> reads_;
   std::vector<write> writes_;
   std::vector<std::unique_ptr<observation>> observations_;
-  word_arena arena_;
+  bump_arena arena_;
   written_records places_;
   std::vector<std::uint64_t> last_row_;
 };
@@ -496,7 +496,7 @@ void transaction::scan_up_to(Table& table, typename Table::key_argument from,
     const auto words = read_record(table, *one, note);
     // A dead one is gone from the index by now: the range has changed, and so will not hold.
     if (!words || words->empty()) return true;
-    return detail::goes_on(fn, key_words<key_type>::of(one->key()), table.row_of(*words));
+    return detail::call_visitor(fn, key_words<key_type>::of(one->key()), table.row_of(*words));
   });
   if (watched == nullptr || !to_the_end) return;
   watched->end = to;

@@ -9,7 +9,7 @@
 // - What commit_clock.hpp (2) asks: if T2 overwrites what T1 has read under a shared lock, T2's lock came after T1's end, so T1 read the
 //   clock before T2 did. At the levels without read locks T1 need not stand before T2 anywhere, and read_only() sees both or T2 alone.
 // - Row words are locked in one order, by commits only, which wait for nobody else meanwhile; locks of the lock system are not taken
-//   while a word is locked. So the two kinds make no circle.
+//   while a word is locked. So the two kinds make no cycle.
 //
 // Which erased records may go: nobody has a lock on the record or on the gap before it. The rule asks with the record's word locked; who gets
 // a lock looks at the word afterwards, and finds it locked, or dead, or was seen by the rule (two_phase_transaction.hpp).
@@ -23,8 +23,8 @@
 #include <chrono>
 #include <cstdint>
 
-#include "elidex/internal/txn/commit_protocols.hpp"
 #include "elidex/internal/locking/lock_system.hpp"
+#include "elidex/internal/txn/commit_protocols.hpp"
 #include "elidex/internal/txn/table.hpp"
 #include "elidex/internal/txn/two_phase_transaction.hpp"
 
@@ -45,10 +45,10 @@ class two_phase_locking {
 
   // For the database.
   static row_locking locking_of(std::uint32_t table) noexcept { return {.space = table + 1, .words_behind_row = 1}; }
-  transaction begin(typename transaction::memory& notes, isolation level, commit_epochs& epochs, const void* database) {
+  transaction begin(typename transaction::memory& notes, isolation level, commit_clock& epochs, const void* database) {
     return transaction(notes, level, locks_, epochs, std::chrono::nanoseconds(wait_ns_.load()), database);
   }
-  commit_result operator()(transaction& t, commit_epochs& epochs) {
+  commit_result operator()(transaction& t, commit_clock& epochs) {
     if (t.is_doomed()) return commit_result::conflict;
     t.prepare_commit();
     if (silo_(t.notes(), epochs) == commit_result::conflict) return commit_result::conflict;

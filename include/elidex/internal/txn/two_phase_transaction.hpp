@@ -72,14 +72,14 @@
 #include <utility>
 #include <vector>
 
+#include "elidex/internal/locking/lock_system.hpp"
+#include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/txn/call_visitor.hpp"
 #include "elidex/internal/txn/commit_clock.hpp"
 #include "elidex/internal/txn/errors.hpp"
-#include "elidex/internal/txn/goes_on.hpp"
-#include "elidex/internal/locking/lock_system.hpp"
 #include "elidex/internal/txn/record.hpp"
 #include "elidex/internal/txn/table.hpp"
 #include "elidex/internal/txn/transaction.hpp"
-#include "elidex/internal/memory/epoch.hpp"
 
 namespace elidex::db {
 
@@ -112,7 +112,7 @@ class two_phase_transaction : private transaction {
   using transaction::write;
 
   // `database` is the address of the owner of the tables; null for tables without a database.
-  two_phase_transaction(memory& of, isolation level, LockSystem& locks, commit_epochs& epochs,
+  two_phase_transaction(memory& of, isolation level, LockSystem& locks, commit_clock& epochs,
                         std::chrono::nanoseconds wait_for, const void* database = nullptr)
       : transaction(of.notes_, level, database, unpinned()),
         locks_(of.locks_of(locks)),
@@ -291,9 +291,9 @@ class two_phase_transaction : private transaction {
 
   typename LockSystem::transaction& locks_;
   std::vector<std::pair<std::uint32_t, lock_mode>>& tables_;  // that it has locked
-  commit_epochs& epochs_;
+  commit_clock& epochs_;
   const std::chrono::nanoseconds wait_for_;
-  std::optional<commit_epochs::snapshot> snapshot_;
+  std::optional<commit_clock::snapshot> snapshot_;
   bool doomed_ = false;
 };
 

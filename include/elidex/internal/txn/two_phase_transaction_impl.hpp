@@ -186,7 +186,7 @@ void two_phase_transaction<LockSystem, Phantoms>::insert(Table& table, const Key
   make_room();
   std::uint64_t* const words = words_of(table, row);
   record& r = lock_or_make(table, [&](const auto& lock_made) {  //
-    return table.make_or_find(argument<Table>(key), lock_made);
+    return table.get_or_create(key_likely_is::absent, argument<Table>(key), lock_made);
   });
   if (write* const mine = own(r)) {
     if (mine->words != nullptr) throw duplicate_key(table.name() + ": insert of a key that is there");
@@ -208,7 +208,7 @@ void two_phase_transaction<LockSystem, Phantoms>::put(Table& table, const Key& k
   make_room();
   std::uint64_t* const words = words_of(table, row);
   record& r = lock_or_make(table, [&](const auto& lock_made) {  //
-    return table.find_or_make(argument<Table>(key), lock_made);
+    return table.get_or_create(key_likely_is::present, argument<Table>(key), lock_made);
   });
   if (write* const mine = own(r)) {
     mine->words = words;
@@ -269,7 +269,7 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_up_to(Table& table, typen
   }
   // Of this statement, unless it is the transaction's, or the scan runs inside another one.
   struct statement {
-    std::optional<commit_epochs::snapshot>& snapshot;
+    std::optional<commit_clock::snapshot>& snapshot;
     bool ends;
     ~statement() {
       if (ends) snapshot.reset();
@@ -296,7 +296,7 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_locked(Table& table, type
     for (record* const one : locked) {
       const std::span<const std::uint64_t> words = read_locked(table, *one);
       if (words.empty()) continue;
-      if (!detail::goes_on(fn, key_words<key_type>::of(one->key()), table.row_of(words))) return;
+      if (!detail::call_visitor(fn, key_words<key_type>::of(one->key()), table.row_of(words))) return;
     }
     if (all) return;
     last = locked.back();
@@ -342,7 +342,7 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_snapshot(Table& table, ty
         if (mine->words == nullptr) continue;
         words = {mine->words, row_words};
       }
-      if (!detail::goes_on(fn, key_argument(seen[i].key), table.row_of(words))) return;
+      if (!detail::call_visitor(fn, key_argument(seen[i].key), table.row_of(words))) return;
     }
     if (more) last = std::move(seen.back().key);
     wanted = std::min(wanted * 2, seen_at_once_max);

@@ -1,4 +1,5 @@
-// Whether a scan goes on behind one row: until its function says false; one that returns nothing sees all rows.
+// Calls the function that a scan was given, for one row. False: it wants no more rows. A function that returns nothing
+// sees all rows.
 #pragma once
 
 #include <type_traits>
@@ -7,7 +8,7 @@
 namespace elidex::db::detail {
 
 template <class Fn, class... Arguments>
-bool goes_on(Fn& fn, Arguments&&... arguments) {
+bool call_visitor(Fn& fn, Arguments&&... arguments) {
   if constexpr (std::is_void_v<std::invoke_result_t<Fn&, Arguments...>>) {
     fn(std::forward<Arguments>(arguments)...);
     return true;

@@ -1,0 +1,110 @@
+// A drop-in replacement for std::shared_mutex that elides the lock where that pays.
+//
+//   elidex::shared_mutex lock("prices");        // the name is for statistics, and can be left out
+//   { std::shared_lock guard(lock); total = sum(table); }
+//   { std::lock_guard guard(lock); ++table[i]; }
+//
+// Everything that mutex.hpp says of critical sections, thread-safety, errors, size and fork() applies here. In addition:
+//
+//                         caller holds it     another thread holds it                    nobody holds it
+//   lock()                (deadlock)          waits                                      takes or elides
+//   lock_shared()         (may deadlock)      waits for a writer, or behind a waiting    takes or elides
+//                                             one; not for readers
+//   try_lock_shared()     (may be false)      false if a writer holds it or waits        true
+//
+// Implementation notes
+// Invariants: a reader's transaction commits beside readers that hold the lock, but not beside a writer. A writer's
+// transaction commits beside nobody. The rest is as in mutex.hpp; the lock that is taken is
+// internal/sync/sleeping_shared_lock.hpp.
+#pragma once
+
+#include "elidex/htm.hpp"
+#include "elidex/internal/sync/drop_in_elision.hpp"
+#include "elidex/internal/sync/lock_names.hpp"
+#include "elidex/internal/sync/sleeping_shared_lock.hpp"
+
+namespace elidex {
+
+// Readers elide like writers, and beside readers that hold it.
+template <class Htm>
+class alignas(64) basic_shared_mutex {
+ public:
+  constexpr basic_shared_mutex() noexcept = default;
+  explicit basic_shared_mutex(const char* name) : elision_(lock_record_named(name)) {}
+  basic_shared_mutex(const basic_shared_mutex&) = delete;
+  basic_shared_mutex& operator=(const basic_shared_mutex&) = delete;
+
+  void lock() { lock_as<exclusive>(); }
+  // False: held by somebody at this moment, or (seldom) a reader that cannot come in has just looked.
+  bool try_lock() { return try_lock_as<exclusive>(); }
+  void unlock() {
+    if (Htm::enabled() && elision_.leave()) return;
+    lock_.unlock();
+  }
+
+  void lock_shared() { lock_as<shared>(); }
+  // False: held by a writer at this moment, or one waits.
+  bool try_lock_shared() { return try_lock_as<shared>(); }
+  void unlock_shared() {
+    if (Htm::enabled() && elision_.leave()) return;
+    lock_.unlock_shared();
+  }
+
+ private:
+  struct exclusive {
+    static bool is_free(const sleeping_shared_lock& lock) noexcept { return !lock.is_locked(); }
+    static void lock(sleeping_shared_lock& lock) noexcept { lock.lock(); }
+    static bool try_lock(sleeping_shared_lock& lock) noexcept { return lock.try_lock(); }
+  };
+  struct shared {
+    static bool is_free(const sleeping_shared_lock& lock) noexcept { return !lock.is_locked_exclusive(); }
+    static void lock(sleeping_shared_lock& lock) noexcept { lock.lock_shared(); }
+    static bool try_lock(sleeping_shared_lock& lock) noexcept { return lock.try_lock_shared(); }
+  };
+
+  using attempt = typename detail::drop_in_elision<Htm>::attempt;
+
+  template <class Mode>
+  void lock_as() {
+    if (!Htm::enabled() && elision_.record() == nullptr) [[likely]] {
+      Mode::lock(lock_);
+    } else {
+      lock_the_long_way<Mode>();
+    }
+  }
+
+  template <class Mode>
+  [[gnu::noinline]] void lock_the_long_way() {
+    attempt before{detail::entry::not_tried, detail::nothing_aborted, false};
+    if (Htm::enabled()) {
+      before = elision_.enter([this] { return Mode::is_free(lock_); }, detail::while_held::wait);
+      if (before.how == detail::entry::elided) return;
+    }
+    if (lock_record* const record = elision_.record(); record != nullptr) {
+      detail::take_and_count(*record, [this] { return Mode::try_lock(lock_); }, [this] { Mode::lock(lock_); });
+    } else {
+      Mode::lock(lock_);
+    }
+    elision_.took(before);
+  }
+
+  template <class Mode>
+  bool try_lock_as() {
+    attempt before{detail::entry::not_tried, detail::nothing_aborted, false};
+    if (Htm::enabled()) {
+      before = elision_.enter([this] { return Mode::is_free(lock_); }, detail::while_held::give_up);
+      if (before.how == detail::entry::elided) return true;
+      if (before.how == detail::entry::held) return false;
+    }
+    if (!Mode::try_lock(lock_)) return false;
+    if (Htm::enabled() || elision_.record() != nullptr) elision_.took(before);
+    return true;
+  }
+
+  sleeping_shared_lock lock_;
+  detail::drop_in_elision<Htm> elision_;
+};
+
+using shared_mutex = basic_shared_mutex<htm::native>;
+
+}  // namespace elidex
