@@ -13,6 +13,7 @@
 #include "bench/support/near_match.hpp"
 #include "cli/commands.hpp"
 #include "cli/flags.hpp"
+#include "elidex/version.hpp"
 
 namespace {
 
@@ -121,6 +122,7 @@ void add_column_options(CLI::App& app, elidex::cli::column_flags& flags) {
 int main(int argc, char** argv) {
   using namespace elidex::cli;
   CLI::App app("Ordered in-memory indexes and locks that stay fast under contention", "elidex");
+  app.set_version_flag("--version", std::string("elidex ") + elidex::version);
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
   int status = 0;

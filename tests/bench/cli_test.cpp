@@ -12,6 +12,7 @@
 
 #include "bench/runner/machine.hpp"
 #include "bench/workload/key_set.hpp"
+#include "elidex/version.hpp"
 #include "support/elidex_tool.hpp"
 
 namespace {
@@ -318,6 +319,7 @@ TEST_F(elidex_tool, lists_and_diagnoses) {
   EXPECT_EQ(run("doctor").status, 0);
   EXPECT_EQ(nlohmann::json::parse(run("doctor --json -").out).at("schema"), 1);
   EXPECT_EQ(run("--help").status, 0);
+  EXPECT_EQ(run("--version").out, std::string("elidex ") + elidex::version + "\n");
   EXPECT_THAT(run("bench --help").out, AllOf(HasSubstr("--oversubscribe"), HasSubstr("x first is")));
 }
 
