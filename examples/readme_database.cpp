@@ -11,8 +11,8 @@ int main() {
   auto& accounts = db.create_table<std::uint64_t, account>("accounts");
   // db.open("bank", {.level = elidex::db::durability::sync});  would keep it in a folder, and have what was committed there
   db.transact([&](auto& t) {
-    t.put(accounts, 1, account{100});
-    t.put(accounts, 2, account{0});
+    t.upsert(accounts, 1, account{100});
+    t.upsert(accounts, 2, account{0});
   });
   db.transact([&](auto& t) {  // all of it or, by an exception, nothing; runs again after a conflict with another thread
     t.update(accounts, 1, [](account& a) { a.balance -= 30; });

@@ -54,7 +54,7 @@ checkpoint_writer::~checkpoint_writer() {
   log_.writer_->end_checkpoint();
 }
 
-void checkpoint_writer::put(std::uint32_t table, std::string_view key, std::string_view row, std::uint64_t stamp) {
+void checkpoint_writer::add_row(std::uint32_t table, std::string_view key, std::string_view row, std::uint64_t stamp) {
   if (epoch_of_stamp(stamp) > log_.epochs_.now())
     throw std::invalid_argument("elidex: a row with a stamp of an epoch that has not begun");
   const std::size_t begin = rows_of_block_.size();

@@ -75,7 +75,7 @@ class storage::loading {
     const epoch_pin pinned;
     switch (entry.operation) {
       case log_operation::put:
-        return put(table, entry);
+        return upsert(table, entry);
       case log_operation::erase:
         return erase(table, entry);
       case log_operation::change:
@@ -120,7 +120,7 @@ class storage::loading {
   static bool is_older(const record& there, const log_entry& entry) {
     return commit_stamp(entry.stamp).time() < there.stamp().time();
   }
-  void put(table_base& table, const log_entry& entry) {
+  void upsert(table_base& table, const log_entry& entry) {
     record* const row = table.get_or_create_by_bytes(entry.key);
     if (row == nullptr || entry.row.size() != table.row_words() * sizeof(std::uint64_t))
       damaged("a row of table " + table.name() + " that has another size");
@@ -208,7 +208,7 @@ void storage::declare(table_base& made) {
   made.set_id(tables_ + 1);
   if (catalog_) {
     redo_log::commit entry(*catalog_);
-    entry.put(catalog_table, made.name(), encode(made));
+    entry.upsert(catalog_table, made.name(), encode(made));
     entry.seal();
     const commit_clock::commit_phase phase(epochs_);
     entry.keep(commit_stamp(epochs_.now(), 0));
@@ -223,7 +223,8 @@ finished_checkpoint storage::checkpoint(const std::function<std::vector<table_ba
   checkpoint_writer to(*log_);
   const std::vector<table_base*> all = tables();
   // The oldest stamp there can be: the catalog's rows never change.
-  for (const table_base* const one : all) to.put(catalog_table, one->name(), encode(*one), commit_stamp(1, 0).word());
+  for (const table_base* const one : all)
+    to.add_row(catalog_table, one->name(), encode(*one), commit_stamp(1, 0).word());
   for (table_base* const one : all) one->write_rows(to);
   return to.finish();
 }

@@ -3,7 +3,7 @@
 // with the map's operations inlined.
 //
 // Map (a default constructible class) provides, with key_arg<Key> and index_value:
-//   bool read(key, value&)   bool insert(key, value)   bool put(key, value)   bool modify(key, delta)
+//   bool read(key, value&)   bool insert(key, value)   bool update(key, value)   bool modify(key, delta)
 //   optional: std::size_t read_many(span of keys, sum&), which says how many were there
 //             void insert_all(range of pairs of key and value), which ascend, into an empty map
 //             bool erase(key)   std::size_t scan(from, limit, sum&)   std::size_t memory_bytes() const
@@ -69,8 +69,8 @@ class driven final : public any_index<Key> {
                    case request_kind::insert_all:
                      return insert_all(cursor, wanted.key);
                    case request_kind::put:
-                     if constexpr (requires { map_.put(wanted.key, next_value); }) {
-                       done = map_.put(wanted.key, next_value++);
+                     if constexpr (requires { map_.update(wanted.key, next_value); }) {
+                       done = map_.update(wanted.key, next_value++);
                      } else {
                        throw std::logic_error("this index has no values to update");
                      }

@@ -72,7 +72,7 @@ class elidex_map {
     map_.bulk_load(records);
   }
   bool insert(key_argument key, index_value value) { return map_.insert(key, value); }
-  bool put(key_argument key, index_value value) { return !map_.upsert(key, value); }
+  bool update(key_argument key, index_value value) { return !map_.upsert(key, value); }
   bool modify(key_argument key, index_value delta) {
     return map_.update(key, [delta](index_value& value) { value += delta; });
   }

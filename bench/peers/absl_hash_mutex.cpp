@@ -26,7 +26,7 @@ class absl_hash_mutex {
     return map_.try_emplace(Key(key), value).second;
   }
 
-  bool put(key_arg<Key> key, index_value value) {
+  bool update(key_arg<Key> key, index_value value) {
     const std::lock_guard hold(mutex_);
     const auto found = map_.find(wanted(key));
     if (found == map_.end()) return false;

@@ -22,7 +22,7 @@ class bplustree_map {
 
   bool read(Key key, index_value& value) { return rust::elidex_bplustree_get(tree_, key, &value); }
   bool insert(Key key, index_value value) { return rust::elidex_bplustree_insert(tree_, key, value); }
-  bool put(Key key, index_value value) { return rust::elidex_bplustree_replace(tree_, key, value); }
+  bool update(Key key, index_value value) { return rust::elidex_bplustree_replace(tree_, key, value); }
   bool modify(Key key, index_value delta) { return rust::elidex_bplustree_add(tree_, key, delta); }
   bool erase(Key key) { return rust::elidex_bplustree_erase(tree_, key); }
 

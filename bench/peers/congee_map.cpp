@@ -34,7 +34,7 @@ class congee_map {
 
   bool read(Key key, index_value& value) { return rust::elidex_congee_get(tree_, this_visit, key, &value); }
   bool insert(Key key, index_value value) { return rust::elidex_congee_insert(tree_, this_visit, key, value); }
-  bool put(Key key, index_value value) { return rust::elidex_congee_replace(tree_, this_visit, key, value); }
+  bool update(Key key, index_value value) { return rust::elidex_congee_replace(tree_, this_visit, key, value); }
   bool modify(Key key, index_value delta) { return rust::elidex_congee_add(tree_, this_visit, key, delta); }
   bool erase(Key key) { return rust::elidex_congee_erase(tree_, this_visit, key); }
 

@@ -52,14 +52,14 @@ class libcds_hash_map {
 
   bool read(key_arg<Key> key, index_value& value) {
     return map_->find(Key(key), [&](auto& item) {
-      // acquire: partner of the release in put().
+      // acquire: partner of the release in update().
       value = std::atomic_ref(item.second).load(std::memory_order_acquire);
     });
   }
 
   bool insert(key_arg<Key> key, index_value value) { return map_->insert(Key(key), value); }
 
-  bool put(key_arg<Key> key, index_value value) {
+  bool update(key_arg<Key> key, index_value value) {
     return map_->find(Key(key), [&](auto& item) {
       // release: partner of the acquire in read().
       std::atomic_ref(item.second).store(value, std::memory_order_release);

@@ -24,7 +24,7 @@ class tbb_hash_map {
   // Without an accessor, which it would have to lock.
   bool insert(key_arg<Key> key, index_value value) { return map_.emplace(Key(key), value); }
 
-  bool put(key_arg<Key> key, index_value value) {
+  bool update(key_arg<Key> key, index_value value) {
     typename map_type::accessor found;
     if (!map_.find(found, wanted(key))) return false;
     found->second = value;

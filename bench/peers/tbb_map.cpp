@@ -24,7 +24,7 @@ class tbb_map {
 
   bool insert(key_arg<Key> key, index_value value) { return map_.emplace(Key(key), value).second; }
 
-  bool put(key_arg<Key> key, index_value value) {
+  bool update(key_arg<Key> key, index_value value) {
     const auto found = map_.find(key);
     if (found == map_.end()) return false;
     // release: partner of the acquire in load().
@@ -47,7 +47,7 @@ class tbb_map {
 
  private:
   static index_value load(index_value& value) {
-    // acquire: partner of the release in put().
+    // acquire: partner of the release in update().
     return std::atomic_ref(value).load(std::memory_order_acquire);
   }
 

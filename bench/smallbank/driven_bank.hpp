@@ -17,7 +17,7 @@
 
 namespace elidex::bench::smallbank {
 
-// Of get(), then put(): docs/DATABASE.md has a table for each way to keep transactions apart.
+// Of get(), then upsert(): docs/DATABASE.md has a table for each way to keep transactions apart.
 template <class Database>
 constexpr bool loses_updates(isolation level) noexcept {
   constexpr bool optimistic = std::is_same_v<typename Database::transaction, db::transaction>;

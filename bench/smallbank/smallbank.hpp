@@ -9,7 +9,7 @@
 //   b.missing(tellers);                                 // 0: no money came or went but through the tellers' hands
 //
 // Each transaction answers how much money it brought in or took out; a teller adds that up once it is committed. So after a run all balances
-// must make what the bank began with and the tellers' sums. At read_committed they don't: rows are written here with get() and put(), whose
+// must make what the bank began with and the tellers' sums. At read_committed they don't: rows are written here with get() and upsert(), whose
 // lost updates that level lets through. What the sum cannot see is a WRITE-CHECK that should have cost a penalty, as write skew makes it: for
 // that each account counts its changes, so that recorded histories tell the order of the writes (tests/tpcc/smallbank_histories_test.cpp).
 //
@@ -148,7 +148,7 @@ money balance(auto& t, bank<Database>& in, std::uint64_t name) {
 template <class Table>
 void add(auto& t, Table& to, std::uint64_t customer, money amount) {
   const account before = row_of(t, to, customer);
-  t.put(to, customer, before.with(before.balance + amount));
+  t.upsert(to, customer, before.with(before.balance + amount));
 }
 
 template <class Database>
@@ -163,7 +163,7 @@ money transact_savings(auto& t, bank<Database>& in, std::uint64_t name, money am
   const std::uint64_t c = row_of(t, in.owners, name).customer;
   const account before = row_of(t, in.savings, c);
   if (before.balance + amount < 0) return 0;
-  t.put(in.savings, c, before.with(before.balance + amount));
+  t.upsert(in.savings, c, before.with(before.balance + amount));
   return amount;
 }
 
@@ -173,8 +173,8 @@ money amalgamate(auto& t, bank<Database>& in, std::uint64_t from, std::uint64_t 
   const std::uint64_t giver = row_of(t, in.owners, from).customer;
   const account saved = row_of(t, in.savings, giver);
   const account at_hand = row_of(t, in.checking, giver);
-  t.put(in.savings, giver, saved.with(0));
-  t.put(in.checking, giver, at_hand.with(0));
+  t.upsert(in.savings, giver, saved.with(0));
+  t.upsert(in.checking, giver, at_hand.with(0));
   add(t, in.checking, row_of(t, in.owners, to).customer, saved.balance + at_hand.balance);
   return 0;
 }

@@ -137,10 +137,10 @@ class hash_map {
   void multi_get(std::span<const key_argument> wanted, std::span<std::optional<Value>> found) const;
 
   // Adds `key` unless it is there; says whether it added it.
-  bool insert(key_argument key, value_argument value) { return put(key, value, false); }
+  bool insert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, false); }
 
   // Adds `key` or overwrites its value; says whether it added it.
-  bool upsert(key_argument key, value_argument value) { return put(key, value, true); }
+  bool upsert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, true); }
 
   // The value of `key`, which becomes make()'s if it is not there, as one atomic step; second: whether it was added. make()
   // must not use the map, and should be short: others who want the bucket wait for it. If it throws, the exception comes
@@ -221,7 +221,7 @@ class hash_map {
   // By value: what others have the address of lies in memory.
   [[gnu::noinline]] std::optional<Value> get_with_patience(wanted_key which) const;
 
-  bool put(key_argument key, value_argument value, bool overwrite);
+  bool insert_or_overwrite(key_argument key, value_argument value, bool overwrite);
   template <class Fn>
   bool update_string(key_argument key, Fn& fn);
 

@@ -223,10 +223,10 @@ class euno_skip_list {
   }
 
   // Adds `key` unless it is there; says whether it added it.
-  bool insert(key_argument key, value_argument value) { return put(key, value, false); }
+  bool insert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, false); }
 
   // Adds `key` or overwrites its value; says whether it added it.
-  bool upsert(key_argument key, value_argument value) { return put(key, value, true); }
+  bool upsert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, true); }
 
   // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there.
   // fn(Value&) must not use the list, and should be short; it may run more than once, with effects only of the last
@@ -447,7 +447,8 @@ class euno_skip_list {
     return if_equal(lower_bound(at->first, key, way.before), key);
   }
 
-  step put_with_tower(Key key, const Value& value, bool overwrite, detail::spare_node<euno_skip_list>& spare) noexcept {
+  step insert_or_overwrite_with_tower(Key key, const Value& value, bool overwrite,
+                                      detail::spare_node<euno_skip_list>& spare) noexcept {
     path way;
     if (node* const found = find_path(key, way); found != nullptr) {
       if (overwrite) found->value = value;
@@ -551,7 +552,7 @@ class euno_skip_list {
   void give_control(const place& from) const noexcept;
   void take_control(const place& from) const noexcept;
 
-  bool put(Key key, const Value& value, bool overwrite);
+  bool insert_or_overwrite(Key key, const Value& value, bool overwrite);
 
   mutable Sync sync_;
   detail::leveled_pools<layout> pools_;
@@ -565,7 +566,8 @@ class euno_skip_list {
 };
 
 template <std::integral Key, class Value, class Sync, class Parts, unsigned BitsPerLevel>
-bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::put(Key key, const Value& value, bool overwrite) {
+bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::insert_or_overwrite(Key key, const Value& value,
+                                                                                bool overwrite) {
   const epoch_pin pinned;
   detail::spare_node<euno_skip_list> spare(*this);
   if (!overwrite) spare.provide(key, value);  // will be needed, but for duplicates
@@ -578,7 +580,7 @@ bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::put(Key key, const V
     }
     if (s == step::restructured) {
       raise_levels(spare.get()->height - low_levels);
-      s = sync_.both([&]() noexcept { return put_with_tower(key, value, overwrite, spare); });
+      s = sync_.both([&]() noexcept { return insert_or_overwrite_with_tower(key, value, overwrite, spare); });
     }
     if (s == step::yes) size_.add(1);
     return s == step::yes;

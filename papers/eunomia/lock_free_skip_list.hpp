@@ -125,10 +125,10 @@ class lock_free_skip_list {
   }
 
   // Adds `key` unless it is there; says whether it added it.
-  bool insert(key_argument key, value_argument value) { return put(key, value, false); }
+  bool insert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, false); }
 
   // Adds `key` or overwrites its value; says whether it added it.
-  bool upsert(key_argument key, value_argument value) { return put(key, value, true); }
+  bool upsert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, true); }
 
   // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there.
   // fn(Value&) must not use the list; it may run more than once, with effects only of the last time. If it throws, the
@@ -359,7 +359,7 @@ class lock_free_skip_list {
     return next != nullptr && next->key == key ? next : nullptr;
   }
 
-  bool put(Key key, const Value& value, bool overwrite) {
+  bool insert_or_overwrite(Key key, const Value& value, bool overwrite) {
     const epoch_pin pinned;
     detail::spare_node<lock_free_skip_list> spare(*this);
     for (;;) {

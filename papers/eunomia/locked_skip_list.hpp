@@ -119,10 +119,10 @@ class locked_skip_list {
   }
 
   // Adds `key` unless it is there; says whether it added it.
-  bool insert(key_argument key, value_argument value) { return put(key, value, false); }
+  bool insert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, false); }
 
   // Adds `key` or overwrites its value; says whether it added it.
-  bool upsert(key_argument key, value_argument value) { return put(key, value, true); }
+  bool upsert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, true); }
 
   // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there.
   // fn(Value&) must not use the list and should be short: others who want the key wait for it. It runs once. If it
@@ -315,7 +315,7 @@ class locked_skip_list {
     return true;
   }
 
-  bool put(Key key, const Value& value, bool overwrite) {
+  bool insert_or_overwrite(Key key, const Value& value, bool overwrite) {
     detail::spare_node<locked_skip_list> spare(*this);
     for (;;) {
       const epoch_pin pinned;

@@ -147,10 +147,10 @@ class masstree {
   bool contains(Key key) const { return get(key).has_value(); }
 
   // Adds `key` unless it is there; says whether it added it.
-  bool insert(Key key, const Value& value) { return put(key, value, false); }
+  bool insert(Key key, const Value& value) { return insert_or_overwrite(key, value, false); }
 
   // Adds `key` or overwrites its value; says whether it added it.
-  bool upsert(Key key, const Value& value) { return put(key, value, true); }
+  bool upsert(Key key, const Value& value) { return insert_or_overwrite(key, value, true); }
 
   // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there.
   // fn(Value&) must not use the tree, and should be short: other writers who want the leaf wait for it. It may run more
@@ -232,7 +232,7 @@ class masstree {
   template <class Body>
   step run_exclusive(operation& op, Body&& body);
 
-  bool put(Key key, const Value& value, bool overwrite);
+  bool insert_or_overwrite(Key key, const Value& value, bool overwrite);
   step try_get(Key key, std::optional<Value>& value) const noexcept;
   step try_put(Key key, const Value& value, bool overwrite, operation& op) noexcept;
   step try_erase(Key key, operation& op, bool& removed_leaf) noexcept;

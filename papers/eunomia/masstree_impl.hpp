@@ -152,7 +152,7 @@ std::optional<Value> masstree<Key, Value, Sync, Width>::get(Key key) const {
 // --- inserting ---
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
-bool masstree<Key, Value, Sync, Width>::put(Key key, const Value& value, bool overwrite) {
+bool masstree<Key, Value, Sync, Width>::insert_or_overwrite(Key key, const Value& value, bool overwrite) {
   operation op(*this);
   const step s = run_exclusive(op, [&] { return try_put(key, value, overwrite, op); });
   if (overwrite || s == step::yes) make_visible();

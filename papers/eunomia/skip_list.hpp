@@ -83,10 +83,10 @@ class skip_list {
   }
 
   // Adds `key` unless it is there; says whether it added it.
-  bool insert(key_argument key, value_argument value) { return put(key, value, false); }
+  bool insert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, false); }
 
   // Adds `key` or overwrites its value; says whether it added it.
-  bool upsert(key_argument key, value_argument value) { return put(key, value, true); }
+  bool upsert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, true); }
 
   // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there.
   // fn(Value&) must not use the list; it may run more than once, with effects only of the last time. If it throws, the
@@ -225,7 +225,7 @@ class skip_list {
 
   // --- outside ---
 
-  bool put(Key key, const Value& value, bool overwrite) {
+  bool insert_or_overwrite(Key key, const Value& value, bool overwrite) {
     detail::spare_node<skip_list> spare(*this);
     if (!overwrite) spare.provide(key, value);  // will be needed, but for duplicates
     for (;;) {

@@ -48,7 +48,7 @@ class CommitAllocation : public ::testing::Test {
     t.scan(names_, name_of(0), [&](std::string_view, const account& row) { seen += row.balance; });
     t.get(numbers_, keys + 1 + 2 * turn);
     t.get(names_, name_of(keys + 1 + 2 * turn));
-    for (u64 key = 0; key < 20; key += 2) t.put(numbers_, key, account{seen});
+    for (u64 key = 0; key < 20; key += 2) t.upsert(numbers_, key, account{seen});
     t.insert(numbers_, keys + 2 * turn, account{seen});
     t.erase(names_, name_of(2 * turn));
   }

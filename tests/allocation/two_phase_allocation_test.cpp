@@ -48,12 +48,12 @@ constexpr u64 keys_per_turn = 50;
 template <class Transaction>
 void take_turn(Transaction& t, books& in, u64 base) {
   const u64 before = base - keys_per_turn;
-  for (u64 i = 0; i < 12; ++i) t.put(in.numbers, base + 2 * i, account{static_cast<std::int64_t>(i)});
+  for (u64 i = 0; i < 12; ++i) t.upsert(in.numbers, base + 2 * i, account{static_cast<std::int64_t>(i)});
   t.insert(in.numbers, base + 41, account{41});
   t.update(in.numbers, base + 2, [](account& row) { row.balance += 100; });
   t.erase(in.numbers, base + 4);
   t.erase(in.numbers, before);
-  t.put(in.numbers, before + 2, account{7});
+  t.upsert(in.numbers, before + 2, account{7});
   t.insert(in.names, name_of(base), account{1});
   t.erase(in.names, name_of(before));
   t.scan(in.numbers, base, base + keys_per_turn, [](u64, const account&) { return true; });

@@ -25,7 +25,7 @@ class reference_map {
     return true;
   }
   bool insert(key_arg<Key> key, index_value value) { return map_.try_emplace(Key(key), value).second; }
-  bool put(key_arg<Key> key, index_value value) {
+  bool update(key_arg<Key> key, index_value value) {
     const auto found = map_.find(key);
     if (found == map_.end()) return false;
     found->second = value;

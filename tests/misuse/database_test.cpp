@@ -62,7 +62,7 @@ struct bank {
     });
   }
   void set(std::uint64_t key, std::int64_t balance) {
-    db.transact([&](auto& t) { t.put(accounts, key, account{balance}); });
+    db.transact([&](auto& t) { t.upsert(accounts, key, account{balance}); });
   }
 };
 
@@ -175,10 +175,10 @@ TYPED_TEST(DatabaseMisuse, ATransactionInATransaction) {
   a.fill();
   b.fill();
   a.db.transact([&](auto& t) {
-    t.put(a.accounts, 1, account{11});
+    t.upsert(a.accounts, 1, account{11});
     EXPECT_THROW(a.db.transact([](auto&) {}), std::logic_error);
     b.db.transact(
-        [&](auto& u) { u.put(b.accounts, 1, account{t.get(a.accounts, 1)->balance + 1}); });
+        [&](auto& u) { u.upsert(b.accounts, 1, account{t.get(a.accounts, 1)->balance + 1}); });
     EXPECT_EQ(b.balance(1), 12);
     EXPECT_EQ(a.balance(1), 10);
   });
@@ -247,7 +247,7 @@ TYPED_TEST(DatabaseMisuse, OpenOfAnotherDatabaseInATransaction) {
   bank<TypeParam> b;
   a.db.transact([&](auto& t) {
     b.db.open(this->disk_.folder(), b.options());
-    t.put(a.accounts, 1, account{1});
+    t.upsert(a.accounts, 1, account{1});
   });
   b.fill();
   EXPECT_EQ(a.balance(1), 1);
@@ -259,7 +259,7 @@ TYPED_TEST(DatabaseMisuse, OpenOfAnotherDatabaseInATransaction) {
 TYPED_TEST(DatabaseMisuse, CloseInATransaction) {
   const auto open = this->opened();
   open->db.transact([&](auto& t) {
-    t.put(open->accounts, 1, account{11});
+    t.upsert(open->accounts, 1, account{11});
     EXPECT_THROW(open->db.close(), std::logic_error);
   });
   open->db.read_only([&](auto&) { EXPECT_THROW(open->db.close(), std::logic_error); });
@@ -283,10 +283,10 @@ TYPED_TEST(DatabaseMisuse, AllOthersInATransaction) {
     return &db.template create_table<std::uint64_t, account>("made in " + where);
   };
   db.transact([&](auto& t) {
-    t.put(open->accounts, 1, account{11});
+    t.upsert(open->accounts, 1, account{11});
     t.erase(open->accounts, 2);
     auto& made = *all("transact");
-    t.put(made, 1, account{12});
+    t.upsert(made, 1, account{12});
     EXPECT_EQ(t.get(open->accounts, 1)->balance, 11);
   });
   db.read_only([&](auto& t) {
@@ -332,7 +332,7 @@ TYPED_TEST(DatabaseMisuse, TransactionsFunctionThrows) {
        {isolation::read_committed, isolation::repeatable_read, isolation::serializable}) {
     EXPECT_THROW(a.db.transact(level,
                                [&](auto& t) {
-                                 t.put(a.accounts, 1, account{99});
+                                 t.upsert(a.accounts, 1, account{99});
                                  t.insert(a.accounts, 9, account{99});
                                  t.erase(a.accounts, 2);
                                  throw thrown_by_callback();

@@ -79,7 +79,7 @@ TEST(RowMisuse, MovedFrom) {
   auto& accounts = store.create_table<std::uint64_t>("accounts", account_columns());
   store.transact([&](auto& t) {
     EXPECT_THROW(t.insert(accounts, 1, from), db::schema_mismatch);
-    EXPECT_THROW(t.put(accounts, 1, from), db::schema_mismatch);
+    EXPECT_THROW(t.upsert(accounts, 1, from), db::schema_mismatch);
     t.insert(accounts, 1, to);
     EXPECT_THROW(t.update(accounts, 1, [](db::row& row) { db::row gone = std::move(row); }),
                  db::schema_mismatch);
@@ -126,7 +126,7 @@ TEST(RowMisuse, OfAnotherSchema) {
   const db::row other(db::schema({{"balance", db::column_type::integer}}));
   store.transact([&](auto& t) {
     EXPECT_THROW(t.insert(accounts, 1, other), db::schema_mismatch);
-    EXPECT_THROW(t.put(accounts, 1, other), db::schema_mismatch);
+    EXPECT_THROW(t.upsert(accounts, 1, other), db::schema_mismatch);
     EXPECT_FALSE(t.get(accounts, 1));
   });
   for (const char* const function : {"insert", "put"}) {
@@ -197,8 +197,8 @@ TEST_F(IndexedTableMisuse, IndexFunctionThrows) {
   store.transact([&](auto& t) {
     index_throws = true;
     EXPECT_THROW(by.insert(t, 2, account{200}), thrown_by_callback);
-    EXPECT_THROW(by.put(t, 2, account{200}), thrown_by_callback);
-    EXPECT_THROW(by.put(t, 1, account{200}), thrown_by_callback);
+    EXPECT_THROW(by.upsert(t, 2, account{200}), thrown_by_callback);
+    EXPECT_THROW(by.upsert(t, 1, account{200}), thrown_by_callback);
     EXPECT_THROW(by.update(t, 1, [](account& row) { row.number = 200; }), thrown_by_callback);
     EXPECT_THROW(by.erase(t, 1), thrown_by_callback);
     index_throws = false;
@@ -211,10 +211,10 @@ TEST_F(IndexedTableMisuse, IndexFunctionThrows) {
   EXPECT_EQ(found(100), keys{});
   for (const char* const function :
        {"add_index", "add_unique_index", "insert", "put", "update", "erase"}) {
-    misuse_row(
-        "indexed_table::" + std::string(function), misuse::callback_throws,
-        "what an index's function throws comes out of insert(), put(), update() and erase(): row "
-        "and indexes are as before, and the transaction may go on");
+    misuse_row("indexed_table::" + std::string(function), misuse::callback_throws,
+               "what an index's function throws comes out of insert(), upsert(), update() and "
+               "erase(): row "
+               "and indexes are as before, and the transaction may go on");
   }
 }
 
@@ -251,7 +251,7 @@ TEST_F(IndexedTableMisuse, FunctionsUseTheTable) {
     });
     by.scan(t, by_number, 0, 300, [&](std::uint64_t key, const account&) {
       EXPECT_TRUE(by.erase(t, key));
-      by.put(t, 10 + key, account{500});
+      by.upsert(t, 10 + key, account{500});
       EXPECT_TRUE(by.get(t, 10 + key));
     });
     by.insert(t, 5, account{700});
@@ -348,7 +348,7 @@ TEST_F(IndexedTableMisuse, WrongHandles) {
   other.transact([&](auto& t) {
     expect_refused(t);
     EXPECT_THROW(by.insert(t, 2, account{200}), std::logic_error);
-    EXPECT_THROW(by.put(t, 1, account{200}), std::logic_error);
+    EXPECT_THROW(by.upsert(t, 1, account{200}), std::logic_error);
     EXPECT_THROW(by.update(t, 1, [](account& row) { row.number = 200; }), std::logic_error);
     EXPECT_THROW(by.erase(t, 1), std::logic_error);
     t.insert(others, 9, account{900});

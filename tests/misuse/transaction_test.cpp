@@ -42,7 +42,7 @@ class TransactionMisuse : public ::testing::Test {
   // 1, 2 and 3 with 10 each.
   void reset() {
     store.transact([&](auto& t) {
-      for (std::uint64_t key = 1; key <= 3; ++key) t.put(accounts, key, account{10});
+      for (std::uint64_t key = 1; key <= 3; ++key) t.upsert(accounts, key, account{10});
       t.erase(accounts, 9);
     });
   }
@@ -72,7 +72,7 @@ TYPED_TEST(TransactionMisuse, UpdatesFunctionThrows) {
                           }),
                  thrown_by_callback);
     EXPECT_EQ(t.get(this->accounts, 1)->balance, 10);
-    t.put(this->accounts, 2, account{20});
+    t.upsert(this->accounts, 2, account{20});
   });
   EXPECT_EQ(this->balance(1), 10);
   EXPECT_EQ(this->balance(2), 20);
@@ -90,7 +90,7 @@ TYPED_TEST(TransactionMisuse, ScansFunctionThrows) {
       const auto throws = [](std::uint64_t, const account&) { throw thrown_by_callback(); };
       EXPECT_THROW(t.scan(this->accounts, 1, throws), thrown_by_callback);
       EXPECT_THROW(t.scan(this->accounts, 1, 3, throws), thrown_by_callback);
-      t.put(this->accounts, 2, account{20});
+      t.upsert(this->accounts, 2, account{20});
     });
     EXPECT_EQ(this->balance(2), 20);
   }
@@ -116,7 +116,7 @@ TYPED_TEST(TransactionMisuse, UpdatesFunctionUsesTheTransaction) {
     EXPECT_TRUE(t.update(this->accounts, 1, [&](account& row) {
       row.balance += t.get(this->accounts, 2)->balance;
       t.insert(this->accounts, 9, account{90});
-      t.put(this->accounts, 2, account{20});
+      t.upsert(this->accounts, 2, account{20});
       EXPECT_TRUE(t.update(this->accounts, 3, [](account& other) { other.balance = 30; }));
       std::int64_t sum = 0;
       t.scan(this->accounts, 0, [&](std::uint64_t, const account& one) { sum += one.balance; });
@@ -137,7 +137,7 @@ TYPED_TEST(TransactionMisuse, UpdatesFunctionUsesTheTransaction) {
 TYPED_TEST(TransactionMisuse, UpdatesFunctionWritesTheSameRow) {
   this->store.transact([&](auto& t) {
     EXPECT_TRUE(t.update(this->accounts, 1, [&](account& row) {
-      t.put(this->accounts, 1, account{77});
+      t.upsert(this->accounts, 1, account{77});
       ++row.balance;
     }));
     EXPECT_TRUE(t.update(this->accounts, 2, [&](account& row) {
@@ -247,14 +247,14 @@ TYPED_TEST(TransactionMisuse, TablesOfAnotherDatabase) {
     EXPECT_THROW(t.scan(table, 1, nothing), std::logic_error);
     EXPECT_THROW(t.scan(table, 1, 2, nothing), std::logic_error);
     EXPECT_THROW(t.insert(table, 1, row), std::logic_error);
-    EXPECT_THROW(t.put(table, 1, row), std::logic_error);
+    EXPECT_THROW(t.upsert(table, 1, row), std::logic_error);
     EXPECT_THROW(t.update(table, 1, [](auto&) {}), std::logic_error);
     EXPECT_THROW(t.erase(table, 1), std::logic_error);
   };
   this->store.transact([&](auto& t) {
     expect_refused(t, others, account{5});
     expect_refused(t, rows, rows.make_row());
-    t.put(this->accounts, 1, account{11});
+    t.upsert(this->accounts, 1, account{11});
   });
   EXPECT_EQ(this->balance(1), 11);
   this->store.read_only([&](auto& t) {
@@ -283,7 +283,7 @@ TYPED_TEST(TransactionMisuse, KeysThatAreThereOrCannotBe) {
     t.insert(this->accounts, 9, account{90});
     EXPECT_THROW(t.insert(this->accounts, 9, account{5}), db::duplicate_key);
     EXPECT_THROW(t.insert(small, 256, account{}), std::out_of_range);
-    EXPECT_THROW(t.put(small, -1, account{}), std::out_of_range);
+    EXPECT_THROW(t.upsert(small, -1, account{}), std::out_of_range);
     EXPECT_THROW(t.get(small, 256), std::out_of_range);
     EXPECT_THROW(t.update(small, 256, [](account&) {}), std::out_of_range);
     EXPECT_THROW(t.erase(small, 256), std::out_of_range);
@@ -313,12 +313,12 @@ TYPED_TEST(TransactionMisuse, KeysThatAreTooLong) {
   const std::string key((std::size_t{64} << 10) + 1, 'k');
   this->store.transact([&](auto& t) {
     EXPECT_THROW(t.get(named, key), std::invalid_argument);
-    EXPECT_THROW(t.put(named, key, account{}), std::invalid_argument);
+    EXPECT_THROW(t.upsert(named, key, account{}), std::invalid_argument);
     EXPECT_THROW(t.insert(named, key, account{}), std::invalid_argument);
     EXPECT_THROW(t.erase(named, key), std::invalid_argument);
     EXPECT_THROW(t.update(named, key, [](account&) {}), std::invalid_argument);
     EXPECT_THROW(t.scan(named, key, [](auto&&...) {}), std::invalid_argument);
-    t.put(named, "short", account{7});
+    t.upsert(named, "short", account{7});
   });
   this->store.read_only([&](auto& t) {
     EXPECT_THROW(t.get(named, key), std::invalid_argument);

@@ -41,7 +41,7 @@ struct write_skew : with_accounts<Database> {
     const auto empty_one = [this](u64 mine, u64 other) {
       return [this, mine, other] {
         this->db.transact([&](auto& t) {
-          if (t.get(this->accounts, other)->balance > 0) t.put(this->accounts, mine, account{0});
+          if (t.get(this->accounts, other)->balance > 0) t.upsert(this->accounts, mine, account{0});
         });
       };
     };
@@ -56,7 +56,7 @@ struct lost_update : with_accounts<Database> {
   bodies_type bodies() {
     const auto add_one = [this] {
       this->db.transact(
-          [&](auto& t) { t.put(this->accounts, u64{10}, account{t.get(this->accounts, u64{10})->balance + 1}); });
+          [&](auto& t) { t.upsert(this->accounts, u64{10}, account{t.get(this->accounts, u64{10})->balance + 1}); });
     };
     return {add_one, add_one, add_one};
   }
@@ -90,7 +90,7 @@ struct phantoms_of_three : with_accounts<Database> {
     const auto insert_unless = [this](u64 mine, u64 others) {
       return [this, mine, others] {
         this->db.transact([&](auto& t) {
-          if (!t.get(this->accounts, others)) t.put(this->accounts, mine, account{1});
+          if (!t.get(this->accounts, others)) t.upsert(this->accounts, mine, account{1});
         });
       };
     };
@@ -119,7 +119,7 @@ struct phantoms_beside_waiting_inserts : with_accounts<Database> {
     const auto insert_unless = [this](u64 mine, u64 others) {
       return [this, mine, others] {
         this->db.transact([&](auto& t) {
-          if (!t.get(this->accounts, others)) t.put(this->accounts, mine, account{1});
+          if (!t.get(this->accounts, others)) t.upsert(this->accounts, mine, account{1});
         });
       };
     };
@@ -167,7 +167,7 @@ struct snapshots : with_accounts<Database> {
               this->db.transact([&](auto& t) {
                 const std::int64_t all = t.get(this->accounts, u64{30})->balance;
                 t.erase(this->accounts, u64{30});
-                t.put(this->accounts, u64{20}, account{all});
+                t.upsert(this->accounts, u64{20}, account{all});
               });
             }};
   }

@@ -45,7 +45,7 @@ template <class Database>
 bool a_database_works() {
   Database db;
   auto& accounts = db.template create_table<std::uint64_t, account>("accounts");
-  db.transact([&](auto& t) { t.put(accounts, 1, account{100}); });
+  db.transact([&](auto& t) { t.upsert(accounts, 1, account{100}); });
   std::int64_t seen = 0;
   db.transact([&](auto& t) { seen = t.get(accounts, 1)->balance; });
   return seen == 100;

@@ -103,7 +103,7 @@ std::string history_of(int turns, u64 seed, isolation level, bool creating) {
             if (is_new) {
               t.insert(lists, key, *row);
             } else {
-              t.put(lists, key, *row);
+              t.upsert(lists, key, *row);
             }
           };
           if (what == 0) {
@@ -266,7 +266,7 @@ TYPED_TEST(DatabaseStress, RowsAreNeverTorn) {
   in_threads(threads, [&](int me) {
     for (int turn = 0; turn < repetitions(40'000); ++turn) {
       if (me == 0) {
-        db.transact([&](auto& t) { t.put(rows, u64{1}, wide_row::of(static_cast<u64>(turn))); });
+        db.transact([&](auto& t) { t.upsert(rows, u64{1}, wide_row::of(static_cast<u64>(turn))); });
       } else if (me == 1) {
         torn += db.transact([&](auto& t) { return t.get(rows, u64{1})->torn(); }) ? 1 : 0;
       } else {

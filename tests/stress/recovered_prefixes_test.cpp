@@ -90,7 +90,7 @@ TYPED_TEST(Prefixes, WhatIsRecoveredIsOne) {
                 now.erase({at, key});
               } else {
                 const auto value = std::int64_t(own() % 1000);
-                t.put(*all[std::size_t(at)], key, {value});
+                t.upsert(*all[std::size_t(at)], key, {value});
                 now[{at, key}] = value;
               }
             }

@@ -44,7 +44,7 @@ void run(T& t, Table& rows, const step& s, results& seen) {
       break;
     }
     case step::put:
-      t.put(rows, s.key, {value_of(seen)});
+      t.upsert(rows, s.key, {value_of(seen)});
       break;
     case step::insert:
       try {

@@ -233,7 +233,7 @@ class faulty_disk {
     return found;
   }
   std::string& bytes(const std::string& name) { return state_->names.at(name)->bytes; }
-  void put(const std::string& name, std::string bytes) {
+  void upsert(const std::string& name, std::string bytes) {
     const auto made = std::make_shared<inode>();
     made->bytes = std::move(bytes);
     made->synced = made->bytes.size();
@@ -276,7 +276,7 @@ class faulty_disk {
       }
     }
     faulty_disk other;
-    for (const auto& [name, content] : names) other.put(name, torn(*content, random));
+    for (const auto& [name, content] : names) other.upsert(name, torn(*content, random));
     return other;
   }
 

@@ -4,7 +4,7 @@
 //   lock_clients all;
 //   auto& reader = all.begin(isolation::serializable);
 //   reader.does([&](auto& t) { return t.get(all.accounts, 10); });       // returns what the step does
-//   auto step = writer.starts([&](auto& t) { t.put(all.accounts, 10, account{1}); });
+//   auto step = writer.starts([&](auto& t) { t.upsert(all.accounts, 10, account{1}); });
 //   EXPECT_TRUE(all.waits(step));
 //   reader.commits();
 //   step.done.get();

@@ -41,7 +41,7 @@ class commit_with_epoch {
   explicit commit_with_epoch(redo_log::worker& by)
       : commit_(by), epochs_(by.log().epochs()), phase_(epochs_), epoch_(epochs_.now()) {}
   std::uint64_t epoch() const { return epoch_; }
-  void put(std::uint32_t table, const std::string& key, const std::string& row) { commit_.put(table, key, row); }
+  void upsert(std::uint32_t table, const std::string& key, const std::string& row) { commit_.upsert(table, key, row); }
   void erase(std::uint32_t table, const std::string& key) { commit_.erase(table, key); }
   void change(std::uint32_t table, const std::string& key, const std::string& before, const std::string& after) {
     commit_.change(table, key, before, after);
@@ -106,7 +106,7 @@ class logged_store {
       } else if (row) {
         commit.change(each.name.first, each.name.second, *row, *each.row);
       } else {
-        commit.put(each.name.first, each.name.second, *each.row);
+        commit.upsert(each.name.first, each.name.second, *each.row);
       }
       row = each.row;
     }
@@ -152,7 +152,7 @@ class logged_store {
         const auto next = last ? rows_.upper_bound(*last) : rows_.begin();
         if (next == rows_.end()) break;
         last = next->first;
-        writer.put(last->first, last->second, next->second.second, next->second.first);
+        writer.add_row(last->first, last->second, next->second.second, next->second.first);
       }
       between();
     }

@@ -44,7 +44,7 @@ struct noted_transaction {
 };
 using version_history = std::vector<noted_transaction>;
 
-// Stands for a transaction in front of code that uses get() and put() only. Rows without `changes` are not noted.
+// Stands for a transaction in front of code that uses get() and upsert() only. Rows without `changes` are not noted.
 template <class Transaction>
 class recording {
  public:
@@ -60,9 +60,9 @@ class recording {
     return row;
   }
   template <class Table, class Row>
-  void put(Table& table, std::uint64_t key, const Row& row) {
+  void upsert(Table& table, std::uint64_t key, const Row& row) {
     notes_.writes[{&table, key}] = row.changes;
-    in_.put(table, key, row);
+    in_.upsert(table, key, row);
   }
 
  private:

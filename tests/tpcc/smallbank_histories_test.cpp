@@ -110,7 +110,7 @@ version_history check_beside_savings(isolation level) {
       }).join();
     }
     const money amount = saved.balance + at_hand.balance + 1;  // with a penalty that the savings would have spared
-    t.put(b.checking, c, at_hand.with(at_hand.balance - amount - 1'00));
+    t.upsert(b.checking, c, at_hand.with(at_hand.balance - amount - 1'00));
   });
   return history;
 }

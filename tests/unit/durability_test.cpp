@@ -112,7 +112,7 @@ struct bank {
           if (erases) {
             t.erase(in, by);
           } else if (!updates || !t.update(in, by, [&](auto& there) { there = row; })) {
-            t.put(in, by, row);
+            t.upsert(in, by, row);
           }
         };
         switch (again.below(4)) {
@@ -162,7 +162,7 @@ TYPED_TEST(Durability, Levels) {
   faulty_disk disk;
   {
     bank<TypeParam> now(disk, with(durability::none));
-    now.db.transact([&](auto& t) { t.put(*now.numbered, 1, account{5}); });
+    now.db.transact([&](auto& t) { t.upsert(*now.numbered, 1, account{5}); });
     now.db.wait_durable();
     EXPECT_EQ(code_thrown_by([&] { now.db.checkpoint(); }), std::errc::operation_not_supported);
     now.db.close();
@@ -170,7 +170,7 @@ TYPED_TEST(Durability, Levels) {
   EXPECT_TRUE(disk.names().empty());
   {
     bank<TypeParam> now(disk, with(durability::async));
-    now.db.transact([&](auto& t) { t.put(*now.numbered, 1, account{5}); });
+    now.db.transact([&](auto& t) { t.upsert(*now.numbered, 1, account{5}); });
     faulty_disk before = disk.copy();
     EXPECT_TRUE(bank<TypeParam>(before).rows().empty());
     now.db.wait_durable();
@@ -179,7 +179,7 @@ TYPED_TEST(Durability, Levels) {
   }
   {
     bank<TypeParam> now(disk, with(durability::sync));
-    now.db.transact([&](auto& t) { t.put(*now.numbered, 2, account{7}); });
+    now.db.transact([&](auto& t) { t.upsert(*now.numbered, 2, account{7}); });
     faulty_disk after = disk.copy();
     EXPECT_EQ(bank<TypeParam>(after).rows(), now.rows());
   }
@@ -194,7 +194,7 @@ TYPED_TEST(Durability, Levels) {
 TYPED_TEST(Durability, WhatATransactionHasSeenIsDurableWhenItReturns) {
   faulty_disk disk;
   bank<TypeParam> now(disk, with(durability::sync));
-  now.db.transact([&](auto& t) { t.put(*now.numbered, 1, account{0}); });
+  now.db.transact([&](auto& t) { t.upsert(*now.numbered, 1, account{0}); });
   std::atomic<std::int64_t> lost{0};
   std::atomic<bool> done{false};
   {
@@ -222,7 +222,7 @@ TYPED_TEST(Durability, WhatATransactionHasSeenIsDurableWhenItReturns) {
 TYPED_TEST(Durability, AnEraseThatWasSeenIsDurable) {
   faulty_disk disk;
   bank<TypeParam> now(disk, with(durability::sync));
-  now.db.transact([&](auto& t) { t.put(*now.numbered, 1, account{1}); });
+  now.db.transact([&](auto& t) { t.upsert(*now.numbered, 1, account{1}); });
   disk.change_faults([](disk_faults& f) { f.power_off_at = 0; });
   EXPECT_EQ(code_thrown_by([&] { now.db.transact([&](auto& t) { t.erase(*now.numbered, 1); }); }), std::errc::io_error);
   for (int i = 0; i < 6; ++i) now.db.collect();
@@ -237,7 +237,7 @@ TYPED_TEST(Durability, AtLevelAsyncCollectionsDontWaitForTheDisk) {
   faulty_disk disk;
   {
     bank<TypeParam> now(disk);
-    now.db.transact([&](auto& t) { t.put(*now.numbered, 1, account{1}); });
+    now.db.transact([&](auto& t) { t.upsert(*now.numbered, 1, account{1}); });
     now.db.wait_durable();
     now.db.transact([&](auto& t) { t.erase(*now.numbered, 1); });
     EXPECT_EQ(now.numbered->absent_records(), 1U);
@@ -245,7 +245,7 @@ TYPED_TEST(Durability, AtLevelAsyncCollectionsDontWaitForTheDisk) {
     EXPECT_EQ(now.numbered->absent_records(), 0U);
     faulty_disk left = disk.copy();
     EXPECT_EQ(bank<TypeParam>(left, with(durability::none)).rows(), (content{{"numbered 1", 1}}));
-    now.db.transact([&](auto& t) { t.put(*now.numbered, 1, account{2}); });
+    now.db.transact([&](auto& t) { t.upsert(*now.numbered, 1, account{2}); });
     now.db.transact([&](auto& t) { t.update(*now.numbered, 1, [](account& a) { ++a.balance; }); });
   }
   EXPECT_EQ(bank<TypeParam>(disk).rows(), (content{{"numbered 1", 3}}));
@@ -256,12 +256,12 @@ TYPED_TEST(Durability, AtLevelAsyncAllCanBeReadWhenTheDiskHasFailed) {
   faulty_disk disk;
   bank<TypeParam> now(disk);
   now.db.transact([&](auto& t) {
-    for (const std::uint64_t key : {1U, 2U}) t.put(*now.numbered, key, account{1});
+    for (const std::uint64_t key : {1U, 2U}) t.upsert(*now.numbered, key, account{1});
   });
   now.db.wait_durable();
   now.db.transact([&](auto& t) {
     t.erase(*now.numbered, 1);
-    t.put(*now.numbered, 2, account{2});
+    t.upsert(*now.numbered, 2, account{2});
   });
   disk.change_faults([](disk_faults& f) { f.power_off_at = 0; });
   EXPECT_EQ(code_thrown_by([&] { now.db.wait_durable(); }), std::errc::io_error);
@@ -271,7 +271,7 @@ TYPED_TEST(Durability, AtLevelAsyncAllCanBeReadWhenTheDiskHasFailed) {
     EXPECT_EQ(now.rows(), (content{{"numbered 2", 2}}));
     for (int k = 0; k < 6; ++k) now.db.collect();
   }
-  EXPECT_EQ(code_thrown_by([&] { now.db.transact([&](auto& t) { t.put(*now.numbered, 3, account{}); }); }),
+  EXPECT_EQ(code_thrown_by([&] { now.db.transact([&](auto& t) { t.upsert(*now.numbered, 3, account{}); }); }),
             std::errc::io_error);
 }
 
@@ -281,7 +281,7 @@ TYPED_TEST(Durability, TablesOfTheFolder) {
     bank<TypeParam> first(disk);
     first.db.template create_table<std::uint64_t, account>("made later");
     auto& later = first.db.template find_table<std::uint64_t, account>("made later");
-    first.db.transact([&](auto& t) { t.put(later, 3, account{4}); });
+    first.db.transact([&](auto& t) { t.upsert(later, 3, account{4}); });
   }
   EXPECT_THAT(text_of<unknown_table>([&] { bank<TypeParam> without_it(disk); }), HasSubstr("made later"));
   TypeParam other;
@@ -292,13 +292,13 @@ TYPED_TEST(Durability, TablesOfTheFolder) {
   auto& later = other.template create_table<std::uint64_t, account>("made later");
   EXPECT_THAT(text_of<schema_mismatch>([&] { other.open(disk.folder()); }),
               HasSubstr("around zero: the folder has it with rows of 16 bytes by signed integers of 4 bytes"));
-  EXPECT_THROW(other.transact([&](auto& t) { t.put(later, 1, account{}); }), std::logic_error);
+  EXPECT_THROW(other.transact([&](auto& t) { t.upsert(later, 1, account{}); }), std::logic_error);
   EXPECT_THROW(other.read_only([&](auto& t) { t.get(later, 1); }), std::logic_error);
   EXPECT_THROW(other.open(disk.folder()), std::logic_error);
 
   TypeParam used;
   auto& some = used.template create_table<std::uint64_t, account>("some");
-  used.transact([&](auto& t) { t.put(some, 1, account{}); });
+  used.transact([&](auto& t) { t.upsert(some, 1, account{}); });
   EXPECT_THROW(used.open(disk.folder()), std::logic_error);
   EXPECT_EQ(code_thrown_by([&] { used.checkpoint(); }), std::errc::operation_not_supported);
   used.close();  // nothing to close
@@ -307,12 +307,12 @@ TYPED_TEST(Durability, TablesOfTheFolder) {
 TYPED_TEST(Durability, AFailingDiskStopsCommits) {
   faulty_disk disk;
   bank<TypeParam> now(disk, with(durability::sync));
-  now.db.transact([&](auto& t) { t.put(*now.numbered, 1, account{5}); });
+  now.db.transact([&](auto& t) { t.upsert(*now.numbered, 1, account{5}); });
   disk.change_faults([](disk_faults& f) { f.fail_sync_at = 0; });
-  EXPECT_EQ(code_thrown_by([&] { now.db.transact([&](auto& t) { t.put(*now.numbered, 2, account{6}); }); }),
+  EXPECT_EQ(code_thrown_by([&] { now.db.transact([&](auto& t) { t.upsert(*now.numbered, 2, account{6}); }); }),
             std::errc::io_error);
   disk.change_faults([](disk_faults& f) { f.fail_sync_at = never; });
-  EXPECT_EQ(code_thrown_by([&] { now.db.transact([&](auto& t) { t.put(*now.numbered, 3, account{7}); }); }),
+  EXPECT_EQ(code_thrown_by([&] { now.db.transact([&](auto& t) { t.upsert(*now.numbered, 3, account{7}); }); }),
             std::errc::io_error);
   // What is durable can be read, and what came after is rolled back; the second row's fate nobody knows.
   const auto read = [&](std::uint64_t key) {
@@ -382,7 +382,7 @@ TEST(DurabilityOfRegions, TheLogWaitsForWhatARegionHasCommitted) {
     test::scripted_htm::reset({test::scripted_htm::conflict, test::scripted_htm::started});
     test::scripted_htm::on_commit([] { std::this_thread::sleep_for(5ms); });  // a few groups, if nothing held them back
     for (std::uint64_t i = 0; i < 5; ++i)
-      now.db.transact([&](auto& t) { t.put(*now.numbered, i, account{static_cast<std::int64_t>(i)}); });
+      now.db.transact([&](auto& t) { t.upsert(*now.numbered, i, account{static_cast<std::int64_t>(i)}); });
     EXPECT_EQ(test::scripted_htm::commits(), 5u);
     EXPECT_EQ(test::scripted_htm::faults(), 0u);
     test::scripted_htm::reset();
@@ -430,7 +430,7 @@ TYPED_TEST(Durability, PowerFailuresUnderThreads) {
                   t.update(*now.numbered, 1000 + me, [&](account& a) { number = ++a.balance; });
                   // Comes and goes; is there after odd transactions.
                   if (number % 2 == 1) {
-                    t.put(*now.named, std::to_string(me), account{number});
+                    t.upsert(*now.named, std::to_string(me), account{number});
                   } else {
                     t.erase(*now.named, std::to_string(me));
                   }

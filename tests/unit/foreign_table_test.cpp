@@ -51,15 +51,15 @@ TYPED_TEST(ForeignTable, EveryFunctionRefusesItAndTheTransactionGoesOn) {
   const auto no_rows = [](u64, const account&) { return true; };
   for (const isolation level : all_levels) {
     this->ours_.transact(level, [&](auto& t) {
-      t.put(this->mine_, 1, account{5});
+      t.upsert(this->mine_, 1, account{5});
       EXPECT_THROW(t.get(foreign, 1), std::logic_error);
       EXPECT_THROW(t.insert(foreign, 2, account{1}), std::logic_error);
-      EXPECT_THROW(t.put(foreign, 1, account{1}), std::logic_error);
+      EXPECT_THROW(t.upsert(foreign, 1, account{1}), std::logic_error);
       EXPECT_THROW(t.update(foreign, 1, [](account& a) { a.balance = 1; }), std::logic_error);
       EXPECT_THROW(t.erase(foreign, 1), std::logic_error);
       EXPECT_THROW(t.scan(foreign, 0, 9, no_rows), std::logic_error);
       EXPECT_THROW(t.scan(foreign, 0, no_rows), std::logic_error);
-      t.put(this->mine_, 2, account{6});
+      t.upsert(this->mine_, 2, account{6});
     });
   }
   EXPECT_EQ(this->balance(1), 5);
@@ -81,8 +81,8 @@ TYPED_TEST(ForeignTable, SnapshotsRefuseIt) {
 TYPED_TEST(ForeignTable, AnErrorThatLeavesTheFunctionRollsBackAndNamesTheTable) {
   try {
     this->ours_.transact([&](auto& t) {
-      t.put(this->mine_, 1, account{5});
-      t.put(this->foreign_, 1, account{5});
+      t.upsert(this->mine_, 1, account{5});
+      t.upsert(this->foreign_, 1, account{5});
     });
     ADD_FAILURE() << "a table of another database was written";
   } catch (const std::logic_error& error) {
@@ -98,8 +98,8 @@ TYPED_TEST(ForeignTable, TransactionsOfTwoDatabasesNest) {
     this->theirs_.transact([&](auto& inner) {
       EXPECT_THROW(inner.get(this->mine_, 3), std::logic_error);
       EXPECT_THROW(outer.get(this->foreign_, 3), std::logic_error);
-      outer.put(this->mine_, 1, account{1});
-      inner.put(this->foreign_, 1, account{2});
+      outer.upsert(this->mine_, 1, account{1});
+      inner.upsert(this->foreign_, 1, account{2});
     });
   });
   EXPECT_EQ(this->balance(1), 1);
@@ -121,8 +121,8 @@ TYPED_TEST(ForeignTable, TheDirectoryCanStillBeOpened) {
       auto& mine = ours.template create_table<u64, account>("accounts");
       ours.open(disk.folder(), {.level = db::durability::sync});
       ours.transact([&](auto& t) {
-        t.put(mine, 1, account{5});
-        EXPECT_THROW(t.put(foreign, 2, account{7}), std::logic_error);
+        t.upsert(mine, 1, account{5});
+        EXPECT_THROW(t.upsert(foreign, 2, account{7}), std::logic_error);
       });
     }
     TypeParam again;
@@ -141,10 +141,10 @@ TEST(ForeignTables, OfAnotherPolicyAndOfNoDatabaseAreRefused) {
   auto& locked = locking.create_table<u64, account>("locked");
   silo_database::table<u64, account> alone("alone");
   validating.transact([&](auto& t) {
-    EXPECT_THROW(t.put(locked, 1, account{1}), std::logic_error);
-    EXPECT_THROW(t.put(alone, 1, account{1}), std::logic_error);
+    EXPECT_THROW(t.upsert(locked, 1, account{1}), std::logic_error);
+    EXPECT_THROW(t.upsert(alone, 1, account{1}), std::logic_error);
   });
-  locking.transact([&](auto& t) { EXPECT_THROW(t.put(alone, 1, account{1}), std::logic_error); });
+  locking.transact([&](auto& t) { EXPECT_THROW(t.upsert(alone, 1, account{1}), std::logic_error); });
   EXPECT_FALSE(locked.has_rows());
   EXPECT_FALSE(alone.has_rows());
 }
@@ -155,7 +155,7 @@ TEST(ForeignTables, WithASchemaAreRefused) {
   silo_database theirs;
   auto& foreign = theirs.create_table<std::string>("accounts", columns);
   ours.transact([&](auto& t) {
-    EXPECT_THROW(t.put(foreign, "Ada", foreign.make_row().set("balance", 1)), std::logic_error);
+    EXPECT_THROW(t.upsert(foreign, "Ada", foreign.make_row().set("balance", 1)), std::logic_error);
     EXPECT_THROW(t.get(foreign, "Ada"), std::logic_error);
   });
   ours.read_only([&](auto& t) { EXPECT_THROW(t.get(foreign, "Ada"), std::logic_error); });
@@ -186,7 +186,7 @@ TYPED_TEST(ForeignIndex, AnIndexedTableOfAnotherDatabaseIsRefused) {
     ours.by.insert(t, 1, account{5});
     EXPECT_THROW(theirs.by.get(t, 1), std::logic_error);
     EXPECT_THROW(theirs.by.insert(t, 2, account{1}), std::logic_error);
-    EXPECT_THROW(theirs.by.put(t, 1, account{1}), std::logic_error);
+    EXPECT_THROW(theirs.by.upsert(t, 1, account{1}), std::logic_error);
     EXPECT_THROW(theirs.by.update(t, 1, [](account&) {}), std::logic_error);
     EXPECT_THROW(theirs.by.erase(t, 1), std::logic_error);
     EXPECT_THROW(theirs.by.find(t, theirs.balance, 100, no_rows), std::logic_error);

@@ -245,7 +245,7 @@ TYPED_TEST(ForkedDatabase, InMemoryGoesOnBesideTransactionsOfOtherThreads) {
   TypeParam db;
   auto& accounts = db.template create_table<u64, account>("accounts");
   const auto use = [&]() -> std::string {
-    for (u64 key = 10; key < 600; ++key) db.transact([&](auto& t) { t.put(accounts, key, account{1}); });
+    for (u64 key = 10; key < 600; ++key) db.transact([&](auto& t) { t.upsert(accounts, key, account{1}); });
     for (u64 key = 10; key < 600; ++key) db.transact([&](auto& t) { t.erase(accounts, key); });
     for (int i = 0; i < 4; ++i) db.collect();
     std::int64_t sum = 0;
@@ -254,7 +254,7 @@ TYPED_TEST(ForkedDatabase, InMemoryGoesOnBesideTransactionsOfOtherThreads) {
     const std::size_t absent = accounts.absent_records();
     return absent == 0 ? "" : std::to_string(absent) + " erased records are kept";
   };
-  db.transact([&](auto& t) { t.put(accounts, 1, account{5}); });
+  db.transact([&](auto& t) { t.upsert(accounts, 1, account{5}); });
   const auto transacts = [&](const auto& inside) {
     bool again = false;
     db.transact(isolation::read_committed, [&](auto& t) {
@@ -299,8 +299,8 @@ struct durable_bank {
   durable_bank(const temporary_folder& folder, durability level) {
     db->open(folder.log(), {.level = level, .epoch_time = 1h});
   }
-  void put(u64 key, std::int64_t balance) {
-    db->transact([&](auto& t) { t.put(accounts, key, account{balance}); });
+  void upsert(u64 key, std::int64_t balance) {
+    db->transact([&](auto& t) { t.upsert(accounts, key, account{balance}); });
   }
   std::optional<std::int64_t> balance(u64 key) {
     std::optional<account> found;
@@ -316,13 +316,13 @@ TYPED_TEST(ForkedDatabase, RefusesAtOnceWhatNeedsTheParentsLog) {
     const temporary_folder folder;
     {
       durable_bank<TypeParam> bank(folder, level);
-      bank.put(1, 5);
+      bank.upsert(1, 5);
       bank.db->wait_durable();
       const auto before = folder.files();
       const auto refused = [](const char* what, const auto& action) {
         EXPECT_EQ(in_child([&] { return unless_thrown<forked_child>(what, action); }), "") << what;
       };
-      refused("a transaction that writes", [&] { bank.put(1, 6); });
+      refused("a transaction that writes", [&] { bank.upsert(1, 6); });
       refused("wait_durable()", [&] { bank.db->wait_durable(); });
       refused("checkpoint()", [&] { bank.db->checkpoint(); });
       refused("close()", [&] { bank.db->close(); });
@@ -334,7 +334,7 @@ TYPED_TEST(ForkedDatabase, RefusesAtOnceWhatNeedsTheParentsLog) {
         bank.db->transact([&](auto& t) {
           if (child < 0) child = ::fork();
           if (child == 0) ::alarm(child_seconds_max);
-          t.put(bank.accounts, child == 0 ? 3 : 2, account{7});
+          t.upsert(bank.accounts, child == 0 ? 3 : 2, account{7});
         });
         if (child == 0) ::_exit(1);
       } catch (const forked_child&) {
@@ -358,8 +358,8 @@ TYPED_TEST(ForkedDatabase, IsDestroyedWithoutTouchingTheParentsDirectory) {
   for (const durability level : {durability::async, durability::sync}) {
     const temporary_folder folder;
     durable_bank<TypeParam> bank(folder, level);
-    bank.put(1, 5);
-    // The parent's logger writes after put(), and once more after the group is durable.
+    bank.upsert(1, 5);
+    // The parent's logger writes after upsert(), and once more after the group is durable.
     bank.db->wait_durable();
     decltype(folder.files()) before;
     do {
@@ -373,7 +373,7 @@ TYPED_TEST(ForkedDatabase, IsDestroyedWithoutTouchingTheParentsDirectory) {
               "");
     EXPECT_EQ(folder.files(), before);
     EXPECT_THROW(db::open_log_folder(folder.log()), std::system_error) << "the lock is gone";
-    bank.put(1, 6);
+    bank.upsert(1, 6);
     bank.db->close();
     EXPECT_EQ(bank.balance(1), 6);
   }
@@ -382,7 +382,7 @@ TYPED_TEST(ForkedDatabase, IsDestroyedWithoutTouchingTheParentsDirectory) {
 TYPED_TEST(ForkedDatabase, AChildThatLivesOnDoesNotKeepTheDirectoryLocked) {
   const temporary_folder folder;
   std::optional<durable_bank<TypeParam>> bank(std::in_place, folder, durability::async);
-  bank->put(1, 5);
+  bank->upsert(1, 5);
   int until_closed[2];
   ASSERT_EQ(::pipe(until_closed), 0);
   const pid_t child = ::fork();
@@ -406,10 +406,10 @@ TYPED_TEST(ForkedDatabase, AChildKeepsADirectoryOfItsOwn) {
   const temporary_folder parents;
   const temporary_folder childs;
   durable_bank<TypeParam> bank(parents, durability::sync);
-  bank.put(1, 5);
+  bank.upsert(1, 5);
   EXPECT_EQ(in_child([&]() -> std::string {
               durable_bank<TypeParam> own(childs, durability::sync);
-              own.put(1, 9);
+              own.upsert(1, 9);
               own.db->checkpoint();
               own.db->close();
               return "";

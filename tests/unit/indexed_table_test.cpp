@@ -110,7 +110,7 @@ TYPED_TEST(IndexedTable, IndexesFollowTheTable) {
     all.by.insert(t, 1, make_person("Ada", 36, 100));
     all.by.insert(t, 2, make_person("Bob", -1, 200));
     all.by.insert(t, 3, make_person("Ada", 50, -300));
-    all.by.put(t, 4, make_person("Adam", 36, std::numeric_limits<std::int64_t>::max()));
+    all.by.upsert(t, 4, make_person("Adam", 36, std::numeric_limits<std::int64_t>::max()));
   });
   EXPECT_THAT(all.named("Ada"), ElementsAre(1, 3));
   EXPECT_THAT(all.named("Adam"), ElementsAre(4));
@@ -122,7 +122,7 @@ TYPED_TEST(IndexedTable, IndexesFollowTheTable) {
     EXPECT_FALSE(all.by.update(t, 9, [](person& p) { p.age = 99; }));
     EXPECT_TRUE(all.by.erase(t, 2));
     EXPECT_FALSE(all.by.erase(t, 2));
-    all.by.put(t, 3, make_person("Eve", 50, 100'000));
+    all.by.upsert(t, 3, make_person("Eve", 50, 100'000));
     EXPECT_EQ(all.by.get(t, 3)->text(), "Eve");
   });
   EXPECT_THAT(all.named("Ada"), ElementsAre(1));
@@ -161,8 +161,8 @@ TYPED_TEST(IndexedTable, WhatAUniqueIndexRefusesChangesNothing) {
     all.db.transact(level, [&](auto& t) {
       EXPECT_THROW(all.by.update(t, 1, [](person& p) { p = make_person("Eve", 1, 200); }), duplicate_key);
       EXPECT_THROW(all.by.insert(t, 3, make_person("Eve", 1, 200)), duplicate_key);
-      EXPECT_THROW(all.by.put(t, 3, make_person("Eve", 1, 200)), duplicate_key);
-      EXPECT_THROW(all.by.put(t, 1, make_person("Eve", 1, 200)), duplicate_key);
+      EXPECT_THROW(all.by.upsert(t, 3, make_person("Eve", 1, 200)), duplicate_key);
+      EXPECT_THROW(all.by.upsert(t, 1, make_person("Eve", 1, 200)), duplicate_key);
       EXPECT_THROW(all.by.insert(t, 1, make_person("Eve", 1, 300)), duplicate_key);
       EXPECT_EQ(all.by.get(t, 1)->text(), "Ada");
       EXPECT_FALSE(all.by.get(t, 3));
@@ -240,7 +240,7 @@ TYPED_TEST(IndexedTable, AgreesWithItsTableAfterManyChangesByThreads) {
               } else if (what == 1) {
                 all.by.update(t, key, [&](person& p) { p.age = age; });
               } else {
-                all.by.put(t, key, make_person(age % 2 == 0 ? "even" : "odd", age, static_cast<std::int64_t>(key)));
+                all.by.upsert(t, key, make_person(age % 2 == 0 ? "even" : "odd", age, static_cast<std::int64_t>(key)));
               }
             });
           }

@@ -38,8 +38,8 @@ std::error_code code_thrown_by(Action&& action) {
 
 struct bank {
   bank(const std::string& directory, durability level) { db.open(directory, {.level = level}); }
-  void put(u64 key, std::int64_t balance) {
-    db.transact([&](auto& t) { t.put(accounts, key, account{balance}); });
+  void upsert(u64 key, std::int64_t balance) {
+    db.transact([&](auto& t) { t.upsert(accounts, key, account{balance}); });
   }
   std::optional<std::int64_t> balance(u64 key) {
     const auto found = db.read_only([&](auto& t) { return t.get(accounts, key); });
@@ -56,9 +56,9 @@ class ReadOnlyDirectory : public ::testing::Test {
     std::string name = (std::filesystem::temp_directory_path() / "elidex-read-XXXXXX").string();
     outer_ = ::mkdtemp(name.data());
     bank written(directory(), durability::sync);
-    written.put(1, 5);
+    written.upsert(1, 5);
     written.db.checkpoint();
-    written.put(2, 7);
+    written.upsert(2, 7);
   }
   ~ReadOnlyDirectory() override {
     std::filesystem::permissions(directory(), std::filesystem::perms::owner_all);
@@ -104,7 +104,7 @@ TEST_F(ReadOnlyDirectory, LevelNoneNeedsNoRightToWrite) {
               if (::open((directory() + "/new").c_str(), O_CREAT | O_WRONLY, 0600) >= 0) return "files can be made";
               bank read(directory(), durability::none);
               if (read.balance(1) != 5 || read.balance(2) != 7) return "other rows";
-              read.put(3, 9);
+              read.upsert(3, 9);
               return read.balance(3) == 9 ? "" : "rows cannot be changed in memory";
             }),
             "");
@@ -127,7 +127,7 @@ TEST_F(ReadOnlyDirectory, LevelNoneGivesItBackWhenOpenReturns) {
   bank read(directory(), durability::none);
   bank also(directory(), durability::none);
   bank writes(directory(), durability::sync);
-  writes.put(1, 6);
+  writes.upsert(1, 6);
   EXPECT_EQ(read.balance(1), 5);
   EXPECT_EQ(code_thrown_by([&] { bank(directory(), durability::none); }), in_use) << "beside one that writes";
 }

@@ -85,8 +85,8 @@ void commit_for_ever(redo_log& log, std::uint32_t thread, std::uint64_t life, co
       commit_with_epoch commit(me);
       now.epoch = commit.epoch();
       for (std::uint64_t row = 0; row < rows_per_transaction; ++row)
-        commit.put(thread, key_of(thread, number, row), std::string(number % 100, 'x'));
-      commit.put(threads, "overwritten by " + std::to_string(thread), std::to_string(number));
+        commit.upsert(thread, key_of(thread, number, row), std::string(number % 100, 'x'));
+      commit.upsert(threads, "overwritten by " + std::to_string(thread), std::to_string(number));
       // Each thread's stamps differ from the others' by their last digit; only those of a thread are compared.
       commit.keep(make_stamp(now.epoch, number % numbers_of_a_thread * threads + thread + 1));
     }

@@ -23,7 +23,7 @@ redo_log_options by_hand(durability level = durability::async) {
   return {.level = level, .fingerprint = logged_store::fingerprint, .epoch_time = 1h};
 }
 
-row_change put(const std::string& key, const std::string& row) {
+row_change upsert(const std::string& key, const std::string& row) {
   return {{0, key}, row};
 }
 
@@ -103,10 +103,10 @@ TEST(RedoLog, WhatIsKeptComesBack) {
     commit_clock epochs;
     redo_log log(epochs, *folder, store.found(), by_hand(durability::sync));
     redo_log::worker me(log);
-    log.acknowledge(me,
-                    store.transact(me, {put("", ""), put(zeros, zeros), put("large", std::string(3'000'000, 'x'))}));
-    log.acknowledge(me, store.transact(me, {put("gone", "1"), put("life", std::to_string(life)), put("twice", "1"),
-                                            put("twice", "2")}));
+    log.acknowledge(
+        me, store.transact(me, {upsert("", ""), upsert(zeros, zeros), upsert("large", std::string(3'000'000, 'x'))}));
+    log.acknowledge(me, store.transact(me, {upsert("gone", "1"), upsert("life", std::to_string(life)),
+                                            upsert("twice", "1"), upsert("twice", "2")}));
     log.acknowledge(me, store.transact(me, {{{0, "gone"}, {}}, {{7, "life"}, "another table"}}));
     expected = store.rows();
     EXPECT_EQ(expected.size(), 6u);
@@ -122,18 +122,18 @@ TEST(RedoLog, WhatIsNotKeptLeavesNoTrace) {
   commit_clock epochs;
   redo_log log(epochs, *folder, store.found(), by_hand());
   redo_log::worker me(log);
-  store.transact(me, {put("a", "1")});
+  store.transact(me, {upsert("a", "1")});
   {
     commit_with_epoch given_up(me);
-    given_up.put(0, "b", "2");
+    given_up.upsert(0, "b", "2");
   }
   {
     redo_log::commit sealed(me);
-    sealed.put(0, "c", "3");
+    sealed.upsert(0, "c", "3");
     sealed.seal();
   }
   commit_with_epoch(me).keep(make_stamp(epochs.now(), 9));  // reads only
-  store.transact(me, {put("d", "4")});
+  store.transact(me, {upsert("d", "4")});
   log.close();
   EXPECT_EQ(rows_in(disk), (row_map{{{0, "a"}, "1"}, {{0, "d"}, "4"}}));
 }
@@ -149,8 +149,8 @@ TEST(RedoLog, TheLargerStampCountsWhicheverThreadWroteIt) {
     redo_log::worker* const order[] = {first_is_later ? &second : &first, first_is_later ? &first : &second};
     for (std::uint64_t i = 0; i < 2; ++i) {
       commit_with_epoch commit(*order[i]);
-      commit.put(0, "put last", std::to_string(i));
-      if (i == 0) commit.put(0, "erased last", "");
+      commit.upsert(0, "put last", std::to_string(i));
+      if (i == 0) commit.upsert(0, "erased last", "");
       if (i == 1) commit.erase(0, "erased last");
       commit.keep(make_stamp(commit.epoch(), i));
     }
@@ -167,7 +167,7 @@ TEST(RedoLog, WhatAWorkerKeptOutlivesIt) {
   redo_log log(epochs, *folder, store.found(), by_hand());
   for (int i = 0; i < 10; ++i) {
     redo_log::worker passing(log);
-    store.transact(passing, {put(std::to_string(i), "x")});
+    store.transact(passing, {upsert(std::to_string(i), "x")});
   }
   log.close();
   EXPECT_EQ(rows_in(disk), store.rows());
@@ -187,7 +187,7 @@ TEST(RedoLog, Levels) {
     commit_clock epochs;
     redo_log log(epochs, *folder, store.found(), by_hand(durability::async));
     redo_log::worker me(log);
-    const std::uint64_t epoch = store.transact(me, {put("a", "1")});
+    const std::uint64_t epoch = store.transact(me, {upsert("a", "1")});
     log.acknowledge(me, epoch);
     EXPECT_LT(log.durable_epoch(), epoch);
     EXPECT_TRUE(rows_in(disk.copy()).empty());
@@ -200,7 +200,7 @@ TEST(RedoLog, Levels) {
     commit_clock epochs;
     redo_log log(epochs, *folder, again.found(), by_hand(durability::sync));
     redo_log::worker me(log);
-    log.acknowledge(me, again.transact(me, {put("b", "1")}));
+    log.acknowledge(me, again.transact(me, {upsert("b", "1")}));
     EXPECT_EQ(rows_in(disk.copy()), again.rows());
   }
 }
@@ -214,7 +214,7 @@ TEST(RedoLog, AsyncWritesByItself) {
   options.epoch_time = 1ms;
   redo_log log(epochs, *folder, store.found(), options);
   redo_log::worker me(log);
-  const std::uint64_t epoch = store.transact(me, {put("a", "1")});
+  const std::uint64_t epoch = store.transact(me, {upsert("a", "1")});
   while (log.durable_epoch() < epoch) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(rows_in(disk.copy()), store.rows());
 }
@@ -228,7 +228,7 @@ TEST(RedoLog, ALongBufferWaitsUntilItIsWritten) {
   options.worker_bytes_max = 1000;
   redo_log log(epochs, *folder, store.found(), options);
   redo_log::worker me(log);
-  const std::uint64_t epoch = store.transact(me, {put("a", std::string(2000, 'x'))});
+  const std::uint64_t epoch = store.transact(me, {upsert("a", std::string(2000, 'x'))});
   log.acknowledge(me, epoch);
   EXPECT_GE(log.durable_epoch(), epoch);
 }
@@ -323,12 +323,12 @@ TEST(Checkpoint, OneAtATimeAndNothingLeftOfAnUnfinishedOne) {
   commit_clock epochs;
   redo_log log(epochs, *folder, store.found(), by_hand());
   redo_log::worker me(log);
-  store.transact(me, {put("a", "1")});
+  store.transact(me, {upsert("a", "1")});
   {
     checkpoint_writer abandoned(log);
     EXPECT_EQ(code_thrown_by([&] { checkpoint_writer second(log); }), std::errc::operation_in_progress);
-    EXPECT_THROW(abandoned.put(0, "k", "r", make_stamp(epochs.now() + 1, 0)), std::invalid_argument);
-    abandoned.put(0, "k", "r", make_stamp(epochs.now(), 1));
+    EXPECT_THROW(abandoned.upsert(0, "k", "r", make_stamp(epochs.now() + 1, 0)), std::invalid_argument);
+    abandoned.upsert(0, "k", "r", make_stamp(epochs.now(), 1));
   }
   EXPECT_THAT(disk.names(), UnorderedElementsAre("redo-00000001.log"));
   const finished_checkpoint report = store.checkpoint(log, [] {});
@@ -338,8 +338,8 @@ TEST(Checkpoint, OneAtATimeAndNothingLeftOfAnUnfinishedOne) {
 
 TEST(Checkpoint, AnUnfinishedOneOfACrashIsRemoved) {
   faulty_disk disk;
-  disk.put("checkpoint-00000004.tmp", "half");
-  disk.put("checkpoint-00000005.other", "somebody else's");
+  disk.upsert("checkpoint-00000004.tmp", "half");
+  disk.upsert("checkpoint-00000005.other", "somebody else's");
   const auto folder = disk.folder();
   logged_store store(*folder);
   commit_clock epochs;
@@ -359,7 +359,7 @@ faulty_disk small_log(bool with_checkpoint = false) {
   options.segment_bytes = 1;
   redo_log log(epochs, *folder, store.found(), options);
   redo_log::worker me(log);
-  const auto commit = [&](const char* key) { log.acknowledge(me, store.transact(me, {put(key, "row")})); };
+  const auto commit = [&](const char* key) { log.acknowledge(me, store.transact(me, {upsert(key, "row")})); };
   commit("a");
   commit("b");
   log.wait_durable(epochs.now());  // then the third segment has begun
@@ -420,8 +420,8 @@ TEST(Recovery, RefusesALogThatEndsBeforeItsCheckpoint) {
     commit_clock epochs;
     redo_log log(epochs, *folder, store.found(), by_hand(durability::sync));
     redo_log::worker me(log);
-    log.acknowledge(me, store.transact(me, {put("a", "1")}));
-    store.checkpoint(log, [&] { store.transact(me, {put("a", "2")}); });
+    log.acknowledge(me, store.transact(me, {upsert("a", "1")}));
+    store.checkpoint(log, [&] { store.transact(me, {upsert("a", "2")}); });
     log.close();
   }
   // The bytes behind the first epoch are gone, and with them everything that says they had been synced. But the checkpoint saw more.
@@ -494,8 +494,8 @@ TEST(RedoLog, ThreadsCommitSideBySide) {
             commit_with_epoch commit(me);
             epoch = commit.epoch();
             const std::uint64_t stamp = make_stamp(epoch, (sequence.fetch_add(1) + 1) & commit_stamp::number_max);
-            commit.put(0, "thread" + std::to_string(t), std::to_string(i));
-            commit.put(0, "all", std::to_string(stamp));
+            commit.upsert(0, "thread" + std::to_string(t), std::to_string(i));
+            commit.upsert(0, "all", std::to_string(stamp));
             commit.keep(stamp);
             std::uint64_t seen = largest.load();
             while (seen < stamp && !largest.compare_exchange_weak(seen, stamp)) {
@@ -658,7 +658,7 @@ TEST(LogFolder, ADatabaseThatCouldNotOpenItIsOfNoUse) {
   } catch (const std::system_error& error) {
     EXPECT_THAT(error.what(), HasSubstr("has the directory open: "));
   }
-  EXPECT_THROW(refused.transact([&](auto& t) { t.put(table, 1, 2); }), std::logic_error);
+  EXPECT_THROW(refused.transact([&](auto& t) { t.upsert(table, 1, 2); }), std::logic_error);
 }
 
 TEST(LogFolder, SaysWhatTheSystemSays) {

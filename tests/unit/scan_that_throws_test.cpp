@@ -56,7 +56,7 @@ TEST(ScanThatThrows, APhantomIsMissed) {
     try {
       t.scan(rows, 0, 100, [&](auto key, const account&) -> bool { throw found{key}; });
     } catch (const found& what) {
-      t.put(answers, 0, {std::int64_t(what.key)});
+      t.upsert(answers, 0, {std::int64_t(what.key)});
     }
     if (attempts++ == 0)
       elsewhere([&] {

@@ -95,7 +95,7 @@ TYPED_TEST(ScanToTheLast, NothingComesBehindIt) {
         if constexpr (!std::is_same_v<TypeParam, two_phase_database>) inserter.join();
       }
       seen.push_back(this->keys(t, 0));
-      t.put(this->named_, std::string("writes as well"), account{1});
+      t.upsert(this->named_, std::string("writes as well"), account{1});
     });
     if (inserter.joinable()) inserter.join();
     EXPECT_EQ(seen[0], seen[1]);
@@ -117,7 +117,7 @@ TYPED_TEST(ScanToTheLast, WhatComesBehindAnEarlyStopIsNoPhantom) {
     ++runs;
     t.scan(this->numbered_, u64{0}, [](u64, const account&) { return false; });
     if (runs == 1) std::jthread([&] { this->insert(9); });
-    t.put(this->named_, std::string("writes as well"), account{1});
+    t.upsert(this->named_, std::string("writes as well"), account{1});
   });
   EXPECT_EQ(runs, 1);
 }

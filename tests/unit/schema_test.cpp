@@ -91,7 +91,7 @@ TEST(Schema, TablesOfIt) {
   const db::row other{account_columns(11)};
   EXPECT_THROW(db.transact([&](auto& t) {
     t.erase(accounts, 1);
-    t.put(accounts, 2, other);
+    t.upsert(accounts, 2, other);
   }),
                schema_mismatch);
   EXPECT_TRUE(db.transact([&](auto& t) { return t.get(accounts, 1).has_value(); }));  // rolled back

@@ -35,7 +35,7 @@ TYPED_TEST(InBetween, LostUpdateOfAKeyThatWasNotThere) {
   auto& rows = this->table;
   const auto count_up = [&](auto& t) {
     const auto was = t.get(rows, 1);
-    t.put(rows, 1, {was ? was->balance + 1 : 1});
+    t.upsert(rows, 1, {was ? was->balance + 1 : 1});
   };
   int attempts = 0;
   db.transact([&](auto& t) {
@@ -57,8 +57,8 @@ TYPED_TEST(InBetween, LostUpdateOfARangeThatWasEmpty) {
       sum += a.balance;
       return true;
     });
-    t.put(rows, 1, {sum + 1});
-    if (attempts++ == 0) elsewhere([&] { db.transact([&](auto& t2) { t2.put(rows, 1, {100}); }); });
+    t.upsert(rows, 1, {sum + 1});
+    if (attempts++ == 0) elsewhere([&] { db.transact([&](auto& t2) { t2.upsert(rows, 1, {100}); }); });
   });
   EXPECT_EQ(attempts, 2);
   db.read_only([&](auto& t) { EXPECT_EQ(t.get(rows, 1)->balance, 101); });
@@ -160,7 +160,7 @@ TYPED_TEST(InBetween, UpdateWhoseFunctionReadsASmallerRow) {
 TYPED_TEST(InBetween, AThreadThatEndsItselfLeavesNothing) {
   auto& db = this->store;
   auto& rows = this->table;
-  db.transact([&](auto& t) { t.put(rows, 1, {1}); });
+  db.transact([&](auto& t) { t.upsert(rows, 1, {1}); });
   struct both {
     TypeParam& store;
     typename TypeParam::template table<std::uint64_t, account>& table;
@@ -172,8 +172,8 @@ TYPED_TEST(InBetween, AThreadThatEndsItselfLeavesNothing) {
                   auto& in = *static_cast<both*>(given);
                   in.store.transact([&](auto& t) {
                     t.get(in.table, 1);
-                    t.put(in.table, 2, {2});
-                    elsewhere([&] { in.store.transact([&](auto& u) { u.put(in.table, 1, {3}); }); });
+                    t.upsert(in.table, 2, {2});
+                    elsewhere([&] { in.store.transact([&](auto& u) { u.upsert(in.table, 1, {3}); }); });
                     pthread_exit(nullptr);
                   });
                   return nullptr;
@@ -186,10 +186,10 @@ TYPED_TEST(InBetween, AThreadThatEndsItselfLeavesNothing) {
 
 TYPED_TEST(InBetween, NumbersThatAreNoKeysAreRefused) {
   auto& small = this->store.template create_table<std::uint32_t, account>("small");
-  EXPECT_THROW(this->store.transact([&](auto& t) { t.put(small, std::uint64_t{1} << 32, {1}); }), std::out_of_range);
+  EXPECT_THROW(this->store.transact([&](auto& t) { t.upsert(small, std::uint64_t{1} << 32, {1}); }), std::out_of_range);
   EXPECT_THROW(this->store.transact([&](auto& t) { t.get(small, -1); }), std::out_of_range);
   EXPECT_THROW(this->store.read_only([&](auto& t) { t.get(small, -1); }), std::out_of_range);
-  this->store.transact([&](auto& t) { t.put(small, 7, {1}); });
+  this->store.transact([&](auto& t) { t.upsert(small, 7, {1}); });
 }
 
 }  // namespace

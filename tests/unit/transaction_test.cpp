@@ -80,11 +80,11 @@ INSTANTIATE_TEST_SUITE_P(Levels, Anomalies,
 TEST_P(Anomalies, NoDirtyReadsAndNoDirtyWrites) {
   auto one = begin();
   auto two = begin();
-  one.t.put(accounts_, 10, account{1});
-  one.t.put(accounts_, 20, account{1});
+  one.t.upsert(accounts_, 10, account{1});
+  one.t.upsert(accounts_, 20, account{1});
   EXPECT_EQ(two.t.get(accounts_, 10)->balance, 100);
-  two.t.put(accounts_, 10, account{2});
-  two.t.put(accounts_, 20, account{2});
+  two.t.upsert(accounts_, 10, account{2});
+  two.t.upsert(accounts_, 20, account{2});
   EXPECT_TRUE(one.commits());
   two.commits();
   EXPECT_EQ(balance(10), balance(20));
@@ -94,7 +94,7 @@ TEST_P(Anomalies, NonRepeatableRead) {
   auto reader = begin();
   EXPECT_EQ(reader.t.get(accounts_, 10)->balance, 100);
   auto writer = begin();
-  writer.t.put(accounts_, 10, account{1});
+  writer.t.upsert(accounts_, 10, account{1});
   EXPECT_TRUE(writer.commits());
   EXPECT_EQ(reader.t.get(accounts_, 10)->balance, 1) << "rows are of different moments until the commit says no";
   EXPECT_EQ(reader.commits(), !at_least(isolation::repeatable_read));
@@ -104,8 +104,8 @@ TEST_P(Anomalies, ReadSkew) {
   auto reader = begin();
   const std::int64_t first = reader.t.get(accounts_, 10)->balance;
   auto writer = begin();
-  writer.t.put(accounts_, 10, account{50});
-  writer.t.put(accounts_, 20, account{150});
+  writer.t.upsert(accounts_, 10, account{50});
+  writer.t.upsert(accounts_, 20, account{150});
   EXPECT_TRUE(writer.commits());
   EXPECT_EQ(first + reader.t.get(accounts_, 20)->balance, 250);
   EXPECT_EQ(reader.commits(), !at_least(isolation::repeatable_read));
@@ -115,8 +115,8 @@ TEST_P(Anomalies, LostUpdateByReadingAndPutting) {
   auto one = begin();
   auto two = begin();
   const std::int64_t seen = one.t.get(accounts_, 10)->balance;
-  one.t.put(accounts_, 10, account{seen + 1});
-  two.t.put(accounts_, 10, account{two.t.get(accounts_, 10)->balance + 1});
+  one.t.upsert(accounts_, 10, account{seen + 1});
+  two.t.upsert(accounts_, 10, account{two.t.get(accounts_, 10)->balance + 1});
   EXPECT_TRUE(two.commits());
   EXPECT_EQ(one.commits(), !at_least(isolation::repeatable_read));
   EXPECT_EQ(balance(10), 101);
@@ -135,8 +135,8 @@ TEST_P(Anomalies, NoLostUpdateByUpdate) {
 TEST_P(Anomalies, WriteSkew) {
   auto one = begin();
   auto two = begin();
-  if (one.t.get(accounts_, 20)->balance > 0) one.t.put(accounts_, 10, account{0});
-  if (two.t.get(accounts_, 10)->balance > 0) two.t.put(accounts_, 20, account{0});
+  if (one.t.get(accounts_, 20)->balance > 0) one.t.upsert(accounts_, 10, account{0});
+  if (two.t.get(accounts_, 10)->balance > 0) two.t.upsert(accounts_, 20, account{0});
   EXPECT_TRUE(one.commits());
   EXPECT_EQ(two.commits(), !at_least(isolation::repeatable_read));
 }
@@ -185,11 +185,11 @@ TEST_P(Anomalies, ReadOnlyAnomaly) {
   auto withdraw = begin();
   const std::int64_t total = withdraw.t.get(accounts_, 10)->balance + withdraw.t.get(accounts_, 20)->balance;
   auto deposit = begin();
-  deposit.t.put(accounts_, 20, account{deposit.t.get(accounts_, 20)->balance + 20});
+  deposit.t.upsert(accounts_, 20, account{deposit.t.get(accounts_, 20)->balance + 20});
   EXPECT_TRUE(deposit.commits());
   db::snapshot_transaction report(epochs_);
   EXPECT_EQ(report.get(accounts_, 10)->balance + report.get(accounts_, 20)->balance, 220);
-  withdraw.t.put(accounts_, 10, account{total - 300});
+  withdraw.t.upsert(accounts_, 10, account{total - 300});
   EXPECT_EQ(withdraw.commits(), !at_least(isolation::repeatable_read));
 }
 
@@ -227,7 +227,7 @@ TEST_P(OneTransaction, SeesItsOwnWrites) {
 TEST_P(OneTransaction, InsertOfAKeyThatIsThereThrowsAndNothingHappens) {
   {
     auto one = begin();
-    one.t.put(accounts_, 20, account{1});
+    one.t.upsert(accounts_, 20, account{1});
     EXPECT_THROW(one.t.insert(accounts_, 10, account{1}), db::duplicate_key);
     one.t.insert(accounts_, 15, account{1});
     EXPECT_THROW(one.t.insert(accounts_, 15, account{1}), db::duplicate_key);
@@ -261,7 +261,7 @@ TEST_P(OneTransaction, AScanThatEndsEarlyWatchesNoFurther) {
   behind.t.insert(accounts_, 11, account{1});
   EXPECT_TRUE(behind.commits());
   auto before = begin();
-  before.t.put(accounts_, 5, account{1});
+  before.t.upsert(accounts_, 5, account{1});
   EXPECT_TRUE(reader.t.observations_hold()) << "nobody has committed it";
   EXPECT_TRUE(before.commits());
   EXPECT_FALSE(reader.commits());
@@ -301,7 +301,7 @@ TEST_P(OneTransaction, SnapshotsSeeTheirMomentAlone) {
   };
   {
     auto one = begin();
-    one.t.put(accounts_, 10, account{1});
+    one.t.upsert(accounts_, 10, account{1});
     one.t.erase(accounts_, 20);
     one.t.insert(accounts_, 30, account{3});
     ASSERT_TRUE(one.commits());
@@ -310,7 +310,7 @@ TEST_P(OneTransaction, SnapshotsSeeTheirMomentAlone) {
   epochs_.move_horizon();
   {
     auto one = begin();
-    one.t.put(accounts_, 10, account{2});
+    one.t.upsert(accounts_, 10, account{2});
     one.t.insert(accounts_, 20, account{9});
     ASSERT_TRUE(one.commits());
   }
@@ -326,7 +326,7 @@ TEST_P(OneTransaction, SnapshotsMoveTheClockForCommitsOnly) {
   EXPECT_EQ(epochs_.now(), epoch);
   for (int i = 0; i < 5; ++i) {
     auto one = begin();
-    one.t.put(accounts_, 10, account{i});
+    one.t.upsert(accounts_, 10, account{i});
     ASSERT_TRUE(one.commits());
     EXPECT_GE(snapshot(), accounts_.find(10)->stamp().epoch());
     EXPECT_EQ(epochs_.now(), epoch + static_cast<u64>(i) + 1);
@@ -354,13 +354,13 @@ TEST_P(OneTransaction, VersionsAreCut) {
   for (int i = 0; i < 20; ++i) {
     epochs_.advance();
     auto one = begin();
-    one.t.put(accounts_, 10, account{i});
+    one.t.upsert(accounts_, 10, account{i});
     ASSERT_TRUE(one.commits());
   }
   epochs_.advance();
   epochs_.move_horizon();
   auto one = begin();
-  one.t.put(accounts_, 10, account{1});
+  one.t.upsert(accounts_, 10, account{1});
   ASSERT_TRUE(one.commits());
   int kept = 0;
   for (const db::record::version* v = row.versions(); v != nullptr; v = v->older.load()) ++kept;

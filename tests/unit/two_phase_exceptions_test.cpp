@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(Levels, TwoPhaseExceptions,
 
 TEST_P(TwoPhaseExceptions, RollBackAndGiveLocksBack) {
   const auto change_that_throws = [&](auto& t) {
-    t.put(rows_, 25, account{1});
+    t.upsert(rows_, 25, account{1});
     t.erase(rows_, 3);
     t.update(rows_, 4, [](account& row) {
       row.balance = 0;
@@ -77,7 +77,7 @@ TEST_P(TwoPhaseExceptions, ATransactionThatCatchesThemGoesOn) {
                         }),
                  std::runtime_error);
     EXPECT_THROW(t.insert(rows_, 5, account{1}), db::duplicate_key);
-    t.put(rows_, 25, account{10});
+    t.upsert(rows_, 25, account{10});
   });
   EXPECT_EQ(sum(), 2'010);
 }
@@ -85,9 +85,9 @@ TEST_P(TwoPhaseExceptions, ATransactionThatCatchesThemGoesOn) {
 // As a transaction inside of one: the outer one goes on.
 TEST_P(TwoPhaseExceptions, ATransactionInsideOfOneIsRefused) {
   db_.transact(GetParam(), [&](auto& t) {
-    t.put(rows_, 25, account{10});
+    t.upsert(rows_, 25, account{10});
     EXPECT_THROW(db_.transact([](auto&) {}), std::logic_error);
-    t.put(rows_, 26, account{10});
+    t.upsert(rows_, 26, account{10});
   });
   EXPECT_EQ(sum(), 2'020);
 }
@@ -95,7 +95,7 @@ TEST_P(TwoPhaseExceptions, ATransactionInsideOfOneIsRefused) {
 TEST_P(TwoPhaseExceptions, ATransactionInsideOfASnapshotCommitsOrIsRefused) {
   const auto move = [&](auto& t) {
     t.get(rows_, 1);
-    t.put(rows_, 25, account{10});
+    t.upsert(rows_, 25, account{10});
     t.erase(rows_, 2);
   };
   db_.read_only([&](auto& snapshot) {

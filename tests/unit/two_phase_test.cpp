@@ -36,8 +36,8 @@ class Locking : public ::testing::TestWithParam<isolation>, public lock_clients 
       return row ? std::optional(row->balance) : std::nullopt;
     };
   }
-  auto put(u64 key, std::int64_t balance) {
-    return [this, key, balance](auto& t) { t.put(accounts, key, account{balance}); };
+  auto upsert(u64 key, std::int64_t balance) {
+    return [this, key, balance](auto& t) { t.upsert(accounts, key, account{balance}); };
   }
   auto insert(u64 key, std::int64_t balance = 1) {
     return [this, key, balance](auto& t) { t.insert(accounts, key, account{balance}); };
@@ -74,19 +74,19 @@ INSTANTIATE_TEST_SUITE_P(Levels, LockingLevels,
 TEST_P(LockingLevels, NoDirtyReadsAndNoDirtyWrites) {
   auto& one = begin();
   auto& two = begin();
-  one.does(put(10, 1));
+  one.does(upsert(10, 1));
   auto look = two.starts(get(10));
   EXPECT_EQ(waits(look), at_least(serializable));
   if (!at_least(serializable)) {
     EXPECT_EQ(look.done.get(), 100);
-    auto write = two.starts(put(10, 2));
+    auto write = two.starts(upsert(10, 2));
     EXPECT_TRUE(waits(write));
     EXPECT_TRUE(one.commits());
     write.done.get();
   } else {
     EXPECT_TRUE(one.commits());
     EXPECT_EQ(look.done.get(), 1);
-    two.does(put(10, 2));
+    two.does(upsert(10, 2));
   }
   EXPECT_EQ(balance(10), 1);
   EXPECT_TRUE(two.commits());
@@ -97,7 +97,7 @@ TEST_P(LockingLevels, NonRepeatableRead) {
   auto& reader = begin();
   auto& writer = begin();
   EXPECT_EQ(reader.does(get(10)), 100);
-  auto write = writer.starts(put(10, 1));
+  auto write = writer.starts(upsert(10, 1));
   EXPECT_EQ(waits(write), at_least(serializable));
   if (!at_least(serializable)) {
     EXPECT_TRUE(writer.commits());
@@ -125,17 +125,17 @@ TEST_P(LockingLevels, LostUpdateByReadingAndPutting) {
   auto& two = begin();
   EXPECT_EQ(one.does(get(10)), 100);
   EXPECT_EQ(two.does(get(10)), 100);
-  auto write = one.starts(put(10, 101));
+  auto write = one.starts(upsert(10, 101));
   EXPECT_EQ(waits(write), at_least(serializable));
   if (at_least(serializable)) {
-    auto other = two.starts(put(10, 101));
+    auto other = two.starts(upsert(10, 101));
     EXPECT_THROW(other.done.get(), db::lock_refused) << "the cheapest, and the one who closes the cycle";
     EXPECT_FALSE(two.commits());
     write.done.get();
     EXPECT_TRUE(one.commits());
   } else {
     EXPECT_TRUE(one.commits());
-    two.does(put(10, 101));
+    two.does(upsert(10, 101));
     EXPECT_TRUE(two.commits());
   }
   EXPECT_EQ(balance(10), 101);
@@ -175,9 +175,9 @@ TEST_P(LockingLevels, WriteSkew) {
   auto& two = begin();
   EXPECT_EQ(one.does(get(20)), 100);
   EXPECT_EQ(two.does(get(10)), 100);
-  auto first = one.starts(put(10, 0));
+  auto first = one.starts(upsert(10, 0));
   EXPECT_EQ(waits(first), at_least(serializable));
-  auto second = two.starts(put(20, 0));
+  auto second = two.starts(upsert(20, 0));
   if (at_least(serializable)) {
     EXPECT_THROW(second.done.get(), db::lock_refused);
     two.rolls_back();
@@ -210,7 +210,7 @@ TEST_P(LockingLevels, PhantomOfAKeyThatWasNotThere) {
   auto& reader = begin();
   auto& writer = begin();
   EXPECT_EQ(reader.does(get(15)), std::nullopt);
-  auto write = writer.starts(put(15, 1));
+  auto write = writer.starts(upsert(15, 1));
   EXPECT_EQ(waits(write), at_least(serializable));
   if (!at_least(serializable)) {
     EXPECT_TRUE(writer.commits());
@@ -503,12 +503,12 @@ static_assert(!std::is_base_of_v<std::exception, db::lock_refused>);
 
 TEST_P(LockingGaps, WhoWaitsForTooLongIsRefusedForGood) {
   auto& one = begin();
-  one.does(put(10, 1));
+  one.does(upsert(10, 1));
   std::thread([&] {
     locking::transaction::memory notes;
     locking::transaction two(notes, serializable, policy.locks(), epochs, 20ms);
-    two.put(accounts, 20, account{7});
-    EXPECT_THROW(two.put(accounts, 10, account{7}), db::lock_refused);
+    two.upsert(accounts, 20, account{7});
+    EXPECT_THROW(two.upsert(accounts, 10, account{7}), db::lock_refused);
     EXPECT_TRUE(two.is_doomed());
     EXPECT_THROW(two.get(accounts, 20), db::lock_refused);
     EXPECT_THROW(sum()(two), db::lock_refused);
@@ -531,7 +531,7 @@ TEST(LockingDatabase, ASwallowedRefusalIsNoCommit) {
   std::atomic<bool> refused{false};
   std::thread holder([&] {
     db.transact([&](auto& t) {
-      t.put(accounts, 1, account{5});
+      t.upsert(accounts, 1, account{5});
       locked = true;
       while (!refused) std::this_thread::yield();
     });
@@ -577,7 +577,7 @@ TEST(LockingDatabase, StringKeys) {
   auto& rows = db.create_table<std::string, std::int64_t>("rows");
   for (const isolation level : {isolation::read_committed, isolation::repeatable_read, isolation::serializable}) {
     db.transact(level, [&](auto& t) {
-      for (const char* key : {"b", "a", "ab"}) t.put(rows, key, 1);
+      for (const char* key : {"b", "a", "ab"}) t.upsert(rows, key, 1);
     });
     const std::string keys = db.transact(level, [&](auto& t) {
       std::string all;

@@ -130,7 +130,7 @@ class store {
       for (std::uint64_t key = 0; key < is.rows_each(); key += at_once) {
         db.transact([&](auto& t) {
           for (std::uint64_t k = key; k < std::min(key + at_once, is.rows_each()); ++k) {
-            t.put(*one, k, loaded_row(random, k));
+            t.upsert(*one, k, loaded_row(random, k));
           }
         });
       }

@@ -312,7 +312,7 @@ auto hash_map<Key, Value, Hash, Rules>::remove(block& home, const spot& where) n
 }
 
 template <class Key, class Value, class Hash, class Rules>
-bool hash_map<Key, Value, Hash, Rules>::put(key_argument key, value_argument value, bool overwrite) {
+bool hash_map<Key, Value, Hash, Rules>::insert_or_overwrite(key_argument key, value_argument value, bool overwrite) {
   const wanted_key which = wanted(key);
   values::check(value);
   operation op(*this);

@@ -1,11 +1,11 @@
 // A checkpoint: all rows of a store in one file, written while transactions run, so that the log before it can be removed.
 //
 //   elidex::db::checkpoint_writer checkpoint(log);           // before the scan
-//   for (each table) for (each row) checkpoint.put(table, key, row, stamp);     // any order, no lock on the store as a whole
+//   for (each table) for (each row) checkpoint.add_row(table, key, row, stamp);     // any order, no lock on the store as a whole
 //   checkpoint.finish();                                 // without it nothing is left behind
 //
 // The rows may be read at different moments, and what the file holds may have been the store's state at none (a fuzzy
-// checkpoint). What put() gets must be what a commit has installed, with that commit's stamp, read atomically; the scan must meet
+// checkpoint). What add_row() gets must be what a commit has installed, with that commit's stamp, read atomically; the scan must meet
 // every row that is there from its beginning to its end.
 //
 // Why recovery is right. Let B be the epoch behind durable_epoch() when the checkpoint begins, and C the current one when finish() is
@@ -25,8 +25,8 @@
 // segment that is being written never, so up to segment_bytes of them stay.
 //
 // Errors: std::system_error from the files, or because the log has failed; std::errc::operation_in_progress from the constructor while
-// another checkpoint of this log is written; std::invalid_argument from put(): a stamp of an
-// epoch that has not begun; std::length_error from put(), std::bad_alloc. The log goes on as before: a checkpoint that cannot be
+// another checkpoint of this log is written; std::invalid_argument from add_row(): a stamp of an
+// epoch that has not begun; std::length_error from add_row(), std::bad_alloc. The log goes on as before: a checkpoint that cannot be
 // written, on a full disk say, has removed nothing.
 // Thread-safety: one thread; others commit meanwhile. The log outlives it, and is closed behind it.
 // Source: the argument is Silo's of recovery by the larger TID, with the erases that it keeps as absent records replaced by the log's order;
@@ -62,7 +62,7 @@ class checkpoint_writer {
   checkpoint_writer(const checkpoint_writer&) = delete;
   checkpoint_writer& operator=(const checkpoint_writer&) = delete;
 
-  void put(std::uint32_t table, std::string_view key, std::string_view row, std::uint64_t stamp);
+  void add_row(std::uint32_t table, std::string_view key, std::string_view row, std::uint64_t stamp);
 
   // Waits for an epoch's end, too. Once.
   finished_checkpoint finish();

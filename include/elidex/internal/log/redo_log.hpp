@@ -4,7 +4,7 @@
 //   elidex::db::redo_log log(epochs, *folder, found, {.level = elidex::db::durability::sync, .fingerprint = schema});   // recovery.hpp
 //   elidex::db::redo_log::worker me(log);                // one for each thread
 //   elidex::db::redo_log::commit commit(me);
-//   commit.put(table, key, row);                         // may throw; nothing has happened then
+//   commit.upsert(table, key, row);                         // may throw; nothing has happened then
 //   commit.seal();                                       // the last thing that may throw
 //   {
 //     const elidex::db::commit_clock::commit_phase phase(epochs);
@@ -220,7 +220,7 @@ class redo_log::commit {
 
   // Of several entries of one key in one transaction the last one counts, after the changes before it. Throw std::bad_alloc or std::length_error
   // (a key or row of 2 GiB); the entries so far stay.
-  void put(std::uint32_t table, std::string_view key, std::string_view row) {
+  void upsert(std::uint32_t table, std::string_view key, std::string_view row) {
     detail::append_entry(begun_record(), table, log_operation::put, key, row);
     ++entries_;
   }

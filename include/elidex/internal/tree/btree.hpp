@@ -139,10 +139,10 @@ class btree : detail::btree_inner_of<Key, Value, Sync, Shape> {
   void multi_get(std::span<const key_argument> wanted, std::span<std::optional<Value>> found) const;
 
   // Adds `key` unless it is there; says whether it added it.
-  bool insert(key_argument key, value_argument value) { return put(key, value, false); }
+  bool insert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, false); }
 
   // Adds `key` or overwrites its value; says whether it added it.
-  bool upsert(key_argument key, value_argument value) { return put(key, value, true); }
+  bool upsert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, true); }
 
   // The value of `key`, which becomes make()'s if it is not there, as one atomic step; second: whether it was added. make()
   // must not use the tree, and should be short: others who want the leaf wait for it. It may run more than once when transactions
@@ -233,7 +233,7 @@ class btree : detail::btree_inner_of<Key, Value, Sync, Shape> {
   template <class Body>
   step run_shared(Body&& body) const;
 
-  bool put(key_argument key, value_argument value, bool overwrite);
+  bool insert_or_overwrite(key_argument key, value_argument value, bool overwrite);
   step try_get(const probe& key, std::optional<value_slot>& value) const noexcept;
   step try_put(const probe& where, key_argument key, value_argument value, bool overwrite, operation& op) noexcept;
   template <class Make>

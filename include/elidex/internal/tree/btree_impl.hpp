@@ -117,7 +117,7 @@ void btree<Key, Value, Sync, Shape>::multi_get(std::span<const key_argument> wan
 // --- inserting ---
 
 template <class Key, class Value, class Sync, class Shape>
-bool btree<Key, Value, Sync, Shape>::put(key_argument key, value_argument value, bool overwrite) {
+bool btree<Key, Value, Sync, Shape>::insert_or_overwrite(key_argument key, value_argument value, bool overwrite) {
   const probe where = keys::probe_of(key);
   values::check(value);
   operation op(*this);

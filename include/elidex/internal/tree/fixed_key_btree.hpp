@@ -183,10 +183,10 @@ class fixed_key_btree : detail::btree_inner<Key, Sync, Shape, typename Shape::te
   void multi_get(std::span<const Key> wanted, std::span<std::optional<Value>> found) const;
 
   // Adds `key` unless it is there; says whether it added it.
-  bool insert(Key key, const Value& value) { return put(key, value, false); }
+  bool insert(Key key, const Value& value) { return insert_or_overwrite(key, value, false); }
 
   // Adds `key` or overwrites its value; says whether it added it.
-  bool upsert(Key key, const Value& value) { return put(key, value, true); }
+  bool upsert(Key key, const Value& value) { return insert_or_overwrite(key, value, true); }
 
   // The value of `key`, which becomes make()'s if it is not there, as one atomic step; second: whether it was added. make()
   // must not use the tree, and should be short: others who want the leaf wait for it. It may run more than once when transactions
@@ -318,7 +318,7 @@ class fixed_key_btree : detail::btree_inner<Key, Sync, Shape, typename Shape::te
   void remember_if_again(Key key, const place& p) const noexcept;
   static place place_of(const position& at) noexcept;
 
-  bool put(Key key, const Value& value, bool overwrite);
+  bool insert_or_overwrite(Key key, const Value& value, bool overwrite);
   step try_get(const place& p, Key key, std::optional<Value>& value) const noexcept;
   step try_read(const place& p, unsigned slot, std::optional<Value>& value) const noexcept;
   step try_put(const place& p, Key key, const Value& value, bool overwrite, bool known_absent) noexcept;

@@ -222,7 +222,8 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::multi_get(std::span<cons
 // --- changing ---
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-bool fixed_key_btree<Key, Value, Sync, Shape, Control>::put(Key key, const Value& value, bool overwrite) {
+bool fixed_key_btree<Key, Value, Sync, Shape, Control>::insert_or_overwrite(Key key, const Value& value,
+                                                                            bool overwrite) {
   const step s = at_leaf<request::put>(key, [&](const place& p, bool known_absent, outcome& /*result*/) {
     return try_put(p, key, value, overwrite, known_absent);
   });

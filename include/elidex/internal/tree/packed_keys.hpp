@@ -249,10 +249,10 @@ class packed_keys {
     const unsigned first = slot * bits;
     const unsigned at = first / 64;
     const unsigned shift = first % 64;
-    put(at, mask(bits) << shift, rest << shift);
-    if (shift + bits > 64) put(at + 1, mask(bits) >> (64 - shift), rest >> (64 - shift));
+    store_bits(at, mask(bits) << shift, rest << shift);
+    if (shift + bits > 64) store_bits(at + 1, mask(bits) >> (64 - shift), rest >> (64 - shift));
   }
-  void put(unsigned word, std::uint64_t where, std::uint64_t what) noexcept {
+  void store_bits(unsigned word, std::uint64_t where, std::uint64_t what) noexcept {
     rests_[word].template store<Racing>((rests_[word].template load<Racing>() & ~where) | what);
   }
 

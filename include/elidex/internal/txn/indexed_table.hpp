@@ -123,7 +123,7 @@ class indexed_table {
   }
   // Whether it was there or not.
   template <class Transaction>
-  void put(Transaction& t, key_argument key, const row_type& row) const {
+  void upsert(Transaction& t, key_argument key, const row_type& row) const {
     for (;;) {
       if (update(t, key, [&](row_type& there) { there = row; })) return;
       bool came_in_between = false;  // at a level below serializable

@@ -353,8 +353,8 @@ class keyed_table : public table_base {
         }
         const commit_stamp stamp = one->read(row);
         if (stamp.absent()) return true;
-        to.put(id(), key_bytes(*one), {reinterpret_cast<const char*>(row.data()), row.size() * sizeof row[0]},
-               stamp.word());
+        to.add_row(id(), key_bytes(*one), {reinterpret_cast<const char*>(row.data()), row.size() * sizeof row[0]},
+                   stamp.word());
         return true;
       });
     }

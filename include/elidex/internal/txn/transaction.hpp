@@ -21,7 +21,7 @@
 // Isolation levels leave some of that out:
 //   serializable      nothing
 //   repeatable_read   no observations: phantoms, and write skew through them
-//   read_committed    no reads either: non-repeatable reads, lost updates of get() and put(), read and write skew
+//   read_committed    no reads either: non-repeatable reads, lost updates of get() and upsert(), read and write skew
 //   read_uncommitted  as read_committed: there is nothing uncommitted to be seen
 // update() of one row is atomic at every level: it notes what it has read.
 //
@@ -118,7 +118,7 @@ class transaction {
 
   // Whether it was there or not.
   template <class Table, class Key>
-  void put(Table& table, const Key& key, const typename Table::row_type& row) {
+  void upsert(Table& table, const Key& key, const typename Table::row_type& row) {
     check_is_ours(table);
     make_room();
     std::uint64_t* const words = words_of(table, row);
@@ -218,7 +218,7 @@ class transaction {
           return std::string_view(reinterpret_cast<const char*>(words), w.of->row_words() * sizeof *words);
         };
         if (w.before == nullptr) {
-          record.put(w.of->id(), key, bytes(w.words));
+          record.upsert(w.of->id(), key, bytes(w.words));
         } else {
           record.change(w.of->id(), key, bytes(w.before), bytes(w.words));
         }

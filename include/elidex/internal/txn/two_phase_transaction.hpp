@@ -15,8 +15,8 @@
 //   read_committed    get() sees the newest committed row; scan() one moment of its own. No locks
 //   repeatable_read   get() and scan() see one moment, that of the first of them. No locks
 //   serializable      reads take shared locks of rows and gaps, and see the newest rows
-// update(), erase(), insert() and put() lock and see the newest row at every level. So repeatable_read lets through, as InnoDB does: a lost
-// update by get() and put(), write skew, and an update() that sees what get() did not. Phantoms are not among what a reader sees, but two who
+// update(), erase(), insert() and upsert() lock and see the newest row at every level. So repeatable_read lets through, as InnoDB does: a lost
+// update by get() and upsert(), write skew, and an update() that sees what get() did not. Phantoms are not among what a reader sees, but two who
 // count and insert may both do so. All see their own writes.
 //
 // Whoever is chosen to end a deadlock, or waits for too long, is doomed: the function is left by lock_refused, which is no std::exception;
@@ -136,7 +136,7 @@ class two_phase_transaction : private transaction {
 
   // Whether it was there or not.
   template <class Table, class Key>
-  void put(Table& table, const Key& key, const typename Table::row_type& row);
+  void upsert(Table& table, const Key& key, const typename Table::row_type& row);
 
   // False: not there.
   template <class Table, class Key, value_change<typename Table::row_type> Fn>

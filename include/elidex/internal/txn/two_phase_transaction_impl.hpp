@@ -201,8 +201,8 @@ void two_phase_transaction<LockSystem, Phantoms>::insert(Table& table, const Key
 
 template <class LockSystem, class Phantoms>
 template <class Table, class Key>
-void two_phase_transaction<LockSystem, Phantoms>::put(Table& table, const Key& key,
-                                                      const typename Table::row_type& row) {
+void two_phase_transaction<LockSystem, Phantoms>::upsert(Table& table, const Key& key,
+                                                         const typename Table::row_type& row) {
   check_is_ours(table);
   lock_table(table, lock_mode::intention_exclusive);
   make_room();

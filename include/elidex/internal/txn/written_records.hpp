@@ -31,7 +31,7 @@ class written_records {
   }
   // `row` is not in it, and there is room.
   void add(const record& row, std::size_t at) noexcept {
-    put({&row, static_cast<std::uint32_t>(at), generation_});
+    place({&row, static_cast<std::uint32_t>(at), generation_});
     ++many_;
   }
   std::uint32_t find(const record& row) const noexcept {
@@ -61,7 +61,7 @@ class written_records {
   std::size_t first(const record* row) const noexcept {
     return (reinterpret_cast<std::uintptr_t>(row) * 0x9E37'79B9'7F4A'7C15u >> 32U) & (slots_.size() - 1);
   }
-  void put(slot one) noexcept {
+  void place(slot one) noexcept {
     std::size_t i = first(one.row);
     while (slots_[i].generation == generation_) i = (i + 1) & (slots_.size() - 1);
     slots_[i] = one;
@@ -70,7 +70,7 @@ class written_records {
     std::vector<slot> before(std::max(slots_min, 2 * slots_.size()));
     slots_.swap(before);
     for (const slot& one : before) {
-      if (one.generation == generation_) put(one);
+      if (one.generation == generation_) place(one);
     }
   }
 
