@@ -172,14 +172,21 @@ def violations(file):
             yield f"{file.path}:{number}: {message}"
 
 
-README_EXAMPLES = ("readme.cpp", "readme_lock.cpp", "readme_column.cpp", "readme_database.cpp")
+SHOWN_EXAMPLES = {
+    "readme.cpp": "README.md",
+    "readme_lock.cpp": "docs/ELISION.md",
+    "readme_column.cpp": "docs/COLUMN.md",
+    "readme_database.cpp": "docs/DATABASE.md",
+}
+README_LINES_MAX = 120
 
 
-def readme_examples_that_differ(root):
-    """The README shows the examples, which are compiled, word for word and in this order."""
-    blocks = re.findall(r"```cpp\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)
-    blocks += [None] * (len(README_EXAMPLES) - len(blocks))
-    return [name for name, block in zip(README_EXAMPLES, blocks) if block != (root / "examples" / name).read_text()]
+def examples_that_differ(root):
+    """A page shows its example, which is compiled, word for word: (page, example) where it does not."""
+    for name, page in SHOWN_EXAMPLES.items():
+        blocks = re.findall(r"```cpp\n(.*?)```", (root / page).read_text(), re.DOTALL)
+        if (root / "examples" / name).read_text() not in blocks:
+            yield page, name
 
 
 def main():
@@ -187,8 +194,11 @@ def main():
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.[ch]pp")):
             found += violations(SourceFile(path.relative_to(ROOT).as_posix(), path.read_text().split("\n")))
-    for name in readme_examples_that_differ(ROOT):
-        found.append(f"README.md: its C++ example is not examples/{name}")
+    for page, name in examples_that_differ(ROOT):
+        found.append(f"{page}: it does not show examples/{name} as it is")
+    lines = (ROOT / "README.md").read_text().count("\n")
+    if lines > README_LINES_MAX:
+        found.append(f"README.md: {lines} lines; {README_LINES_MAX} at most")
     print("\n".join(found) if found else "style: no violations")
     return 1 if found else 0
 
