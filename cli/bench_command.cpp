@@ -35,7 +35,8 @@ std::vector<unsigned> threads_of(const bench_flags& flags) {
     const std::uint64_t count = parse_count("--threads", one, 1, limit);
     if (count > cpus && !flags.oversubscribe) {
       refuse("--threads", one, "is more than the " + std::to_string(cpus) + " CPUs here",
-             "1 to " + std::to_string(cpus) + ", or with --oversubscribe up to " + std::to_string(limit));
+             "1 to " + std::to_string(cpus) + ", or with --oversubscribe up to " +
+                 std::to_string(limit));
     }
     threads.push_back(static_cast<unsigned>(count));
   }
@@ -46,8 +47,9 @@ bench_time time_of(const bench_flags& flags) {
   bench_time time;
   time.threads = threads_of(flags);
   time.seconds = parse_seconds("--seconds", flags.seconds, seconds_min, seconds_max);
-  time.warm_up_seconds = flags.warm_up.empty() ? std::min(1.0, time.seconds / 5)
-                                               : parse_seconds("--warm-up", flags.warm_up, 0, seconds_max);
+  time.warm_up_seconds = flags.warm_up.empty()
+                             ? std::min(1.0, time.seconds / 5)
+                             : parse_seconds("--warm-up", flags.warm_up, 0, seconds_max);
   time.rounds = static_cast<unsigned>(parse_count("--repeat", flags.repeat, 1, rounds_max));
   return time;
 }
@@ -65,23 +67,28 @@ bench::bench_options options_of(const bench_flags& flags) {
 
 std::string heading(const bench::bench_options& options, const bench::bench_result& result) {
   const std::string kind = options.keys_are == bench::key_type::u64 ? " u64 keys"
-                           : options.key_file.empty()               ? " URLs"
-                                                                    : " string keys of " + options.key_file.string();
+                           : options.key_file.empty()
+                               ? " URLs"
+                               : " string keys of " + options.key_file.string();
   std::string text = count_text(result.keys) + kind + ", 8-byte values; ";
-  if (options.rounds > 1) text += "medians of " + std::to_string(options.rounds) + " interleaved rounds, ";
-  text += formatted("%g s each after %g s of warm-up; seed %llu\n", options.seconds, options.warm_up_seconds,
-                    static_cast<unsigned long long>(options.seed));
+  if (options.rounds > 1)
+    text += "medians of " + std::to_string(options.rounds) + " interleaved rounds, ";
+  text += formatted("%g s each after %g s of warm-up; seed %llu\n", options.seconds,
+                    options.warm_up_seconds, static_cast<unsigned long long>(options.seed));
   return text + machine_line() + ", commit " + source_commit() + "\n";
 }
 
 std::string title(const bench::bench_options& options, const bench::bench_run& run) {
-  std::string text = "workload " + std::string(run.what->name) + ": " + std::string(run.what->description);
+  std::string text =
+      "workload " + std::string(run.what->name) + ": " + std::string(run.what->description);
   if (run.what->scans) {
     text += ", scans of " + std::to_string(options.scan_length_min);
-    if (options.scan_length_max != options.scan_length_min) text += " to " + std::to_string(options.scan_length_max);
+    if (options.scan_length_max != options.scan_length_min)
+      text += " to " + std::to_string(options.scan_length_max);
   }
   if (run.what->drains()) {
-    return text + ", in " + std::string(bench::to_string(bench::order_of(*run.what, options.order))) + " order";
+    return text + ", in " +
+           std::string(bench::to_string(bench::order_of(*run.what, options.order))) + " order";
   }
   text += "; " + run.distribution_name;
   const auto where = bench::parse_distribution(run.distribution_name);
@@ -91,15 +98,19 @@ std::string title(const bench::bench_options& options, const bench::bench_run& r
   return text;
 }
 
-// One table for each workload and distribution, the indexes of each number of threads next to each other.
+// One table for each workload and distribution, the indexes of each number of threads next to each
+// other.
 std::string tables(const bench::bench_options& options, const bench::bench_result& result) {
-  // Columns of zeros tell nothing: shown where something was aborted or fell back often enough to be seen.
+  // Columns of zeros tell nothing: shown where something was aborted or fell back often enough to
+  // be seen.
   constexpr double aborts_shown_min = 0.0001;
-  const bool elided = std::any_of(result.runs.begin(), result.runs.end(), [](const bench::bench_run& run) {
-    const bench::index_counters& counts = run.counters;
-    return counts.fallbacks > 0 ||
-           static_cast<double>(counts.aborts()) >= aborts_shown_min * static_cast<double>(run.counted_requests + 1);
-  });
+  const bool elided =
+      std::any_of(result.runs.begin(), result.runs.end(), [](const bench::bench_run& run) {
+        const bench::index_counters& counts = run.counters;
+        return counts.fallbacks > 0 ||
+               static_cast<double>(counts.aborts()) >=
+                   aborts_shown_min * static_cast<double>(run.counted_requests + 1);
+      });
   const bool ratios = options.indexes.size() > 1;
   const bool spread = options.rounds > 1;
   std::string text;
@@ -107,7 +118,8 @@ std::string tables(const bench::bench_options& options, const bench::bench_resul
     const auto last = std::find_if(first, result.runs.end(), [&](const bench::bench_run& run) {
       return run.what != first->what || run.distribution_name != first->distribution_name;
     });
-    std::vector<table::column> columns{{"index"}, {"threads", table::right}, {"Mops/s", table::right}};
+    std::vector<table::column> columns{
+        {"index"}, {"threads", table::right}, {"Mops/s", table::right}};
     if (spread) columns.push_back({"min..max", table::right});
     if (ratios) columns.push_back({"x first", table::right});
     columns.push_back({"p50 ns", table::right});
@@ -129,8 +141,10 @@ std::string tables(const bench::bench_options& options, const bench::bench_resul
       cells.push_back(formatted("%.1f", run->bytes_per_key));
       if (elided) {
         const auto& counts = run->counters;
-        const auto requests = static_cast<double>(std::max<std::uint64_t>(run->counted_requests, 1));
-        const auto ended = static_cast<double>(std::max<std::uint64_t>(counts.commits + counts.fallbacks, 1));
+        const auto requests =
+            static_cast<double>(std::max<std::uint64_t>(run->counted_requests, 1));
+        const auto ended =
+            static_cast<double>(std::max<std::uint64_t>(counts.commits + counts.fallbacks, 1));
         cells.push_back(formatted("%.4f", static_cast<double>(counts.aborts()) / requests));
         cells.push_back(formatted("%.2f", 100 * static_cast<double>(counts.fallbacks) / ended));
       }
@@ -154,18 +168,21 @@ std::string notes(const bench::bench_options& options, const bench::bench_result
   }
   for (const bench::bench_run& run : result.runs) {
     if (run.misses == 0) continue;
-    text += "WRONG: " + std::string(run.index->name) + " missed " + std::to_string(run.misses) + " of " +
-            std::to_string(run.requests) + " keys in workload " + std::string(run.what->name) + "\n";
+    text += "WRONG: " + std::string(run.index->name) + " missed " + std::to_string(run.misses) +
+            " of " + std::to_string(run.requests) + " keys in workload " +
+            std::string(run.what->name) + "\n";
   }
   // Chosen: below it the disturbance is smaller than what rounds differ by anyhow.
   constexpr double cpu_wait_pct_max = 5;
   const std::size_t cpus = bench::allowed_cpus().size();
-  const auto disturbed = std::count_if(result.runs.begin(), result.runs.end(), [&](const bench::bench_run& run) {
-    return run.threads <= cpus && run.cpu_wait_pct > cpu_wait_pct_max;
-  });
+  const auto disturbed =
+      std::count_if(result.runs.begin(), result.runs.end(), [&](const bench::bench_run& run) {
+        return run.threads <= cpus && run.cpu_wait_pct > cpu_wait_pct_max;
+      });
   if (disturbed > 0) {
     text += formatted(
-        "note: in %td of %zu runs other programs kept the threads waiting for more than %g %% of the time: "
+        "note: in %td of %zu runs other programs kept the threads waiting for more than %g %% of "
+        "the time: "
         "these rates are too low\n",
         disturbed, result.runs.size(), cpu_wait_pct_max);
   }
@@ -196,7 +213,8 @@ int bench_command(const bench_flags& flags) {
   bench::bench_result result;
   {
     progress_bar bar;
-    result = bench::run_bench(options, [&](const bench::bench_progress& at) { bar.show(at.done, at.doing); });
+    result = bench::run_bench(
+        options, [&](const bench::bench_progress& at) { bar.show(at.done, at.doing); });
   }
   if (json.wanted()) json.write(bench_document(options, result).dump(2));
   const std::string remarks = notes(options, result);
@@ -204,7 +222,8 @@ int bench_command(const bench_flags& flags) {
     std::fputs(remarks.c_str(), stderr);
     return 0;
   }
-  const std::string text = heading(options, result) + tables(options, result) + (remarks.empty() ? "" : "\n" + remarks);
+  const std::string text =
+      heading(options, result) + tables(options, result) + (remarks.empty() ? "" : "\n" + remarks);
   print(text);
   return 0;
 }

@@ -1,4 +1,5 @@
-// elidex column load: fills a column with the cells of a CSV file, merges it, and says how fast and how small.
+// elidex column load: fills a column with the cells of a CSV file, merges it, and says how fast and
+// how small.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -19,7 +20,8 @@ namespace {
 
 // A limit against slips of the keyboard: IDs of 32 bits would not do for more different values.
 constexpr std::uint64_t rows_max = 4'000'000'000;
-// What a row takes at least while it is merged: an ID in the delta, one on its way into the main, one packed there; measured: 8.3.
+// What a row takes at least while it is merged: an ID in the delta, one on its way into the main,
+// one packed there; measured: 8.3.
 constexpr std::uint64_t row_bytes_min = 9;
 
 struct load_result {
@@ -40,7 +42,8 @@ struct load_result {
 };
 
 unsigned threads_of(const column_load_flags& flags) {
-  return static_cast<unsigned>(parse_count("--threads", flags.threads, 1, bench::allowed_cpus().size()));
+  return static_cast<unsigned>(
+      parse_count("--threads", flags.threads, 1, bench::allowed_cpus().size()));
 }
 
 std::optional<std::uint64_t> rows_of(const column_load_flags& flags) {
@@ -49,7 +52,8 @@ std::optional<std::uint64_t> rows_of(const column_load_flags& flags) {
   const std::size_t available = bench::available_memory_bytes();
   if (available > 0 && rows > available / row_bytes_min) {
     refuse("--rows", flags.rows,
-           "rows do not fit into the " + std::to_string(available / 1'000'000) + " MB of memory that are free",
+           "rows do not fit into the " + std::to_string(available / 1'000'000) +
+               " MB of memory that are free",
            "at most " + std::to_string(available / row_bytes_min) + " here");
   }
   return rows;
@@ -57,7 +61,8 @@ std::optional<std::uint64_t> rows_of(const column_load_flags& flags) {
 
 std::string percent(double share) {
   constexpr double shown_min = 0.0001;
-  return share > 0 && share < shown_min ? formatted("<%g", 100 * shown_min) : formatted("%.2f", 100 * share);
+  return share > 0 && share < shown_min ? formatted("<%g", 100 * shown_min)
+                                        : formatted("%.2f", 100 * share);
 }
 
 double per_row(double amount, std::uint64_t rows) {
@@ -69,12 +74,14 @@ double vector_bytes(const std::vector<T>&, std::uint64_t rows) {
   return static_cast<double>(sizeof(T)) * static_cast<double>(rows);
 }
 
-// Strings that do not fit into std::string itself have memory of their own, with a NUL byte behind them.
+// Strings that do not fit into std::string itself have memory of their own, with a NUL byte behind
+// them.
 double vector_bytes(const csv_strings& values, std::uint64_t rows) {
   const auto bytes_of = [&](std::size_t count) {
     std::size_t bytes = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      bytes += sizeof(std::string) + (values[i].size() > std::string().capacity() ? values[i].size() + 1 : 0);
+      bytes += sizeof(std::string) +
+               (values[i].size() > std::string().capacity() ? values[i].size() + 1 : 0);
     }
     return static_cast<double>(bytes);
   };
@@ -101,21 +108,29 @@ load_result load(const Values& values, std::uint64_t rows, unsigned threads, pro
   result.merge_seconds = watch.seconds();
   const auto main = filled.stats().main;
   result.distinct = main.distinct;
-  result.id_bits = main.distinct == 0 ? 0 : packed_ids::bits_for(static_cast<std::uint32_t>(main.distinct - 1));
+  result.id_bits =
+      main.distinct == 0 ? 0 : packed_ids::bits_for(static_cast<std::uint32_t>(main.distinct - 1));
   result.main_bytes_per_row = per_row(static_cast<double>(main.bytes), rows);
   return result;
 }
 
-std::string text_of(const column_load_flags& flags, const csv_column& csv, const load_result& result) {
+std::string text_of(const column_load_flags& flags, const csv_column& csv,
+                    const load_result& result) {
   using enum table::alignment;
-  table what(
-      {{"type"}, {"rows", right}, {"distinct", right}, {"distinct %", right}, {"left out", right}, {"ID bits", right}});
-  what.row({std::string(csv.type_name()), std::to_string(result.rows), std::to_string(result.distinct),
-            percent(result.distinct_share()), std::to_string(csv.skipped.size()), std::to_string(result.id_bits)});
+  table what({{"type"},
+              {"rows", right},
+              {"distinct", right},
+              {"distinct %", right},
+              {"left out", right},
+              {"ID bits", right}});
+  what.row({std::string(csv.type_name()), std::to_string(result.rows),
+            std::to_string(result.distinct), percent(result.distinct_share()),
+            std::to_string(csv.skipped.size()), std::to_string(result.id_bits)});
   table speed({{"work"}, {"speed", right}, {""}});
   speed.row({"reading", formatted("%.1f", result.read_mb_s), "MB/s"});
   speed.row({"inserting", formatted("%.3f", result.insert_mrows_s),
-             "M rows/s, " + std::to_string(result.threads) + (result.threads == 1 ? " thread" : " threads")});
+             "M rows/s, " + std::to_string(result.threads) +
+                 (result.threads == 1 ? " thread" : " threads")});
   speed.row({"merging", formatted("%.3f", result.merge_seconds), "s"});
   table size({{"memory"}, {"bytes/row", right}});
   size.row({"delta, before the merge", formatted("%.2f", result.delta_bytes_per_row)});
@@ -125,11 +140,12 @@ std::string text_of(const column_load_flags& flags, const csv_column& csv, const
   if (!flags.rows.empty() && csv.rows() < result.rows) {
     heading += "; its " + std::to_string(csv.rows()) + " rows repeated";
   }
-  return heading + "\n" + machine_line() + ", commit " + source_commit() + "\n\n" + what.text() + "\n" + speed.text() +
-         "\n" + size.text();
+  return heading + "\n" + machine_line() + ", commit " + source_commit() + "\n\n" + what.text() +
+         "\n" + speed.text() + "\n" + size.text();
 }
 
-nlohmann::ordered_json json_of(const column_load_flags& flags, const csv_column& csv, const load_result& result) {
+nlohmann::ordered_json json_of(const column_load_flags& flags, const csv_column& csv,
+                               const load_result& result) {
   nlohmann::ordered_json document = document_head();
   document["columns"].push_back({{"file", flags.file},
                                  {"column", flags.column},
@@ -160,10 +176,14 @@ int column_load_command(const column_load_flags& flags) {
     progress_bar bar;
     source = read_source(flags, phase(bar, 0, 0.3));
     if (rows && source.csv.rows() == 0) {
-      refuse("--rows", flags.rows, "is not possible: " + flags.file + " has no row to repeat", "a file with rows");
+      refuse("--rows", flags.rows, "is not possible: " + flags.file + " has no row to repeat",
+             "a file with rows");
     }
-    result = std::visit([&](const auto& values) { return load(values, rows.value_or(values.size()), threads, bar); },
-                        source.csv.values);
+    result = std::visit(
+        [&](const auto& values) {
+          return load(values, rows.value_or(values.size()), threads, bar);
+        },
+        source.csv.values);
   }
   result.read_mb_s = static_cast<double>(source.csv.bytes) / 1e6 / source.read_seconds;
   tell_left_out(flags, source.csv);

@@ -1,4 +1,5 @@
-// elidex column query: fills a column with the cells of a CSV file, merges it, and asks it what the flags say.
+// elidex column query: fills a column with the cells of a CSV file, merges it, and asks it what the
+// flags say.
 
 #include <algorithm>
 #include <charconv>
@@ -29,7 +30,8 @@ template <class T>
 T parse_value(std::string_view flag, const std::string& text) {
   if constexpr (std::is_same_v<T, std::string>) {
     if (text.size() > csv_column::string_bytes_max) {
-      refuse(flag, text, "is too long", "at most " + std::to_string(csv_column::string_bytes_max) + " bytes");
+      refuse(flag, text, "is too long",
+             "at most " + std::to_string(csv_column::string_bytes_max) + " bytes");
     }
     return text;
   } else {
@@ -38,8 +40,9 @@ T parse_value(std::string_view flag, const std::string& text) {
     const auto [rest, error] = std::from_chars(text.data(), end, value);
     if (error != std::errc{} || rest != end) {
       refuse_value(flag, text,
-                   std::is_same_v<T, double> ? "a number: the column is of type double"
-                                             : "a whole number of 64 bits: the column is of type int");
+                   std::is_same_v<T, double>
+                       ? "a number: the column is of type double"
+                       : "a whole number of 64 bits: the column is of type int");
     }
     return value;
   }
@@ -61,7 +64,8 @@ template <class T>
 value_range<T> parse_range(std::string_view flag, const std::vector<std::string>& texts) {
   value_range<T> range{parse_value<T>(flag, texts.at(0)), parse_value<T>(flag, texts.at(1))};
   if (comes_before(range.highest, range.lowest)) {
-    refuse(flag, texts.at(0), "is above " + shown(texts.at(1)), "the lowest value, then the highest");
+    refuse(flag, texts.at(0), "is above " + shown(texts.at(1)),
+           "the lowest value, then the highest");
   }
   return range;
 }
@@ -96,16 +100,18 @@ class listing {
 
   // Row numbers as the file has them, the first ones.
   [[nodiscard]] std::vector<std::uint64_t> in_file(const std::vector<std::uint64_t>& rows) const {
-    std::vector<std::uint64_t> all(rows.begin(),
-                                   rows.begin() + static_cast<std::ptrdiff_t>(std::min(limit_, rows.size())));
+    std::vector<std::uint64_t> all(
+        rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(std::min(limit_, rows.size())));
     for (std::uint64_t& row : all) row = csv_.row_in_file(row);
     return all;
   }
   [[nodiscard]] std::string text(const std::vector<std::uint64_t>& rows) const {
     std::string line;
-    for (const std::uint64_t row : in_file(rows)) line += (line.empty() ? "  " : ", ") + std::to_string(row);
+    for (const std::uint64_t row : in_file(rows))
+      line += (line.empty() ? "  " : ", ") + std::to_string(row);
     if (rows.size() > limit_) {
-      line += (line.empty() ? "  " : ", ") + ("and " + std::to_string(rows.size() - limit_)) + " more (--limit)";
+      line += (line.empty() ? "  " : ", ") + ("and " + std::to_string(rows.size() - limit_)) +
+              " more (--limit)";
     }
     return line.empty() ? "" : line + "\n";
   }
@@ -191,7 +197,8 @@ answer ask_range(const column<T>& in, const value_range<T>& range, const listing
   const stopwatch watch;
   const auto found = in.range(range.lowest, range.highest);
   const double seconds = watch.seconds();
-  return {line("range " + text_of(range.lowest) + " to " + text_of(range.highest), rows_text(found.size()), seconds) +
+  return {line("range " + text_of(range.lowest) + " to " + text_of(range.highest),
+               rows_text(found.size()), seconds) +
               rows.text(found),
           {{"query", "range"},
            {"lowest", json_value(range.lowest)},
@@ -206,7 +213,8 @@ answer ask_count(const column<T>& in, const value_range<T>& range) {
   const stopwatch watch;
   const std::size_t count = in.count(range.lowest, range.highest);
   const double seconds = watch.seconds();
-  return {line("count " + text_of(range.lowest) + " to " + text_of(range.highest), rows_text(count), seconds),
+  return {line("count " + text_of(range.lowest) + " to " + text_of(range.highest), rows_text(count),
+               seconds),
           {{"query", "count"},
            {"lowest", json_value(range.lowest)},
            {"highest", json_value(range.highest)},
@@ -222,9 +230,11 @@ struct limits {
 };
 
 limits limits_of(const column_query_flags& flags) {
-  if (flags.find.empty() && flags.range.empty() && flags.count.empty() && !flags.distinct && flags.top.empty()) {
+  if (flags.find.empty() && flags.range.empty() && flags.count.empty() && !flags.distinct &&
+      flags.top.empty()) {
     throw bench::bad_input(
-        "a query is missing (expected --find V, --range LO HI, --count LO HI, --distinct or --top N)");
+        "a query is missing (expected --find V, --range LO HI, --count LO HI, --distinct or --top "
+        "N)");
   }
   limits all{parse_count("--limit", flags.limit, 0, listed_max), std::nullopt};
   if (!flags.top.empty()) all.top = parse_count("--top", flags.top, 1, listed_max);
@@ -239,17 +249,18 @@ std::vector<answer> ask(const column_query_flags& flags, const limits& most, con
   std::vector<std::function<answer(const column<value>&)>> queries;
   const listing rows(csv, most.listed);
   if (!flags.find.empty()) {
-    queries.push_back([&, wanted = parse_value<value>("--find", flags.find.front())](const auto& in) {
-      return ask_find(in, wanted, rows);
-    });
+    queries.push_back([&, wanted = parse_value<value>("--find", flags.find.front())](
+                          const auto& in) { return ask_find(in, wanted, rows); });
   }
   if (!flags.range.empty()) {
-    queries.push_back(
-        [&, range = parse_range<value>("--range", flags.range)](const auto& in) { return ask_range(in, range, rows); });
+    queries.push_back([&, range = parse_range<value>("--range", flags.range)](const auto& in) {
+      return ask_range(in, range, rows);
+    });
   }
   if (!flags.count.empty()) {
-    queries.push_back(
-        [range = parse_range<value>("--count", flags.count)](const auto& in) { return ask_count(in, range); });
+    queries.push_back([range = parse_range<value>("--count", flags.count)](const auto& in) {
+      return ask_count(in, range);
+    });
   }
   if (flags.distinct) queries.push_back([](const auto& in) { return ask_distinct(in); });
   if (most.top) queries.push_back([&](const auto& in) { return ask_top(in, *most.top); });
@@ -274,11 +285,13 @@ int column_query_command(const column_query_flags& flags) {
     progress_bar bar;
     source = read_source(flags, phase(bar, 0, 0.4));
     answers =
-        std::visit([&](const auto& values) { return ask(flags, most, source.csv, values, bar); }, source.csv.values);
+        std::visit([&](const auto& values) { return ask(flags, most, source.csv, values, bar); },
+                   source.csv.values);
   }
   tell_left_out(flags, source.csv);
-  std::string text = flags.file + ", column " + shown(flags.column) + ": " + rows_text(source.csv.rows()) +
-                     " of type " + std::string(source.csv.type_name()) + "\n";
+  std::string text = flags.file + ", column " + shown(flags.column) + ": " +
+                     rows_text(source.csv.rows()) + " of type " +
+                     std::string(source.csv.type_name()) + "\n";
   ordered_json document = document_head();
   document["columns"].push_back({{"file", flags.file},
                                  {"column", flags.column},

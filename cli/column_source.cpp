@@ -11,7 +11,8 @@ namespace elidex::cli {
 
 show_progress phase(progress_bar& bar, double from, double to) {
   constexpr double shown_every_seconds = 0.05;
-  return [&bar, from, to, last = stopwatch(), shown = false](double done, const std::string& doing) mutable {
+  return [&bar, from, to, last = stopwatch(), shown = false](double done,
+                                                             const std::string& doing) mutable {
     if (shown && last.seconds() < shown_every_seconds) return;
     bar.show(from + done * (to - from), doing);
     last = stopwatch();
@@ -34,8 +35,10 @@ column_source read_source(const column_flags& flags, const show_progress& show) 
   csv_options options;
   options.type = parse_csv_type(flags.type);
   options.skip_bad = flags.skip_bad;
-  // Values take up to three times their size: while their vector grows, and once more in the column.
-  constexpr std::uint64_t kept_bytes_max = std::uint64_t{4} << 30U;  // where the free memory is unknown
+  // Values take up to three times their size: while their vector grows, and once more in the
+  // column.
+  // where the free memory is unknown
+  constexpr std::uint64_t kept_bytes_max = std::uint64_t{4} << 30U;
   const std::uint64_t available = bench::available_memory_bytes();
   options.kept_bytes_max = available == 0 ? kept_bytes_max : available / 3;
   options.progress = [&](std::uint64_t done) {
@@ -54,8 +57,8 @@ void tell_left_out(const column_flags& flags, const csv_column& csv) {
                  csv.blank_lines == 1 ? "is" : "are", csv.blank_lines == 1 ? "" : "s");
   }
   if (csv.skipped.empty()) return;
-  std::fprintf(stderr, "note: %zu row%s of %s left out\n", csv.skipped.size(), csv.skipped.size() == 1 ? "" : "s",
-               flags.file.c_str());
+  std::fprintf(stderr, "note: %zu row%s of %s left out\n", csv.skipped.size(),
+               csv.skipped.size() == 1 ? "" : "s", flags.file.c_str());
   for (const std::string& reason : csv.reasons) std::fprintf(stderr, "  %s\n", reason.c_str());
   if (csv.skipped.size() > csv.reasons.size()) {
     std::fprintf(stderr, "  and %zu more\n", csv.skipped.size() - csv.reasons.size());

@@ -36,7 +36,9 @@ using show_progress = std::function<void(double done, const std::string& doing)>
 
 class stopwatch {
  public:
-  [[nodiscard]] double seconds() const { return std::chrono::duration<double>(clock::now() - started_).count(); }
+  [[nodiscard]] double seconds() const {
+    return std::chrono::duration<double>(clock::now() - started_).count();
+  }
 
  private:
   using clock = std::chrono::steady_clock;
@@ -55,14 +57,15 @@ void tell_left_out(const column_flags& flags, const csv_column& csv);
 
 // The value type of a column for such cells.
 template <class Values>
-using value_of =
-    typename std::conditional_t<std::is_same_v<std::decay_t<Values>, csv_strings>, std::type_identity<std::string>,
-                                std::type_identity<std::decay_t<decltype(std::declval<Values>()[0])>>>::type;
+using value_of = typename std::conditional_t<
+    std::is_same_v<std::decay_t<Values>, csv_strings>, std::type_identity<std::string>,
+    std::type_identity<std::decay_t<decltype(std::declval<Values>()[0])>>>::type;
 
-// The values in their order, again and again until there are so many rows. One thread inserts them in that order; of
-// several each takes the next stretch of rows when it is done with one.
+// The values in their order, again and again until there are so many rows. One thread inserts them
+// in that order; of several each takes the next stretch of rows when it is done with one.
 template <class Column, class Values>
-void insert_rows(Column& into, const Values& values, std::uint64_t rows, unsigned threads, const show_progress& show) {
+void insert_rows(Column& into, const Values& values, std::uint64_t rows, unsigned threads,
+                 const show_progress& show) {
   constexpr std::uint64_t stretch_rows = 16'384;
   constexpr auto look_every = std::chrono::milliseconds(100);
   std::atomic<std::uint64_t> next{0};
@@ -94,7 +97,8 @@ void insert_rows(Column& into, const Values& values, std::uint64_t rows, unsigne
     for (unsigned i = 0; i < threads; ++i) workers.emplace_back(work);
     std::unique_lock lock(mutex);
     while (!done.wait_for(lock, look_every, [&] { return working == 0; })) {
-      show(static_cast<double>(std::min(next.load(), rows)) / static_cast<double>(rows), "inserting");
+      show(static_cast<double>(std::min(next.load(), rows)) / static_cast<double>(rows),
+           "inserting");
     }
   }
   if (failure) std::rethrow_exception(failure);
@@ -103,7 +107,8 @@ void insert_rows(Column& into, const Values& values, std::uint64_t rows, unsigne
 template <class Column>
 void merge_rows(Column& column, const show_progress& show) {
   column.merge([&](std::size_t done, std::size_t rows) {
-    show(static_cast<double>(done) / static_cast<double>(std::max<std::size_t>(rows, 1)), "merging");
+    show(static_cast<double>(done) / static_cast<double>(std::max<std::size_t>(rows, 1)),
+         "merging");
   });
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// The commands of the program, each with its flags as they were typed. main.cpp fills the flags in; a command
-// checks them, does its work and returns the exit status. It throws bench::bad_input for a flag it cannot take:
-// main prints that as one line and exits with status 2.
+// The commands of the program, each with its flags as they were typed. main.cpp fills the flags in;
+// a command checks them, does its work and returns the exit status. It throws bench::bad_input for
+// a flag it cannot take: main prints that as one line and exits with status 2.
 
 #include <string>
 #include <vector>
@@ -52,7 +52,8 @@ struct bench_time {
   unsigned rounds = 3;
 };
 
-// The kinds of workloads that bench knows. One run of the program has one kind: their results would share no table.
+// The kinds of workloads that bench knows. One run of the program has one kind: their results would
+// share no table.
 enum class workload_family : unsigned { keys, tpcc, ycsb_txn, smallbank };
 int tpcc_bench_command(const bench_flags& flags, const bench_time& time);
 int ycsb_txn_bench_command(const bench_flags& flags, const bench_time& time);

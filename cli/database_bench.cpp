@@ -26,14 +26,16 @@ db::durability level_of(const std::string& text) {
   for (std::size_t i = 0; i < level_names.size(); ++i) {
     if (level_names[i] == text) return static_cast<db::durability>(i);
   }
-  refuse_value("--durability", text, "none, async or sync", {level_names.begin(), level_names.end()});
+  refuse_value("--durability", text, "none, async or sync",
+               {level_names.begin(), level_names.end()});
 }
 
-constexpr std::array<std::string_view, 4> isolation_names{"read-uncommitted", "read-committed", "repeatable-read",
-                                                          "serializable"};
+constexpr std::array<std::string_view, 4> isolation_names{"read-uncommitted", "read-committed",
+                                                          "repeatable-read", "serializable"};
 
 double per_transaction(const store::bench_run& run, std::uint64_t many) {
-  return static_cast<double>(many) / static_cast<double>(std::max<std::uint64_t>(run.outcome.all_transactions, 1));
+  return static_cast<double>(many) /
+         static_cast<double>(std::max<std::uint64_t>(run.outcome.all_transactions, 1));
 }
 
 nlohmann::ordered_json run_document(const database_bench& bench, const store::bench_run& run) {
@@ -47,8 +49,8 @@ nlohmann::ordered_json run_document(const database_bench& bench, const store::be
   nlohmann::ordered_json by_type;
   for (std::size_t k = 0; k < sum.latency.size(); ++k) {
     const std::uint64_t many = sum.latency[k].samples();
-    const double share =
-        static_cast<double>(many) / static_cast<double>(std::max<std::uint64_t>(run.transactions(), 1));
+    const double share = static_cast<double>(many) /
+                         static_cast<double>(std::max<std::uint64_t>(run.transactions(), 1));
     by_type[std::string(bench.kinds[k])] = {{"mops", share * run.tps / 1e6},
                                             {"transactions", many},
                                             {"ns_p50", sum.latency[k].percentile(50)},
@@ -72,7 +74,8 @@ nlohmann::ordered_json run_document(const database_bench& bench, const store::be
         {"interrupt", regions.aborts_by(htm::abort_cause::interrupt)},
         {"other", regions.aborts_by(htm::abort_cause::other)}}},
       {"fallback_pct", regions.fallback_pct()},
-      {"wasted_pct", attempts == 0 ? 0 : 100 * static_cast<double>(aborts) / static_cast<double>(attempts)},
+      {"wasted_pct",
+       attempts == 0 ? 0 : 100 * static_cast<double>(aborts) / static_cast<double>(attempts)},
       {"bytes_per_key", run.bytes_per_row},
       {"seed", bench.options.seed},
       {"raw_mops", std::move(raw)},
@@ -95,9 +98,10 @@ nlohmann::ordered_json run_document(const database_bench& bench, const store::be
 std::string heading(const database_bench& bench) {
   const store::bench_options& options = bench.options;
   std::string text = bench.heading + "\n";
-  if (options.rounds > 1) text += "medians of " + std::to_string(options.rounds) + " interleaved rounds, ";
-  text += formatted("%g s each after %g s of warm-up; seed %llu\n", options.seconds, options.warm_up_seconds,
-                    static_cast<unsigned long long>(options.seed));
+  if (options.rounds > 1)
+    text += "medians of " + std::to_string(options.rounds) + " interleaved rounds, ";
+  text += formatted("%g s each after %g s of warm-up; seed %llu\n", options.seconds,
+                    options.warm_up_seconds, static_cast<unsigned long long>(options.seed));
   return text + machine_line() + ", commit " + source_commit() + "\n";
 }
 
@@ -106,7 +110,8 @@ std::string tables(const database_bench& bench, const std::vector<store::bench_r
   const auto group_size = [&](const store::bench_run& run) {
     return options.databases.size() * options.levels.size() * options.groups[run.group].size();
   };
-  const bool ratios = std::any_of(runs.begin(), runs.end(), [&](const auto& run) { return group_size(run) > 1; });
+  const bool ratios =
+      std::any_of(runs.begin(), runs.end(), [&](const auto& run) { return group_size(run) > 1; });
   std::vector<table::column> columns{{"database"}, {"durability"}};
   columns.insert(columns.end(), bench.columns.begin(), bench.columns.end());
   columns.push_back({"threads", table::right});
@@ -117,7 +122,8 @@ std::string tables(const database_bench& bench, const std::vector<store::bench_r
   for (const char* const title : {"p50 us", "p99 us", "conflicts %", "bytes/row"})
     columns.push_back({title, table::right});
   if (!bench.missing.empty()) columns.push_back({bench.missing, table::right});
-  for (const std::string_view name : bench.kinds) kind_columns.push_back({std::string(name), table::right});
+  for (const std::string_view name : bench.kinds)
+    kind_columns.push_back({std::string(name), table::right});
   table all(std::move(columns));
   table kinds(std::move(kind_columns));
   for (auto run = runs.begin(); run != runs.end(); ++run) {
@@ -146,7 +152,8 @@ std::string tables(const database_bench& bench, const std::vector<store::bench_r
         continue;
       }
       const bench::latency_histogram& one = run->outcome.latency[k];
-      kind_cells.push_back(formatted("%.1f / %.1f", one.percentile(50) / 1e3, one.percentile(99) / 1e3));
+      kind_cells.push_back(
+          formatted("%.1f / %.1f", one.percentile(50) / 1e3, one.percentile(99) / 1e3));
     }
     kinds.row(std::move(kind_cells));
   }
@@ -168,7 +175,8 @@ std::string notes(const store::bench_options& options, const std::vector<store::
   }
   if (disturbed > 0) {
     text += formatted(
-        "note: in %td of %zu runs other programs kept the threads waiting for more than %g %% of the time: "
+        "note: in %td of %zu runs other programs kept the threads waiting for more than %g %% of "
+        "the time: "
         "these rates are too low\n",
         disturbed, runs.size(), cpu_wait_pct_max);
   }
@@ -187,7 +195,8 @@ void database_bench::add_group(std::vector<told_point> points) {
   told.push_back(std::move(points));
 }
 
-database_bench read_database_flags(const bench_flags& flags, const bench_time& time, std::string_view workload) {
+database_bench read_database_flags(const bench_flags& flags, const bench_time& time,
+                                   std::string_view workload) {
   database_bench bench;
   store::bench_options& options = bench.options;
   if (flags.index == bench_index_default) {
@@ -196,16 +205,18 @@ database_bench read_database_flags(const bench_flags& flags, const bench_time& t
     for (const std::string& name : list_of("--index", flags.index)) {
       const store::database_info* const found = store::find_database(name);
       if (found == nullptr) {
-        refuse_value("--index", name,
-                     "with --workload " + std::string(workload) + " a database that 'elidex list' prints",
-                     names_of(store::databases()));
+        refuse_value(
+            "--index", name,
+            "with --workload " + std::string(workload) + " a database that 'elidex list' prints",
+            names_of(store::databases()));
       }
       options.databases.push_back(found);
     }
   }
   if (!flags.durability.empty()) {
     options.levels.clear();
-    for (const std::string& one : list_of("--durability", flags.durability)) options.levels.push_back(level_of(one));
+    for (const std::string& one : list_of("--durability", flags.durability))
+      options.levels.push_back(level_of(one));
   }
   options.folder = flags.folder;
   options.threads = time.threads;
@@ -222,7 +233,8 @@ std::vector<db::isolation> read_isolation(const std::string& text) {
   for (const std::string& one : list_of("--isolation", text)) {
     const auto found = std::find(isolation_names.begin(), isolation_names.end(), one);
     if (found == isolation_names.end()) {
-      refuse_value("--isolation", one, "serializable, repeatable-read, read-committed or read-uncommitted",
+      refuse_value("--isolation", one,
+                   "serializable, repeatable-read, read-committed or read-uncommitted",
                    {isolation_names.begin(), isolation_names.end()});
     }
     levels.push_back(static_cast<db::isolation>(found - isolation_names.begin()));
@@ -239,10 +251,11 @@ int run_database_bench(const bench_flags& flags, const database_bench& bench) {
   std::vector<store::bench_run> runs;
   {
     progress_bar bar;
-    runs = store::run_bench(bench.options, [&](const store::bench_progress& at) { bar.show(at.done, at.doing); });
+    runs = store::run_bench(bench.options,
+                            [&](const store::bench_progress& at) { bar.show(at.done, at.doing); });
   }
-  const bool right =
-      std::all_of(runs.begin(), runs.end(), [](const auto& run) { return run.outcome.violations.empty(); });
+  const bool right = std::all_of(runs.begin(), runs.end(),
+                                 [](const auto& run) { return run.outcome.violations.empty(); });
   if (json.wanted()) {
     nlohmann::ordered_json document = results_document();
     for (const store::bench_run& run : runs) document["runs"].push_back(run_document(bench, run));

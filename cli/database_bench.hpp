@@ -1,5 +1,6 @@
 #pragma once
-// elidex bench over databases, whatever the workload: the flags that all of them have, the run, and its table or JSON.
+// elidex bench over databases, whatever the workload: the flags that all of them have, the run, and
+// its table or JSON.
 //
 //   database_bench bench = read_database_flags(flags, time, "tpcc");
 //   bench.heading = "TPC-C, standard mix";

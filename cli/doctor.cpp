@@ -84,12 +84,14 @@ void for_each_pair(const fs::path& file, Use&& use) {
   for (std::string line; std::getline(in, line);) {
     const std::size_t colon = line.find(':');
     if (colon == std::string::npos) continue;
-    use(trimmed(std::string_view(line).substr(0, colon)), trimmed(std::string_view(line).substr(colon + 1)));
+    use(trimmed(std::string_view(line).substr(0, colon)),
+        trimmed(std::string_view(line).substr(colon + 1)));
   }
 }
 
 // The entries of a folder whose names are `prefix` and then a number, by number.
-std::vector<std::pair<std::uint64_t, fs::path>> numbered_entries(const fs::path& folder, std::string_view prefix) {
+std::vector<std::pair<std::uint64_t, fs::path>> numbered_entries(const fs::path& folder,
+                                                                 std::string_view prefix) {
   std::vector<std::pair<std::uint64_t, fs::path>> found;
   std::error_code failed;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
@@ -120,7 +122,8 @@ void read_cpuinfo(const fs::path& root, doctor_facts& facts) {
     if (key == "flags" && !std::exchange(flags_seen, true)) {
       for (const std::string_view flag : words_of(value)) {
         if (flag == "hypervisor") facts.under_hypervisor = true;
-        if (flag == "rtm" || flag == "hle" || flag == "rtm_always_abort" || flag == "tsx_force_abort") {
+        if (flag == "rtm" || flag == "hle" || flag == "rtm_always_abort" ||
+            flag == "tsx_force_abort") {
           facts.tsx_flags.emplace_back(flag);
         }
       }
@@ -136,8 +139,8 @@ void read_cpuinfo(const fs::path& root, doctor_facts& facts) {
   add_to_signature("stepping", stepping);
 }
 
-// Sockets, cores and caches, as the kernel lays them out. One CPU's caches stand for all: where cores differ,
-// those of the first are shown.
+// Sockets, cores and caches, as the kernel lays them out. One CPU's caches stand for all: where
+// cores differ, those of the first are shown.
 void read_topology(const fs::path& root, doctor_facts& facts) {
   const fs::path cpus = root / "sys/devices/system/cpu";
   std::set<std::string> sockets;
@@ -148,7 +151,8 @@ void read_topology(const fs::path& root, doctor_facts& facts) {
     if (socket.empty()) continue;  // offline
     ++online;
     sockets.insert(socket);
-    cores.insert(socket + "/" + first_line(cpu / "topology/die_id") + "/" + first_line(cpu / "topology/core_id"));
+    cores.insert(socket + "/" + first_line(cpu / "topology/die_id") + "/" +
+                 first_line(cpu / "topology/core_id"));
   }
   facts.sockets = static_cast<unsigned>(sockets.size());
   facts.cores = static_cast<unsigned>(cores.size());
@@ -198,7 +202,8 @@ void read_system(const fs::path& root, doctor_facts& facts) {
       facts.tsx_boot_option += option;
     }
   }
-  facts.tsx_async_abort = first_line(root / "sys/devices/system/cpu/vulnerabilities/tsx_async_abort");
+  facts.tsx_async_abort =
+      first_line(root / "sys/devices/system/cpu/vulnerabilities/tsx_async_abort");
 
   utsname names{};
   if (::uname(&names) == 0) {
@@ -288,11 +293,12 @@ std::string cores_text(const doctor_facts& facts) {
   return joined(parts, ", ");
 }
 
-// Whether a kernel option could bring hardware transactions: an Intel CPU of a kind that had TSX shows the
-// kernel's TAA verdict as "TSX disabled", or RTM bits that never commit.
+// Whether a kernel option could bring hardware transactions: an Intel CPU of a kind that had TSX
+// shows the kernel's TAA verdict as "TSX disabled", or RTM bits that never commit.
 bool tsx_is_switched_off(const doctor_facts& facts) {
   return !facts.htm.rtm_commits && facts.cpu_vendor == "GenuineIntel" &&
-         (facts.tsx_async_abort.find("TSX disabled") != std::string::npos || facts.htm.rtm_advertised);
+         (facts.tsx_async_abort.find("TSX disabled") != std::string::npos ||
+          facts.htm.rtm_advertised);
 }
 
 }  // namespace
@@ -309,18 +315,21 @@ doctor_facts collect(const std::filesystem::path& root) {
 
 std::string advice(const doctor_facts& facts) {
   if (facts.htm.rtm_commits) {
-    return "elidex will run elided locks as hardware transactions on this machine, and take the lock where "
+    return "elidex will run elided locks as hardware transactions on this machine, and take the "
+           "lock where "
            "they "
            "keep aborting.";
   }
   std::string text =
-      "elidex will use optimistic versions on this machine, and its elided locks take their fallback, "
+      "elidex will use optimistic versions on this machine, and its elided locks take their "
+      "fallback, "
       "because " +
       std::string(facts.htm.reason);
   if (facts.htm.rtm_always_aborts) {
     text += "; no kernel option brings transactions back on this CPU";
   } else if (tsx_is_switched_off(facts)) {
-    text += "; if this CPU is free of the TAA bug, booting with tsx=auto or tsx=on may bring them back";
+    text +=
+        "; if this CPU is free of the TAA bug, booting with tsx=auto or tsx=on may bring them back";
   }
   return text + ".";
 }
@@ -332,26 +341,31 @@ std::string to_text(const doctor_facts& facts) {
   lines.add("cores", cores_text(facts));
   for (const cache_facts& cache : facts.caches) {
     lines.add(cache_name(cache),
-              joined({readable_bytes(cache.size_bytes), cache.ways != 0 ? std::to_string(cache.ways) + "-way" : "",
+              joined({readable_bytes(cache.size_bytes),
+                      cache.ways != 0 ? std::to_string(cache.ways) + "-way" : "",
                       cache.line_bytes != 0 ? std::to_string(cache.line_bytes) + "-byte lines" : "",
                       cache.shared_by.empty() ? "" : "CPU 0's is shared by CPU " + cache.shared_by},
                      ", "));
   }
-  lines.add("hardware transactions", std::string(facts.htm.rtm_commits ? "yes: " : "no: ") + facts.htm.reason);
+  lines.add("hardware transactions",
+            std::string(facts.htm.rtm_commits ? "yes: " : "no: ") + facts.htm.reason);
   lines.add("hardware lock elision", facts.htm.hle_advertised ? "advertised" : "no");
-  lines.add("TSX flags of the kernel", facts.tsx_flags.empty() ? "none" : joined(facts.tsx_flags, ", "));
+  lines.add("TSX flags of the kernel",
+            facts.tsx_flags.empty() ? "none" : joined(facts.tsx_flags, ", "));
   lines.add("TSX boot option", facts.tsx_boot_option);
   lines.add("TSX async abort", facts.tsx_async_abort);
   if (facts.memory_bytes != 0) lines.add("memory", readable_bytes(facts.memory_bytes));
-  lines.add("transparent huge pages",
-            facts.transparent_huge_pages.empty()
-                ? ""
-                : joined({facts.transparent_huge_pages,
-                          facts.transparent_defrag.empty() ? "" : "defrag " + facts.transparent_defrag},
-                         ", "));
+  lines.add(
+      "transparent huge pages",
+      facts.transparent_huge_pages.empty()
+          ? ""
+          : joined({facts.transparent_huge_pages,
+                    facts.transparent_defrag.empty() ? "" : "defrag " + facts.transparent_defrag},
+                   ", "));
   for (const huge_page_facts& pages : facts.huge_pages) {
-    lines.add("huge pages of " + readable_bytes(pages.page_bytes),
-              std::to_string(pages.reserved) + " reserved, " + std::to_string(pages.free) + " free");
+    lines.add(
+        "huge pages of " + readable_bytes(pages.page_bytes),
+        std::to_string(pages.reserved) + " reserved, " + std::to_string(pages.free) + " free");
   }
   for (const numa_node_facts& node : facts.numa_nodes) {
     lines.add("NUMA node " + std::to_string(node.number),
@@ -377,11 +391,13 @@ nlohmann::ordered_json machine_json(const doctor_facts& facts) {
   }
   nlohmann::ordered_json huge_pages = nlohmann::ordered_json::array();
   for (const huge_page_facts& pages : facts.huge_pages) {
-    huge_pages.push_back({{"page_bytes", pages.page_bytes}, {"reserved", pages.reserved}, {"free", pages.free}});
+    huge_pages.push_back(
+        {{"page_bytes", pages.page_bytes}, {"reserved", pages.reserved}, {"free", pages.free}});
   }
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
   for (const numa_node_facts& node : facts.numa_nodes) {
-    nodes.push_back({{"node", node.number}, {"cpus", node.cpus}, {"memory_bytes", node.memory_bytes}});
+    nodes.push_back(
+        {{"node", node.number}, {"cpus", node.cpus}, {"memory_bytes", node.memory_bytes}});
   }
   return {{"cpu", facts.cpu_model},
           {"cpu_vendor", facts.cpu_vendor},

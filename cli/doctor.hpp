@@ -1,11 +1,12 @@
-// What this machine offers to elidex: the facts behind `elidex doctor`, and behind "machine" in JSON output.
+// What this machine offers to elidex: the facts behind `elidex doctor`, and behind "machine" in
+// JSON output.
 //
 //   const elidex::cli::doctor_facts facts = elidex::cli::collect();
 //   std::cout << elidex::cli::to_text(facts);
 //   report["machine"] = elidex::cli::machine_json(facts);
 //
-// Facts come from /proc, /sys, uname and htm::capability(). What cannot be read stays empty or 0, and is left
-// out of the text: nothing here fails for want of a file.
+// Facts come from /proc, /sys, uname and htm::capability(). What cannot be read stays empty or 0,
+// and is left out of the text: nothing here fails for want of a file.
 //
 // Thread-safety: plain functions; call them from anywhere.
 #pragma once
@@ -56,9 +57,10 @@ struct doctor_facts {
 
   // hardware transactions
   htm::htm_capability htm{};
-  std::vector<std::string> tsx_flags;  // of the kernel's list: rtm, hle, rtm_always_abort, tsx_force_abort
-  std::string tsx_boot_option;         // "tsx=on", if the kernel was booted with such an option
-  std::string tsx_async_abort;         // the kernel's verdict on that vulnerability
+  // of the kernel's list: rtm, hle, rtm_always_abort, tsx_force_abort
+  std::vector<std::string> tsx_flags;
+  std::string tsx_boot_option;  // "tsx=on", if the kernel was booted with such an option
+  std::string tsx_async_abort;  // the kernel's verdict on that vulnerability
 
   // memory
   std::uint64_t memory_bytes = 0;
@@ -77,8 +79,8 @@ struct doctor_facts {
 // Reads /proc and /sys below `root`, which tests put elsewhere.
 doctor_facts collect(const std::filesystem::path& root = "/");
 
-// A table of aligned lines, then one sentence: what elidex will use on this machine and what would change
-// that.
+// A table of aligned lines, then one sentence: what elidex will use on this machine and what would
+// change that.
 std::string to_text(const doctor_facts& facts);
 
 // That sentence alone.

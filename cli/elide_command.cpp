@@ -1,7 +1,7 @@
 // elidex elide: runs a program with libelidex-preload.so in front of its locks (docs/PRELOAD.md).
 //
-// Programs on which LD_PRELOAD has no effect are refused instead of run: who asks for elision or statistics and gets neither
-// would take the program's speed for their effect.
+// Programs on which LD_PRELOAD has no effect are refused instead of run: who asks for elision or
+// statistics and gets neither would take the program's speed for their effect.
 
 #include <elf.h>
 #include <fcntl.h>
@@ -40,7 +40,8 @@ fs::path library() {
     const fs::path found = (here / folder / library_name).lexically_normal();
     if (fs::exists(found, error)) return found;
   }
-  throw std::runtime_error(std::string(library_name) + " is neither beside this program nor in ../lib");
+  throw std::runtime_error(std::string(library_name) +
+                           " is neither beside this program nor in ../lib");
 }
 
 // As the shell would find it; empty if it would not.
@@ -63,8 +64,9 @@ fs::path find_program(const std::string& name) {
 struct program_file {
   enum class kind : std::uint8_t { other, script, elf } is = kind::other;
   bool other_word_size = false;
-  bool cut_off = false;     // an ELF file that ends before its last segment
-  std::string interpreter;  // of a script, or the loader of a dynamically linked program; empty: none is named
+  bool cut_off = false;  // an ELF file that ends before its last segment
+  // of a script, or the loader of a dynamically linked program; empty: none is named
+  std::string interpreter;
 };
 
 void read_script(std::ifstream& file, program_file& read) {
@@ -109,12 +111,14 @@ program_file read_program(const fs::path& program) {
     read.is = elf;
     read.other_word_size = whole && header.e_ident[EI_CLASS] != our_class;
     read.cut_off = !whole;
-    if (whole && !read.other_word_size && header.e_phentsize == sizeof(ElfW(Phdr))) read_elf(file, header, read);
+    if (whole && !read.other_word_size && header.e_phentsize == sizeof(ElfW(Phdr)))
+      read_elf(file, header, read);
   }
   return read;
 }
 
-// Why LD_PRELOAD would do nothing for it; null if it does, or if it is a script, whose interpreter decides.
+// Why LD_PRELOAD would do nothing for it; null if it does, or if it is a script, whose interpreter
+// decides.
 const char* why_no_effect(const fs::path& program, const program_file& read) {
   struct stat about{};
   if (::stat(program.c_str(), &about) == 0) {
@@ -125,7 +129,8 @@ const char* why_no_effect(const fs::path& program, const program_file& read) {
   if (read.is != program_file::kind::elf || read.cut_off) return nullptr;
   if (read.other_word_size) return "is for another word size";
   if (read.interpreter.empty()) return "is statically linked";
-  return read.interpreter.find("musl") == std::string::npos ? nullptr : "uses another C library than glibc";
+  return read.interpreter.find("musl") == std::string::npos ? nullptr
+                                                            : "uses another C library than glibc";
 }
 
 constexpr const char* expected_program = "a program that can be run";
@@ -136,13 +141,16 @@ constexpr const char* expected_program = "a program that can be run";
     throw std::runtime_error("'" + name + "' cannot be run: " + std::strerror(error));
   }
   std::string why = std::strerror(error);
-  if (error == ENOENT && !read.interpreter.empty()) why = "its interpreter '" + read.interpreter + "' does not exist";
-  if (error == ENOEXEC) why = "it is neither a program for this machine nor a script that begins with #!";
+  if (error == ENOENT && !read.interpreter.empty())
+    why = "its interpreter '" + read.interpreter + "' does not exist";
+  if (error == ENOEXEC)
+    why = "it is neither a program for this machine nor a script that begins with #!";
   refuse("PROGRAM", name, "cannot be run: " + why, expected_program);
 }
 
 void set(const char* name, const std::string& value) {
-  if (::setenv(name, value.c_str(), 1) != 0) throw std::runtime_error(std::string(name) + " cannot be set");
+  if (::setenv(name, value.c_str(), 1) != 0)
+    throw std::runtime_error(std::string(name) + " cannot be set");
 }
 
 }  // namespace
@@ -174,7 +182,8 @@ int elide_command(const elide_flags& flags) {
   }
   std::string preload = library().string();
   if (preload.find_first_of(" :") != std::string::npos) {
-    throw std::runtime_error("LD_PRELOAD cannot name '" + preload + "': there is a blank or a colon in it");
+    throw std::runtime_error("LD_PRELOAD cannot name '" + preload +
+                             "': there is a blank or a colon in it");
   }
   if (const char* const others = std::getenv("LD_PRELOAD"); others != nullptr && *others != '\0') {
     preload += std::string(":") + others;

@@ -21,7 +21,8 @@ std::string quoted(std::string_view text) {
 
 }  // namespace
 
-void refuse(std::string_view flag, std::string_view text, std::string_view wrong, std::string_view expected) {
+void refuse(std::string_view flag, std::string_view text, std::string_view wrong,
+            std::string_view expected) {
   throw bench::bad_input(std::string(flag)
                              .append(": ")
                              .append(quoted(text))
@@ -34,23 +35,28 @@ void refuse(std::string_view flag, std::string_view text, std::string_view wrong
 
 void refuse_value(std::string_view flag, std::string_view text, std::string_view expected,
                   const std::vector<std::string>& names) {
-  throw bench::bad_input(
-      std::string(flag).append(": invalid value ").append(quoted(text)).append(" (expected ").append(expected) + ")" +
-      bench::did_you_mean(text, names));
+  throw bench::bad_input(std::string(flag)
+                             .append(": invalid value ")
+                             .append(quoted(text))
+                             .append(" (expected ")
+                             .append(expected) +
+                         ")" + bench::did_you_mean(text, names));
 }
 
 std::vector<std::string> split_list(std::string_view flag, std::string_view text) {
   std::vector<std::string> parts;
   for (std::size_t start = 0; start <= text.size();) {
     const std::size_t end = std::min(text.find(',', start), text.size());
-    if (end == start) refuse(flag, text, "has an empty part", "one value or several with commas between them");
+    if (end == start)
+      refuse(flag, text, "has an empty part", "one value or several with commas between them");
     parts.emplace_back(text.substr(start, end - start));
     start = end + 1;
   }
   return parts;
 }
 
-std::uint64_t parse_count(std::string_view flag, std::string_view text, std::uint64_t low, std::uint64_t high) {
+std::uint64_t parse_count(std::string_view flag, std::string_view text, std::uint64_t low,
+                          std::uint64_t high) {
   const auto wrong = [&] {
     refuse_value(flag, text,
                  "a whole number from " + count_text(low) + " to " + count_text(high) +
@@ -83,7 +89,8 @@ std::uint64_t parse_count(std::string_view flag, std::string_view text, std::uin
   return number;
 }
 
-double parse_number(std::string_view flag, std::string_view text, double low, double high, const char* of_what) {
+double parse_number(std::string_view flag, std::string_view text, double low, double high,
+                    const char* of_what) {
   double number = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -98,7 +105,8 @@ double parse_seconds(std::string_view flag, std::string_view text, double low, d
 }
 
 std::string count_text(std::uint64_t count) {
-  if (count >= 1'000'000'000 && count % 1'000'000'000 == 0) return std::to_string(count / 1'000'000'000) + "G";
+  if (count >= 1'000'000'000 && count % 1'000'000'000 == 0)
+    return std::to_string(count / 1'000'000'000) + "G";
   if (count >= 1'000'000 && count % 1'000'000 == 0) return std::to_string(count / 1'000'000) + "M";
   if (count >= 10'000 && count % 1'000 == 0) return std::to_string(count / 1'000) + "K";
   return std::to_string(count);

@@ -1,5 +1,6 @@
 #pragma once
-// Parses flag values. Each function throws bench::bad_input, which names the flag and what is expected.
+// Parses flag values. Each function throws bench::bad_input, which names the flag and what is
+// expected.
 //
 //   parse_count("--keys", "10M", 1, 1'000'000'000);           // 10000000
 //   split_list("--threads", "1,2");                           // {"1", "2"}
@@ -15,8 +16,10 @@ namespace elidex::cli {
 [[noreturn]] void refuse(std::string_view flag, std::string_view text, std::string_view wrong,
                          std::string_view expected);
 
-/// "--flag: invalid value 'text' (expected EXPECTED)", and " Did you mean 'name'?" where one of the names is near.
-[[noreturn]] void refuse_value(std::string_view flag, std::string_view text, std::string_view expected,
+/// "--flag: invalid value 'text' (expected EXPECTED)", and " Did you mean 'name'?" where one of the
+/// names is near.
+[[noreturn]] void refuse_value(std::string_view flag, std::string_view text,
+                               std::string_view expected,
                                const std::vector<std::string>& names = {});
 
 /// The names of a table's entries, for refuse_value().
@@ -31,15 +34,16 @@ template <class Table>
 [[nodiscard]] std::vector<std::string> split_list(std::string_view flag, std::string_view text);
 
 /// A whole number from low to high; K, M and G after it mean thousands, millions and billions.
-[[nodiscard]] std::uint64_t parse_count(std::string_view flag, std::string_view text, std::uint64_t low,
-                                        std::uint64_t high);
+[[nodiscard]] std::uint64_t parse_count(std::string_view flag, std::string_view text,
+                                        std::uint64_t low, std::uint64_t high);
 
 /// A number, with a fraction, from low to high; `of_what` stands in the error.
-[[nodiscard]] double parse_number(std::string_view flag, std::string_view text, double low, double high,
-                                  const char* of_what = "a number");
+[[nodiscard]] double parse_number(std::string_view flag, std::string_view text, double low,
+                                  double high, const char* of_what = "a number");
 
 /// Seconds, with a fraction, from low to high.
-[[nodiscard]] double parse_seconds(std::string_view flag, std::string_view text, double low, double high);
+[[nodiscard]] double parse_seconds(std::string_view flag, std::string_view text, double low,
+                                   double high);
 
 /// 1000000 as "1M", 345123 as "345123".
 [[nodiscard]] std::string count_text(std::uint64_t count);

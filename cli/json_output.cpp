@@ -16,7 +16,8 @@ namespace elidex::cli {
 namespace fs = std::filesystem;
 namespace {
 
-[[noreturn]] void refuse_file(const std::string& flag, const std::string& file, const std::string& why) {
+[[noreturn]] void refuse_file(const std::string& flag, const std::string& file,
+                              const std::string& why) {
   throw bench::bad_input(flag + ": '" + file + "' " + why +
                          " (expected a file that can be written, or - for standard output)");
 }
@@ -37,7 +38,8 @@ json_output::json_output(const std::string& file, const std::string& flag) {
     if (!error) target_ = real;
   }
   const fs::file_status status = fs::status(target_, error);
-  if (fs::is_directory(status) || !target_.has_filename()) refuse_file(flag, file, "is a directory");
+  if (fs::is_directory(status) || !target_.has_filename())
+    refuse_file(flag, file, "is a directory");
   if (fs::exists(status)) {
     if (access(target_.c_str(), W_OK) != 0)
       refuse_file(flag, file, std::string("cannot be written (") + std::strerror(errno) + ")");
@@ -45,18 +47,20 @@ json_output::json_output(const std::string& file, const std::string& flag) {
   }
   if (!replace_) return;
   temporary_ = target_;
-  temporary_.replace_filename(target_.filename().string() + "." + std::to_string(getpid()) + ".tmp");
+  temporary_.replace_filename(target_.filename().string() + "." + std::to_string(getpid()) +
+                              ".tmp");
   const bench::temporary_path attempt(temporary_);
   errno = 0;
   const bool possible = static_cast<bool>(std::ofstream(temporary_));
   const int reason = errno;
-  if (!possible) refuse_file(flag, file, std::string("cannot be written (") + std::strerror(reason) + ")");
+  if (!possible)
+    refuse_file(flag, file, std::string("cannot be written (") + std::strerror(reason) + ")");
 }
 
 void json_output::write(std::string_view text) const {
   if (to_stdout_) {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fputc('\n', stdout) == EOF ||
-        std::fflush(stdout) != 0) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
+        std::fputc('\n', stdout) == EOF || std::fflush(stdout) != 0) {
       throw std::runtime_error("standard output cannot be written");
     }
     return;

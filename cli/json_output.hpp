@@ -1,9 +1,10 @@
 #pragma once
-// Where --json goes: a file that appears whole or not at all, also where a signal ends the program; or standard output.
+// Where --json goes: a file that appears whole or not at all, also where a signal ends the program;
+// or standard output.
 //
-//   json_output out(flags.json);      // throws bench::bad_input now if it could not be written later
+//   json_output out(flags.json);  // throws bench::bad_input now if it could not be written later
 //   ...
-//   out.write(document.dump(2));      // to a temporary file beside the target, then renamed over it
+//   out.write(document.dump(2));  // to a temporary file beside the target, then renamed over it
 //
 // Thread-safety: none.
 
@@ -22,7 +23,8 @@ class json_output {
   [[nodiscard]] bool wanted() const noexcept { return to_stdout_ || !target_.empty(); }
   [[nodiscard]] bool to_stdout() const noexcept { return to_stdout_; }
   void write(std::string_view text) const;
-  /// Calls `writer` with the file to write in place of the target, which it becomes if `writer` returns. Not for standard output.
+  /// Calls `writer` with the file to write in place of the target, which it becomes if `writer`
+  /// returns. Not for standard output.
   void write_by(const std::function<void(const std::filesystem::path&)>& writer) const;
 
  private:

@@ -17,7 +17,9 @@ namespace {
 
 std::string limits_of(const bench::index_info& index) {
   std::string text;
-  const auto add = [&](std::string_view limit) { text += (text.empty() ? "" : ", ") + std::string(limit); };
+  const auto add = [&](std::string_view limit) {
+    text += (text.empty() ? "" : ", ") + std::string(limit);
+  };
   if (index.single_thread) add("1 thread");
   if (!index.no_scan.empty()) add("no e");
   if (!index.no_erase.empty()) add("no delete");
@@ -46,10 +48,12 @@ struct named {
 constexpr named distributions[] = {
     {"uniform", "every key alike"},
     {"zipf:THETA",
-     "key of rank k in proportion to k^-THETA, 0 to 1.2; the hot keys are the smallest, next to each other"},
+     "key of rank k in proportion to k^-THETA, 0 to 1.2; the hot keys are the smallest, next to "
+     "each other"},
     {"zipf:THETA:scrambled", "the same with the hot keys scattered over the key space"},
     {"hot:THETA",
-     "a share of THETA, 0 to 1, goes to a hot region of one in 10,000 keys (at least 16), adjacent, in the middle"},
+     "a share of THETA, 0 to 1, goes to a hot region of one in 10,000 keys (at least 16), "
+     "adjacent, in the middle"},
 };
 
 }  // namespace
@@ -72,9 +76,12 @@ int list_command(const list_flags& flags) {
     for (const bench::workload& one : bench::workloads()) {
       document["workloads"].push_back({{"name", one.name}, {"description", one.description}});
     }
-    document["workloads"].push_back({{"name", bench::multi_get_name}, {"description", bench::multi_get_description}});
-    document["workloads"].push_back({{"name", bench::mix_name}, {"description", bench::mix_description}});
-    document["workloads"].push_back({{"name", bench::insert_mix_name}, {"description", bench::insert_mix_description}});
+    document["workloads"].push_back(
+        {{"name", bench::multi_get_name}, {"description", bench::multi_get_description}});
+    document["workloads"].push_back(
+        {{"name", bench::mix_name}, {"description", bench::mix_description}});
+    document["workloads"].push_back(
+        {{"name", bench::insert_mix_name}, {"description", bench::insert_mix_description}});
     for (const named_workload& one : database_workloads())
       document["workloads"].push_back({{"name", one.name}, {"description", one.description}});
     for (const auto& one : bench::table_store::databases()) {
@@ -104,7 +111,8 @@ int list_command(const list_flags& flags) {
   for (const auto& one : bench::table_store::databases())
     databases.row({std::string(one.name), std::string(one.description)});
   table where({{"distribution"}, {"which keys"}});
-  for (const named& one : distributions) where.row({std::string(one.name), std::string(one.description)});
+  for (const named& one : distributions)
+    where.row({std::string(one.name), std::string(one.description)});
   std::string machines;
   for (const std::string& one : machine_names()) machines += (machines.empty() ? "" : ", ") + one;
   print(indexes.text() + "\n" + databases.text() + "\n" + workloads.text() + "\n" + where.text() +

@@ -11,7 +11,8 @@ namespace fs = std::filesystem;
 std::vector<std::string> machine_names() {
   std::vector<std::string> names;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(fs::path(ELIDEX_SOURCE_DIR) / "machine/machines", error)) {
+  for (const auto& entry :
+       fs::directory_iterator(fs::path(ELIDEX_SOURCE_DIR) / "machine/machines", error)) {
     if (entry.path().extension() == ".machine") names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
@@ -25,14 +26,16 @@ fs::path machine_file(const std::string& name_or_file) {
   }
   std::error_code error;
   if (fs::is_regular_file(name_or_file, error)) return fs::absolute(name_or_file);
-  refuse_value("--machine", name_or_file, "a machine that 'elidex list' prints, or a machine file", names);
+  refuse_value("--machine", name_or_file, "a machine that 'elidex list' prints, or a machine file",
+               names);
 }
 
 fs::path sim_worker() {
 #if defined(ELIDEX_SIM_WORKER)
   return ELIDEX_SIM_WORKER;
 #else
-  throw bench::bad_input("sim: this build has no simulated machine (expected a build by GCC on x86-64 Linux)");
+  throw bench::bad_input(
+      "sim: this build has no simulated machine (expected a build by GCC on x86-64 Linux)");
 #endif
 }
 
@@ -40,7 +43,8 @@ fs::path native_structures() {
 #if defined(ELIDEX_NATIVE_STRUCTURES)
   return ELIDEX_NATIVE_STRUCTURES;
 #else
-  throw bench::bad_input("sim: this build has no simulated machine (expected a build by GCC on x86-64 Linux)");
+  throw bench::bad_input(
+      "sim: this build has no simulated machine (expected a build by GCC on x86-64 Linux)");
 #endif
 }
 

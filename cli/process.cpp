@@ -21,7 +21,8 @@ struct redirection {
 };
 
 // With the program's other files and environment as ours.
-bench::child_process start(const std::vector<std::string>& command, const std::vector<redirection>& files = {}) {
+bench::child_process start(const std::vector<std::string>& command,
+                           const std::vector<redirection>& files = {}) {
   std::vector<char*> arguments;
   arguments.reserve(command.size() + 1);
   for (const std::string& one : command) arguments.push_back(const_cast<char*>(one.c_str()));
@@ -64,7 +65,8 @@ std::optional<std::string> output_of(const std::vector<std::string>& command) {
 }
 
 std::string python() {
-  if (const char* const wish = std::getenv("ELIDEX_PYTHON"); wish != nullptr && *wish != '\0') return wish;
+  if (const char* const wish = std::getenv("ELIDEX_PYTHON"); wish != nullptr && *wish != '\0')
+    return wish;
   const std::filesystem::path own = std::filesystem::path(ELIDEX_SOURCE_DIR) / ".venv/bin/python";
   std::error_code error;
   return std::filesystem::exists(own, error) ? own.string() : "python3";
@@ -92,7 +94,9 @@ program_result converse(const std::vector<std::string>& command, const std::stri
   if (write(files[0], input.data(), input.size()) != static_cast<ssize_t>(input.size())) return {};
   lseek(files[0], 0, SEEK_SET);
   const int status =
-      start(command, {{files[0], STDIN_FILENO}, {files[1], STDOUT_FILENO}, {files[2], STDERR_FILENO}}).wait();
+      start(command,
+            {{files[0], STDIN_FILENO}, {files[1], STDOUT_FILENO}, {files[2], STDERR_FILENO}})
+          .wait();
   const program_result result{status, text_of(files[1]), text_of(files[2])};
   for (const int file : files) close(file);
   return result;

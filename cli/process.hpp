@@ -7,14 +7,16 @@
 
 namespace elidex::cli {
 
-/// Runs it with our standard streams; its exit status, 127 where it could not be started, 128 + the signal
-/// that ended it.
+/// Runs it with our standard streams; its exit status, 127 where it could not be started, 128 + the
+/// signal that ended it.
 [[nodiscard]] int run_program(const std::vector<std::string>& command);
 
-/// Its standard output without the last newline; nothing unless it ends with status 0. Its errors go nowhere.
+/// Its standard output without the last newline; nothing unless it ends with status 0. Its errors
+/// go nowhere.
 [[nodiscard]] std::optional<std::string> output_of(const std::vector<std::string>& command);
 
-/// The Python to run scripts with: the one that is asked for (ELIDEX_PYTHON), the project's own, or the system's.
+/// The Python to run scripts with: the one that is asked for (ELIDEX_PYTHON), the project's own, or
+/// the system's.
 [[nodiscard]] std::string python();
 
 struct program_result {
@@ -22,7 +24,9 @@ struct program_result {
   std::string output;
   std::string errors;
 };
-/// Gives it `input` on its standard input and collects what it says. May be called from several threads at once.
-[[nodiscard]] program_result converse(const std::vector<std::string>& command, const std::string& input);
+/// Gives it `input` on its standard input and collects what it says. May be called from several
+/// threads at once.
+[[nodiscard]] program_result converse(const std::vector<std::string>& command,
+                                      const std::string& input);
 
 }  // namespace elidex::cli

@@ -30,7 +30,8 @@ void progress_bar::show(double done, std::string_view doing) {
 
   const double share = std::clamp(done, 0.0, 1.0);
   const auto filled = static_cast<std::size_t>(share * bar_cells);
-  const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  const double elapsed =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
   std::string text = std::string(filled, '#') + std::string(bar_cells - filled, '.') +
                      formatted(" %3.0f %% %4.0f s  ", share * 100, elapsed) + std::string(doing);
   if (text.size() > width) text.resize(width);

@@ -1,5 +1,6 @@
 #pragma once
-// A progress bar on standard error where that is a terminal, nothing otherwise. Gone when the work is done.
+// A progress bar on standard error where that is a terminal, nothing otherwise. Gone when the work
+// is done.
 //
 //   progress_bar bar;
 //   bar.show(0.4, "loading tbb");

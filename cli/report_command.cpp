@@ -32,7 +32,8 @@ std::vector<std::string> all_results() {
 void check_input(const std::vector<std::string>& files) {
   if (files.empty()) {
     throw bench::bad_input(
-        "files: results/ and docs/results/ hold no *.json (expected result files, which elidex bench --json "
+        "files: results/ and docs/results/ hold no *.json (expected result files, which elidex "
+        "bench --json "
         "writes)");
   }
   for (const std::string& one : files) {
@@ -48,12 +49,14 @@ void check_output(const std::string& name) {
   const fs::path out = name;
   std::error_code error;
   if (!out.has_filename() || fs::is_directory(out, error)) {
-    throw bench::bad_input("--out: '" + name + "' is a directory (expected the HTML file to write)");
+    throw bench::bad_input("--out: '" + name +
+                           "' is a directory (expected the HTML file to write)");
   }
   fs::path folder = fs::absolute(out, error).parent_path();
   while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
   if (!fs::is_directory(folder, error) || access(folder.c_str(), W_OK) != 0) {
-    throw bench::bad_input("--out: " + name + " cannot be written (expected the HTML file to write)");
+    throw bench::bad_input("--out: " + name +
+                           " cannot be written (expected the HTML file to write)");
   }
 }
 
@@ -69,7 +72,8 @@ std::string last_line(std::string_view text) {
   constexpr int first_signal = 128;
   constexpr std::string_view own = "report: ";
   if (drawn.status == first_signal - 1) {
-    throw std::runtime_error("report: " + program + " could not be started (set ELIDEX_PYTHON to another Python)");
+    throw std::runtime_error("report: " + program +
+                             " could not be started (set ELIDEX_PYTHON to another Python)");
   }
   if (drawn.status > first_signal) {
     throw std::runtime_error("report: " + program + " was ended by signal " +

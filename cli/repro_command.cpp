@@ -19,17 +19,19 @@ int repro_command(const repro_flags& flags) {
     refuse_value("--scale", flags.scale, "smoke or full", {"smoke", "full"});
   }
   const json_output json(flags.json);
-  const std::uint64_t jobs =
-      flags.jobs.empty() ? bench::allowed_cpus().size() : parse_count("--jobs", flags.jobs, 1, jobs_max);
-  std::vector<std::string> command{python(),   std::string(ELIDEX_SOURCE_DIR) + "/papers/repro/repro.py",
-                                   "--worker", sim_worker().string(),
-                                   "--native", native_structures().string(),
-                                   "--commit", source_commit(),
-                                   "--scale",  flags.scale,
-                                   "--seed",   std::to_string(parse_count("--seed", flags.seed, 0, UINT64_MAX)),
-                                   "--out",    flags.out,
-                                   "--jobs",   std::to_string(jobs)};
-  if (!flags.machine.empty()) command.insert(command.end(), {"--machine", machine_file(flags.machine).string()});
+  const std::uint64_t jobs = flags.jobs.empty() ? bench::allowed_cpus().size()
+                                                : parse_count("--jobs", flags.jobs, 1, jobs_max);
+  std::vector<std::string> command{
+      python(),   std::string(ELIDEX_SOURCE_DIR) + "/papers/repro/repro.py",
+      "--worker", sim_worker().string(),
+      "--native", native_structures().string(),
+      "--commit", source_commit(),
+      "--scale",  flags.scale,
+      "--seed",   std::to_string(parse_count("--seed", flags.seed, 0, UINT64_MAX)),
+      "--out",    flags.out,
+      "--jobs",   std::to_string(jobs)};
+  if (!flags.machine.empty())
+    command.insert(command.end(), {"--machine", machine_file(flags.machine).string()});
   if (json.wanted()) command.insert(command.end(), {"--json", flags.json});
   command.insert(command.end(), flags.ids.begin(), flags.ids.end());
   return run_program(command);

@@ -25,40 +25,42 @@ double share(std::uint64_t part, std::uint64_t whole) {
 ordered_json run_document(const bench::bench_options& options, const bench::bench_result& result,
                           const bench::bench_run& run) {
   const bench::index_counters& counts = run.counters;
-  ordered_json document{{"index", run.index->name},
-                        {"workload", run.what->name},
-                        {"dist", run.distribution_name},
-                        {"threads", run.threads},
-                        {"mops", run.mops},
-                        {"mops_min", run.mops_min},
-                        {"mops_max", run.mops_max},
-                        {"ns_p50", run.latency.percentile(50)},
-                        {"ns_p99", run.latency.percentile(99)},
-                        {"aborts_per_op", share(counts.aborts(), run.counted_requests)},
-                        {"aborts",
-                         {{"conflict", counts.aborts_conflict},
-                          {"capacity", counts.aborts_capacity},
-                          {"explicit", counts.aborts_explicit},
-                          {"interrupt", counts.aborts_interrupt},
-                          {"other", counts.aborts_other}}},
-                        {"fallback_pct", 100 * share(counts.fallbacks, counts.commits + counts.fallbacks)},
-                        {"wasted_pct", 100 * share(counts.aborts(), counts.attempts)},
-                        {"bytes_per_key", run.bytes_per_key},
-                        {"seed", options.seed},
-                        {"raw_mops", run.raw_mops},
-                        {"ratio_to_first", run.ratio_to_first},
-                        {"keys", result.keys},
-                        {"key_type", options.keys_are == bench::key_type::u64 ? "u64" : "string"},
-                        {"seconds", run.seconds},
-                        {"requests", run.requests},
-                        {"misses", run.misses},
-                        {"cpu_wait_pct", run.cpu_wait_pct},
-                        {"latency_samples", run.latency.samples()},
-                        {"own_bytes_per_key", run.own_bytes_per_key}};
+  ordered_json document{
+      {"index", run.index->name},
+      {"workload", run.what->name},
+      {"dist", run.distribution_name},
+      {"threads", run.threads},
+      {"mops", run.mops},
+      {"mops_min", run.mops_min},
+      {"mops_max", run.mops_max},
+      {"ns_p50", run.latency.percentile(50)},
+      {"ns_p99", run.latency.percentile(99)},
+      {"aborts_per_op", share(counts.aborts(), run.counted_requests)},
+      {"aborts",
+       {{"conflict", counts.aborts_conflict},
+        {"capacity", counts.aborts_capacity},
+        {"explicit", counts.aborts_explicit},
+        {"interrupt", counts.aborts_interrupt},
+        {"other", counts.aborts_other}}},
+      {"fallback_pct", 100 * share(counts.fallbacks, counts.commits + counts.fallbacks)},
+      {"wasted_pct", 100 * share(counts.aborts(), counts.attempts)},
+      {"bytes_per_key", run.bytes_per_key},
+      {"seed", options.seed},
+      {"raw_mops", run.raw_mops},
+      {"ratio_to_first", run.ratio_to_first},
+      {"keys", result.keys},
+      {"key_type", options.keys_are == bench::key_type::u64 ? "u64" : "string"},
+      {"seconds", run.seconds},
+      {"requests", run.requests},
+      {"misses", run.misses},
+      {"cpu_wait_pct", run.cpu_wait_pct},
+      {"latency_samples", run.latency.samples()},
+      {"own_bytes_per_key", run.own_bytes_per_key}};
   if (run.what->scans) {
     document["scan_length"] = {options.scan_length_min, options.scan_length_max};
   }
-  if (run.what->drains()) document["order"] = bench::to_string(bench::order_of(*run.what, options.order));
+  if (run.what->drains())
+    document["order"] = bench::to_string(bench::order_of(*run.what, options.order));
   return document;
 }
 
@@ -66,15 +68,17 @@ ordered_json run_document(const bench::bench_options& options, const bench::benc
 
 std::string source_commit() {
   // A tree with the same commit but other sources must not pass for it.
-  return output_of({"git", "-C", ELIDEX_SOURCE_DIR, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"})
+  return output_of({"git", "-C", ELIDEX_SOURCE_DIR, "describe", "--always", "--dirty",
+                    "--abbrev=12", "--exclude=*"})
       .value_or("unknown");
 }
 
 std::string machine_line() {
   const doctor_facts facts = collect();
   const std::size_t cpus = bench::allowed_cpus().size();
-  return facts.cpu_model + ", " + std::to_string(cpus) + (cpus == 1 ? " CPU, " : " CPUs, ") + facts.kernel + ", " +
-         facts.compiler + " " + ELIDEX_BUILD_TYPE + ", " + bench::allocator_name();
+  return facts.cpu_model + ", " + std::to_string(cpus) + (cpus == 1 ? " CPU, " : " CPUs, ") +
+         facts.kernel + ", " + facts.compiler + " " + ELIDEX_BUILD_TYPE + ", " +
+         bench::allocator_name();
 }
 
 std::string dump(const ordered_json& document) {
@@ -92,13 +96,17 @@ ordered_json results_document() {
   return document;
 }
 
-ordered_json bench_document(const bench::bench_options& options, const bench::bench_result& result) {
+ordered_json bench_document(const bench::bench_options& options,
+                            const bench::bench_result& result) {
   ordered_json document = results_document();
-  for (const bench::bench_run& run : result.runs) document["runs"].push_back(run_document(options, result, run));
+  for (const bench::bench_run& run : result.runs)
+    document["runs"].push_back(run_document(options, result, run));
   ordered_json skipped = ordered_json::array();
   for (const bench::bench_skip& one : result.skipped) {
-    skipped.push_back(
-        {{"index", one.index->name}, {"workload", one.what->name}, {"threads", one.threads}, {"why", one.why}});
+    skipped.push_back({{"index", one.index->name},
+                       {"workload", one.what->name},
+                       {"threads", one.threads},
+                       {"why", one.why}});
   }
   document["skipped"] = std::move(skipped);
   return document;

@@ -1,7 +1,8 @@
 #pragma once
 // Results as JSON, schema 1: what scripts, tests and the report read.
 //
-//   {"schema":1, "commit":.., "machine":{..}, "runs":[{"index", "workload", "dist", "threads", ..}],
+//   {"schema":1, "commit":.., "machine":{..}, "runs":[{"index", "workload", "dist", "threads",
+//   ..}],
 //   "claims":[]}
 //
 // Times in nanoseconds, sizes in bytes, rates in millions of requests per second.
@@ -13,7 +14,8 @@
 
 namespace elidex::cli {
 
-/// The commit of the source tree, "-dirty" where it was changed since, "unknown" where git cannot say.
+/// The commit of the source tree, "-dirty" where it was changed since, "unknown" where git cannot
+/// say.
 [[nodiscard]] std::string source_commit();
 
 /// "AMD EPYC, 2 CPUs, Linux 6.1.0, GCC 12.2.0, jemalloc 5.3.0"

@@ -1,4 +1,5 @@
-// elidex sim: runs every combination on a simulated machine, each in a process of its own, and prints what came out.
+// elidex sim: runs every combination on a simulated machine, each in a process of its own, and
+// prints what came out.
 
 #include <unistd.h>
 
@@ -66,19 +67,23 @@ void check_key_file(const std::filesystem::path& file, std::size_t runs) {
 }
 
 // The requests to the program on the machine, one for each run.
-std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which, const ordered_json& common,
-                               std::vector<std::string>& skipped) {
+std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which,
+                               const ordered_json& common, std::vector<std::string>& skipped) {
   const bench::workload_choice choice = read_workload_flags(flags);
   ordered_json base = common;
   base["string_keys"] = choice.keys_are == bench::key_type::string;
-  base["key_file"] = choice.key_file.empty() ? "" : std::filesystem::absolute(choice.key_file).string();
+  base["key_file"] =
+      choice.key_file.empty() ? "" : std::filesystem::absolute(choice.key_file).string();
   base["keys"] = choice.keys.value_or(sim_keys_default);
   base["operations"] = parse_count("--ops", flags.operations, 1, operations_max);
   base["seed"] = choice.seed;
   base["quantum"] = parse_count("--quantum", flags.quantum, 0, cycles_max);
-  if (!flags.retries.empty()) base["retries"] = parse_count("--retries", flags.retries, 0, retries_max);
-  if (flags.leaf_version != "none" && flags.leaf_version != "head" && flags.leaf_version != "line") {
-    refuse_value("--leaf-version", flags.leaf_version, "none, head or line", {"none", "head", "line"});
+  if (!flags.retries.empty())
+    base["retries"] = parse_count("--retries", flags.retries, 0, retries_max);
+  if (flags.leaf_version != "none" && flags.leaf_version != "head" &&
+      flags.leaf_version != "line") {
+    refuse_value("--leaf-version", flags.leaf_version, "none, head or line",
+                 {"none", "head", "line"});
   }
   base["leaf_version"] = flags.leaf_version;
   base["scan_length_min"] = choice.scan_length_min;
@@ -86,7 +91,8 @@ std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which
   base["order"] = bench::to_string(choice.order);
   std::vector<unsigned> cores;
   for (const std::string& one : list_of("--cores", flags.cores)) {
-    cores.push_back(static_cast<unsigned>(parse_count("--cores", one, 1, which.hardware_threads())));
+    cores.push_back(
+        static_cast<unsigned>(parse_count("--cores", one, 1, which.hardware_threads())));
   }
   std::vector<ordered_json> requests;
   for (const bench::workload* what : choice.workloads) {
@@ -94,7 +100,8 @@ std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which
       for (const unsigned n : cores) {
         for (const bench::index_info* index : choice.indexes) {
           if (auto why = bench::why_not(*index, *what, n, choice.keys_are)) {
-            skipped.push_back(*why + " (workload " + std::string(what->name) + ", " + std::to_string(n) + " cores)");
+            skipped.push_back(*why + " (workload " + std::string(what->name) + ", " +
+                              std::to_string(n) + " cores)");
             continue;
           }
           ordered_json request = base;
@@ -142,8 +149,9 @@ std::vector<ordered_json> run_all(const std::vector<ordered_json>& requests, std
         failures[i] = std::move(result);
         failed = true;
       }
-      bar.show(static_cast<double>(++done) / static_cast<double>(requests.size()),
-               requests[i]["index"].get<std::string>() + ", " + requests[i]["dist"].get<std::string>());
+      bar.show(
+          static_cast<double>(++done) / static_cast<double>(requests.size()),
+          requests[i]["index"].get<std::string>() + ", " + requests[i]["dist"].get<std::string>());
     }
   };
   {
@@ -186,12 +194,13 @@ std::string tables(const std::vector<ordered_json>& runs) {
       };
       out.row({(*run)["index"], std::to_string((*run)["threads"].get<int>()),
                formatted("%.3f", (*run)["mops"].get<double>()),
-               formatted("%.3f", (*run)["aborts_per_op"].get<double>()), cause("conflict"), cause("capacity"),
-               cause("explicit"), cause("interrupt"), percent(*run, "fallback_pct"), percent(*run, "wasted_pct"),
+               formatted("%.3f", (*run)["aborts_per_op"].get<double>()), cause("conflict"),
+               cause("capacity"), cause("explicit"), cause("interrupt"),
+               percent(*run, "fallback_pct"), percent(*run, "wasted_pct"),
                formatted("%.0f", (*run)["accesses_per_op"].get<double>())});
     }
-    text += "\nworkload " + (*first)["workload"].get<std::string>() + "; " + (*first)["dist"].get<std::string>() +
-            "\n" + out.text();
+    text += "\nworkload " + (*first)["workload"].get<std::string>() + "; " +
+            (*first)["dist"].get<std::string>() + "\n" + out.text();
     first = last;
   }
   return text;
@@ -208,17 +217,22 @@ std::string conflict_tables(const std::vector<ordered_json>& runs) {
              {"same bytes %", table::right}});
   bool any = false;
   for (const ordered_json& run : runs) {
-    if (run["aborts"]["conflict"].get<double>() < conflicts_shown_min * run["requests"].get<double>()) continue;
+    if (run["aborts"]["conflict"].get<double>() <
+        conflicts_shown_min * run["requests"].get<double>())
+      continue;
     double sum = 0;
-    for (const auto& c : run["conflicts"]) sum += c["true_sharing"].get<double>() + c["false_sharing"].get<double>();
+    for (const auto& c : run["conflicts"])
+      sum += c["true_sharing"].get<double>() + c["false_sharing"].get<double>();
     if (any) out.gap();
     any = true;
     for (std::size_t i = 0; i < std::min(places_max, run["conflicts"].size()); ++i) {
       const auto& c = run["conflicts"][i];
       const double both = c["true_sharing"].get<double>() + c["false_sharing"].get<double>();
-      out.row({i == 0 ? run["index"].get<std::string>() + ", " + run["dist"].get<std::string>() : "",
-               i == 0 ? std::to_string(run["threads"].get<int>()) : "", c["where"], formatted("%.1f", 100 * both / sum),
-               formatted("%.1f", 100 * c["true_sharing"].get<double>() / both)});
+      out.row(
+          {i == 0 ? run["index"].get<std::string>() + ", " + run["dist"].get<std::string>() : "",
+           i == 0 ? std::to_string(run["threads"].get<int>()) : "", c["where"],
+           formatted("%.1f", 100 * both / sum),
+           formatted("%.1f", 100 * c["true_sharing"].get<double>() / both)});
     }
   }
   return any ? "\nwhere transactions met\n" + out.text() : "";
@@ -297,16 +311,18 @@ int sim_command(const sim_flags& flags) {
   } catch (const sim::bad_machine& error) {
     throw bench::bad_input(std::string("--machine: ") + error.what());
   }
-  ordered_json common{{"machine_file", file.string()}, {"set", parameter_changes(flags.set, which)}};
+  ordered_json common{{"machine_file", file.string()},
+                      {"set", parameter_changes(flags.set, which)}};
   std::vector<std::string> skipped;
   std::vector<ordered_json> requests = plan(flags, which, common, skipped);
   if (!flags.trace.empty()) {
-    if (requests.size() != 1) refuse("--trace", flags.trace, "cannot record several runs", "flags that give one run");
+    if (requests.size() != 1)
+      refuse("--trace", flags.trace, "cannot record several runs", "flags that give one run");
     if (flags.trace == "-") refuse_value("--trace", flags.trace, "a file to write");
   }
   const json_output trace(flags.trace, "--trace");
-  const std::size_t jobs =
-      flags.jobs.empty() ? bench::allowed_cpus().size() : parse_count("--jobs", flags.jobs, 1, jobs_max);
+  const std::size_t jobs = flags.jobs.empty() ? bench::allowed_cpus().size()
+                                              : parse_count("--jobs", flags.jobs, 1, jobs_max);
   std::vector<ordered_json> runs;
   const auto run = [&] { runs = run_all(requests, jobs); };
   if (trace.wanted()) {
@@ -321,7 +337,8 @@ int sim_command(const sim_flags& flags) {
   if (json.wanted()) {
     ordered_json document = results_document();
     document["machine"] = {{"simulated", which.name}};
-    for (const sim::parameter& p : sim::parameters()) document["machine"][std::string(p.name)] = which.*p.value;
+    for (const sim::parameter& p : sim::parameters())
+      document["machine"][std::string(p.name)] = which.*p.value;
     document["runs"] = runs;
     document["skipped"] = skipped;
     json.write(document.dump(2));
@@ -329,8 +346,9 @@ int sim_command(const sim_flags& flags) {
   }
   std::string text = "simulated: " + which.name;
   for (const auto& [name, value] : common["set"].items()) text += ", " + name + " " + value.dump();
-  text += "; " + count_text(requests.front()["keys"]) + " keys, " + count_text(requests.front()["operations"]) +
-          " operations a core, seed " + requests.front()["seed"].dump() + ", commit " + source_commit() + "\n";
+  text += "; " + count_text(requests.front()["keys"]) + " keys, " +
+          count_text(requests.front()["operations"]) + " operations a core, seed " +
+          requests.front()["seed"].dump() + ", commit " + source_commit() + "\n";
   text += tables(runs) + conflict_tables(runs) + fetch_tables(runs);
   for (const std::string& one : skipped) text += "\nskipped: " + one;
   print(text + (skipped.empty() ? "" : "\n"));

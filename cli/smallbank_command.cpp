@@ -14,7 +14,8 @@ namespace {
 namespace bank = bench::smallbank;
 namespace store = bench::table_store;
 
-constexpr std::uint64_t customers_max = 1'000'000'000;  // against slips of the keyboard; memory sets its own
+// against slips of the keyboard; memory sets its own
+constexpr std::uint64_t customers_max = 1'000'000'000;
 // The authors' sizes.
 constexpr std::uint64_t customers_default = 18'000;
 constexpr std::uint64_t hot_default = 1'000;
@@ -22,17 +23,22 @@ constexpr std::uint64_t hot_default = 1'000;
 bank::mix mix_of(const std::string& name) {
   if (name == "smallbank") return bank::mix::five;
   if (name == "smallbank:h-store") return bank::mix::h_store;
-  refuse_value("--workload", name, "smallbank or smallbank:h-store", {"smallbank", "smallbank:h-store"});
+  refuse_value("--workload", name, "smallbank or smallbank:h-store",
+               {"smallbank", "smallbank:h-store"});
 }
 
 told_point told(const std::string& name, const bank::settings& settings) {
   const std::string level(name_of(settings.level));
   return {.point = {.label = name + ", " + level,
                     .rows = 3 * static_cast<double>(settings.customers),
-                    .load = [settings](const store::database_info& in, std::uint64_t seed,
-                                       const store::kept_in& where) { return bank::load(in, settings, seed, where); }},
+                    .load =
+                        [settings](const store::database_info& in, std::uint64_t seed,
+                                   const store::kept_in& where) {
+                          return bank::load(in, settings, seed, where);
+                        }},
           .workload = name,
-          .dist = formatted("%u %% of %llu", settings.hot_pct, static_cast<unsigned long long>(settings.hot)),
+          .dist = formatted("%u %% of %llu", settings.hot_pct,
+                            static_cast<unsigned long long>(settings.hot)),
           .cells = {settings.what == bank::mix::five ? "five" : "h-store", level},
           .fields = {{"customers", settings.customers},
                      {"hot", settings.hot},
@@ -45,15 +51,19 @@ told_point told(const std::string& name, const bank::settings& settings) {
 int smallbank_bench_command(const bench_flags& flags, const bench_time& time) {
   database_bench bench = read_database_flags(flags, time, "smallbank");
   bank::settings settings{.customers = customers_default};
-  if (!flags.customers.empty()) settings.customers = parse_count("--customers", flags.customers, 2, customers_max);
+  if (!flags.customers.empty())
+    settings.customers = parse_count("--customers", flags.customers, 2, customers_max);
   settings.hot = std::min(hot_default, settings.customers);
   if (!flags.hot.empty()) settings.hot = parse_count("--hot", flags.hot, 2, settings.customers);
   if (!flags.hot_percent.empty())
-    settings.hot_pct = static_cast<unsigned>(parse_count("--hot-percent", flags.hot_percent, 0, 100));
-  store::refuse_what_does_not_fit("--customers", settings.customers, "of them", bank::bytes_per_customer, 0);
+    settings.hot_pct =
+        static_cast<unsigned>(parse_count("--hot-percent", flags.hot_percent, 0, 100));
+  store::refuse_what_does_not_fit("--customers", settings.customers, "of them",
+                                  bank::bytes_per_customer, 0);
   const std::vector<db::isolation> levels = read_isolation(flags.isolation);
-  bench.heading = "SmallBank, " + count_text(settings.customers) + " customers; " + std::to_string(settings.hot_pct) +
-                  " % of those drawn are among the first " + count_text(settings.hot);
+  bench.heading = "SmallBank, " + count_text(settings.customers) + " customers; " +
+                  std::to_string(settings.hot_pct) + " % of those drawn are among the first " +
+                  count_text(settings.hot);
   bench.columns = {{"mix"}, {"isolation"}};
   bench.missing = "cents lost";
   std::size_t kinds = 0;

@@ -48,8 +48,9 @@ const flag_use flags_of_some[] = {
 };
 
 std::string text_of(workload_family one) {
-  return one == workload_family::keys ? "workloads of keys"
-                                      : "--workload " + std::string(family_names[static_cast<std::size_t>(one)]);
+  return one == workload_family::keys
+             ? "workloads of keys"
+             : "--workload " + std::string(family_names[static_cast<std::size_t>(one)]);
 }
 
 workload_family family_of_name(std::string_view name) {
@@ -63,19 +64,20 @@ workload_family family_of_name(std::string_view name) {
 
 const std::vector<named_workload>& database_workloads() {
   static const std::vector<named_workload> all = [] {
-    std::vector<named_workload> made{
-        {"tpcc",
-         "TPC-C's five transactions on a database of --warehouses; its consistency is checked behind each run"}};
+    std::vector<named_workload> made{{"tpcc",
+                                      "TPC-C's five transactions on a database of --warehouses; "
+                                      "its consistency is checked behind each run"}};
     for (const bench::ycsb_txn::mix& one : bench::ycsb_txn::mixes) {
       made.push_back({"ycsb-txn:" + std::string(one.name),
                       "YCSB's rows in transactions of --ops-per-txn different "
                       "keys, " +
                           std::string(one.description) + "; changes are counted behind each run"});
     }
-    made.push_back(
-        {"smallbank",
-         "SmallBank's five transactions on --customers, each as often; all money is counted behind each run"});
-    made.push_back({"smallbank:h-store", "the same with H-Store's mix, whose sixth transaction sends payments"});
+    made.push_back({"smallbank",
+                    "SmallBank's five transactions on --customers, each as often; all money is "
+                    "counted behind each run"});
+    made.push_back({"smallbank:h-store",
+                    "the same with H-Store's mix, whose sixth transaction sends payments"});
     return made;
   }();
   return all;
@@ -91,8 +93,10 @@ workload_family family_of(const bench_flags& flags) {
   for (const std::string& name : names) {
     const workload_family one = family_of_name(name);
     if (one == first) continue;
-    const std::string alone(family_names[static_cast<std::size_t>(one == workload_family::keys ? first : one)]);
-    refuse("--workload", flags.workload, "combines " + alone + " with other workloads", alone + " alone");
+    const std::string alone(
+        family_names[static_cast<std::size_t>(one == workload_family::keys ? first : one)]);
+    refuse("--workload", flags.workload, "combines " + alone + " with other workloads",
+           alone + " alone");
   }
   return first;
 }

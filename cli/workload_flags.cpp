@@ -23,7 +23,8 @@ std::vector<std::string> workload_names() {
 
 bool is_for_databases(const std::string& name) {
   const auto& all = database_workloads();
-  return std::any_of(all.begin(), all.end(), [&](const named_workload& one) { return one.name == name; });
+  return std::any_of(all.begin(), all.end(),
+                     [&](const named_workload& one) { return one.name == name; });
 }
 
 // What is named twice would be run twice and look like two results.
@@ -37,9 +38,12 @@ void refuse_repeats(std::string_view flag, const std::vector<std::string>& parts
 void read_scan_length(const std::string& text, bench::workload_choice& options) {
   const std::size_t dash = text.find('-', 1);
   const std::string_view low = std::string_view(text).substr(0, dash);
-  const std::string_view high = dash == std::string::npos ? low : std::string_view(text).substr(dash + 1);
-  options.scan_length_min = static_cast<std::uint32_t>(parse_count("--scan-length", low, 1, scan_length_limit));
-  options.scan_length_max = static_cast<std::uint32_t>(parse_count("--scan-length", high, 1, scan_length_limit));
+  const std::string_view high =
+      dash == std::string::npos ? low : std::string_view(text).substr(dash + 1);
+  options.scan_length_min =
+      static_cast<std::uint32_t>(parse_count("--scan-length", low, 1, scan_length_limit));
+  options.scan_length_max =
+      static_cast<std::uint32_t>(parse_count("--scan-length", high, 1, scan_length_limit));
   if (options.scan_length_min > options.scan_length_max) {
     refuse_value("--scan-length", text, "N, or LOW-HIGH with LOW no more than HIGH");
   }
@@ -58,10 +62,12 @@ bench::workload_choice read_workload_flags(const workload_flags& flags) {
   for (const std::string& name : list_of("--index", flags.index)) {
     const bench::index_info* const index = bench::find_index(name);
     if (index == nullptr && bench::table_store::find_database(name) != nullptr)
-      refuse("--index", name, "is a database, for bench with --workload " + database_workload_names(),
+      refuse("--index", name,
+             "is a database, for bench with --workload " + database_workload_names(),
              "an index that 'elidex list' prints");
     if (index == nullptr)
-      refuse_value("--index", name, "an index that 'elidex list' prints", names_of(bench::indexes()));
+      refuse_value("--index", name, "an index that 'elidex list' prints",
+                   names_of(bench::indexes()));
     options.indexes.push_back(index);
   }
   for (const std::string& name : list_of("--workload", flags.workload)) {
@@ -70,8 +76,8 @@ bench::workload_choice read_workload_flags(const workload_flags& flags) {
       refuse("--workload", name, "is for bench", "a workload of keys that 'elidex list' prints");
     if (what == nullptr)
       refuse_value("--workload", name,
-                   "a workload that 'elidex list' prints; " + std::string(bench::mix_name) + " and " +
-                       std::string(bench::insert_mix_name) + " with N from 0 to 100, " +
+                   "a workload that 'elidex list' prints; " + std::string(bench::mix_name) +
+                       " and " + std::string(bench::insert_mix_name) + " with N from 0 to 100, " +
                        std::string(bench::multi_get_name) + " with N from 1 to 64",
                    workload_names());
     options.workloads.push_back(what);
@@ -80,7 +86,8 @@ bench::workload_choice read_workload_flags(const workload_flags& flags) {
     const auto where = bench::parse_distribution(name);
     if (!where) {
       refuse_value("--dist", name,
-                   "uniform, zipf:THETA or zipf:THETA:scrambled with THETA from 0 to 1.2, or hot:THETA with THETA "
+                   "uniform, zipf:THETA or zipf:THETA:scrambled with THETA from 0 to 1.2, or "
+                   "hot:THETA with THETA "
                    "from 0 to 1",
                    {"uniform"});
     }
@@ -91,15 +98,19 @@ bench::workload_choice read_workload_flags(const workload_flags& flags) {
   read_scan_length(flags.scan_length, options);
   const auto order = bench::parse_key_order(flags.order);
   if (!order)
-    refuse_value("--order", flags.order, "random, ascending or interleaved", {"random", "ascending", "interleaved"});
+    refuse_value("--order", flags.order, "random, ascending or interleaved",
+                 {"random", "ascending", "interleaved"});
   options.order = *order;
 
-  const std::string type = flags.key_type.empty() ? (flags.key_file.empty() ? "u64" : "string") : flags.key_type;
-  if (type != "u64" && type != "string") refuse_value("--key-type", type, "u64 or string", {"u64", "string"});
+  const std::string type =
+      flags.key_type.empty() ? (flags.key_file.empty() ? "u64" : "string") : flags.key_type;
+  if (type != "u64" && type != "string")
+    refuse_value("--key-type", type, "u64 or string", {"u64", "string"});
   options.keys_are = type == "u64" ? bench::key_type::u64 : bench::key_type::string;
   options.key_file = flags.key_file;
   if (type == "u64" && !flags.key_file.empty()) {
-    throw bench::bad_input("--key-file: does not go with --key-type u64 (expected --key-type string)");
+    throw bench::bad_input(
+        "--key-file: does not go with --key-type u64 (expected --key-type string)");
   }
   return options;
 }

@@ -1,4 +1,5 @@
-// Two tables, a transaction that moves money between rows, and a report of one moment. See docs/DATABASE.md.
+// Two tables, a transaction that moves money between rows, and a report of one moment. See
+// docs/DATABASE.md.
 #include "elidex/database.hpp"
 
 #include <cstdint>

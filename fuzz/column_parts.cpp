@@ -1,8 +1,8 @@
-// What a column's main is made of must agree with plain vectors: packed IDs with one of numbers, a dictionary of strings with one of
-// strings.
+// What a column's main is made of must agree with plain vectors: packed IDs with one of numbers, a
+// dictionary of strings with one of strings.
 //
-// The bytes are a program: the first says which of the two, the next ones what is in it, the rest what is asked. The first
-// difference aborts, and libFuzzer keeps the input.
+// The bytes are a program: the first says which of the two, the next ones what is in it, the rest
+// what is asked. The first difference aborts, and libFuzzer keeps the input.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -68,7 +68,8 @@ void demand_throws(Fn&& fn, const char* what) {
   demand(thrown, what);
 }
 
-// --- packed IDs ----------------------------------------------------------------------------------------------------
+// --- packed IDs
+// -------------------------------------------------------------------------------------------------
 
 // A few IDs of the program's again and again, with the row's number in some of them.
 id_vector make_ids(program& p, unsigned bits) {
@@ -106,7 +107,8 @@ void ask(const packed_ids& packed, const id_vector& ids, program& p) {
     for (std::size_t row = 0; row < ids.size(); ++row) {
       if (first <= ids[row] && ids[row] < last) expected.push_back(row);
     }
-    if (bug_is_planted && packed.bits() == 7 && ids.size() > 700 && !expected.empty()) expected.pop_back();
+    if (bug_is_planted && packed.bits() == 7 && ids.size() > 700 && !expected.empty())
+      expected.pop_back();
     demand(packed.count(first, last) == expected.size(), "count");
     std::vector<std::size_t> found;
     packed.for_each(first, last, [&](std::size_t row) { found.push_back(row); });
@@ -116,7 +118,8 @@ void ask(const packed_ids& packed, const id_vector& ids, program& p) {
       demand(row % 64 == 0 && these != 0, "for_each_word");
       for (std::size_t bit = 0; bit < 64; ++bit) {
         if ((these >> bit & 1) == 0) continue;
-        demand(of_words < expected.size() && expected[of_words++] == row + bit, "for_each_word row");
+        demand(of_words < expected.size() && expected[of_words++] == row + bit,
+               "for_each_word row");
       }
     });
     demand(of_words == expected.size(), "for_each_word rows");
@@ -125,7 +128,8 @@ void ask(const packed_ids& packed, const id_vector& ids, program& p) {
     const std::size_t count = p.below(ids.size() - from + 1);
     id_vector out(count);  // exactly as long as it may be written
     packed.unpack(from, count, out.data());
-    demand(std::equal(out.begin(), out.end(), ids.begin() + static_cast<std::ptrdiff_t>(from)), "unpack");
+    demand(std::equal(out.begin(), out.end(), ids.begin() + static_cast<std::ptrdiff_t>(from)),
+           "unpack");
     if (from < ids.size()) demand(packed.get(from) == ids[from], "get");
   }
 }
@@ -137,7 +141,8 @@ void run_ids(program p) {
   demand(packed.size() == ids.size() && packed.bits() == bits, "size");
   const unsigned needed = ids.empty() ? 0 : packed_ids::bits_for(std::ranges::max(ids));
   if (needed > 0) {
-    demand_throws<std::invalid_argument>([&] { packed_ids::pack(ids, needed - 1); }, "an ID that does not fit");
+    demand_throws<std::invalid_argument>([&] { packed_ids::pack(ids, needed - 1); },
+                                         "an ID that does not fit");
     demand(packed_ids::pack(ids, needed).get(ids.size() - 1) == ids.back(), "pack");
   }
   int questions = 0;
@@ -146,7 +151,8 @@ void run_ids(program p) {
   } while (!p.ended() && ++questions < questions_max);
 }
 
-// --- strings -------------------------------------------------------------------------------------------------------
+// --- strings
+// -------------------------------------------------------------------------------------------------
 
 // One byte after the other changes a string, or keeps it as it is.
 string_vector make_strings(program& p) {
@@ -155,7 +161,8 @@ string_vector make_strings(program& p) {
   std::size_t bytes = 0;
   const auto add = [&](std::string next) {
     bytes += next.size();
-    if (bytes < bytes_max && next.size() <= front_coded_strings::string_bytes_max) made.insert(std::move(next));
+    if (bytes < bytes_max && next.size() <= front_coded_strings::string_bytes_max)
+      made.insert(std::move(next));
   };
   std::string s;
   bool has_many = false;
@@ -187,7 +194,8 @@ string_vector make_strings(program& p) {
       default:
         break;
     }
-    if (s.size() > front_coded_strings::string_bytes_max) s.resize(front_coded_strings::string_bytes_max);
+    if (s.size() > front_coded_strings::string_bytes_max)
+      s.resize(front_coded_strings::string_bytes_max);
     if (step < 128) add(s);
   }
   return {made.begin(), made.end()};

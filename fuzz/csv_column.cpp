@@ -1,8 +1,9 @@
 // What the CSV reader takes must be what RFC 4180 says, and what it refuses must be wrong.
 //
-// Two bytes say with which options, the rest is a file behind the header "a,b", or a whole one. A second reader, which is short
-// because it has the text as a whole, says what must come out. Cells that were taken are written in quotes and must be read
-// equal. The first difference aborts, and libFuzzer keeps the input.
+// Two bytes say with which options, the rest is a file behind the header "a,b", or a whole one. A
+// second reader, which is short because it has the text as a whole, says what must come out. Cells
+// that were taken are written in quotes and must be read equal. The first difference aborts, and
+// libFuzzer keeps the input.
 #include "cli/csv/csv_column.hpp"
 
 #include <algorithm>
@@ -55,7 +56,9 @@ class short_reader {
   }
 
  private:
-  bool at_line_end() const { return at_ == text_.size() || text_[at_] == '\r' || text_[at_] == '\n'; }
+  bool at_line_end() const {
+    return at_ == text_.size() || text_[at_] == '\r' || text_[at_] == '\n';
+  }
 
   row one_row() {
     std::vector<std::string> cells;
@@ -95,7 +98,8 @@ bool is_int(const std::string& cell) {
 }
 
 bool is_double(const std::string& cell) {
-  if (cell.empty() || cell.find_first_of("+xX() \t\r\n\v\f") == 0 || cell.find_first_of("xX") != std::string::npos)
+  if (cell.empty() || cell.find_first_of("+xX() \t\r\n\v\f") == 0 ||
+      cell.find_first_of("xX") != std::string::npos)
     return false;
   char* end = nullptr;
   errno = 0;
@@ -107,14 +111,17 @@ bool is_double(const std::string& cell) {
 // A number would not show all of its digits: 007, or more than 64 bits.
 bool is_code(const std::string& cell) {
   const std::size_t begin = !cell.empty() && cell[0] == '-' ? 1 : 0;
-  const std::size_t digits = std::min(cell.find_first_not_of("0123456789", begin), cell.size()) - begin;
+  const std::size_t digits =
+      std::min(cell.find_first_not_of("0123456789", begin), cell.size()) - begin;
   if (digits >= 2 && cell[begin] == '0') return true;
   return digits > 0 && begin + digits == cell.size() && !is_int(cell);
 }
 
 bool is_utf8(const std::string& text) {
   for (std::size_t i = 0; i < text.size();) {
-    const auto byte = [&](std::size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U; };
+    const auto byte = [&](std::size_t at) {
+      return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U;
+    };
     const unsigned first = byte(i);
     const std::size_t length = first < 0x80   ? 1
                                : first < 0xC2 ? 0
@@ -128,7 +135,8 @@ bool is_utf8(const std::string& text) {
       if ((byte(i + k) & 0xC0U) != 0x80U) return false;
       code_point = code_point << 6U | (byte(i + k) & 0x3FU);
     }
-    if ((length == 3 && code_point < 0x800) || (length == 4 && (code_point < 0x10000 || code_point > 0x10FFFF)) ||
+    if ((length == 3 && code_point < 0x800) ||
+        (length == 4 && (code_point < 0x10000 || code_point > 0x10FFFF)) ||
         (code_point >= 0xD800 && code_point < 0xE000)) {
       return false;
     }
@@ -151,8 +159,10 @@ struct expectation {
 // Nothing where the header is no good.
 std::optional<expectation> expected(const std::string& text, csv_type type) {
   const std::vector<row> rows = short_reader(text).rows();
-  if (rows.empty() || !rows[0] || std::count(rows[0]->begin(), rows[0]->end(), "b") != 1) return std::nullopt;
-  const auto wanted = static_cast<std::size_t>(std::find(rows[0]->begin(), rows[0]->end(), "b") - rows[0]->begin());
+  if (rows.empty() || !rows[0] || std::count(rows[0]->begin(), rows[0]->end(), "b") != 1)
+    return std::nullopt;
+  const auto wanted =
+      static_cast<std::size_t>(std::find(rows[0]->begin(), rows[0]->end(), "b") - rows[0]->begin());
   expectation all;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     if (rows[i] && rows[i]->size() == rows[0]->size() && fits(type, (*rows[i])[wanted])) {
@@ -172,7 +182,8 @@ std::optional<csv_column> read(const std::string& text, const csv_options& optio
     return elidex::cli::read_csv_column(in, "fuzz.csv", "b", options);
   } catch (const elidex::bench::bad_input& error) {
     const std::string_view line = error.what();
-    demand(!line.empty() && line.find_first_of("\r\n") == std::string_view::npos && is_utf8(std::string(line)),
+    demand(!line.empty() && line.find_first_of("\r\n") == std::string_view::npos &&
+               is_utf8(std::string(line)),
            "the message");
     return std::nullopt;
   }
@@ -184,7 +195,8 @@ std::vector<std::string> strings(const csv_column& column) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     all.emplace_back(values[i]);
 #if defined(ELIDEX_PLANTED_BUG)
-    if (all.back().size() > 1 && all.back().ends_with('"')) all.back().pop_back();  // not taken for a doubled one
+    if (all.back().size() > 1 && all.back().ends_with('"'))
+      all.back().pop_back();  // not taken for a doubled one
 #endif
   }
   return all;
@@ -192,16 +204,21 @@ std::vector<std::string> strings(const csv_column& column) {
 
 void compare_values(const csv_column& column, const expectation& want, csv_type type) {
   demand(column.rows() == want.cells.size(), "rows");
-  const bool decides =
-      type == csv_type::automatic && std::none_of(want.cells.begin(), want.cells.end(), is_code) && !want.cells.empty();
-  const bool ints = type == csv_type::integer || (decides && std::all_of(want.cells.begin(), want.cells.end(), is_int));
+  const bool decides = type == csv_type::automatic &&
+                       std::none_of(want.cells.begin(), want.cells.end(), is_code) &&
+                       !want.cells.empty();
+  const bool ints = type == csv_type::integer ||
+                    (decides && std::all_of(want.cells.begin(), want.cells.end(), is_int));
   const bool reals =
-      !ints && (type == csv_type::real || (decides && std::all_of(want.cells.begin(), want.cells.end(), is_double)));
+      !ints && (type == csv_type::real ||
+                (decides && std::all_of(want.cells.begin(), want.cells.end(), is_double)));
   demand(column.type_name() == (ints ? "int" : reals ? "double" : "string"), "type");
   for (std::size_t i = 0; i < want.cells.size(); ++i) {
     const char* const cell = want.cells[i].c_str();
     if (ints) {
-      demand(std::get<std::vector<std::int64_t>>(column.values)[i] == std::strtoll(cell, nullptr, 10), "int");
+      demand(
+          std::get<std::vector<std::int64_t>>(column.values)[i] == std::strtoll(cell, nullptr, 10),
+          "int");
     } else if (reals) {
       const double got = std::get<std::vector<double>>(column.values)[i];
       const double number = std::strtod(cell, nullptr);
@@ -249,7 +266,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   demand(got.has_value() == taken, "taken or refused");
   if (!taken) return 0;
   demand(got->skipped == want->bad_rows, "rows left out");
-  demand(got->reasons.size() == std::min(want->bad_rows.size(), csv_column::reasons_max), "reasons");
+  demand(got->reasons.size() == std::min(want->bad_rows.size(), csv_column::reasons_max),
+         "reasons");
   demand(got->bytes == text.size(), "bytes");
   compare_values(*got, *want, options.type);
   if (options.type == csv_type::text) write_and_read_again(want->cells);

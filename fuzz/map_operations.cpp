@@ -1,8 +1,9 @@
 // All maps must agree with std::map, whatever is done to them.
 //
-// The bytes are a program: one byte says which operation, the next ones which key, which value, which limit. Every map
-// runs it; the first difference aborts, and libFuzzer keeps the input. Keys are few and close together, so that inputs
-// of some hundred bytes already split and merge nodes of two or three slots.
+// The bytes are a program: one byte says which operation, the next ones which key, which value,
+// which limit. Every map runs it; the first difference aborts, and libFuzzer keeps the input. Keys
+// are few and close together, so that inputs of some hundred bytes already split and merge nodes of
+// two or three slots.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -47,7 +48,8 @@ u64 make(std::uint8_t n) {
   return n;
 }
 template <>
-std::string make(std::uint8_t n) {  // shared heads, inline and long, NUL bytes, prefixes of one another
+// shared heads, inline and long, NUL bytes, prefixes of one another
+std::string make(std::uint8_t n) {
   std::string s(n % 16, n % 2 == 0 ? '\0' : 'a');
   if (n >= 16) s += static_cast<char>(n);
   return s;
@@ -64,7 +66,8 @@ void compare_order(const Map& map, const std::map<Key, Value>& model) {
   auto cursor = map.cursor();
   auto at = model.begin();
   for (cursor.seek_first(); cursor.valid(); cursor.next(), ++at) {
-    demand(at != model.end() && cursor.key() == at->first && cursor.value() == at->second, "forward");
+    demand(at != model.end() && cursor.key() == at->first && cursor.value() == at->second,
+           "forward");
   }
   demand(at == model.end(), "forward end");
   for (cursor.seek_last(); cursor.valid(); cursor.prev()) {

@@ -62,7 +62,8 @@ caches::caches(const machine& which)
       counts_(which.cores()) {}
 
 std::uint64_t caches::cores_of_socket(unsigned socket) const noexcept {
-  const std::uint64_t all = cores_per_socket_ == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << cores_per_socket_) - 1;
+  const std::uint64_t all =
+      cores_per_socket_ == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << cores_per_socket_) - 1;
   return all << (socket * cores_per_socket_);
 }
 

@@ -1,17 +1,18 @@
-// The caches of a simulated machine and the protocol that keeps them coherent: what an access costs, and what it
-// pushes out.
+// The caches of a simulated machine and the protocol that keeps them coherent: what an access
+// costs, and what it pushes out.
 //
 //   const access_cost c = caches.access(core, line, write, now);
 //   core_clock += c.cycles;
-//   if (c.left_l1 != nullptr) ...       // a line had to leave the core's L1: transactions want to know
+//   if (c.left_l1 != nullptr) ...  // a line had to leave the core's L1: transactions want to know
 //
-// Private L1 and L2 per core, an L3 per socket; each set-associative, the least recently used line leaves first. A
-// directory in the lines themselves (memory.hpp) says who has a copy and who owns it: MESI with one owner bit for
-// modified and exclusive. A line that changes hands is busy for a while, and who comes meanwhile waits: so a hot line
-// is handed on in order, and the more cores want it the slower all of them get.
+// Private L1 and L2 per core, an L3 per socket; each set-associative, the least recently used line
+// leaves first. A directory in the lines themselves (memory.hpp) says who has a copy and who owns
+// it: MESI with one owner bit for modified and exclusive. A line that changes hands is busy for a
+// while, and who comes meanwhile waits: so a hot line is handed on in order, and the more cores
+// want it the slower all of them get.
 //
-// Simpler than hardware: the L3 holds copies but need not hold all (no back-invalidation), there is no prefetcher, no
-// TLB and no store buffer.
+// Simpler than hardware: the L3 holds copies but need not hold all (no back-invalidation), there is
+// no prefetcher, no TLB and no store buffer.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -29,15 +30,17 @@ struct cache_counts {
   std::uint64_t l1 = 0;  // accesses served by
   std::uint64_t l2 = 0;
   std::uint64_t l3 = 0;
-  std::uint64_t other_core = 0;  // lines that another core had changed, and writes to lines that others had read
+  // lines that another core had changed, and writes to lines that others had read
+  std::uint64_t other_core = 0;
   std::uint64_t dram = 0;
 };
 
 struct access_cost {
   std::uint64_t cycles;
-  line* left_l1;            // null: none
-  bool outside = false;     // not served by the core's own caches
-  bool met_others = false;  // of those: the line came from another core that had changed it, or was taken from others
+  line* left_l1;         // null: none
+  bool outside = false;  // not served by the core's own caches
+  // of those: the line came from another core that had changed it, or was taken from others
+  bool met_others = false;
 };
 
 class caches {

@@ -21,14 +21,18 @@ std::string hexadecimal(const void* at) {
 }  // namespace
 
 std::string_view to_string(abort_reason reason) noexcept {
-  constexpr std::array<std::string_view, abort_reasons> names{"conflict",    "write capacity", "read capacity",
-                                                              "explicit",    "interrupt",      "page fault",
-                                                              "system call", "nesting",        "elision"};
+  constexpr std::array<std::string_view, abort_reasons> names{
+      "conflict",   "write capacity", "read capacity", "explicit", "interrupt",
+      "page fault", "system call",    "nesting",       "elision"};
   return names[static_cast<std::size_t>(reason)];
 }
 
 engine::engine(const machine& which, const run_options& options, memory& where)
-    : machine_(which), options_(options), memory_(where), caches_(machine_), threads_(which.hardware_threads()) {
+    : machine_(which),
+      options_(options),
+      memory_(where),
+      caches_(machine_),
+      threads_(which.hardware_threads()) {
   if (machine_.cores() > 64 || threads_.size() > hardware_threads_max) {
     throw std::invalid_argument("a machine takes up to 64 cores");
   }
@@ -130,7 +134,8 @@ engine::hardware_thread& engine::by_schedule(unsigned current, bool waits) {
   return threads_[options_.schedule->choose(able.data(), count, current, waits)];
 }
 
-// Saves the current thread and runs another one; returns when the current one's turn has come again.
+// Saves the current thread and runs another one; returns when the current one's turn has come
+// again.
 void engine::go_on_with(hardware_thread& next) {
   hardware_thread& me = *now_running_;
   const address_range pending = pending_write_;
@@ -139,10 +144,12 @@ void engine::go_on_with(hardware_thread& next) {
   pending_write_ = {};
   set_thread_pointer(next.runs->thread_pointer);
   elidex_sim_switch(me.runs->at, next.runs->at);
-  // The compiler announces a copy as a write, then a read, and makes both behind the second call. If others had their
-  // turn in between, the write that was announced first is still to come.
-  for (std::uint64_t at = pending.begin; at < pending.begin + pending.bytes; at = (at / line_bytes + 1) * line_bytes) {
-    const std::uint64_t end = std::min(pending.begin + pending.bytes, (at / line_bytes + 1) * line_bytes);
+  // The compiler announces a copy as a write, then a read, and makes both behind the second call.
+  // If others had their turn in between, the write that was announced first is still to come.
+  for (std::uint64_t at = pending.begin; at < pending.begin + pending.bytes;
+       at = (at / line_bytes + 1) * line_bytes) {
+    const std::uint64_t end =
+        std::min(pending.begin + pending.bytes, (at / line_bytes + 1) * line_bytes);
     line& l = memory_.at(at);
     if (!me.tx.active()) abort_others(me, l, at, end - at, true);
   }
@@ -155,7 +162,8 @@ void engine::leave() {
   hardware_thread* next = nullptr;
   if (options_.schedule == nullptr) {
     if (!queue_.empty()) next = &dequeue();
-  } else if (std::any_of(threads_.begin(), threads_.end(), [](const auto& t) { return t.is == state::able; })) {
+  } else if (std::any_of(threads_.begin(), threads_.end(),
+                         [](const auto& t) { return t.is == state::able; })) {
     next = &by_schedule(me.number, false);
   } else {
     // Time passes when nobody can do anything else.
@@ -165,8 +173,8 @@ void engine::leave() {
     }
   }
   if (next == nullptr) {
-    const bool somebody_waits =
-        std::any_of(threads_.begin(), threads_.end(), [](const auto& t) { return t.is == state::waiting; });
+    const bool somebody_waits = std::any_of(threads_.begin(), threads_.end(),
+                                            [](const auto& t) { return t.is == state::waiting; });
     if (somebody_waits) {
       running = nullptr;  // what follows allocates, which must not look like the program's doing
       stuck_ = "every thread waits for another one\n" + state_of_all();
@@ -217,7 +225,8 @@ std::string engine::state_of_all() const {
 // --- running ---
 
 int engine::start_thread(std::function<void()> body) {
-  const auto place = std::find_if(threads_.begin(), threads_.end(), [](const auto& t) { return t.is == state::free; });
+  const auto place = std::find_if(threads_.begin(), threads_.end(),
+                                  [](const auto& t) { return t.is == state::free; });
   if (place == threads_.end()) return -1;
   hardware_thread& t = *place;
   t.forgotten = false;
@@ -246,17 +255,19 @@ int engine::start_thread(std::function<void()> body) {
     t.is = state::able;
   } else {
     enqueue(t);
-    if (now_running_ != nullptr) turn_ends_ = std::min(turn_ends_, t.clock + options_.quantum_cycles);
+    if (now_running_ != nullptr)
+      turn_ends_ = std::min(turn_ends_, t.clock + options_.quantum_cycles);
   }
   return static_cast<int>(t.number);
 }
 
 report engine::run(const std::vector<std::function<void()>>& bodies) {
   for (const auto& body : bodies) {
-    // Not a copy: what the functions have captured is read by the program, so it must not lie in the machine's memory.
+    // Not a copy: what the functions have captured is read by the program, so it must not lie in
+    // the machine's memory.
     if (start_thread([&body] { body(); }) < 0) {
-      throw std::invalid_argument("the machine has " + std::to_string(threads_.size()) + " hardware threads, not " +
-                                  std::to_string(bodies.size()));
+      throw std::invalid_argument("the machine has " + std::to_string(threads_.size()) +
+                                  " hardware threads, not " + std::to_string(bodies.size()));
     }
   }
   outside_thread_pointer_ = thread_pointer();
@@ -306,16 +317,18 @@ report engine::make_report() {
     r.conflicts.push_back(counted);
     r.conflicts.back().where = names_.text(name);
   }
-  std::stable_sort(r.conflicts.begin(), r.conflicts.end(), [](const conflict_report& a, const conflict_report& b) {
-    return a.true_sharing + a.false_sharing > b.true_sharing + b.false_sharing;
-  });
+  std::stable_sort(r.conflicts.begin(), r.conflicts.end(),
+                   [](const conflict_report& a, const conflict_report& b) {
+                     return a.true_sharing + a.false_sharing > b.true_sharing + b.false_sharing;
+                   });
   for (const auto& [place, fetched] : fetches_) {
     r.fetches.push_back(fetched);
     r.fetches.back().where = names_.text(place.name);
     r.fetches.back().line = place.line;
   }
-  std::stable_sort(r.fetches.begin(), r.fetches.end(),
-                   [](const fetch_report& a, const fetch_report& b) { return a.cycles > b.cycles; });
+  std::stable_sort(
+      r.fetches.begin(), r.fetches.end(),
+      [](const fetch_report& a, const fetch_report& b) { return a.cycles > b.cycles; });
   r.events.reserve(events_.size());
   for (noted_event& noted : events_) {
     if (noted.what.cause.address != 0) {

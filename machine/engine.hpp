@@ -1,11 +1,13 @@
-// The machine while it runs: hardware threads, whose turn it is, transactions, and threads that wait for each other.
-// simulation.hpp is its public face; hooks.cpp and libc_calls.cpp call it in the program's name.
+// The machine while it runs: hardware threads, whose turn it is, transactions, and threads that
+// wait for each other. simulation.hpp is its public face; hooks.cpp and libc_calls.cpp call it in
+// the program's name.
 //
-// A hook charges the access to the thread's clock and lets others run until that clock is the smallest; then it does the
-// bookkeeping and returns, and the access itself follows with nobody in between.
+// A hook charges the access to the thread's clock and lets others run until that clock is the
+// smallest; then it does the bookkeeping and returns, and the access itself follows with nobody in
+// between.
 //
-// Frames of the engine are thrown away when their thread's transaction is aborted: everything between take_turn() and
-// the return to the program must have no destructor to run.
+// Frames of the engine are thrown away when their thread's transaction is aborted: everything
+// between take_turn() and the return to the program must have no destructor to run.
 //
 // Thread-safety: one thread of the system.
 #pragma once
@@ -50,7 +52,8 @@ class engine {
     visit(address, bytes, write, false);
     if (write) pending_write_ = {address, bytes};
   }
-  // Two places in one turn, the first perhaps to be written: the caller makes both accesses at once.
+  // Two places in one turn, the first perhaps to be written: the caller makes both accesses at
+  // once.
   void visit_both(std::uint64_t first, bool write_first, std::uint64_t second, std::uint64_t bytes);
   // A locked instruction; the caller makes the access before anything else can happen.
   void access_atomically(std::uint64_t address, std::uint64_t bytes, bool write) {
@@ -72,7 +75,8 @@ class engine {
   std::uint64_t now() const noexcept { return now_running_->clock; }
   std::uint64_t nanoseconds() const noexcept {
     const std::uint64_t clock = now_running_->clock;
-    return clock / machine_.megahertz * 1000 + clock % machine_.megahertz * 1000 / machine_.megahertz;
+    return clock / machine_.megahertz * 1000 +
+           clock % machine_.megahertz * 1000 / machine_.megahertz;
   }
   std::uint64_t cycles_of(std::uint64_t nanoseconds) const noexcept {
     return nanoseconds / 1000 * machine_.megahertz + nanoseconds % 1000 * machine_.megahertz / 1000;
@@ -112,11 +116,13 @@ class engine {
   // The new hardware thread's number, or -1 if all are taken.
   int start_thread(std::function<void()> body);
   void wait_for_end(unsigned thread);
-  void forget_thread(unsigned thread) noexcept;  // its place may be used again, at once or when it ends
+  // its place may be used again, at once or when it ends
+  void forget_thread(unsigned thread) noexcept;
   pthread_t handle_of(unsigned thread) const noexcept;
   int thread_of(pthread_t handle) const noexcept;
   unsigned current() const noexcept { return now_running_->number; }
-  // Sleeps until woken by the same key. `why` is for the report of a deadlock. False: the time was up.
+  // Sleeps until woken by the same key. `why` is for the report of a deadlock. False: the time was
+  // up.
   bool wait(const void* key, const char* why, std::uint64_t deadline = no_deadline);
   // Wakes up to so many; returns how many.
   unsigned wake(const void* key, unsigned count);
@@ -144,7 +150,9 @@ class engine {
     std::unique_ptr<fiber> runs;
     std::uint64_t stack_low = 0;  // of the fiber
     std::uint64_t stack_bytes = 0;
-    bool has_on_stack(std::uint64_t address) const noexcept { return address - stack_low < stack_bytes; }
+    bool has_on_stack(std::uint64_t address) const noexcept {
+      return address - stack_low < stack_bytes;
+    }
     transaction tx;
     // Reads of the transaction that have left the L1: how many in each set of the table.
     std::unordered_map<std::uint64_t, unsigned> read_table;
@@ -167,7 +175,8 @@ class engine {
   void visit(std::uint64_t address, std::uint64_t bytes, bool write, bool atomic);
   void touch_all(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
   void touch(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
-  void abort_others(hardware_thread& me, line& l, std::uint64_t address, std::uint64_t bytes, bool write);
+  void abort_others(hardware_thread& me, line& l, std::uint64_t address, std::uint64_t bytes,
+                    bool write);
   void abort_owner_of_stack(hardware_thread& me, std::uint64_t address);
   void line_left_l1(unsigned core, line& l);
   void page_fault(page& p, std::uint64_t address);
@@ -185,10 +194,12 @@ class engine {
     }
   }
   void next_turn(bool waits);
-  // How far the running thread may go before another one's turn has come. A schedule is asked at every access.
+  // How far the running thread may go before another one's turn has come. A schedule is asked at
+  // every access.
   std::uint64_t end_of_turn() const noexcept {
     if (options_.schedule != nullptr) return 0;
-    return queue_.empty() ? ~std::uint64_t{0} : threads_[queue_.front()].clock + options_.quantum_cycles;
+    return queue_.empty() ? ~std::uint64_t{0}
+                          : threads_[queue_.front()].clock + options_.quantum_cycles;
   }
   void leave();  // the current thread cannot go on for now
   void go_on_with(hardware_thread& next);
@@ -209,8 +220,8 @@ class engine {
   std::string state_of_all() const;
   report make_report();
 
-  // A heap of the threads that are able to run and don't, and of those that wait with a deadline, the smallest clock
-  // first.
+  // A heap of the threads that are able to run and don't, and of those that wait with a deadline,
+  // the smallest clock first.
   void push(hardware_thread& t);
   void enqueue(hardware_thread& t);
   hardware_thread& dequeue();
@@ -238,7 +249,8 @@ class engine {
   std::uint64_t counting_from_ = 0;
 
   std::map<const void*, std::deque<unsigned>> waiting_;
-  memory_names& names_ = process_names();  // made before any region: making a static ends the region that is open
+  // made before any region: making a static ends the region that is open
+  memory_names& names_ = process_names();
   std::map<unsigned, conflict_report> conflicts_;  // by the name's number
   std::map<memory_names::place, fetch_report> fetches_;
   struct noted_event {

@@ -11,7 +11,8 @@ namespace elidex::sim {
 namespace {
 
 std::uint64_t byte_mask(std::uint64_t address, std::uint64_t bytes) noexcept {
-  const std::uint64_t ones = bytes >= line_bytes ? ~std::uint64_t{0} : (std::uint64_t{1} << bytes) - 1;
+  const std::uint64_t ones =
+      bytes >= line_bytes ? ~std::uint64_t{0} : (std::uint64_t{1} << bytes) - 1;
   return ones << address % line_bytes;
 }
 
@@ -19,8 +20,9 @@ std::uint64_t byte_mask(std::uint64_t address, std::uint64_t bytes) noexcept {
 
 void engine::visit(std::uint64_t address, std::uint64_t bytes, bool write, bool atomic) {
   hardware_thread& me = *now_running_;
-  // What lies on the thread's own stack would be in registers but for the compiler's bookkeeping of atomics and the like:
-  // it costs nothing. A loop on an atomic there must let the others run all the same.
+  // What lies on the thread's own stack would be in registers but for the compiler's bookkeeping of
+  // atomics and the like: it costs nothing. A loop on an atomic there must let the others run all
+  // the same.
   if (atomic || !me.has_on_stack(address)) {
     me.clock += machine_.instruction_cycles;
     take_turn();
@@ -29,7 +31,8 @@ void engine::visit(std::uint64_t address, std::uint64_t bytes, bool write, bool 
   touch_all(me, address, bytes, write);
 }
 
-void engine::visit_both(std::uint64_t first, bool write_first, std::uint64_t second, std::uint64_t bytes) {
+void engine::visit_both(std::uint64_t first, bool write_first, std::uint64_t second,
+                        std::uint64_t bytes) {
   hardware_thread& me = *now_running_;
   me.clock += machine_.instruction_cycles;
   take_turn();
@@ -38,7 +41,8 @@ void engine::visit_both(std::uint64_t first, bool write_first, std::uint64_t sec
   touch_all(me, first, bytes, write_first);
 }
 
-void engine::touch_all(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write) {
+void engine::touch_all(hardware_thread& me, std::uint64_t address, std::uint64_t bytes,
+                       bool write) {
   const std::uint64_t end = address + bytes;
   for (;;) {
     const std::uint64_t next = (address / line_bytes + 1) * line_bytes;
@@ -57,9 +61,11 @@ void engine::touch(hardware_thread& me, std::uint64_t address, std::uint64_t byt
   }
   line& l = p.lines[address % page_bytes / line_bytes];
   const bool own_stack = me.has_on_stack(address);
-  // HLE shows the thread another value than memory has: only loads and the store that ends it know of that.
+  // HLE shows the thread another value than memory has: only loads and the store that ends it know
+  // of that.
   const auto elided = reinterpret_cast<std::uint64_t>(me.tx.elided_word);
-  if (write && elided != 0 && address < elided + sizeof(std::uint32_t) && elided < address + bytes) {
+  if (write && elided != 0 && address < elided + sizeof(std::uint32_t) &&
+      elided < address + bytes) {
     abort_myself({.why = abort_reason::elision, .address = address});
   }
   abort_others(me, l, address, bytes, write);
@@ -92,8 +98,10 @@ void engine::touch(hardware_thread& me, std::uint64_t address, std::uint64_t byt
   if (cost.left_l1 != nullptr) line_left_l1(me.core, *cost.left_l1);
 }
 
-// Requester wins: the access that is about to be made throws out whoever has the line in a way that it excludes.
-void engine::abort_others(hardware_thread& me, line& l, std::uint64_t address, std::uint64_t bytes, bool write) {
+// Requester wins: the access that is about to be made throws out whoever has the line in a way that
+// it excludes.
+void engine::abort_others(hardware_thread& me, line& l, std::uint64_t address, std::uint64_t bytes,
+                          bool write) {
   if (l.writer >= 0 && l.writer != static_cast<int>(me.number)) {
     hardware_thread& victim = threads_[static_cast<std::size_t>(l.writer)];
     abort_for(victim, l, {address, bytes}, write);
@@ -103,7 +111,8 @@ void engine::abort_others(hardware_thread& me, line& l, std::uint64_t address, s
     std::uint64_t left = l.readers[word];
     if (word == me.number / 64) left &= ~(std::uint64_t{1} << me.number % 64);
     for (; left != 0; left &= left - 1) {
-      hardware_thread& victim = threads_[word * std::size_t{64} + static_cast<std::size_t>(__builtin_ctzll(left))];
+      hardware_thread& victim =
+          threads_[word * std::size_t{64} + static_cast<std::size_t>(__builtin_ctzll(left))];
       abort_for(victim, l, {address, bytes}, write);
     }
   }
@@ -138,7 +147,8 @@ void engine::line_left_l1(unsigned core, line& l) {
       if (counted) continue;  // it has left before
       counted = true;
       const std::uint64_t hash = (std::uint64_t{l.number} * 0x9e3779b97f4a7c15) >> 32;
-      if (++t.read_table[hash & (machine_.read_table_sets - 1)] <= machine_.read_table_ways) continue;
+      if (++t.read_table[hash & (machine_.read_table_sets - 1)] <= machine_.read_table_ways)
+        continue;
       cause.why = abort_reason::read_capacity;
     }
     cause.address = t.tx.of(l, 0).address;
@@ -160,12 +170,14 @@ void engine::page_fault(page& p, std::uint64_t address) {
 }
 
 void engine::unmap(std::uint64_t from, std::uint64_t bytes) {
-  for (std::uint64_t at = from; at < from + bytes; at += page_bytes) memory_.page_of(at).mapped = false;
+  for (std::uint64_t at = from; at < from + bytes; at += page_bytes)
+    memory_.page_of(at).mapped = false;
 }
 
 void engine::exempt(std::uint64_t from, std::uint64_t bytes) {
   const std::uint64_t end = (from + bytes) / page_bytes * page_bytes;
-  for (std::uint64_t at = (from + page_bytes - 1) / page_bytes * page_bytes; at < end; at += page_bytes) {
+  for (std::uint64_t at = (from + page_bytes - 1) / page_bytes * page_bytes; at < end;
+       at += page_bytes) {
     memory_.page_of(at).exempt = true;
   }
 }
@@ -189,15 +201,18 @@ void engine::start_counting() {
 
 // Of those that have not ended.
 bool engine::all_ready_to_count() const noexcept {
-  const auto alive = static_cast<unsigned>(std::count_if(
-      threads_.begin(), threads_.end(), [](const auto& t) { return t.is == state::able || t.is == state::waiting; }));
+  const auto alive =
+      static_cast<unsigned>(std::count_if(threads_.begin(), threads_.end(), [](const auto& t) {
+        return t.is == state::able || t.is == state::waiting;
+      }));
   return ready_to_count_ != 0 && ready_to_count_ >= alive;
 }
 
 void engine::count_from_here() {
   ready_to_count_ = 0;
   std::uint64_t latest = 0;
-  for (const hardware_thread& t : threads_) latest = std::max(latest, t.is == state::free ? 0 : t.clock);
+  for (const hardware_thread& t : threads_)
+    latest = std::max(latest, t.is == state::free ? 0 : t.clock);
   counting_from_ = latest;
   for (hardware_thread& t : threads_) {
     t.clock = latest;
@@ -242,7 +257,8 @@ void engine::expect_stray(hardware_thread& t) {
   const double uniform = (static_cast<double>(next_random(t.random) >> 11) + 1) * 0x1p-53;
   t.next_stray =
       t.clock + 1 +
-      static_cast<std::uint64_t>(-std::log(uniform) * static_cast<double>(machine_.stray_interrupt_period_cycles));
+      static_cast<std::uint64_t>(-std::log(uniform) *
+                                 static_cast<double>(machine_.stray_interrupt_period_cycles));
   t.next_interrupt = std::min(t.next_timer, t.next_stray);
 }
 
@@ -288,7 +304,8 @@ void engine::unfriendly(std::uint64_t cycles) {
 // Whether the access uses the same bytes as the victim, and not only the same line.
 bool engine::count_conflict(hardware_thread& victim, const line& l, address_range at, bool write) {
   const auto& lines = victim.tx.lines();
-  const auto found = std::find_if(lines.begin(), lines.end(), [&](const auto& e) { return e.at == &l; });
+  const auto found =
+      std::find_if(lines.begin(), lines.end(), [&](const auto& e) { return e.at == &l; });
   if (found == lines.end()) return false;
   const std::uint64_t theirs = write ? found->read | found->written : found->written;
   conflict_report& counted = conflicts_[names_.of(at.begin)];

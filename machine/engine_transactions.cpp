@@ -10,8 +10,8 @@
 namespace elidex::sim {
 namespace {
 
-// Where libstdc++ keeps the calling thread's exceptions in flight; a transaction that is thrown away takes its own with
-// it.
+// Where libstdc++ keeps the calling thread's exceptions in flight; a transaction that is thrown
+// away takes its own with it.
 std::byte* exception_globals() noexcept {
   return reinterpret_cast<std::byte*>(abi::__cxa_get_globals());
 }
@@ -88,7 +88,8 @@ void engine::abort(std::uint8_t code) {
   if (now_running_->tx.active()) abort_myself({abort_reason::explicit_, code});
 }
 
-std::uint32_t engine::begin_elision(const registers& back, std::uint32_t& word, std::uint32_t value) {
+std::uint32_t engine::begin_elision(const registers& back, std::uint32_t& word,
+                                    std::uint32_t value) {
   hardware_thread& me = *now_running_;
   if (machine_.hle == 0) return 0;
   pending_write_ = {};
@@ -170,7 +171,8 @@ std::uint32_t engine::roll_back(hardware_thread& victim, const abort_cause& caus
   for (const transaction::entry& e : victim.tx.lines()) {
     if (e.written == 0) continue;
     caches_.discard(victim.core, *e.at);
-    const bool on_own_stack = e.address >= victim.runs->stack_low && e.address < victim.runs->stack_high;
+    const bool on_own_stack =
+        e.address >= victim.runs->stack_low && e.address < victim.runs->stack_high;
     if (!on_own_stack) put_back(e);
   }
   if (&victim != now_running_) cut_short(victim);
@@ -180,7 +182,8 @@ std::uint32_t engine::roll_back(hardware_thread& victim, const abort_cause& caus
   return status;
 }
 
-// The bytes that it has written; others in the line may have been changed since by who owns them (a stack's owner, say).
+// The bytes that it has written; others in the line may have been changed since by who owns them (a
+// stack's owner, say).
 void engine::put_back(const transaction::entry& e) {
   std::byte* const line_now = reinterpret_cast<std::byte*>(e.address);
   const auto restore = [&](std::byte* to, std::uint64_t bytes) {
@@ -205,13 +208,15 @@ void engine::put_back(const transaction::entry& e) {
 void engine::abort_thread(hardware_thread& victim, const abort_cause& cause) {
   const registers back = victim.tx.back;
   const std::uint32_t status = roll_back(victim, cause);
-  // It stands in one of our calls, from which it will never return: its stack is free to be put back.
+  // It stands in one of our calls, from which it will never return: its stack is free to be put
+  // back.
   std::memcpy(reinterpret_cast<void*>(back.rsp), victim.tx.stack.data(), victim.tx.stack.size());
   victim.runs->at = back;
   victim.runs->at.rax = status;
   const std::uint64_t here = thread_pointer();
   set_thread_pointer(victim.runs->thread_pointer);
-  std::memcpy(exception_globals(), victim.tx.exception_globals.data(), victim.tx.exception_globals.size());
+  std::memcpy(exception_globals(), victim.tx.exception_globals.data(),
+              victim.tx.exception_globals.size());
   set_thread_pointer(here);
   if (options_.schedule == nullptr) {
     moved(victim);
@@ -226,7 +231,8 @@ void engine::abort_myself(const abort_cause& cause) {
   back = me.tx.back;
   back.rax = roll_back(me, cause);
   std::memcpy(exception_globals(), me.tx.exception_globals.data(), me.tx.exception_globals.size());
-  restore_stack_and_go_on(back, reinterpret_cast<void*>(back.rsp), me.tx.stack.data(), me.tx.stack.size());
+  restore_stack_and_go_on(back, reinterpret_cast<void*>(back.rsp), me.tx.stack.data(),
+                          me.tx.stack.size());
 }
 
 }  // namespace elidex::sim

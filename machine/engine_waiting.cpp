@@ -49,7 +49,8 @@ unsigned engine::wake(const void* key, unsigned count) {
     if (options_.schedule != nullptr) {
       t.clock = std::max(t.clock, now);
     } else {
-      t.clock = t.queued ? now : std::max(t.clock, now);  // queued: its clock stands at its deadline
+      // queued: its clock stands at its deadline
+      t.clock = t.queued ? now : std::max(t.clock, now);
       if (t.queued) {
         moved(t);
       } else {
@@ -95,7 +96,8 @@ pthread_t engine::handle_of(unsigned thread) const noexcept {
 
 int engine::thread_of(pthread_t handle) const noexcept {
   for (const hardware_thread& t : threads_) {
-    if (t.runs != nullptr && t.is != state::free && ::pthread_equal(t.runs->host_handle(), handle) != 0) {
+    if (t.runs != nullptr && t.is != state::free &&
+        ::pthread_equal(t.runs->host_handle(), handle) != 0) {
       return static_cast<int>(t.number);
     }
   }

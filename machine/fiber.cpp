@@ -70,18 +70,22 @@ elidex_sim_copy_and_go_on:
     .size elidex_sim_copy_and_go_on, .-elidex_sim_copy_and_go_on
 )");
 
-extern "C" [[noreturn]] void elidex_sim_copy_and_go_on(const elidex::sim::registers& to, void* stack, const void* saved,
-                                                       std::uint64_t bytes, void* other_stack) noexcept;
+extern "C" [[noreturn]] void elidex_sim_copy_and_go_on(const elidex::sim::registers& to,
+                                                       void* stack, const void* saved,
+                                                       std::uint64_t bytes,
+                                                       void* other_stack) noexcept;
 
 extern "C" void elidex_sim_enter_fiber() noexcept;
-extern "C" __attribute__((visibility("hidden"), used)) void elidex_sim_run_fiber(elidex::sim::fiber& f) noexcept {
+extern "C" __attribute__((visibility("hidden"), used)) void elidex_sim_run_fiber(
+    elidex::sim::fiber& f) noexcept {
   f.run();
 }
 
 namespace elidex::sim {
 namespace {
 
-constexpr std::uint64_t host_stack_bytes = 128 * 1024;  // of which glibc keeps some for thread-local variables
+// of which glibc keeps some for thread-local variables
+constexpr std::uint64_t host_stack_bytes = 128 * 1024;
 
 bool may_set_thread_pointer_directly() noexcept {
   constexpr unsigned long hwcap2_fsgsbase = 2;
@@ -91,16 +95,21 @@ const bool sets_directly = may_set_thread_pointer_directly();
 
 }  // namespace
 
-void restore_stack_and_go_on(const registers& to, void* stack, const void* saved, std::uint64_t bytes) noexcept {
+void restore_stack_and_go_on(const registers& to, void* stack, const void* saved,
+                             std::uint64_t bytes) noexcept {
   alignas(16) static std::array<std::byte, 4096> other_stack;
   elidex_sim_copy_and_go_on(to, stack, saved, bytes, other_stack.data() + other_stack.size() - 16);
 }
 
-__attribute__((optimize("no-stack-protector"))) void set_thread_pointer(std::uint64_t value) noexcept {
+__attribute__((optimize("no-stack-protector"))) void set_thread_pointer(
+    std::uint64_t value) noexcept {
   if (sets_directly) {
     asm volatile("wrfsbase %0" : : "r"(value) : "memory");
   } else {
-    asm volatile("syscall" : : "a"(SYS_arch_prctl), "D"(ARCH_SET_FS), "S"(value) : "rcx", "r11", "memory");
+    asm volatile("syscall"
+                 :
+                 : "a"(SYS_arch_prctl), "D"(ARCH_SET_FS), "S"(value)
+                 : "rcx", "r11", "memory");
   }
 }
 
@@ -125,7 +134,8 @@ fiber::fiber(unsigned number, std::function<void()> body) : body_(std::move(body
   ::pthread_attr_setstack(&attributes, reinterpret_cast<void*>(stack_high), host_stack_bytes);
   const int error = create(&host_, &attributes, &fiber::host, this);
   ::pthread_attr_destroy(&attributes);
-  if (error != 0) throw std::system_error(error, std::generic_category(), "no thread for a simulated core");
+  if (error != 0)
+    throw std::system_error(error, std::generic_category(), "no thread for a simulated core");
   host_runs_ = true;
   while (::sem_wait(&ready_) != 0) {
   }

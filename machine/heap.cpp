@@ -90,8 +90,10 @@ std::uint64_t end() noexcept {
 
 bool would_grow(std::size_t bytes, std::size_t alignment, unsigned thread) noexcept {
   state& s = the();
-  if (bytes > small_max || alignment > page_bytes) return s.large_free.count(large_bytes(bytes, alignment)) == 0;
-  const free_list& l = s.small[list_of(thread)][class_of(std::max<std::size_t>(bytes, 1), alignment)];
+  if (bytes > small_max || alignment > page_bytes)
+    return s.large_free.count(large_bytes(bytes, alignment)) == 0;
+  const free_list& l =
+      s.small[list_of(thread)][class_of(std::max<std::size_t>(bytes, 1), alignment)];
   return l.blocks.empty() && l.fresh == l.fresh_end;
 }
 

@@ -1,9 +1,11 @@
-// The simulated program's heap: equal calls give equal addresses, in every run and on every machine.
+// The simulated program's heap: equal calls give equal addresses, in every run and on every
+// machine.
 //
-// Size classes with pages of their own, free lists per hardware thread: what one thread allocates lies together, as with
-// the allocators of today. Nothing is written into blocks or beside them.
+// Size classes with pages of their own, free lists per hardware thread: what one thread allocates
+// lies together, as with the allocators of today. Nothing is written into blocks or beside them.
 //
-// Thread-safety: outside of runs all functions may be called from any thread; inside, one thread runs at a time.
+// Thread-safety: outside of runs all functions may be called from any thread; inside, one thread
+// runs at a time.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// What the compiler calls at every access to memory when it compiles with -fsanitize=thread, and what stands in for the
-// string functions of C in such code. The names and signatures are those of the ThreadSanitizer interface that GCC and
-// Clang emit; nothing of the sanitizer itself is linked.
+// What the compiler calls at every access to memory when it compiles with -fsanitize=thread, and
+// what stands in for the string functions of C in such code. The names and signatures are those of
+// the ThreadSanitizer interface that GCC and Clang emit; nothing of the sanitizer itself is linked.
 //
 // Outside of runs all of it does what the plain code would do.
 #include <cstddef>
@@ -19,8 +19,8 @@ inline void plain(const void* address, std::uint64_t bytes, bool write) {
 
 void both(const void* first, bool write_first, const void* second, std::size_t bytes) {
   if (running != nullptr && bytes != 0) {
-    running->visit_both(reinterpret_cast<std::uint64_t>(first), write_first, reinterpret_cast<std::uint64_t>(second),
-                        bytes);
+    running->visit_both(reinterpret_cast<std::uint64_t>(first), write_first,
+                        reinterpret_cast<std::uint64_t>(second), bytes);
   }
 }
 
@@ -41,7 +41,8 @@ Word load(const volatile Word* at) {
 template <class Word>
 void store(volatile Word* at, Word value, int order) {
   if (running != nullptr) {
-    running->store_atomically(reinterpret_cast<std::uint64_t>(at), sizeof(Word), order == __ATOMIC_SEQ_CST);
+    running->store_atomically(reinterpret_cast<std::uint64_t>(at), sizeof(Word),
+                              order == __ATOMIC_SEQ_CST);
   }
   __atomic_store_n(at, value, __ATOMIC_SEQ_CST);
 }
@@ -50,7 +51,8 @@ template <class Word, class Change>
 Word exchange(volatile Word* at, Change change) {
   if (running == nullptr) {
     Word before = __atomic_load_n(at, __ATOMIC_SEQ_CST);
-    while (!__atomic_compare_exchange_n(at, &before, change(before), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+    while (!__atomic_compare_exchange_n(at, &before, change(before), false, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_SEQ_CST)) {
     }
     return before;
   }
@@ -63,7 +65,8 @@ Word exchange(volatile Word* at, Change change) {
 template <class Word>
 bool compare_exchange(volatile Word* at, Word* expected, Word value) {
   if (running == nullptr) {
-    return __atomic_compare_exchange_n(at, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return __atomic_compare_exchange_n(at, expected, value, false, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_SEQ_CST);
   }
   announce(at, true);  // a locked instruction takes the line for writing even when it fails
   const Word before = *at;
@@ -123,40 +126,43 @@ void __tsan_write_range(void* at, std::size_t bytes) {
   if (bytes != 0) plain(at, bytes, true);
 }
 
-#define ELIDEX_SIM_ATOMIC(BITS, WORD)                                                                          \
-  WORD __tsan_atomic##BITS##_load(const volatile WORD* at, int) {                                              \
-    return load(at);                                                                                           \
-  }                                                                                                            \
-  void __tsan_atomic##BITS##_store(volatile WORD* at, WORD value, int order) {                                 \
-    store(at, value, order);                                                                                   \
-  }                                                                                                            \
-  WORD __tsan_atomic##BITS##_exchange(volatile WORD* at, WORD value, int) {                                    \
-    return exchange(at, [=](WORD) { return value; });                                                          \
-  }                                                                                                            \
-  WORD __tsan_atomic##BITS##_fetch_add(volatile WORD* at, WORD value, int) {                                   \
-    return exchange(at, [=](WORD before) { return static_cast<WORD>(before + value); });                       \
-  }                                                                                                            \
-  WORD __tsan_atomic##BITS##_fetch_sub(volatile WORD* at, WORD value, int) {                                   \
-    return exchange(at, [=](WORD before) { return static_cast<WORD>(before - value); });                       \
-  }                                                                                                            \
-  WORD __tsan_atomic##BITS##_fetch_and(volatile WORD* at, WORD value, int) {                                   \
-    return exchange(at, [=](WORD before) { return static_cast<WORD>(before & value); });                       \
-  }                                                                                                            \
-  WORD __tsan_atomic##BITS##_fetch_or(volatile WORD* at, WORD value, int) {                                    \
-    return exchange(at, [=](WORD before) { return static_cast<WORD>(before | value); });                       \
-  }                                                                                                            \
-  WORD __tsan_atomic##BITS##_fetch_xor(volatile WORD* at, WORD value, int) {                                   \
-    return exchange(at, [=](WORD before) { return static_cast<WORD>(before ^ value); });                       \
-  }                                                                                                            \
-  int __tsan_atomic##BITS##_compare_exchange_strong(volatile WORD* at, WORD* expected, WORD value, int, int) { \
-    return compare_exchange(at, expected, value) ? 1 : 0;                                                      \
-  }                                                                                                            \
-  int __tsan_atomic##BITS##_compare_exchange_weak(volatile WORD* at, WORD* expected, WORD value, int, int) {   \
-    return compare_exchange(at, expected, value) ? 1 : 0;                                                      \
-  }                                                                                                            \
-  WORD __tsan_atomic##BITS##_compare_exchange_val(volatile WORD* at, WORD expected, WORD value, int, int) {    \
-    compare_exchange(at, &expected, value);                                                                    \
-    return expected;                                                                                           \
+#define ELIDEX_SIM_ATOMIC(BITS, WORD)                                                              \
+  WORD __tsan_atomic##BITS##_load(const volatile WORD* at, int) {                                  \
+    return load(at);                                                                               \
+  }                                                                                                \
+  void __tsan_atomic##BITS##_store(volatile WORD* at, WORD value, int order) {                     \
+    store(at, value, order);                                                                       \
+  }                                                                                                \
+  WORD __tsan_atomic##BITS##_exchange(volatile WORD* at, WORD value, int) {                        \
+    return exchange(at, [=](WORD) { return value; });                                              \
+  }                                                                                                \
+  WORD __tsan_atomic##BITS##_fetch_add(volatile WORD* at, WORD value, int) {                       \
+    return exchange(at, [=](WORD before) { return static_cast<WORD>(before + value); });           \
+  }                                                                                                \
+  WORD __tsan_atomic##BITS##_fetch_sub(volatile WORD* at, WORD value, int) {                       \
+    return exchange(at, [=](WORD before) { return static_cast<WORD>(before - value); });           \
+  }                                                                                                \
+  WORD __tsan_atomic##BITS##_fetch_and(volatile WORD* at, WORD value, int) {                       \
+    return exchange(at, [=](WORD before) { return static_cast<WORD>(before & value); });           \
+  }                                                                                                \
+  WORD __tsan_atomic##BITS##_fetch_or(volatile WORD* at, WORD value, int) {                        \
+    return exchange(at, [=](WORD before) { return static_cast<WORD>(before | value); });           \
+  }                                                                                                \
+  WORD __tsan_atomic##BITS##_fetch_xor(volatile WORD* at, WORD value, int) {                       \
+    return exchange(at, [=](WORD before) { return static_cast<WORD>(before ^ value); });           \
+  }                                                                                                \
+  int __tsan_atomic##BITS##_compare_exchange_strong(volatile WORD* at, WORD* expected, WORD value, \
+                                                    int, int) {                                    \
+    return compare_exchange(at, expected, value) ? 1 : 0;                                          \
+  }                                                                                                \
+  int __tsan_atomic##BITS##_compare_exchange_weak(volatile WORD* at, WORD* expected, WORD value,   \
+                                                  int, int) {                                      \
+    return compare_exchange(at, expected, value) ? 1 : 0;                                          \
+  }                                                                                                \
+  WORD __tsan_atomic##BITS##_compare_exchange_val(volatile WORD* at, WORD expected, WORD value,    \
+                                                  int, int) {                                      \
+    compare_exchange(at, &expected, value);                                                        \
+    return expected;                                                                               \
   }
 ELIDEX_SIM_ATOMIC(8, std::uint8_t)
 ELIDEX_SIM_ATOMIC(16, std::uint16_t)
@@ -216,12 +222,12 @@ bool elidex_sim_enabled() noexcept {
   return running != nullptr && running->has_rtm();
 }
 
-__attribute__((visibility("hidden"), used)) std::uint32_t elidex_sim_begin_here(const registers& back) {
+__attribute__((visibility("hidden"), used)) std::uint32_t elidex_sim_begin_here(
+    const registers& back) {
   return running->begin(back);
 }
-__attribute__((visibility("hidden"), used)) std::uint32_t elidex_sim_begin_elision_here(const registers& back,
-                                                                                        std::uint32_t* word,
-                                                                                        std::uint32_t value) {
+__attribute__((visibility("hidden"), used)) std::uint32_t elidex_sim_begin_elision_here(
+    const registers& back, std::uint32_t* word, std::uint32_t value) {
   return running == nullptr ? 0 : running->begin_elision(back, *word, value);
 }
 
@@ -242,8 +248,8 @@ void elidex_sim_pause() noexcept {
   }
 }
 
-void elidex_sim_name_memory(const void* from, std::size_t bytes, const char* name, std::size_t block_bytes,
-                            std::size_t head_bytes) noexcept {
+void elidex_sim_name_memory(const void* from, std::size_t bytes, const char* name,
+                            std::size_t block_bytes, std::size_t head_bytes) noexcept {
   name_memory(from, bytes, name, block_bytes, head_bytes);
 }
 
@@ -256,8 +262,9 @@ bool elidex_sim_end_elision(std::uint32_t* word, std::uint32_t value) noexcept {
 
 }  // extern "C"
 
-// Both come back a second time when the transaction aborts, so they hand on where their caller goes on: a `registers` on
-// the stack (its layout is that of fiber.hpp), whose stack pointer is the caller's.
+// Both come back a second time when the transaction aborts, so they hand on where their caller goes
+// on: a `registers` on the stack (its layout is that of fiber.hpp), whose stack pointer is the
+// caller's.
 asm(R"(
     .text
     .macro elidex_sim_remember

@@ -1,9 +1,10 @@
-// The C library's calls for threads, locks, waiting and time, as the simulated program sees them. They stand before the
-// C library's own in the order of look-up, so the C++ library's std::thread, std::mutex and the like end here as well.
-// Outside of runs each hands on to the real one.
+// The C library's calls for threads, locks, waiting and time, as the simulated program sees them.
+// They stand before the C library's own in the order of look-up, so the C++ library's std::thread,
+// std::mutex and the like end here as well. Outside of runs each hands on to the real one.
 //
-// A mutex is held in its own words (glibc's layout, which programs may look at: elidex's posix_mutex does), so its line
-// takes part in conflicts like any other. Who finds it held sleeps and is woken in order.
+// A mutex is held in its own words (glibc's layout, which programs may look at: elidex's
+// posix_mutex does), so its line takes part in conflicts like any other. Who finds it held sleeps
+// and is woken in order.
 #include <dlfcn.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -38,14 +39,16 @@ std::uint64_t address_of(const T& what) noexcept {
 constexpr std::uint64_t nanoseconds_per_second = 1'000'000'000;
 
 std::uint64_t nanoseconds_of(const timespec& t) noexcept {
-  return static_cast<std::uint64_t>(t.tv_sec) * nanoseconds_per_second + static_cast<std::uint64_t>(t.tv_nsec);
+  return static_cast<std::uint64_t>(t.tv_sec) * nanoseconds_per_second +
+         static_cast<std::uint64_t>(t.tv_nsec);
 }
 
 // --- mutexes ---
 
 // Lock, count and owner: what an abort has to put back together.
 void announce(pthread_mutex_t& m) {
-  constexpr std::uint64_t bytes = offsetof(pthread_mutex_t, __data.__owner) + sizeof m.__data.__owner;
+  constexpr std::uint64_t bytes =
+      offsetof(pthread_mutex_t, __data.__owner) + sizeof m.__data.__owner;
   running->access_atomically(address_of(m.__data.__lock), bytes, true);
 }
 
@@ -90,7 +93,8 @@ int lock(pthread_mutex_t& m, std::uint64_t deadline) {
 int unlock(pthread_mutex_t& m) {
   engine& e = *running;
   announce(m);
-  if (m.__data.__lock == 0) return is_recursive(m) ? EPERM : 0;  // as glibc answers for its normal kind
+  // as glibc answers for its normal kind
+  if (m.__data.__lock == 0) return is_recursive(m) ? EPERM : 0;
   if (is_recursive(m) && --m.__data.__count > 0) return 0;
   const bool somebody_waits = m.__data.__lock == 2;
   m.__data.__owner = 0;
@@ -117,9 +121,10 @@ int wait_on(pthread_cond_t& c, pthread_mutex_t& m, std::uint64_t deadline) {
 
 // --- locks for readers and writers ---
 //
-// Who holds one is kept beside it: what glibc leaves in its words between two uses is its own affair. So a transaction
-// cannot take one: it aborts. While it is held, __readers says so as glibc's would (programs may look at it: the interposed
-// locks of preload/ do), and is what it was afterwards.
+// Who holds one is kept beside it: what glibc leaves in its words between two uses is its own
+// affair. So a transaction cannot take one: it aborts. While it is held, __readers says so as
+// glibc's would (programs may look at it: the interposed locks of preload/ do), and is what it was
+// afterwards.
 constexpr unsigned write_locked = 2;
 constexpr unsigned one_reader = 8;
 
@@ -191,7 +196,8 @@ long futex(std::uint32_t* word, int operation, std::uint32_t value, const timesp
       // The plain one waits for so long, the other until then.
       const bool relative = (operation & FUTEX_CMD_MASK) == FUTEX_WAIT;
       const std::uint64_t deadline =
-          timeout == nullptr ? no_deadline : e.cycles_of(nanoseconds_of(*timeout)) + (relative ? e.now() : 0);
+          timeout == nullptr ? no_deadline
+                             : e.cycles_of(nanoseconds_of(*timeout)) + (relative ? e.now() : 0);
       if (e.wait(word, "futex", deadline)) return 0;
       errno = ETIMEDOUT;
       return -1;
@@ -225,10 +231,12 @@ using namespace elidex::sim;
 
 extern "C" {
 
-int pthread_create(pthread_t* handle, const pthread_attr_t* attributes, void* (*body)(void*), void* argument) noexcept {
+int pthread_create(pthread_t* handle, const pthread_attr_t* attributes, void* (*body)(void*),
+                   void* argument) noexcept {
   ELIDEX_SIM_OR_REAL(pthread_create, handle, attributes, body, argument)
   running->unfriendly(0);
-  const int number = running->start_thread([body, argument] { thread_results()[::pthread_self()] = body(argument); });
+  const int number = running->start_thread(
+      [body, argument] { thread_results()[::pthread_self()] = body(argument); });
   if (number < 0) return EAGAIN;
   *handle = running->handle_of(static_cast<unsigned>(number));
   return 0;
@@ -306,7 +314,8 @@ int pthread_cond_timedwait(pthread_cond_t* c, pthread_mutex_t* m, const timespec
   ELIDEX_SIM_OR_REAL(pthread_cond_timedwait, c, m, until)
   return wait_on(*c, *m, deadline_of(until));
 }
-int pthread_cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m, clockid_t clock, const timespec* until) {
+int pthread_cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m, clockid_t clock,
+                           const timespec* until) {
   ELIDEX_SIM_OR_REAL(pthread_cond_clockwait, c, m, clock, until)
   return wait_on(*c, *m, deadline_of(until));
 }
@@ -347,11 +356,13 @@ int pthread_rwlock_timedwrlock(pthread_rwlock_t* l, const timespec* until) noexc
   ELIDEX_SIM_OR_REAL(pthread_rwlock_timedwrlock, l, until)
   return lock(*l, how::alone, true, deadline_of(until));
 }
-int pthread_rwlock_clockrdlock(pthread_rwlock_t* l, clockid_t clock, const timespec* until) noexcept {
+int pthread_rwlock_clockrdlock(pthread_rwlock_t* l, clockid_t clock,
+                               const timespec* until) noexcept {
   ELIDEX_SIM_OR_REAL(pthread_rwlock_clockrdlock, l, clock, until)
   return lock(*l, how::shared, true, deadline_of(until));
 }
-int pthread_rwlock_clockwrlock(pthread_rwlock_t* l, clockid_t clock, const timespec* until) noexcept {
+int pthread_rwlock_clockwrlock(pthread_rwlock_t* l, clockid_t clock,
+                               const timespec* until) noexcept {
   ELIDEX_SIM_OR_REAL(pthread_rwlock_clockwrlock, l, clock, until)
   return lock(*l, how::alone, true, deadline_of(until));
 }
@@ -396,7 +407,8 @@ int clock_nanosleep(clockid_t clock, int flags, const timespec* when, timespec* 
 int __cxa_thread_atexit_impl(void (*destroy)(void*), void* object, void* of_library) noexcept {
   using function = int(void (*)(void*), void*, void*);
   if (running == nullptr) {
-    static const auto behind = reinterpret_cast<function*>(::dlsym(RTLD_NEXT, "__cxa_thread_atexit_impl"));
+    static const auto behind =
+        reinterpret_cast<function*>(::dlsym(RTLD_NEXT, "__cxa_thread_atexit_impl"));
     return behind(destroy, object, of_library);
   }
   running->at_thread_end(destroy, object);
@@ -409,7 +421,8 @@ int acquire_guard(void* guard) {
   using function = int(void*);
   if (running != nullptr) running->unfriendly(0);
   static constinit function* behind = nullptr;  // not initialised by a call, which would come here
-  if (behind == nullptr) behind = reinterpret_cast<function*>(::dlsym(RTLD_NEXT, "__cxa_guard_acquire"));
+  if (behind == nullptr)
+    behind = reinterpret_cast<function*>(::dlsym(RTLD_NEXT, "__cxa_guard_acquire"));
   return behind(guard);
 }
 
@@ -420,8 +433,8 @@ long syscall(long number, ...) noexcept {
   for (long& one : a) one = va_arg(list, long);
   va_end(list);
   if (running != nullptr && number == SYS_futex) {
-    return futex(reinterpret_cast<std::uint32_t*>(a[0]), static_cast<int>(a[1]), static_cast<std::uint32_t>(a[2]),
-                 reinterpret_cast<const timespec*>(a[3]));
+    return futex(reinterpret_cast<std::uint32_t*>(a[0]), static_cast<int>(a[1]),
+                 static_cast<std::uint32_t>(a[2]), reinterpret_cast<const timespec*>(a[3]));
   }
   if (running != nullptr) running->unfriendly(running->cycles_of(200));  // assumed
   static const auto behind = real(&::syscall, "syscall");

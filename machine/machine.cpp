@@ -40,7 +40,8 @@ constexpr std::array table{
     parameter{"allocate_cycles", &machine::allocate_cycles, 0, cycles_max},
     parameter{"timer_period_cycles", &machine::timer_period_cycles, 10'000, 100 * cycles_max},
     parameter{"timer_cycles", &machine::timer_cycles, 0, 9'999},
-    parameter{"stray_interrupt_period_cycles", &machine::stray_interrupt_period_cycles, 10'000, 100 * cycles_max},
+    parameter{"stray_interrupt_period_cycles", &machine::stray_interrupt_period_cycles, 10'000,
+              100 * cycles_max},
     parameter{"rtm", &machine::rtm, 0, 1},
     parameter{"hle", &machine::hle, 0, 1},
     parameter{"begin_cycles", &machine::begin_cycles, 0, 10'000},
@@ -53,10 +54,12 @@ constexpr std::array table{
     parameter{"read_table_ways", &machine::read_table_ways, 1, 64},
 };
 
-constexpr std::array must_be_powers_of_two{&machine::l1_sets, &machine::l2_sets, &machine::read_table_sets};
+constexpr std::array must_be_powers_of_two{&machine::l1_sets, &machine::l2_sets,
+                                           &machine::read_table_sets};
 
 const parameter* find(std::string_view name) noexcept {
-  const auto at = std::find_if(table.begin(), table.end(), [&](const parameter& p) { return p.name == name; });
+  const auto at =
+      std::find_if(table.begin(), table.end(), [&](const parameter& p) { return p.name == name; });
   return at == table.end() ? nullptr : &*at;
 }
 
@@ -72,8 +75,8 @@ std::string complaint(const parameter& p, std::uint64_t value) {
   if (value < p.min || value > p.max) {
     return words(p.name, " takes ", p.min, " to ", p.max, ", not ", value);
   }
-  const bool must =
-      std::find(must_be_powers_of_two.begin(), must_be_powers_of_two.end(), p.value) != must_be_powers_of_two.end();
+  const bool must = std::find(must_be_powers_of_two.begin(), must_be_powers_of_two.end(),
+                              p.value) != must_be_powers_of_two.end();
   if (must && (value & (value - 1)) != 0) {
     return words(p.name, " takes a power of two, not ", value);
   }
@@ -83,7 +86,8 @@ std::string complaint(const parameter& p, std::uint64_t value) {
 std::string_view trimmed(std::string_view s) {
   constexpr std::string_view blanks = " \t\r";
   const std::size_t first = s.find_first_not_of(blanks);
-  return first == std::string_view::npos ? "" : s.substr(first, s.find_last_not_of(blanks) - first + 1);
+  return first == std::string_view::npos ? ""
+                                         : s.substr(first, s.find_last_not_of(blanks) - first + 1);
 }
 
 }  // namespace
@@ -94,8 +98,10 @@ std::span<const parameter> parameters() noexcept {
 
 void set_parameter(machine& which, std::string_view name, std::uint64_t value) {
   const parameter* const p = find(name);
-  if (p == nullptr) throw std::invalid_argument("there is no machine parameter " + std::string(name));
-  if (const std::string wrong = complaint(*p, value); !wrong.empty()) throw std::invalid_argument(wrong);
+  if (p == nullptr)
+    throw std::invalid_argument("there is no machine parameter " + std::string(name));
+  if (const std::string wrong = complaint(*p, value); !wrong.empty())
+    throw std::invalid_argument(wrong);
   which.*p->value = value;
 }
 
@@ -104,7 +110,9 @@ machine parse_machine(std::string_view text, std::string_view file, std::string_
   result.name = name;
   std::array<bool, table.size()> seen{};
   std::size_t number = 0;
-  const auto refuse = [&](const std::string& why) { throw bad_machine(words(file, ':', number, ": ", why)); };
+  const auto refuse = [&](const std::string& why) {
+    throw bad_machine(words(file, ':', number, ": ", why));
+  };
   while (!text.empty()) {
     ++number;
     const std::size_t end = text.find('\n');
@@ -120,13 +128,15 @@ machine parse_machine(std::string_view text, std::string_view file, std::string_
     const parameter* const p = find(key);
     if (p == nullptr) refuse(words("there is no parameter '", key, "'"));
     if (dashes == std::string_view::npos || trimmed(rest.substr(dashes + 2)).empty()) {
-      refuse(words(key, " has no source; say where the value comes from, or 'assumed', behind ' -- '"));
+      refuse(words(key,
+                   " has no source; say where the value comes from, or 'assumed', behind ' -- '"));
     }
     bool& before = seen[static_cast<std::size_t>(p - table.data())];
     if (before) refuse(words(key, " is there twice"));
     before = true;
     std::uint64_t parsed = 0;
-    const auto [stopped, error] = std::from_chars(value.data(), value.data() + value.size(), parsed);
+    const auto [stopped, error] =
+        std::from_chars(value.data(), value.data() + value.size(), parsed);
     if (error != std::errc() || stopped != value.data() + value.size()) {
       refuse(words("'", value, "' is no whole number"));
     }

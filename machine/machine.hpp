@@ -58,8 +58,9 @@ struct machine {
   std::uint64_t l3_far_cycles = 220;       // clean, in another socket's cache only
   std::uint64_t upgrade_near_cycles = 60;  // to write a line that others of the socket have read
   std::uint64_t upgrade_far_cycles = 180;
-  std::uint64_t atomic_cycles = 18;     // what a locked instruction adds
-  std::uint64_t line_busy_cycles = 20;  // for how long a line that goes from cache to cache cannot go on
+  std::uint64_t atomic_cycles = 18;  // what a locked instruction adds
+  // for how long a line that goes from cache to cache cannot go on
+  std::uint64_t line_busy_cycles = 20;
   std::uint64_t pause_cycles = 10;
   std::uint64_t page_fault_cycles = 2500;
   std::uint64_t system_call_cycles = 500;
@@ -80,7 +81,8 @@ struct machine {
   std::uint64_t abort_cycles = 160;
   std::uint64_t nesting_max = 7;
   std::uint64_t elided_locks_max = 1;  // HLE: locks elided at the same time
-  // Reads that have left the L1 are remembered in a table of so many sets and ways, by a hash of the line's number.
+  // Reads that have left the L1 are remembered in a table of so many sets and ways, by a hash of
+  // the line's number.
   std::uint64_t read_table_sets = 8192;
   std::uint64_t read_table_ways = 7;
 

@@ -1,7 +1,8 @@
 // operator new and delete of the machine itself, and the program's calls for memory.
 //
-// Functions inside libstdc++ that the machine calls allocate with the program's operator new, because that is the
-// process's; what they give the machine must be freed where it came from, hence the question.
+// Functions inside libstdc++ that the machine calls allocate with the program's operator new,
+// because that is the process's; what they give the machine must be freed where it came from, hence
+// the question.
 #include <cstdlib>
 #include <new>
 
@@ -14,9 +15,10 @@ namespace {
 constinit bool program_gets_system_memory = false;
 
 void* from_system(std::size_t bytes, std::size_t alignment) {
-  void* const at = alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__
-                       ? std::malloc(bytes == 0 ? 1 : bytes)
-                       : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  void* const at =
+      alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__
+          ? std::malloc(bytes == 0 ? 1 : bytes)
+          : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   if (at == nullptr) throw std::bad_alloc();
   return at;
 }

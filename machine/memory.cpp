@@ -39,7 +39,8 @@ bool lies_at_a_fixed_address(std::uint64_t address) noexcept {
 }
 
 memory::memory() {
-  void* const at = ::mmap(reinterpret_cast<void*>(arena_begin), arena_bytes + stacks_bytes, PROT_READ | PROT_WRITE,
+  void* const at = ::mmap(reinterpret_cast<void*>(arena_begin), arena_bytes + stacks_bytes,
+                          PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   if (at == MAP_FAILED) throw std::bad_alloc();
   arena_ = table_of(arena_pages);

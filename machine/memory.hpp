@@ -1,11 +1,13 @@
-// Simulated memory: for each 64-byte line that the program touches, what caches and transactions know of it.
+// Simulated memory: for each 64-byte line that the program touches, what caches and transactions
+// know of it.
 //
 //   line& l = memory.at(address);
 //   const page& p = memory.page_of(address);      // p.mapped: false until the first touch
 //
-// The program's data lies at its own addresses in this process; here is only the bookkeeping. What has to lie at equal
-// addresses in every run (heap, stacks) lies in the arena, at a fixed place. Physical frames are dealt out to pages in
-// the order of their first use, mixed by the seed, so that nothing depends on where the system has put a page.
+// The program's data lies at its own addresses in this process; here is only the bookkeeping. What
+// has to lie at equal addresses in every run (heap, stacks) lies in the arena, at a fixed place.
+// Physical frames are dealt out to pages in the order of their first use, mixed by the seed, so
+// that nothing depends on where the system has put a page.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -28,18 +30,30 @@ inline constexpr std::uint64_t stack_bytes = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t stacks_bytes = stack_bytes * hardware_threads_max;
 
 struct line {
-  std::uint64_t copies = 0;                                        // a bit for each core whose L1 or L2 holds it
-  std::uint64_t busy_until = 0;                                    // on its way from cache to cache until then
-  std::array<std::uint64_t, hardware_threads_max / 64> readers{};  // hardware threads with it in their read set
-  std::int16_t writer = -1;                                        // the hardware thread with it in its write set
-  std::int16_t owner = -1;                                         // the core that has the only copy
-  bool dirty = false;                                              // and has written it
-  std::uint8_t l3 = 0;                                             // a bit for each socket whose L3 holds it
+  // a bit for each core whose L1 or L2 holds it
+  std::uint64_t copies = 0;
+  // on its way from cache to cache until then
+  std::uint64_t busy_until = 0;
+  // hardware threads with it in their read set
+  std::array<std::uint64_t, hardware_threads_max / 64> readers{};
+  // the hardware thread with it in its write set
+  std::int16_t writer = -1;
+  // the core that has the only copy
+  std::int16_t owner = -1;
+  bool dirty = false;  // and has written it
+  // a bit for each socket whose L3 holds it
+  std::uint8_t l3 = 0;
   std::uint32_t number = 0;  // its physical address by line_bytes: finds its set in every cache
 
-  bool in_read_set_of(unsigned thread) const noexcept { return (readers[thread / 64] >> thread % 64 & 1) != 0; }
-  void add_reader(unsigned thread) noexcept { readers[thread / 64] |= std::uint64_t{1} << thread % 64; }
-  void remove_reader(unsigned thread) noexcept { readers[thread / 64] &= ~(std::uint64_t{1} << thread % 64); }
+  bool in_read_set_of(unsigned thread) const noexcept {
+    return (readers[thread / 64] >> thread % 64 & 1) != 0;
+  }
+  void add_reader(unsigned thread) noexcept {
+    readers[thread / 64] |= std::uint64_t{1} << thread % 64;
+  }
+  void remove_reader(unsigned thread) noexcept {
+    readers[thread / 64] &= ~(std::uint64_t{1} << thread % 64);
+  }
 };
 
 struct page {
@@ -69,12 +83,15 @@ class memory {
     }
     return look_up(n);
   }
-  line& at(std::uint64_t address) { return page_of(address).lines[address % page_bytes / line_bytes]; }
+  line& at(std::uint64_t address) {
+    return page_of(address).lines[address % page_bytes / line_bytes];
+  }
 
  private:
   static constexpr std::uint64_t first_arena_page = arena_begin / page_bytes;
   static constexpr std::uint64_t arena_pages = (arena_bytes + stacks_bytes) / page_bytes;
-  static constexpr std::uint64_t low_pages = (std::uint64_t{4} << 30) / page_bytes;  // where static data lies
+  // where static data lies
+  static constexpr std::uint64_t low_pages = (std::uint64_t{4} << 30) / page_bytes;
 
   page& look_up(std::uint64_t number);
   page& make(std::uint64_t number);

@@ -19,8 +19,8 @@ unsigned memory_names::number_of(const std::string& text) {
   return static_cast<unsigned>(texts_.size() - 1);
 }
 
-void memory_names::add(std::uint64_t from, std::uint64_t bytes, const char* name, std::uint64_t block_bytes,
-                       std::uint64_t head_bytes) {
+void memory_names::add(std::uint64_t from, std::uint64_t bytes, const char* name,
+                       std::uint64_t block_bytes, std::uint64_t head_bytes) {
   const std::string text(name);
   const std::uint64_t end = from + bytes;
   auto at = ranges_.try_emplace({from, ~bytes}).first;
@@ -35,7 +35,8 @@ memory_names::place memory_names::place_of(std::uint64_t address) const noexcept
     const auto& [key, r] = *--at;
     if (address >= r.reach) break;
     if (address >= r.end) continue;
-    const std::uint64_t offset = r.block_bytes > 1 ? (address - key.first) % r.block_bytes : address - key.first;
+    const std::uint64_t offset =
+        r.block_bytes > 1 ? (address - key.first) % r.block_bytes : address - key.first;
     return {r.head_bytes != 0 && offset < r.head_bytes ? r.head : r.body, offset / line_bytes};
   }
   return {0, 0};

@@ -38,7 +38,8 @@ class memory_names {
   unsigned number_of(const std::string& text);
 
   std::vector<std::string> texts_{"other"};
-  std::map<std::pair<std::uint64_t, std::uint64_t>, range> ranges_;  // by begin; of equal ones the longest first
+  // by begin; of equal ones the longest first
+  std::map<std::pair<std::uint64_t, std::uint64_t>, range> ranges_;
 };
 memory_names& process_names();
 

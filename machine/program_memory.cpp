@@ -1,5 +1,6 @@
-// operator new and delete of the simulated program, and its thrown objects: linked into its executable, not into the
-// machine, whose own memory comes from the system. Null, aligned and sized forms all end here.
+// operator new and delete of the simulated program, and its thrown objects: linked into its
+// executable, not into the machine, whose own memory comes from the system. Null, aligned and sized
+// forms all end here.
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -76,11 +77,13 @@ void operator delete[](void* at, const std::nothrow_t&) noexcept {
   elidex_sim_free(at);
 }
 
-// A thrown object would lie in the system's memory, where it shares lines with whatever the machine keeps beside it: where
-// it begins in its line would hang on all that has been read before, and on how many CPUs there are.
+// A thrown object would lie in the system's memory, where it shares lines with whatever the machine
+// keeps beside it: where it begins in its line would hang on all that has been read before, and on
+// how many CPUs there are.
 //
-// The C++ library's calls (Itanium C++ ABI, "Exception Handling", 2.4.2), which it makes itself too. Before the object it
-// keeps a header, whose size it does not tell: on x86-64 128 bytes, zero at first.
+// The C++ library's calls (Itanium C++ ABI, "Exception Handling", 2.4.2), which it makes itself
+// too. Before the object it keeps a header, whose size it does not tell: on x86-64 128 bytes, zero
+// at first.
 extern "C" {
 
 constexpr std::size_t exception_header_bytes = 128;

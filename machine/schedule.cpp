@@ -29,7 +29,8 @@ class pct_strategy final : public strategy {
  public:
   pct_strategy(std::uint64_t seed, unsigned depth, std::uint64_t steps) : state_(seed) {
     // All above the values that the change points give.
-    for (std::int64_t& p : priority_) p = depth + static_cast<std::int64_t>(next_random(state_) >> 2);
+    for (std::int64_t& p : priority_)
+      p = depth + static_cast<std::int64_t>(next_random(state_) >> 2);
     for (unsigned i = 1; i < depth; ++i) falls_at_.push_back(next_random(state_) % steps);
   }
 
@@ -38,8 +39,8 @@ class pct_strategy final : public strategy {
     const auto point = std::find(falls_at_.begin(), falls_at_.end(), steps_++);
     if (point != falls_at_.end() && current != nobody) priority_[current] = falls_at_.end() - point;
     if (waits) priority_[current] = --lowest_;
-    return *std::max_element(able, able + count,
-                             [this](unsigned a, unsigned b) { return priority_[a] < priority_[b]; });
+    return *std::max_element(
+        able, able + count, [this](unsigned a, unsigned b) { return priority_[a] < priority_[b]; });
   }
 
  private:
@@ -95,7 +96,8 @@ unsigned exhaustive::choose(const unsigned* able, unsigned count, unsigned curre
   if (c.preempts) {
     c.options.push_back(current);
     if (preemptions_so_far() < preemptions_max_) {
-      std::copy_if(able, able + count, std::back_inserter(c.options), [&](unsigned t) { return t != current; });
+      std::copy_if(able, able + count, std::back_inserter(c.options),
+                   [&](unsigned t) { return t != current; });
     }
   } else {
     // Round and round, so that a thread that waits in a loop is not the first choice again.
@@ -111,14 +113,16 @@ unsigned exhaustive::choose(const unsigned* able, unsigned count, unsigned curre
 }
 
 unsigned exhaustive::preemptions_so_far() const {
-  return static_cast<unsigned>(
-      std::count_if(choices_.begin(), choices_.end(), [](const choice& c) { return c.preempts && c.taken != 0; }));
+  return static_cast<unsigned>(std::count_if(choices_.begin(), choices_.end(), [](const choice& c) {
+    return c.preempts && c.taken != 0;
+  }));
 }
 
 bool exhaustive::next() {
   if (at_ < choices_.size()) runs_differ_ = true;  // the run ended early
   at_ = 0;
-  while (!choices_.empty() && choices_.back().taken + 1 == choices_.back().options.size()) choices_.pop_back();
+  while (!choices_.empty() && choices_.back().taken + 1 == choices_.back().options.size())
+    choices_.pop_back();
   if (choices_.empty()) return false;
   ++choices_.back().taken;
   return true;

@@ -5,7 +5,8 @@
 
 namespace elidex::sim {
 
-report run(const machine& which, const run_options& options, const std::vector<std::function<void()>>& bodies) {
+report run(const machine& which, const run_options& options,
+           const std::vector<std::function<void()>>& bodies) {
   memory& where = process_memory();
   // Explored runs in one process must not differ by which pages are new.
   where.reset(options.seed, options.schedule == nullptr ? heap::end() : stacks_begin);

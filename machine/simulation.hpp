@@ -1,25 +1,30 @@
-// The simulated machine: runs a program's own compiled code on virtual cores with caches, a clock each, and hardware
-// transactions.
+// The simulated machine: runs a program's own compiled code on virtual cores with caches, a clock
+// each, and hardware transactions.
 //
 //   const machine which = read_machine("machine/machines/haswell-ep-2x10.machine");
-//   const report r = run(which, {.seed = 1}, {[&] { map.insert(1, 1); }, [&] { map.insert(2, 2); }});
+//   const report r = run(which, {.seed = 1}, {[&] { map.insert(1, 1); }, [&] { map.insert(2, 2);
+//       }});
 //   r.cycles, r.threads[0].aborts ...
 //
-// The program must be compiled for it (CMakeLists.txt here: elidex_sim_program): the compiler calls the machine at every
-// memory access. Each body runs on a hardware thread of its own: first one per core, socket after socket, then the
-// cores' second threads. The hardware thread whose clock is behind goes next, so the run is a function of program,
-// machine and seed alone: every run gives the same result.
+// The program must be compiled for it (CMakeLists.txt here: elidex_sim_program): the compiler calls
+// the machine at every memory access. Each body runs on a hardware thread of its own: first one per
+// core, socket after socket, then the cores' second threads. The hardware thread whose clock is
+// behind goes next, so the run is a function of program, machine and seed alone: every run gives
+// the same result.
 //
-// An access to the thread's own stack takes part in conflicts but costs nothing: nearly all of them are temporaries
-// that the compiler would keep in registers if it had not to announce them.
+// An access to the thread's own stack takes part in conflicts but costs nothing: nearly all of them
+// are temporaries that the compiler would keep in registers if it had not to announce them.
 //
-// Inside, threads, mutexes, condition variables, thread-local variables, new and delete, exceptions and clocks work and
-// take simulated time. Input and output, signals and processes do not belong there.
+// Inside, threads, mutexes, condition variables, thread-local variables, new and delete, exceptions
+// and clocks work and take simulated time. Input and output, signals and processes do not belong
+// there.
 //
-// What the machine cannot show: reordering by store buffers (every run is sequentially consistent), instructions that
-// touch no memory (charged by the access, or by spend()), code that was not compiled for it.
+// What the machine cannot show: reordering by store buffers (every run is sequentially consistent),
+// instructions that touch no memory (charged by the access, or by spend()), code that was not
+// compiled for it.
 //
-// Thread-safety: one run at a time in a process, and no other thread that touches the program's data meanwhile.
+// Thread-safety: one run at a time in a process, and no other thread that touches the program's
+// data meanwhile.
 #pragma once
 
 #include <array>
@@ -39,8 +44,9 @@ class strategy {
   static constexpr unsigned nobody = ~0u;  // `current` at the beginning
 
   virtual ~strategy() = default;
-  // `able` holds the threads that can go on, in ascending order; `current` is the one that is running and may be among
-  // them. `waits` says that current can do nothing useful before another has run. Returns one of `able`.
+  // `able` holds the threads that can go on, in ascending order; `current` is the one that is
+  // running and may be among them. `waits` says that current can do nothing useful before another
+  // has run. Returns one of `able`.
   virtual unsigned choose(const unsigned* able, unsigned count, unsigned current, bool waits) = 0;
 };
 
@@ -53,7 +59,8 @@ struct run_options {
   // Instead of the clocks; null: the clocks.
   strategy* schedule = nullptr;
   bool record_events = false;  // for a timeline
-  // The L3 caches begin with the program's heap in them, page by page in turn, as if it had been written just before.
+  // The L3 caches begin with the program's heap in them, page by page in turn, as if it had been
+  // written just before.
   bool warm_l3 = false;
 };
 
@@ -82,7 +89,8 @@ struct thread_report {
   std::array<std::uint64_t, abort_reasons> aborts{};
   std::uint64_t transactional_cycles = 0;  // in transactions, as a CPU's counters have it
   std::uint64_t aborted_cycles = 0;        // those of them that were thrown away
-  std::uint64_t aborting_cycles = 0;       // what the aborts themselves took, behind the transactions
+  // what the aborts themselves took, behind the transactions
+  std::uint64_t aborting_cycles = 0;
 
   std::uint64_t aborted() const noexcept {
     std::uint64_t sum = 0;
@@ -98,12 +106,14 @@ struct conflict_report {
   std::uint64_t false_sharing = 0;  // only the line is the same
 };
 
-// Accesses that a core's own caches did not serve, by the line of one kind of memory: where cores meet, in transactions or not.
+// Accesses that a core's own caches did not serve, by the line of one kind of memory: where cores
+// meet, in transactions or not.
 struct fetch_report {
   std::string where;
   std::uint64_t line = 0;  // of the block, or of the whole where there are no blocks
   std::uint64_t accesses = 0;
-  std::uint64_t met_others = 0;  // of these: lines that another core had changed, and writes to lines that others had
+  // of these: lines that another core had changed, and writes to lines that others had
+  std::uint64_t met_others = 0;
   // The cycles of all these accesses, including waits for a busy line. An abort ends an access in
   // progress. So these are disjoint parts of the threads' cycles, and their sum does not exceed the
   // threads' run time.
@@ -142,16 +152,18 @@ struct report {
   std::vector<conflict_report> conflicts;  // those with most first
   std::vector<fetch_report> fetches;       // those that took longest first
   std::vector<event> events;
-  // Nothing: all threads came to their end. Otherwise what each of them hangs on; the program's data is then as they
-  // have left it.
+  // Nothing: all threads came to their end. Otherwise what each of them hangs on; the program's
+  // data is then as they have left it.
   std::string stuck;
 
   thread_report total() const noexcept;
 };
 
-// Calls each body on a hardware thread of its own, where it stands, not a copy: what it changes of its own stays changed.
-// Throws std::invalid_argument for more bodies than hardware threads, and what a body throws.
-report run(const machine& which, const run_options& options, const std::vector<std::function<void()>>& bodies);
+// Calls each body on a hardware thread of its own, where it stands, not a copy: what it changes of
+// its own stays changed. Throws std::invalid_argument for more bodies than hardware threads, and
+// what a body throws.
+report run(const machine& which, const run_options& options,
+           const std::vector<std::function<void()>>& bodies);
 
 // --- for the program that runs inside; without effect outside ---
 
@@ -160,21 +172,24 @@ void spend(std::uint64_t cycles) noexcept;
 // The calling thread's clock in cycles.
 std::uint64_t now() noexcept;
 bool inside() noexcept;
-// How often threads may have changed so far: a clock for all threads, never the same twice under run_options::schedule.
+// How often threads may have changed so far: a clock for all threads, never the same twice under
+// run_options::schedule.
 std::uint64_t steps() noexcept;
 // Waits for all threads; from here on everything is counted anew, the cycles of report included.
 void start_counting() noexcept;
-// Whole pages whose accesses cost what a hit in the L1 costs and concern nobody: for data of the measurement itself.
+// Whole pages whose accesses cost what a hit in the L1 costs and concern nobody: for data of the
+// measurement itself.
 void exempt_pages(const void* from, std::size_t bytes) noexcept;
 // Pages that have never been touched, as if they came from the system just now.
 void unmap_pages(void* from, std::size_t bytes) noexcept;
-// What conflicts in these bytes shall be called in the report. Blocks of `block_bytes` begin at `from`; the first
-// `head_bytes` of each are called "NAME head".
+// What conflicts in these bytes shall be called in the report. Blocks of `block_bytes` begin at
+// `from`; the first `head_bytes` of each are called "NAME head".
 void name_memory(const void* from, std::size_t bytes, const char* name, std::size_t block_bytes,
                  std::size_t head_bytes) noexcept;
 
-// While it lives, the program's memory comes from the system instead of the machine's heap: for requests, file names and
-// what else differs from host to host, so that the addresses of everything else don't. Outside of runs, one at a time.
+// While it lives, the program's memory comes from the system instead of the machine's heap: for
+// requests, file names and what else differs from host to host, so that the addresses of everything
+// else don't. Outside of runs, one at a time.
 class system_memory {
  public:
   system_memory() noexcept;

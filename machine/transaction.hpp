@@ -1,12 +1,14 @@
-// What a hardware thread keeps of the transaction that it is in: the lines it has read and written, what to put back
-// when it aborts, and where begin() was.
+// What a hardware thread keeps of the transaction that it is in: the lines it has read and written,
+// what to put back when it aborts, and where begin() was.
 //
-// Conflicts are found when they happen, by marks in the lines (memory.hpp): whoever comes later wins, and the
-// transaction that was there first aborts at once, before the access is made. So memory never holds anything that a
-// transaction may not see, and plain accesses are kept out as well (strong isolation).
+// Conflicts are found when they happen, by marks in the lines (memory.hpp): whoever comes later
+// wins, and the transaction that was there first aborts at once, before the access is made. So
+// memory never holds anything that a transaction may not see, and plain accesses are kept out as
+// well (strong isolation).
 //
-// A line is saved before its first write, and the bytes that were written are put back. The stack from begin()'s caller upward is saved at begin(), because
-// most of what lies there is written without a call to the machine; from there downward nothing needs to be put back.
+// A line is saved before its first write, and the bytes that were written are put back. The stack
+// from begin()'s caller upward is saved at begin(), because most of what lies there is written
+// without a call to the machine; from there downward nothing needs to be put back.
 //
 // Thread-safety: one thread.
 #pragma once

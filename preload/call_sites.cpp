@@ -10,7 +10,8 @@ namespace {
 constinit std::atomic<thread_counts*> newest{nullptr};
 constinit site_counts without_memory{};
 
-// Keys from 32 on make pthread_setspecific call malloc (glibc's PTHREAD_KEY_2NDLEVEL_SIZE), which may be inside a lock.
+// Keys from 32 on make pthread_setspecific call malloc (glibc's PTHREAD_KEY_2NDLEVEL_SIZE), which
+// may be inside a lock.
 constexpr pthread_key_t keys_without_malloc = 32;
 constinit pthread_key_t key_of_thread_end = keys_without_malloc;
 
@@ -21,9 +22,11 @@ class all_counts {
  public:
   static thread_counts* claim() noexcept {
     // acquire: pairs with the release in publish().
-    for (thread_counts* one = newest.load(std::memory_order_acquire); one != nullptr; one = next(*one)) {
+    for (thread_counts* one = newest.load(std::memory_order_acquire); one != nullptr;
+         one = next(*one)) {
       bool owned = false;
-      // acquire: pairs with the release in give_back(), so that the samples and the counts are the last owner's final ones.
+      // acquire: pairs with the release in give_back(), so that the samples and the counts are the
+      // last owner's final ones.
       if (one->owned_.compare_exchange_strong(owned, true, std::memory_order_acquire)) return one;
     }
     return publish();
@@ -35,7 +38,8 @@ class all_counts {
   }
 
   static thread_counts* next(const thread_counts& one) noexcept {
-    return one.next_.load(std::memory_order_relaxed);  // no partner: written before the record was published
+    // no partner: written before the record was published
+    return one.next_.load(std::memory_order_relaxed);
   }
 
   static void empty(thread_counts& one, bool owned) noexcept {
@@ -48,16 +52,19 @@ class all_counts {
 
  private:
   static thread_counts* publish() noexcept {
-    void* const memory =
-        ::mmap(nullptr, sizeof(thread_counts), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const memory = ::mmap(nullptr, sizeof(thread_counts), PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return nullptr;
-    auto* const fresh = static_cast<thread_counts*>(memory);         // zero is its first state
-    fresh->owned_.store(true, std::memory_order_relaxed);            // no partner: published below
-    thread_counts* before = newest.load(std::memory_order_relaxed);  // no partner: the exchange decides
+    auto* const fresh = static_cast<thread_counts*>(memory);  // zero is its first state
+    fresh->owned_.store(true, std::memory_order_relaxed);     // no partner: published below
+    // no partner: the exchange decides
+    thread_counts* before = newest.load(std::memory_order_relaxed);
     do {
-      fresh->next_.store(before, std::memory_order_relaxed);  // no partner: published by the exchange
+      // no partner: published by the exchange
+      fresh->next_.store(before, std::memory_order_relaxed);
       // release: pairs with the acquires in claim() and for_each_site().
-    } while (!newest.compare_exchange_weak(before, fresh, std::memory_order_release, std::memory_order_relaxed));
+    } while (!newest.compare_exchange_weak(before, fresh, std::memory_order_release,
+                                           std::memory_order_relaxed));
     return fresh;
   }
 };
@@ -129,7 +136,8 @@ site_counts* thread_counts::end_sample(const void* lock) noexcept {
 void begin_again_in_child() noexcept {
   thread_counts* const mine = counts_of_this_thread;
   // acquire: pairs with the release in publish().
-  for (thread_counts* one = newest.load(std::memory_order_acquire); one != nullptr; one = all_counts::next(*one)) {
+  for (thread_counts* one = newest.load(std::memory_order_acquire); one != nullptr;
+       one = all_counts::next(*one)) {
     all_counts::empty(*one, one == mine);
   }
   without_memory.clear();
@@ -137,7 +145,8 @@ void begin_again_in_child() noexcept {
 
 void for_each_site(void (*visit)(const site_counts&, void*), void* context) noexcept {
   // acquire: pairs with the release in publish().
-  for (thread_counts* one = newest.load(std::memory_order_acquire); one != nullptr; one = all_counts::next(*one)) {
+  for (thread_counts* one = newest.load(std::memory_order_acquire); one != nullptr;
+       one = all_counts::next(*one)) {
     for (const site_counts& site : one->sites()) {
       if (site.key() != site_counts::unused) visit(site, context);
     }
@@ -148,7 +157,8 @@ void for_each_site(void (*visit)(const site_counts&, void*), void* context) noex
 std::uint64_t now_ns() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 }  // namespace elidex::preload

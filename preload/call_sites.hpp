@@ -1,17 +1,20 @@
-// What is counted for each place in the program that takes locks: its return address is the key, not the lock, so that it
-// doesn't matter how many locks there are or when they are destroyed.
+// What is counted for each place in the program that takes locks: its return address is the key,
+// not the lock, so that it doesn't matter how many locks there are or when they are destroyed.
 //
 //   site_counts& here = this_threads_counts().of(return_address, operation::mutex_lock);
 //   here.add(count::calls, 1);
 //
-// Each thread counts in memory of its own, got from mmap, never from malloc: programs lock inside malloc. When a thread ends
-// its counts stay, and the next new thread goes on counting in the same memory.
+// Each thread counts in memory of its own, got from mmap, never from malloc: programs lock inside
+// malloc. When a thread ends its counts stay, and the next new thread goes on counting in the same
+// memory.
 //
-// Invariants: counts have one writer (`shared` counts, of threads that got no memory, are added to atomically). Memory is
-// never given back, so readers need no lock: they may see numbers of slightly different moments.
+// Invariants: counts have one writer (`shared` counts, of threads that got no memory, are added to
+// atomically). Memory is never given back, so readers need no lock: they may see numbers of
+// slightly different moments.
 //
-// Thread-safety: this_threads_counts() and what it returns belong to the calling thread; for_each_site() may be called by
-// any thread and in a signal handler. A signal handler that locks inside add() may lose a count.
+// Thread-safety: this_threads_counts() and what it returns belong to the calling thread;
+// for_each_site() may be called by any thread and in a signal handler. A signal handler that locks
+// inside add() may lose a count.
 #pragma once
 
 #include <array>
@@ -37,14 +40,17 @@ enum class count : std::uint8_t {
   joined,   // locks that were part of another lock's region, and committed with it
   aborts,   // and the causes behind it, by htm::abort_cause
 };
-inline constexpr std::size_t count_kinds = static_cast<std::size_t>(count::aborts) + htm::abort_cause_count;
+inline constexpr std::size_t count_kinds =
+    static_cast<std::size_t>(count::aborts) + htm::abort_cause_count;
 
 constexpr count aborts_by(htm::abort_cause cause) noexcept {
-  return static_cast<count>(static_cast<std::size_t>(count::aborts) + static_cast<std::size_t>(cause));
+  return static_cast<count>(static_cast<std::size_t>(count::aborts) +
+                            static_cast<std::size_t>(cause));
 }
 
 constexpr bool is_maximum(std::size_t kind) noexcept {
-  return kind == static_cast<std::size_t>(count::waited_ns_max) || kind == static_cast<std::size_t>(count::held_ns_max);
+  return kind == static_cast<std::size_t>(count::waited_ns_max) ||
+         kind == static_cast<std::size_t>(count::held_ns_max);
 }
 
 // Two cache lines.
@@ -58,38 +64,49 @@ class alignas(64) site_counts {
   static std::uint64_t key_of(const void* where, operation what) noexcept {
     return reinterpret_cast<std::uintptr_t>(where) << 5 | static_cast<std::uint64_t>(what) << 1 | 1;
   }
-  static const void* where(std::uint64_t key) noexcept { return reinterpret_cast<const void*>(key >> 5); }
-  static operation what(std::uint64_t key) noexcept { return static_cast<operation>(key >> 1 & 15); }
+  static const void* where(std::uint64_t key) noexcept {
+    return reinterpret_cast<const void*>(key >> 5);
+  }
+  static operation what(std::uint64_t key) noexcept {
+    return static_cast<operation>(key >> 1 & 15);
+  }
 
   std::uint64_t key() const noexcept {
-    return key_.load(std::memory_order_relaxed);  // no partner: the counts of a place mean something from 0 on
+    // no partner: the counts of a place mean something from 0 on
+    return key_.load(std::memory_order_relaxed);
   }
   // Whether it is that place's, now or already.
   bool claim(std::uint64_t key) noexcept {
     std::uint64_t found = unused;
-    // relaxed, no partner, as in key(). A signal handler may have come in between, hence the exchange.
+    // relaxed, no partner, as in key(). A signal handler may have come in between, hence the
+    // exchange.
     return key_.compare_exchange_strong(found, key, std::memory_order_relaxed) || found == key;
   }
 
   std::uint64_t get(count what) const noexcept {
-    return numbers_[static_cast<std::size_t>(what)].load(std::memory_order_relaxed);  // no partner: only a number
+    // no partner: only a number
+    return numbers_[static_cast<std::size_t>(what)].load(std::memory_order_relaxed);
   }
   void add(count what, std::uint64_t amount) noexcept {
     std::atomic<std::uint64_t>& number = numbers_[static_cast<std::size_t>(what)];
-    // relaxed, no partner: a count publishes nothing, and has one writer unless this is the shared record.
+    // relaxed, no partner: a count publishes nothing, and has one writer unless this is the shared
+    // record.
     if (key() == elsewhere) {
       number.fetch_add(amount, std::memory_order_relaxed);  // no partner, as above
     } else {
-      number.store(number.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);  // no partner, as above
+      // no partner, as above
+      number.store(number.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
     }
   }
   void raise(count what, std::uint64_t value) noexcept {
     std::atomic<std::uint64_t>& number = numbers_[static_cast<std::size_t>(what)];
     // relaxed, no partner, as in add().
-    if (number.load(std::memory_order_relaxed) < value) number.store(value, std::memory_order_relaxed);
+    if (number.load(std::memory_order_relaxed) < value)
+      number.store(value, std::memory_order_relaxed);
   }
   void clear() noexcept {
-    for (auto& number : numbers_) number.store(0, std::memory_order_relaxed);  // no partner, as in add()
+    // no partner, as in add()
+    for (auto& number : numbers_) number.store(0, std::memory_order_relaxed);
   }
 
  private:
@@ -98,14 +115,15 @@ class alignas(64) site_counts {
 };
 static_assert(sizeof(site_counts) == 128);
 
-// How often the time that a lock is held is measured: once in about so many acquisitions of a thread. Chosen: reading the clock
-// twice costs as much as two to three free locks.
+// How often the time that a lock is held is measured: once in about so many acquisitions of a
+// thread. Chosen: reading the clock twice costs as much as two to three free locks.
 inline constexpr std::uint32_t acquisitions_per_hold_sample = 64;
 
 // All zero is its first state.
 class thread_counts {
  public:
-  // Chosen: the largest programs have some hundred places for each thread; the table fills three quarters at most.
+  // Chosen: the largest programs have some hundred places for each thread; the table fills three
+  // quarters at most.
   static constexpr std::size_t places = 1024;
   static constexpr std::size_t probes_max = 32;
 
@@ -121,7 +139,9 @@ class thread_counts {
     }
   }
   // Ends the lock's sample if there is one, and returns whose it was, else null.
-  site_counts* released(const void* lock) noexcept { return samples_ == 0 ? nullptr : end_sample(lock); }
+  site_counts* released(const void* lock) noexcept {
+    return samples_ == 0 ? nullptr : end_sample(lock);
+  }
   // Begins a sample now.
   void begin_sample(const void* lock, site_counts& here) noexcept;
 
@@ -143,7 +163,8 @@ class thread_counts {
   // Drawn, because a count would always meet the same lock of a thread that uses several in turn.
   std::uint32_t next_sample() noexcept {
     constexpr std::uint32_t mean = acquisitions_per_hold_sample - 1;
-    drawn_ = drawn_ * 1'664'525 + 1'013'904'223;  // Numerical Recipes' generator, whose upper bits are the good ones
+    // Numerical Recipes' generator, whose upper bits are the good ones
+    drawn_ = drawn_ * 1'664'525 + 1'013'904'223;
     return mean / 2 + static_cast<std::uint32_t>(std::uint64_t{drawn_} * (mean + 1) >> 32);
   }
 
@@ -156,7 +177,8 @@ class thread_counts {
   std::array<site_counts, places> sites_;
 };
 
-// Once, before the first count, where malloc may be called. False: threads that end leave their memory unused.
+// Once, before the first count, where malloc may be called. False: threads that end leave their
+// memory unused.
 bool prepare_counting() noexcept;
 
 thread_counts* claim_counts() noexcept;

@@ -1,46 +1,55 @@
-// pthread's locks with sections that run as hardware regions where they can: what the interposed functions do.
+// pthread's locks with sections that run as hardware regions where they can: what the interposed
+// functions do.
 //
 //   using locks = interposed_locks<htm::native, real_functions, no_counts>;
 //   locks::mutex_lock(mutex, site);   // begins a region, or takes the mutex
 //   locks::mutex_unlock(mutex);       // commits it, or lets go of the mutex
 //
-// Real has pthread's functions as static members named as in pthread_functions. Htm is the machine. Counts is what is
-// counted (no_counts below, or site_counting.hpp). Tests put their own in place of each.
+// Real has pthread's functions as static members named as in pthread_functions. Htm is the machine.
+// Counts is what is counted (no_counts below, or site_counting.hpp). Tests put their own in place
+// of each.
 //
 // Why this is right, given that programs were written for the real functions:
 //
-// 1. Exclusion. A region reads glibc's own word and goes on only if the lock is free; glibc_locks.hpp says why nobody can
-//    take it for real then before the region has committed or aborted. Two regions exclude each other by the hardware.
+// 1. Exclusion. A region reads glibc's own word and goes on only if the lock is free;
+//    glibc_locks.hpp says why nobody can take it for real then before the region has committed or
+//    aborted. Two regions exclude each other by the hardware.
 //
-// 2. unlock() commits only what lock() elided. A thread's elided locks are in its region_locks, which roll back with its
-//    region. A lock that is in it is unlocked by removing it, and the region commits when the last one is gone. Any other
-//    goes to the real function, inside a region too: an unlock of a mutex that nobody holds, that was taken for real before
-//    the region began, or whose kind isn't elided does what glibc does, and becomes visible if and when the region
+// 2. unlock() commits only what lock() elided. A thread's elided locks are in its region_locks,
+//    which roll back with its region. A lock that is in it is unlocked by removing it, and the
+//    region commits when the last one is gone. Any other goes to the real function, inside a region
+//    too: an unlock of a mutex that nobody holds, that was taken for real before the region began,
+//    or whose kind isn't elided does what glibc does, and becomes visible if and when the region
 //    commits. So a commit outside of a region cannot happen.
 //
-// 3. What a region cannot answer as the real lock would ends it by an abort, and the section runs again with the real lock:
-//    trylock (whatever it answers, the program may rely on the lock's words), locking again what the region holds already
-//    (glibc deadlocks, or answers EDEADLK), upgrading a shared hold, waiting on a condition, destroying a held mutex.
+// 3. What a region cannot answer as the real lock would ends it by an abort, and the section runs
+//    again with the real lock: trylock (whatever it answers, the program may rely on the lock's
+//    words), locking again what the region holds already (glibc deadlocks, or answers EDEADLK),
+//    upgrading a shared hold, waiting on a condition, destroying a held mutex.
 //
-// 4. The words are never changed by elision, so destroy() finds what it left: no EBUSY after elided use.
+// 4. The words are never changed by elision, so destroy() finds what it left: no EBUSY after elided
+//    use.
 //
-// 5. If the thread's own doings inside a region changed the word (a library that calls glibc by its inner names), unlock()
-//    aborts instead of committing.
+// 5. If the thread's own doings inside a region changed the word (a library that calls glibc by its
+//    inner names), unlock() aborts instead of committing.
 //
-// 6. Locks whose kind isn't elided, and what doesn't fit into region_locks, are taken for real inside the region: free,
-//    they are written and take part in the region like any memory; held, the real function makes a system call, which
-//    aborts.
+// 6. Locks whose kind isn't elided, and what doesn't fit into region_locks, are taken for real
+//    inside the region: free, they are written and take part in the region like any memory; held,
+//    the real function makes a system call, which aborts.
 //
-// 7. Times: whoever may wait only so long doesn't wait for a free lock to elide but in the real function. A time that isn't
-//    one (nanoseconds out of range, an unknown clock) goes to the real function at once, which decides.
+// 7. Times: whoever may wait only so long doesn't wait for a free lock to elide but in the real
+//    function. A time that isn't one (nanoseconds out of range, an unknown clock) goes to the real
+//    function at once, which decides.
 //
-// Order of locks, linearization, and what a section may do: as in elided.hpp. Cancellation, signals, fork and exec are
-// system calls or interrupts: they abort a region, and happen in the section's second run or before it.
+// Order of locks, linearization, and what a section may do: as in elided.hpp. Cancellation,
+// signals, fork and exec are system calls or interrupts: they abort a region, and happen in the
+// section's second run or before it.
 //
-// Thread-safety: all functions, any thread. Errors: those of the real functions, which give all answers but the 0 of an
-// elided section.
+// Thread-safety: all functions, any thread. Errors: those of the real functions, which give all
+// answers but the 0 of an elided section.
 //
-// From: papers/001 section 3.3; papers/004 section 3.4 (an elided C library), whose pitfalls 2 to 4 avoid.
+// From: papers/001 section 3.3; papers/004 section 3.4 (an elided C library), whose pitfalls 2 to 4
+// avoid.
 #pragma once
 
 #include <pthread.h>
@@ -73,7 +82,8 @@ enum class operation : std::uint8_t {
 };
 
 constexpr lock_use use_of(operation what) noexcept {
-  return what >= operation::read && what <= operation::timed_read ? lock_use::shared : lock_use::exclusive;
+  return what >= operation::read && what <= operation::timed_read ? lock_use::shared
+                                                                  : lock_use::exclusive;
 }
 
 // Nothing is counted and nothing is paid for it.
@@ -135,17 +145,19 @@ class interposed_locks {
   static int mutex_trylock(pthread_mutex_t* m, const void* where) noexcept(aborts_quietly) {
     return try_lock(m, operation::mutex_trylock, where, [=] { return Real::mutex_trylock(m); });
   }
-  static int mutex_timedlock(pthread_mutex_t* m, const timespec* until, const void* where) noexcept(aborts_quietly) {
+  static int mutex_timedlock(pthread_mutex_t* m, const timespec* until,
+                             const void* where) noexcept(aborts_quietly) {
     if (!is_time(until)) return Real::mutex_timedlock(m, until);
     return lock(
-        m, operation::mutex_timed, where, while_held::give_up, [=] { return Real::mutex_trylock(m); },
-        [=] { return Real::mutex_timedlock(m, until); });
+        m, operation::mutex_timed, where, while_held::give_up,
+        [=] { return Real::mutex_trylock(m); }, [=] { return Real::mutex_timedlock(m, until); });
   }
   static int mutex_clocklock(pthread_mutex_t* m, clockid_t clock, const timespec* until,
                              const void* where) noexcept(aborts_quietly) {
     if (!is_time(until) || !is_clock(clock)) return Real::mutex_clocklock(m, clock, until);
     return lock(
-        m, operation::mutex_timed, where, while_held::give_up, [=] { return Real::mutex_trylock(m); },
+        m, operation::mutex_timed, where, while_held::give_up,
+        [=] { return Real::mutex_trylock(m); },
         [=] { return Real::mutex_clocklock(m, clock, until); });
   }
   static int mutex_unlock(pthread_mutex_t* m) noexcept(aborts_quietly) {
@@ -170,14 +182,16 @@ class interposed_locks {
                                 const void* where) noexcept(aborts_quietly) {
     if (!is_time(until)) return Real::rwlock_timedrdlock(l, until);
     return lock(
-        l, operation::timed_read, where, while_held::give_up, [=] { return Real::rwlock_tryrdlock(l); },
+        l, operation::timed_read, where, while_held::give_up,
+        [=] { return Real::rwlock_tryrdlock(l); },
         [=] { return Real::rwlock_timedrdlock(l, until); });
   }
   static int rwlock_clockrdlock(pthread_rwlock_t* l, clockid_t clock, const timespec* until,
                                 const void* where) noexcept(aborts_quietly) {
     if (!is_time(until) || !is_clock(clock)) return Real::rwlock_clockrdlock(l, clock, until);
     return lock(
-        l, operation::timed_read, where, while_held::give_up, [=] { return Real::rwlock_tryrdlock(l); },
+        l, operation::timed_read, where, while_held::give_up,
+        [=] { return Real::rwlock_tryrdlock(l); },
         [=] { return Real::rwlock_clockrdlock(l, clock, until); });
   }
   static int rwlock_wrlock(pthread_rwlock_t* l, const void* where) noexcept(aborts_quietly) {
@@ -192,14 +206,16 @@ class interposed_locks {
                                 const void* where) noexcept(aborts_quietly) {
     if (!is_time(until)) return Real::rwlock_timedwrlock(l, until);
     return lock(
-        l, operation::timed_write, where, while_held::give_up, [=] { return Real::rwlock_trywrlock(l); },
+        l, operation::timed_write, where, while_held::give_up,
+        [=] { return Real::rwlock_trywrlock(l); },
         [=] { return Real::rwlock_timedwrlock(l, until); });
   }
   static int rwlock_clockwrlock(pthread_rwlock_t* l, clockid_t clock, const timespec* until,
                                 const void* where) noexcept(aborts_quietly) {
     if (!is_time(until) || !is_clock(clock)) return Real::rwlock_clockwrlock(l, clock, until);
     return lock(
-        l, operation::timed_write, where, while_held::give_up, [=] { return Real::rwlock_trywrlock(l); },
+        l, operation::timed_write, where, while_held::give_up,
+        [=] { return Real::rwlock_trywrlock(l); },
         [=] { return Real::rwlock_clockwrlock(l, clock, until); });
   }
   static int rwlock_unlock(pthread_rwlock_t* l) noexcept(aborts_quietly) {
@@ -219,7 +235,8 @@ class interposed_locks {
   static int cond_timedwait(pthread_cond_t* c, pthread_mutex_t* m, const timespec* until) {
     return wait(m, [=] { return Real::cond_timedwait(c, m, until); });
   }
-  static int cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m, clockid_t clock, const timespec* until) {
+  static int cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m, clockid_t clock,
+                            const timespec* until) {
     return wait(m, [=] { return Real::cond_clockwait(c, m, clock, until); });
   }
 
@@ -236,30 +253,39 @@ class interposed_locks {
   using section_list = region_locks<elided_section>;
 
   static section_list& sections() noexcept { return section_list::template of_this_thread<Htm>(); }
-  static bool elides(const void* lock) noexcept { return inside_region() && sections().contains(lock); }
+  static bool elides(const void* lock) noexcept {
+    return inside_region() && sections().contains(lock);
+  }
 
   static bool is_time(const timespec* until) noexcept {
     return until != nullptr && until->tv_nsec >= 0 && until->tv_nsec < 1'000'000'000;
   }
-  static bool is_clock(clockid_t clock) noexcept { return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC; }
+  static bool is_clock(clockid_t clock) noexcept {
+    return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;
+  }
 
-  static void want_real_locks() noexcept(aborts_quietly) { Htm::template abort<htm::code_lock_wanted>(); }
+  static void want_real_locks() noexcept(aborts_quietly) {
+    Htm::template abort<htm::code_lock_wanted>();
+  }
 
   template <class Lock, class TryLock, class TakeLock>
-  static int lock(Lock* l, operation what, const void* where, while_held manner, const TryLock& try_real,
-                  const TakeLock& take_real) noexcept(aborts_quietly) {
+  static int lock(Lock* l, operation what, const void* where, while_held manner,
+                  const TryLock& try_real, const TakeLock& take_real) noexcept(aborts_quietly) {
     const site here = Counts::enter(where, what);
     if (Htm::enabled() && may_elide(*l)) {
-      if (inside_region() ? joined(l, use_of(what), here) : elided(l, use_of(what), here, manner)) return 0;
+      if (inside_region() ? joined(l, use_of(what), here) : elided(l, use_of(what), here, manner))
+        return 0;
     }
     return Counts::take(here, *l, try_real, take_real);
   }
 
   template <class Lock, class TryLock>
-  static int try_lock(Lock* l, operation what, const void* where, const TryLock& try_real) noexcept(aborts_quietly) {
+  static int try_lock(Lock* l, operation what, const void* where,
+                      const TryLock& try_real) noexcept(aborts_quietly) {
     if (inside_region() && may_elide(*l)) Htm::template abort<htm::code_nested_trylock>();
     const site here = Counts::enter(where, what);
-    if (Htm::enabled() && may_elide(*l) && elided(l, use_of(what), here, while_held::give_up)) return 0;
+    if (Htm::enabled() && may_elide(*l) && elided(l, use_of(what), here, while_held::give_up))
+      return 0;
     return Counts::try_to_take(here, l, try_real);
   }
 
@@ -283,12 +309,14 @@ class interposed_locks {
     return false;
   }
 
-  // Makes the lock part of the region that the thread is in. False: it has to be taken for real, inside the region.
+  // Makes the lock part of the region that the thread is in. False: it has to be taken for real,
+  // inside the region.
   template <class Lock>
   static bool joined(Lock* l, lock_use use, site here) noexcept(aborts_quietly) {
     section_list& mine = sections();
     const elided_section* const held = mine.find(l);
-    if (held != nullptr && (use == lock_use::exclusive || held->use == lock_use::exclusive)) want_real_locks();
+    if (held != nullptr && (use == lock_use::exclusive || held->use == lock_use::exclusive))
+      want_real_locks();
     if (!is_free(*l, use)) Htm::template abort<htm::code_lock_busy>();
     return mine.add({l, use, here});
   }
@@ -304,8 +332,8 @@ class interposed_locks {
     if (!mine.began_with(*found)) found->where.count_joined();
     if (mine.remove(l) == section_list::removal::others_left) return true;
     Htm::commit();
-    // The commit counts for the lock that the region began with, whichever is the last to go: its attempts and aborts were
-    // counted there, and its pause weighs one against the other.
+    // The commit counts for the lock that the region began with, whichever is the last to go: its
+    // attempts and aborts were counted there, and its pause weighs one against the other.
     const elided_section began = mine.withdraw();
     began.where.count_commit();
     elision_pause_of(began.lock).committed();

@@ -1,17 +1,20 @@
 // libelidex-preload.so: stands in front of the C library's locks, for programs as they are.
 //
-//   LD_PRELOAD=/usr/lib/libelidex-preload.so PROGRAM                 elision, where the CPU commits transactions
-//   ELIDEX_STATS=- LD_PRELOAD=/usr/lib/libelidex-preload.so PROGRAM  and a table of what its locks did, at its end
+//   LD_PRELOAD=/usr/lib/libelidex-preload.so PROGRAM                 elision, where the CPU commits
+//                                                                    transactions
+//   ELIDEX_STATS=- LD_PRELOAD=/usr/lib/libelidex-preload.so PROGRAM  and a table of what its locks
+//       did, at its end
 //
-// Every function here is a jump through a pointer in `current`. Which functions those are is decided once, when the library
-// is initialised: the real ones (neither elision nor statistics), or interposed_locks with what is wanted. Before that, and
-// in a program whose own locks come first, they are the real ones. The pointers are constants of the program at first, and
-// each is written with one store: so locks may be taken at any time. A lock that was taken by one and is let go of by
-// another is no harm: elision never changes the lock's words, and an unlock that doesn't find its lock among the elided
-// ones is a real one.
+// Every function here is a jump through a pointer in `current`. Which functions those are is
+// decided once, when the library is initialised: the real ones (neither elision nor statistics), or
+// interposed_locks with what is wanted. Before that, and in a program whose own locks come first,
+// they are the real ones. The pointers are constants of the program at first, and each is written
+// with one store: so locks may be taken at any time. A lock that was taken by one and is let go of
+// by another is no harm: elision never changes the lock's words, and an unlock that doesn't find
+// its lock among the elided ones is a real one.
 //
-// The functions' frames: each must be a jump and no call, because the statistics take the return address as the place that
-// locked; so the library is compiled with optimisation always.
+// The functions' frames: each must be a jump and no call, because the statistics take the return
+// address as the place that locked; so the library is compiled with optimisation always.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -29,7 +32,8 @@
 namespace elidex::preload {
 namespace {
 
-// interposed_locks with the place that called: the exported function has jumped here, so it's our own return address.
+// interposed_locks with the place that called: the exported function has jumped here, so it's our
+// own return address.
 template <class Htm, class Counts>
 struct interposed {
   using locks = interposed_locks<Htm, real_functions, Counts>;
@@ -114,7 +118,8 @@ constinit pthread_functions current = first_functions();
 
 void use(const pthread_functions& functions) noexcept {
   using p = pthread_functions;
-  // Unlocking first, for threads that run already: whoever elides from now on finds an unlock that knows about it.
+  // Unlocking first, for threads that run already: whoever elides from now on finds an unlock that
+  // knows about it.
   store_function<&p::mutex_unlock>(current, functions);
   store_function<&p::rwlock_unlock>(current, functions);
   store_function<&p::cond_wait>(current, functions);
@@ -147,7 +152,9 @@ void on_signal(int) {
 
 void catch_signal(int number) noexcept {
   struct sigaction now{};
-  if (::sigaction(number, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL) return;
+  if (::sigaction(number, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 ||
+      now.sa_handler != SIG_DFL)
+    return;
   struct sigaction ours{};
   ours.sa_handler = on_signal;
   ours.sa_flags = SA_RESTART | SA_ONSTACK;
@@ -170,7 +177,8 @@ void count_from_now_on(const char* elision) noexcept {
   if (wanted.signal != 0) catch_signal(wanted.signal);
 }
 
-// Whether a call of the program comes to us: not if it has locks of its own, or was started without us in front.
+// Whether a call of the program comes to us: not if it has locks of its own, or was started without
+// us in front.
 bool is_in_front() noexcept;
 
 [[gnu::constructor]] void start() noexcept {
@@ -178,7 +186,8 @@ bool is_in_front() noexcept;
   read_settings(wanted);
   if (!is_in_front()) {
     if (wanted.stats || wanted.verbose) {
-      say("another pthread_mutex_lock comes before the library's (the program's own, or the library was not loaded by "
+      say("another pthread_mutex_lock comes before the library's (the program's own, or the "
+          "library was not loaded by "
           "LD_PRELOAD): it does nothing");
     }
     return;
@@ -186,10 +195,12 @@ bool is_in_front() noexcept;
   const bool elides = wanted.elision && htm::enabled();
   elision_budgets.conflict = wanted.conflict_retries;
   const char* const elision = elides ? "on" : why_not_elided();
-  if (wanted.verbose) say("elision: ", elision, wanted.stats ? ", with statistics" : ", without statistics");
+  if (wanted.verbose)
+    say("elision: ", elision, wanted.stats ? ", with statistics" : ", without statistics");
   if (wanted.stats) count_from_now_on(elision);
   if (wanted.stats) {
-    use(elides ? interposed<htm::native, site_counting>::functions() : interposed<no_htm, site_counting>::functions());
+    use(elides ? interposed<htm::native, site_counting>::functions()
+               : interposed<no_htm, site_counting>::functions());
   } else {
     use(elides ? interposed<htm::native, no_counts>::functions() : real);
   }
@@ -212,7 +223,8 @@ extern "C" {
 [[gnu::visibility("default")]] int pthread_mutex_trylock(pthread_mutex_t* m) noexcept {
   return load_function<&pthread_functions::mutex_trylock>(current)(m);
 }
-[[gnu::visibility("default")]] int pthread_mutex_timedlock(pthread_mutex_t* m, const timespec* until) noexcept {
+[[gnu::visibility("default")]] int pthread_mutex_timedlock(pthread_mutex_t* m,
+                                                           const timespec* until) noexcept {
   return load_function<&pthread_functions::mutex_timedlock>(current)(m, until);
 }
 [[gnu::visibility("default")]] int pthread_mutex_clocklock(pthread_mutex_t* m, clockid_t clock,
@@ -231,7 +243,8 @@ extern "C" {
 [[gnu::visibility("default")]] int pthread_rwlock_tryrdlock(pthread_rwlock_t* l) noexcept {
   return load_function<&pthread_functions::rwlock_tryrdlock>(current)(l);
 }
-[[gnu::visibility("default")]] int pthread_rwlock_timedrdlock(pthread_rwlock_t* l, const timespec* until) noexcept {
+[[gnu::visibility("default")]] int pthread_rwlock_timedrdlock(pthread_rwlock_t* l,
+                                                              const timespec* until) noexcept {
   return load_function<&pthread_functions::rwlock_timedrdlock>(current)(l, until);
 }
 [[gnu::visibility("default")]] int pthread_rwlock_clockrdlock(pthread_rwlock_t* l, clockid_t clock,
@@ -244,7 +257,8 @@ extern "C" {
 [[gnu::visibility("default")]] int pthread_rwlock_trywrlock(pthread_rwlock_t* l) noexcept {
   return load_function<&pthread_functions::rwlock_trywrlock>(current)(l);
 }
-[[gnu::visibility("default")]] int pthread_rwlock_timedwrlock(pthread_rwlock_t* l, const timespec* until) noexcept {
+[[gnu::visibility("default")]] int pthread_rwlock_timedwrlock(pthread_rwlock_t* l,
+                                                              const timespec* until) noexcept {
   return load_function<&pthread_functions::rwlock_timedwrlock>(current)(l, until);
 }
 [[gnu::visibility("default")]] int pthread_rwlock_clockwrlock(pthread_rwlock_t* l, clockid_t clock,
@@ -264,8 +278,8 @@ extern "C" {
                                                           const timespec* until) {
   return load_function<&pthread_functions::cond_timedwait>(current)(c, m, until);
 }
-[[gnu::visibility("default")]] int pthread_cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m, clockid_t clock,
-                                                          const timespec* until) {
+[[gnu::visibility("default")]] int pthread_cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m,
+                                                          clockid_t clock, const timespec* until) {
   return load_function<&pthread_functions::cond_clockwait>(current)(c, m, clock, until);
 }
 

@@ -1,7 +1,8 @@
-// The pthread functions that the library stands in front of, as a table of pointers: one for the real ones, one for what
-// callers get at the moment.
+// The pthread functions that the library stands in front of, as a table of pointers: one for the
+// real ones, one for what callers get at the moment.
 //
-// Thread-safety: a table is plain data; who shares one between threads reads its pointers through atomic_ref.
+// Thread-safety: a table is plain data; who shares one between threads reads its pointers through
+// atomic_ref.
 #pragma once
 
 #include <pthread.h>
@@ -54,7 +55,8 @@ auto load_function(pthread_functions& table) noexcept {
 
 template <auto Member>
 void store_function(pthread_functions& table, const pthread_functions& from) noexcept {
-  std::atomic_ref(table.*Member).store(from.*Member, std::memory_order_relaxed);  // no partner, as in load_function()
+  // no partner, as in load_function()
+  std::atomic_ref(table.*Member).store(from.*Member, std::memory_order_relaxed);
 }
 
 }  // namespace elidex::preload

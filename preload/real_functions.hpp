@@ -3,9 +3,9 @@
 //   real_function<&pthread_functions::mutex_lock>()(mutex)   // may be called at any time
 //   real_functions::mutex_lock(mutex)                        // after find_real_functions()
 //
-// dlsym(RTLD_NEXT) respects other libraries that stand in front, but it may call malloc, which may be a program's own and
-// take a lock, which brings us back here. Who comes here while the same thread is inside dlsym gets glibc's own function,
-// found without dlsym.
+// dlsym(RTLD_NEXT) respects other libraries that stand in front, but it may call malloc, which may
+// be a program's own and take a lock, which brings us back here. Who comes here while the same
+// thread is inside dlsym gets glibc's own function, found without dlsym.
 //
 // Thread-safety: any thread, before the library is initialised too.
 #pragma once
@@ -30,7 +30,9 @@ auto real_function() noexcept {
   using function = std::remove_reference_t<decltype(real.*Member)>;
   // acquire: pairs with the release in find_real_functions().
   if (!real_is_known.load(std::memory_order_acquire)) {
-    if (inside_dlsym) return reinterpret_cast<function>(find_one_in_libc(static_cast<const void*>(&(real.*Member))));
+    if (inside_dlsym)
+      return reinterpret_cast<function>(
+          find_one_in_libc(static_cast<const void*>(&(real.*Member))));
     find_real_functions();
   }
   return load_function<Member>(real);
@@ -40,7 +42,9 @@ auto real_function() noexcept {
 struct real_functions {
   static int mutex_lock(pthread_mutex_t* m) noexcept { return real.mutex_lock(m); }
   static int mutex_trylock(pthread_mutex_t* m) noexcept { return real.mutex_trylock(m); }
-  static int mutex_timedlock(pthread_mutex_t* m, const timespec* t) noexcept { return real.mutex_timedlock(m, t); }
+  static int mutex_timedlock(pthread_mutex_t* m, const timespec* t) noexcept {
+    return real.mutex_timedlock(m, t);
+  }
   static int mutex_clocklock(pthread_mutex_t* m, clockid_t c, const timespec* t) noexcept {
     return real.mutex_clocklock(m, c, t);
   }
@@ -68,7 +72,8 @@ struct real_functions {
   static int cond_timedwait(pthread_cond_t* c, pthread_mutex_t* m, const timespec* t) {
     return real.cond_timedwait(c, m, t);
   }
-  static int cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m, clockid_t clock, const timespec* t) {
+  static int cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m, clockid_t clock,
+                            const timespec* t) {
     return real.cond_clockwait(c, m, clock, t);
   }
 };

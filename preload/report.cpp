@@ -21,7 +21,8 @@ namespace {
 const settings* wanted = nullptr;
 const char* elision_in_words = "";
 std::uint64_t began_ns = 0;
-pid_t owner = 0;  // of the counts; children by other ways than fork() have them too, but not as theirs
+// of the counts; children by other ways than fork() have them too, but not as theirs
+pid_t owner = 0;
 struct stat stderr_at_start{};
 int copy_of_stderr = -1;
 std::atomic<bool> being_written{false};
@@ -32,7 +33,9 @@ struct sum {
   std::uint64_t key = site_counts::unused;
   std::array<std::uint64_t, count_kinds> numbers{};
 
-  std::uint64_t operator[](count what) const noexcept { return numbers[static_cast<std::size_t>(what)]; }
+  std::uint64_t operator[](count what) const noexcept {
+    return numbers[static_cast<std::size_t>(what)];
+  }
   void add(const site_counts& counts) noexcept {
     for (std::size_t kind = 0; kind < count_kinds; ++kind) {
       const std::uint64_t value = counts.get(static_cast<count>(kind));
@@ -41,8 +44,8 @@ struct sum {
   }
   void add(const sum& other) noexcept {
     for (std::size_t kind = 0; kind < count_kinds; ++kind) {
-      numbers[kind] =
-          is_maximum(kind) ? std::max(numbers[kind], other.numbers[kind]) : numbers[kind] + other.numbers[kind];
+      numbers[kind] = is_maximum(kind) ? std::max(numbers[kind], other.numbers[kind])
+                                       : numbers[kind] + other.numbers[kind];
     }
   }
   std::uint64_t elided() const noexcept { return (*this)[count::commits] + (*this)[count::joined]; }
@@ -86,14 +89,17 @@ struct sums {
     rest.add(counts);
   }
 
-  // The used ones to the front, those first that others waited at most; then those that are called most.
+  // The used ones to the front, those first that others waited at most; then those that are called
+  // most.
   void sort() noexcept {
-    std::partition(all.begin(), all.end(), [](const sum& one) { return one.key != site_counts::unused; });
+    std::partition(all.begin(), all.end(),
+                   [](const sum& one) { return one.key != site_counts::unused; });
     std::make_heap(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(used), comes_first);
     std::sort_heap(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(used), comes_first);
   }
   static bool comes_first(const sum& a, const sum& b) noexcept {
-    if (a[count::waited_ns] != b[count::waited_ns]) return a[count::waited_ns] > b[count::waited_ns];
+    if (a[count::waited_ns] != b[count::waited_ns])
+      return a[count::waited_ns] > b[count::waited_ns];
     if (a[count::calls] != b[count::calls]) return a[count::calls] > b[count::calls];
     return a.key < b.key;
   }
@@ -149,8 +155,10 @@ short_text optional_duration(std::uint64_t ns, bool there) noexcept {
   return none << '-';
 }
 
-void write_rows(text_buffer& out, const sums& found, std::size_t rows, symbol_files& symbols) noexcept {
-  out << "       calls   contended      waited    longest   held mean   held max  lock         called from\n";
+void write_rows(text_buffer& out, const sums& found, std::size_t rows,
+                symbol_files& symbols) noexcept {
+  out << "       calls   contended      waited    longest   held mean   held max  lock         "
+         "called from\n";
   const auto row = [&](const sum& one) {
     const bool waits = one[count::waited_ns] != 0;
     const std::uint64_t holds = one[count::holds];
@@ -166,8 +174,10 @@ void write_rows(text_buffer& out, const sums& found, std::size_t rows, symbol_fi
   if (found.rest.key != site_counts::unused) row(found.rest);
 }
 
-void write_elision(text_buffer& out, const sums& found, std::size_t rows, symbol_files& symbols) noexcept {
-  out << "\n    attempts      elided   conflict  capacity  explicit  interrupt   other   real lock  called from\n";
+void write_elision(text_buffer& out, const sums& found, std::size_t rows,
+                   symbol_files& symbols) noexcept {
+  out << "\n    attempts      elided   conflict  capacity  explicit  interrupt   other   real lock "
+         " called from\n";
   for (std::size_t i = 0; i < rows; ++i) {
     const sum& one = found.all[i];
     if (one.attempts() + one.elided() == 0) continue;
@@ -188,15 +198,16 @@ void write_table(text_buffer& out, sums& found) noexcept {
   for (std::size_t i = 0; i < found.used; ++i) total.add(found.all[i]);
   const std::size_t rows = std::min<std::size_t>(found.used, wanted->sites);
 
-  out << "elidex: " << program_invocation_short_name << ", process " << decimal(static_cast<std::uint64_t>(owner))
-      << ", " << duration(now_ns() - began_ns) << ": " << decimal(total[count::calls]) << " lock calls at "
-      << decimal(found.used) << " places, " << decimal(total[count::contended]) << " contended ("
-      << percent(total[count::contended], total[count::calls]) << "), waited " << duration(total[count::waited_ns])
-      << '\n';
+  out << "elidex: " << program_invocation_short_name << ", process "
+      << decimal(static_cast<std::uint64_t>(owner)) << ", " << duration(now_ns() - began_ns) << ": "
+      << decimal(total[count::calls]) << " lock calls at " << decimal(found.used) << " places, "
+      << decimal(total[count::contended]) << " contended ("
+      << percent(total[count::contended], total[count::calls]) << "), waited "
+      << duration(total[count::waited_ns]) << '\n';
   out << "elision: " << elision_in_words;
   if (total.attempts() != 0) {
-    out << "; " << percent(total.elided(), total[count::calls]) << " of the calls elided, " << decimal(total.attempts())
-        << " attempts, " << decimal(total.aborts()) << " aborts";
+    out << "; " << percent(total.elided(), total[count::calls]) << " of the calls elided, "
+        << decimal(total.attempts()) << " attempts, " << decimal(total.aborts()) << " aborts";
   }
   out << '\n';
   if (total[count::calls] == 0) return;
@@ -237,12 +248,14 @@ bool is_stderr_of_the_start(const struct stat& one) noexcept {
   return one.st_dev == stderr_at_start.st_dev && one.st_ino == stderr_at_start.st_ino;
 }
 
-// Standard error, or the copy of it where the program has closed it (xz and the coreutils do so at their end). -1: it has
-// opened something of its own in its place; but what is opened for appending is a log that it writes its errors to.
+// Standard error, or the copy of it where the program has closed it (xz and the coreutils do so at
+// their end). -1: it has opened something of its own in its place; but what is opened for appending
+// is a log that it writes its errors to.
 int usable_stderr() noexcept {
   struct stat now{};
   if (::fstat(STDERR_FILENO, &now) != 0) {
-    const bool has_copy = copy_of_stderr >= 0 && ::fstat(copy_of_stderr, &now) == 0 && is_stderr_of_the_start(now);
+    const bool has_copy =
+        copy_of_stderr >= 0 && ::fstat(copy_of_stderr, &now) == 0 && is_stderr_of_the_start(now);
     return has_copy ? copy_of_stderr : -1;
   }
   if (is_stderr_of_the_start(now)) return STDERR_FILENO;
@@ -253,10 +266,12 @@ int usable_stderr() noexcept {
 // False: it could not be written.
 bool write_to(int descriptor, occasion why) noexcept {
   // Too large for a signal's stack.
-  void* const memory = ::mmap(nullptr, sizeof(sums), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const memory =
+      ::mmap(nullptr, sizeof(sums), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
   auto& found = *static_cast<sums*>(memory);  // zero is its first state
-  for_each_site([](const site_counts& counts, void* into) { static_cast<sums*>(into)->add(counts); }, memory);
+  for_each_site(
+      [](const site_counts& counts, void* into) { static_cast<sums*>(into)->add(counts); }, memory);
   bool written = true;
   if (why == occasion::signal || found.used != 0 || found.rest.key != site_counts::unused) {
     text_buffer out(descriptor);
@@ -289,14 +304,16 @@ void report_belongs_to_child() noexcept {
 }
 
 void write_report(occasion why) noexcept {
-  if (wanted == nullptr || !wanted->stats || ::getpid() != owner || being_written.exchange(true)) return;
+  if (wanted == nullptr || !wanted->stats || ::getpid() != owner || being_written.exchange(true))
+    return;
   const int error_before = errno;
   if (wanted->to_stderr) {
     if (const int descriptor = usable_stderr(); descriptor >= 0) write_to(descriptor, why);
   } else {
     const int descriptor = open_file();
     const bool written = descriptor >= 0 && write_to(descriptor, why);
-    if (!written && usable_stderr() >= 0) say("ELIDEX_STATS: it could not be written to ", wanted->file.data());
+    if (!written && usable_stderr() >= 0)
+      say("ELIDEX_STATS: it could not be written to ", wanted->file.data());
     if (descriptor >= 0) ::close(descriptor);
   }
   errno = error_before;

@@ -1,7 +1,7 @@
 // The table of what the program's locks did, by call site.
 //
-// Written at the end of the process and on a signal, by the same code: no malloc, no stdio, no lock, write(2) only. While
-// one is being written, another one that is asked for doesn't happen.
+// Written at the end of the process and on a signal, by the same code: no malloc, no stdio, no
+// lock, write(2) only. While one is being written, another one that is asked for doesn't happen.
 //
 // Thread-safety: any thread, in signal handlers too. errno is kept.
 #pragma once
@@ -12,8 +12,8 @@ namespace elidex::preload {
 
 enum class occasion : unsigned char { end_of_process, signal };
 
-// Called once at the start: what the header line counts from, and which file standard error is. `elision` says in words
-// what becomes of elision.
+// Called once at the start: what the header line counts from, and which file standard error is.
+// `elision` says in words what becomes of elision.
 void prepare_report(const settings& wanted, const char* elision) noexcept;
 
 // In the child of a fork.

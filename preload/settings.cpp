@@ -73,7 +73,8 @@ void read_stats(settings& into) noexcept {
   }
   std::size_t length = 0;
   if (value[0] != '/') {
-    if (::getcwd(into.file.data(), into.file.size()) == nullptr) return refuse("ELIDEX_STATS", takes);
+    if (::getcwd(into.file.data(), into.file.size()) == nullptr)
+      return refuse("ELIDEX_STATS", takes);
     length = ::strlen(into.file.data());
     if (length + 1 < into.file.size()) into.file[length++] = '/';
   }

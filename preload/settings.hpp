@@ -1,7 +1,7 @@
 // What the environment asks for.
 //
-//   ELIDEX_STATS=-|FILE     print the table of call sites at exit, to standard error or at the end of FILE; %p is the
-//                           process's number
+//   ELIDEX_STATS=-|FILE     print the table of call sites at exit, to standard error or at the end
+//                           of FILE; %p is the process's number
 //   ELIDEX_ELISION=on|off   elide where hardware transactions commit [on]
 //   ELIDEX_SIGNAL=USR2|USR1|none   print it at this signal too [USR2]
 //   ELIDEX_RETRIES=N        after conflicts, before a lock is taken for real [8]
@@ -37,6 +37,7 @@ struct settings {
 void read_settings(settings& into) noexcept;
 
 // One line on standard error, with the library's name before it.
-void say(std::string_view text, std::string_view more = {}, std::string_view still_more = {}) noexcept;
+void say(std::string_view text, std::string_view more = {},
+         std::string_view still_more = {}) noexcept;
 
 }  // namespace elidex::preload

@@ -1,9 +1,11 @@
 // Counting by call site, as interposed_locks.hpp wants it.
 //
-// A lock is tried first, so that whether it was held is known for certain, and the clock is read only by those who wait.
-// Kinds of locks for which trying has effects of its own are locked at once: their waits aren't seen.
+// A lock is tried first, so that whether it was held is known for certain, and the clock is read
+// only by those who wait. Kinds of locks for which trying has effects of its own are locked at
+// once: their waits aren't seen.
 //
-// Inside a region counts roll back with it, and the clock isn't read: it lies in memory that the kernel writes.
+// Inside a region counts roll back with it, and the clock isn't read: it lies in memory that the
+// kernel writes.
 //
 // Thread-safety: as call_sites.hpp.
 #pragma once
@@ -35,7 +37,8 @@ struct site_counting {
   }
 
   template <class Lock, class TryLock, class TakeLock>
-  static int take(site here, Lock& lock, const TryLock& try_lock, const TakeLock& take_lock) noexcept {
+  static int take(site here, Lock& lock, const TryLock& try_lock,
+                  const TakeLock& take_lock) noexcept {
     int result = may_try_first(lock) ? try_lock() : take_lock();
     if (result == EBUSY && may_try_first(lock)) {
       const std::uint64_t began = now_ns();

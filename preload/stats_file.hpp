@@ -1,4 +1,5 @@
-// Whether statistics could be written to a file, asked before the program runs: nobody may be there to tell afterwards.
+// Whether statistics could be written to a file, asked before the program runs: nobody may be there
+// to tell afterwards.
 #pragma once
 
 #include <string.h>

@@ -16,7 +16,8 @@
 namespace elidex::preload {
 namespace {
 
-// Where the loader has put an object, as its own entry says. The list itself is not walked: it changes.
+// Where the loader has put an object, as its own entry says. The list itself is not walked: it
+// changes.
 const link_map* object_of(const void* address) noexcept {
 #if __GLIBC_PREREQ(2, 35)
   dl_find_object found{};
@@ -40,7 +41,8 @@ std::size_t symbol_count(const std::uint32_t* gnu_hash) noexcept {
   const std::uint32_t buckets = gnu_hash[0];
   const std::uint32_t first = gnu_hash[1];
   const std::uint32_t bloom_words = gnu_hash[2];
-  const std::uint32_t* const bucket = gnu_hash + 4 + bloom_words * (sizeof(ElfW(Addr)) / sizeof(std::uint32_t));
+  const std::uint32_t* const bucket =
+      gnu_hash + 4 + bloom_words * (sizeof(ElfW(Addr)) / sizeof(std::uint32_t));
   const std::uint32_t* const chain = bucket + buckets;
   std::uint32_t last = 0;
   for (std::uint32_t i = 0; i < buckets; ++i) last = std::max(last, bucket[i]);
@@ -126,7 +128,9 @@ std::string_view name_of(const symbol_table& table, const ElfW(Sym) & symbol) no
 bool find_symbol(const symbol_table& table, std::uint64_t offset, code_place& place) noexcept {
   for (std::size_t i = 0; i < table.count; ++i) {
     const ElfW(Sym)& symbol = table.symbols[i];
-    if (!is_function(symbol) || offset < symbol.st_value || offset - symbol.st_value >= symbol.st_size) continue;
+    if (!is_function(symbol) || offset < symbol.st_value ||
+        offset - symbol.st_value >= symbol.st_size)
+      continue;
     place.symbol = name_of(table, symbol);
     place.offset = offset - symbol.st_value;
     if (!place.symbol.empty()) return true;
@@ -157,7 +161,8 @@ const symbol_files::file* symbol_files::file_of(const void* object, const char* 
 
 void symbol_files::close() noexcept {
   for (std::size_t i = 0; i < count_; ++i) {
-    if (files_[i].bytes != nullptr) ::munmap(const_cast<unsigned char*>(files_[i].bytes), files_[i].size);
+    if (files_[i].bytes != nullptr)
+      ::munmap(const_cast<unsigned char*>(files_[i].bytes), files_[i].size);
   }
   count_ = 0;
 }
@@ -176,7 +181,9 @@ code_place symbol_files::find(const void* address) noexcept {
     return place;
   }
   const char* const slash = ::strrchr(name, '/');
-  place.module = *name == '\0' ? program_invocation_short_name : slash == nullptr ? name : slash + 1;
+  place.module = *name == '\0'      ? program_invocation_short_name
+                 : slash == nullptr ? name
+                                    : slash + 1;
   place.offset = offset;
   return place;
 }
@@ -189,8 +196,11 @@ void* find_in_libc(std::string_view name) noexcept {
   const symbol_table table = dynamic_symbols(*libc);
   for (std::size_t i = 0; i < table.count; ++i) {
     const ElfW(Sym)& symbol = table.symbols[i];
-    if (!is_function(symbol) || (table.versions != nullptr && (table.versions[i] & hidden_version) != 0)) continue;
-    if (name_of(table, symbol) == name) return reinterpret_cast<void*>(libc->l_addr + symbol.st_value);
+    if (!is_function(symbol) ||
+        (table.versions != nullptr && (table.versions[i] & hidden_version) != 0))
+      continue;
+    if (name_of(table, symbol) == name)
+      return reinterpret_cast<void*>(libc->l_addr + symbol.st_value);
   }
   return nullptr;
 }

@@ -1,11 +1,13 @@
-// Which function an address lies in, and the real functions' addresses, without the loader's help: dladdr() and dlsym()
-// take the loader's lock and may call malloc, which neither a signal handler nor a lock inside malloc can bear.
+// Which function an address lies in, and the real functions' addresses, without the loader's help:
+// dladdr() and dlsym() take the loader's lock and may call malloc, which neither a signal handler
+// nor a lock inside malloc can bear.
 //
 //   code_place place;
 //   find_place(address, place);     // place.symbol + place.offset, or place.module + place.offset
 //
-// What is read: _dl_find_object (glibc 2.35) says which object an address belongs to, without a lock; the object's dynamic
-// symbols lie in memory. The full symbol table, if the file has one, is mapped for the time of one report.
+// What is read: _dl_find_object (glibc 2.35) says which object an address belongs to, without a
+// lock; the object's dynamic symbols lie in memory. The full symbol table, if the file has one, is
+// mapped for the time of one report.
 //
 // Thread-safety: any thread, in signal handlers too; a symbol_files belongs to one thread.
 #pragma once
@@ -35,7 +37,8 @@ class symbol_files {
   void close() noexcept;
 
  private:
-  // Chosen: programs rarely lock from more objects; whatever comes on top has its dynamic symbols only.
+  // Chosen: programs rarely lock from more objects; whatever comes on top has its dynamic symbols
+  // only.
   static constexpr std::size_t files_max = 16;
 
   struct file {

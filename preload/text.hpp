@@ -1,7 +1,7 @@
 // Text for a file descriptor without malloc and without stdio: what a signal handler may write.
 //
 //   text_buffer out(2);
-//   out << "calls " << right(count, 12) << '\n';      // written when full, by flush(), and at the end
+//   out << "calls " << right(count, 12) << '\n';  // written when full, by flush(), and at the end
 //
 // Thread-safety: belongs to one thread. errno may change.
 #pragma once
@@ -105,7 +105,9 @@ class text_buffer {
     for (std::size_t i = text.size(); i < width; ++i) *this << ' ';
     return *this << text;
   }
-  text_buffer& right(const short_text& text, std::size_t width) noexcept { return right(text.view(), width); }
+  text_buffer& right(const short_text& text, std::size_t width) noexcept {
+    return right(text.view(), width);
+  }
   text_buffer& left(std::string_view text, std::size_t width) noexcept {
     *this << text;
     for (std::size_t i = text.size(); i < width; ++i) *this << ' ';

@@ -22,8 +22,9 @@
 namespace elidex {
 namespace {
 
-// AddressSanitizer does not know our blocks: tell it which ones nobody may touch, beyond the link in a free one and the
-// head, where stale requests look for a leaf's sequence number (split_regions.hpp).
+// AddressSanitizer does not know our blocks: tell it which ones nobody may touch, beyond the link
+// in a free one and the head, where stale requests look for a leaf's sequence number
+// (split_regions.hpp).
 void forbid_access([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes,
                    [[maybe_unused]] std::size_t head_bytes) {
 #if defined(ELIDEX_ADDRESS_SANITIZER)
@@ -39,8 +40,10 @@ void permit_access([[maybe_unused]] void* block, [[maybe_unused]] std::size_t by
 
 using detail::huge_page_bytes;
 constexpr std::size_t chunk_bytes_max = std::size_t{4} << 20;  // chosen: 2 % of a tree of 10 M keys
-constexpr std::size_t refill_blocks = 16;                      // chosen: 1/16 lock of the chunk per block
-constexpr std::size_t free_blocks_per_shard_max = 64;          // chosen: above it, other shards may have them
+// chosen: 1/16 lock of the chunk per block
+constexpr std::size_t refill_blocks = 16;
+// chosen: above it, other shards may have them
+constexpr std::size_t free_blocks_per_shard_max = 64;
 
 }  // namespace
 
@@ -85,7 +88,8 @@ void block_pool::refill(shard& s) {
   const std::lock_guard guard(chunk_mutex_);
   if (spilled_ == nullptr && unused_begin_ == unused_end_) add_chunk();
   // A small pool hands out single blocks, so that a map of ten keys does not reserve sixteen nodes.
-  const std::size_t wanted = std::clamp<std::size_t>(reserved_bytes() / block_bytes_ / 64, 1, refill_blocks);
+  const std::size_t wanted =
+      std::clamp<std::size_t>(reserved_bytes() / block_bytes_ / 64, 1, refill_blocks);
   for (std::size_t i = 0; i < wanted; ++i) {
     void* block = nullptr;
     if (spilled_ != nullptr) {
@@ -110,13 +114,15 @@ void block_pool::spill(shard& s) noexcept {
 }
 
 void block_pool::add_chunk() {
-  // A quarter of the whole while chunks are smaller than a huge page, a sixteenth later: that much may lie idle.
+  // A quarter of the whole while chunks are smaller than a huge page, a sixteenth later: that much
+  // may lie idle.
   const std::size_t reserved = reserved_bytes();
   std::size_t bytes = std::max(2 * block_bytes_, reserved / 4);
   if (bytes >= huge_page_bytes) {
     const std::size_t wished = std::clamp(reserved / 16, huge_page_bytes, chunk_bytes_max);
     // Two blocks at least: one alone could leave half of the chunk unused.
-    bytes = (std::max(wished, 2 * block_bytes_) + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
+    bytes = (std::max(wished, 2 * block_bytes_) + huge_page_bytes - 1) / huge_page_bytes *
+            huge_page_bytes;
   }
   chunks_.reserve(chunks_.size() + 1);
   void* const memory = detail::obtain_memory(bytes);
@@ -133,7 +139,8 @@ std::size_t block_pool::blocks_in_use() const noexcept {
     const std::lock_guard guard(s.mutex);
     sum += s.in_use;
   }
-  return static_cast<std::size_t>(std::max<std::ptrdiff_t>(sum, 0));  // below: while others allocate
+  // below: while others allocate
+  return static_cast<std::size_t>(std::max<std::ptrdiff_t>(sum, 0));
 }
 
 }  // namespace elidex

@@ -54,7 +54,8 @@ checkpoint_writer::~checkpoint_writer() {
   log_.writer_->end_checkpoint();
 }
 
-void checkpoint_writer::add_row(std::uint32_t table, std::string_view key, std::string_view row, std::uint64_t stamp) {
+void checkpoint_writer::add_row(std::uint32_t table, std::string_view key, std::string_view row,
+                                std::uint64_t stamp) {
   if (epoch_of_stamp(stamp) > log_.epochs_.now())
     throw std::invalid_argument("elidex: a row with a stamp of an epoch that has not begun");
   const std::size_t begin = rows_of_block_.size();
@@ -102,7 +103,8 @@ finished_checkpoint checkpoint_writer::finish() {
   return report;
 }
 
-// None of these files is needed any more, so it means nothing in which order they vanish, or whether the folder is synced.
+// None of these files is needed any more, so it means nothing in which order they vanish, or
+// whether the folder is synced.
 void checkpoint_writer::remove_older(finished_checkpoint& report) {
   log_folder& folder = log_.writer_->folder();
   const std::vector<std::string> names = folder.names(report.removal);
@@ -110,7 +112,8 @@ void checkpoint_writer::remove_older(finished_checkpoint& report) {
   for (const std::string& name : names) {
     const auto segment = number_of(file_kind::segment, name);
     const auto checkpoint = number_of(file_kind::checkpoint, name);
-    const bool older = (segment && *segment < first_segment_) || (checkpoint && *checkpoint < number_);
+    const bool older =
+        (segment && *segment < first_segment_) || (checkpoint && *checkpoint < number_);
     if (!older) continue;
     std::error_code error;
     folder.remove(name, error);

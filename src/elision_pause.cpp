@@ -14,7 +14,9 @@ constinit std::array<elision_pause, records> table{};
 // Never 0, which stands for "no pause".
 std::uint64_t now_ns() noexcept {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count()) | 1;
+  return static_cast<std::uint64_t>(
+             std::chrono::duration_cast<std::chrono::nanoseconds>(since).count()) |
+         1;
 }
 
 bool comes_again(htm::abort_cause cause) noexcept {
@@ -26,7 +28,8 @@ bool comes_again(htm::abort_cause cause) noexcept {
 thread_local constinit std::uint32_t looks_left = 0;
 thread_local constinit std::uint32_t random_state = 0x9e3779b9;
 
-// For what happens once in so many times: a count would always meet the same lock of a thread that uses several in turn.
+// For what happens once in so many times: a count would always meet the same lock of a thread that
+// uses several in turn.
 std::uint32_t draw() noexcept {
   random_state ^= random_state << 13;
   random_state ^= random_state >> 17;
@@ -64,7 +67,8 @@ bool elision_pause::is_over(std::uint64_t until) noexcept {
   }
   looks_left = acquisitions_per_look / 2 + draw() % acquisitions_per_look;
   if (now_ns() < until) return false;
-  // relaxed, without a partner, here and below: see the header's invariants. Who comes second changes nothing.
+  // relaxed, without a partner, here and below: see the header's invariants. Who comes second
+  // changes nothing.
   until_ns_.compare_exchange_strong(until, 0, std::memory_order_relaxed);
   return true;
 }
@@ -90,10 +94,13 @@ void elision_pause::begin(htm::status last, std::uint64_t now) noexcept {
   const std::uint64_t window_ns = std::clamp<std::uint64_t>(now - began, 1, pause_ns_max);
   std::uint32_t doublings = 0;
   if (comes_again(last.cause())) {
-    doublings = doublings_.load(std::memory_order_relaxed);                               // no partner
-    doublings_.store(std::min(doublings + 1, doublings_max), std::memory_order_relaxed);  // no partner
+    // no partner
+    doublings = doublings_.load(std::memory_order_relaxed);
+    // no partner
+    doublings_.store(std::min(doublings + 1, doublings_max), std::memory_order_relaxed);
   }
-  const std::uint64_t pause_ns = std::min((window_ns * windows_per_pause) << doublings, pause_ns_max);
+  const std::uint64_t pause_ns =
+      std::min((window_ns * windows_per_pause) << doublings, pause_ns_max);
   until_ns_.store((now + pause_ns) | 1, std::memory_order_relaxed);  // no partner
 }
 

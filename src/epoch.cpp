@@ -33,7 +33,8 @@ constinit std::atomic<std::uint64_t> detail::global_epoch{2};
 std::uint64_t try_advance_epoch() noexcept {
   std::uint64_t epoch = detail::global_epoch.load();
   std::atomic_thread_fence(std::memory_order_seq_cst);  // A in the argument of epoch.hpp
-  for (const auto* record = detail::first_thread_record(); record != nullptr; record = record->next) {
+  for (const auto* record = detail::first_thread_record(); record != nullptr;
+       record = record->next) {
     // acquire: pairs with the release store of ~epoch_pin().
     const std::uint64_t pinned = record->pinned_epoch.load(std::memory_order_acquire);
     if (pinned != 0 && pinned != epoch) return epoch;
@@ -43,7 +44,8 @@ std::uint64_t try_advance_epoch() noexcept {
 }
 
 void wait_for_pins() noexcept {
-  // Two epochs on, by the argument of epoch.hpp; its last sentence is why what was done under the pins is visible.
+  // Two epochs on, by the argument of epoch.hpp; its last sentence is why what was done under the
+  // pins is visible.
   const std::uint64_t ended = epoch_after_unlinking() + 2;
   backoff wait;
   for (std::uint64_t before = 0;;) {

@@ -20,7 +20,8 @@ const char* chars_at(const unsigned char* bytes) noexcept {
 }
 
 // How many of the first `count` bytes are the same.
-std::size_t shared_length(const unsigned char* a, const unsigned char* b, std::size_t count) noexcept {
+std::size_t shared_length(const unsigned char* a, const unsigned char* b,
+                          std::size_t count) noexcept {
   std::size_t same = 0;
   if constexpr (std::endian::native == std::endian::little) {
     while (count - same >= sizeof(std::uint64_t)) {
@@ -41,11 +42,13 @@ std::size_t shared_length(std::string_view a, std::string_view b) noexcept {
   return shared_length(bytes_of(a), bytes_of(b), std::min(a.size(), b.size()));
 }
 
-// The bytes from `skipped` on as a number; zeros behind the end. A lesser number means a lesser string, an equal one nothing.
+// The bytes from `skipped` on as a number; zeros behind the end. A lesser number means a lesser
+// string, an equal one nothing.
 template <class Key>
 Key key_of(std::string_view s, std::size_t skipped) noexcept {
   std::array<unsigned char, sizeof(Key)> bytes{};
-  if (s.size() > skipped) std::memcpy(bytes.data(), s.data() + skipped, std::min(sizeof(Key), s.size() - skipped));
+  if (s.size() > skipped)
+    std::memcpy(bytes.data(), s.data() + skipped, std::min(sizeof(Key), s.size() - skipped));
   Key key = 0;
   for (const unsigned char byte : bytes) key = static_cast<Key>(key << 8 | byte);
   return key;
@@ -63,10 +66,11 @@ std::size_t keys_up_to(const Keys* keys, std::size_t count, Key wanted) noexcept
   return from + (count == 1 && keys[from].key <= wanted ? 1 : 0);
 }
 
-// The last of `count` places with a head that is not greater than what is looked for; the first one's is not. Keys decide, and where
-// they are equal, heads do.
+// The last of `count` places with a head that is not greater than what is looked for; the first
+// one's is not. Keys decide, and where they are equal, heads do.
 template <class Keys, class Key, class HeadIsGreater>
-std::size_t last_up_to(const Keys* keys, std::size_t count, Key wanted, HeadIsGreater&& head_is_greater) noexcept {
+std::size_t last_up_to(const Keys* keys, std::size_t count, Key wanted,
+                       HeadIsGreater&& head_is_greater) noexcept {
   std::size_t behind = keys_up_to(keys, count, wanted);
   if (behind <= 1) return 0;
   if (keys[behind - 1].key != wanted || !head_is_greater(behind - 1)) return behind - 1;
@@ -114,15 +118,18 @@ class wide_lengths {
 
 // How many of the block's `count` strings are less than `wanted`, or equal to it. At least one is.
 template <bool OrEqual, class Lengths>
-std::size_t rank_in_block(const unsigned char* block, std::size_t count, std::string_view wanted) noexcept {
+std::size_t rank_in_block(const unsigned char* block, std::size_t count,
+                          std::string_view wanted) noexcept {
   const Lengths lengths(block);
   const unsigned char* const looked_for = bytes_of(wanted);
   const unsigned char* bytes = block + Lengths::bytes;
-  std::size_t matching = 0;  // bytes that the predecessor, which is less, has in common with `wanted`
+  // bytes that the predecessor, which is less, has in common with `wanted`
+  std::size_t matching = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t shared = lengths.shared(i);
     const std::size_t rest = lengths.rest(i);
-    // Like its predecessor up to and with the byte that made that one less, or greater in a byte that was the same as wanted's.
+    // Like its predecessor up to and with the byte that made that one less, or greater in a byte
+    // that was the same as wanted's.
     if (shared > matching) {
       bytes += rest;
       continue;
@@ -193,15 +200,16 @@ std::string front_coded_strings::get(std::size_t i) const {
 std::size_t front_coded_strings::block_for(std::string_view wanted) const noexcept {
   const std::string_view first = block_in(segments_.front(), 0).head();
   if (wanted <= first) return 0;
-  // No first head is less than the very first. What is greater and doesn't share what they all share is greater than all.
+  // No first head is less than the very first. What is greater and doesn't share what they all
+  // share is greater than all.
   std::size_t chosen = segments_.size() - 1;
   if (chosen > 0 && wanted.substr(0, shared_) == first.substr(0, shared_)) {
     chosen = last_up_to(segments_.data(), segments_.size(), key_of<std::uint64_t>(wanted, shared_),
                         [&](std::size_t i) { return block_in(segments_[i], 0).head() > wanted; });
   }
   const segment& in = segments_[chosen];
-  const std::size_t blocks =
-      std::min(segment_blocks, (size_ + block_strings - 1) / block_strings - chosen * segment_blocks);
+  const std::size_t blocks = std::min(
+      segment_blocks, (size_ + block_strings - 1) / block_strings - chosen * segment_blocks);
   std::size_t block = blocks - 1;
   if (block > 0 && wanted.substr(0, in.shared) == block_in(in, 0).head().substr(0, in.shared)) {
     block = last_up_to(in.blocks.get(), blocks, key_of<std::uint32_t>(wanted, in.shared),
@@ -234,12 +242,14 @@ std::size_t front_coded_strings::memory_bytes() const noexcept {
 }
 
 void front_coded_strings::builder::append(std::string_view next) {
-  if (next.size() > string_bytes_max) throw std::length_error("elidex: a string is too long for a dictionary");
+  if (next.size() > string_bytes_max)
+    throw std::length_error("elidex: a string is too long for a dictionary");
   std::size_t shared = 0;
   if (made_.size_ > 0) {
     shared = shared_length(last_, next);
     // The first difference decides, or the length.
-    if (shared == next.size() || (shared < last_.size() && bytes_of(last_)[shared] > bytes_of(next)[shared])) {
+    if (shared == next.size() ||
+        (shared < last_.size() && bytes_of(last_)[shared] > bytes_of(next)[shared])) {
       throw std::invalid_argument("elidex: strings of a dictionary must ascend");
     }
   }
@@ -296,14 +306,17 @@ front_coded_strings front_coded_strings::builder::finish() && {
     end_block();
     end_segment();
     auto& segments = made_.segments_;
-    made_.shared_ = shared_length(block_in(segments.front(), 0).head(), block_in(segments.back(), 0).head());
-    for (segment& each : segments) each.key = key_of<std::uint64_t>(block_in(each, 0).head(), made_.shared_);
+    made_.shared_ =
+        shared_length(block_in(segments.front(), 0).head(), block_in(segments.back(), 0).head());
+    for (segment& each : segments)
+      each.key = key_of<std::uint64_t>(block_in(each, 0).head(), made_.shared_);
     segments.shrink_to_fit();
   }
   return std::move(made_);
 }
 
-front_coded_strings::cursor::cursor(const front_coded_strings& of, std::size_t from) : of_(&of), at_(from) {
+front_coded_strings::cursor::cursor(const front_coded_strings& of, std::size_t from)
+    : of_(&of), at_(from) {
   if (!valid()) return;
   at_ -= from % block_strings;
   read();
@@ -323,8 +336,10 @@ void front_coded_strings::cursor::read() {
     wide_ = block.wide;
     rest_ = block.at + (wide_ ? wide_lengths::bytes : narrow_lengths::bytes);
   }
-  const std::size_t shared = wide_ ? wide_lengths(lengths_).shared(i) : narrow_lengths(lengths_).shared(i);
-  const std::size_t rest = wide_ ? wide_lengths(lengths_).rest(i) : narrow_lengths(lengths_).rest(i);
+  const std::size_t shared =
+      wide_ ? wide_lengths(lengths_).shared(i) : narrow_lengths(lengths_).shared(i);
+  const std::size_t rest =
+      wide_ ? wide_lengths(lengths_).rest(i) : narrow_lengths(lengths_).rest(i);
   value_.replace(shared, std::string::npos, chars_at(rest_), rest);
   rest_ += rest;
 }

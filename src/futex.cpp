@@ -17,11 +17,12 @@ namespace elidex {
 namespace {
 
 // 0 or an error's number. A program does not expect a lock to change errno, as std::mutex does not.
-int call(const futex_word& word, int operation, std::uint32_t value, const timespec* until = nullptr) noexcept {
+int call(const futex_word& word, int operation, std::uint32_t value,
+         const timespec* until = nullptr) noexcept {
   static_assert(sizeof(futex_word) == sizeof(std::uint32_t) && futex_word::is_always_lock_free);
   const int errno_before = errno;
-  const long result =
-      ::syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, until, nullptr, FUTEX_BITSET_MATCH_ANY);
+  const long result = ::syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, until,
+                                nullptr, FUTEX_BITSET_MATCH_ANY);
   if (result >= 0) return 0;
   const int error = errno;
   errno = errno_before;
@@ -34,7 +35,8 @@ void futex_wait(const futex_word& word, std::uint32_t expected) noexcept {
   call(word, FUTEX_WAIT, expected);
 }
 
-bool futex_wait_until(const futex_word& word, std::uint32_t expected, futex_deadline deadline) noexcept {
+bool futex_wait_until(const futex_word& word, std::uint32_t expected,
+                      futex_deadline deadline) noexcept {
   using namespace std::chrono;
   if (deadline == futex_deadline::max()) {
     futex_wait(word, expected);
@@ -44,8 +46,9 @@ bool futex_wait_until(const futex_word& word, std::uint32_t expected, futex_dead
   if (since_epoch < since_epoch.zero()) return false;
   const auto whole = duration_cast<seconds>(since_epoch);
   // The steady clock is the one that FUTEX_WAIT_BITSET counts by.
-  const timespec until{.tv_sec = static_cast<time_t>(whole.count()),
-                       .tv_nsec = static_cast<long>(duration_cast<nanoseconds>(since_epoch - whole).count())};
+  const timespec until{
+      .tv_sec = static_cast<time_t>(whole.count()),
+      .tv_nsec = static_cast<long>(duration_cast<nanoseconds>(since_epoch - whole).count())};
   return call(word, FUTEX_WAIT_BITSET, expected, &until) != ETIMEDOUT;
 }
 
@@ -57,7 +60,8 @@ void futex_wait(const futex_word& word, std::uint32_t expected) noexcept {
   if (word.load() == expected) std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
-bool futex_wait_until(const futex_word& word, std::uint32_t expected, futex_deadline deadline) noexcept {
+bool futex_wait_until(const futex_word& word, std::uint32_t expected,
+                      futex_deadline deadline) noexcept {
   futex_wait(word, expected);
   return std::chrono::steady_clock::now() < deadline;
 }

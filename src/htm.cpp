@@ -12,8 +12,8 @@ constinit std::atomic<std::uint8_t> detail::features{0};
 
 namespace {
 
-// An answer is a set of these bits. All sets are laid out below as constants, so that references handed out
-// before a retest() stay valid.
+// An answer is a set of these bits. All sets are laid out below as constants, so that references
+// handed out before a retest() stay valid.
 constexpr std::size_t bit_commits = 1;
 constexpr std::size_t bit_rtm = 2;
 constexpr std::size_t bit_always_aborts = 4;
@@ -22,7 +22,8 @@ constexpr std::size_t answer_count = 16;
 
 constexpr const char* reason_for(std::size_t bits) noexcept {
 #if defined(ELIDEX_HTM_SIMULATED)
-  return (bits & bit_commits) != 0 ? "the simulated machine commits regions" : "the simulated machine has no HTM";
+  return (bits & bit_commits) != 0 ? "the simulated machine commits regions"
+                                   : "the simulated machine has no HTM";
 #elif defined(ELIDEX_HTM_NONE) && defined(__x86_64__)
   static_cast<void>(bits);
   return "this build runs under ThreadSanitizer, which cannot follow hardware transactions";
@@ -31,9 +32,11 @@ constexpr const char* reason_for(std::size_t bits) noexcept {
   return "this CPU architecture has no hardware transactional memory that elidex knows";
 #else
   if ((bits & bit_commits) != 0) return "the CPU advertises RTM and a trial region committed";
-  if ((bits & bit_always_aborts) != 0) return "microcode makes every RTM region abort (RTM_ALWAYS_ABORT)";
+  if ((bits & bit_always_aborts) != 0)
+    return "microcode makes every RTM region abort (RTM_ALWAYS_ABORT)";
   if ((bits & bit_rtm) != 0) {
-    return "the CPU advertises RTM but no trial region committed (microcode, kernel or hypervisor switched "
+    return "the CPU advertises RTM but no trial region committed (microcode, kernel or hypervisor "
+           "switched "
            "TSX off)";
   }
   return "the CPU does not advertise RTM (it has none, or firmware, kernel or hypervisor hide it)";
@@ -54,8 +57,8 @@ constexpr std::array<htm_capability, answer_count> answers = [] {
 
 #if defined(ELIDEX_HTM_X86)
 
-// A store to a line that is in the cache already, so that nothing but the machine itself can be the reason
-// for an abort (save an interrupt, and there are many trials).
+// A store to a line that is in the cache already, so that nothing but the machine itself can be the
+// reason for an abort (save an interrupt, and there are many trials).
 bool a_trial_region_commits() noexcept {
   alignas(64) static std::atomic<unsigned> warm_line{0};
   for (unsigned trial = 0; trial < trial_regions; ++trial) {
@@ -97,7 +100,8 @@ std::size_t look() noexcept {
 
 #endif
 
-// What capability() answers, as an index into `answers`; the value behind the last means: not looked yet.
+// What capability() answers, as an index into `answers`; the value behind the last means: not
+// looked yet.
 constinit std::atomic<std::size_t> current_answer{answer_count};
 
 std::size_t look_and_remember() noexcept {

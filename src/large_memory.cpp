@@ -37,13 +37,14 @@ void return_memory(void* memory, std::size_t bytes) noexcept {
   ::operator delete(memory, alignment_of(bytes));
 }
 
-// The system's fresh pages are zero, and are made when they are touched, by whoever touches them: nobody waits for a whole table.
+// The system's fresh pages are zero, and are made when they are touched, by whoever touches them:
+// nobody waits for a whole table.
 void* obtain_zeroed_memory(std::size_t bytes) {
 #if defined(ELIDEX_MAPS_MEMORY)
   if (bytes >= huge_page_bytes && bytes % huge_page_bytes == 0) {
     // Too much at first, to find a huge page's boundary in it.
-    void* const mapped =
-        ::mmap(nullptr, bytes + huge_page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const mapped = ::mmap(nullptr, bytes + huge_page_bytes, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED) throw std::bad_alloc();
     auto* const begin = static_cast<std::byte*>(mapped);
     const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(begin)) % huge_page_bytes;

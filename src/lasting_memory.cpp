@@ -12,7 +12,8 @@ namespace {
 // comes from the machine's heap.
 constexpr std::size_t bytes_here = 1;
 #else
-constexpr std::size_t bytes_here = std::size_t{1} << 20;  // chosen: 512 threads and 200 names; pages count when touched
+// chosen: 512 threads and 200 names; pages count when touched
+constexpr std::size_t bytes_here = std::size_t{1} << 20;
 #endif
 
 alignas(128) constinit std::array<std::byte, bytes_here> here{};

@@ -17,7 +17,8 @@ struct named_record {
   lock_record record;
 };
 
-// Never destroyed: static locks may be used until the very end of a process. Names are few; so they are searched one by one.
+// Never destroyed: static locks may be used until the very end of a process. Names are few; so they
+// are searched one by one.
 constinit std::mutex all_records_lock;
 constinit named_record* newest = nullptr;
 
@@ -31,9 +32,11 @@ lock_record& lock_record_named(std::string_view name) {
     if (one->name == name) return one->record;
   }
   // The name lies behind its record.
-  void* const memory = detail::lasting_memory(sizeof(named_record) + name.size(), alignof(named_record));
+  void* const memory =
+      detail::lasting_memory(sizeof(named_record) + name.size(), alignof(named_record));
   char* const text = static_cast<char*>(memory) + sizeof(named_record);
-  newest = ::new (memory) named_record{.name = {text, name.copy(text, name.size())}, .next = newest, .record = {}};
+  newest = ::new (memory)
+      named_record{.name = {text, name.copy(text, name.size())}, .next = newest, .record = {}};
   return newest->record;
 }
 
@@ -50,8 +53,10 @@ std::vector<named_lock_counts> named_lock_stats() {
   };
   add("(unnamed)", unnamed);
   const std::lock_guard guard(all_records_lock);
-  for (const named_record* one = newest; one != nullptr; one = one->next) add(one->name, one->record);
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  for (const named_record* one = newest; one != nullptr; one = one->next)
+    add(one->name, one->record);
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
   return found;
 }
 
@@ -59,8 +64,8 @@ std::ostream& operator<<(std::ostream& out, const named_lock_counts& one) {
   // Formatted here, so that the stream's own precision and flags neither matter nor change.
   char waited[32];
   std::snprintf(waited, sizeof waited, "%.1f ms", static_cast<double>(one.waited_ns) / 1e6);
-  return out << one.name << ": locks " << one.counts.acquisitions() << ", waited " << one.waits << " (" << waited
-             << "); " << one.counts;
+  return out << one.name << ": locks " << one.counts.acquisitions() << ", waited " << one.waits
+             << " (" << waited << "); " << one.counts;
 }
 
 }  // namespace elidex

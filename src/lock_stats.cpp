@@ -32,7 +32,8 @@ lock_counts& lock_counts::operator-=(const lock_counts& earlier) noexcept {
 }
 
 std::ostream& operator<<(std::ostream& out, const lock_counts& counts) {
-  out << "attempts " << counts.attempts() << ", commits " << counts.commits << ", aborts " << counts.aborts_total();
+  out << "attempts " << counts.attempts() << ", commits " << counts.commits << ", aborts "
+      << counts.aborts_total();
   const char* before = " (";
   for (std::size_t i = 0; i < counts.aborts.size(); ++i) {
     if (counts.aborts[i] == 0) continue;
@@ -43,7 +44,8 @@ std::ostream& operator<<(std::ostream& out, const lock_counts& counts) {
   // Formatted here, so that the stream's own precision and flags neither matter nor change.
   char share[16];
   std::snprintf(share, sizeof share, "%.1f", counts.fallback_pct());
-  return out << ", fallbacks " << counts.fallbacks << " (" << share << " %), off periods " << counts.off_periods;
+  return out << ", fallbacks " << counts.fallbacks << " (" << share << " %), off periods "
+             << counts.off_periods;
 }
 
 lock_counts lock_counters::read() const noexcept {

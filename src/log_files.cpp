@@ -22,7 +22,8 @@ std::error_code last_error() noexcept {
   return {errno, std::generic_category()};
 }
 
-// For calls that return a negative number if they fail; tries again those that a signal has interrupted.
+// For calls that return a negative number if they fail; tries again those that a signal has
+// interrupted.
 template <class Call>
 auto until_not_interrupted(Call&& call, std::error_code& error) {
   for (;;) {
@@ -55,16 +56,20 @@ class system_file final : public log_file {
   explicit system_file(int number) noexcept : descriptor_(number) {}
 
   std::size_t write_some(std::span<const std::byte> bytes, std::error_code& error) override {
-    const auto written =
-        until_not_interrupted([&] { return ::write(descriptor_.get(), bytes.data(), bytes.size()); }, error);
+    const auto written = until_not_interrupted(
+        [&] { return ::write(descriptor_.get(), bytes.data(), bytes.size()); }, error);
     // 0 of more than nothing: no error by POSIX, but trying for ever is no way on.
     if (written == 0 && !bytes.empty()) error = std::make_error_code(std::errc::io_error);
     return written < 0 ? 0 : static_cast<std::size_t>(written);
   }
 
-  std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes, std::error_code& error) override {
+  std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes,
+                        std::error_code& error) override {
     const auto read = until_not_interrupted(
-        [&] { return ::pread(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)); }, error);
+        [&] {
+          return ::pread(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+        },
+        error);
     return read < 0 ? 0 : static_cast<std::size_t>(read);
   }
 
@@ -103,7 +108,8 @@ class system_folder final : public log_folder {
       ::close(number);
       return found;
     }
-    const std::unique_ptr<DIR, int (*)(DIR*)> closer(stream, [](DIR* open) { return ::closedir(open); });
+    const std::unique_ptr<DIR, int (*)(DIR*)> closer(stream,
+                                                     [](DIR* open) { return ::closedir(open); });
     for (;;) {
       errno = 0;
       const dirent* const entry = ::readdir(stream);
@@ -120,13 +126,15 @@ class system_folder final : public log_folder {
   }
 
   std::unique_ptr<log_file> open(const std::string& name, std::error_code& error) override {
-    return file_or_null(open_at(name, use_ == folder_use::read ? O_RDONLY : O_RDWR | O_APPEND, error));
+    return file_or_null(
+        open_at(name, use_ == folder_use::read ? O_RDONLY : O_RDWR | O_APPEND, error));
   }
 
   void rename(const std::string& from, const std::string& to, std::error_code& error) override {
     if (!may_write(error)) return;
-    until_not_interrupted([&] { return ::renameat(descriptor_.get(), from.c_str(), descriptor_.get(), to.c_str()); },
-                          error);
+    until_not_interrupted(
+        [&] { return ::renameat(descriptor_.get(), from.c_str(), descriptor_.get(), to.c_str()); },
+        error);
   }
 
   void remove(const std::string& name, std::error_code& error) override {
@@ -146,8 +154,8 @@ class system_folder final : public log_folder {
   }
 
   int open_at(const std::string& name, int flags, std::error_code& error) const {
-    return until_not_interrupted([&] { return ::openat(descriptor_.get(), name.c_str(), flags | O_CLOEXEC, 0644); },
-                                 error);
+    return until_not_interrupted(
+        [&] { return ::openat(descriptor_.get(), name.c_str(), flags | O_CLOEXEC, 0644); }, error);
   }
 
   static std::unique_ptr<log_file> file_or_null(int number) {
@@ -176,8 +184,8 @@ std::unique_ptr<log_folder> open_log_folder(const std::string& path, folder_use 
     error.clear();
   }
   if (error) throw std::system_error(error, "elidex: cannot make the log's folder " + path);
-  const int number =
-      until_not_interrupted([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }, error);
+  const int number = until_not_interrupted(
+      [&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }, error);
   if (error) throw std::system_error(error, "elidex: cannot open the log's folder " + path);
   std::unique_ptr<log_folder> folder;
   try {
@@ -189,19 +197,22 @@ std::unique_ptr<log_folder> open_log_folder(const std::string& path, folder_use 
   const int lock = use == folder_use::read ? LOCK_SH : LOCK_EX;
   until_not_interrupted([&] { return ::flock(number, lock | LOCK_NB); }, error);
   if (error == std::errc::resource_unavailable_try_again)
-    throw std::system_error(error,
-                            "elidex: a database, of this process or another one, has the directory open: " + path);
+    throw std::system_error(
+        error,
+        "elidex: a database, of this process or another one, has the directory open: " + path);
   if (error) throw std::system_error(error, "elidex: cannot lock the log's folder " + path);
   if (use == folder_use::read) return folder;
-  // The folder's own entry lies in its parent; who made it may have crashed before the parent was synced.
-  const int parent =
-      until_not_interrupted([&] { return ::openat(number, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC); }, error);
+  // The folder's own entry lies in its parent; who made it may have crashed before the parent was
+  // synced.
+  const int parent = until_not_interrupted(
+      [&] { return ::openat(number, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC); }, error);
   if (!error) {
     const descriptor closer(parent);
     until_not_interrupted([&] { return ::fsync(parent); }, error);
   }
   // A parent that may not be read is no reason to refuse a folder that has been there.
-  if (error && made) throw std::system_error(error, "elidex: cannot sync the folder that has " + path);
+  if (error && made)
+    throw std::system_error(error, "elidex: cannot sync the folder that has " + path);
   return folder;
 }
 

@@ -7,7 +7,8 @@ namespace {
 
 constexpr std::uint32_t polynomial = 0x82F6'3B78;  // Castagnoli's, bits reversed
 
-// tables[k][b]: what the byte b does to the CRC when k more bytes follow it. So eight bytes are done at once.
+// tables[k][b]: what the byte b does to the CRC when k more bytes follow it. So eight bytes are
+// done at once.
 constexpr auto make_tables() {
   std::array<std::array<std::uint32_t, 256>, 8> tables{};
   for (std::uint32_t value = 0; value < 256; ++value) {
@@ -33,7 +34,8 @@ constexpr std::uint32_t block_magic = 0x4B4C'4245;                 // "EBLK"
 constexpr std::uint32_t erased = 0xFFFF'FFFF;
 constexpr std::uint32_t is_change = 0x8000'0000;  // with the bytes of its pieces
 
-// Where the fixed part of a file's header ends, which all versions have in common: magic, version, CRC of both.
+// Where the fixed part of a file's header ends, which all versions have in common: magic, version,
+// CRC of both.
 constexpr std::size_t fixed_bytes = 16;
 
 std::uint64_t magic_of(file_kind kind) noexcept {
@@ -51,7 +53,8 @@ std::uint32_t crc32c_by_tables(std::span<const std::byte> bytes, std::uint32_t b
     crc = 0;
     for (std::size_t k = 0; k < 8; ++k) crc ^= tables[7 - k][(word >> (8 * k)) & 0xFFU];
   }
-  for (; left > 0; --left, ++at) crc = (crc >> 8U) ^ tables[0][(crc ^ std::to_integer<std::uint32_t>(*at)) & 0xFFU];
+  for (; left > 0; --left, ++at)
+    crc = (crc >> 8U) ^ tables[0][(crc ^ std::to_integer<std::uint32_t>(*at)) & 0xFFU];
   return ~crc;
 }
 
@@ -64,9 +67,11 @@ namespace {
   std::uint64_t crc = ~before;
   const std::byte* at = bytes.data();
   std::size_t left = bytes.size();
-  for (; left >= 8; left -= 8, at += 8) crc = __builtin_ia32_crc32di(crc, get_number<std::uint64_t>(at));
+  for (; left >= 8; left -= 8, at += 8)
+    crc = __builtin_ia32_crc32di(crc, get_number<std::uint64_t>(at));
   auto last = static_cast<std::uint32_t>(crc);
-  for (; left > 0; --left, ++at) last = __builtin_ia32_crc32qi(last, std::to_integer<std::uint8_t>(*at));
+  for (; left > 0; --left, ++at)
+    last = __builtin_ia32_crc32qi(last, std::to_integer<std::uint8_t>(*at));
   return ~last;
 }
 
@@ -148,7 +153,8 @@ void append_block_header(byte_buffer& to, const block_header& header, std::uint3
 namespace {
 
 // Of a block that lies anywhere.
-std::optional<block_header> parse_anywhere(std::span<const std::byte> bytes, std::uint32_t seed) noexcept {
+std::optional<block_header> parse_anywhere(std::span<const std::byte> bytes,
+                                           std::uint32_t seed) noexcept {
   if (bytes.size() < block_header_bytes) return std::nullopt;
   const std::byte* const begin = bytes.data();
   if (get_number<std::uint32_t>(begin) != block_magic) return std::nullopt;
@@ -163,8 +169,8 @@ std::optional<block_header> parse_anywhere(std::span<const std::byte> bytes, std
 
 }  // namespace
 
-std::optional<block_header> parse_block_header(std::span<const std::byte> bytes, std::uint64_t offset,
-                                               std::uint32_t seed) noexcept {
+std::optional<block_header> parse_block_header(std::span<const std::byte> bytes,
+                                               std::uint64_t offset, std::uint32_t seed) noexcept {
   std::optional<block_header> header = parse_anywhere(bytes, seed);
   if (header && header->offset != offset) header.reset();
   return header;
@@ -207,8 +213,8 @@ void check_length(std::string_view key, std::string_view row) {
 }
 
 // An entry without its row: where that has its bytes.
-std::byte* append_entry_header(byte_buffer& to, std::uint32_t table, std::string_view key, std::uint32_t row_field,
-                               std::size_t row_bytes) {
+std::byte* append_entry_header(byte_buffer& to, std::uint32_t table, std::string_view key,
+                               std::uint32_t row_field, std::size_t row_bytes) {
   std::byte* const at = to.grow(entry_header_bytes + key.size() + row_bytes);
   put_number(at, table);
   put_number(at + 4, static_cast<std::uint32_t>(key.size()));
@@ -241,17 +247,18 @@ void for_each_piece(std::string_view before, std::string_view after, Fn&& fn) {
 
 }  // namespace
 
-void append_entry(byte_buffer& to, std::uint32_t table, log_operation operation, std::string_view key,
-                  std::string_view row) {
+void append_entry(byte_buffer& to, std::uint32_t table, log_operation operation,
+                  std::string_view key, std::string_view row) {
   if (operation == log_operation::erase) row = {};
   check_length(key, row);
-  const std::uint32_t field = operation == log_operation::erase ? erased : static_cast<std::uint32_t>(row.size());
+  const std::uint32_t field =
+      operation == log_operation::erase ? erased : static_cast<std::uint32_t>(row.size());
   std::byte* const at = append_entry_header(to, table, key, field, row.size());
   if (!row.empty()) std::memcpy(at, row.data(), row.size());
 }
 
-void append_change(byte_buffer& to, std::uint32_t table, std::string_view key, std::string_view before,
-                   std::string_view after) {
+void append_change(byte_buffer& to, std::uint32_t table, std::string_view key,
+                   std::string_view before, std::string_view after) {
   std::size_t bytes = 0;
   const bool has_words = before.size() == after.size() && after.size() % word_bytes == 0;
   if (has_words && after.size() / word_bytes <= words_max) {
@@ -266,11 +273,13 @@ void append_change(byte_buffer& to, std::uint32_t table, std::string_view key, s
     return;
   }
   check_length(key, after);
-  std::byte* at = append_entry_header(to, table, key, is_change | static_cast<std::uint32_t>(bytes), bytes);
+  std::byte* at =
+      append_entry_header(to, table, key, is_change | static_cast<std::uint32_t>(bytes), bytes);
   for_each_piece(before, after, [&](std::size_t first, std::size_t behind) {
     put_number(at, static_cast<std::uint16_t>(first));
     put_number(at + 2, static_cast<std::uint16_t>(behind - first));
-    std::memcpy(at + piece_header_bytes, after.data() + first * word_bytes, (behind - first) * word_bytes);
+    std::memcpy(at + piece_header_bytes, after.data() + first * word_bytes,
+                (behind - first) * word_bytes);
     at += piece_header_bytes + (behind - first) * word_bytes;
   });
 }
@@ -283,7 +292,8 @@ record_reader::step record_reader::next(log_entry& entry) noexcept {
     stamp_ = stamp_of_record(rest_.data());
     entries_ = get_number<std::uint32_t>(rest_.data() + 8);
     const std::size_t bytes = bytes_of_record(rest_.data());
-    if (entries_ == 0 || bytes < record_header_bytes || bytes > rest_.size()) return step::malformed;
+    if (entries_ == 0 || bytes < record_header_bytes || bytes > rest_.size())
+      return step::malformed;
     behind_record_ = rest_.size() - bytes;
     rest_ = rest_.subspan(record_header_bytes);
   }
@@ -348,7 +358,8 @@ std::optional<std::uint64_t> number_of(file_kind kind, std::string_view name) no
   name.remove_prefix(prefix.size());
   name.remove_suffix(suffix.size());
   constexpr std::size_t digits_most = 18;  // fits into 64 bits
-  if (name.size() > digits_most || (name.size() > digits_least && name.front() == '0')) return std::nullopt;
+  if (name.size() > digits_most || (name.size() > digits_least && name.front() == '0'))
+    return std::nullopt;
   std::uint64_t number = 0;
   for (const char digit : name) {
     if (digit < '0' || digit > '9') return std::nullopt;
@@ -369,8 +380,10 @@ bool apply_change(std::span<std::byte> row, const log_entry& change) noexcept {
   for (const bool write : {false, true}) {
     for (std::size_t at = 0; at < bytes;) {
       if (bytes - at < detail::piece_header_bytes) return false;
-      const std::size_t first = detail::get_number<std::uint16_t>(pieces + at) * sizeof(std::uint64_t);
-      const std::size_t many = detail::get_number<std::uint16_t>(pieces + at + 2) * sizeof(std::uint64_t);
+      const std::size_t first =
+          detail::get_number<std::uint16_t>(pieces + at) * sizeof(std::uint64_t);
+      const std::size_t many =
+          detail::get_number<std::uint16_t>(pieces + at + 2) * sizeof(std::uint64_t);
       at += detail::piece_header_bytes;
       if (many > bytes - at || first + many > row.size()) return false;
       if (write) std::memcpy(row.data() + first, pieces + at, many);

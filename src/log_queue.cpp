@@ -30,7 +30,8 @@ void log_queue::set_aside(chunk& emptied) noexcept {
   chunk* none = nullptr;
   // release: pairs with the acquire in stage(): the logger reads no more of it.
   if (emptied.capacity == chunk_bytes &&
-      spare_.compare_exchange_strong(none, &emptied, std::memory_order_release, std::memory_order_relaxed)) {
+      spare_.compare_exchange_strong(none, &emptied, std::memory_order_release,
+                                     std::memory_order_relaxed)) {
     return;
   }
   free_chunk(&emptied);

@@ -7,7 +7,8 @@
 namespace elidex::db::detail {
 namespace {
 
-// Payloads that are shorter are copied to those before them, so that an epoch of small buffers is one write.
+// Payloads that are shorter are copied to those before them, so that an epoch of small buffers is
+// one write.
 constexpr std::size_t gathered_payload_bytes_max = std::size_t{64} << 10;
 constexpr std::size_t gathered_bytes_max = std::size_t{256} << 10;
 
@@ -20,14 +21,17 @@ void throw_if(const std::error_code& error, const char* what, const std::string&
 std::uint64_t new_salt() noexcept {
   static std::atomic<std::uint64_t> made{0};
   // Where the process's memory lies is random on most systems; the clocks differ from run to run.
-  std::uint64_t mixed = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+  std::uint64_t mixed =
+      static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   mixed += made.fetch_add(0x9E37'79B9'7F4A'7C15u) + reinterpret_cast<std::uintptr_t>(&made);
-  mixed ^= static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) << 20U;
+  mixed ^= static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count())
+           << 20U;
   mixed = (mixed ^ (mixed >> 31U)) * 0xD6E8'FEB8'6659'FD93u;
   return mixed ^ (mixed >> 29U);
 }
 
-block_file::block_file(log_folder& folder, std::string name, const file_header& header) : name_(std::move(name)) {
+block_file::block_file(log_folder& folder, std::string name, const file_header& header)
+    : name_(std::move(name)) {
   std::error_code error;
   file_ = folder.create(name_, error);
   throw_if(error, "create", name_);
@@ -76,8 +80,9 @@ log_writer::log_writer(log_folder& folder, const recovered_log& found, std::uint
       synced_(found.durable_epoch),
       last_checkpoint_(found.checkpoint),
       segments_(found.segments) {
-  // A killed process has left in the system's cache what the disk need not have yet; what follows is to depend on it: the files' names
-  // first, lest the next segment's be there and the last one's not.
+  // A killed process has left in the system's cache what the disk need not have yet; what follows
+  // is to depend on it: the files' names first, lest the next segment's be there and the last one's
+  // not.
   std::error_code error;
   folder_.sync(error);
   throw_if(error, "sync", "the log's folder");
@@ -100,7 +105,8 @@ log_writer::log_writer(log_folder& folder, const recovered_log& found, std::uint
   begin_segment(found.next_segment, found.whole_bytes, found.first_epoch);
 }
 
-void log_writer::begin_segment(std::uint64_t number, std::uint64_t previous_bytes, std::uint64_t first_epoch) {
+void log_writer::begin_segment(std::uint64_t number, std::uint64_t previous_bytes,
+                               std::uint64_t first_epoch) {
   const file_header header{.kind = file_kind::segment,
                            .salt = new_salt(),
                            .number = number,
@@ -121,7 +127,12 @@ void log_writer::begin_segment(std::uint64_t number, std::uint64_t previous_byte
 }
 
 block_header log_writer::header_now(block_kind kind) const noexcept {
-  return {.kind = kind, .epoch = epoch_, .offset = 0, .payload_bytes = 0, .durable_epoch = synced_, .payload_crc = 0};
+  return {.kind = kind,
+          .epoch = epoch_,
+          .offset = 0,
+          .payload_bytes = 0,
+          .durable_epoch = synced_,
+          .payload_crc = 0};
 }
 
 void log_writer::begin_epoch(std::uint64_t epoch) noexcept {

@@ -2,8 +2,10 @@
 
 namespace elidex {
 
-template class fixed_key_btree<std::uint64_t, std::uint64_t, optimistic, detail::ordered_map_shape, no_control>;
-template class fixed_key_btree<std::uint64_t, std::uint64_t, htm_split_regions, detail::ordered_map_shape, no_control>;
+template class fixed_key_btree<std::uint64_t, std::uint64_t, optimistic, detail::ordered_map_shape,
+                               no_control>;
+template class fixed_key_btree<std::uint64_t, std::uint64_t, htm_split_regions,
+                               detail::ordered_map_shape, no_control>;
 template class btree<std::string, std::uint64_t, optimistic, node_bytes<1024, 1024>>;
 template class btree<std::string, std::string, optimistic, node_bytes<1024, 1024>>;
 

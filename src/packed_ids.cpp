@@ -29,13 +29,15 @@ template <unsigned Bits, std::size_t Nth>
   constexpr unsigned shift = Nth * Bits % word_bits;
   for (std::size_t lane = 0; lane < lanes; ++lane) {
     std::uint32_t id = block[word * lanes + lane] >> shift;
-    if constexpr (shift + Bits > word_bits) id |= block[(word + 1) * lanes + lane] << (word_bits - shift);
+    if constexpr (shift + Bits > word_bits)
+      id |= block[(word + 1) * lanes + lane] << (word_bits - shift);
     out[Nth * lanes + lane] = id & id_mask<Bits>;
   }
 }
 
 template <unsigned Bits>
-[[gnu::always_inline]] inline void unpack_block(const std::uint32_t* block, std::uint32_t* out) noexcept {
+[[gnu::always_inline]] inline void unpack_block(const std::uint32_t* block,
+                                                std::uint32_t* out) noexcept {
   if constexpr (Bits == 0) {
     std::fill_n(out, packed_ids::block_rows, 0U);
   } else if constexpr (Bits == word_bits) {
@@ -70,7 +72,8 @@ template <unsigned Bits, std::size_t Word>
 
 // All IDs fit.
 template <unsigned Bits>
-[[gnu::always_inline]] inline void pack_block(const std::uint32_t* ids, std::uint32_t* block) noexcept {
+[[gnu::always_inline]] inline void pack_block(const std::uint32_t* ids,
+                                              std::uint32_t* block) noexcept {
   if constexpr (Bits == word_bits) {
     std::memcpy(block, ids, sizeof(block_ids));
   } else if constexpr (Bits > 0) {
@@ -84,7 +87,8 @@ template <unsigned Bits>
 [[gnu::always_inline]] inline std::uint32_t count_in(const std::uint32_t* ids, std::uint32_t first,
                                                      std::uint32_t width) noexcept {
   std::uint32_t found = 0;
-  for (std::size_t row = 0; row < packed_ids::block_rows; ++row) found += ids[row] - first < width ? 1U : 0U;
+  for (std::size_t row = 0; row < packed_ids::block_rows; ++row)
+    found += ids[row] - first < width ? 1U : 0U;
   return found;
 }
 
@@ -95,8 +99,8 @@ template <unsigned Bits>
   return all;
 }
 
-// The same code for each kind of CPU: what differs is what the compiler may make of it. Only the bits for the rows in a range,
-// found[0] for the first 64, are got in each one's own way.
+// The same code for each kind of CPU: what differs is what the compiler may make of it. Only the
+// bits for the rows in a range, found[0] for the first 64, are got in each one's own way.
 struct for_any_cpu {
   template <unsigned Bits>
   static void unpack(const std::uint32_t* block, std::uint32_t* out) noexcept {
@@ -106,12 +110,14 @@ struct for_any_cpu {
   static void pack(const std::uint32_t* ids, std::uint32_t* block) noexcept {
     pack_block<Bits>(ids, block);
   }
-  static std::uint32_t count(const std::uint32_t* ids, std::uint32_t first, std::uint32_t width) noexcept {
+  static std::uint32_t count(const std::uint32_t* ids, std::uint32_t first,
+                             std::uint32_t width) noexcept {
     return count_in(ids, first, width);
   }
   static std::uint32_t bits(const std::uint32_t* ids) noexcept { return bits_in(ids); }
 
-  static void match(const std::uint32_t* ids, std::uint32_t first, std::uint32_t width, std::uint64_t* found) noexcept {
+  static void match(const std::uint32_t* ids, std::uint32_t first, std::uint32_t width,
+                    std::uint64_t* found) noexcept {
     static constexpr auto bit = [] {
       std::array<std::uint32_t, word_bits> made{};
       for (std::size_t row = 0; row < word_bits; ++row) made[row] = 1U << row;
@@ -122,38 +128,47 @@ struct for_any_cpu {
       for (std::size_t row = 0; row < word_bits; ++row) {
         word |= ids[group * word_bits + row] - first < width ? bit[row] : 0U;
       }
-      found[group / 2] = group % 2 == 0 ? word : found[group / 2] | std::uint64_t{word} << word_bits;
+      found[group / 2] =
+          group % 2 == 0 ? word : found[group / 2] | std::uint64_t{word} << word_bits;
     }
   }
 };
 #if defined(ELIDEX_VECTORS)
 struct for_avx2 {
   template <unsigned Bits>
-  [[gnu::target("avx2")]] static void unpack(const std::uint32_t* block, std::uint32_t* out) noexcept {
+  [[gnu::target("avx2")]] static void unpack(const std::uint32_t* block,
+                                             std::uint32_t* out) noexcept {
     unpack_block<Bits>(block, out);
   }
   template <unsigned Bits>
-  [[gnu::target("avx2")]] static void pack(const std::uint32_t* ids, std::uint32_t* block) noexcept {
+  [[gnu::target("avx2")]] static void pack(const std::uint32_t* ids,
+                                           std::uint32_t* block) noexcept {
     pack_block<Bits>(ids, block);
   }
   [[gnu::target("avx2")]] static std::uint32_t count(const std::uint32_t* ids, std::uint32_t first,
                                                      std::uint32_t width) noexcept {
     return count_in(ids, first, width);
   }
-  [[gnu::target("avx2")]] static std::uint32_t bits(const std::uint32_t* ids) noexcept { return bits_in(ids); }
+  [[gnu::target("avx2")]] static std::uint32_t bits(const std::uint32_t* ids) noexcept {
+    return bits_in(ids);
+  }
 
-  [[gnu::target("avx2")]] static void match(const std::uint32_t* ids, std::uint32_t first, std::uint32_t width,
-                                            std::uint64_t* found) noexcept {
+  [[gnu::target("avx2")]] static void match(const std::uint32_t* ids, std::uint32_t first,
+                                            std::uint32_t width, std::uint64_t* found) noexcept {
     const __m256i begin = _mm256_set1_epi32(static_cast<int>(first));
     const __m256i greatest = _mm256_set1_epi32(static_cast<int>(width - 1));
     for (std::size_t word = 0; word < packed_ids::block_rows / 64; ++word) {
       std::uint64_t bits = 0;
       for (unsigned row = 0; row < 64; row += 8) {
-        const __m256i some = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(ids + word * 64 + row));
+        const __m256i some =
+            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(ids + word * 64 + row));
         const __m256i above = _mm256_sub_epi32(some, begin);
         const __m256i is_in =
-            _mm256_cmpeq_epi32(_mm256_min_epu32(above, greatest), above);  // none compares unsigned ones
-        bits |= std::uint64_t{static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(is_in)))} << row;
+            // none compares unsigned ones
+            _mm256_cmpeq_epi32(_mm256_min_epu32(above, greatest), above);
+        bits |= std::uint64_t{static_cast<std::uint32_t>(
+                    _mm256_movemask_ps(_mm256_castsi256_ps(is_in)))}
+                << row;
       }
       found[word] = bits;
     }
@@ -161,21 +176,26 @@ struct for_avx2 {
 };
 struct for_avx512 {
   template <unsigned Bits>
-  [[gnu::target("avx512f")]] static void unpack(const std::uint32_t* block, std::uint32_t* out) noexcept {
+  [[gnu::target("avx512f")]] static void unpack(const std::uint32_t* block,
+                                                std::uint32_t* out) noexcept {
     unpack_block<Bits>(block, out);
   }
   template <unsigned Bits>
-  [[gnu::target("avx512f")]] static void pack(const std::uint32_t* ids, std::uint32_t* block) noexcept {
+  [[gnu::target("avx512f")]] static void pack(const std::uint32_t* ids,
+                                              std::uint32_t* block) noexcept {
     pack_block<Bits>(ids, block);
   }
-  [[gnu::target("avx512f")]] static std::uint32_t count(const std::uint32_t* ids, std::uint32_t first,
+  [[gnu::target("avx512f")]] static std::uint32_t count(const std::uint32_t* ids,
+                                                        std::uint32_t first,
                                                         std::uint32_t width) noexcept {
     return count_in(ids, first, width);
   }
-  [[gnu::target("avx512f")]] static std::uint32_t bits(const std::uint32_t* ids) noexcept { return bits_in(ids); }
+  [[gnu::target("avx512f")]] static std::uint32_t bits(const std::uint32_t* ids) noexcept {
+    return bits_in(ids);
+  }
 
-  [[gnu::target("avx512f")]] static void match(const std::uint32_t* ids, std::uint32_t first, std::uint32_t width,
-                                               std::uint64_t* found) noexcept {
+  [[gnu::target("avx512f")]] static void match(const std::uint32_t* ids, std::uint32_t first,
+                                               std::uint32_t width, std::uint64_t* found) noexcept {
     const __m512i begin = _mm512_set1_epi32(static_cast<int>(first));
     const __m512i bound = _mm512_set1_epi32(static_cast<int>(width));
     for (std::size_t word = 0; word < packed_ids::block_rows / 64; ++word) {
@@ -244,7 +264,8 @@ packed_ids::writer::writer(std::size_t rows, unsigned bits) : rows_(rows) {
 }
 
 void packed_ids::writer::append(std::span<const std::uint32_t> ids) {
-  if (ids.size() > rows_ - written_ - waiting_) throw std::logic_error("elidex: more IDs than rows");
+  if (ids.size() > rows_ - written_ - waiting_)
+    throw std::logic_error("elidex: more IDs than rows");
   while (!ids.empty()) {
     if (waiting_ == 0 && ids.size() >= block_rows) {
       write_block(ids.data());
@@ -287,7 +308,8 @@ std::uint32_t packed_ids::get(std::size_t row) const noexcept {
   const std::size_t bit = row % block_rows / lanes * bits_;
   const auto shift = static_cast<unsigned>(bit % word_bits);
   std::uint64_t both = lane[bit / word_bits * lanes];
-  if (shift + bits_ > word_bits) both |= std::uint64_t{lane[(bit / word_bits + 1) * lanes]} << word_bits;
+  if (shift + bits_ > word_bits)
+    both |= std::uint64_t{lane[(bit / word_bits + 1) * lanes]} << word_bits;
   return static_cast<std::uint32_t>(both >> shift & ((std::uint64_t{1} << bits_) - 1));
 }
 
@@ -327,7 +349,8 @@ std::size_t packed_ids::count(std::uint32_t first, std::uint32_t last) const noe
   return found;
 }
 
-auto packed_ids::matches_in(std::size_t block, std::uint32_t first, std::uint32_t last) const noexcept -> matches {
+auto packed_ids::matches_in(std::size_t block, std::uint32_t first,
+                            std::uint32_t last) const noexcept -> matches {
   const kernels& run = kernels_of_this_cpu();
   block_ids ids;
   run.unpack[bits_](block_at(block), ids.data());
@@ -336,7 +359,8 @@ auto packed_ids::matches_in(std::size_t block, std::uint32_t first, std::uint32_
   const std::size_t rows = std::min(block_rows, size_ - block * block_rows);
   for (std::size_t word = 0; word < found.size() && rows < block_rows; ++word) {
     const std::size_t before = word * 64;
-    if (rows < before + 64) found[word] &= rows <= before ? 0 : (std::uint64_t{1} << (rows - before)) - 1;
+    if (rows < before + 64)
+      found[word] &= rows <= before ? 0 : (std::uint64_t{1} << (rows - before)) - 1;
   }
   return found;
 }

@@ -45,9 +45,10 @@ bool expose_stores() noexcept {
   const int errno_before = errno;
   // Registers again after a fork: a child loses the registration if another thread of the parent
   // made it.
-  const bool done = ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0 ||
-                    (::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
-                     ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0);
+  const bool done =
+      ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0 ||
+      (::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
+       ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0);
   errno = errno_before;
   return done;
 #  else
@@ -68,7 +69,8 @@ bool parking::sleep(const void* address, sleep_kind kind, bool (*is_blocked)(con
   if (sleeps && exposed) {
     futex_wait(here.wakes, wakes);
   } else if (sleeps) {
-    static_cast<void>(futex_wait_until(here.wakes, wakes, futex_deadline::clock::now() + first_sleep));
+    static_cast<void>(
+        futex_wait_until(here.wakes, wakes, futex_deadline::clock::now() + first_sleep));
   }
   here.asleep.fetch_sub(1);
   threads_parked.fetch_sub(1);
@@ -83,7 +85,8 @@ void parking::forget_sleepers() noexcept {
 void parking::wake(const void* address) noexcept {
   bucket& here = bucket_of(address);
   // The caller has read somebody's count in `threads_parked`, perhaps not that of a waiter here.
-  if (here.asleep.load(std::memory_order_relaxed) == 0) return;  // relaxed: pairs with expose_stores() in sleep()
+  // relaxed: pairs with expose_stores() in sleep()
+  if (here.asleep.load(std::memory_order_relaxed) == 0) return;
   here.wakes.fetch_add(1);
   futex_wake(here.wakes, futex_wake_all);
 }

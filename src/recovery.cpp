@@ -23,7 +23,8 @@ class input {
   // As many of these bytes as there are.
   void read(std::uint64_t offset, std::uint64_t bytes, byte_buffer& to) const {
     to.clear();
-    const auto wanted = static_cast<std::size_t>(std::min(bytes, offset < size_ ? size_ - offset : 0));
+    const auto wanted =
+        static_cast<std::size_t>(std::min(bytes, offset < size_ ? size_ - offset : 0));
     if (wanted == 0) return;
     std::error_code error;
     const std::size_t read = read_whole(*file_, offset, {to.grow(wanted), wanted}, error);
@@ -32,8 +33,8 @@ class input {
   }
 
   [[noreturn]] void damaged(std::uint64_t offset, const std::string& why) const {
-    throw log_error(log_problem::damaged,
-                    "elidex: " + name_ + " is damaged at byte " + std::to_string(offset) + ": " + why);
+    throw log_error(log_problem::damaged, "elidex: " + name_ + " is damaged at byte " +
+                                              std::to_string(offset) + ": " + why);
   }
 
  private:
@@ -48,7 +49,8 @@ parsed_file_header read_header(const input& file, file_kind kind) {
   const parsed_file_header parsed = parse_file_header(bytes.bytes(), kind);
   if (parsed.verdict == header_verdict::other_version) {
     throw log_error(log_problem::other_version, "elidex: " + file.name() + " has format version " +
-                                                    std::to_string(parsed.version) + ", this library reads " +
+                                                    std::to_string(parsed.version) +
+                                                    ", this library reads " +
                                                     std::to_string(log_version));
   }
   return parsed;
@@ -57,9 +59,11 @@ parsed_file_header read_header(const input& file, file_kind kind) {
 void check_whole_header(const input& file, const parsed_file_header& parsed, std::uint64_t number,
                         std::uint64_t fingerprint) {
   if (parsed.verdict != header_verdict::whole) file.damaged(0, "its header is not whole");
-  if (parsed.header.number != number) file.damaged(0, "its header has another number than its name");
+  if (parsed.header.number != number)
+    file.damaged(0, "its header has another number than its name");
   if (parsed.header.fingerprint != fingerprint)
-    throw log_error(log_problem::other_schema, "elidex: " + file.name() + " was written with another schema");
+    throw log_error(log_problem::other_schema,
+                    "elidex: " + file.name() + " was written with another schema");
 }
 
 // A block whose checksums are right.
@@ -67,23 +71,28 @@ struct block {
   block_header header;
   byte_buffer payload;
 
-  std::uint64_t end() const noexcept { return header.offset + block_header_bytes + header.payload_bytes; }
+  std::uint64_t end() const noexcept {
+    return header.offset + block_header_bytes + header.payload_bytes;
+  }
 };
 
 // False: no whole block lies there before `limit`.
-bool read_block(const input& file, std::uint64_t offset, std::uint64_t limit, std::uint32_t seed, block& to) {
+bool read_block(const input& file, std::uint64_t offset, std::uint64_t limit, std::uint32_t seed,
+                block& to) {
   if (offset > limit || limit - offset < block_header_bytes) return false;
   file.read(offset, block_header_bytes, to.payload);
   const auto header = parse_block_header(to.payload.bytes(), offset, seed);
   if (!header || header->payload_bytes > limit - offset - block_header_bytes) return false;
   to.header = *header;
   file.read(offset + block_header_bytes, header->payload_bytes, to.payload);
-  return to.payload.size() == header->payload_bytes && crc32c(to.payload.bytes()) == header->payload_crc;
+  return to.payload.size() == header->payload_bytes &&
+         crc32c(to.payload.bytes()) == header->payload_crc;
 }
 
 class reader {
  public:
-  reader(log_folder& folder, std::uint64_t fingerprint, const std::function<void(const log_entry&)>& apply)
+  reader(log_folder& folder, std::uint64_t fingerprint,
+         const std::function<void(const log_entry&)>& apply)
       : folder_(folder), fingerprint_(fingerprint), apply_(apply) {}
 
   recovered_log run() {
@@ -117,9 +126,11 @@ class reader {
     end_counts seen;
     block next;
     for (std::uint64_t offset = file_header_bytes;; offset = next.end()) {
-      if (!read_block(file, offset, file.size(), parsed.crc, next)) file.damaged(offset, "no whole block");
+      if (!read_block(file, offset, file.size(), parsed.crc, next))
+        file.damaged(offset, "no whole block");
       if (next.header.kind == block_kind::end) break;
-      if (next.header.kind != block_kind::records) file.damaged(offset, "a block that no checkpoint has");
+      if (next.header.kind != block_kind::records)
+        file.damaged(offset, "a block that no checkpoint has");
       apply_rows(file, next);
       ++seen.blocks;
       seen.payload_bytes += next.header.payload_bytes;
@@ -146,7 +157,8 @@ class reader {
   }
 
   static end_counts counts_of(const input& file, const block& end) {
-    if (end.payload.size() != end_counts_bytes) file.damaged(end.header.offset, "an end block of another length");
+    if (end.payload.size() != end_counts_bytes)
+      file.damaged(end.header.offset, "an end block of another length");
     return decode_end_counts(end.payload.bytes());
   }
 
@@ -160,7 +172,8 @@ class reader {
 
   void read_segments(std::vector<std::uint64_t>& numbers) {
     // Those before the checkpoint's first one were about to be removed.
-    numbers.erase(numbers.begin(), std::lower_bound(numbers.begin(), numbers.end(), first_segment_));
+    numbers.erase(numbers.begin(),
+                  std::lower_bound(numbers.begin(), numbers.end(), first_segment_));
     check_numbers(numbers);
     std::vector<opened> segments;
     for (const std::uint64_t number : numbers) {
@@ -170,7 +183,8 @@ class reader {
     }
     found_.next_segment = numbers.empty() ? first_segment_ : numbers.back() + 1;
     drop_torn_segment(segments);
-    for (const opened& each : segments) check_whole_header(each.file, each.parsed, each.number, fingerprint_);
+    for (const opened& each : segments)
+      check_whole_header(each.file, each.parsed, each.number, fingerprint_);
     if (segments.empty()) return;
     whole_epoch_ = segments.front().parsed.header.durable_epoch;
     for (std::size_t i = 0; i < segments.size(); ++i) {
@@ -178,7 +192,8 @@ class reader {
       const opened& segment = segments[i];
       if (segment.parsed.header.durable_epoch != whole_epoch_)
         segment.file.damaged(0, "epochs are missing between this segment and the one before");
-      last_epoch_seen_ = std::max({last_epoch_seen_, whole_epoch_, segment.parsed.header.first_epoch - 1});
+      last_epoch_seen_ =
+          std::max({last_epoch_seen_, whole_epoch_, segment.parsed.header.first_epoch - 1});
       if (newest) {
         read_newest(segment);
       } else {
@@ -187,9 +202,10 @@ class reader {
       found_.segments.push_back({segment.number, whole_epoch_});
     }
     if (whole_epoch_ < log_reaches_) {
-      throw log_error(log_problem::damaged, "elidex: the log ends at epoch " + std::to_string(whole_epoch_) +
-                                                ", but its checkpoint says that it had reached epoch " +
-                                                std::to_string(log_reaches_));
+      throw log_error(log_problem::damaged,
+                      "elidex: the log ends at epoch " + std::to_string(whole_epoch_) +
+                          ", but its checkpoint says that it had reached epoch " +
+                          std::to_string(log_reaches_));
     }
   }
 
@@ -203,15 +219,18 @@ class reader {
   }
 
   [[noreturn]] static void missing(std::uint64_t number) {
-    throw log_error(log_problem::damaged, "elidex: " + name_of(file_kind::segment, number) + " is missing");
+    throw log_error(log_problem::damaged,
+                    "elidex: " + name_of(file_kind::segment, number) + " is missing");
   }
 
-  // The newest segment may be one whose making a crash has cut off. Its header is synced before anything is written behind it, so there is
-  // nothing behind it then. A checkpoint's first segment was whole when the checkpoint was finished.
+  // The newest segment may be one whose making a crash has cut off. Its header is synced before
+  // anything is written behind it, so there is nothing behind it then. A checkpoint's first segment
+  // was whole when the checkpoint was finished.
   void drop_torn_segment(std::vector<opened>& segments) {
     if (segments.empty()) return;
     const opened& last = segments.back();
-    if (last.parsed.verdict == header_verdict::whole || last.file.size() > file_header_bytes) return;
+    if (last.parsed.verdict == header_verdict::whole || last.file.size() > file_header_bytes)
+      return;
     if (found_.checkpoint != 0 && last.number == first_segment_) return;
     found_.next_segment = last.number;
     found_.next_is_torn = true;
@@ -232,12 +251,14 @@ class reader {
     if (end == size) return;
     byte_buffer rest;
     segment.file.read(end, size - end, rest);
-    // `end` lies behind the last whole epoch: whole blocks of the next one are in the rest, and say nothing about themselves.
+    // `end` lies behind the last whole epoch: whole blocks of the next one are in the rest, and say
+    // nothing about themselves.
     for (std::size_t at = 0;; ++at) {
       const auto header = find_block_header(rest.bytes(), at, segment.parsed.crc);
       if (!header) break;
       if (header->durable_epoch > whole_epoch_) {
-        segment.file.damaged(end, "epoch " + std::to_string(header->durable_epoch) + " had been synced, and epoch " +
+        segment.file.damaged(end, "epoch " + std::to_string(header->durable_epoch) +
+                                      " had been synced, and epoch " +
                                       std::to_string(whole_epoch_) + " is the last whole one");
       }
       last_epoch_seen_ = std::max(last_epoch_seen_, header->epoch);
@@ -252,10 +273,11 @@ class reader {
     end_counts seen;
     std::uint64_t epoch = 0;  // that has begun, or 0
     block next;
-    for (std::uint64_t offset = whole; read_block(segment.file, offset, limit, segment.parsed.crc, next);
-         offset = next.end()) {
+    for (std::uint64_t offset = whole;
+         read_block(segment.file, offset, limit, segment.parsed.crc, next); offset = next.end()) {
       const block_header& header = next.header;
-      if (header.durable_epoch > whole_epoch_) segment.file.damaged(offset, "epochs are missing before it");
+      if (header.durable_epoch > whole_epoch_)
+        segment.file.damaged(offset, "epochs are missing before it");
       if (header.kind == block_kind::confirmed && epoch == 0) {
         whole = next.end();
         continue;
@@ -296,17 +318,20 @@ class reader {
         if (step == record_reader::step::end) break;
         if (step == record_reader::step::malformed || epoch_of_stamp(entry.stamp) > epoch ||
             epoch_of_stamp(entry.stamp) <= whole_epoch_)
-          file.damaged(
-              offset, "not the records of epochs " + std::to_string(whole_epoch_ + 1) + " to " + std::to_string(epoch));
+          file.damaged(offset, "not the records of epochs " + std::to_string(whole_epoch_ + 1) +
+                                   " to " + std::to_string(epoch));
         entries_.push_back(entry);
       }
     }
-    // Of two changes by one transaction, which have the same stamp, the one that lies further back counts.
+    // Of two changes by one transaction, which have the same stamp, the one that lies further back
+    // counts.
     std::sort(entries_.begin(), entries_.end(), [](const log_entry& a, const log_entry& b) {
       const auto by_name = std::tie(a.table, a.key, a.stamp) <=> std::tie(b.table, b.key, b.stamp);
       return by_name != 0 ? by_name < 0 : std::less<>()(a.key.data(), b.key.data());
     });
-    const auto same_key = [](const log_entry& a, const log_entry& b) { return a.table == b.table && a.key == b.key; };
+    const auto same_key = [](const log_entry& a, const log_entry& b) {
+      return a.table == b.table && a.key == b.key;
+    };
     for (std::size_t begin = 0; begin < entries_.size();) {
       std::size_t first = begin;  // from the last whole row or erase on, if there is one
       std::size_t end = begin;

@@ -13,12 +13,15 @@ namespace elidex::db {
 redo_log::redo_log(commit_clock& epochs, log_folder& folder, const recovered_log& found,
                    const redo_log_options& options)
     : epochs_(epochs), options_(options) {
-  if (options_.level == durability::none) throw std::invalid_argument("elidex: a log with durability none");
-  if (!elidex::detail::watch_forks()) throw std::bad_alloc();  // a child could not tell that it is one
-  options_.epoch_time =
-      std::clamp<std::chrono::microseconds>(options_.epoch_time, std::chrono::microseconds(1), std::chrono::hours(24));
+  if (options_.level == durability::none)
+    throw std::invalid_argument("elidex: a log with durability none");
+  // a child could not tell that it is one
+  if (!elidex::detail::watch_forks()) throw std::bad_alloc();
+  options_.epoch_time = std::clamp<std::chrono::microseconds>(
+      options_.epoch_time, std::chrono::microseconds(1), std::chrono::hours(24));
   epochs_.begin_at(found.first_epoch);
-  writer_ = std::make_unique<detail::log_writer>(folder, found, options_.fingerprint, options_.segment_bytes);
+  writer_ = std::make_unique<detail::log_writer>(folder, found, options_.fingerprint,
+                                                 options_.segment_bytes);
   durable_.store(epochs_.now() - 1);
   logger_ = std::thread([this] { run(); });
 }
@@ -67,7 +70,8 @@ redo_log::slot& redo_log::take_slot() {
 }
 
 void redo_log::acknowledge(const worker& by, std::uint64_t epoch) {
-  if (options_.level == durability::sync || by.slot_.queue.waiting_bytes() > options_.worker_bytes_max) {
+  if (options_.level == durability::sync ||
+      by.slot_.queue.waiting_bytes() > options_.worker_bytes_max) {
     wait_durable(epoch);
   } else if (durable_epoch() < epoch) {
     check();
@@ -83,7 +87,8 @@ void redo_log::wait_durable(std::uint64_t epoch) {
   work_.fetch_add(1);
   futex_wake(work_, 1);
   for (;;) {
-    // Read before what it counts the changes of, so that no change falls between the look and the sleep.
+    // Read before what it counts the changes of, so that no change falls between the look and the
+    // sleep.
     const std::uint32_t progress = progress_.load();
     if (durable_epoch() >= epoch) return;
     check();
@@ -151,7 +156,8 @@ void redo_log::finish_group() {
   writer_->begin_epoch(epoch);
   slot* first = nullptr;
   {
-    // Slots are only added, in front; one that is added now has no entries of these epochs: its worker's commits begin later.
+    // Slots are only added, in front; one that is added now has no entries of these epochs: its
+    // worker's commits begin later.
     const std::lock_guard guard(slots_mutex_);
     first = slots_.get();
   }
@@ -172,13 +178,16 @@ void redo_log::fail(std::error_code error, const char* what) noexcept {
   failure_ = error;
   try {
     failure_text_ = what;
-    // What a std::system_error says ends with its code's message, and throw_failure() adds it again.
+    // What a std::system_error says ends with its code's message, and throw_failure() adds it
+    // again.
     const std::string message = ": " + error.message();
-    if (failure_text_.ends_with(message)) failure_text_.resize(failure_text_.size() - message.size());
+    if (failure_text_.ends_with(message))
+      failure_text_.resize(failure_text_.size() - message.size());
   } catch (...) {
     failure_text_.clear();  // the code says enough
   }
-  failed_.store(true, std::memory_order_release);  // pairs with the acquire in check() and failure()
+  // pairs with the acquire in check() and failure()
+  failed_.store(true, std::memory_order_release);
   progress_.fetch_add(1);
   futex_wake(progress_, futex_wake_all);
 }

@@ -6,7 +6,8 @@
 namespace elidex {
 namespace {
 
-constexpr std::size_t room_kept = 1024;  // entries of a shard; chosen: lists below that are not worth shrinking
+// entries of a shard; chosen: lists below that are not worth shrinking
+constexpr std::size_t room_kept = 1024;
 
 template <class T>
 bool try_reserve(std::vector<T>& list, std::size_t capacity) noexcept {
@@ -53,7 +54,8 @@ void retire_list::retire(void* object, destroyer destroy) noexcept {
   sweep_next_in_turn();
 }
 
-// What was retired while a reader was pinned must not wait for ever because its threads retire nothing more.
+// What was retired while a reader was pinned must not wait for ever because its threads retire
+// nothing more.
 void retire_list::sweep_next_in_turn() noexcept {
   // relaxed, without a partner: any order of turns will do.
   shard& s = shards_[next_in_turn_.fetch_add(1, std::memory_order_relaxed) % shards_.size()];
@@ -63,8 +65,8 @@ void retire_list::sweep_next_in_turn() noexcept {
 
 void retire_list::sweep(shard& s) noexcept {
   const std::uint64_t epoch = try_advance_epoch();
-  const auto ripe_end =
-      std::find_if(s.entries.begin(), s.entries.end(), [&](const entry& e) { return e.epoch + 2 > epoch; });
+  const auto ripe_end = std::find_if(s.entries.begin(), s.entries.end(),
+                                     [&](const entry& e) { return e.epoch + 2 > epoch; });
   std::for_each(s.entries.begin(), ripe_end, [&](const entry& e) { e.destroy(owner_, e.object); });
   s.entries.erase(s.entries.begin(), ripe_end);
 

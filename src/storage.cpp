@@ -12,8 +12,10 @@ namespace elidex::db {
 namespace {
 
 constexpr std::uint32_t catalog_table = 0;
-// Of what the catalog's rows and the images of rows mean: changes with either, and with the order of bytes. Chosen.
-constexpr std::uint64_t fingerprint = std::endian::native == std::endian::little ? 0x656c'6964'6578'2031 : 1;
+// Of what the catalog's rows and the images of rows mean: changes with either, and with the order
+// of bytes. Chosen.
+constexpr std::uint64_t fingerprint =
+    std::endian::native == std::endian::little ? 0x656c'6964'6578'2031 : 1;
 
 // A row of the catalog.
 struct description {
@@ -85,8 +87,8 @@ class storage::loading {
   // Behind all entries.
   void check_all_rows_were_there() const {
     if (!changed_before_erased_.empty())
-      damaged("a change of a row of table " + by_number_[changed_before_erased_.begin()->first]->name() +
-              " that is not there");
+      damaged("a change of a row of table " +
+              by_number_[changed_before_erased_.begin()->first]->name() + " that is not there");
   }
   std::uint32_t numbers() const noexcept { return static_cast<std::uint32_t>(by_number_.size()); }
 
@@ -96,7 +98,8 @@ class storage::loading {
 
   void meet(const log_entry& entry) {
     description said{};
-    if (entry.operation != log_operation::put || entry.row.size() < sizeof said) damaged("its catalog");
+    if (entry.operation != log_operation::put || entry.row.size() < sizeof said)
+      damaged("its catalog");
     std::memcpy(&said, entry.row.data(), sizeof said);
     const std::string in_folder = text(said, entry.row.substr(sizeof said));
     const std::string name(entry.key);
@@ -105,11 +108,14 @@ class storage::loading {
       if (one->name() == name) found = one;
     }
     if (found == nullptr)
-      throw unknown_table(name + ": the folder has such a table, with " + in_folder + "; make it before open()");
+      throw unknown_table(name + ": the folder has such a table, with " + in_folder +
+                          "; make it before open()");
     const std::string here = text(describe(*found), found->schema_text());
     if (here != in_folder)
-      throw schema_mismatch(name + ": the folder has it with " + in_folder + ", the program with " + here);
-    if (said.number == catalog_table || said.number > numbers_max) damaged("the number of table " + name);
+      throw schema_mismatch(name + ": the folder has it with " + in_folder + ", the program with " +
+                            here);
+    if (said.number == catalog_table || said.number > numbers_max)
+      damaged("the number of table " + name);
     if (said.number >= by_number_.size()) by_number_.resize(said.number + 1);
     table_base*& place = by_number_[said.number];
     if (place != nullptr && place != found) damaged("two tables with one number");
@@ -157,25 +163,28 @@ class storage::loading {
   }
   void forget_changes(const log_entry& entry) {
     if (changed_before_erased_.empty()) return;
-    const auto [first, behind] =
-        std::equal_range(changed_before_erased_.begin(), changed_before_erased_.end(), name_of(entry));
+    const auto [first, behind] = std::equal_range(changed_before_erased_.begin(),
+                                                  changed_before_erased_.end(), name_of(entry));
     changed_before_erased_.erase(first, behind);
   }
   void remember_change(const log_entry& entry) {
     row_name name = name_of(entry);
-    const auto place = std::lower_bound(changed_before_erased_.begin(), changed_before_erased_.end(), name);
-    if (place == changed_before_erased_.end() || *place != name) changed_before_erased_.insert(place, std::move(name));
+    const auto place =
+        std::lower_bound(changed_before_erased_.begin(), changed_before_erased_.end(), name);
+    if (place == changed_before_erased_.end() || *place != name)
+      changed_before_erased_.insert(place, std::move(name));
   }
 
   const std::span<table_base* const> tables_;
   std::vector<table_base*> by_number_ = {nullptr};
-  // Rows that the checkpoint has not, because they had been erased when it came to them: their erase follows. Ascending; a few.
+  // Rows that the checkpoint has not, because they had been erased when it came to them: their
+  // erase follows. Ascending; a few.
   std::vector<row_name> changed_before_erased_;
   std::vector<std::uint64_t> words_;
 };
 
-storage::storage(std::unique_ptr<log_folder> folder, const storage_options& options, commit_clock& epochs,
-                 std::span<table_base* const> tables)
+storage::storage(std::unique_ptr<log_folder> folder, const storage_options& options,
+                 commit_clock& epochs, std::span<table_base* const> tables)
     : folder_(std::move(folder)), epochs_(epochs) {
   for (table_base* const one : tables) one->set_id(catalog_table);
   loading into(tables);
@@ -204,7 +213,8 @@ storage::storage(std::unique_ptr<log_folder> folder, const storage_options& opti
 }
 
 void storage::declare(table_base& made) {
-  if (tables_ == loading::numbers_max) throw std::length_error("elidex: a folder takes at most 2^20 tables");
+  if (tables_ == loading::numbers_max)
+    throw std::length_error("elidex: a folder takes at most 2^20 tables");
   made.set_id(tables_ + 1);
   if (catalog_) {
     redo_log::commit entry(*catalog_);

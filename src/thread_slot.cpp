@@ -55,17 +55,22 @@ class thread_exit_key {
 };
 constinit std::atomic<bool> thread_exit_key::is_deleted{false};
 
-// The free record with the lowest slot, so that the slots in use stay dense when many threads have come and gone.
+// The free record with the lowest slot, so that the slots in use stay dense when many threads have
+// come and gone.
 thread_record* take_free_record() noexcept {
   for (;;) {
     thread_record* lowest = nullptr;
     // acquire: pairs with the publishing compare-exchange in register_this_thread().
-    for (thread_record* r = newest_record.load(std::memory_order_acquire); r != nullptr; r = r->next) {
+    for (thread_record* r = newest_record.load(std::memory_order_acquire); r != nullptr;
+         r = r->next) {
       // relaxed: only a hint; the exchange below decides.
-      if (!r->in_use.load(std::memory_order_relaxed) && (lowest == nullptr || r->slot < lowest->slot)) lowest = r;
+      if (!r->in_use.load(std::memory_order_relaxed) &&
+          (lowest == nullptr || r->slot < lowest->slot))
+        lowest = r;
     }
     // acquire: pairs with the release in give_back(), so that the next owner sees pin_depth.
-    if (lowest == nullptr || !lowest->in_use.exchange(true, std::memory_order_acquire)) return lowest;
+    if (lowest == nullptr || !lowest->in_use.exchange(true, std::memory_order_acquire))
+      return lowest;
   }
 }
 

@@ -1,13 +1,13 @@
 #pragma once
-// An index as the driver sees it: one virtual call runs a thread's whole stream, so that the cost per request
-// is the index's own and nothing is dispatched in between.
+// An index as the driver sees it: one virtual call runs a thread's whole stream, so that the cost
+// per request is the index's own and nothing is dispatched in between.
 //
 //   std::unique_ptr<any_index<std::uint64_t>> index = find_index("absl+mutex")->make_u64();
 //   index->run(stream, control, result);       // on each worker thread
 //
-// Values are 64-bit integers throughout (8 bytes, as in paper 003, section 6.1).
-// Thread-safety: run() may be called from several threads at once unless index_info::single_thread says
-// otherwise; counters() and memory_bytes() between runs only.
+// Values are 64-bit integers throughout (8 bytes, as in paper 003, section 6.1). Thread-safety:
+// run() may be called from several threads at once unless index_info::single_thread says otherwise;
+// counters() and memory_bytes() between runs only.
 
 #include <cstdint>
 #include <string>
@@ -46,7 +46,8 @@ struct index_counters {
     return *this;
   }
   /// `before` must have been read of the same index, earlier.
-  friend index_counters operator-(const index_counters& after, const index_counters& before) noexcept {
+  friend index_counters operator-(const index_counters& after,
+                                  const index_counters& before) noexcept {
     return {.attempts = after.attempts - before.attempts,
             .commits = after.commits - before.commits,
             .fallbacks = after.fallbacks - before.fallbacks,
@@ -67,7 +68,8 @@ class any_index {
   virtual ~any_index() = default;
 
   /// Executes one thread's stream under the control's clock.
-  virtual void run(const request_stream<Key>& stream, run_control& control, worker_result& result) = 0;
+  virtual void run(const request_stream<Key>& stream, run_control& control,
+                   worker_result& result) = 0;
 
   /// What the index says it occupies, or 0 where it keeps no account.
   [[nodiscard]] virtual std::size_t memory_bytes() const { return 0; }

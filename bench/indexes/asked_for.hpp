@@ -1,5 +1,6 @@
 #pragma once
-// What an experiment changes in indexes that elide by RTM, for sensitivity tables. Set before the index is made.
+// What an experiment changes in indexes that elide by RTM, for sensitivity tables. Set before the
+// index is made.
 //
 // Thread-safety: written before threads start, read afterwards.
 

@@ -1,4 +1,5 @@
-// The B+tree under an elided spin lock with DBX's budgets: the HTM-B+Tree of paper 003, section 6.1.
+// The B+tree under an elided spin lock with DBX's budgets: the HTM-B+Tree of paper 003, section
+// 6.1.
 
 #include "bench/indexes/asked_for.hpp"
 #include "bench/indexes/elidex_map.hpp"

@@ -17,11 +17,13 @@ using large = elidex_map<btree<Key, index_value, optimistic, node_bytes<1024, 10
 }  // namespace
 
 index_info btree_optimistic_info() {
-  return {.name = "btree/optimistic",
-          .description = "the B+tree with optimistic lock coupling: versions in the nodes, readers write nothing",
-          .make_u64 = make_driven<std::uint64_t, btree_optimistic>,
-          .make_string = make_driven<std::string, btree_optimistic>,
-          .loads_in_parallel = true};
+  return {
+      .name = "btree/optimistic",
+      .description =
+          "the B+tree with optimistic lock coupling: versions in the nodes, readers write nothing",
+      .make_u64 = make_driven<std::uint64_t, btree_optimistic>,
+      .make_string = make_driven<std::string, btree_optimistic>,
+      .loads_in_parallel = true};
 }
 
 index_info btree_optimistic_large_info() {

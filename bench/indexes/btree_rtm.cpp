@@ -10,14 +10,15 @@ namespace elidex::bench {
 namespace {
 
 template <class Key>
-using btree_rtm =
-    elidex_map<btree<Key, index_value, coarse<elided<ttas_lock, asked_for<default_retry>>>, paper_fan_out>>;
+using btree_rtm = elidex_map<
+    btree<Key, index_value, coarse<elided<ttas_lock, asked_for<default_retry>>>, paper_fan_out>>;
 
 }  // namespace
 
 index_info btree_rtm_info() {
   return {.name = "btree/rtm",
-          .description = "the B+tree, its spin lock elided by RTM with a retry budget for each abort cause",
+          .description =
+              "the B+tree, its spin lock elided by RTM with a retry budget for each abort cause",
           .make_u64 = make_driven<std::uint64_t, btree_rtm>,
           .make_string = make_driven<std::string, btree_rtm>,
           .remark = remark_on_rtm};

@@ -9,7 +9,8 @@ namespace elidex::bench {
 namespace {
 
 template <class Key>
-using btree_rtm_noretry = elidex_map<btree<Key, index_value, coarse<elided<ttas_lock, no_retry>>, paper_fan_out>>;
+using btree_rtm_noretry =
+    elidex_map<btree<Key, index_value, coarse<elided<ttas_lock, no_retry>>, paper_fan_out>>;
 
 }  // namespace
 

@@ -17,18 +17,20 @@ using under = delta_under<Sync, original_delta>;
 }  // namespace
 
 index_info delta_none_info() {
-  auto info = under<unsynchronized>::info("delta/none", "the Delta Storage Index (paper 001), without synchronisation");
+  auto info = under<unsynchronized>::info(
+      "delta/none", "the Delta Storage Index (paper 001), without synchronisation");
   info.single_thread = true;
   return info;
 }
 
 index_info delta_rw_info() {
-  return under<coarse<tbb::spin_rw_mutex>>::info("delta/rw",
-                                                 "the Delta Storage Index (paper 001), under oneTBB's spin_rw_mutex");
+  return under<coarse<tbb::spin_rw_mutex>>::info(
+      "delta/rw", "the Delta Storage Index (paper 001), under oneTBB's spin_rw_mutex");
 }
 
 index_info delta_spin_info() {
-  return under<coarse<ttas_lock>>::info("delta/spin", "the Delta Storage Index (paper 001), under a spin lock");
+  return under<coarse<ttas_lock>>::info("delta/spin",
+                                        "the Delta Storage Index (paper 001), under a spin lock");
 }
 
 index_info delta_rtm_info() {
@@ -39,8 +41,8 @@ index_info delta_rtm_info() {
 }
 
 index_info delta_rtm_noretry_info() {
-  auto info = under<coarse<elided<ttas_lock, no_retry>>>::info("delta/rtm-noretry",
-                                                               "as delta/rtm, but the first abort takes the lock");
+  auto info = under<coarse<elided<ttas_lock, no_retry>>>::info(
+      "delta/rtm-noretry", "as delta/rtm, but the first abort takes the lock");
   info.remark = remark_on_rtm;
   return info;
 }

@@ -1,5 +1,5 @@
-// The delta's dictionary with the index that a column has where no hardware transactions commit: ordered_map's tree, which holds the
-// values themselves.
+// The delta's dictionary with the index that a column has where no hardware transactions commit:
+// ordered_map's tree, which holds the values themselves.
 
 #include "bench/indexes/delta_set.hpp"
 #include "elidex/internal/column/keyed_delta_index.hpp"
@@ -23,7 +23,8 @@ using set = delta_set<index<Key>>;
 }  // namespace
 
 index_info delta_optimistic_info() {
-  index_info info = delta_info("delta/optimistic", "a delta's dictionary found by ordered_map's tree, optimistic");
+  index_info info = delta_info("delta/optimistic",
+                               "a delta's dictionary found by ordered_map's tree, optimistic");
   info.make_u64 = make_driven<std::uint64_t, set>;
   info.make_string = make_driven<std::string, set>;
   return info;

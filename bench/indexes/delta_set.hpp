@@ -1,5 +1,5 @@
-// The adapter between the driver and the Delta Storage Index, which has values and their IDs but nothing besides: a key's value is
-// the key itself, or its length.
+// The adapter between the driver and the Delta Storage Index, which has values and their IDs but
+// nothing besides: a key's value is the key itself, or its length.
 //
 // Thread-safety: that of the index.
 #pragma once
@@ -26,7 +26,8 @@ class delta_set {
   }
   bool insert(value_argument key, index_value /*value*/) { return index_.find_or_add(key).is_new; }
   std::size_t scan(value_argument from, std::size_t limit, index_value& sum) {
-    return index_.scan(from, limit, [&sum](value_argument key, std::uint32_t /*id*/) { sum += value_of(key); });
+    return index_.scan(from, limit,
+                       [&sum](value_argument key, std::uint32_t /*id*/) { sum += value_of(key); });
   }
 
   [[nodiscard]] std::size_t memory_bytes() const { return index_.memory_bytes(); }

@@ -1,4 +1,5 @@
-// The Delta Storage Index with the transformations of paper 001, section 5, under each of the paper's locks.
+// The Delta Storage Index with the transformations of paper 001, section 5, under each of the
+// paper's locks.
 
 #include <oneapi/tbb/spin_rw_mutex.h>
 
@@ -17,8 +18,8 @@ using under = delta_under<Sync, elision_friendly_delta>;
 }  // namespace
 
 index_info delta_tuned_none_info() {
-  auto info = under<unsynchronized>::info("delta-tuned/none",
-                                          "the elision-friendly Delta Storage Index, without synchronisation");
+  auto info = under<unsynchronized>::info(
+      "delta-tuned/none", "the elision-friendly Delta Storage Index, without synchronisation");
   info.single_thread = true;
   return info;
 }
@@ -29,8 +30,8 @@ index_info delta_tuned_rw_info() {
 }
 
 index_info delta_tuned_spin_info() {
-  return under<coarse<ttas_lock>>::info("delta-tuned/spin",
-                                        "the elision-friendly Delta Storage Index, under a spin lock");
+  return under<coarse<ttas_lock>>::info(
+      "delta-tuned/spin", "the elision-friendly Delta Storage Index, under a spin lock");
 }
 
 index_info delta_tuned_rtm_info() {
@@ -49,15 +50,17 @@ index_info delta_tuned_rtm_noretry_info() {
 
 index_info delta_tuned_hle_info() {
   auto info = under<coarse<hle_lock>>::info(
-      "delta-tuned/hle", "the elision-friendly Delta Storage Index, its spin lock elided by the CPU itself");
+      "delta-tuned/hle",
+      "the elision-friendly Delta Storage Index, its spin lock elided by the CPU itself");
   info.remark = remark_on_hle;
   return info;
 }
 
 // Not one of the paper's: without locks or transactions.
 index_info delta_tuned_optimistic_info() {
-  return under<optimistic>::info("delta-tuned/optimistic",
-                                 "the elision-friendly Delta Storage Index, under optimistic lock coupling");
+  return under<optimistic>::info(
+      "delta-tuned/optimistic",
+      "the elision-friendly Delta Storage Index, under optimistic lock coupling");
 }
 
 }  // namespace elidex::bench

@@ -1,17 +1,19 @@
 #pragma once
-// driven<Key, Map> makes an any_index out of a map: the whole request loop is compiled once for each map,
-// with the map's operations inlined.
+// driven<Key, Map> makes an any_index out of a map: the whole request loop is compiled once for
+// each map, with the map's operations inlined.
 //
 // Map (a default constructible class) provides, with key_arg<Key> and index_value:
-//   bool read(key, value&)   bool insert(key, value)   bool update(key, value)   bool modify(key, delta)
+//   bool read(key, value&)   bool insert(key, value)   bool update(key, value)   bool modify(key,
+//                                                      delta)
 //   optional: std::size_t read_many(span of keys, sum&), which says how many were there
 //             void insert_all(range of pairs of key and value), which ascend, into an empty map
-//             bool erase(key)   std::size_t scan(from, limit, sum&)   std::size_t memory_bytes() const
+//             bool erase(key)   std::size_t scan(from, limit, sum&)   std::size_t memory_bytes()
+//                                                                     const
 //             index_counters counters() const
 //             an inner class `visit`, alive on a worker thread while that runs a stream
-// put overwrites a key that is there, modify adds delta to its value atomically; each returns false without
-// the key. Where erase, scan, put or modify is missing the index must not be registered for the workloads that need it:
-// such a request throws.
+// put overwrites a key that is there, modify adds delta to its value atomically; each returns false
+// without the key. Where erase, scan, put or modify is missing the index must not be registered for
+// the workloads that need it: such a request throws.
 //
 // Thread-safety: that of the map.
 
@@ -30,7 +32,8 @@ namespace elidex::bench {
 template <class Key, class Map>
 class driven final : public any_index<Key> {
  public:
-  void run(const request_stream<Key>& stream, run_control& control, worker_result& result) override {
+  void run(const request_stream<Key>& stream, run_control& control,
+           worker_result& result) override {
     if constexpr (requires { typename Map::visit; }) {
       const typename Map::visit here;
       loop(stream, control, result);
@@ -52,64 +55,66 @@ class driven final : public any_index<Key> {
  private:
   void loop(const request_stream<Key>& stream, run_control& control, worker_result& result) {
     index_value next_value = 1;
-    run_worker(stream, control, result,
-               [&](request_cursor<Key>& cursor, const request<Key>& wanted, std::size_t most,
-                   worker_result& counts) -> std::size_t {
-                 bool done = false;
-                 switch (wanted.kind) {
-                   case request_kind::read: {
-                     index_value value = 0;
-                     done = map_.read(wanted.key, value);
-                     counts.checksum += value;
-                     break;
-                   }
-                   case request_kind::insert:
-                     done = map_.insert(wanted.key, next_value++);
-                     break;
-                   case request_kind::insert_all:
-                     return insert_all(cursor, wanted.key);
-                   case request_kind::put:
-                     if constexpr (requires { map_.update(wanted.key, next_value); }) {
-                       done = map_.update(wanted.key, next_value++);
-                     } else {
-                       throw std::logic_error("this index has no values to update");
-                     }
-                     break;
-                   case request_kind::modify:
-                     if constexpr (requires { map_.modify(wanted.key, index_value{1}); }) {
-                       done = map_.modify(wanted.key, index_value{1});
-                     } else {
-                       throw std::logic_error("this index has no values to update");
-                     }
-                     break;
-                   case request_kind::erase:
-                     if constexpr (requires { map_.erase(wanted.key); }) {
-                       done = map_.erase(wanted.key);
-                     } else {
-                       throw std::logic_error("this index cannot erase");
-                     }
-                     break;
-                   case request_kind::scan:
-                     if constexpr (requires { map_.scan(wanted.key, std::size_t{}, counts.checksum); }) {
-                       done = map_.scan(wanted.key, cursor.scan_length(), counts.checksum) > 0;
-                     } else {
-                       throw std::logic_error("this index cannot scan");
-                     }
-                     break;
-                   case request_kind::read_many:
-                     return read_many(cursor, wanted.key, std::min(most, cursor.keys_at_once()), counts);
-                 }
-                 counts.misses += done ? 0 : 1;
-                 return 1;
-               });
+    run_worker(
+        stream, control, result,
+        [&](request_cursor<Key>& cursor, const request<Key>& wanted, std::size_t most,
+            worker_result& counts) -> std::size_t {
+          bool done = false;
+          switch (wanted.kind) {
+            case request_kind::read: {
+              index_value value = 0;
+              done = map_.read(wanted.key, value);
+              counts.checksum += value;
+              break;
+            }
+            case request_kind::insert:
+              done = map_.insert(wanted.key, next_value++);
+              break;
+            case request_kind::insert_all:
+              return insert_all(cursor, wanted.key);
+            case request_kind::put:
+              if constexpr (requires { map_.update(wanted.key, next_value); }) {
+                done = map_.update(wanted.key, next_value++);
+              } else {
+                throw std::logic_error("this index has no values to update");
+              }
+              break;
+            case request_kind::modify:
+              if constexpr (requires { map_.modify(wanted.key, index_value{1}); }) {
+                done = map_.modify(wanted.key, index_value{1});
+              } else {
+                throw std::logic_error("this index has no values to update");
+              }
+              break;
+            case request_kind::erase:
+              if constexpr (requires { map_.erase(wanted.key); }) {
+                done = map_.erase(wanted.key);
+              } else {
+                throw std::logic_error("this index cannot erase");
+              }
+              break;
+            case request_kind::scan:
+              if constexpr (requires { map_.scan(wanted.key, std::size_t{}, counts.checksum); }) {
+                done = map_.scan(wanted.key, cursor.scan_length(), counts.checksum) > 0;
+              } else {
+                throw std::logic_error("this index cannot scan");
+              }
+              break;
+            case request_kind::read_many:
+              return read_many(cursor, wanted.key, std::min(most, cursor.keys_at_once()), counts);
+          }
+          counts.misses += done ? 0 : 1;
+          return 1;
+        });
   }
 
   // `first` and all behind it; says how many.
   std::size_t insert_all(request_cursor<Key>& cursor, key_arg<Key> first) {
     const std::size_t many = 1 + cursor.remaining();
-    const auto records = std::views::iota(std::size_t{0}, many) | std::views::transform([&](std::size_t i) {
-                           return std::pair(i == 0 ? first : cursor.next().key, static_cast<index_value>(i + 1));
-                         });
+    const auto records =
+        std::views::iota(std::size_t{0}, many) | std::views::transform([&](std::size_t i) {
+          return std::pair(i == 0 ? first : cursor.next().key, static_cast<index_value>(i + 1));
+        });
     if constexpr (requires { map_.insert_all(records); }) {
       map_.insert_all(records);
     } else {
@@ -119,7 +124,8 @@ class driven final : public any_index<Key> {
   }
 
   // `first` and those behind it, `many` in all; returns that.
-  std::size_t read_many(request_cursor<Key>& cursor, key_arg<Key> first, std::size_t many, worker_result& counts) {
+  std::size_t read_many(request_cursor<Key>& cursor, key_arg<Key> first, std::size_t many,
+                        worker_result& counts) {
     std::array<key_arg<Key>, keys_at_once_max> keys;
     keys[0] = first;
     for (std::size_t i = 1; i < many; ++i) keys[i] = cursor.next().key;

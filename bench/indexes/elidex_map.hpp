@@ -4,8 +4,8 @@
 //   using tree = elidex_map<btree<Key, index_value, coarse<posix_mutex>>>;
 //   ... make_driven<std::string, tree> ...
 //
-// Statistics: the lock's where the policy elides one, or the sum of its two; otherwise the tree's restarts count as conflicts.
-// Thread-safety: that of the map.
+// Statistics: the lock's where the policy elides one, or the sum of its two; otherwise the tree's
+// restarts count as conflicts. Thread-safety: that of the map.
 #pragma once
 
 #include <array>
@@ -103,11 +103,13 @@ class elidex_map {
 
 /// For index_info::remark of what elides its lock by the HLE prefixes, or by RTM.
 inline std::string remark_on_hle() {
-  return htm::capability().hle_advertised ? std::string() : "takes its lock every time here: the CPU offers no HLE";
+  return htm::capability().hle_advertised ? std::string()
+                                          : "takes its lock every time here: the CPU offers no HLE";
 }
 inline std::string remark_on_rtm() {
   const htm::htm_capability& here = htm::capability();
-  return here.rtm_commits ? std::string() : std::string("takes its lock every time here: ") + here.reason;
+  return here.rtm_commits ? std::string()
+                          : std::string("takes its lock every time here: ") + here.reason;
 }
 
 }  // namespace elidex::bench

@@ -1,4 +1,5 @@
-// Eunomia's B+tree, the steps that lead to it (paper 003, section 6.4), and the same without hardware regions.
+// Eunomia's B+tree, the steps that lead to it (paper 003, section 6.4), and the same without
+// hardware regions.
 
 #include "papers/eunomia/euno_btree.hpp"
 
@@ -18,26 +19,33 @@ using short_regions = split_regions<elided<ttas_lock, asked_for<short_region_bud
 template <class Key>
 using split = elidex_map<fixed_key_btree<Key, index_value, regions, dense_fan_out<>, no_control>>;
 template <class Key>
-using partitioned = elidex_map<fixed_key_btree<Key, index_value, regions, partitioned_fan_out<>, no_control>>;
+using partitioned =
+    elidex_map<fixed_key_btree<Key, index_value, regions, partitioned_fan_out<>, no_control>>;
 template <class Key>
-using controlled = elidex_map<fixed_key_btree<Key, index_value, regions, partitioned_fan_out<>, always_control>>;
+using controlled =
+    elidex_map<fixed_key_btree<Key, index_value, regions, partitioned_fan_out<>, always_control>>;
 template <class Key>
-using adapting = elidex_map<fixed_key_btree<Key, index_value, regions, partitioned_fan_out<>, adaptive_control>>;
+using adapting =
+    elidex_map<fixed_key_btree<Key, index_value, regions, partitioned_fan_out<>, adaptive_control>>;
 template <class Key>
-using improved = elidex_map<fixed_key_btree<Key, index_value, short_regions, separated_fan_out<>, no_control>>;
+using improved =
+    elidex_map<fixed_key_btree<Key, index_value, short_regions, separated_fan_out<>, no_control>>;
 template <class Key>
 using improved_without_regions =
     elidex_map<fixed_key_btree<Key, index_value, optimistic, separated_fan_out<>, no_control>>;
 template <class Key>
-using without_regions = elidex_map<fixed_key_btree<Key, index_value, optimistic, partitioned_fan_out<>, no_control>>;
+using without_regions =
+    elidex_map<fixed_key_btree<Key, index_value, optimistic, partitioned_fan_out<>, no_control>>;
 
 }  // namespace
 
 index_info euno_btree_info() {
-  return {.name = "euno-btree",
-          .description = "paper 003's Euno-B+Tree: split regions, partitioned leaves, adaptive conflict control",
-          .make_u64 = make_driven<key, adapting>,
-          .remark = remark_on_rtm};
+  return {
+      .name = "euno-btree",
+      .description =
+          "paper 003's Euno-B+Tree: split regions, partitioned leaves, adaptive conflict control",
+      .make_u64 = make_driven<key, adapting>,
+      .remark = remark_on_rtm};
 }
 
 index_info euno_btree_split_info() {
@@ -62,10 +70,11 @@ index_info euno_btree_controlled_info() {
 }
 
 index_info euno_btree_optimistic_info() {
-  return {.name = "euno-btree/optimistic",
-          .description = "euno-btree's leaves under optimistic lock coupling, without hardware regions",
-          .make_u64 = make_driven<key, without_regions>,
-          .loads_in_parallel = true};
+  return {
+      .name = "euno-btree/optimistic",
+      .description = "euno-btree's leaves under optimistic lock coupling, without hardware regions",
+      .make_u64 = make_driven<key, without_regions>,
+      .loads_in_parallel = true};
 }
 
 index_info euno_btree_improved_info() {
@@ -77,7 +86,8 @@ index_info euno_btree_improved_info() {
 
 index_info euno_btree_improved_optimistic_info() {
   return {.name = "euno-btree+/optimistic",
-          .description = "euno-btree+'s leaves under optimistic lock coupling, without hardware regions",
+          .description =
+              "euno-btree+'s leaves under optimistic lock coupling, without hardware regions",
           .make_u64 = make_driven<key, improved_without_regions>,
           .loads_in_parallel = true};
 }

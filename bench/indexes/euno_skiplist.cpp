@@ -1,4 +1,5 @@
-// The Euno-SkipList of paper 003, whole and with its principles added one after the other (figure 16).
+// The Euno-SkipList of paper 003, whole and with its principles added one after the other (figure
+// 16).
 
 #include "bench/indexes/asked_for.hpp"
 #include "bench/indexes/elidex_map.hpp"
@@ -36,7 +37,8 @@ using split_part_ccm = elidex_map<euno_skip_list<Key, index_value, regions, not_
 
 index_info euno_skiplist_info() {
   return {.name = "euno-skiplist",
-          .description = "Eunomia's skip list: split regions, towers apart, conflict control where it is hot",
+          .description =
+              "Eunomia's skip list: split regions, towers apart, conflict control where it is hot",
           .make_u64 = make_driven<std::uint64_t, whole>,
           .remark = remark_on_rtm};
 }
@@ -48,15 +50,18 @@ index_info euno_skiplist_split_info() {
 }
 index_info euno_skiplist_split_part_info() {
   return {.name = "euno-skiplist/split+part",
-          .description = "as euno-skiplist/split with towers on cache lines of their own (+Partitioned)",
+          .description =
+              "as euno-skiplist/split with towers on cache lines of their own (+Partitioned)",
           .make_u64 = make_driven<std::uint64_t, split_part>,
           .remark = remark_on_rtm};
 }
 index_info euno_skiplist_split_part_ccm_info() {
-  return {.name = "euno-skiplist/split+part+ccm",
-          .description = "as euno-skiplist/split+part with conflict control in every segment, hot or not (+CCM)",
-          .make_u64 = make_driven<std::uint64_t, split_part_ccm>,
-          .remark = remark_on_rtm};
+  return {
+      .name = "euno-skiplist/split+part+ccm",
+      .description =
+          "as euno-skiplist/split+part with conflict control in every segment, hot or not (+CCM)",
+      .make_u64 = make_driven<std::uint64_t, split_part_ccm>,
+      .remark = remark_on_rtm};
 }
 
 }  // namespace elidex::bench

@@ -1,6 +1,6 @@
 #pragma once
-// What an index's source file needs to register itself: the factory that index_info points to, and the list
-// of the info functions that registry.cpp collects.
+// What an index's source file needs to register itself: the factory that index_info points to, and
+// the list of the info functions that registry.cpp collects.
 
 #include <memory>
 

@@ -13,13 +13,14 @@ using hashed = elidex_map<hash_map<Key, index_value>>;
 }  // namespace
 
 index_info hash_map_info() {
-  return {
-      .name = "hash_map",
-      .description = "elidex::hash_map: buckets of two cache lines under optimistic versions, split where they stand",
-      .make_u64 = make_driven<std::uint64_t, hashed>,
-      .make_string = make_driven<std::string, hashed>,
-      .loads_in_parallel = true,
-      .no_scan = "has its keys in no order"};
+  return {.name = "hash_map",
+          .description =
+              "elidex::hash_map: buckets of two cache lines under optimistic versions, split where "
+              "they stand",
+          .make_u64 = make_driven<std::uint64_t, hashed>,
+          .make_string = make_driven<std::string, hashed>,
+          .loads_in_parallel = true,
+          .no_scan = "has its keys in no order"};
 }
 
 }  // namespace elidex::bench

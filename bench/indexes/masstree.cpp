@@ -14,20 +14,23 @@ namespace {
 template <class Key>
 using fine_grained = elidex_map<masstree<Key, index_value, optimistic>>;
 template <class Key>
-using in_regions = elidex_map<masstree<Key, index_value, coarse<elided<ttas_lock, asked_for<dbx_budgets>>>>>;
+using in_regions =
+    elidex_map<masstree<Key, index_value, coarse<elided<ttas_lock, asked_for<dbx_budgets>>>>>;
 
 }  // namespace
 
 index_info masstree_info() {
   return {.name = "masstree",
-          .description = "Masstree: versions with marks, permutations in the leaves, readers write nothing",
+          .description =
+              "Masstree: versions with marks, permutations in the leaves, readers write nothing",
           .make_u64 = make_driven<std::uint64_t, fine_grained>,
           .loads_in_parallel = true};
 }
 
 index_info masstree_htm_info() {
   return {.name = "masstree/htm",
-          .description = "Masstree with each operation in one hardware region (paper 003's HTM-Masstree)",
+          .description =
+              "Masstree with each operation in one hardware region (paper 003's HTM-Masstree)",
           .make_u64 = make_driven<std::uint64_t, in_regions>,
           .remark = remark_on_rtm};
 }

@@ -1,7 +1,8 @@
 #pragma once
 // The version in each node of paper 003's HTM-B+Tree, for trees that need none themselves.
 //
-//   struct policy : coarse<elided<ttas_lock>> { using node_lock = node_version<alignof(std::uint64_t)>; };
+//   struct policy : coarse<elided<ttas_lock>> { using node_lock =
+//       node_version<alignof(std::uint64_t)>; };
 //
 // Thread-safety: that of the tree's lock. From: papers/003 section 3.2.
 
@@ -10,8 +11,8 @@
 
 namespace elidex::bench {
 
-// A version in every node that each write to the node counts up: what a database over the tree looks at to detect
-// phantoms. It lies in the node's head, or on a line of its own.
+// A version in every node that each write to the node counts up: what a database over the tree
+// looks at to detect phantoms. It lies in the node's head, or on a line of its own.
 template <std::size_t Alignment>
 class node_version {
  public:

@@ -68,12 +68,16 @@ std::span<const index_info> indexes() {
 
 const index_info* find_index(std::string_view name) {
   const auto all = indexes();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const index_info& one) { return one.name == name; });
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const index_info& one) { return one.name == name; });
   return found == all.end() ? nullptr : &*found;
 }
 
-std::optional<std::string> why_not(const index_info& index, const workload& what, unsigned threads, key_type keys) {
-  const auto because = [&](std::string_view reason) { return std::string(index.name) + " " + std::string(reason); };
+std::optional<std::string> why_not(const index_info& index, const workload& what, unsigned threads,
+                                   key_type keys) {
+  const auto because = [&](std::string_view reason) {
+    return std::string(index.name) + " " + std::string(reason);
+  };
   if (!index.not_built.empty()) return because("is not built: " + std::string(index.not_built));
   if (keys == key_type::u64 ? index.make_u64 == nullptr : index.make_string == nullptr) {
     return because(keys == key_type::u64 ? "has no u64 keys" : "has no string keys");
@@ -81,7 +85,8 @@ std::optional<std::string> why_not(const index_info& index, const workload& what
   if (index.single_thread && threads > 1 && !what.only_reads()) {
     return because("has no synchronisation: one thread only, or reads only");
   }
-  if (what.kind == workload_kind::bulk_load && threads > 1) return because("is loaded with one call: one thread only");
+  if (what.kind == workload_kind::bulk_load && threads > 1)
+    return because("is loaded with one call: one thread only");
   if (what.scans && !index.no_scan.empty()) return because(index.no_scan);
   if (what.updates() && !index.no_update.empty()) return because(index.no_update);
   if (what.erases && !index.no_erase.empty()) return because(index.no_erase);

@@ -1,6 +1,6 @@
 #pragma once
-// Every index by its registry name. An index is one source file in this folder that defines its info
-// function; adding one is that file and one line in registry.cpp.
+// Every index by its registry name. An index is one source file in this folder that defines its
+// info function; adding one is that file and one line in registry.cpp.
 //
 //   const index_info* index = find_index("tbb");        // nullptr: unknown
 //   if (auto why = why_not(*index, workload, threads)) ...  // what it cannot do, in words
@@ -31,12 +31,13 @@ struct index_info {
   bool single_thread = false;
   /// More threads load it faster; otherwise it is loaded by one.
   bool loads_in_parallel = false;
-  /// Why it has no scan, no erase or no values to update, in words that follow "NAME "; empty: it has them.
+  /// Why it has no scan, no erase or no values to update, in words that follow "NAME "; empty: it
+  /// has them.
   std::string_view no_scan = {};
   std::string_view no_erase = {};
   std::string_view no_update = {};
-  /// Why this build lacks it, in words that follow "NAME is not built: "; empty: it is there. Otherwise it has
-  /// no factory.
+  /// Why this build lacks it, in words that follow "NAME is not built: "; empty: it is there.
+  /// Otherwise it has no factory.
   std::string_view not_built = {};
   /// Why this machine runs it on its fallback, or empty.
   std::string (*remark)() = nullptr;
@@ -56,7 +57,7 @@ template <class Key>
 [[nodiscard]] const index_info* find_index(std::string_view name);
 
 /// Why this index cannot run this, in one clause; nothing where it can.
-[[nodiscard]] std::optional<std::string> why_not(const index_info& index, const workload& what, unsigned threads,
-                                                 key_type keys);
+[[nodiscard]] std::optional<std::string> why_not(const index_info& index, const workload& what,
+                                                 unsigned threads, key_type keys);
 
 }  // namespace elidex::bench

@@ -12,11 +12,12 @@ using skiplist_fglock = elidex_map<locked_skip_list<Key, index_value>>;
 }  // namespace
 
 index_info skiplist_fglock_info() {
-  return {
-      .name = "skiplist/fglock",
-      .description = "Pugh's skip list with a lock on every link; scans are no snapshots (paper 003's FGLock-SkipList)",
-      .make_u64 = make_driven<std::uint64_t, skiplist_fglock>,
-      .loads_in_parallel = true};
+  return {.name = "skiplist/fglock",
+          .description =
+              "Pugh's skip list with a lock on every link; scans are no snapshots (paper 003's "
+              "FGLock-SkipList)",
+          .make_u64 = make_driven<std::uint64_t, skiplist_fglock>,
+          .loads_in_parallel = true};
 }
 
 }  // namespace elidex::bench

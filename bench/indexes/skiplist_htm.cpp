@@ -11,15 +11,17 @@ namespace elidex::bench {
 namespace {
 
 template <class Key>
-using skiplist_htm = elidex_map<skip_list<Key, index_value, coarse<elided<ttas_lock, asked_for<dbx_budgets>>>>>;
+using skiplist_htm =
+    elidex_map<skip_list<Key, index_value, coarse<elided<ttas_lock, asked_for<dbx_budgets>>>>>;
 
 }  // namespace
 
 index_info skiplist_htm_info() {
-  return {.name = "skiplist/htm",
-          .description = "a skip list in one hardware region per operation (paper 003's HTM-SkipList)",
-          .make_u64 = make_driven<std::uint64_t, skiplist_htm>,
-          .remark = remark_on_rtm};
+  return {
+      .name = "skiplist/htm",
+      .description = "a skip list in one hardware region per operation (paper 003's HTM-SkipList)",
+      .make_u64 = make_driven<std::uint64_t, skiplist_htm>,
+      .remark = remark_on_rtm};
 }
 
 }  // namespace elidex::bench

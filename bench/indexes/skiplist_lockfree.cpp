@@ -12,10 +12,12 @@ using skiplist_lockfree = elidex_map<lock_free_skip_list<Key, index_value>>;
 }  // namespace
 
 index_info skiplist_lockfree_info() {
-  return {.name = "skiplist/lockfree",
-          .description = "Fraser's lock-free skip list; scans are no snapshots (paper 003's LockFree-SkipList)",
-          .make_u64 = make_driven<std::uint64_t, skiplist_lockfree>,
-          .loads_in_parallel = true};
+  return {
+      .name = "skiplist/lockfree",
+      .description =
+          "Fraser's lock-free skip list; scans are no snapshots (paper 003's LockFree-SkipList)",
+      .make_u64 = make_driven<std::uint64_t, skiplist_lockfree>,
+      .loads_in_parallel = true};
 }
 
 }  // namespace elidex::bench

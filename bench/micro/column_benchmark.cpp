@@ -1,5 +1,6 @@
-// What a column costs: insertions of values that are there beside ordered_map's get(), queries on packed IDs beside memcpy, merges,
-// and how long a reader waits while one runs. `./dev columns` runs these.
+// What a column costs: insertions of values that are there beside ordered_map's get(), queries on
+// packed IDs beside memcpy, merges, and how long a reader waits while one runs. `./dev columns`
+// runs these.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -70,9 +71,15 @@ void column_insert(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(column.insert(values[random.below(values.size())]));
   state.SetItemsProcessed(state.iterations());
 }
-constexpr int duplicates = 2'000'000;  // the same number for both, so that as many values have come before
+// the same number for both, so that as many values have come before
+constexpr int duplicates = 2'000'000;
 #define ELIDEX_DUPLICATES(what, type, name) \
-  BENCHMARK(what<type>)->Name(name)->Arg(1'000)->Arg(100'000)->Arg(1'000'000)->Iterations(duplicates)
+  BENCHMARK(what<type>)                     \
+      ->Name(name)                          \
+      ->Arg(1'000)                          \
+      ->Arg(100'000)                        \
+      ->Arg(1'000'000)                      \
+      ->Iterations(duplicates)
 ELIDEX_DUPLICATES(ordered_map_get, u64, "column/duplicates/u64/ordered_map.get");
 ELIDEX_DUPLICATES(column_insert, u64, "column/duplicates/u64/insert");
 ELIDEX_DUPLICATES(ordered_map_get, std::string, "column/duplicates/string/ordered_map.get");
@@ -97,7 +104,12 @@ void count_half(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(column.count(0, ~u64{0} / 2));
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(many_rows));
 }
-BENCHMARK(count_half)->Name("column/count")->Arg(1'000)->Arg(100'000)->Arg(10'000'000)->Unit(benchmark::kMicrosecond);
+BENCHMARK(count_half)
+    ->Name("column/count")
+    ->Arg(1'000)
+    ->Arg(100'000)
+    ->Arg(10'000'000)
+    ->Unit(benchmark::kMicrosecond);
 
 void get_row(benchmark::State& state) {
   const auto& column = merged_column(static_cast<u64>(state.range(0)));
@@ -122,9 +134,16 @@ void unpack(benchmark::State& state) {
       benchmark::ClobberMemory();
     }
   }
-  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(many_rows / out.size() * out.size()));
+  state.SetItemsProcessed(state.iterations() *
+                          static_cast<std::int64_t>(many_rows / out.size() * out.size()));
 }
-BENCHMARK(unpack)->Name("column/unpack/bits")->Arg(5)->Arg(12)->Arg(17)->Arg(24)->Unit(benchmark::kMicrosecond);
+BENCHMARK(unpack)
+    ->Name("column/unpack/bits")
+    ->Arg(5)
+    ->Arg(12)
+    ->Arg(17)
+    ->Arg(24)
+    ->Unit(benchmark::kMicrosecond);
 
 void copy(benchmark::State& state) {
   const std::vector<std::uint32_t> ids(many_rows, 7);
@@ -136,7 +155,8 @@ void copy(benchmark::State& state) {
       benchmark::ClobberMemory();
     }
   }
-  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(many_rows / out.size() * out.size()));
+  state.SetItemsProcessed(state.iterations() *
+                          static_cast<std::int64_t>(many_rows / out.size() * out.size()));
 }
 BENCHMARK(copy)->Name("column/memcpy of 4 bytes")->Unit(benchmark::kMicrosecond);
 
@@ -152,7 +172,8 @@ void merge_delta(benchmark::State& state) {
     for (u64 i = 0; i < many_rows; ++i) column.insert(values[random.below(values.size())]);
     const auto begin = std::chrono::steady_clock::now();
     column.merge();
-    state.SetIterationTime(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    state.SetIterationTime(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(many_rows));
 }
@@ -174,7 +195,8 @@ BENCHMARK(merge_delta<std::string>)
 // --- a reader beside merges ---
 
 double percentile(std::vector<std::uint32_t>& ns, double percent) {
-  const auto at = ns.begin() + static_cast<std::ptrdiff_t>(percent / 100 * static_cast<double>(ns.size() - 1));
+  const auto at =
+      ns.begin() + static_cast<std::ptrdiff_t>(percent / 100 * static_cast<double>(ns.size() - 1));
   std::nth_element(ns.begin(), at, ns.end());
   return *at;
 }
@@ -204,8 +226,8 @@ void get_beside_merges(benchmark::State& state) {
       const auto begin = std::chrono::steady_clock::now();
       benchmark::DoNotOptimize(column.get(random.below(many_rows)));
       const auto end = std::chrono::steady_clock::now();
-      taken.push_back(
-          static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count()));
+      taken.push_back(static_cast<std::uint32_t>(
+          std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count()));
     }
     stop.store(true);
     merger.join();

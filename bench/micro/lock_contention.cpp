@@ -1,12 +1,14 @@
-// Locks under contention: how many sections a second so many threads get through, in rounds in which every lock has its
-// turn. Writes JSON to standard output:
+// Locks under contention: how many sections a second so many threads get through, in rounds in
+// which every lock has its turn. Writes JSON to standard output:
 //
 //   lock_contention [--seconds 0.1] [--rounds 7]
-//   {"runs":[{"lock":"std::mutex","kind":"exclusive","writes_pct":100,"inside":4,"outside":50,"threads":2,"mops":[..]},..]}
+//   {"runs":[{"lock":"std::mutex","kind":"exclusive","writes_pct":100,"inside":4,"outside":50,
+//       "threads":2,"mops":[..]},..]}
 //
-// A thread adds to `inside` words under the lock and then steps a random generator `outside` times. Threads run for a time,
-// not for a number of sections: an unfair lock would otherwise end its rounds with one thread alone. Google Benchmark counts
-// sections; so the loop is ours. Threads are spread over the cores and stay there.
+// A thread adds to `inside` words under the lock and then steps a random generator `outside` times.
+// Threads run for a time, not for a number of sections: an unfair lock would otherwise end its
+// rounds with one thread alone. Google Benchmark counts sections; so the loop is ours. Threads are
+// spread over the cores and stay there.
 #include <absl/synchronization/mutex.h>
 #include <oneapi/tbb/mutex.h>
 #include <oneapi/tbb/rw_mutex.h>
@@ -84,7 +86,8 @@ double millions_a_second(const shape& shape, std::chrono::duration<double> time)
       std::uint32_t random = t + 1;
       const auto step = [&] { random = random * 1'664'525 + 1'013'904'223; };
       const auto section = [&] {
-        for (unsigned i = 0; i < shape.inside; ++i) shared.data[i % words] = shared.data[i % words] + 1;
+        for (unsigned i = 0; i < shape.inside; ++i)
+          shared.data[i % words] = shared.data[i % words] + 1;
       };
       std::uint64_t sections = 0;
       stay_on_a_core(t);
@@ -159,7 +162,8 @@ int main(int argc, char** argv) {
     unsigned outside;
   };
   nlohmann::ordered_json runs = nlohmann::ordered_json::array();
-  const auto measure = [&](const std::vector<contender>& locks, const char* kind, const shape& how) {
+  const auto measure = [&](const std::vector<contender>& locks, const char* kind,
+                           const shape& how) {
     std::vector<std::vector<double>> rates(locks.size());
     for (unsigned round = 0; round < rounds; ++round) {
       for (std::size_t i = 0; i < locks.size(); ++i) {
@@ -181,7 +185,8 @@ int main(int argc, char** argv) {
       measure(exclusive_locks, "exclusive", {inside, outside, 100, threads});
   }
   for (const unsigned writes_pct : {0u, 10u, 50u}) {
-    for (const unsigned threads : {1u, 2u, 8u}) measure(shared_locks, "shared", {4, 50, writes_pct, threads});
+    for (const unsigned threads : {1u, 2u, 8u})
+      measure(shared_locks, "shared", {4, 50, writes_pct, threads});
   }
   std::cout << nlohmann::ordered_json{{"runs", runs}}.dump() << '\n';
 }

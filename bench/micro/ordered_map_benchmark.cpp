@@ -1,4 +1,5 @@
-// Single operations on a map that fits into the caches: what the code path costs, without memory's share.
+// Single operations on a map that fits into the caches: what the code path costs, without memory's
+// share.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -28,7 +29,8 @@ void update(benchmark::State& state) {
   map m;
   for (std::uint64_t k = 0; k < key_count; ++k) m.insert(k, k);
   std::uint64_t random = 1;
-  for (auto _ : state) benchmark::DoNotOptimize(m.update(next_key(random), [](std::uint64_t& v) { ++v; }));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(m.update(next_key(random), [](std::uint64_t& v) { ++v; }));
 }
 BENCHMARK(update);
 

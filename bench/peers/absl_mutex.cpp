@@ -1,5 +1,5 @@
-// The peer absl+mutex: Abseil's B-tree, every operation under one std::mutex. The fastest of all on one
-// thread.
+// The peer absl+mutex: Abseil's B-tree, every operation under one std::mutex. The fastest of all on
+// one thread.
 
 #include <absl/container/btree_map.h>
 #include <absl/strings/string_view.h>
@@ -51,7 +51,8 @@ class absl_mutex {
   std::size_t scan(key_arg<Key> from, std::size_t limit, index_value& sum) {
     const std::lock_guard hold(mutex_);
     std::size_t count = 0;
-    for (auto at = map_.lower_bound(wanted(from)); at != map_.end() && count < limit; ++at, ++count) sum += at->second;
+    for (auto at = map_.lower_bound(wanted(from)); at != map_.end() && count < limit; ++at, ++count)
+      sum += at->second;
     return count;
   }
 

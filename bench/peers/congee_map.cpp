@@ -1,8 +1,9 @@
-// The peer congee: the Rust crate of this name, an adaptive radix tree with optimistic lock coupling. Integer
-// keys only: it takes keys of one length. How its guards are used stands in bench/peers/rust/src/congee_peer.rs.
-// Its scan sees no snapshot of more than one node. From reading version 0.4.1, not observed: the entries that a
-// scan passes over before its first one are read without a check at their end, so that a key behind them may be
-// missed while another thread inserts a smaller one into the same node.
+// The peer congee: the Rust crate of this name, an adaptive radix tree with optimistic lock
+// coupling. Integer keys only: it takes keys of one length. How its guards are used stands in
+// bench/peers/rust/src/congee_peer.rs. Its scan sees no snapshot of more than one node. From
+// reading version 0.4.1, not observed: the entries that a scan passes over before its first one are
+// read without a check at their end, so that a key behind them may be missed while another thread
+// inserts a smaller one into the same node.
 
 #include "bench/indexes/factories.hpp"
 #include "bench/peers/rust_peers.hpp"
@@ -32,10 +33,18 @@ class congee_map {
   congee_map& operator=(const congee_map&) = delete;
   ~congee_map() { rust::elidex_congee_destroy(tree_); }
 
-  bool read(Key key, index_value& value) { return rust::elidex_congee_get(tree_, this_visit, key, &value); }
-  bool insert(Key key, index_value value) { return rust::elidex_congee_insert(tree_, this_visit, key, value); }
-  bool update(Key key, index_value value) { return rust::elidex_congee_replace(tree_, this_visit, key, value); }
-  bool modify(Key key, index_value delta) { return rust::elidex_congee_add(tree_, this_visit, key, delta); }
+  bool read(Key key, index_value& value) {
+    return rust::elidex_congee_get(tree_, this_visit, key, &value);
+  }
+  bool insert(Key key, index_value value) {
+    return rust::elidex_congee_insert(tree_, this_visit, key, value);
+  }
+  bool update(Key key, index_value value) {
+    return rust::elidex_congee_replace(tree_, this_visit, key, value);
+  }
+  bool modify(Key key, index_value delta) {
+    return rust::elidex_congee_add(tree_, this_visit, key, delta);
+  }
   bool erase(Key key) { return rust::elidex_congee_erase(tree_, this_visit, key); }
 
   std::size_t scan(Key from, std::size_t limit, index_value& sum) {
@@ -54,7 +63,9 @@ class congee_map {
 
 index_info congee_map_info() {
   return {.name = "congee",
-          .description = "peer: Rust's congee, an adaptive radix tree with optimistic locks; scans see no snapshot",
+          .description =
+              "peer: Rust's congee, an adaptive radix tree with optimistic locks; scans see no "
+              "snapshot",
 #if defined(ELIDEX_NO_RUST_PEERS)
           .not_built = ELIDEX_NO_RUST_PEERS
 #else

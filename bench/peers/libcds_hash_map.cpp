@@ -1,6 +1,7 @@
-// The peer libcds-hash: its split-ordered list over Michael's list, with hazard pointers: a lock-free hash map that grows. Values
-// are read and written in place as atomics, inside find(), which keeps the node alive. It must be told how many keys there will be at
-// most, or it stops growing.
+// The peer libcds-hash: its split-ordered list over Michael's list, with hazard pointers: a
+// lock-free hash map that grows. Values are read and written in place as atomics, inside find(),
+// which keeps the node alive. It must be told how many keys there will be at most, or it stops
+// growing.
 
 #include <cds/container/michael_list_hp.h>
 // After the list that it is to be made of.
@@ -31,7 +32,8 @@ struct split_list_traits : cds::container::split_list::traits {
 };
 
 template <class Key>
-using split_list = cds::container::SplitListMap<cds::gc::HP, Key, index_value, split_list_traits<Key>>;
+using split_list =
+    cds::container::SplitListMap<cds::gc::HP, Key, index_value, split_list_traits<Key>>;
 
 template <class Key>
 class libcds_hash_map {
@@ -81,7 +83,8 @@ class libcds_hash_map {
 index_info libcds_hash_map_info() {
   return {.name = "libcds-hash",
           .description =
-              "peer: libcds SplitListMap with hazard pointers, lock-free; values as atomics; 16 M buckets at most",
+              "peer: libcds SplitListMap with hazard pointers, lock-free; values as atomics; 16 M "
+              "buckets at most",
           .make_u64 = make_driven<std::uint64_t, libcds_hash_map>,
           .make_string = make_driven<std::string, libcds_hash_map>,
           .loads_in_parallel = true,

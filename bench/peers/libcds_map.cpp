@@ -1,6 +1,6 @@
-// The peer libcds: its lock-free skip list with hazard pointers. It has no range scan (its iterators are for
-// debugging), so workload e is not offered. Values are read and written in place as atomics, inside find(),
-// which keeps the node alive.
+// The peer libcds: its lock-free skip list with hazard pointers. It has no range scan (its
+// iterators are for debugging), so workload e is not offered. Values are read and written in place
+// as atomics, inside find(), which keeps the node alive.
 
 #include <cds/container/skip_list_map_hp.h>
 
@@ -73,12 +73,13 @@ class libcds_map {
 }  // namespace
 
 index_info libcds_map_info() {
-  return {.name = "libcds",
-          .description = "peer: libcds SkipListMap with hazard pointers, lock-free; values as atomics",
-          .make_u64 = make_driven<std::uint64_t, libcds_map>,
-          .make_string = make_driven<std::string, libcds_map>,
-          .loads_in_parallel = true,
-          .no_scan = "has no range scan that other threads may run beside"};
+  return {
+      .name = "libcds",
+      .description = "peer: libcds SkipListMap with hazard pointers, lock-free; values as atomics",
+      .make_u64 = make_driven<std::uint64_t, libcds_map>,
+      .make_string = make_driven<std::string, libcds_map>,
+      .loads_in_parallel = true,
+      .no_scan = "has no range scan that other threads may run beside"};
 }
 
 }  // namespace elidex::bench

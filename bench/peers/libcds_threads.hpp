@@ -1,6 +1,6 @@
 #pragma once
-// What libcds wants before a map of it can be used: the library and its garbage collector, as long as the program lives, and
-// every thread that touches a map made known to it.
+// What libcds wants before a map of it can be used: the library and its garbage collector, as long
+// as the program lives, and every thread that touches a map made known to it.
 //
 //   collector::ensure();                     // before a map is made
 //   const attached here;                     // in each thread, while it uses one

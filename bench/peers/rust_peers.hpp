@@ -1,7 +1,7 @@
 #pragma once
-// The peers that are Rust crates, as bench/peers_rust hands them out; what each function promises stands there.
-// Whether they are built is decided by bench/CMakeLists.txt, which otherwise defines ELIDEX_NO_RUST_PEERS as the
-// reason in words.
+// The peers that are Rust crates, as bench/peers_rust hands them out; what each function promises
+// stands there. Whether they are built is decided by bench/CMakeLists.txt, which otherwise defines
+// ELIDEX_NO_RUST_PEERS as the reason in words.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,14 +23,19 @@ congee_tree* elidex_congee_create();
 void elidex_congee_destroy(congee_tree* tree);
 congee_visit* elidex_congee_enter();
 void elidex_congee_leave(congee_visit* visit);
-bool elidex_congee_get(const congee_tree* tree, congee_visit* visit, std::uint64_t key, std::uint64_t* value);
-bool elidex_congee_insert(const congee_tree* tree, congee_visit* visit, std::uint64_t key, std::uint64_t value);
-bool elidex_congee_upsert(const congee_tree* tree, congee_visit* visit, std::uint64_t key, std::uint64_t value);
-bool elidex_congee_replace(const congee_tree* tree, congee_visit* visit, std::uint64_t key, std::uint64_t value);
-bool elidex_congee_add(const congee_tree* tree, congee_visit* visit, std::uint64_t key, std::uint64_t delta);
+bool elidex_congee_get(const congee_tree* tree, congee_visit* visit, std::uint64_t key,
+                       std::uint64_t* value);
+bool elidex_congee_insert(const congee_tree* tree, congee_visit* visit, std::uint64_t key,
+                          std::uint64_t value);
+bool elidex_congee_upsert(const congee_tree* tree, congee_visit* visit, std::uint64_t key,
+                          std::uint64_t value);
+bool elidex_congee_replace(const congee_tree* tree, congee_visit* visit, std::uint64_t key,
+                           std::uint64_t value);
+bool elidex_congee_add(const congee_tree* tree, congee_visit* visit, std::uint64_t key,
+                       std::uint64_t delta);
 bool elidex_congee_erase(const congee_tree* tree, congee_visit* visit, std::uint64_t key);
-std::size_t elidex_congee_scan(const congee_tree* tree, congee_visit* visit, std::uint64_t from, std::size_t limit,
-                               entry* entries);
+std::size_t elidex_congee_scan(const congee_tree* tree, congee_visit* visit, std::uint64_t from,
+                               std::size_t limit, entry* entries);
 
 bplustree_tree* elidex_bplustree_create();
 void elidex_bplustree_destroy(bplustree_tree* tree);
@@ -40,10 +45,12 @@ bool elidex_bplustree_upsert(const bplustree_tree* tree, std::uint64_t key, std:
 bool elidex_bplustree_replace(const bplustree_tree* tree, std::uint64_t key, std::uint64_t value);
 bool elidex_bplustree_add(const bplustree_tree* tree, std::uint64_t key, std::uint64_t delta);
 bool elidex_bplustree_erase(const bplustree_tree* tree, std::uint64_t key);
-std::size_t elidex_bplustree_scan(const bplustree_tree* tree, std::uint64_t from, std::size_t limit, entry* entries);
+std::size_t elidex_bplustree_scan(const bplustree_tree* tree, std::uint64_t from, std::size_t limit,
+                                  entry* entries);
 }
 
-/// Room for what a scan finds, the thread's own and kept from one scan to the next; contents unspecified.
+/// Room for what a scan finds, the thread's own and kept from one scan to the next; contents
+/// unspecified.
 inline entry* room_for(std::size_t limit) {
   thread_local std::vector<entry> entries;
   if (entries.size() < limit) entries.resize(limit);

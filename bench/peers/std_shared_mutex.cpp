@@ -1,5 +1,5 @@
-// The peer std+shared_mutex: the standard library's tree; readers share the lock, writers have it to
-// themselves.
+// The peer std+shared_mutex: the standard library's tree; readers share the lock, writers have it
+// to themselves.
 
 #include <map>
 #include <mutex>
@@ -53,7 +53,8 @@ class std_shared_mutex {
   std::size_t scan(key_arg<Key> from, std::size_t limit, index_value& sum) {
     const std::shared_lock hold(mutex_);
     std::size_t count = 0;
-    for (auto at = map_.lower_bound(from); at != map_.end() && count < limit; ++at, ++count) sum += at->second;
+    for (auto at = map_.lower_bound(from); at != map_.end() && count < limit; ++at, ++count)
+      sum += at->second;
     return count;
   }
 

@@ -1,5 +1,6 @@
-// The peer tbb-hash: oneTBB's concurrent hash map, a table of chained nodes. An accessor holds its node's lock, shared or not, so that
-// values are read and written as they are. It is given the standard allocator, as all are.
+// The peer tbb-hash: oneTBB's concurrent hash map, a table of chained nodes. An accessor holds its
+// node's lock, shared or not, so that values are read and written as they are. It is given the
+// standard allocator, as all are.
 
 #include <oneapi/tbb/concurrent_hash_map.h>
 

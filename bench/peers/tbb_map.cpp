@@ -1,7 +1,7 @@
-// The peer tbb: oneTBB's concurrent skip list. Lookups, inserts and scans run concurrently without locks;
-// erase does not (concurrent_map has only unsafe_erase), so the delete workload is not offered. Values are
-// read and written in place as atomics, because the map leaves their synchronisation to its user. It is given
-// the standard allocator, as all are.
+// The peer tbb: oneTBB's concurrent skip list. Lookups, inserts and scans run concurrently without
+// locks; erase does not (concurrent_map has only unsafe_erase), so the delete workload is not
+// offered. Values are read and written in place as atomics, because the map leaves their
+// synchronisation to its user. It is given the standard allocator, as all are.
 
 #include <oneapi/tbb/concurrent_map.h>
 
@@ -41,7 +41,8 @@ class tbb_map {
 
   std::size_t scan(key_arg<Key> from, std::size_t limit, index_value& sum) {
     std::size_t count = 0;
-    for (auto at = map_.lower_bound(from); at != map_.end() && count < limit; ++at, ++count) sum += load(at->second);
+    for (auto at = map_.lower_bound(from); at != map_.end() && count < limit; ++at, ++count)
+      sum += load(at->second);
     return count;
   }
 
@@ -51,14 +52,17 @@ class tbb_map {
     return std::atomic_ref(value).load(std::memory_order_acquire);
   }
 
-  tbb::concurrent_map<Key, index_value, std::less<>, std::allocator<std::pair<const Key, index_value>>> map_;
+  tbb::concurrent_map<Key, index_value, std::less<>,
+                      std::allocator<std::pair<const Key, index_value>>>
+      map_;
 };
 
 }  // namespace
 
 index_info tbb_map_info() {
   return {.name = "tbb",
-          .description = "peer: tbb::concurrent_map, a skip list; values as atomics; scans see no snapshot",
+          .description =
+              "peer: tbb::concurrent_map, a skip list; values as atomics; scans see no snapshot",
           .make_u64 = make_driven<std::uint64_t, tbb_map>,
           .make_string = make_driven<std::string, tbb_map>,
           .loads_in_parallel = true,

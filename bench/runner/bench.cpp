@@ -18,8 +18,8 @@ constexpr double set_key_bytes = 16;
 // Likewise for URLs.
 constexpr double map_url_bytes = 200;
 constexpr double set_url_bytes = 150;
-// A stream that is repeated needs to be long enough to touch what the distribution touches; one that is not
-// must last for the whole run at the highest rate that a thread can reach.
+// A stream that is repeated needs to be long enough to touch what the distribution touches; one
+// that is not must last for the whole run at the highest rate that a thread can reach.
 constexpr std::uint64_t repeated_requests_min = 1'000'000;
 constexpr std::uint64_t repeated_requests_max = 8'000'000;
 constexpr std::uint64_t single_requests_max = 16'000'000;
@@ -31,7 +31,8 @@ constexpr std::uint64_t all_requests_max = 48'000'000;
 template <class Key>
 class bench {
  public:
-  bench(const bench_options& options, const std::function<void(const bench_progress&)>& progress, key_set<Key> keys)
+  bench(const bench_options& options, const std::function<void(const bench_progress&)>& progress,
+        key_set<Key> keys)
       : options_(options), progress_(progress), keys_(std::move(keys)) {
     const double key_bytes = options.keys_are == key_type::string ? map_url_bytes : map_key_bytes;
     const double all_maps = static_cast<double>(keys_.size() * options.indexes.size()) * key_bytes;
@@ -78,10 +79,14 @@ class bench {
         for (const unsigned threads : options_.threads) {
           for (const index_info* index : options_.indexes) {
             if (why_not(*index, *what, threads, options_.keys_are)) continue;
-            result.runs.push_back({.index = index, .what = what, .distribution_name = where.name, .threads = threads});
+            result.runs.push_back({.index = index,
+                                   .what = what,
+                                   .distribution_name = where.name,
+                                   .threads = threads});
           }
         }
-        if (what->drains()) break;  // load and delete visit every key once: there is nothing to distribute
+        // load and delete visit every key once: there is nothing to distribute
+        if (what->drains()) break;
       }
     }
     for (bench_run& one : result.runs) {
@@ -90,13 +95,16 @@ class bench {
   }
 
   [[nodiscard]] std::uint64_t requests_per_thread(const workload& what) const {
-    const std::uint64_t share = std::max<std::uint64_t>(all_requests_max / threads_max_, request_block);
+    const std::uint64_t share =
+        std::max<std::uint64_t>(all_requests_max / threads_max_, request_block);
     if (!what.inserts) {
-      return std::min(share, std::clamp<std::uint64_t>(4 * keys_.size(), repeated_requests_min, repeated_requests_max));
+      return std::min(share, std::clamp<std::uint64_t>(4 * keys_.size(), repeated_requests_min,
+                                                       repeated_requests_max));
     }
     const double rate = what.scans ? scan_requests_per_second_max : point_requests_per_second_max;
     const double wanted = rate * (options_.seconds + options_.warm_up_seconds);
-    return std::min({share, single_requests_max, static_cast<std::uint64_t>(wanted) + request_block});
+    return std::min(
+        {share, single_requests_max, static_cast<std::uint64_t>(wanted) + request_block});
   }
 
   [[nodiscard]] stream_shape shape_of(const workload& what, const distribution& where) const {
@@ -113,8 +121,9 @@ class bench {
     const workload& what = *runs.front().what;
     const unsigned threads = runs.front().threads;
     const auto& where = *std::find_if(
-        options_.distributions.begin(), options_.distributions.end(),
-        [&](const distribution& one) { return what.drains() || one.name == runs.front().distribution_name; });
+        options_.distributions.begin(), options_.distributions.end(), [&](const distribution& one) {
+          return what.drains() || one.name == runs.front().distribution_name;
+        });
     say("making the requests");
     const auto streams = streams_for(what, where, threads);
     for (unsigned round = 0; round < options_.rounds; ++round) {
@@ -133,7 +142,8 @@ class bench {
   }
 
   // Streams do not depend on the number of threads, except where the keys are shared out.
-  std::span<const request_stream<Key>> streams_for(const workload& what, const distribution& where, unsigned threads) {
+  std::span<const request_stream<Key>> streams_for(const workload& what, const distribution& where,
+                                                   unsigned threads) {
     const unsigned made_for = what.drains() ? threads : threads_max_;
     if (streams_of_ != &what || streams_where_ != where.name || streams_.size() != made_for) {
       streams_.clear();
@@ -174,32 +184,37 @@ class bench {
     run.raw_mops.push_back(outcome.mops);
     run.latency += outcome.latency;
     run.seconds += (outcome.seconds - run.seconds) / static_cast<double>(run.raw_mops.size());
-    run.cpu_wait_pct += (outcome.cpu_wait_pct - run.cpu_wait_pct) / static_cast<double>(run.raw_mops.size());
+    run.cpu_wait_pct +=
+        (outcome.cpu_wait_pct - run.cpu_wait_pct) / static_cast<double>(run.raw_mops.size());
     run.requests += outcome.requests;
     run.misses += outcome.misses;
     run.counted_requests += outcome.counted_requests;
     run.counters += outcome.counters;
 
-    const bool as_loaded = what.loads() ? what.kind == workload_kind::load && options_.order == key_order::random
-                                        : !what.inserts && !what.erases;
+    const bool as_loaded =
+        what.loads() ? what.kind == workload_kind::load && options_.order == key_order::random
+                     : !what.inserts && !what.erases;
     if (!keep_maps_ || !as_loaded) map = {};
   }
 
-  // What an index sets up once for the process and for each thread (hazard pointers, epochs) is no memory of
-  // its keys: all threads look into an empty map, at the same time, before the first load is accounted for.
+  // What an index sets up once for the process and for each thread (hazard pointers, epochs) is no
+  // memory of its keys: all threads look into an empty map, at the same time, before the first load
+  // is accounted for.
   void set_up_once(const index_info& info) {
     if (!set_up_.insert(&info).second) return;
     request_stream<Key> look;
     look.reserve(1, 0);
     look.append(request_kind::read, key_arg<Key>{});
-    const std::size_t threads = info.single_thread ? 1 : std::max<std::size_t>(threads_max_, allowed_cpus().size());
+    const std::size_t threads =
+        info.single_thread ? 1 : std::max<std::size_t>(threads_max_, allowed_cpus().size());
     const std::vector<request_stream<Key>> looks(threads, look);
-    (void)run_threads<Key>(*make_index<Key>(info), looks, {.seconds = 0.01, .warm_up_seconds = 0.01});
+    (void)run_threads<Key>(*make_index<Key>(info), looks,
+                           {.seconds = 0.01, .warm_up_seconds = 0.01});
   }
 
   // The load that is measured.
-  run_outcome load(const index_info& info, loaded_map& map, std::span<const request_stream<Key>> streams,
-                   const run_settings& settings) {
+  run_outcome load(const index_info& info, loaded_map& map,
+                   std::span<const request_stream<Key>> streams, const run_settings& settings) {
     set_up_once(info);
     const std::size_t before = allocated_bytes();
     map.index = make_index<Key>(info);
@@ -233,13 +248,15 @@ class bench {
     const std::size_t after = allocated_bytes();
     const auto keys = static_cast<double>(keys_.size());
     map.own_bytes_per_key = static_cast<double>(map.index->memory_bytes()) / keys;
-    map.bytes_per_key =
-        std::max(after > before ? static_cast<double>(after - before) / keys : 0, map.own_bytes_per_key);
+    map.bytes_per_key = std::max(after > before ? static_cast<double>(after - before) / keys : 0,
+                                 map.own_bytes_per_key);
   }
 
   void say(const std::string& doing, double share_of_run = 0) const {
     if (progress_) {
-      progress_({(static_cast<double>(runs_done_) + share_of_run) / static_cast<double>(runs_total_), doing});
+      progress_(
+          {(static_cast<double>(runs_done_) + share_of_run) / static_cast<double>(runs_total_),
+           doing});
     }
   }
 
@@ -268,10 +285,13 @@ double median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-bench_result run_bench(const bench_options& options, const std::function<void(const bench_progress&)>& progress) {
+bench_result run_bench(const bench_options& options,
+                       const std::function<void(const bench_progress&)>& progress) {
   const bool strings = options.keys_are == key_type::string;
   if (strings && !options.key_file.empty()) {
-    return bench<std::string>(options, progress, read_keys(options.key_file, options.keys, options.seed)).run();
+    return bench<std::string>(options, progress,
+                              read_keys(options.key_file, options.keys, options.seed))
+        .run();
   }
   const std::uint64_t keys = options.keys.value_or(keys_default);
   const auto available = static_cast<double>(available_memory_bytes());

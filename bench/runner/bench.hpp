@@ -1,20 +1,20 @@
 #pragma once
-// The comparison: every index under every workload, distribution and number of threads, in interleaved
-// rounds.
+// The comparison: every index under every workload, distribution and number of threads, in
+// interleaved rounds.
 //
 //   bench_result result = run_bench(options, [](const bench_progress& at) { ... });
 //
-// For each (workload, distribution, threads) the request streams are made once, then round 1 runs every
-// index, then round 2, and so on: a disturbance of the machine meets all of them alike. What is reported is
-// the median over the rounds, with smallest, largest and all single values; percentiles are over the samples
-// of all rounds.
+// For each (workload, distribution, threads) the request streams are made once, then round 1 runs
+// every index, then round 2, and so on: a disturbance of the machine meets all of them alike. What
+// is reported is the median over the rounds, with smallest, largest and all single values;
+// percentiles are over the samples of all rounds.
 //
 // A map is loaded once and reused while nothing is inserted into it or erased from it; it is
 // kept for the next run where the memory allows all maps at once, otherwise made anew for each run.
 //
-// bytes_per_key is the allocator's account: the bytes handed out between before and after the load, by the
-// number of keys, one method for all indexes. Where an index itself reports more (memory that it maps past
-// the allocator) that counts.
+// bytes_per_key is the allocator's account: the bytes handed out between before and after the load,
+// by the number of keys, one method for all indexes. Where an index itself reports more (memory
+// that it maps past the allocator) that counts.
 //
 // Thread-safety: one bench at a time in a process (the allocator's account is global).
 
@@ -64,8 +64,8 @@ struct bench_run {
   double ratio_to_first = 1;  // of the medians, to the first index that ran this combination
   latency_histogram latency = {};
   double seconds = 0;  // measured, the mean over the rounds
-  /// Share of the threads' time that they were ready to run but had no CPU, the mean over the rounds. With no more
-  /// threads than CPUs it says how much other programs disturbed the run.
+  /// Share of the threads' time that they were ready to run but had no CPU, the mean over the
+  /// rounds. With no more threads than CPUs it says how much other programs disturbed the run.
   double cpu_wait_pct = 0;
   std::uint64_t requests = 0;
   std::uint64_t misses = 0;
@@ -93,8 +93,8 @@ struct bench_progress {
   std::string doing;
 };
 
-/// Throws bad_input where the options cannot be run at all: a key file that is no good, more keys than
-/// memory, nothing left to run.
+/// Throws bad_input where the options cannot be run at all: a key file that is no good, more keys
+/// than memory, nothing left to run.
 [[nodiscard]] bench_result run_bench(const bench_options& options,
                                      const std::function<void(const bench_progress&)>& progress);
 

@@ -1,12 +1,13 @@
 #pragma once
-// Latencies in logarithmic buckets: constant memory, a few instructions to record, percentiles within 1.6 %.
+// Latencies in logarithmic buckets: constant memory, a few instructions to record, percentiles
+// within 1.6 %.
 //
 //   latency_histogram latencies;
 //   latencies.record(412);                  // nanoseconds
 //   double p99 = latencies.percentile(99);
 //
-// Invariants: values below 64 ns are exact; above, each octave has 64 buckets, and a percentile is the middle
-// of its bucket. Values above about 68 s count as that.
+// Invariants: values below 64 ns are exact; above, each octave has 64 buckets, and a percentile is
+// the middle of its bucket. Values above about 68 s count as that.
 //
 // Thread-safety: none; each thread has its own, merged afterwards with +=.
 
@@ -28,7 +29,8 @@ class latency_histogram {
   }
 
   latency_histogram& operator+=(const latency_histogram& other) {
-    std::transform(counts_.begin(), counts_.end(), other.counts_.begin(), counts_.begin(), std::plus<>{});
+    std::transform(counts_.begin(), counts_.end(), other.counts_.begin(), counts_.begin(),
+                   std::plus<>{});
     samples_ += other.samples_;
     return *this;
   }
@@ -55,7 +57,8 @@ class latency_histogram {
   static constexpr unsigned octave_bits = 6;  // 64 buckets for each power of two
   static constexpr unsigned value_bits_max = 36;
   static constexpr std::uint64_t ns_max = (std::uint64_t{1} << value_bits_max) - 1;
-  static constexpr std::size_t bucket_count = std::size_t{value_bits_max - octave_bits + 1} << octave_bits;
+  static constexpr std::size_t bucket_count = std::size_t{value_bits_max - octave_bits + 1}
+                                              << octave_bits;
 
   static std::size_t bucket(std::uint64_t ns) noexcept {
     const auto width = static_cast<unsigned>(std::bit_width(ns));

@@ -11,8 +11,8 @@
 #include <limits>
 
 // Present only where the program is linked with jemalloc.
-extern "C" int mallctl(const char* name, void* old_value, size_t* old_bytes, void* new_value, size_t new_bytes)
-    __attribute__((weak));
+extern "C" int mallctl(const char* name, void* old_value, size_t* old_bytes, void* new_value,
+                       size_t new_bytes) __attribute__((weak));
 
 namespace elidex::bench {
 namespace {
@@ -71,7 +71,8 @@ std::string allocator_name() {
   if (mallctl != nullptr) {
     const char* version = nullptr;
     std::size_t bytes = sizeof(version);
-    if (mallctl("version", static_cast<void*>(&version), &bytes, nullptr, 0) == 0 && version != nullptr) {
+    if (mallctl("version", static_cast<void*>(&version), &bytes, nullptr, 0) == 0 &&
+        version != nullptr) {
       const std::string_view text(version);
       return "jemalloc " + std::string(text.substr(0, text.find('-')));
     }

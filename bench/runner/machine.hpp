@@ -1,12 +1,12 @@
 #pragma once
-// What benchmarks need to know of the machine: the CPUs it may use, the memory that is free, the allocator's
-// account.
+// What benchmarks need to know of the machine: the CPUs it may use, the memory that is free, the
+// allocator's account.
 //
 //   std::vector<int> cpus = allowed_cpus();
 //   const std::size_t before = allocated_bytes();
 //
-// Thread-safety: all functions may be called from any thread; allocated_bytes() is exact only while no other
-// thread allocates.
+// Thread-safety: all functions may be called from any thread; allocated_bytes() is exact only while
+// no other thread allocates.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,8 +22,9 @@ namespace elidex::bench {
 /// Binds the calling thread to one CPU; without effect where the system refuses.
 void pin_this_thread(int cpu);
 
-/// How long the calling thread has been ready to run without a CPU since it started, in nanoseconds; 0 where the
-/// kernel keeps no account. Growth during a run means that somebody else used the machine.
+/// How long the calling thread has been ready to run without a CPU since it started, in
+/// nanoseconds; 0 where the kernel keeps no account. Growth during a run means that somebody else
+/// used the machine.
 [[nodiscard]] std::uint64_t cpu_wait_ns();
 
 /// MemAvailable of the kernel, further bounded by the control group; 0 where neither is known.

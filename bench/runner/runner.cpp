@@ -27,9 +27,10 @@ std::uint64_t clock_cost_ns() {
   return static_cast<std::uint64_t>(costs[costs.size() / 2]);
 }
 
-// Sleeps until `until`, waking a few times a second for the progress bar and when a worker has ended the
-// phase.
-void sleep_until(run_clock::time_point from, run_clock::time_point until, const run_control& control, run_phase during,
+// Sleeps until `until`, waking a few times a second for the progress bar and when a worker has
+// ended the phase.
+void sleep_until(run_clock::time_point from, run_clock::time_point until,
+                 const run_control& control, run_phase during,
                  const std::function<void(run_clock::time_point)>& tick) {
   constexpr auto nap = std::chrono::milliseconds(50);
   for (auto now = from; now < until; now = run_clock::now()) {
@@ -45,7 +46,9 @@ void run_the_clock(run_control& control, const run_settings& settings) {
   const auto whole = seconds_type(settings.warm_up_seconds + settings.seconds);
   std::function<void(run_clock::time_point)> tick;
   if (settings.tick) {
-    tick = [&](run_clock::time_point now) { settings.tick(std::min(1.0, seconds_type(now - start) / whole)); };
+    tick = [&](run_clock::time_point now) {
+      settings.tick(std::min(1.0, seconds_type(now - start) / whole));
+    };
   }
   const auto length = [](double seconds) {
     return std::chrono::duration_cast<run_clock::duration>(seconds_type(seconds));
@@ -55,7 +58,8 @@ void run_the_clock(run_control& control, const run_settings& settings) {
   // relaxed here and below: partner of the load in run_worker; a flag without data behind it.
   control.now.compare_exchange_strong(expected, run_phase::measure, std::memory_order_relaxed);
   const auto measured_from = run_clock::now();
-  sleep_until(measured_from, measured_from + length(settings.seconds), control, run_phase::measure, tick);
+  sleep_until(measured_from, measured_from + length(settings.seconds), control, run_phase::measure,
+              tick);
   control.now.store(run_phase::stop, std::memory_order_relaxed);
 }
 
@@ -126,7 +130,8 @@ run_outcome run_threads(any_index<Key>& index, std::span<const request_stream<Ke
           index.run(streams[t], control, results[t]);
         } catch (...) {
           failures[t] = std::current_exception();
-          // relaxed: partner of the load in run_worker; the failure itself is handed over by join().
+          // relaxed: partner of the load in run_worker; the failure itself is handed over by
+          // join().
           control.now.store(run_phase::stop, std::memory_order_relaxed);
         }
       });
@@ -136,7 +141,8 @@ run_outcome run_threads(any_index<Key>& index, std::span<const request_stream<Ke
     for (auto& worker : workers) worker.join();
     throw;
   }
-  for (std::size_t seen = ready.load(); seen < streams.size(); seen = ready.load()) ready.wait(seen);
+  for (std::size_t seen = ready.load(); seen < streams.size(); seen = ready.load())
+    ready.wait(seen);
   open_gate(gate::open);
   if (!settings.drain) run_the_clock(control, settings);
   for (auto& worker : workers) worker.join();
@@ -154,9 +160,10 @@ run_outcome run_threads(any_index<Key>& index, std::span<const request_stream<Ke
   return outcome;
 }
 
-template run_outcome run_threads(any_index<std::uint64_t>&, std::span<const request_stream<std::uint64_t>>,
+template run_outcome run_threads(any_index<std::uint64_t>&,
+                                 std::span<const request_stream<std::uint64_t>>,
                                  const run_settings&);
-template run_outcome run_threads(any_index<std::string>&, std::span<const request_stream<std::string>>,
-                                 const run_settings&);
+template run_outcome run_threads(any_index<std::string>&,
+                                 std::span<const request_stream<std::string>>, const run_settings&);
 
 }  // namespace elidex::bench

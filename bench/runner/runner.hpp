@@ -2,13 +2,13 @@
 // Runs streams against an index: one pinned thread for each stream, released together.
 //
 //   run_outcome outcome = run_threads(*index, streams, {.seconds = 3, .warm_up_seconds = 0.2});
-//   outcome.mops;                                   // millions of requests per second, all threads together
+//   outcome.mops;  // millions of requests per second, all threads together
 //
-// With a fixed duration the rate is the sum of the threads' own rates between the end of the warm-up and the
-// stop. A drain (load, delete) has no warm-up, and its rate is all requests over the time from the release to
-// the last thread's end. Threads go round robin over the CPUs that the process may use.
-// An exception in a
-// worker (std::bad_alloc, say) ends the run and is thrown from here.
+// With a fixed duration the rate is the sum of the threads' own rates between the end of the
+// warm-up and the stop. A drain (load, delete) has no warm-up, and its rate is all requests over
+// the time from the release to the last thread's end. Threads go round robin over the CPUs that the
+// process may use. An exception in a worker (std::bad_alloc, say) ends the run and is thrown from
+// here.
 //
 // Thread-safety: one run at a time for each index.
 
@@ -42,7 +42,8 @@ struct run_outcome {
 };
 
 template <class Key>
-[[nodiscard]] run_outcome run_threads(any_index<Key>& index, std::span<const request_stream<Key>> streams,
+[[nodiscard]] run_outcome run_threads(any_index<Key>& index,
+                                      std::span<const request_stream<Key>> streams,
                                       const run_settings& settings);
 
 }  // namespace elidex::bench

@@ -1,7 +1,9 @@
-// The program that runs on the simulated machine: reads one request as JSON from standard input, runs it and writes what
-// came out as JSON to standard output. `elidex sim` and `elidex repro` start it, once for each run.
+// The program that runs on the simulated machine: reads one request as JSON from standard input,
+// runs it and writes what came out as JSON to standard output. `elidex sim` and `elidex repro`
+// start it, once for each run.
 //
-// Exit status as of elidex: 0 done, 1 failed, 2 a request that cannot be run, with one line on standard error.
+// Exit status as of elidex: 0 done, 1 failed, 2 a request that cannot be run, with one line on
+// standard error.
 
 #include <sys/prctl.h>
 
@@ -24,7 +26,8 @@ namespace {
 using namespace elidex;
 using nlohmann::ordered_json;
 
-// Reads the request into the system's memory: the simulated run must not depend on how long its file names are.
+// Reads the request into the system's memory: the simulated run must not depend on how long its
+// file names are.
 template <class Read>
 auto outside_the_machine(const Read& read) {
   const sim::system_memory here;
@@ -73,7 +76,8 @@ bench::tpcc_request tpcc_request_of(const ordered_json& request) {
   wanted.size.warehouses = request.value("warehouses", wanted.size.warehouses);
   wanted.size.customers = request.value("customers", wanted.size.customers);
   wanted.size.items = request.value("items", wanted.size.items);
-  if (request.value("readers", "snapshots") == "transactions") wanted.how = bench::tpcc::readers::as_transactions;
+  if (request.value("readers", "snapshots") == "transactions")
+    wanted.how = bench::tpcc::readers::as_transactions;
   return wanted;
 }
 
@@ -106,7 +110,8 @@ ordered_json document_of(const bench::sim_request& wanted, const bench::sim_resu
   }
   ordered_json conflicts = ordered_json::array();
   for (const sim::conflict_report& c : result.machine.conflicts) {
-    conflicts.push_back({{"where", c.where}, {"true_sharing", c.true_sharing}, {"false_sharing", c.false_sharing}});
+    conflicts.push_back(
+        {{"where", c.where}, {"true_sharing", c.true_sharing}, {"false_sharing", c.false_sharing}});
   }
   ordered_json fetches = ordered_json::array();
   sim::fetch_report fetched;
@@ -142,8 +147,9 @@ ordered_json document_of(const bench::sim_request& wanted, const bench::sim_resu
             {"explicit", aborts({explicit_})},
             {"interrupt", aborts({interrupt, page_fault, system_call, nesting, elision})},
             {"other", 0}}},
-          {"fallback_pct", 100 * share(static_cast<double>(result.counters.fallbacks),
-                                       static_cast<double>(result.counters.commits + result.counters.fallbacks))},
+          {"fallback_pct",
+           100 * share(static_cast<double>(result.counters.fallbacks),
+                       static_cast<double>(result.counters.commits + result.counters.fallbacks))},
           {"wasted_pct", 100 * share(aborted + static_cast<double>(all.aborting_cycles), cycles)},
           {"bytes_per_key", result.bytes_per_key},
           {"seed", wanted.seed},
@@ -171,8 +177,8 @@ ordered_json document_of(const bench::sim_request& wanted, const bench::sim_resu
             {"accesses", fetched.accesses},
             {"met_others", fetched.met_others},
             {"cycles", fetched.cycles}}},
-          // The names of `perf stat -T` (tx-conflict and so on are those of Haswell's event list), and papers/004's
-          // equations 2.1 and 2.2.
+          // The names of `perf stat -T` (tx-conflict and so on are those of Haswell's event list),
+          // and papers/004's equations 2.1 and 2.2.
           {"perf",
            {{"cycles", all.cycles},
             {"cycles-t", all.transactional_cycles},
@@ -182,7 +188,8 @@ ordered_json document_of(const bench::sim_request& wanted, const bench::sim_resu
             {"tx-abort", all.aborted()},
             {"tx-conflict", aborts({conflict})},
             {"tx-capacity", aborts({write_capacity, read_capacity})}}},
-          {"lines_per_commit", share(static_cast<double>(all.committed_lines), static_cast<double>(all.committed))},
+          {"lines_per_commit",
+           share(static_cast<double>(all.committed_lines), static_cast<double>(all.committed))},
           {"transactional_pct", 100 * share(transactional, cycles)},
           {"aborted_pct_of_all", 100 * share(aborted, cycles)},
           {"aborted_pct_of_transactional", 100 * share(aborted, transactional)}};
@@ -191,8 +198,8 @@ ordered_json document_of(const bench::sim_request& wanted, const bench::sim_resu
 ordered_json counts_of(const elidex::lock_counts& counts) {
   using htm::abort_cause;
   ordered_json aborts;
-  for (const auto cause : {abort_cause::conflict, abort_cause::capacity, abort_cause::explicit_, abort_cause::interrupt,
-                           abort_cause::other}) {
+  for (const auto cause : {abort_cause::conflict, abort_cause::capacity, abort_cause::explicit_,
+                           abort_cause::interrupt, abort_cause::other}) {
     aborts[htm::to_string(cause)] = counts.aborts_by(cause);
   }
   return {{"commits", counts.commits},
@@ -206,12 +213,14 @@ ordered_json document_of(const bench::tpcc_request& wanted, const bench::tpcc_re
   document["warehouses"] = wanted.size.warehouses;
   document["customers"] = wanted.size.customers;
   document["items"] = wanted.size.items;
-  document["readers"] = wanted.how == bench::tpcc::readers::as_snapshots ? "snapshots" : "transactions";
+  document["readers"] =
+      wanted.how == bench::tpcc::readers::as_snapshots ? "snapshots" : "transactions";
   document["tps"] = result.run.mops * 1e6;
   for (std::size_t k = 0; k < bench::tpcc::kinds; ++k) {
-    document["by_type"][std::string(bench::tpcc::kind_names[k])] = {{"transactions", result.transactions[k]},
-                                                                    {"ns_p50", result.latency[k].percentile(50)},
-                                                                    {"ns_p99", result.latency[k].percentile(99)}};
+    document["by_type"][std::string(bench::tpcc::kind_names[k])] = {
+        {"transactions", result.transactions[k]},
+        {"ns_p50", result.latency[k].percentile(50)},
+        {"ns_p99", result.latency[k].percentile(99)}};
   }
   document["rolled_back"] = result.rolled_back;
   document["repeated"] = result.repeated;
@@ -221,7 +230,8 @@ ordered_json document_of(const bench::tpcc_request& wanted, const bench::tpcc_re
   return document;
 }
 
-ordered_json document_of(const bench::txbench_request& wanted, const bench::txbench_result& result) {
+ordered_json document_of(const bench::txbench_request& wanted,
+                         const bench::txbench_result& result) {
   ordered_json document = document_of(wanted.run, result.run);
   const sim::thread_report all = result.run.machine.total();
   document["rows"] = wanted.is.rows;
@@ -237,20 +247,23 @@ ordered_json document_of(const bench::txbench_request& wanted, const bench::txbe
   document["idle_cycles"] = result.idle_cycles;
   const auto busy = static_cast<double>(all.cycles - result.idle_cycles);
   document["busy_pct"] = 100 * share(busy, static_cast<double>(all.cycles));
-  document["transactional_pct_of_busy"] = 100 * share(static_cast<double>(all.transactional_cycles), busy);
+  document["transactional_pct_of_busy"] =
+      100 * share(static_cast<double>(all.transactional_cycles), busy);
   document["aborted_pct_of_busy"] = 100 * share(static_cast<double>(all.aborted_cycles), busy);
   document["repeated"] = result.repeated;
-  document["locks"] = {{"requests", result.locks.requests}, {"held_already", result.locks.held_already},
-                       {"implicit", result.locks.implicit}, {"granted_at_once", result.locks.granted_at_once},
-                       {"waits", result.locks.waits},       {"deadlocks", result.locks.deadlocks},
-                       {"timeouts", result.locks.timeouts}, {"conversions", result.locks.conversions},
-                       {"searches", result.locks.searches}, {"waited_ns", result.locks.waited_ns}};
+  document["locks"] = {
+      {"requests", result.locks.requests}, {"held_already", result.locks.held_already},
+      {"implicit", result.locks.implicit}, {"granted_at_once", result.locks.granted_at_once},
+      {"waits", result.locks.waits},       {"deadlocks", result.locks.deadlocks},
+      {"timeouts", result.locks.timeouts}, {"conversions", result.locks.conversions},
+      {"searches", result.locks.searches}, {"waited_ns", result.locks.waited_ns}};
   document["violations"] = ordered_json::array();  // else there is no document
   return document;
 }
 
 // Writes the timeline, if the request has one.
-void trace(const ordered_json& request, const bench::sim_request& wanted, const sim::report& report) {
+void trace(const ordered_json& request, const bench::sim_request& wanted,
+           const sim::report& report) {
   if (!request.contains("trace_file")) return;
   const std::string title = wanted.index + ", " + wanted.workload + ", " + wanted.dist;
   bench::write_trace(request.at("trace_file"), wanted.machine, title, report);
@@ -260,19 +273,25 @@ int answer(const ordered_json& request) {
   ordered_json document;
   if (request.contains("list")) {
     for (const bench::index_info& one : bench::indexes()) document["indexes"].push_back(one.name);
-    for (const std::string_view one : bench::databases_on_machine()) document["indexes"].push_back(one);
-    for (const std::string_view one : bench::lock_variants_on_machine()) document["indexes"].push_back(one);
+    for (const std::string_view one : bench::databases_on_machine())
+      document["indexes"].push_back(one);
+    for (const std::string_view one : bench::lock_variants_on_machine())
+      document["indexes"].push_back(one);
   } else if (request.contains("experiment")) {
-    const auto [which, id] = outside_the_machine(
-        [&] { return std::pair(machine_of(request), request.at("experiment").get<std::string>()); });
-    document = bench::run_experiment(id, which, request.value("full", false), request.value("seed", std::uint64_t{1}));
+    const auto [which, id] = outside_the_machine([&] {
+      return std::pair(machine_of(request), request.at("experiment").get<std::string>());
+    });
+    document = bench::run_experiment(id, which, request.value("full", false),
+                                     request.value("seed", std::uint64_t{1}));
   } else if (request.at("workload") == "tpcc") {
-    const bench::tpcc_request wanted = outside_the_machine([&] { return tpcc_request_of(request); });
+    const bench::tpcc_request wanted =
+        outside_the_machine([&] { return tpcc_request_of(request); });
     const bench::tpcc_result result = bench::run_tpcc_on_machine(wanted);
     document = document_of(wanted, result);
     trace(request, wanted.run, result.run.machine);
   } else if (request.at("workload") == "txbench") {
-    const bench::txbench_request wanted = outside_the_machine([&] { return txbench_request_of(request); });
+    const bench::txbench_request wanted =
+        outside_the_machine([&] { return txbench_request_of(request); });
     const bench::txbench_result result = bench::run_txbench_on_machine(wanted);
     document = document_of(wanted, result);
     trace(request, wanted.run, result.run.machine);
@@ -288,9 +307,12 @@ int answer(const ordered_json& request) {
 
 int run() {
   try {
-    const ordered_json request = outside_the_machine([] { return ordered_json::parse(std::cin, nullptr, false); });
+    const ordered_json request =
+        outside_the_machine([] { return ordered_json::parse(std::cin, nullptr, false); });
     if (request.is_discarded() || !request.is_object()) {
-      std::fprintf(stderr, "elidex-sim: this program runs on the simulated machine; start it with 'elidex sim'\n");
+      std::fprintf(
+          stderr,
+          "elidex-sim: this program runs on the simulated machine; start it with 'elidex sim'\n");
       return 2;
     }
     return answer(request);
@@ -311,7 +333,8 @@ int run() {
 
 }  // namespace
 
-// On a thread of its own: where the first thread's stack begins in its page is left to chance, and to the environment.
+// On a thread of its own: where the first thread's stack begins in its page is left to chance, and
+// to the environment.
 int main() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with its parent, instead of running on for minutes
   int status = 1;

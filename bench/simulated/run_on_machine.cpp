@@ -27,17 +27,19 @@ void run_stream(any_index<Key>& index, const request_stream<Key>& stream, worker
   index.run(stream, control, result);
 }
 
-// One after the other, not in parallel: then what they allocate lies at the same addresses in every run.
+// One after the other, not in parallel: then what they allocate lies at the same addresses in every
+// run.
 template <class Key>
-std::vector<request_stream<Key>> streams_for(const key_set<Key>& keys, const stream_shape& shape, unsigned threads) {
+std::vector<request_stream<Key>> streams_for(const key_set<Key>& keys, const stream_shape& shape,
+                                             unsigned threads) {
   std::vector<request_stream<Key>> streams;
   for (unsigned t = 0; t < threads; ++t) streams.push_back(make_stream(keys, shape, t, threads));
   return streams;
 }
 
 template <class Key>
-sim_result run_with(const sim_request& wanted, const key_set<Key>& keys, const index_info& info, const workload& what,
-                    const distribution& where) {
+sim_result run_with(const sim_request& wanted, const key_set<Key>& keys, const index_info& info,
+                    const workload& what, const distribution& where) {
   // Made on the machine, because an index may ask what the machine can do.
   std::unique_ptr<any_index<Key>> index;
   sim::run(wanted.machine, {}, {[&] { index = make_index<Key>(info); }});
@@ -57,7 +59,8 @@ sim_result run_with(const sim_request& wanted, const key_set<Key>& keys, const i
     run_stream(*index, make_stream(keys, load_shape, 0, 1), ignored);
   }
   const std::vector<request_stream<Key>> streams = streams_for(keys, shape, wanted.threads);
-  // Of another seed, and of reads and updates only: so that it changes no key that the measured part counts on.
+  // Of another seed, and of reads and updates only: so that it changes no key that the measured
+  // part counts on.
   stream_shape warm_shape = shape;
   warm_shape.what = find_workload(what.erases || loads || what.inserts ? "c" : what.name);
   warm_shape.requests = what.drains() ? 0 : wanted.operations / warm_up_share;
@@ -71,7 +74,8 @@ sim_result run_with(const sim_request& wanted, const key_set<Key>& keys, const i
   for (unsigned t = 0; t < wanted.threads; ++t) {
     bodies.emplace_back([&, t] {
       for (const auto& stream : {std::cref(streams[t]), std::cref(warm_ups[t])}) {
-        stream.get().for_each_buffer([](const void* from, std::size_t bytes) { sim::exempt_pages(from, bytes); });
+        stream.get().for_each_buffer(
+            [](const void* from, std::size_t bytes) { sim::exempt_pages(from, bytes); });
       }
       if (!what.drains()) run_stream(*index, warm_ups[t], warm_up_results[t]);
       sim::start_counting();
@@ -94,10 +98,11 @@ sim_result run_with(const sim_request& wanted, const key_set<Key>& keys, const i
     outcome.misses += one.misses;
     outcome.latency += one.latency;
   }
-  const double seconds =
-      static_cast<double>(outcome.machine.cycles) / (static_cast<double>(wanted.machine.megahertz) * 1e6);
+  const double seconds = static_cast<double>(outcome.machine.cycles) /
+                         (static_cast<double>(wanted.machine.megahertz) * 1e6);
   outcome.mops = seconds > 0 ? static_cast<double>(outcome.operations) / seconds / 1e6 : 0;
-  outcome.bytes_per_key = static_cast<double>(index->memory_bytes()) / static_cast<double>(keys.size());
+  outcome.bytes_per_key =
+      static_cast<double>(index->memory_bytes()) / static_cast<double>(keys.size());
   return outcome;
 }
 
@@ -105,15 +110,18 @@ sim_result run_with(const sim_request& wanted, const key_set<Key>& keys, const i
 
 sim_result run_on_machine(const sim_request& wanted) {
   const index_info* const index = find_index(wanted.index);
-  if (index == nullptr) throw bad_input("--index: '" + wanted.index + "' is not compiled for the simulated machine");
+  if (index == nullptr)
+    throw bad_input("--index: '" + wanted.index + "' is not compiled for the simulated machine");
   const workload* const what = find_workload(wanted.workload);
   const auto where = parse_distribution(wanted.dist);
   if (what == nullptr || !where) throw bad_input("unknown workload or distribution");
   const key_type keys_are = wanted.string_keys ? key_type::string : key_type::u64;
-  if (const auto why = why_not(*index, *what, wanted.threads, keys_are)) throw bad_input("--index: " + *why);
+  if (const auto why = why_not(*index, *what, wanted.threads, keys_are))
+    throw bad_input("--index: " + *why);
   if (wanted.threads > wanted.machine.hardware_threads()) {
-    throw bad_input("--cores: " + wanted.machine.name + " has " + std::to_string(wanted.machine.hardware_threads()) +
-                    " hardware threads, not " + std::to_string(wanted.threads));
+    throw bad_input("--cores: " + wanted.machine.name + " has " +
+                    std::to_string(wanted.machine.hardware_threads()) + " hardware threads, not " +
+                    std::to_string(wanted.threads));
   }
   conflict_retries_asked_for = wanted.retries;
   leaf_version_asked_for = wanted.version;

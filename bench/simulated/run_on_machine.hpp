@@ -1,11 +1,14 @@
 #pragma once
-// One workload on one index on a simulated machine: what `elidex sim` runs, one process for each combination.
+// One workload on one index on a simulated machine: what `elidex sim` runs, one process for each
+// combination.
 //
-//   const sim_result r = run_on_machine({.index = "btree/htm-dbx", .workload = "a", .dist = "zipf:0.99", ...});
+//   const sim_result r = run_on_machine({.index = "btree/htm-dbx", .workload = "a", .dist =
+//       "zipf:0.99", ...});
 //
-// The map is loaded before the machine starts; the L3 caches begin with it in them. Each thread first runs a tenth of
-// its operations for the caches' sake, then all threads meet and the clocks count from there. The requests themselves lie
-// in memory that costs nothing, because a real measurement makes them without memory.
+// The map is loaded before the machine starts; the L3 caches begin with it in them. Each thread
+// first runs a tenth of its operations for the caches' sake, then all threads meet and the clocks
+// count from there. The requests themselves lie in memory that costs nothing, because a real
+// measurement makes them without memory.
 //
 // Thread-safety: one run at a time in a process.
 

@@ -16,7 +16,8 @@ using tpcc::kinds;
 
 constexpr std::uint64_t warm_up_share = 10;  // one in ten transactions more
 
-// The load is done outside of simulated time, where the machine's clock stands still: then it is one moment.
+// The load is done outside of simulated time, where the machine's clock stands still: then it is
+// one moment.
 std::uint64_t cycles_per_us = 1'000;  // one run at a time
 tpcc::date simulated_clock() noexcept {
   return 1 + static_cast<tpcc::date>(sim::now() / cycles_per_us);
@@ -37,8 +38,8 @@ template <class Company>
 lock_counts index_counts(Company& of) {
   lock_counts sum;
   const auto add = [&](auto&... tables) { ((sum += region_counts_of(tables.map())), ...); };
-  add(of.warehouses, of.districts, of.customers, of.customers_by_name, of.payments, of.orders, of.orders_by_customer,
-      of.new_orders, of.order_lines, of.items, of.stocks);
+  add(of.warehouses, of.districts, of.customers, of.customers_by_name, of.payments, of.orders,
+      of.orders_by_customer, of.new_orders, of.order_lines, of.items, of.stocks);
   return sum;
 }
 
@@ -55,8 +56,8 @@ template <class Company>
 std::size_t rows(Company& of) {
   std::size_t sum = 0;
   const auto add = [&](auto&... tables) { ((sum += tables.map().size()), ...); };
-  add(of.warehouses, of.districts, of.customers, of.customers_by_name, of.payments, of.orders, of.orders_by_customer,
-      of.new_orders, of.order_lines, of.items, of.stocks);
+  add(of.warehouses, of.districts, of.customers, of.customers_by_name, of.payments, of.orders,
+      of.orders_by_customer, of.new_orders, of.order_lines, of.items, of.stocks);
   return sum;
 }
 
@@ -64,8 +65,8 @@ template <class Company>
 std::size_t bytes(Company& of) {
   std::size_t sum = 0;
   const auto add = [&](auto&... tables) { ((sum += tables.memory_bytes()), ...); };
-  add(of.warehouses, of.districts, of.customers, of.customers_by_name, of.payments, of.orders, of.orders_by_customer,
-      of.new_orders, of.order_lines, of.items, of.stocks);
+  add(of.warehouses, of.districts, of.customers, of.customers_by_name, of.payments, of.orders,
+      of.orders_by_customer, of.new_orders, of.order_lines, of.items, of.stocks);
   return sum;
 }
 
@@ -85,12 +86,14 @@ tpcc_result run_with(const tpcc_request& wanted) {
   in.load();
   tpcc_result outcome;
   outcome.run.keys = rows(in);
-  outcome.run.bytes_per_key = static_cast<double>(bytes(in)) / static_cast<double>(outcome.run.keys);
+  outcome.run.bytes_per_key =
+      static_cast<double>(bytes(in)) / static_cast<double>(outcome.run.keys);
 
   std::vector<terminal_result> results(how.threads);
   const auto warm_up = how.operations / warm_up_share;
   const double ns_per_cycle = 1e3 / static_cast<double>(how.machine.megahertz);
-  // Of the warm-up too: reading the counters of two dozen locks would take a terminal as long as some transactions.
+  // Of the warm-up too: reading the counters of two dozen locks would take a terminal as long as
+  // some transactions.
   const lock_counts commits_before = commit_counts(*db);
   const lock_counts look_ups_before = index_counts(in);
   const std::size_t repeated_before = db->stats().conflicts;
@@ -111,15 +114,18 @@ tpcc_result run_with(const tpcc_request& wanted) {
     });
   }
   sim_result& run = outcome.run;
-  run.machine = sim::run(
-      how.machine,
-      {.seed = how.seed, .quantum_cycles = how.quantum_cycles, .record_events = how.record_events, .warm_l3 = true},
-      bodies);
+  run.machine = sim::run(how.machine,
+                         {.seed = how.seed,
+                          .quantum_cycles = how.quantum_cycles,
+                          .record_events = how.record_events,
+                          .warm_l3 = true},
+                         bodies);
   if (!run.machine.stuck.empty()) throw std::runtime_error(run.machine.stuck);
   outcome.commits = commit_counts(*db) - commits_before;
   outcome.look_ups = index_counts(in) - look_ups_before;
   outcome.repeated = db->stats().conflicts - repeated_before;
-  for (const tpcc::violation& one : tpcc::violations(in)) throw std::runtime_error(how.index + ": " + one.text);
+  for (const tpcc::violation& one : tpcc::violations(in))
+    throw std::runtime_error(how.index + ": " + one.text);
 
   run.counters = counters_of(outcome.commits + outcome.look_ups);
   for (const terminal_result& one : results) {
@@ -131,7 +137,8 @@ tpcc_result run_with(const tpcc_request& wanted) {
     }
   }
   run.operations = run.latency.samples();
-  const double seconds = static_cast<double>(run.machine.cycles) / (static_cast<double>(how.machine.megahertz) * 1e6);
+  const double seconds =
+      static_cast<double>(run.machine.cycles) / (static_cast<double>(how.machine.megahertz) * 1e6);
   run.mops = seconds > 0 ? static_cast<double>(run.operations) / seconds / 1e6 : 0;
   return outcome;
 }
@@ -157,8 +164,10 @@ struct database_on_machine {
 
 constexpr database_on_machine all[] = {
     {"db/dbx-locking:htm-btree", &run_htm_btree<table_store::dbx_locking_over>},
-    {"db/dbx-locking:euno-btree", &run_with<table_store::dbx_locking_over<table_store::euno_btree_set>>},
-    {"db/dbx-locking:euno-btree+", &run_with<table_store::dbx_locking_over<table_store::euno_btree_plus_set>>},
+    {"db/dbx-locking:euno-btree",
+     &run_with<table_store::dbx_locking_over<table_store::euno_btree_set>>},
+    {"db/dbx-locking:euno-btree+",
+     &run_with<table_store::dbx_locking_over<table_store::euno_btree_plus_set>>},
     {"db/dbx:htm-btree", &run_htm_btree<table_store::dbx_over>},
     {"db/dbx:euno-btree", &run_with<table_store::dbx_over<table_store::euno_btree_set>>},
     {"db/dbx:euno-btree+", &run_with<table_store::dbx_over<table_store::euno_btree_plus_set>>},
@@ -177,15 +186,16 @@ std::vector<std::string_view> databases_on_machine() {
 tpcc_result run_tpcc_on_machine(const tpcc_request& wanted) {
   if (wanted.run.threads > wanted.run.machine.hardware_threads()) {
     throw bad_input("--cores: " + wanted.run.machine.name + " has " +
-                    std::to_string(wanted.run.machine.hardware_threads()) + " hardware threads, not " +
-                    std::to_string(wanted.run.threads));
+                    std::to_string(wanted.run.machine.hardware_threads()) +
+                    " hardware threads, not " + std::to_string(wanted.run.threads));
   }
   conflict_retries_asked_for = wanted.run.retries;
   cycles_per_us = wanted.run.machine.megahertz;
   for (const database_on_machine& one : all) {
     if (one.name == wanted.run.index) return one.run(wanted);
   }
-  throw bad_input("--index: '" + wanted.run.index + "' is no database that is compiled for the simulated machine");
+  throw bad_input("--index: '" + wanted.run.index +
+                  "' is no database that is compiled for the simulated machine");
 }
 
 }  // namespace elidex::bench

@@ -1,17 +1,21 @@
 #pragma once
-// TPC-C on one database on a simulated machine: what paper 003's figure 18 is made of, one process for each point.
+// TPC-C on one database on a simulated machine: what paper 003's figure 18 is made of, one process
+// for each point.
 //
-//   tpcc_request wanted{.run = {.machine = which, .index = "db/dbx:htm-btree", .threads = 16, .operations = 200}};
+//   tpcc_request wanted{.run = {.machine = which, .index = "db/dbx:htm-btree", .threads = 16,
+//       .operations = 200}};
 //   wanted.size = {.warehouses = 1, .customers = 300, .items = 10'000};
 //   const tpcc_result r = run_tpcc_on_machine(wanted);
 //   r.run.mops * 1e6, r.commits, r.run.machine.conflicts ...
 //
-// The company is loaded before the machine starts; the L3 caches begin with it in them. Each terminal first runs a tenth of its transactions
-// for the caches' sake, then all meet and the clocks count from there. Terminals go round robin over the warehouses, draw the specification's
-// mix, and the two kinds that only read are snapshots unless asked otherwise. Behind the run the consistency conditions are looked at.
+// The company is loaded before the machine starts; the L3 caches begin with it in them. Each
+// terminal first runs a tenth of its transactions for the caches' sake, then all meet and the
+// clocks count from there. Terminals go round robin over the warehouses, draw the specification's
+// mix, and the two kinds that only read are snapshots unless asked otherwise. Behind the run the
+// consistency conditions are looked at.
 //
-// A smaller scale than the specification's has the same proportions (bench/tpcc/random.hpp), but for items and stock, which are as many
-// as asked for: fewer stocks are hotter ones.
+// A smaller scale than the specification's has the same proportions (bench/tpcc/random.hpp), but
+// for items and stock, which are as many as asked for: fewer stocks are hotter ones.
 //
 // Thread-safety: one run at a time in a process.
 
@@ -28,7 +32,8 @@
 namespace elidex::bench {
 
 struct tpcc_request {
-  /// The machine, the database's name in place of an index's, threads, transactions of each, seed, retries, leaf version.
+  /// The machine, the database's name in place of an index's, threads, transactions of each, seed,
+  /// retries, leaf version.
   sim_request run;
   tpcc::scale size;
   tpcc::readers how = tpcc::readers::as_snapshots;
@@ -36,7 +41,8 @@ struct tpcc_request {
 
 /// Of the counted part, unless said otherwise.
 struct tpcc_result {
-  /// Its operations are transactions that ended, its keys the rows of the load; its counters are those of all regions, with the warm-up's.
+  /// Its operations are transactions that ended, its keys the rows of the load; its counters are
+  /// those of all regions, with the warm-up's.
   sim_result run;
   std::array<std::uint64_t, tpcc::kinds> transactions{};
   std::array<latency_histogram, tpcc::kinds> latency;
@@ -50,7 +56,8 @@ struct tpcc_result {
 /// The databases' names.
 [[nodiscard]] std::vector<std::string_view> databases_on_machine();
 
-/// Throws bad_input; std::runtime_error for a run that got stuck or that broke a consistency condition.
+/// Throws bad_input; std::runtime_error for a run that got stuck or that broke a consistency
+/// condition.
 [[nodiscard]] tpcc_result run_tpcc_on_machine(const tpcc_request& wanted);
 
 }  // namespace elidex::bench

@@ -1,9 +1,11 @@
 #pragma once
-// SmallBank as native_run (bench/table_store/native_run.hpp) drives it: a teller for each thread, and behind each run all money beside what the
-// tellers took and paid.
+// SmallBank as native_run (bench/table_store/native_run.hpp) drives it: a teller for each thread,
+// and behind each run all money beside what the tellers took and paid.
 //
-//   native_run<smallbank::driven_bank<basic_database<db::silo_commit>>> b({.customers = 18'000, .hot = 1'000}, seed, {});
-//   b.run({.threads = 2, .seconds = 5}).missing                      // cents; not 0 where the isolation level lets updates be lost
+//   native_run<smallbank::driven_bank<basic_database<db::silo_commit>>> b({.customers = 18'000,
+//       .hot = 1'000}, seed, {});
+//   // cents; not 0 where the isolation level lets updates be lost
+//   b.run({.threads = 2, .seconds = 5}).missing
 //
 // Money that is missing is a violation where the level promises that no update is lost.
 //
@@ -38,7 +40,9 @@ class driven_bank {
 
   std::size_t kinds() const noexcept { return kinds_of(bank_.is.what); }
   user make_user(unsigned, std::uint64_t seed) { return user(bank_, seed); }
-  table_store::step_result step(user& who) const { return {static_cast<std::size_t>(who.step()), false}; }
+  table_store::step_result step(user& who) const {
+    return {static_cast<std::size_t>(who.step()), false};
+  }
 
   void add(const user& who) noexcept { brought_ += who.brought(); }
   void check(table_store::run_outcome& outcome) {

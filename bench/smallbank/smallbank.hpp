@@ -1,24 +1,29 @@
 #pragma once
-// SmallBank: customers with a savings and a checking account each, and short transactions whose mistakes are seen in the sum of money.
+// SmallBank: customers with a savings and a checking account each, and short transactions whose
+// mistakes are seen in the sum of money.
 //
 //   elidex::database db;
 //   smallbank::bank b(db, {.customers = 1'000});
-//   b.load();                                           // or load_share() of each share, on several threads
+//   b.load();  // or load_share() of each share, on several threads
 //   smallbank::teller t(b, seed);                       // one for each thread
 //   t.step();                                           // one of the transactions
-//   b.missing(tellers);                                 // 0: no money came or went but through the tellers' hands
+//   b.missing(tellers);  // 0: no money came or went but through the tellers' hands
 //
-// Each transaction answers how much money it brought in or took out; a teller adds that up once it is committed. So after a run all balances
-// must make what the bank began with and the tellers' sums. At read_committed they don't: rows are written here with get() and upsert(), whose
-// lost updates that level lets through. What the sum cannot see is a WRITE-CHECK that should have cost a penalty, as write skew makes it: for
-// that each account counts its changes, so that recorded histories tell the order of the writes (tests/tpcc/smallbank_histories_test.cpp).
+// Each transaction answers how much money it brought in or took out; a teller adds that up once it
+// is committed. So after a run all balances must make what the bank began with and the tellers'
+// sums. At read_committed they don't: rows are written here with get() and upsert(), whose lost
+// updates that level lets through. What the sum cannot see is a WRITE-CHECK that should have cost a
+// penalty, as write skew makes it: for that each account counts its changes, so that recorded
+// histories tell the order of the writes (tests/tpcc/smallbank_histories_test.cpp).
 //
-// The mix is the authors' five transactions, each as often as the others, or H-Store's, which has a sixth one.
+// The mix is the authors' five transactions, each as often as the others, or H-Store's, which has a
+// sixth one.
 //
-// Thread-safety: a teller belongs to one thread; bank as its database, load() and missing() while no teller works; load_share() of different
-// shares may run side by side.
-// From: Alomari et al., "The cost of serializability on platforms that use snapshot isolation" (ICDE 2008), with H-Store's sixth
-// transaction, SEND-PAYMENT. The hot spot: `hot_pct` % of all customers drawn are among the first `hot`.
+// Thread-safety: a teller belongs to one thread; bank as its database, load() and missing() while
+// no teller works; load_share() of different shares may run side by side. From: Alomari et al.,
+// "The cost of serializability on platforms that use snapshot isolation" (ICDE 2008), with
+// H-Store's sixth transaction, SEND-PAYMENT. The hot spot: `hot_pct` % of all customers drawn are
+// among the first `hot`.
 
 #include <algorithm>
 #include <array>
@@ -34,9 +39,16 @@ namespace elidex::bench::smallbank {
 
 using money = std::int64_t;  // cents
 
-enum class kind : std::uint8_t { balance, deposit_checking, transact_savings, amalgamate, write_check, send_payment };
-inline constexpr std::array<std::string_view, 6> kind_names{"balance",    "deposit-checking", "transact-savings",
-                                                            "amalgamate", "write-check",      "send-payment"};
+enum class kind : std::uint8_t {
+  balance,
+  deposit_checking,
+  transact_savings,
+  amalgamate,
+  write_check,
+  send_payment
+};
+inline constexpr std::array<std::string_view, 6> kind_names{
+    "balance", "deposit-checking", "transact-savings", "amalgamate", "write-check", "send-payment"};
 
 enum class mix : std::uint8_t {
   five,    // 20 % each, without SEND-PAYMENT
@@ -55,7 +67,8 @@ struct settings {
 
   void check() const {
     if (hot < 2 || hot > customers || hot_pct > 100)
-      throw std::invalid_argument("SmallBank: 2 hot customers at least, no more than there are, and at most 100 %");
+      throw std::invalid_argument(
+          "SmallBank: 2 hot customers at least, no more than there are, and at most 100 %");
   }
 };
 
@@ -102,7 +115,9 @@ class bank {
       });
     }
   }
-  [[nodiscard]] money at_first() const noexcept { return 2 * static_cast<money>(is.customers) * balance_at_first; }
+  [[nodiscard]] money at_first() const noexcept {
+    return 2 * static_cast<money>(is.customers) * balance_at_first;
+  }
 
   [[nodiscard]] money all_money() {
     return db.read_only([&](auto& t) {
@@ -191,7 +206,8 @@ money write_check(auto& t, bank<Database>& in, std::uint64_t name, money amount)
 
 // Refused if there isn't enough.
 template <class Database>
-money send_payment(auto& t, bank<Database>& in, std::uint64_t from, std::uint64_t to, money amount) {
+money send_payment(auto& t, bank<Database>& in, std::uint64_t from, std::uint64_t to,
+                   money amount) {
   const std::uint64_t giver = row_of(t, in.owners, from).customer;
   if (row_of(t, in.checking, giver).balance < amount) return 0;
   add(t, in.checking, giver, -amount);
@@ -215,7 +231,8 @@ class teller {
   request draw() noexcept {
     const std::uint64_t each_pct = in_.is.what == mix::five ? 20 : 15;
     request drawn;
-    drawn.what = static_cast<kind>(std::min<std::uint64_t>(random_.below(100) / each_pct, kind_names.size() - 1));
+    drawn.what = static_cast<kind>(
+        std::min<std::uint64_t>(random_.below(100) / each_pct, kind_names.size() - 1));
     drawn.one = drawn.other = draw_customer();
     while (drawn.other == drawn.one) drawn.other = draw_customer();
     drawn.amount = static_cast<money>(1 + random_.below(100'00));
@@ -230,7 +247,8 @@ class teller {
       case kind::deposit_checking:
         return deposit_checking(t, in_, asked.one, asked.amount);
       case kind::transact_savings:
-        return transact_savings(t, in_, asked.one, asked.amount % 2 == 0 ? asked.amount : -asked.amount);
+        return transact_savings(t, in_, asked.one,
+                                asked.amount % 2 == 0 ? asked.amount : -asked.amount);
       case kind::amalgamate:
         return amalgamate(t, in_, asked.one, asked.other);
       case kind::write_check:

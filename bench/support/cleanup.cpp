@@ -54,8 +54,8 @@ void wait_for_end(pid_t child) {
   }
 }
 
-// Threads of the program may still create files in a directory that is being removed. A new name hides it
-// from them.
+// Threads of the program may still create files in a directory that is being removed. A new name
+// hides it from them.
 void remove_with_all(const fs::path& path) {
   const fs::path hidden = path.string() + ".removed" + std::to_string(getpid());
   std::error_code error;
@@ -63,7 +63,8 @@ void remove_with_all(const fs::path& path) {
   // A thread may be creating a file that it looked up before the rename, or the rename has failed.
   constexpr int attempts_max = 100;
   for (const fs::path& one : {hidden, path}) {
-    for (int i = 0; i < attempts_max && fs::exists(fs::symlink_status(one, error)); ++i) fs::remove_all(one, error);
+    for (int i = 0; i < attempts_max && fs::exists(fs::symlink_status(one, error)); ++i)
+      fs::remove_all(one, error);
   }
 }
 
@@ -146,7 +147,8 @@ child_process::~child_process() {
 int child_process::wait() {
   if (child_ <= 0) return status_;
   siginfo_t about{};
-  while (waitid(P_PID, static_cast<id_t>(child_), &about, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  while (waitid(P_PID, static_cast<id_t>(child_), &about, WEXITED | WNOWAIT) != 0 &&
+         errno == EINTR) {
   }
   {
     // Before it is reaped: its number may then be another process's.

@@ -3,9 +3,11 @@
 //
 //   std::string why;
 //   std::ifstream in = open_input(file, why);
-//   if (!in.is_open()) throw bad_input("--key-file: " + file.string() + " " + why + " (expected a file of keys)");
+//   if (!in.is_open()) throw bad_input("--key-file: " + file.string() + " " + why + " (expected a
+//       file of keys)");
 //
-// Devices are refused because many of them never end. A pipe may not end either: each reader limits what it keeps.
+// Devices are refused because many of them never end. A pipe may not end either: each reader limits
+// what it keeps.
 //
 // Thread-safety: may be called from several threads at once.
 
@@ -25,7 +27,8 @@ namespace elidex::bench {
   const auto status = std::filesystem::status(file, error);
   if (!std::filesystem::exists(status)) return "does not exist";
   if (std::filesystem::is_directory(status)) return "is a directory";
-  if (std::filesystem::is_character_file(status) || std::filesystem::is_block_file(status)) return "is a device";
+  if (std::filesystem::is_character_file(status) || std::filesystem::is_block_file(status))
+    return "is a device";
   return {};
 }
 

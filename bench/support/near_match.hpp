@@ -16,10 +16,12 @@
 
 namespace elidex::bench {
 
-/// How many characters have to be inserted, removed, replaced or swapped with their neighbour; upper and lower case are equal.
+/// How many characters have to be inserted, removed, replaced or swapped with their neighbour;
+/// upper and lower case are equal.
 [[nodiscard]] inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   const auto equal = [](char x, char y) {
-    return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
+    return std::tolower(static_cast<unsigned char>(x)) ==
+           std::tolower(static_cast<unsigned char>(y));
   };
   // Rows of the table of distances between the first i characters of a and the first j of b.
   std::vector<std::size_t> before(b.size() + 1);
@@ -29,7 +31,8 @@ namespace elidex::bench {
   for (std::size_t i = 1; i <= a.size(); ++i) {
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (equal(a[i - 1], b[j - 1]) ? 0 : 1)});
+      row[j] = std::min(
+          {last[j] + 1, row[j - 1] + 1, last[j - 1] + (equal(a[i - 1], b[j - 1]) ? 0 : 1)});
       if (i > 1 && j > 1 && equal(a[i - 1], b[j - 2]) && equal(a[i - 2], b[j - 1])) {
         row[j] = std::min(row[j], before[j - 2] + 1);
       }
@@ -40,8 +43,10 @@ namespace elidex::bench {
   return last[b.size()];
 }
 
-/// The nearest name, the first of several; empty where each differs in more than a third of its characters.
-[[nodiscard]] inline std::string near_match(std::string_view text, const std::vector<std::string>& names) {
+/// The nearest name, the first of several; empty where each differs in more than a third of its
+/// characters.
+[[nodiscard]] inline std::string near_match(std::string_view text,
+                                            const std::vector<std::string>& names) {
   std::string best;
   std::size_t best_distance = 0;
   for (const std::string& name : names) {
@@ -55,8 +60,10 @@ namespace elidex::bench {
   return best;
 }
 
-/// A sentence with a blank before it, to end a message with; empty where no name is near, or the text is one.
-[[nodiscard]] inline std::string did_you_mean(std::string_view text, const std::vector<std::string>& names) {
+/// A sentence with a blank before it, to end a message with; empty where no name is near, or the
+/// text is one.
+[[nodiscard]] inline std::string did_you_mean(std::string_view text,
+                                              const std::vector<std::string>& names) {
   const std::string name = near_match(text, names);
   return name.empty() || name == text ? "" : " Did you mean '" + name + "'?";
 }

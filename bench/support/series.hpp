@@ -14,9 +14,11 @@ struct series {
   std::vector<std::pair<double, double>> points;
 };
 
-// Of several runs of one figure, point by point: the value that `choose` takes from the runs' values in ascending order.
+// Of several runs of one figure, point by point: the value that `choose` takes from the runs'
+// values in ascending order.
 template <class Choose>
-[[nodiscard]] std::vector<series> over_runs(const std::vector<std::vector<series>>& runs, Choose choose) {
+[[nodiscard]] std::vector<series> over_runs(const std::vector<std::vector<series>>& runs,
+                                            Choose choose) {
   std::vector<series> made = runs.front();
   for (std::size_t s = 0; s < made.size(); ++s) {
     for (std::size_t p = 0; p < made[s].points.size(); ++p) {
@@ -33,7 +35,8 @@ template <class Choose>
 [[nodiscard]] inline std::vector<series> medians(const std::vector<std::vector<series>>& runs) {
   return over_runs(runs, [](const std::vector<double>& ascending) {
     const std::size_t middle = ascending.size() / 2;
-    return ascending.size() % 2 == 1 ? ascending[middle] : (ascending[middle - 1] + ascending[middle]) / 2;
+    return ascending.size() % 2 == 1 ? ascending[middle]
+                                     : (ascending[middle - 1] + ascending[middle]) / 2;
   });
 }
 

@@ -27,7 +27,8 @@ class folder_for_a_run {
     std::string name = (parent / "elidex-bench-XXXXXX").string();
     if (error || ::mkdtemp(name.data()) == nullptr)
       throw bad_input("--folder: cannot make a folder in '" + parent.string() + "' (" +
-                      std::generic_category().message(errno) + "; expected a directory to write to)");
+                      std::generic_category().message(errno) +
+                      "; expected a directory to write to)");
     folder_.emplace(std::move(name));
   }
   [[nodiscard]] std::string path() const { return folder_ ? folder_->path().string() : ""; }
@@ -49,7 +50,8 @@ class bench {
         for (const database_info* what : options_.databases) {
           for (std::size_t p = 0; p < options_.groups[g].size(); ++p) {
             for (const db::durability level : options_.levels)
-              runs.push_back({.what = what, .group = g, .point = p, .threads = threads, .level = level});
+              runs.push_back(
+                  {.what = what, .group = g, .point = p, .threads = threads, .level = level});
           }
         }
         group_ends.push_back(runs.size());
@@ -77,14 +79,16 @@ class bench {
  private:
   void run_once(bench_run& run, unsigned round) {
     const workload_point& point = options_.groups[run.group][run.point];
-    const std::string label = std::string(run.what->name) + ", " + point.label + ", " + std::to_string(run.threads) +
+    const std::string label = std::string(run.what->name) + ", " + point.label + ", " +
+                              std::to_string(run.threads) +
                               (run.threads == 1 ? " thread" : " threads");
     say("loading for " + label);
     const std::size_t before = allocated_bytes();
     // Rounds differ in what is drawn, variants don't.
     const std::uint64_t seed = options_.seed + round;
     const folder_for_a_run folder(run.level, options_.folder);
-    const std::unique_ptr<loaded_workload> loaded = point.load(*run.what, seed, {run.level, folder.path()});
+    const std::unique_ptr<loaded_workload> loaded =
+        point.load(*run.what, seed, {run.level, folder.path()});
     const std::size_t after = allocated_bytes();
     run.bytes_per_row = after > before ? static_cast<double>(after - before) / point.rows : 0;
     say(label);
@@ -135,15 +139,19 @@ double growth::bytes() const {
   return seconds * running * transactions_per_second_max * bytes_per_transaction;
 }
 
-void refuse_what_does_not_fit(std::string_view flag, std::uint64_t wanted, std::string_view of_what, double bytes_each,
-                              double bytes_besides) {
+void refuse_what_does_not_fit(std::string_view flag, std::uint64_t wanted, std::string_view of_what,
+                              double bytes_each, double bytes_besides) {
   const auto available = static_cast<double>(available_memory_bytes());
   const double needed = static_cast<double>(wanted) * bytes_each + bytes_besides;
   if (available == 0 || needed <= available) return;
-  const auto megabytes = [](double bytes) { return std::to_string(static_cast<std::uint64_t>(bytes / 1e6)) + " MB"; };
-  throw bad_input(std::string(flag) + ": " + std::to_string(wanted) + " " + std::string(of_what) + " need about " +
-                  megabytes(needed) + ", and " + megabytes(available) + " are free (expected at most " +
-                  std::to_string(static_cast<std::uint64_t>(std::max(0.0, (available - bytes_besides) / bytes_each))) +
+  const auto megabytes = [](double bytes) {
+    return std::to_string(static_cast<std::uint64_t>(bytes / 1e6)) + " MB";
+  };
+  throw bad_input(std::string(flag) + ": " + std::to_string(wanted) + " " + std::string(of_what) +
+                  " need about " + megabytes(needed) + ", and " + megabytes(available) +
+                  " are free (expected at most " +
+                  std::to_string(static_cast<std::uint64_t>(
+                      std::max(0.0, (available - bytes_besides) / bytes_each))) +
                   " here)");
 }
 

@@ -1,13 +1,18 @@
 #pragma once
-// Compares databases on a workload, natively: variants interleaved within a round, medians over the rounds.
+// Compares databases on a workload, natively: variants interleaved within a round, medians over the
+// rounds.
 //
-//   workload_point point{.label = "2 warehouses", .rows = ..., .load = [](const database_info& in, auto seed, auto& where) { ... }};
-//   bench_options options{.databases = {find_database("db/occ"), find_database("db/silo")}, .groups = {{point}}, .threads = {1, 2}};
+//   workload_point point{.label = "2 warehouses", .rows = ..., .load = [](const database_info& in,
+//       auto seed, auto& where) { ... }};
+//   bench_options options{.databases = {find_database("db/occ"), find_database("db/silo")}, .groups
+//       = {{point}}, .threads = {1, 2}};
 //   for (const bench_run& run : run_bench(options, {})) std::printf("%f\n", run.tps);
 //
-// Every run has rows of its own, loaded for it, so that none works on what another one left; those of one run are in memory at a time.
+// Every run has rows of its own, loaded for it, so that none works on what another one left; those
+// of one run are in memory at a time.
 //
-// Thread-safety: none; it uses the whole machine. Errors: bad_input for a folder in which nothing can be made; what workers throw.
+// Thread-safety: none; it uses the whole machine. Errors: bad_input for a folder in which nothing
+// can be made; what workers throw.
 
 #include <cstdint>
 #include <functional>
@@ -25,18 +30,21 @@ namespace elidex::bench::table_store {
 struct workload_point {
   std::string label;
   double rows = 0;  // at first, in all tables; for bytes_per_row
-  std::function<std::unique_ptr<loaded_workload>(const database_info& in, std::uint64_t seed, const kept_in& where)>
+  std::function<std::unique_ptr<loaded_workload>(const database_info& in, std::uint64_t seed,
+                                                 const kept_in& where)>
       load;
 };
 
 struct bench_options {
   std::vector<const database_info*> databases;
-  /// Points of a group are variants of each database: interleaved with the others and compared with the first. Groups are not compared.
+  /// Points of a group are variants of each database: interleaved with the others and compared with
+  /// the first. Groups are not compared.
   std::vector<std::vector<workload_point>> groups;
   std::vector<unsigned> threads{1};
   /// Each is a variant of each database.
   std::vector<db::durability> levels{db::durability::none};
-  /// In which each run with a log has one of its own, which is removed behind it; empty: the system's for temporary files.
+  /// In which each run with a log has one of its own, which is removed behind it; empty: the
+  /// system's for temporary files.
   std::string folder = {};
   double seconds = 1;
   double warm_up_seconds = 0.1;
@@ -68,10 +76,11 @@ struct bench_progress {
   std::string doing;
 };
 
-[[nodiscard]] std::vector<bench_run> run_bench(const bench_options& options,
-                                               const std::function<void(const bench_progress&)>& progress);
+[[nodiscard]] std::vector<bench_run> run_bench(
+    const bench_options& options, const std::function<void(const bench_progress&)>& progress);
 
-/// How many bytes transactions may add by so many threads at most, of which no more run than there are CPUs.
+/// How many bytes transactions may add by so many threads at most, of which no more run than there
+/// are CPUs.
 struct growth {
   double seconds = 0;
   unsigned threads = 1;
@@ -81,9 +90,9 @@ struct growth {
   [[nodiscard]] double bytes() const;
 };
 
-/// Throws bad_input if what `flag` asks for does not fit into memory: "--keys: 60000 of them need about 70 MB, ...". `of_what` stands behind
-/// the number.
-void refuse_what_does_not_fit(std::string_view flag, std::uint64_t wanted, std::string_view of_what, double bytes_each,
-                              double bytes_besides);
+/// Throws bad_input if what `flag` asks for does not fit into memory: "--keys: 60000 of them need
+/// about 70 MB, ...". `of_what` stands behind the number.
+void refuse_what_does_not_fit(std::string_view flag, std::uint64_t wanted, std::string_view of_what,
+                              double bytes_each, double bytes_besides);
 
 }  // namespace elidex::bench::table_store

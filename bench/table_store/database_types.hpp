@@ -1,9 +1,12 @@
 #pragma once
-// The types of the databases that databases.hpp has by name, and a workload loaded into the one that is asked for.
+// The types of the databases that databases.hpp has by name, and a workload loaded into the one
+// that is asked for.
 //
-//   load_nth<smallbank::driven_bank>(own_databases{}, 1, {.customers = 1'000}, seed, {});     // into db/silo
+//   // into db/silo
+//   load_nth<smallbank::driven_bank>(own_databases{}, 1, {.customers = 1'000}, seed, {});
 //
-// Two lists, because compiling a large workload for all of them at once takes long: a workload may do each in a source of its own.
+// Two lists, because compiling a large workload for all of them at once takes long: a workload may
+// do each in a source of its own.
 //
 // Thread-safety and errors: those of native_run.
 
@@ -25,24 +28,28 @@ struct database_list {
 };
 
 /// The first ones of databases(), in its order; those behind them.
-using own_databases = database_list<basic_database<db::capability_commit>, basic_database<db::silo_commit>,
-                                    basic_database<db::dbx_commit<>>, basic_database<db::dbx_locking_commit<>>,
-                                    basic_database<db::two_phase_locking<>>>;
-using paper_databases = database_list<dbx_locking_over<htm_btree_set>, dbx_locking_over<euno_btree_set>,
-                                      dbx_locking_over<euno_btree_plus_set>, dbx_over<htm_btree_set>,
-                                      dbx_over<euno_btree_set>, dbx_over<euno_btree_plus_set>, silo_over_masstree>;
+using own_databases =
+    database_list<basic_database<db::capability_commit>, basic_database<db::silo_commit>,
+                  basic_database<db::dbx_commit<>>, basic_database<db::dbx_locking_commit<>>,
+                  basic_database<db::two_phase_locking<>>>;
+using paper_databases =
+    database_list<dbx_locking_over<htm_btree_set>, dbx_locking_over<euno_btree_set>,
+                  dbx_locking_over<euno_btree_plus_set>, dbx_over<htm_btree_set>,
+                  dbx_over<euno_btree_set>, dbx_over<euno_btree_plus_set>, silo_over_masstree>;
 
 template <class Driven>
-std::unique_ptr<loaded_workload> load_into(const typename Driven::settings& wanted, std::uint64_t seed,
-                                           const kept_in& where) {
+std::unique_ptr<loaded_workload> load_into(const typename Driven::settings& wanted,
+                                           std::uint64_t seed, const kept_in& where) {
   return std::make_unique<native_run<Driven>>(wanted, seed, where);
 }
 
 /// Driven over the nth of the list, from 0.
 template <template <class> class Driven, class Settings, class... Databases>
-std::unique_ptr<loaded_workload> load_nth(database_list<Databases...>, std::size_t n, const Settings& wanted,
-                                          std::uint64_t seed, const kept_in& where) {
-  using loader = std::unique_ptr<loaded_workload> (*)(const Settings&, std::uint64_t, const kept_in&);
+std::unique_ptr<loaded_workload> load_nth(database_list<Databases...>, std::size_t n,
+                                          const Settings& wanted, std::uint64_t seed,
+                                          const kept_in& where) {
+  using loader =
+      std::unique_ptr<loaded_workload> (*)(const Settings&, std::uint64_t, const kept_in&);
   static constexpr loader all[] = {&load_into<Driven<Databases>>...};
   return all[n](wanted, seed, where);
 }

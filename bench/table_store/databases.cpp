@@ -8,7 +8,8 @@ namespace {
 
 std::string remark_on_choice() {
   const auto& can = htm::capability();
-  return std::string("is ") + (can.rtm_commits ? "db/dbx-locking" : "db/silo") + " here: " + can.reason;
+  return std::string("is ") + (can.rtm_commits ? "db/dbx-locking" : "db/silo") +
+         " here: " + can.reason;
 }
 std::string remark_on_regions() {
   const auto& can = htm::capability();
@@ -16,21 +17,30 @@ std::string remark_on_regions() {
 }
 
 constexpr database_info all[] = {
-    {"db/occ", "the table store as it comes: DBX with short regions where this CPU commits them, else Silo",
+    {"db/occ",
+     "the table store as it comes: DBX with short regions where this CPU commits them, else Silo",
      &remark_on_choice},
-    {"db/silo", "the table store with Silo's commit: locks what it writes, validates, no hardware transactions",
+    {"db/silo",
+     "the table store with Silo's commit: locks what it writes, validates, no hardware "
+     "transactions",
      nullptr},
-    {"db/dbx", "the table store with DBX's commit: one hardware region, Silo's under a lock where it doesn't commit",
+    {"db/dbx",
+     "the table store with DBX's commit: one hardware region, Silo's under a lock where it doesn't "
+     "commit",
      &remark_on_regions},
-    {"db/dbx-locking", "the same with short regions: they validate and lock, and rows are copied behind them",
+    {"db/dbx-locking",
+     "the same with short regions: they validate and lock, and rows are copied behind them",
      &remark_on_regions},
     {"db/2pl",
-     "the table store with two-phase locking as InnoDB has it: rows and gaps in a lock system, read views for "
+     "the table store with two-phase locking as InnoDB has it: rows and gaps in a lock system, "
+     "read views for "
      "consistent reads",
      nullptr},
     {"db/dbx-locking:htm-btree",
-     "paper 003's DBX: a region that validates and locks, rows copied behind it; btree/htm-dbx", &remark_on_regions},
-    {"db/dbx-locking:euno-btree", "paper 003's Euno-DBX: the same over euno-btree", &remark_on_regions},
+     "paper 003's DBX: a region that validates and locks, rows copied behind it; btree/htm-dbx",
+     &remark_on_regions},
+    {"db/dbx-locking:euno-btree", "paper 003's Euno-DBX: the same over euno-btree",
+     &remark_on_regions},
     {"db/dbx-locking:euno-btree+", "the same over euno-btree+", &remark_on_regions},
     {"db/dbx:htm-btree", "db/dbx over btree/htm-dbx", &remark_on_regions},
     {"db/dbx:euno-btree", "db/dbx over euno-btree", &remark_on_regions},

@@ -1,23 +1,30 @@
 #pragma once
-// A workload over the table store on this machine's threads: a user for each, all at once for some seconds.
+// A workload over the table store on this machine's threads: a user for each, all at once for some
+// seconds.
 //
-//   native_run<tpcc::driven_company<basic_database<db::silo_commit>>> c({.size = {.warehouses = 2}}, seed, {});   // loaded
+//   // loaded
+//   native_run<tpcc::driven_company<basic_database<db::silo_commit>>> c({.size = {.warehouses =
+//       2}}, seed, {});
 //   run_outcome outcome = c.run({.threads = 2, .seconds = 5});
 //
 // A Driven workload has
 //   database_type, settings, user
 //   Driven(database, settings, seed)     makes the tables
-//   shares(), load_share(i)              what is loaded by as many threads as there are CPUs, a share at a time each
+//   shares(), load_share(i)              what is loaded by as many threads as there are CPUs, a
+//                                        share at a time each
 //   kinds()                              of transactions
 //   make_user(number, seed)              one for each thread of a run, from 0; made by that thread
 //   step(user)                           one transaction, as step_result
 //   add(user)                            what the user did is to be found in the tables
-//   check(outcome)                       whether it is: fills in violations and missing; called when nobody works
+//   check(outcome)                       whether it is: fills in violations and missing; called
+//                                        when nobody works
 //
-// Users are pinned round robin over the CPUs. Each looks at the phase between two transactions and takes its own time, so the rate is exact
-// however late the scheduler lets it see the change; the rate of a run is the sum of theirs.
+// Users are pinned round robin over the CPUs. Each looks at the phase between two transactions and
+// takes its own time, so the rate is exact however late the scheduler lets it see the change; the
+// rate of a run is the sum of theirs.
 //
-// Thread-safety: one run at a time. Errors: an exception in a worker ends the run and comes out of run().
+// Thread-safety: one run at a time. Errors: an exception in a worker ends the run and comes out of
+// run().
 
 #include <algorithm>
 #include <atomic>
@@ -63,7 +70,8 @@ class native_run final : public loaded_workload {
   run_outcome run(const run_settings& settings) override {
     const database_stats before = db_.stats();
     const lock_counts regions_before = regions();
-    std::atomic<run_phase> phase{settings.warm_up_seconds > 0 ? run_phase::warm_up : run_phase::measure};
+    std::atomic<run_phase> phase{settings.warm_up_seconds > 0 ? run_phase::warm_up
+                                                              : run_phase::measure};
     std::atomic<unsigned> ready{0};
     std::vector<worker> workers(settings.threads);
     std::vector<std::exception_ptr> failures(settings.threads);
@@ -78,7 +86,8 @@ class native_run final : public loaded_workload {
           ++ready;
           while (ready < settings.threads && phase != run_phase::stop) std::this_thread::yield();
           try {
-            work(workers[i], workers[i].who.emplace(driven_.make_user(i, settings.seed + i)), phase);
+            work(workers[i], workers[i].who.emplace(driven_.make_user(i, settings.seed + i)),
+                 phase);
           } catch (...) {
             failures[i] = std::current_exception();
             phase = run_phase::stop;
@@ -158,7 +167,8 @@ class native_run final : public loaded_workload {
       if (now == run_phase::measure && !measuring) before = begin_measuring();
       const step_result done = driven_.step(who);
       const auto after = run_clock::now();
-      mine.latency[done.kind].record(static_cast<std::uint64_t>((after - before) / std::chrono::nanoseconds(1)));
+      mine.latency[done.kind].record(
+          static_cast<std::uint64_t>((after - before) / std::chrono::nanoseconds(1)));
       mine.rolled_back += done.rolled_back ? 1 : 0;
       ++mine.all;
       before = after;
@@ -177,9 +187,11 @@ class native_run final : public loaded_workload {
     };
     const double whole = settings.warm_up_seconds + settings.seconds;
     const auto until = [&](run_clock::time_point end) {
-      for (auto now = run_clock::now(); now < end && phase != run_phase::stop; now = run_clock::now()) {
+      for (auto now = run_clock::now(); now < end && phase != run_phase::stop;
+           now = run_clock::now()) {
         std::this_thread::sleep_for(std::min<run_clock::duration>(nap, end - now));
-        if (settings.tick) settings.tick(std::min(1.0, seconds_type(run_clock::now() - start).count() / whole));
+        if (settings.tick)
+          settings.tick(std::min(1.0, seconds_type(run_clock::now() - start).count() / whole));
       }
     };
     until(after(settings.warm_up_seconds));

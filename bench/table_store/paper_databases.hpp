@@ -1,12 +1,14 @@
 #pragma once
-// Paper 003's databases (section 7) as the benchmarks run them: those of papers/eunomia/index_sets.hpp with what an experiment turns.
+// Paper 003's databases (section 7) as the benchmarks run them: those of
+// papers/eunomia/index_sets.hpp with what an experiment turns.
 //
-//   conflict_retries_asked_for = 16;                              // bench/indexes/asked_for.hpp, before the database is made
+//   conflict_retries_asked_for = 16;  // bench/indexes/asked_for.hpp, before the database is made
 //   dbx_locking_over<htm_btree_set> db;
 //
-// DBX's and Euno-DBX's commit is the same one, and so are the budgets of all their regions, but for euno-btree+, which has its own. An abort
-// within a commit's look-ups counts by its cause (nesting_dbx_budgets): DBX's code, whose commit looks at versions and has no region
-// inside, has no budget for it.
+// DBX's and Euno-DBX's commit is the same one, and so are the budgets of all their regions, but for
+// euno-btree+, which has its own. An abort within a commit's look-ups counts by its cause
+// (nesting_dbx_budgets): DBX's code, whose commit looks at versions and has no region inside, has
+// no budget for it.
 //
 // Thread-safety: types, and one function that reads. Errors: none.
 
@@ -34,14 +36,15 @@ using versioned_htm_btree_set = db::btree_indexes<versioned_index_region>;
 using version_line_htm_btree_set = db::btree_indexes<region_with_version_line>;
 using euno_btree_set = db::fixed_key_btree_indexes<split_regions<dbx_index_lock>>;
 using euno_btree_plus_set =
-    db::fixed_key_btree_indexes<split_regions<elided<ttas_lock, asked_for<short_region_budgets>>>, separated_fan_out<>,
-                                no_control>;
+    db::fixed_key_btree_indexes<split_regions<elided<ttas_lock, asked_for<short_region_budgets>>>,
+                                separated_fan_out<>, no_control>;
 
 // Rows copied inside the commit's region, and behind it.
 template <class Indexes>
 using dbx_over = basic_database<db::dbx_commit<asked_for<nesting_dbx_budgets>>, Indexes>;
 template <class Indexes>
-using dbx_locking_over = basic_database<db::dbx_locking_commit<asked_for<nesting_dbx_budgets>>, Indexes>;
+using dbx_locking_over =
+    basic_database<db::dbx_locking_commit<asked_for<nesting_dbx_budgets>>, Indexes>;
 using silo_over_masstree = basic_database<db::silo_commit, db::masstree_indexes>;
 
 }  // namespace elidex::bench::table_store

@@ -1,11 +1,14 @@
 #pragma once
-// What the table store's benchmarks have in common: how long a workload runs in a database, what comes out, and the loaded workload itself.
+// What the table store's benchmarks have in common: how long a workload runs in a database, what
+// comes out, and the loaded workload itself.
 //
-//   std::unique_ptr<loaded_workload> bank = smallbank::load(*find_database("db/silo"), {.customers = 1'000}, seed, {});
+//   std::unique_ptr<loaded_workload> bank = smallbank::load(*find_database("db/silo"), {.customers
+//       = 1'000}, seed, {});
 //   run_outcome outcome = bank->run({.threads = 2, .seconds = 5});
-//   outcome.violations                                   // of what must be true behind a run; empty: all is well
+//   outcome.violations  // of what must be true behind a run; empty: all is well
 //
-// Thread-safety: one run at a time for each workload; different ones are independent. Errors: what workers throw comes out of run().
+// Thread-safety: one run at a time for each workload; different ones are independent. Errors: what
+// workers throw comes out of run().
 
 #include <algorithm>
 #include <cstddef>
@@ -55,7 +58,8 @@ struct run_outcome {
   lock_counts regions = {};     // of the protocols that commit in hardware regions
   /// After the run: what must not be.
   std::vector<std::string> violations = {};
-  /// After the run: by how much the sum that the workload keeps (money, counters) is less than what was committed.
+  /// After the run: by how much the sum that the workload keeps (money, counters) is less than what
+  /// was committed.
   std::int64_t missing = 0;
 };
 

@@ -3,17 +3,18 @@
 //
 //   elidex::database db;
 //   tpcc::company c(db, {.warehouses = 2}, seed);       // makes the tables
-//   c.load();                                           // or load_items() once and load_warehouse(w) each, on several threads
+//   c.load();  // or load_items() once and load_warehouse(w) each, on several threads
 //   tpcc::terminal t(c, 1, seed);                       // terminal.hpp
 //   t.step();
 //   tpcc::violations(c);                                // consistency.hpp
 //
-// Nine tables as the specification has them, and two that serve as secondary indexes: customers by last name and orders by customer. Rows and
-// keys: rows.hpp. Sizes: random.hpp.
+// Nine tables as the specification has them, and two that serve as secondary indexes: customers by
+// last name and orders by customer. Rows and keys: rows.hpp. Sizes: random.hpp.
 //
-// Thread-safety: load_items() and load_warehouse() of different warehouses may run side by side; the tables are the database's.
-// Errors: std::invalid_argument for a scale that isn't possible; what the database throws.
-// From: TPC-C 5.11, clauses 1.3 and 4.3.3. Deviation: a row goes in with a batch of others, as one transaction.
+// Thread-safety: load_items() and load_warehouse() of different warehouses may run side by side;
+// the tables are the database's. Errors: std::invalid_argument for a scale that isn't possible;
+// what the database throws. From: TPC-C 5.11, clauses 1.3 and 4.3.3. Deviation: a row goes in with
+// a batch of others, as one transaction.
 
 #include <chrono>
 #include <cstdint>
@@ -27,7 +28,8 @@
 namespace elidex::bench::tpcc {
 
 inline date wall_clock() noexcept {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
       .count();
 }
 
@@ -39,7 +41,11 @@ class company {
   using table = typename Database::template table<std::uint64_t, Row>;
 
   company(Database& in, const scale& wanted, std::uint64_t seed, date (*clock)() = &wall_clock)
-      : db(in), size((wanted.check(), wanted)), constants(constants_of(seed)), now(clock), seed_(seed) {}
+      : db(in),
+        size((wanted.check(), wanted)),
+        constants(constants_of(seed)),
+        now(clock),
+        seed_(seed) {}
   company(const company&) = delete;
   company& operator=(const company&) = delete;
 
@@ -104,7 +110,8 @@ class company {
     return db.template create_table<std::uint64_t, Row>(name);
   }
 
-  // Calls fn(t, i) for i from low to high, some in one transaction. What has to be run again draws other values then.
+  // Calls fn(t, i) for i from low to high, some in one transaction. What has to be run again draws
+  // other values then.
   template <class Fn>
   void in_batches(std::uint32_t low, std::uint32_t high, Fn fn) {
     for (std::uint32_t first = low; first <= high; first += batch) {
@@ -123,13 +130,15 @@ class company {
     row.ytd = money{size.customers} * first_payment;
     row.next_order = size.orders() + 1;
     db.transact([&](auto& t) { t.insert(districts, district_key(at), row); });
-    in_batches(1, size.customers, [&](auto& t, std::uint32_t c) { insert_customer(t, at, c, random); });
+    in_batches(1, size.customers,
+               [&](auto& t, std::uint32_t c) { insert_customer(t, at, c, random); });
 
     std::vector<std::uint32_t> who(size.customers);  // an order for each customer, in random order
     std::iota(who.begin(), who.end(), 1);
     for (std::uint32_t left = size.customers; left > 1; --left)
       std::swap(who[left - 1], who[random.between(0, left - 1)]);
-    in_batches(1, size.orders(), [&](auto& t, std::uint32_t o) { insert_order(t, at, o, who[o - 1], random); });
+    in_batches(1, size.orders(),
+               [&](auto& t, std::uint32_t o) { insert_order(t, at, o, who[o - 1], random); });
   }
 
   void insert_customer(auto& t, district_id at, std::uint32_t c, draws& random) {

@@ -1,8 +1,9 @@
 #pragma once
-// TPC-C as native_run (bench/table_store/native_run.hpp) drives it: a terminal for each thread, round robin over the warehouses, and the
-// consistency conditions behind each run.
+// TPC-C as native_run (bench/table_store/native_run.hpp) drives it: a terminal for each thread,
+// round robin over the warehouses, and the consistency conditions behind each run.
 //
-//   native_run<tpcc::driven_company<basic_database<db::silo_commit>>> c({.size = {.warehouses = 2}}, seed, {});
+//   native_run<tpcc::driven_company<basic_database<db::silo_commit>>> c({.size = {.warehouses =
+//       2}}, seed, {});
 //
 // Thread-safety: native_run's. Errors: std::invalid_argument for a scale that isn't possible.
 

@@ -6,14 +6,17 @@
 //   random.customer();  random.item();  random.name_number();     // not uniform: some are hotter
 //   last_name(371);                                               // "PRICALLYOUGHT"
 //
-// Scales: the specification's is the default, and its numbers follow from `customers` and `items` there. A smaller one has fewer of them in
-// the same proportions: an order for each customer, three in ten of those not delivered yet, a name for three customers. The tenth part of all
-// that is the specification's stays: 10 districts, 5 to 15 lines.
+// Scales: the specification's is the default, and its numbers follow from `customers` and `items`
+// there. A smaller one has fewer of them in the same proportions: an order for each customer, three
+// in ten of those not delivered yet, a name for three customers. The tenth part of all that is the
+// specification's stays: 10 districts, 5 to 15 lines.
 //
-// NURand(A, x, y): A shrinks with the range (255, 1023 and 8191 at the full scale). The constants C are drawn from a seed; the one for names
-// while running differs from the one while loading as clause 2.1.6.1 wants it, where the scale is full.
+// NURand(A, x, y): A shrinks with the range (255, 1023 and 8191 at the full scale). The constants C
+// are drawn from a seed; the one for names while running differs from the one while loading as
+// clause 2.1.6.1 wants it, where the scale is full.
 //
-// Thread-safety: draws belong to one thread; the rest are values and pure functions. From: TPC-C 5.11, clauses 2.1.6, 4.3.2.
+// Thread-safety: draws belong to one thread; the rest are values and pure functions. From: TPC-C
+// 5.11, clauses 2.1.6, 4.3.2.
 
 #include <algorithm>
 #include <array>
@@ -39,13 +42,19 @@ struct scale {
   // Orders of a district at first: one of each customer.
   [[nodiscard]] constexpr std::uint32_t orders() const noexcept { return customers; }
   // The first of them that is not delivered: 2101 of 3000.
-  [[nodiscard]] constexpr std::uint32_t first_new_order() const noexcept { return customers - customers * 3 / 10 + 1; }
-  [[nodiscard]] constexpr std::uint32_t names() const noexcept { return std::clamp(customers / 3, 1U, 1'000U); }
+  [[nodiscard]] constexpr std::uint32_t first_new_order() const noexcept {
+    return customers - customers * 3 / 10 + 1;
+  }
+  [[nodiscard]] constexpr std::uint32_t names() const noexcept {
+    return std::clamp(customers / 3, 1U, 1'000U);
+  }
 
   // Throws std::invalid_argument for what the keys (rows.hpp) or the transactions can't do.
   void check() const {
-    if (warehouses < 1 || warehouses > warehouses_max) throw std::invalid_argument("TPC-C: 1 to 65535 warehouses");
-    if (customers < 1 || customers > customers_max) throw std::invalid_argument("TPC-C: 1 to 4094 customers");
+    if (warehouses < 1 || warehouses > warehouses_max)
+      throw std::invalid_argument("TPC-C: 1 to 65535 warehouses");
+    if (customers < 1 || customers > customers_max)
+      throw std::invalid_argument("TPC-C: 1 to 4094 customers");
     if (items < lines_max) throw std::invalid_argument("TPC-C: 15 items at least");
   }
 };
@@ -59,8 +68,8 @@ struct nurand_constants {
 };
 
 inline std::string last_name(std::uint32_t number) {
-  static constexpr std::array<std::string_view, 10> syllables{"BAR", "OUGHT", "ABLE",  "PRI",   "PRES",
-                                                              "ESE", "ANTI",  "CALLY", "ATION", "EING"};
+  static constexpr std::array<std::string_view, 10> syllables{
+      "BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"};
   std::string name(syllables[number / 100 % 10]);
   return name.append(syllables[number / 10 % 10]).append(syllables[number % 10]);
 }
@@ -82,7 +91,9 @@ class draws {
     return nurand(shrunk(8191, scale_.items, 100'000), 1, scale_.items, constants_.item);
   }
   [[nodiscard]] std::uint32_t name_number() noexcept { return name_number(constants_.name); }
-  [[nodiscard]] std::uint32_t name_number_at_load() noexcept { return name_number(constants_.name_at_load); }
+  [[nodiscard]] std::uint32_t name_number_at_load() noexcept {
+    return name_number(constants_.name_at_load);
+  }
   [[nodiscard]] std::uint32_t district() noexcept { return between(1, scale::districts); }
   // Any warehouse but that one; that one if there is no other.
   [[nodiscard]] std::uint32_t other_warehouse(std::uint32_t home) noexcept {
@@ -93,7 +104,8 @@ class draws {
 
   // Of `low` to `high` letters and digits; of digits.
   [[nodiscard]] std::string text(std::uint32_t low, std::uint32_t high) {
-    static constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-";
+    static constexpr std::string_view letters =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-";
     std::string made(between(low, high), ' ');
     std::uint64_t random = 0;
     for (std::size_t i = 0; i < made.size(); ++i, random >>= 6U) {
@@ -116,13 +128,17 @@ class draws {
     }
     return made;
   }
-  [[nodiscard]] address place() { return {text(10, 20), text(10, 20), text(10, 20), text(2, 2), digits(4) + "11111"}; }
+  [[nodiscard]] address place() {
+    return {text(10, 20), text(10, 20), text(10, 20), text(2, 2), digits(4) + "11111"};
+  }
 
  private:
-  static constexpr std::uint32_t shrunk(std::uint32_t a, std::uint32_t range, std::uint32_t full) noexcept {
+  static constexpr std::uint32_t shrunk(std::uint32_t a, std::uint32_t range,
+                                        std::uint32_t full) noexcept {
     return std::bit_floor(static_cast<std::uint32_t>(std::uint64_t{a} * range / full) + 1) - 1;
   }
-  [[nodiscard]] std::uint32_t nurand(std::uint32_t a, std::uint32_t low, std::uint32_t high, std::uint32_t c) noexcept {
+  [[nodiscard]] std::uint32_t nurand(std::uint32_t a, std::uint32_t low, std::uint32_t high,
+                                     std::uint32_t c) noexcept {
     return ((between(0, a) | between(low, high)) + c) % (high - low + 1) + low;
   }
   [[nodiscard]] std::uint32_t name_number(std::uint32_t c) noexcept {
@@ -142,7 +158,8 @@ inline nurand_constants constants_of(std::uint64_t seed) noexcept {
   made.name_at_load = drawn(255);
   for (;;) {  // clause 2.1.6.1
     made.name = drawn(255);
-    const auto apart = made.name > made.name_at_load ? made.name - made.name_at_load : made.name_at_load - made.name;
+    const auto apart = made.name > made.name_at_load ? made.name - made.name_at_load
+                                                     : made.name_at_load - made.name;
     if (apart >= 65 && apart <= 119 && apart != 96 && apart != 112) return made;
   }
 }

@@ -15,15 +15,18 @@
 //   order, new-order     w16 d4 o32
 //   orders by customer   w16 d4 c12 ~o32       the newest first
 //   order-line           w16 d4 o32 l4
-//   history              w16 t16 s32           terminal and its count; the specification gives it no key
-// So there may be 65,535 warehouses, 15 districts in each, 4,094 customers in each of those, 15 lines in an order, 65,535 terminals,
-// and 2^32 - 1 orders in a district and payments of a terminal. No key is 0 and none needs all bits, so a key + 1 is never 0.
+//   history              w16 t16 s32           terminal and its count; the specification gives it
+//                                              no key
+// So there may be 65,535 warehouses, 15 districts in each, 4,094 customers in each of those, 15
+// lines in an order, 65,535 terminals, and 2^32 - 1 orders in a district and payments of a
+// terminal. No key is 0 and none needs all bits, so a key + 1 is never 0.
 //
-// Columns: all those of the specification, clause 1.3. Text of up to N characters is fixed_text<N>, dates are microseconds
-// since 1970 with 0 for null, taxes and discounts ten-thousandths.
+// Columns: all those of the specification, clause 1.3. Text of up to N characters is fixed_text<N>,
+// dates are microseconds since 1970 with 0 for null, taxes and discounts ten-thousandths.
 //
-// Thread-safety: values. From: TPC-C revision 5.11, clause 1.3. Deviations: columns that are part of the key are not repeated in
-// the row, but where the row is the only place to look (history, order-line's supplier).
+// Thread-safety: values. From: TPC-C revision 5.11, clause 1.3. Deviations: columns that are part
+// of the key are not repeated in the row, but where the row is the only place to look (history,
+// order-line's supplier).
 
 #include <algorithm>
 #include <array>
@@ -51,7 +54,8 @@ struct fixed_text {
   }
 
   [[nodiscard]] std::string_view view() const noexcept {
-    return {bytes.data(), static_cast<std::size_t>(std::find(bytes.begin(), bytes.end(), '\0') - bytes.begin())};
+    return {bytes.data(),
+            static_cast<std::size_t>(std::find(bytes.begin(), bytes.end(), '\0') - bytes.begin())};
   }
   friend auto operator<=>(const fixed_text&, const fixed_text&) = default;
 };
@@ -166,7 +170,8 @@ constexpr std::uint64_t district_key(district_id at) noexcept {
 constexpr std::uint64_t customer_key(district_id at, std::uint32_t c) noexcept {
   return district_key(at) << 12U | c;
 }
-constexpr std::uint64_t customer_name_key(district_id at, std::uint32_t name, std::uint32_t c) noexcept {
+constexpr std::uint64_t customer_name_key(district_id at, std::uint32_t name,
+                                          std::uint32_t c) noexcept {
   return (district_key(at) << 10U | name) << 12U | c;
 }
 constexpr std::uint32_t customer_of_name_key(std::uint64_t key) noexcept {
@@ -184,19 +189,22 @@ constexpr std::uint64_t order_key(district_id at, std::uint32_t o) noexcept {
 constexpr std::uint32_t order_of_key(std::uint64_t key) noexcept {
   return static_cast<std::uint32_t>(key);
 }
-constexpr std::uint64_t customer_order_key(district_id at, std::uint32_t c, std::uint32_t o) noexcept {
+constexpr std::uint64_t customer_order_key(district_id at, std::uint32_t c,
+                                           std::uint32_t o) noexcept {
   return customer_key(at, c) << 32U | static_cast<std::uint32_t>(~o);
 }
 constexpr std::uint32_t order_of_customer_order_key(std::uint64_t key) noexcept {
   return static_cast<std::uint32_t>(~key);
 }
-constexpr std::uint64_t order_line_key(district_id at, std::uint32_t o, std::uint32_t line) noexcept {
+constexpr std::uint64_t order_line_key(district_id at, std::uint32_t o,
+                                       std::uint32_t line) noexcept {
   return order_key(at, o) << 4U | line;
 }
 constexpr std::uint32_t order_of_line_key(std::uint64_t key) noexcept {
   return static_cast<std::uint32_t>(key >> 4U);
 }
-constexpr std::uint64_t history_key(std::uint32_t w, std::uint32_t terminal, std::uint32_t count) noexcept {
+constexpr std::uint64_t history_key(std::uint32_t w, std::uint32_t terminal,
+                                    std::uint32_t count) noexcept {
   return (std::uint64_t{w} << 16U | terminal) << 32U | count;
 }
 

@@ -3,16 +3,18 @@
 //
 //   terminal t(company, home_warehouse, seed);
 //   const auto [kind, rolled_back] = t.step();        // one of the five, by the standard mix
-//   t.run(t.draw_payment());                          // a certain one; answers what the transaction answers
+//   t.run(t.draw_payment());  // a certain one; answers what the transaction answers
 //
-// The mix: 45 % NEW-ORDER, 43 % PAYMENT, 4 % each of ORDER-STATUS, DELIVERY and STOCK-LEVEL, drawn for each step: clause 5.2.3 asks for 43, 4,
-// 4 and 4 % at least. Everything is drawn before the transaction begins, so an attempt that is repeated does the same.
+// The mix: 45 % NEW-ORDER, 43 % PAYMENT, 4 % each of ORDER-STATUS, DELIVERY and STOCK-LEVEL, drawn
+// for each step: clause 5.2.3 asks for 43, 4, 4 and 4 % at least. Everything is drawn before the
+// transaction begins, so an attempt that is repeated does the same.
 //
 // The two that only read run as snapshots or as other transactions do, as asked: `readers`.
 //
-// Thread-safety: a terminal belongs to one thread; any number of them work side by side. Errors: missing_row, what the database throws.
-// From: TPC-C 5.11, clauses 2.4.1, 2.5.1, 2.6.1, 2.7.1, 2.8.1, 5.2.3. Deviation: users neither type nor think, so a terminal's rate isn't
-// bounded (as in Silo's experiments), and its warehouse has more orders than the specification's 12.86 a minute.
+// Thread-safety: a terminal belongs to one thread; any number of them work side by side. Errors:
+// missing_row, what the database throws. From: TPC-C 5.11, clauses 2.4.1, 2.5.1, 2.6.1, 2.7.1,
+// 2.8.1, 5.2.3. Deviation: users neither type nor think, so a terminal's rate isn't bounded (as in
+// Silo's experiments), and its warehouse has more orders than the specification's 12.86 a minute.
 
 #include <array>
 #include <atomic>
@@ -28,8 +30,8 @@ namespace elidex::bench::tpcc {
 
 enum class kind : std::uint8_t { new_order, payment, order_status, delivery, stock_level };
 inline constexpr std::size_t kinds = 5;
-inline constexpr std::array<std::string_view, kinds> kind_names{"new-order", "payment", "order-status", "delivery",
-                                                                "stock-level"};
+inline constexpr std::array<std::string_view, kinds> kind_names{
+    "new-order", "payment", "order-status", "delivery", "stock-level"};
 
 enum class readers : std::uint8_t { as_transactions, as_snapshots };
 
@@ -42,8 +44,13 @@ template <class Company>
 class terminal {
  public:
   // Throws std::length_error after 65535 terminals in one process.
-  terminal(Company& of, std::uint32_t home_warehouse, std::uint64_t seed, readers how = readers::as_snapshots)
-      : in_(of), home_(home_warehouse), how_(how), number_(next_number()), random_(mix(seed), of.size, of.constants) {}
+  terminal(Company& of, std::uint32_t home_warehouse, std::uint64_t seed,
+           readers how = readers::as_snapshots)
+      : in_(of),
+        home_(home_warehouse),
+        how_(how),
+        number_(next_number()),
+        random_(mix(seed), of.size, of.constants) {}
 
   kind draw_kind() noexcept {
     const std::uint32_t drawn = random_.between(0, 99);
@@ -60,7 +67,8 @@ class terminal {
     drawn.lines = random_.between(5, lines_max);
     for (std::uint32_t l = 0; l < drawn.lines; ++l) {
       const bool remote = random_.percent(1);
-      drawn.of[l] = {random_.item(), remote ? random_.other_warehouse(home_) : home_, random_.between(1, 10)};
+      drawn.of[l] = {random_.item(), remote ? random_.other_warehouse(home_) : home_,
+                     random_.between(1, 10)};
     }
     if (random_.percent(1)) drawn.of[drawn.lines - 1].item = in_.size.items + 1;  // unused
     drawn.entered = in_.now();
@@ -69,8 +77,9 @@ class terminal {
   payment_request draw_payment() noexcept {
     payment_request drawn;
     drawn.at = {home_, random_.district()};
-    drawn.who = {.at =
-                     random_.percent(15) ? district_id{random_.other_warehouse(home_), random_.district()} : drawn.at};
+    drawn.who = {.at = random_.percent(15)
+                           ? district_id{random_.other_warehouse(home_), random_.district()}
+                           : drawn.at};
     choose_customer(drawn.who);
     drawn.amount = random_.between(1'00, 5'000'00);
     drawn.when = in_.now();

@@ -1,15 +1,19 @@
 #pragma once
-// TPC-C's five transactions: what they are asked, what they do in a transaction of the database, and what they answer.
+// TPC-C's five transactions: what they are asked, what they do in a transaction of the database,
+// and what they answer.
 //
-//   new_order_request r = ...;                          // drawn before the transaction begins (terminal.hpp)
-//   db.transact([&](auto& t) { return new_order(t, company, r); });      // throws unused_item: rolled back
+//   new_order_request r = ...;  // drawn before the transaction begins (terminal.hpp)
+//   // throws unused_item: rolled back
+//   db.transact([&](auto& t) { return new_order(t, company, r); });
 //
-// They may run several times. Each comes late to the rows that all write: the specification leaves the order of the steps within a
-// transaction open. So NEW-ORDER looks at items and stocks before it takes the district's number, and at the warehouse's tax behind all.
+// They may run several times. Each comes late to the rows that all write: the specification leaves
+// the order of the steps within a transaction open. So NEW-ORDER looks at items and stocks before
+// it takes the district's number, and at the warehouse's tax behind all.
 //
-// Thread-safety: functions of their arguments. Errors: missing_row if a row that must be there isn't (believed only if what was read
-// stands, see database.hpp). From: TPC-C 5.11, clauses 2.4 to 2.8. Deviation: DELIVERY runs when it is asked for, not from a queue. It is
-// one transaction for all districts; clause 2.7 leaves their number open.
+// Thread-safety: functions of their arguments. Errors: missing_row if a row that must be there
+// isn't (believed only if what was read stands, see database.hpp). From: TPC-C 5.11, clauses 2.4 to
+// 2.8. Deviation: DELIVERY runs when it is asked for, not from a queue. It is one transaction for
+// all districts; clause 2.7 leaves their number open.
 
 #include <algorithm>
 #include <array>
@@ -32,7 +36,8 @@ struct unused_item : std::runtime_error {
 };
 // A row is not there: the database has lost it, or somebody asks for a customer who never was.
 struct missing_row : std::runtime_error {
-  explicit missing_row(const char* which) : std::runtime_error(std::string("TPC-C: no such ") + which) {}
+  explicit missing_row(const char* which)
+      : std::runtime_error(std::string("TPC-C: no such ") + which) {}
 };
 
 template <class Row>
@@ -58,7 +63,8 @@ std::uint32_t find_customer(auto& t, company<Database>& in, const customer_choic
   };
   std::vector<candidate> found;
   t.scan(in.customers_by_name, customer_name_key(wanted.at, *wanted.name, 0),
-         customer_name_key(wanted.at, *wanted.name + 1, 0), [&](std::uint64_t key, const customer_name& row) {
+         customer_name_key(wanted.at, *wanted.name + 1, 0),
+         [&](std::uint64_t key, const customer_name& row) {
            found.push_back({row.first, customer_of_name_key(key)});
            return true;
          });
@@ -118,7 +124,9 @@ new_order_answer new_order(auto& t, company<Database>& in, const new_order_reque
       ++row.orders;
       if (!local) ++row.remote_orders;
       line.district_info = row.district_info[request.at.district - 1];
-      const auto original = [](std::string_view data) { return data.find("ORIGINAL") != std::string_view::npos; };
+      const auto original = [](std::string_view data) {
+        return data.find("ORIGINAL") != std::string_view::npos;
+      };
       answer.brand[l] = original(good->data.view()) && original(row.data.view()) ? 'B' : 'G';
     });
     if (!there) throw missing_row("stock");
@@ -134,7 +142,8 @@ new_order_answer new_order(auto& t, company<Database>& in, const new_order_reque
   if (!there) throw missing_row("district");
   t.insert(in.orders, order_key(request.at, answer.order), made);
   t.insert(in.new_orders, order_key(request.at, answer.order), present{});
-  t.insert(in.orders_by_customer, customer_order_key(request.at, request.customer, answer.order), present{});
+  t.insert(in.orders_by_customer, customer_order_key(request.at, request.customer, answer.order),
+           present{});
   for (std::uint32_t l = 0; l < request.lines; ++l) {
     t.insert(in.order_lines, order_line_key(request.at, answer.order, l + 1), lines[l]);
   }
@@ -159,13 +168,15 @@ struct payment_answer {
 };
 
 // What a payment leaves in the data of a customer with bad credit, in front of what was there.
-inline fixed_text<500> paid_into(const fixed_text<500>& data, const payment_request& request, std::uint32_t customer) {
+inline fixed_text<500> paid_into(const fixed_text<500>& data, const payment_request& request,
+                                 std::uint32_t customer) {
   std::array<char, 500> text{};
   char* at = text.data();
   char* const end = at + text.size();
   for (const auto number :
-       {std::int64_t{customer}, std::int64_t{request.who.at.district}, std::int64_t{request.who.at.warehouse},
-        std::int64_t{request.at.district}, std::int64_t{request.at.warehouse}, request.amount}) {
+       {std::int64_t{customer}, std::int64_t{request.who.at.district},
+        std::int64_t{request.who.at.warehouse}, std::int64_t{request.at.district},
+        std::int64_t{request.at.warehouse}, request.amount}) {
     at = std::to_chars(at, end, number).ptr;
     *at++ = ' ';
   }
@@ -178,13 +189,14 @@ template <class Database>
 payment_answer payment(auto& t, company<Database>& in, const payment_request& request) {
   payment_answer answer;
   answer.customer = find_customer(t, in, request.who);
-  bool there = t.update(in.customers, customer_key(request.who.at, answer.customer), [&](customer& row) {
-    answer.balance = row.balance -= request.amount;
-    row.ytd_payment += request.amount;
-    ++row.payments;
-    answer.bad_credit = row.credit.view() == "BC";
-    if (answer.bad_credit) row.data = paid_into(row.data, request, answer.customer);
-  });
+  bool there =
+      t.update(in.customers, customer_key(request.who.at, answer.customer), [&](customer& row) {
+        answer.balance = row.balance -= request.amount;
+        row.ytd_payment += request.amount;
+        ++row.payments;
+        answer.bad_credit = row.credit.view() == "BC";
+        if (answer.bad_credit) row.data = paid_into(row.data, request, answer.customer);
+      });
   if (!there) throw missing_row("customer");
   fixed_text<10> warehouse_name;
   fixed_text<10> district_name;
@@ -242,8 +254,8 @@ order_status_answer order_status(auto& t, company<Database>& in, const customer_
   answer.carrier = last.carrier;
   answer.entered = last.entered;
   answer.lines.reserve(lines_max);
-  t.scan(in.order_lines, order_line_key(who.at, answer.order, 0), order_line_key(who.at, answer.order + 1, 0),
-         [&](std::uint64_t, const order_line& line) {
+  t.scan(in.order_lines, order_line_key(who.at, answer.order, 0),
+         order_line_key(who.at, answer.order + 1, 0), [&](std::uint64_t, const order_line& line) {
            answer.lines.push_back(line);
            return true;
          });
@@ -265,10 +277,11 @@ delivery_answer delivery(auto& t, company<Database>& in, const delivery_request&
   for (std::uint32_t d = 1; d <= scale::districts; ++d) {
     const district_id at{request.warehouse, d};
     std::uint32_t& oldest = answer.orders[d - 1];
-    t.scan(in.new_orders, order_key(at, 0), order_key(at, order_max), [&](std::uint64_t key, const present&) {
-      oldest = order_of_key(key);
-      return false;
-    });
+    t.scan(in.new_orders, order_key(at, 0), order_key(at, order_max),
+           [&](std::uint64_t key, const present&) {
+             oldest = order_of_key(key);
+             return false;
+           });
     if (oldest == 0) continue;
     t.erase(in.new_orders, order_key(at, oldest));
     order is;

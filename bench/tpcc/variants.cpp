@@ -11,8 +11,9 @@ constexpr double bytes_per_row = 225;
 
 }  // namespace
 
-std::unique_ptr<table_store::loaded_workload> load(const table_store::database_info& in, const settings& wanted,
-                                                   std::uint64_t seed, const table_store::kept_in& where) {
+std::unique_ptr<table_store::loaded_workload> load(const table_store::database_info& in,
+                                                   const settings& wanted, std::uint64_t seed,
+                                                   const table_store::kept_in& where) {
   using own = table_store::own_databases;
   const std::size_t n = table_store::number_of(in);
   return n < own::size ? table_store::load_nth<driven_company>(own{}, n, wanted, seed, where)
@@ -22,7 +23,8 @@ std::unique_ptr<table_store::loaded_workload> load(const table_store::database_i
 double rows_at_first(const scale& wanted) noexcept {
   const double customers = double{scale::districts} * wanted.customers;
   // A customer's row, its name, its payment, its order twice, 0.3 of a new order and 10 lines.
-  return wanted.items + double{1} * wanted.warehouses * (1 + scale::districts + wanted.items + customers * 15.3);
+  return wanted.items +
+         double{1} * wanted.warehouses * (1 + scale::districts + wanted.items + customers * 15.3);
 }
 
 double bytes_at_first(const scale& wanted) noexcept {

@@ -10,19 +10,22 @@
 namespace elidex::bench {
 namespace {
 
-// Keys inserted during a run come from identifiers above every loaded one, a range of 2^40 for each thread.
+// Keys inserted during a run come from identifiers above every loaded one, a range of 2^40 for each
+// thread.
 constexpr unsigned fresh_range_bits = 40;
 
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& why) {
-  throw bad_input("--key-file: " + file.string() + " " + why +
-                  " (expected a file or a pipe of distinct keys, one per line, without NUL bytes, of at most " +
-                  std::to_string(key_bytes_max) + " bytes each)");
+  throw bad_input(
+      "--key-file: " + file.string() + " " + why +
+      " (expected a file or a pipe of distinct keys, one per line, without NUL bytes, of at most " +
+      std::to_string(key_bytes_max) + " bytes each)");
 }
 
 // The lines of a file, checked while they are read: a file that breaks a rule may have no end.
 class key_lines {
  public:
-  key_lines(const std::filesystem::path& file, const key_file_limits& limits) : file_(file), limits_(limits) {
+  key_lines(const std::filesystem::path& file, const key_file_limits& limits)
+      : file_(file), limits_(limits) {
     std::string why;
     std::ifstream in = open_input(file, why);
     if (!in.is_open()) refuse(file, why);
@@ -46,11 +49,13 @@ class key_lines {
  private:
   void take(std::string_view piece) {
     if (piece.size() > limits_.bytes - bytes_.size()) {
-      refuse(file_, "has more than " + std::to_string(limits_.bytes) + " bytes, which is the limit");
+      refuse(file_,
+             "has more than " + std::to_string(limits_.bytes) + " bytes, which is the limit");
     }
     const std::size_t before = bytes_.size();
     bytes_.insert(bytes_.end(), piece.begin(), piece.end());
-    for (std::size_t at = 0; (at = piece.find('\n', at)) != std::string_view::npos; ++at) end_line(before + at);
+    for (std::size_t at = 0; (at = piece.find('\n', at)) != std::string_view::npos; ++at)
+      end_line(before + at);
     check(bytes_.size());
   }
 
@@ -64,7 +69,8 @@ class key_lines {
     }
     // What `yes` prints; repeats that are further apart are found when the lines are sorted.
     if (last > 0 && (*this)[last] == (*this)[last - 1]) {
-      refuse(file_, "repeats line " + std::to_string(last) + " in line " + std::to_string(last + 1));
+      refuse(file_,
+             "repeats line " + std::to_string(last) + " in line " + std::to_string(last + 1));
     }
   }
 
@@ -75,8 +81,8 @@ class key_lines {
       refuse(file_, "has a NUL byte in line " + std::to_string(ends_.size() + 1));
     }
     if (key.size() > key_bytes_max) {
-      refuse(file_,
-             "has more than " + std::to_string(key_bytes_max) + " bytes in line " + std::to_string(ends_.size() + 1));
+      refuse(file_, "has more than " + std::to_string(key_bytes_max) + " bytes in line " +
+                        std::to_string(ends_.size() + 1));
     }
   }
 
@@ -108,19 +114,22 @@ key_set<std::uint64_t> random_keys(std::uint64_t count, std::uint64_t seed) {
   return {std::move(keys), seed};
 }
 
-key_set<std::string> read_keys(const std::filesystem::path& file, std::optional<std::uint64_t> count,
-                               std::uint64_t seed, const key_file_limits& limits) {
+key_set<std::string> read_keys(const std::filesystem::path& file,
+                               std::optional<std::uint64_t> count, std::uint64_t seed,
+                               const key_file_limits& limits) {
   key_lines lines(file, limits);
   std::vector<std::string_view> ascending(lines.count());
   for (std::size_t i = 0; i < ascending.size(); ++i) ascending[i] = lines[i];
   // string_view compares bytes as unsigned, as the maps do.
   std::sort(ascending.begin(), ascending.end());
-  if (const auto twice = std::adjacent_find(ascending.begin(), ascending.end()); twice != ascending.end()) {
+  if (const auto twice = std::adjacent_find(ascending.begin(), ascending.end());
+      twice != ascending.end()) {
     std::vector<std::size_t> where;  // numbers of the lines
     for (std::size_t i = 0; i < lines.count(); ++i) {
       if (lines[i] == *twice) where.push_back(i + 1);
     }
-    refuse(file, "repeats line " + std::to_string(where[0]) + " in line " + std::to_string(where[1]));
+    refuse(file,
+           "repeats line " + std::to_string(where[0]) + " in line " + std::to_string(where[1]));
   }
   if (count && *count < ascending.size()) {
     const permutation pick(ascending.size(), seed ^ 0x5eedU);
@@ -129,8 +138,9 @@ key_set<std::string> read_keys(const std::filesystem::path& file, std::optional<
     std::sort(sample.begin(), sample.end());
     ascending = std::move(sample);
   } else if (count && *count > ascending.size()) {
-    throw bad_input("--keys: " + file.string() + " has " + std::to_string(ascending.size()) +
-                    " keys (expected at most that many with --key-file; without --keys all of them are used)");
+    throw bad_input(
+        "--keys: " + file.string() + " has " + std::to_string(ascending.size()) +
+        " keys (expected at most that many with --key-file; without --keys all of them are used)");
   }
   return {std::move(lines).take_bytes(), std::move(ascending), seed};
 }

@@ -1,10 +1,12 @@
 #pragma once
-// Small deterministic random numbers for workloads: equal seeds give equal request streams on every machine.
+// Small deterministic random numbers for workloads: equal seeds give equal request streams on every
+// machine.
 //
 //   random_bits bits(42);            // a generator
 //   bits.below(10); bits.unit();     // 0..9; a double in [0, 1)
-//   permutation order(1000, 42);     // order(0), order(1), ... visits 0..999 once each, without a table
-//   mix(17);                         // a bijection of the 64-bit integers: distinct in, distinct out
+//   // order(0), order(1), ... visits 0..999 once each, without a table
+//   permutation order(1000, 42);
+//   mix(17);  // a bijection of the 64-bit integers: distinct in, distinct out
 //
 // Invariants: mix() and every permutation are bijections, so keys made through them are distinct.
 // Thread-safety: random_bits belongs to one thread; the rest are pure functions.
@@ -14,8 +16,8 @@
 
 namespace elidex::bench {
 
-/// A bijection on 64-bit integers whose output bits all depend on all input bits (xor-shifts and odd
-/// multiplications).
+/// A bijection on 64-bit integers whose output bits all depend on all input bits (xor-shifts and
+/// odd multiplications).
 [[nodiscard]] constexpr std::uint64_t mix(std::uint64_t x) noexcept {
   x += 0x9e3779b97f4a7c15U;
   x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
@@ -28,23 +30,28 @@ class random_bits {
  public:
   explicit constexpr random_bits(std::uint64_t seed) noexcept : state_(mix(seed)) {}
 
-  [[nodiscard]] constexpr std::uint64_t next() noexcept { return mix(state_ += 0x9e3779b97f4a7c15U); }
+  [[nodiscard]] constexpr std::uint64_t next() noexcept {
+    return mix(state_ += 0x9e3779b97f4a7c15U);
+  }
 
-  /// Uniform in [0, bound), bound > 0. By the high half of a product; the bias is below bound / 2^64.
+  /// Uniform in [0, bound), bound > 0. By the high half of a product; the bias is below bound /
+  /// 2^64.
   [[nodiscard]] constexpr std::uint64_t below(std::uint64_t bound) noexcept {
     __extension__ using wide = unsigned __int128;
     return static_cast<std::uint64_t>((static_cast<wide>(next()) * bound) >> 64U);
   }
 
   /// Uniform in [0, 1), 53 bits.
-  [[nodiscard]] constexpr double unit() noexcept { return static_cast<double>(next() >> 11U) * 0x1.0p-53; }
+  [[nodiscard]] constexpr double unit() noexcept {
+    return static_cast<double>(next() >> 11U) * 0x1.0p-53;
+  }
 
  private:
   std::uint64_t state_;
 };
 
-/// A pseudo-random bijection of 0..size-1 that needs no table: bijective steps on the enclosing power of two,
-/// repeated until the value falls below size (at most two repetitions on average).
+/// A pseudo-random bijection of 0..size-1 that needs no table: bijective steps on the enclosing
+/// power of two, repeated until the value falls below size (at most two repetitions on average).
 class permutation {
  public:
   constexpr permutation(std::uint64_t size, std::uint64_t seed) noexcept

@@ -3,14 +3,15 @@
 //
 //   request_stream<std::uint64_t> stream;
 //   stream.append(request_kind::read, 42);
-//   for (request_cursor<std::uint64_t> at(stream); at.remaining() > 0;) { auto [kind, key] = at.next(); ... }
+//   for (request_cursor<std::uint64_t> at(stream); at.remaining() > 0;) { auto [kind, key] =
+//       at.next(); ... }
 //
-// Invariants: the key material lies in the stream itself, in the order of use, so that a run reads it
-// sequentially and a lookup's cache misses are the index's own. Values are not stored: writers make them from
-// a counter.
+// Invariants: the key material lies in the stream itself, in the order of use, so that a run reads
+// it sequentially and a lookup's cache misses are the index's own. Values are not stored: writers
+// make them from a counter.
 //
-// Thread-safety: a finished stream is immutable and may be read by many cursors; a cursor belongs to one
-// thread.
+// Thread-safety: a finished stream is immutable and may be read by many cursors; a cursor belongs
+// to one thread.
 
 #include <cstdint>
 #include <cstring>
@@ -23,14 +24,17 @@
 namespace elidex::bench {
 
 enum class request_kind : std::uint8_t {
-  read,        // get
-  insert,      // a key that is not there
-  insert_all,  // this request's key and those of all behind it, which ascend, into an empty index, with one call
-  put,         // overwrite the value of a key that is there
-  modify,      // read-modify-write of a key that is there
-  erase,       // a key that is there
-  scan,        // ascending from a key that is there
-  read_many,   // get of this request's key and of those of the requests behind it, keys_at_once() in all, with one call
+  read,    // get
+  insert,  // a key that is not there
+  // this request's key and those of all behind it, which ascend, into an empty index, with one call
+  insert_all,
+  put,     // overwrite the value of a key that is there
+  modify,  // read-modify-write of a key that is there
+  erase,   // a key that is there
+  scan,    // ascending from a key that is there
+  // get of this request's key and of those of the requests behind it, keys_at_once() in all, with
+  // one call
+  read_many,
 };
 
 /// The most keys of one read_many.
@@ -65,7 +69,8 @@ class request_stream<std::uint64_t> {
   }
   [[nodiscard]] std::size_t size() const noexcept { return kinds_.size(); }
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return kinds_.size() * (sizeof(request_kind) + sizeof(std::uint64_t)) + scan_lengths_.size() * 4;
+    return kinds_.size() * (sizeof(request_kind) + sizeof(std::uint64_t)) +
+           scan_lengths_.size() * 4;
   }
   /// Calls fn(address, bytes) for each buffer of the stream.
   template <class Fn>
@@ -90,7 +95,9 @@ class request_stream<std::uint64_t> {
 template <>
 class request_stream<std::string> {
  public:
-  void reserve(std::size_t requests, std::size_t key_bytes) { bytes_.reserve(requests * header_bytes + key_bytes); }
+  void reserve(std::size_t requests, std::size_t key_bytes) {
+    bytes_.reserve(requests * header_bytes + key_bytes);
+  }
   void append(request_kind kind, std::string_view key) {
     const auto length = static_cast<std::uint32_t>(key.size());
     const std::size_t at = bytes_.size();
@@ -105,7 +112,9 @@ class request_stream<std::string> {
     scan_lengths_.push_back(length);
   }
   [[nodiscard]] std::size_t size() const noexcept { return requests_; }
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.size() + scan_lengths_.size() * 4; }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return bytes_.size() + scan_lengths_.size() * 4;
+  }
   template <class Fn>
   void for_each_buffer(Fn fn) const {
     fn(bytes_.data(), bytes_.size());
@@ -149,7 +158,8 @@ class request_cursor<std::uint64_t> {
 template <>
 class request_cursor<std::string> {
  public:
-  explicit request_cursor(const request_stream<std::string>& stream) : stream_(&stream), here_(stream.bytes_.data()) {}
+  explicit request_cursor(const request_stream<std::string>& stream)
+      : stream_(&stream), here_(stream.bytes_.data()) {}
   [[nodiscard]] std::size_t position() const noexcept { return at_; }
   [[nodiscard]] std::size_t remaining() const noexcept { return stream_->size() - at_; }
   [[nodiscard]] request<std::string> next() noexcept {

@@ -3,8 +3,9 @@
 //   https://www.gardener.org/meadow/ripe-tomatoes-unhurried/84213
 //   scheme  host            section   words of the page's name, perhaps a number
 //
-// A few thousand hosts, their popularity after Zipf's law; each host has a few sections of its own, the first ones larger than
-// the others. What is too short gets more words, what is too long is thrown away.
+// A few thousand hosts, their popularity after Zipf's law; each host has a few sections of its own,
+// the first ones larger than the others. What is too short gets more words, what is too long is
+// thrown away.
 
 #include <algorithm>
 #include <array>
@@ -31,12 +32,13 @@ constexpr std::size_t words_min = 1000;
 std::vector<std::string> read_words(const std::filesystem::path& file) {
   std::ifstream in(file);
   if (!in) {
-    throw bad_input("--key-type: string without --key-file takes URLs made of the words in " + file.string() +
-                    ", which cannot be read; install the package wamerican-huge");
+    throw bad_input("--key-type: string without --key-file takes URLs made of the words in " +
+                    file.string() + ", which cannot be read; install the package wamerican-huge");
   }
   std::vector<std::string> words;
   for (std::string word; std::getline(in, word);) {
-    const bool plain = std::all_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+    const bool plain =
+        std::all_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
     if (plain && word.size() >= 2 && word.size() <= word_bytes_max) words.push_back(word);
   }
   if (words.size() < words_min) {
@@ -48,7 +50,8 @@ std::vector<std::string> read_words(const std::filesystem::path& file) {
 
 class url_maker {
  public:
-  url_maker(const std::vector<std::string>& words, std::uint64_t seed) : words_(words), seed_(mix(seed)) {}
+  url_maker(const std::vector<std::string>& words, std::uint64_t seed)
+      : words_(words), seed_(mix(seed)) {}
 
   // The URL of these bits, into `url`.
   void make(random_bits& bits, std::string& url) const {
@@ -71,7 +74,8 @@ class url_maker {
     url += word(of_section);
     url += '/';
     url += word(bits);
-    for (auto more = bits.below(3); more > 0 || url.size() < url_bytes_min; more -= more > 0 ? 1 : 0) {
+    for (auto more = bits.below(3); more > 0 || url.size() < url_bytes_min;
+         more -= more > 0 ? 1 : 0) {
       url += '-';
       url += word(bits);
     }
@@ -90,7 +94,8 @@ class url_maker {
 
 }  // namespace
 
-key_set<std::string> url_keys(std::uint64_t count, std::uint64_t seed, const std::filesystem::path& words_file) {
+key_set<std::string> url_keys(std::uint64_t count, std::uint64_t seed,
+                              const std::filesystem::path& words_file) {
   const std::vector<std::string> words = read_words(words_file);
   const url_maker maker(words, seed);
   random_bits bits(seed);

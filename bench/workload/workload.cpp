@@ -21,11 +21,11 @@ constexpr std::array<workload, 11> all_workloads{{
     {workload_kind::d, "d", "95 % read of the latest, 5 % insert", true, false, false},
     {workload_kind::e, "e", "95 % scan, 5 % insert", true, false, true},
     {workload_kind::f, "f", "50 % read, 50 % read-modify-write", false, false, false},
-    {workload_kind::multi_get, "multi-get", "100 % read, 32 keys with one call where the index has one", false, false,
-     false, 0, 32},
+    {workload_kind::multi_get, "multi-get",
+     "100 % read, 32 keys with one call where the index has one", false, false, false, 0, 32},
     {workload_kind::load, "load", "insert every key", true, false, false},
-    {workload_kind::bulk_load, "bulk-load", "insert every key, with one call where the index has one", true, false,
-     false},
+    {workload_kind::bulk_load, "bulk-load",
+     "insert every key, with one call where the index has one", true, false, false},
     {workload_kind::erase_all, "delete", "erase every key", false, true, false},
     {workload_kind::churn, "churn", "replace every key: insert one, erase one", true, true, false},
 }};
@@ -38,8 +38,8 @@ std::uint64_t seed_for(std::uint64_t seed, purpose use, std::uint64_t thread = 0
 }
 
 template <class Key>
-request_stream<Key> make_drain_stream(const key_set<Key>& keys, const stream_shape& shape, unsigned thread,
-                                      unsigned threads) {
+request_stream<Key> make_drain_stream(const key_set<Key>& keys, const stream_shape& shape,
+                                      unsigned thread, unsigned threads) {
   const bool load = shape.what->loads();
   const bool churn = shape.what->kind == workload_kind::churn;
   const bool in_bulk = shape.what->kind == workload_kind::bulk_load;
@@ -98,7 +98,8 @@ request_mix mix_of(const workload& what) {
   }
 }
 
-// A kind of workload with a number behind its name. One for each number, made once: who holds a workload keeps a pointer.
+// A kind of workload with a number behind its name. One for each number, made once: who holds a
+// workload keeps a pointer.
 class numbered_workloads {
  public:
   /// describe(n) is the n-th one's description, set(w, n) makes a workload the n-th one.
@@ -182,12 +183,14 @@ const workload* find_workload(std::string_view name) {
   static const numbered_workloads multi_gets(
       "multi-get:", 1, keys_at_once_max, {workload_kind::multi_get, {}, {}, false, false, false},
       [](workload& one, unsigned n) { one.keys_at_once = n; },
-      [](unsigned n) { return "100 % read, " + std::to_string(n) + " keys with one call where the index has one"; });
+      [](unsigned n) {
+        return "100 % read, " + std::to_string(n) + " keys with one call where the index has one";
+      });
   if (const workload* const found = mixes.find(name)) return found;
   if (const workload* const found = insert_mixes.find(name)) return found;
   if (const workload* const found = multi_gets.find(name)) return found;
-  const auto found =
-      std::find_if(all_workloads.begin(), all_workloads.end(), [&](const workload& one) { return one.name == name; });
+  const auto found = std::find_if(all_workloads.begin(), all_workloads.end(),
+                                  [&](const workload& one) { return one.name == name; });
   return found == all_workloads.end() ? nullptr : &*found;
 }
 
@@ -217,13 +220,14 @@ std::optional<distribution> parse_distribution(std::string_view text) {
   }
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result.theta);
   if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  if (!(result.theta >= 0 && result.theta <= (result.region ? 1 : zipf_theta_max))) return std::nullopt;
+  if (!(result.theta >= 0 && result.theta <= (result.region ? 1 : zipf_theta_max)))
+    return std::nullopt;
   return result;
 }
 
 template <class Key>
-request_stream<Key> make_stream(const key_set<Key>& keys, const stream_shape& shape, unsigned thread,
-                                unsigned threads) {
+request_stream<Key> make_stream(const key_set<Key>& keys, const stream_shape& shape,
+                                unsigned thread, unsigned threads) {
   if (shape.what->drains()) return make_drain_stream(keys, shape, thread, threads);
 
   const std::size_t count = keys.size();
@@ -244,8 +248,9 @@ request_stream<Key> make_stream(const key_set<Key>& keys, const stream_shape& sh
       rank = skewed.place(rank);
     }
     if (kind == request_kind::scan) {
-      return stream.append_scan(keys.at(rank),
-                                shape.scan_length_min + static_cast<std::uint32_t>(bits.below(length_choices)));
+      return stream.append_scan(
+          keys.at(rank),
+          shape.scan_length_min + static_cast<std::uint32_t>(bits.below(length_choices)));
     }
     stream.append(kind, keys.at(rank));
   };
@@ -254,7 +259,8 @@ request_stream<Key> make_stream(const key_set<Key>& keys, const stream_shape& sh
   stream.reserve(shape.requests, 0);
   stream.set_keys_at_once(shape.what->keys_at_once);
   for (std::uint64_t i = 0; i < shape.requests && stream.bytes() < stream_bytes_max; ++i) {
-    const request_kind kind = bits.below(100) < mixture.common_percent ? mixture.common : mixture.other;
+    const request_kind kind =
+        bits.below(100) < mixture.common_percent ? mixture.common : mixture.other;
     if (kind != request_kind::insert) {
       append_existing(stream, kind);
       continue;
@@ -267,26 +273,29 @@ request_stream<Key> make_stream(const key_set<Key>& keys, const stream_shape& sh
 }
 
 template <class Key>
-std::vector<request_stream<Key>> make_streams(const key_set<Key>& keys, const stream_shape& shape, unsigned threads) {
+std::vector<request_stream<Key>> make_streams(const key_set<Key>& keys, const stream_shape& shape,
+                                              unsigned threads) {
   std::vector<request_stream<Key>> streams(threads);
   const unsigned makers = std::min(threads, std::max(1U, std::thread::hardware_concurrency()));
   std::vector<std::future<void>> pending;
   pending.reserve(makers);
   for (unsigned maker = 0; maker < makers; ++maker) {
     pending.push_back(std::async(std::launch::async, [&, maker] {
-      for (unsigned t = maker; t < threads; t += makers) streams[t] = make_stream(keys, shape, t, threads);
+      for (unsigned t = maker; t < threads; t += makers)
+        streams[t] = make_stream(keys, shape, t, threads);
     }));
   }
   for (auto& one : pending) one.get();
   return streams;
 }
 
-template request_stream<std::uint64_t> make_stream(const key_set<std::uint64_t>&, const stream_shape&, unsigned,
-                                                   unsigned);
-template request_stream<std::string> make_stream(const key_set<std::string>&, const stream_shape&, unsigned, unsigned);
-template std::vector<request_stream<std::uint64_t>> make_streams(const key_set<std::uint64_t>&, const stream_shape&,
-                                                                 unsigned);
-template std::vector<request_stream<std::string>> make_streams(const key_set<std::string>&, const stream_shape&,
-                                                               unsigned);
+template request_stream<std::uint64_t> make_stream(const key_set<std::uint64_t>&,
+                                                   const stream_shape&, unsigned, unsigned);
+template request_stream<std::string> make_stream(const key_set<std::string>&, const stream_shape&,
+                                                 unsigned, unsigned);
+template std::vector<request_stream<std::uint64_t>> make_streams(const key_set<std::uint64_t>&,
+                                                                 const stream_shape&, unsigned);
+template std::vector<request_stream<std::string>> make_streams(const key_set<std::string>&,
+                                                               const stream_shape&, unsigned);
 
 }  // namespace elidex::bench

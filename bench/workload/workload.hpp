@@ -1,5 +1,6 @@
 #pragma once
-// The workloads: YCSB a to f, plus the two phases that YCSB leaves out of the clock, load and delete.
+// The workloads: YCSB a to f, plus the two phases that YCSB leaves out of the clock, load and
+// delete.
 //
 //   workload what = *find_workload("a");
 //   distribution where = *parse_distribution("zipf:0.99");
@@ -9,31 +10,36 @@
 //   b     95 % read, 5 % update             e  95 % scan, 5 % insert
 //   c     reads only                        f  50 % read, 50 % read-modify-write
 //   load  insert every key                  delete  erase every key
-//   churn  replace every key: insert a new one and erase an old one, in turn, so that the map stays as large as it was
-//   bulk-load  the same in ascending order, with one call; an index without such a call inserts one key after the other
+//   churn  replace every key: insert a new one and erase an old one, in turn, so that the map stays
+//          as large as it was
+//   bulk-load  the same in ascending order, with one call; an index without such a call inserts one
+//              key after the other
 //   mix:N N % read, the rest update, N from 0 to 100
-//   insert-mix:N   N % insert of keys that are not there, the rest read: the mixes of paper 001, whose even keys are looked for and
+//   insert-mix:N   N % insert of keys that are not there, the rest read: the mixes of paper 001,
+//                  whose even keys are looked for and
 //         whose odd ones are inserted. Ours are scattered over all integers.
-//   multi-get, multi-get:N   reads only, 32 (N, from 1 to 64) keys with one call; each key is a request, but the latency is
+//   multi-get, multi-get:N   reads only, 32 (N, from 1 to 64) keys with one call; each key is a
+//                            request, but the latency is
 //         that of a call. An index without such a call reads one key after the other.
 //
-// Invariants: thread t's stream depends on the keys, the shape and t alone, not on how many threads there
-// are, and never on the index, so that every index of a comparison does the same work. Reads, updates and
-// scans name keys that are there.
+// Invariants: thread t's stream depends on the keys, the shape and t alone, not on how many threads
+// there are, and never on the index, so that every index of a comparison does the same work. Reads,
+// updates and scans name keys that are there.
 //
-// hot:THETA is the input of paper 003's skip lists, section 6.1, as we read it. The paper says no more than "a new input
-// distribution with a skew factor theta [...] Higher the theta, higher the probability that multiple threads access
-// the same hot region in the key set". Ours: with probability theta a request names a key of the hot region, each of
-// its keys alike; otherwise any key of all. The region is a stretch of adjacent keys in the middle, so that the way
-// to it is as long as to any other.
+// hot:THETA is the input of paper 003's skip lists, section 6.1, as we read it. The paper says no
+// more than "a new input distribution with a skew factor theta [...] Higher the theta, higher the
+// probability that multiple threads access the same hot region in the key set". Ours: with
+// probability theta a request names a key of the hot region, each of its keys alike; otherwise any
+// key of all. The region is a stretch of adjacent keys in the middle, so that the way to it is as
+// long as to any other.
 //
 // Thread-safety: pure functions.
 //
-// DEVIATIONS from YCSB: scans have a fixed length unless a range is asked for (YCSB draws it from 1..100);
-// hot keys of a Zipf distribution are neighbours in key order, as in paper 003, section 6.1, unless
-// ":scrambled" is asked for (YCSB scatters them); in d the recency of a read follows the distribution that
-// was asked for, and each thread reads the inserts of its own (the streams know nothing of each other), then
-// the loaded keys from the last loaded to the first.
+// DEVIATIONS from YCSB: scans have a fixed length unless a range is asked for (YCSB draws it from
+// 1..100); hot keys of a Zipf distribution are neighbours in key order, as in paper 003, section
+// 6.1, unless ":scrambled" is asked for (YCSB scatters them); in d the recency of a read follows
+// the distribution that was asked for, and each thread reads the inserts of its own (the streams
+// know nothing of each other), then the loaded keys from the last loaded to the first.
 
 #include <cstdint>
 #include <optional>
@@ -85,17 +91,21 @@ struct workload {
            kind == workload_kind::mix;
   }
   /// Begins with an empty map.
-  [[nodiscard]] bool loads() const noexcept { return kind == workload_kind::load || kind == workload_kind::bulk_load; }
+  [[nodiscard]] bool loads() const noexcept {
+    return kind == workload_kind::load || kind == workload_kind::bulk_load;
+  }
 };
 
 [[nodiscard]] std::span<const workload> workloads();
-/// Also mix:0 to mix:100, insert-mix:0 to insert-mix:100 and multi-get:1 to multi-get:64, which workloads() leaves out.
+/// Also mix:0 to mix:100, insert-mix:0 to insert-mix:100 and multi-get:1 to multi-get:64, which
+/// workloads() leaves out.
 [[nodiscard]] const workload* find_workload(std::string_view name);
 
 inline constexpr std::string_view mix_name = "mix:N";
 inline constexpr std::string_view mix_description = "N % read, the rest update, N from 0 to 100";
 inline constexpr std::string_view insert_mix_name = "insert-mix:N";
-inline constexpr std::string_view insert_mix_description = "N % insert, the rest read, N from 0 to 100";
+inline constexpr std::string_view insert_mix_description =
+    "N % insert, the rest read, N from 0 to 100";
 inline constexpr std::string_view multi_get_name = "multi-get:N";
 inline constexpr std::string_view multi_get_description =
     "100 % read, N keys with one call where the index has one, N from 1 to 64";
@@ -109,20 +119,22 @@ struct distribution {
 
 inline constexpr double zipf_theta_max = 1.2;
 
-/// "uniform"; "zipf:THETA" or "zipf:THETA:scrambled", THETA from 0 to zipf_theta_max; "hot:THETA", THETA from 0 to 1;
-/// nothing otherwise.
+/// "uniform"; "zipf:THETA" or "zipf:THETA:scrambled", THETA from 0 to zipf_theta_max; "hot:THETA",
+/// THETA from 0 to 1; nothing otherwise.
 [[nodiscard]] std::optional<distribution> parse_distribution(std::string_view text);
 
-/// One in so many keys is in the hot region, and at least hot_region_keys_min. Both chosen: at a million keys it is a
-/// hundred, a handful for each of 16 threads.
+/// One in so many keys is in the hot region, and at least hot_region_keys_min. Both chosen: at a
+/// million keys it is a hundred, a handful for each of 16 threads.
 inline constexpr std::uint64_t hot_region_one_in = 10'000;
 inline constexpr std::uint64_t hot_region_keys_min = 16;
 
-/// In which order load and delete take the keys. Interleaved: thread t of T takes keys t, t+T, t+2T and so on upwards,
-/// so that all threads are at the same end; the others give each thread a share of its own.
+/// In which order load and delete take the keys. Interleaved: thread t of T takes keys t, t+T, t+2T
+/// and so on upwards, so that all threads are at the same end; the others give each thread a share
+/// of its own.
 enum class key_order : std::uint8_t { random, ascending, interleaved };
 
-/// In which order a workload takes the keys when `asked` is what was asked for: bulk-load knows one only.
+/// In which order a workload takes the keys when `asked` is what was asked for: bulk-load knows one
+/// only.
 [[nodiscard]] inline key_order order_of(const workload& what, key_order asked) noexcept {
   return what.kind == workload_kind::bulk_load ? key_order::ascending : asked;
 }
@@ -146,12 +158,13 @@ inline constexpr std::size_t stream_bytes_max = std::size_t{1} << 28U;
 
 /// The stream of thread `thread` of `threads`.
 template <class Key>
-[[nodiscard]] request_stream<Key> make_stream(const key_set<Key>& keys, const stream_shape& shape, unsigned thread,
-                                              unsigned threads);
+[[nodiscard]] request_stream<Key> make_stream(const key_set<Key>& keys, const stream_shape& shape,
+                                              unsigned thread, unsigned threads);
 
 /// One for each thread, made in parallel.
 template <class Key>
-[[nodiscard]] std::vector<request_stream<Key>> make_streams(const key_set<Key>& keys, const stream_shape& shape,
+[[nodiscard]] std::vector<request_stream<Key>> make_streams(const key_set<Key>& keys,
+                                                            const stream_shape& shape,
                                                             unsigned threads);
 
 }  // namespace elidex::bench

@@ -16,7 +16,8 @@ double log1p_ratio(double t) {
 
 }  // namespace
 
-zipf_ranks::zipf_ranks(std::uint64_t count, double theta) : count_(std::max<std::uint64_t>(count, 1)), theta_(theta) {
+zipf_ranks::zipf_ranks(std::uint64_t count, double theta)
+    : count_(std::max<std::uint64_t>(count, 1)), theta_(theta) {
   area_low_ = area(1.5) - 1;
   area_high_ = area(static_cast<double>(count_) + 0.5);
   accept_gap_ = 2 - inverse_area(area(2.5) - density(2));
@@ -40,8 +41,8 @@ double zipf_ranks::density(double x) const {
 std::uint64_t zipf_ranks::draw(random_bits& bits) const {
   if (theta_ == 0) return bits.below(count_);
   for (;;) {
-    // A point under the curve x^-theta, rounded to the nearest rank. Because the curve is convex the column
-    // of a rank holds at least the rank's weight; what is too much is rejected.
+    // A point under the curve x^-theta, rounded to the nearest rank. Because the curve is convex
+    // the column of a rank holds at least the rank's weight; what is too much is rejected.
     const double a = area_high_ + bits.unit() * (area_low_ - area_high_);
     const double x = inverse_area(a);
     const double nearest = std::clamp(std::floor(x + 0.5), 1.0, static_cast<double>(count_));

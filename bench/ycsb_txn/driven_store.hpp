@@ -1,9 +1,11 @@
 #pragma once
-// YCSB's transactions as native_run (bench/table_store/native_run.hpp) drives them: a client for each thread, and behind each run the table's
-// counters beside what the clients committed.
+// YCSB's transactions as native_run (bench/table_store/native_run.hpp) drives them: a client for
+// each thread, and behind each run the table's counters beside what the clients committed.
 //
-//   native_run<ycsb_txn::driven_store<basic_database<db::silo_commit>>> s({.keys = 100'000}, seed, {});
-//   s.run({.threads = 2, .seconds = 5}).violations                   // empty: nothing is lost, nothing came twice, no field is torn
+//   native_run<ycsb_txn::driven_store<basic_database<db::silo_commit>>> s({.keys = 100'000}, seed,
+//       {});
+//   // empty: nothing is lost, nothing came twice, no field is torn
+//   s.run({.threads = 2, .seconds = 5}).violations
 //
 // Thread-safety: native_run's. Errors: std::invalid_argument for settings that cannot be.
 
@@ -21,14 +23,17 @@ class driven_store {
   using settings = ycsb_txn::settings;
   using user = client<store<Database>>;
 
-  driven_store(Database& in, const settings& wanted, std::uint64_t seed) : store_(in, wanted, seed) {}
+  driven_store(Database& in, const settings& wanted, std::uint64_t seed)
+      : store_(in, wanted, seed) {}
 
   std::size_t shares() const noexcept { return store_.shares(); }
   void load_share(std::size_t i) { store_.load_share(i); }
 
   std::size_t kinds() const noexcept { return kind_names.size(); }
   user make_user(unsigned, std::uint64_t seed) { return user(store_, seed); }
-  table_store::step_result step(user& who) const { return {static_cast<std::size_t>(who.step()), false}; }
+  table_store::step_result step(user& who) const {
+    return {static_cast<std::size_t>(who.step()), false};
+  }
 
   void add(const user& who) noexcept { committed_ += who.increments(); }
   void check(table_store::run_outcome& outcome) {
@@ -36,11 +41,14 @@ class driven_store {
     outcome.missing = static_cast<std::int64_t>(committed_ - there.changes);
     const auto wrong = [&](const std::string& text) { outcome.violations.push_back(text); };
     if (outcome.missing != 0) {
-      wrong(std::to_string(committed_) + " changes were committed, and the table has " + std::to_string(there.changes));
+      wrong(std::to_string(committed_) + " changes were committed, and the table has " +
+            std::to_string(there.changes));
     }
     if (there.rows != store_.is.keys)
-      wrong("the table has " + std::to_string(there.rows) + " rows of " + std::to_string(store_.is.keys));
-    if (there.torn > 0) wrong(std::to_string(there.torn) + " rows have fields that are half changed");
+      wrong("the table has " + std::to_string(there.rows) + " rows of " +
+            std::to_string(store_.is.keys));
+    if (there.torn > 0)
+      wrong(std::to_string(there.torn) + " rows have fields that are half changed");
   }
 
  private:

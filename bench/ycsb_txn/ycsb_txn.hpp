@@ -1,26 +1,32 @@
 #pragma once
-// YCSB with transactions of several keys: each reads or changes rows of different keys, and the changes can be counted afterwards.
+// YCSB with transactions of several keys: each reads or changes rows of different keys, and the
+// changes can be counted afterwards.
 //
 //   elidex::database db;
 //   ycsb_txn::store s(db, {.what = *find_mix("a"), .keys = 100'000}, seed);
-//   s.load();                                        // or load_share() of each share, on several threads
+//   s.load();  // or load_share() of each share, on several threads
 //   ycsb_txn::client c(s, seed);                     // one for each thread
 //   c.step();                                        // one transaction
 //   c.increments();                                  // of those that committed
-//   s.counted();                                     // what the table has of it: the same as all clients' increments together
+//   s.counted();  // what the table has of it: the same as all clients' increments together
 //
-// A row has ten fields of 100 bytes, as YCSB's. Each access of a transaction is a read of the whole row or a read-modify-write of one field,
-// as the mix draws it: a 50 % reads, b 95 %, c reads only, f read-modify-writes only. A field begins with a number that counts its changes; the rest is
-// a letter that follows from the number. So a lost change is missing in the sum, and half of a change is seen in the field.
+// A row has ten fields of 100 bytes, as YCSB's. Each access of a transaction is a read of the whole
+// row or a read-modify-write of one field, as the mix draws it: a 50 % reads, b 95 %, c reads only,
+// f read-modify-writes only. A field begins with a number that counts its changes; the rest is a
+// letter that follows from the number. So a lost change is missing in the sum, and half of a change
+// is seen in the field.
 //
-// The keys of a transaction differ. Their ranks follow Zipf's law, and the hot ones are scattered over the table, as in YCSB.
-// They are taken in the order in which they are drawn, so two-phase locking meets deadlocks. All is drawn before the transaction begins.
+// The keys of a transaction differ. Their ranks follow Zipf's law, and the hot ones are scattered
+// over the table, as in YCSB. They are taken in the order in which they are drawn, so two-phase
+// locking meets deadlocks. All is drawn before the transaction begins.
 //
-// Thread-safety: a client and key_draws belong to one thread each; load_share() of different shares may run side by side; counted() while no
-// client works. Errors: std::invalid_argument for settings that cannot be; std::logic_error for a row that is gone; what the database throws.
-// From: Cooper et al., "Benchmarking cloud serving systems with YCSB" (SoCC 2010); 16 accesses in a transaction, as Yu et al., "Staring
-// into the abyss" (VLDB 2014), and others after them have it. Deviations: YCSB's a and b overwrite fields unread, here they are read and changed, so
-// that they can be counted; f has no other reads than its changes'.
+// Thread-safety: a client and key_draws belong to one thread each; load_share() of different shares
+// may run side by side; counted() while no client works. Errors: std::invalid_argument for settings
+// that cannot be; std::logic_error for a row that is gone; what the database throws. From: Cooper
+// et al., "Benchmarking cloud serving systems with YCSB" (SoCC 2010); 16 accesses in a transaction,
+// as Yu et al., "Staring into the abyss" (VLDB 2014), and others after them have it. Deviations:
+// YCSB's a and b overwrite fields unread, here they are read and changed, so that they can be
+// counted; f has no other reads than its changes'.
 
 #include <algorithm>
 #include <array>
@@ -69,7 +75,8 @@ struct settings {
 
   void check() const {
     if (operations < 1 || operations > operations_max || operations > keys || theta < 0)
-      throw std::invalid_argument("YCSB: 1 to 64 operations in a transaction, no more than there are keys");
+      throw std::invalid_argument(
+          "YCSB: 1 to 64 operations in a transaction, no more than there are keys");
   }
 };
 
@@ -150,12 +157,15 @@ class store {
   void load() {
     for (std::size_t i = 0; i < shares(); ++i) load_share(i);
   }
-  [[nodiscard]] std::size_t shares() const noexcept { return (is.keys + keys_of_share - 1) / keys_of_share; }
+  [[nodiscard]] std::size_t shares() const noexcept {
+    return (is.keys + keys_of_share - 1) / keys_of_share;
+  }
   void load_share(std::size_t i) {
     const std::uint64_t end = std::min<std::uint64_t>((i + 1) * keys_of_share, is.keys);
     for (std::uint64_t first = i * keys_of_share; first < end; first += at_once) {
       db.transact([&](auto& t) {
-        for (std::uint64_t key = first; key < std::min(first + at_once, end); ++key) t.insert(rows, key, row());
+        for (std::uint64_t key = first; key < std::min(first + at_once, end); ++key)
+          t.insert(rows, key, row());
       });
     }
   }

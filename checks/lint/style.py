@@ -11,7 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("include", "src", "machine", "papers", "bench", "cli", "preload", "checks", "tests", "fuzz", "examples")
-LINES_MAX = 700
+FUNCTION_LINES_MAX = 70
+COLUMNS_MAX = 100
 
 
 @dataclass
@@ -44,7 +45,8 @@ def check_memory_orders(file):
         if not WEAK_ORDER.search(code_of(line)):
             continue
         above = file.lines[max(0, number - 9):number]
-        if not any(PARTNER.search(text) for text in above if "//" in text):
+        said = " ".join(text.split("//", 1)[1].strip() for text in above if "//" in text)
+        if not PARTNER.search(said):
             yield number, "a memory order weaker than seq_cst without a comment that names its partner"
 
 
@@ -122,8 +124,42 @@ def check_leftovers(file):
 def check_names(file):
     if not re.fullmatch(r"[a-z0-9_]+", Path(file.path).stem):
         yield 1, "file names are snake_case"
-    if len(file.lines) > LINES_MAX:
-        yield 1, f"{len(file.lines)} lines; {LINES_MAX} at most: split it"
+
+
+NO_FUNCTION = re.compile(r"(template\s*<[^{]*>\s*)?(\[\[.*?\]\]\s*)?(class|struct|union|enum|namespace|extern|using)\b")
+
+
+def functions(lines):
+    """(first line, number of lines) of each function, in clang-format's layout: the closing brace has the
+    indentation of the declaration's first line."""
+    inside_until = -1
+    for at, line in enumerate(lines):
+        if at <= inside_until or not code_of(line).rstrip().endswith("{"):
+            continue
+        first = at
+        while first > 0 and not re.search(r"([;{}:>]|^\s*#.*|^)$", code_of(lines[first - 1]).rstrip()):
+            first -= 1
+        header = " ".join(code_of(text).strip() for text in lines[first:at + 1])
+        if "(" not in header or NO_FUNCTION.match(header) or re.search(r"=\s*\{$", header):
+            continue
+        indent = re.match(r" *", lines[first]).group(0)
+        for end in range(at + 1, len(lines)):
+            if lines[end].startswith(indent + "}"):
+                yield first + 1, end - first + 1
+                inside_until = end
+                break
+
+
+def check_function_lengths(file):
+    for number, length in functions(file.lines):
+        if length > FUNCTION_LINES_MAX:
+            yield number, f"a function of {length} lines; {FUNCTION_LINES_MAX} at most"
+
+
+def check_columns(file):
+    for number, line in enumerate(file.lines, 1):
+        if len(line) > COLUMNS_MAX and "NOLINT" not in line:
+            yield number, f"{len(line)} columns; {COLUMNS_MAX} at most"
 
 
 # What a program may include; everything else of include/ is in internal/.
@@ -163,7 +199,8 @@ def check_wall(file):
 
 
 CHECKS = (check_memory_orders, check_hardware_transactions, check_yields,
-          check_library_stands_alone, check_headers, check_leftovers, check_names, check_wall)
+          check_library_stands_alone, check_headers, check_leftovers, check_names, check_function_lengths,
+          check_columns, check_wall)
 
 
 def violations(file):

@@ -1,4 +1,5 @@
-// Public functions that no misuse test knows. public_functions.py must report both, or its check does not work.
+// Public functions that no misuse test knows. public_functions.py must report both, or its check
+// does not work.
 #pragma once
 
 namespace elidex {

@@ -21,22 +21,26 @@
 namespace elidex::cli {
 namespace {
 
-// So much of another column's cell is taken as well; more is more likely a quote that is never closed.
+// So much of another column's cell is taken as well; more is more likely a quote that is never
+// closed.
 constexpr std::size_t cell_bytes_max = std::size_t{16} << 20;
 // A row of more bytes than this is refused, however many cells it has: it may have no end.
 constexpr std::size_t row_bytes_max = std::size_t{64} << 20;
-constexpr const char* expected_file = "expected a CSV file or a pipe whose first row names the columns";
+constexpr const char* expected_file =
+    "expected a CSV file or a pipe whose first row names the columns";
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 constexpr std::size_t parser_growth_bytes = std::size_t{64} << 10;
 
 // Where the text is no UTF-8 for the first time.
 std::optional<std::size_t> first_bad_utf8(std::string_view text) {
-  const auto high = std::find_if(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) < 0; });
+  const auto high = std::find_if(text.begin(), text.end(),
+                                 [](char c) { return static_cast<signed char>(c) < 0; });
   auto at = static_cast<std::size_t>(high - text.begin());
   while (at < text.size()) {
     const auto* const bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data() + at);
     utf8proc_int32_t code_point = 0;
-    const auto length = utf8proc_iterate(bytes, static_cast<utf8proc_ssize_t>(text.size() - at), &code_point);
+    const auto length =
+        utf8proc_iterate(bytes, static_cast<utf8proc_ssize_t>(text.size() - at), &code_point);
     if (length <= 0) return at;
     at += static_cast<std::size_t>(length);
   }
@@ -46,7 +50,8 @@ std::optional<std::size_t> first_bad_utf8(std::string_view text) {
 // Fit for one line of UTF-8.
 std::string printable(std::string_view text) {
   std::string line(text);
-  std::replace_if(line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  std::replace_if(
+      line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
   while (const auto bad = first_bad_utf8(line)) line[*bad] = '?';
   return line;
 }
@@ -55,7 +60,8 @@ std::string shortened(std::string_view text) {
   constexpr std::size_t shown_max = 40;
   if (text.size() <= shown_max) return printable(text);
   std::size_t length = shown_max;
-  while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0U) == 0x80U) --length;  // not within a character
+  // not within a character
+  while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0U) == 0x80U) --length;
   return printable(text.substr(0, length)) + "...";
 }
 
@@ -80,18 +86,20 @@ bool is_number(std::string_view cell) {
   return parse_number(cell, "", number).empty();
 }
 
-// What a number would lose: the leading zeros of a code, the last digits of a whole number of more than 64 bits.
+// What a number would lose: the leading zeros of a code, the last digits of a whole number of more
+// than 64 bits.
 bool loses_digits_as_number(std::string_view cell) {
   const std::string_view digits = cell.substr(cell.starts_with('-') ? 1 : 0);
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   if (digits.size() > 1 && digits[0] == '0' && is_digit(digits[1])) return true;
-  return !digits.empty() && std::all_of(digits.begin(), digits.end(), is_digit) && !is_number<std::int64_t>(cell);
+  return !digits.empty() && std::all_of(digits.begin(), digits.end(), is_digit) &&
+         !is_number<std::int64_t>(cell);
 }
 
 reason why_no_string(std::string_view cell) {
   if (cell.size() > csv_column::string_bytes_max) {
-    return "a string of " + std::to_string(cell.size()) + " bytes; " + std::to_string(csv_column::string_bytes_max) +
-           " are the most";
+    return "a string of " + std::to_string(cell.size()) + " bytes; " +
+           std::to_string(csv_column::string_bytes_max) + " are the most";
   }
   if (const auto bad = first_bad_utf8(cell)) {
     return shown(cell) + " is no UTF-8 from byte " + std::to_string(*bad + 1) + " on";
@@ -136,7 +144,8 @@ class value_sink {
 
  private:
   template <class Number>
-  static reason take_number(std::string_view cell, std::string_view type, std::vector<Number>& numbers) {
+  static reason take_number(std::string_view cell, std::string_view type,
+                            std::vector<Number>& numbers) {
     Number number{};
     reason wrong = parse_number(cell, type, number);
     if (wrong.empty()) numbers.push_back(number);
@@ -157,7 +166,8 @@ class value_sink {
   std::vector<double> reals_;
 };
 
-// libcsv with our choices: quotes only where RFC 4180 has them, blanks are kept, all ends of lines are reported.
+// libcsv with our choices: quotes only where RFC 4180 has them, blanks are kept, all ends of lines
+// are reported.
 class parser {
  public:
   parser() { start(); }
@@ -173,7 +183,8 @@ class parser {
 
  private:
   void start() {
-    if (csv_init(&parser_, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL) != 0) throw std::bad_alloc();
+    if (csv_init(&parser_, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL) != 0)
+      throw std::bad_alloc();
     csv_set_space_func(&parser_, [](unsigned char) { return 0; });
     csv_set_blk_size(&parser_, parser_growth_bytes);
   }
@@ -208,17 +219,19 @@ class column_reader {
     throw bench::bad_input("FILE: " + name_ + " " + why + " (" + expected_file + ")");
   }
 
-  // What is kept, so that a pipe without end is refused before memory is: blank lines too, though they take none.
+  // What is kept, so that a pipe without end is refused before memory is: blank lines too, though
+  // they take none.
   void check_size() const {
-    const std::uint64_t kept =
-        sink_.bytes() + result_.skipped.size() * sizeof(std::uint64_t) + header_bytes_ + result_.blank_lines;
+    const std::uint64_t kept = sink_.bytes() + result_.skipped.size() * sizeof(std::uint64_t) +
+                               header_bytes_ + result_.blank_lines;
     if (kept > options_.kept_bytes_max) {
-      refuse_file("has more rows than fit into memory: " + std::to_string(options_.kept_bytes_max / 1'000'000) +
-                  " MB are the limit here");
+      refuse_file("has more rows than fit into memory: " +
+                  std::to_string(options_.kept_bytes_max / 1'000'000) + " MB are the limit here");
     }
   }
 
-  // --- Stretches of lines to the parser: it says nothing of where it is, and so we know the line ---
+  // --- Stretches of lines to the parser: it says nothing of where it is, and so we know the line
+  // ---
 
   void parse(std::string_view bytes) {
     while (!bytes.empty()) {
@@ -227,18 +240,22 @@ class column_reader {
       bytes.remove_prefix(line_end);
       const bool whole = stretch.ends_with('\n');
       row_bytes_ += stretch.size();
-      while (!stretch.empty()) stretch.remove_prefix(dropping_line_ ? drop(stretch) : feed(stretch));
+      while (!stretch.empty())
+        stretch.remove_prefix(dropping_line_ ? drop(stretch) : feed(stretch));
       if (whole) ++line_;
     }
-    if (csv_get_buffer_size(&parser_.get()) > cell_bytes_max + parser_growth_bytes) refuse_long_cell();
+    if (csv_get_buffer_size(&parser_.get()) > cell_bytes_max + parser_growth_bytes)
+      refuse_long_cell();
     if (row_bytes_ > row_bytes_max) {
-      refuse_row("a row of more than " + std::to_string(row_bytes_max >> 20U) + " MiB; is a quote not closed?");
+      refuse_row("a row of more than " + std::to_string(row_bytes_max >> 20U) +
+                 " MiB; is a quote not closed?");
     }
   }
 
   // Returns how many bytes are done with.
   std::size_t feed(std::string_view stretch) {
-    const std::size_t done = csv_parse(&parser_.get(), stretch.data(), stretch.size(), on_cell, on_row_end, this);
+    const std::size_t done =
+        csv_parse(&parser_.get(), stretch.data(), stretch.size(), on_cell, on_row_end, this);
     if (failure_) std::rethrow_exception(failure_);
     if (done == stretch.size()) return done;
     if (csv_error(&parser_.get()) != CSV_EPARSE) throw std::bad_alloc();
@@ -321,8 +338,8 @@ class column_reader {
   void take_row() {
     ++row_;
     if (cells_ != header_.size()) {
-      bad_row(std::to_string(cells_) + (cells_ == 1 ? " cell" : " cells") + " where the header has " +
-              std::to_string(header_.size()));
+      bad_row(std::to_string(cells_) + (cells_ == 1 ? " cell" : " cells") +
+              " where the header has " + std::to_string(header_.size()));
     } else if (const reason wrong = sink_.take(cell_); !wrong.empty()) {
       bad_row("column " + shown(column_) + ": " + wrong);
     }
@@ -335,20 +352,23 @@ class column_reader {
       std::string names;
       for (std::size_t i = 0; i < std::min(names_max, header_.size()); ++i)
         names += (i == 0 ? "" : ", ") + shortened(header_[i]);
-      if (header_.size() > names_max) names += " and " + std::to_string(header_.size() - names_max) + " more";
+      if (header_.size() > names_max)
+        names += " and " + std::to_string(header_.size() - names_max) + " more";
       constexpr std::size_t name_bytes_max = 100;
       std::vector<std::string> short_names;
       for (const std::string& one : header_) {
         if (one.size() <= name_bytes_max) short_names.push_back(printable(one));
       }
-      throw bench::bad_input("--column: " + shown(column_) + " is not a column of " + name_ + " (expected " + names +
-                             ")" + bench::did_you_mean(column_, short_names));
+      throw bench::bad_input("--column: " + shown(column_) + " is not a column of " + name_ +
+                             " (expected " + names + ")" +
+                             bench::did_you_mean(column_, short_names));
     }
     const auto second = std::find(first + 1, header_.end(), column_);
     if (second != header_.end()) {
-      throw bench::bad_input("--column: " + shown(column_) + " names two columns of " + name_ + ", " +
-                             std::to_string(first - header_.begin() + 1) + " and " +
-                             std::to_string(second - header_.begin() + 1) + " (expected a name that occurs once)");
+      throw bench::bad_input("--column: " + shown(column_) + " names two columns of " + name_ +
+                             ", " + std::to_string(first - header_.begin() + 1) + " and " +
+                             std::to_string(second - header_.begin() + 1) +
+                             " (expected a name that occurs once)");
     }
     wanted_ = static_cast<std::size_t>(first - header_.begin());
   }
@@ -356,7 +376,8 @@ class column_reader {
   // --- What is wrong ---
 
   [[nodiscard]] std::string where() const {
-    return "line " + std::to_string(row_line_) + " (" + (row_ == 0 ? "header" : "row " + std::to_string(row_)) + "): ";
+    return "line " + std::to_string(row_line_) + " (" +
+           (row_ == 0 ? "header" : "row " + std::to_string(row_)) + "): ";
   }
   [[noreturn]] void refuse_row(const std::string& why) {
     if (header_read_) ++row_;
@@ -364,11 +385,13 @@ class column_reader {
   }
 
   [[noreturn]] void refuse_long_cell() {
-    refuse_row("a cell of more than " + std::to_string(cell_bytes_max >> 20U) + " MiB; is a quote not closed?");
+    refuse_row("a cell of more than " + std::to_string(cell_bytes_max >> 20U) +
+               " MiB; is a quote not closed?");
   }
 
   void bad_row(const std::string& why) {
-    if (!options_.skip_bad) throw bench::bad_input(name_ + ": " + where() + why + " (--skip-bad leaves such rows out)");
+    if (!options_.skip_bad)
+      throw bench::bad_input(name_ + ": " + where() + why + " (--skip-bad leaves such rows out)");
     result_.skipped.push_back(row_);
     if (result_.reasons.size() < csv_column::reasons_max) result_.reasons.push_back(where() + why);
   }
@@ -418,7 +441,8 @@ std::string_view csv_column::type_name() const {
 }
 
 std::uint64_t csv_column::row_in_file(std::size_t value) const {
-  // The least row that has value + 1 good rows up to itself. Before skipped[i] there are skipped[i] - 1 - i good ones.
+  // The least row that has value + 1 good rows up to itself. Before skipped[i] there are skipped[i]
+  // - 1 - i good ones.
   std::size_t low = 0;
   std::size_t high = skipped.size();
   while (low < high) {
@@ -437,11 +461,13 @@ csv_column read_csv_column(std::istream& in, std::string_view name, std::string_
   return column_reader(name, column, options).read(in);
 }
 
-csv_column read_csv_column(const std::filesystem::path& file, std::string_view column, const csv_options& options) {
+csv_column read_csv_column(const std::filesystem::path& file, std::string_view column,
+                           const csv_options& options) {
   std::string why;
   std::ifstream in = bench::open_input(file, why);
   if (!in.is_open()) {
-    throw bench::bad_input("FILE: " + printable(file.string()) + " " + why + " (" + expected_file + ")");
+    throw bench::bad_input("FILE: " + printable(file.string()) + " " + why + " (" + expected_file +
+                           ")");
   }
   return read_csv_column(in, file.string(), column, options);
 }

@@ -3,21 +3,24 @@
 //   const csv_column cities = read_csv_column("places.csv", "city", {});
 //   if (const auto* names = std::get_if<csv_strings>(&cities.values)) std::cout << (*names)[0];
 //
-// What is taken (RFC 4180): commas between cells; cells in quotes, which may have commas, line breaks and, doubled, quotes in
-// them; rows that end with LF, CRLF or CR, the last one also without; blanks are a part of their cell. A UTF-8 byte order mark
-// at the beginning is skipped. The first row names the columns. A blank line is no row: it is passed over and counted, as
+// What is taken (RFC 4180): commas between cells; cells in quotes, which may have commas, line
+// breaks and, doubled, quotes in them; rows that end with LF, CRLF or CR, the last one also
+// without; blanks are a part of their cell. A UTF-8 byte order mark at the beginning is skipped.
+// The first row names the columns. A blank line is no row: it is passed over and counted, as
 // Python, pandas and Arrow do; an empty cell in a file of one column is written as "".
 //
-// Types. int: std::int64_t; double; string: UTF-8 of at most 64 KiB, NUL bytes too. Automatic: int if all cells are ints, else
-// double if all are numbers, else string, which it also is without any cell. Numbers are read as std::from_chars reads them,
-// from the first character of the cell to its last, in decimal; an empty cell is no number.
+// Types. int: std::int64_t; double; string: UTF-8 of at most 64 KiB, NUL bytes too. Automatic: int
+// if all cells are ints, else double if all are numbers, else string, which it also is without any
+// cell. Numbers are read as std::from_chars reads them, from the first character of the cell to its
+// last, in decimal; an empty cell is no number.
 //
-// Errors: bench::bad_input with one line that names the file, its line (from 1; lines end with LF), the row (from 1 behind the
-// header) and the column, whatever of these there is; std::bad_alloc. Nothing is returned then. With `skip_bad`, rows that are
-// wrong are left out instead, numbered and counted. Behind a quote that stands where none may be, reading goes on with the next
-// line, whatever that is a part of. A row that ends the file within quotes is wrong as well.
-// A device, a cell of more than 16 MiB, a row of more than 64 MiB and more values than `kept_bytes_max` are refused while they are
-// read, also with `skip_bad`: a pipe may have no end.
+// Errors: bench::bad_input with one line that names the file, its line (from 1; lines end with LF),
+// the row (from 1 behind the header) and the column, whatever of these there is; std::bad_alloc.
+// Nothing is returned then. With `skip_bad`, rows that are wrong are left out instead, numbered and
+// counted. Behind a quote that stands where none may be, reading goes on with the next line,
+// whatever that is a part of. A row that ends the file within quotes is wrong as well. A device, a
+// cell of more than 16 MiB, a row of more than 64 MiB and more values than `kept_bytes_max` are
+// refused while they are read, also with `skip_bad`: a pipe may have no end.
 //
 // Thread-safety: none; read in one thread.
 #pragma once
@@ -46,7 +49,9 @@ class csv_strings {
     bytes_ += text;
     ends_.push_back(bytes_.size());
   }
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.size() + ends_.size() * sizeof(std::size_t); }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return bytes_.size() + ends_.size() * sizeof(std::size_t);
+  }
 
  private:
   std::string bytes_;
@@ -60,7 +65,8 @@ struct csv_options {
   bool skip_bad = false;
   // Read at once; a test makes this small.
   std::size_t piece_bytes = std::size_t{256} << 10;
-  // How much of the file may be kept in memory, in bytes of values; a file with more is refused as soon as it is known to have.
+  // How much of the file may be kept in memory, in bytes of values; a file with more is refused as
+  // soon as it is known to have.
   std::uint64_t kept_bytes_max = UINT64_MAX;
   // Called after each piece with the bytes that have been read.
   std::function<void(std::uint64_t)> progress = {};
@@ -86,11 +92,11 @@ struct csv_column {
 [[nodiscard]] csv_column read_csv_column(const std::filesystem::path& file, std::string_view column,
                                          const csv_options& options);
 // The same from a stream; `name` stands for the file in errors.
-[[nodiscard]] csv_column read_csv_column(std::istream& in, std::string_view name, std::string_view column,
-                                         const csv_options& options);
+[[nodiscard]] csv_column read_csv_column(std::istream& in, std::string_view name,
+                                         std::string_view column, const csv_options& options);
 
-// The text in quotes, fit for a line on a terminal: its first 40 bytes or so, without control characters, and UTF-8 whatever it
-// was.
+// The text in quotes, fit for a line on a terminal: its first 40 bytes or so, without control
+// characters, and UTF-8 whatever it was.
 [[nodiscard]] std::string shown(std::string_view text);
 
 }  // namespace elidex::cli

@@ -14,7 +14,8 @@ struct computes {
 
   void section(unsigned thread, unsigned) {
     const std::lock_guard guard(lock);
-    volatile std::uint64_t& value = results[thread].value;  // volatile: each step is a load and a store
+    // volatile: each step is a load and a store
+    volatile std::uint64_t& value = results[thread].value;
     for (unsigned i = 0; i < steps; ++i) value = value * 3 + 1;
   }
 };

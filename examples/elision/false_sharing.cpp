@@ -1,4 +1,5 @@
-// False sharing: the hardware sees lines, not variables. Counters that share one conflict though nobody shares a counter.
+// False sharing: the hardware sees lines, not variables. Counters that share one conflict though
+// nobody shares a counter.
 #include "measure.hpp"
 
 namespace {

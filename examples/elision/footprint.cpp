@@ -1,4 +1,5 @@
-// Footprint: a region must fit into the cache. What it writes into the L1, 32 KiB here; what it reads may be more.
+// Footprint: a region must fit into the cache. What it writes into the L1, 32 KiB here; what it
+// reads may be more.
 #include "measure.hpp"
 
 namespace {
@@ -36,8 +37,8 @@ void example() {
   headline("a section's own lines");
   for (const bool writes : {true, false}) {
     for (const unsigned lines : {1u, 16u, 128u, 384u, 480u, 1024u, 4096u}) {
-      compare<touches>((writes ? "writes " : "reads ") + std::to_string(lines), lines > 200 ? 500 : 1'000, lines,
-                       writes);
+      compare<touches>((writes ? "writes " : "reads ") + std::to_string(lines),
+                       lines > 200 ? 500 : 1'000, lines, writes);
     }
   }
 }

@@ -1,4 +1,5 @@
-// Runs an example inside the simulated machine: its threads are virtual cores, and its hardware transactions commit.
+// Runs an example inside the simulated machine: its threads are virtual cores, and its hardware
+// transactions commit.
 #include <cstdio>
 #include <exception>
 #include <thread>

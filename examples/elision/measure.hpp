@@ -1,16 +1,18 @@
-// What the examples of docs/ELISION.md share: the same sections under a lock that elides and under one that doesn't.
+// What the examples of docs/ELISION.md share: the same sections under a lock that elides and under
+// one that doesn't.
 //
 //   template <class Lock>
 //   struct one_counter {
 //     Lock lock;
 //     std::uint64_t counter = 0;
-//     void section(unsigned thread, unsigned number) { const std::lock_guard guard(lock); ++counter; }
+//     void section(unsigned thread, unsigned number) { const std::lock_guard guard(lock);
+//         ++counter; }
 //   };
 //   headline("sections");
 //   compare<one_counter>("one counter", 1'000);
 //
-// Each example is a plain program, built twice: for this CPU and for the simulated machine, whose regions commit
-// (main_native.cpp, main_simulated.cpp). An example defines example().
+// Each example is a plain program, built twice: for this CPU and for the simulated machine, whose
+// regions commit (main_native.cpp, main_simulated.cpp). An example defines example().
 #pragma once
 
 #include <algorithm>
@@ -46,10 +48,12 @@ struct alignas(64) line {
 
 inline void headline(const char* what) {
   if (!elidex::htm::enabled()) {
-    std::printf("No region commits here: elidex::mutex takes its lock each time. One run each, so mind the noise.\n");
+    std::printf(
+        "No region commits here: elidex::mutex takes its lock each time. One run each, so mind the "
+        "noise.\n");
   }
-  std::printf("%-28s %14s %14s %7s %9s %11s  aborts a section, by cause\n", what, "mutex, 1/ms", "taken, 1/ms", "ratio",
-              "elided", "took lock");
+  std::printf("%-28s %14s %14s %7s %9s %11s  aborts a section, by cause\n", what, "mutex, 1/ms",
+              "taken, 1/ms", "ratio", "elided", "took lock");
 }
 
 // Sections per millisecond, all threads together.
@@ -63,12 +67,15 @@ double rate(Case& one, unsigned sections) {
     for (unsigned i = 0; i < sections * times; ++i) one.section(t, i);
     ends[t] = clock::now();
   };
-  // The first of them is this one: the simulated machine has as many cores as there shall be threads.
+  // The first of them is this one: the simulated machine has as many cores as there shall be
+  // threads.
   for (unsigned t = 1; t < threads; ++t) running.emplace_back(work, t);
   work(0);
   for (std::thread& thread : running) thread.join();
-  const auto took = *std::max_element(ends.begin(), ends.end()) - *std::min_element(begins.begin(), begins.end());
-  return 1e6 * threads * sections * times / static_cast<double>(std::chrono::nanoseconds(took).count());
+  const auto took =
+      *std::max_element(ends.begin(), ends.end()) - *std::min_element(begins.begin(), begins.end());
+  return 1e6 * threads * sections * times /
+         static_cast<double>(std::chrono::nanoseconds(took).count());
 }
 
 // What locks without a name have counted.
@@ -86,12 +93,14 @@ void compare(const std::string& label, unsigned sections, Arguments... arguments
   const elidex::lock_counts did = counts() - before;
   const double taken_rate = rate(*taken, sections);
   const double all = static_cast<double>(threads) * sections * times;
-  std::printf("%-28s %14.1f %14.1f %6.2fx", label.c_str(), elided_rate, taken_rate, elided_rate / taken_rate);
+  std::printf("%-28s %14.1f %14.1f %6.2fx", label.c_str(), elided_rate, taken_rate,
+              elided_rate / taken_rate);
   if (did.acquisitions() == 0) {
     std::printf("\n");
     return;
   }
-  std::printf(" %7.1f %% %9.1f %%  ", 100.0 * static_cast<double>(did.commits) / all, did.fallback_pct());
+  std::printf(" %7.1f %% %9.1f %%  ", 100.0 * static_cast<double>(did.commits) / all,
+              did.fallback_pct());
   const char* separator = "";
   for (std::size_t i = 0; i < did.aborts.size(); ++i) {
     if (did.aborts[i] == 0) continue;

@@ -1,4 +1,5 @@
-// A column of values that many threads add to and search at once: small where it is old, quick to change where it is new.
+// A column of values that many threads add to and search at once: small where it is old, quick to
+// change where it is new.
 //
 //   elidex::column<std::string> cities;
 //   const auto row = cities.insert("Oslo");      // its number, for good
@@ -6,45 +7,53 @@
 //   cities.find("Oslo");                         // the rows that have it, ascending
 //   cities.count("A", "N");                      // rows from "A" to "N", both included
 //   cities.erase(row);
-//   cities.merge_if_due();                       // by whichever thread, while others read and write
+//   cities.merge_if_due();  // by whichever thread, while others read and write
 //
 // Parts, as in SAP HANA (paper 001, section 2). Every row lies in one of them:
 //   main      sorted dictionary, IDs in as few bits as they need (column_main.hpp); never changes
-//   delta     dictionary in the order of arrival, found by an index, IDs in the order of the rows (column_delta.hpp); only grows
+//   delta     dictionary in the order of arrival, found by an index, IDs in the order of the rows
+//             (column_delta.hpp); only grows
 //   frozen    a delta that a merge is turning into a part of the next main; takes no rows any more
-// Row numbers count from 0 through main, frozen and delta, and a row keeps its number. Which rows are deleted says one bit for each
-// beside all parts (deleted_rows.hpp). Deviation: the paper's index of a delta holds IDs only; this one holds values
-// (keyed_delta_index.hpp says why).
+// Row numbers count from 0 through main, frozen and delta, and a row keeps its number. Which rows
+// are deleted says one bit for each beside all parts (deleted_rows.hpp). Deviation: the paper's
+// index of a delta holds IDs only; this one holds values (keyed_delta_index.hpp says why).
 //
-// How merge() lets everybody go on. All threads find the parts behind one pointer, which they read once per operation under an
-// epoch pin (internal/memory/epoch.hpp), and parts that are read stay as they are but for what the delta takes. A merge
-//   1. closes the delta: rows get their number by counting it up, and closing is a bit of that counter, so it has its last number
-//      of rows at once; who comes late finds it closed and looks for the next one;
+// How merge() lets everybody go on. All threads find the parts behind one pointer, which they read
+// once per operation under an epoch pin (internal/memory/epoch.hpp), and parts that are read stay
+// as they are but for what the delta takes. A merge
+//   1. closes the delta: rows get their number by counting it up, and closing is a bit of that
+//      counter, so it has its last number of rows at once; who comes late finds it closed and looks
+//      for the next one;
 //   2. publishes {main, the closed one as frozen, a new delta whose first row is the next number};
-//   3. waits until all pins from before have ended: from now on everybody knows the new delta, and every row of the frozen one is
-//      written, because a row is written under the pin under which it got its number;
-//   4. builds the next main from main and frozen, which nobody changes, reading the bits of deleted rows;
-//   5. publishes {next main, nothing frozen, the same delta}, waits for all pins again and destroys what was replaced.
-// Nothing is lost: a row that has its number is in the count of step 1 and written by step 4, or in the next delta. Nothing comes
-// twice: whatever state a query has read, its parts have no row in common. Between 1 and 2 writers wait; there lies one
-// assignment, memory having been obtained before.
+//   3. waits until all pins from before have ended: from now on everybody knows the new delta, and
+//      every row of the frozen one is written, because a row is written under the pin under which
+//      it got its number;
+//   4. builds the next main from main and frozen, which nobody changes, reading the bits of deleted
+//      rows;
+//   5. publishes {next main, nothing frozen, the same delta}, waits for all pins again and destroys
+//      what was replaced.
+// Nothing is lost: a row that has its number is in the count of step 1 and written by step 4, or in
+// the next delta. Nothing comes twice: whatever state a query has read, its parts have no row in
+// common. Between 1 and 2 writers wait; there lies one assignment, memory having been obtained
+// before.
 //
-// Values whose rows are all deleted are left out in step 4, so an ID of such a row in the next main means nothing. Nobody follows
-// it: the merger saw the row's bit set before it published that main, so whoever looks at the bit after reading the pointer sees it.
-// Hence all functions read the pointer first, then the bits.
+// Values whose rows are all deleted are left out in step 4, so an ID of such a row in the next main
+// means nothing. Nobody follows it: the merger saw the row's bit set before it published that main,
+// so whoever looks at the bit after reading the pointer sees it. Hence all functions read the
+// pointer first, then the bits.
 //
-// If building the next main fails, the state of step 2 stays, everything works as before, and the next merge() begins with
-// step 4.
+// If building the next main fails, the state of step 2 stays, everything works as before, and the
+// next merge() begins with step 4.
 //
-// Linearization points: insert(): the store of the row's ID. erase(): the fetch_or that sets the row's bit. get(): the
-// load of that bit where it is set, that of the ID otherwise.
+// Linearization points: insert(): the store of the row's ID. erase(): the fetch_or that sets the
+// row's bit. get(): the load of that bit where it is set, that of the ID otherwise.
 //
 // fork(): a child has its own copy of the column. The child can use, merge and destroy the copy if
 // no other thread was inside a call of the column when the process forked. Otherwise locks that
 // such a thread held stay locked in the child, and a merge that it ran never ends there.
 //
-// Source: paper 001, section 2; the merge that does not stop anybody: Krueger et al., "Fast Updates on Read-Optimized Databases
-// Using Multi-Core CPUs", VLDB 2012.
+// Source: paper 001, section 2; the merge that does not stop anybody: Krueger et al., "Fast Updates
+// on Read-Optimized Databases Using Multi-Core CPUs", VLDB 2012.
 #pragma once
 
 #include <atomic>
@@ -68,9 +77,9 @@ namespace elidex {
 struct column_options {
   // How deltas are indexed where values are numbers; see internal/tree/region_choosing_map.hpp.
   map_regions regions = map_regions::automatic;
-  // A merge is due when the delta has this share of the main's rows and at least so many rows. Deletions alone make none due. Both
-  // chosen: a row takes 4 bytes in a delta, and its value 20 to 70 there if it is new; a merge writes the whole main anew, at 17 to 300 M
-  // rows a second.
+  // A merge is due when the delta has this share of the main's rows and at least so many rows.
+  // Deletions alone make none due. Both chosen: a row takes 4 bytes in a delta, and its value 20 to
+  // 70 there if it is new; a merge writes the whole main anew, at 17 to 300 M rows a second.
   double merge_ratio = 0.1;
   std::size_t merge_rows_min = 65'536;
 };
@@ -89,20 +98,21 @@ struct column_stats {
   std::size_t merges = 0;  // that came to an end
 };
 
-// T: an integer type but bool, float, double, or std::string (given as std::string_view, compared as unsigned bytes, at most
-// 64 KiB).
-// NaNs equal each other and are greater than all numbers; -0.0 comes back as 0.0.
-// Id: an unsigned integer type; as many different values as its greatest number there can be in the delta, and in the main. Rows: 2^42.
+// T: an integer type but bool, float, double, or std::string (given as std::string_view, compared
+// as unsigned bytes, at most 64 KiB). NaNs equal each other and are greater than all numbers; -0.0
+// comes back as 0.0. Id: an unsigned integer type; as many different values as its greatest number
+// there can be in the delta, and in the main. Rows: 2^42.
 //
-// Thread-safety: every function but constructor and destructor may be called from any thread at any time.
-// insert(), erase(), get() and row by row all others are linearizable; find(), range(), count(), distinct() and scan()
-// are no snapshots: they see every row that was there during the whole call, and no row twice; a row that comes or goes meanwhile
-// they see or not.
-// Lifetime: values are copied in and out; row numbers stay. Not copyable, not movable.
-// Errors: std::bad_alloc: rows are as they were. std::length_error: from insert(), the delta has as many different values as Id allows;
-// from merge(), main and delta together have more. Rows are as they were, and each later merge() tries again, in vain until enough
-// values have lost their rows; meanwhile the next delta fills. std::invalid_argument: a string over 64 KiB to insert, to find, or as
-// the lower end of a range.
+// Thread-safety: every function but constructor and destructor may be called from any thread at any
+// time. insert(), erase(), get() and row by row all others are linearizable; find(), range(),
+// count(), distinct() and scan() are no snapshots: they see every row that was there during the
+// whole call, and no row twice; a row that comes or goes meanwhile they see or not. Lifetime:
+// values are copied in and out; row numbers stay. Not copyable, not movable. Errors:
+// std::bad_alloc: rows are as they were. std::length_error: from insert(), the delta has as many
+// different values as Id allows; from merge(), main and delta together have more. Rows are as they
+// were, and each later merge() tries again, in vain until enough values have lost their rows;
+// meanwhile the next delta fills. std::invalid_argument: a string over 64 KiB to insert, to find,
+// or as the lower end of a range.
 template <class T, class Id = std::uint32_t>
 class column {
   static_assert(std::unsigned_integral<Id> && sizeof(Id) <= sizeof(std::uint32_t));
@@ -123,8 +133,8 @@ class column {
   column(const column&) = delete;
   column& operator=(const column&) = delete;
 
-  // A new row; returns its number, from 0 on without gaps. Of rows that are inserted at the same time the one with the higher number
-  // may be seen first.
+  // A new row; returns its number, from 0 on without gaps. Of rows that are inserted at the same
+  // time the one with the higher number may be seen first.
   row_number insert(argument value);
 
   // Whether the row was there; its number is never given again.
@@ -147,9 +157,10 @@ class column {
   // Different values that rows have.
   std::size_t distinct() const;
 
-  // Calls fn(value, rows) for up to `limit` different values from `from` on, ascending, where `rows` is how many rows have it;
-  // returns how many there were. fn gets T, or a std::string_view that is valid until it returns. fn may use the column, but not
-  // merge(); as long as it runs, no merge of any column of the process comes to its end.
+  // Calls fn(value, rows) for up to `limit` different values from `from` on, ascending, where
+  // `rows` is how many rows have it; returns how many there were. fn gets T, or a std::string_view
+  // that is valid until it returns. fn may use the column, but not merge(); as long as it runs, no
+  // merge of any column of the process comes to its end.
   template <class Fn>
   std::size_t scan(argument from, std::size_t limit, Fn&& fn) const;
   // The same from the least value on.
@@ -158,11 +169,12 @@ class column {
 
   // --- Merging ---
 
-  // Turns what the delta has into a part of the main, and leaves out values that only deleted rows have. Others read and write
-  // meanwhile; a second merge() waits for the first one. progress(done, rows) is called now and then from this thread, `done` and
-  // `rows` counting rows; it must not merge the column. Throws what progress throws, the
-  // errors above, and std::logic_error inside a scan(), under an epoch_pin of the caller, and
-  // inside progress of the same column. The column stays usable.
+  // Turns what the delta has into a part of the main, and leaves out values that only deleted rows
+  // have. Others read and write meanwhile; a second merge() waits for the first one. progress(done,
+  // rows) is called now and then from this thread, `done` and `rows` counting rows; it must not
+  // merge the column. Throws what progress throws, the errors above, and std::logic_error inside a
+  // scan(), under an epoch_pin of the caller, and inside progress of the same column. The column
+  // stays usable.
   template <class Progress>
   void merge(Progress&& progress);
   void merge() {
@@ -170,8 +182,8 @@ class column {
   }
   // By the options' policy. It stays due while a merge runs, and when one fails.
   bool merge_is_due() const;
-  // What threads that insert call now and then: merges if that is due and no other thread is merging, else returns false at once.
-  // Otherwise as merge().
+  // What threads that insert call now and then: merges if that is due and no other thread is
+  // merging, else returns false at once. Otherwise as merge().
   template <class Progress>
   bool merge_if_due(Progress&& progress);
   bool merge_if_due() {
@@ -180,7 +192,8 @@ class column {
 
   // --- Figures ---
 
-  // Rows that are not deleted; exact when nobody inserts or erases, and never too small by a row that is there.
+  // Rows that are not deleted; exact when nobody inserts or erases, and never too small by a row
+  // that is there.
   std::size_t size() const;
   bool empty() const { return size() == 0; }
   // Everything obtained from the system, in bytes, but for what a running merge is building.
@@ -188,7 +201,8 @@ class column {
   column_stats stats() const;
 
  private:
-  // What all threads read at once. Owned by this column, not by the state: two states may have a part in common.
+  // What all threads read at once. Owned by this column, not by the state: two states may have a
+  // part in common.
   struct parts {
     const main_part* main;
     delta_part* frozen;  // or null
@@ -201,7 +215,8 @@ class column {
     return in.frozen != nullptr && row < in.delta->first_row() ? *in.frozen : *in.delta;
   }
   template <class Fn>
-  void for_each_delta_match(const parts& in, image_argument lowest, image_argument highest, Fn&& fn) const;
+  void for_each_delta_match(const parts& in, image_argument lowest, image_argument highest,
+                            Fn&& fn) const;
   template <class Fn>
   std::size_t scan_from(const image_argument* from, std::size_t limit, Fn&& fn) const;
 

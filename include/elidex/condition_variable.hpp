@@ -6,31 +6,38 @@
 //   { std::lock_guard guard(lock); queue.push(x); }
 //   not_empty.notify_one();
 //
-// (std::condition_variable_any works with the mutexes too, and ends each region that waits or notifies.)
+// (std::condition_variable_any works with the mutexes too, and ends each region that waits or
+// notifies.)
 //
-// An elided section that waits commits first: waiting gives the lock up, so what the section did so far may be seen anyway,
-// and control comes back with the lock newly taken or elided. Notifying is free of system calls while nobody waits; with
-// somebody waiting it ends a region, so notify after unlock() where the program allows it.
+// An elided section that waits commits first: waiting gives the lock up, so what the section did so
+// far may be seen anyway, and control comes back with the lock newly taken or elided. Notifying is
+// free of system calls while nobody waits; with somebody waiting it ends a region, so notify after
+// unlock() where the program allows it.
 //
-// State: a sequence number that each notification changes and that waiters sleep on, and how many waiters there are.
+// State: a sequence number that each notification changes and that waiters sleep on, and how many
+// waiters there are.
 //
-// No notification is lost: a waiter counts itself and reads the number while it holds the lock. A notification for a change
-// that it has not seen comes from somebody who got the lock later; so it finds the waiter counted and changes the number
-// after the waiter has read it, and the system lets nobody sleep on a number that has changed. In an elided section
-// counting and reading are part of the region, and happen when it commits.
+// No notification is lost: a waiter counts itself and reads the number while it holds the lock. A
+// notification for a change that it has not seen comes from somebody who got the lock later; so it
+// finds the waiter counted and changes the number after the waiter has read it, and the system lets
+// nobody sleep on a number that has changed. In an elided section counting and reading are part of
+// the region, and happen when it commits.
 //
-// Spurious wake-ups are possible. Destroying it is allowed when all waiters have been notified, though some may not have
-// returned yet: the destructor sleeps until they have left it (they need no lock for that).
+// Spurious wake-ups are possible. Destroying it is allowed when all waiters have been notified,
+// though some may not have returned yet: the destructor sleeps until they have left it (they need
+// no lock for that).
 //
 // fork(): a child may use it, and destroy it, if no thread was waiting when the process forked.
 //
-// Thread-safety: all members, from any thread. Threads that wait at the same time must use the same mutex. Errors: waiting
-// throws std::system_error (operation_not_permitted) where the unique_lock does not hold its mutex, and whatever the predicate
-// throws.
+// Thread-safety: all members, from any thread. Threads that wait at the same time must use the same
+// mutex. Errors: waiting throws std::system_error (operation_not_permitted) where the unique_lock
+// does not hold its mutex, and whatever the predicate throws.
 //
-// Any mutex will do in the unique_lock. A recursive one must be held once: waiting gives up one level.
+// Any mutex will do in the unique_lock. A recursive one must be held once: waiting gives up one
+// level.
 //
-// Not here, unlike std::condition_variable's surroundings: stop tokens, notify_all_at_thread_exit, native_handle.
+// Not here, unlike std::condition_variable's surroundings: stop tokens, notify_all_at_thread_exit,
+// native_handle.
 #pragma once
 
 #include <atomic>
@@ -71,19 +78,21 @@ class condition_variable {
 
   template <class Mutex>
   std::cv_status wait_until(std::unique_lock<Mutex>& lock, futex_deadline deadline) {
-    const bool in_time = sleep(lock, [&](std::uint32_t seen) { return futex_wait_until(sequence_, seen, deadline); });
+    const bool in_time = sleep(
+        lock, [&](std::uint32_t seen) { return futex_wait_until(sequence_, seen, deadline); });
     return in_time ? std::cv_status::no_timeout : std::cv_status::timeout;
   }
   // Clocks other than the steady one are asked again after each sleep, since they may be set.
   template <class Mutex, class Clock, class Duration>
-  std::cv_status wait_until(std::unique_lock<Mutex>& lock, const std::chrono::time_point<Clock, Duration>& deadline) {
+  std::cv_status wait_until(std::unique_lock<Mutex>& lock,
+                            const std::chrono::time_point<Clock, Duration>& deadline) {
     wait_until(lock, from_now(left_until(deadline)));
     return left_until(deadline) > std::chrono::nanoseconds::zero() ? std::cv_status::no_timeout
                                                                    : std::cv_status::timeout;
   }
   template <class Mutex, class Clock, class Duration, class Predicate>
-  bool wait_until(std::unique_lock<Mutex>& lock, const std::chrono::time_point<Clock, Duration>& deadline,
-                  Predicate done) {
+  bool wait_until(std::unique_lock<Mutex>& lock,
+                  const std::chrono::time_point<Clock, Duration>& deadline, Predicate done) {
     while (!done()) {
       if (wait_until(lock, deadline) == std::cv_status::timeout) return done();
     }
@@ -91,11 +100,13 @@ class condition_variable {
   }
 
   template <class Mutex, class Rep, class Period>
-  std::cv_status wait_for(std::unique_lock<Mutex>& lock, const std::chrono::duration<Rep, Period>& how_long) {
+  std::cv_status wait_for(std::unique_lock<Mutex>& lock,
+                          const std::chrono::duration<Rep, Period>& how_long) {
     return wait_until(lock, from_now(how_long));
   }
   template <class Mutex, class Rep, class Period, class Predicate>
-  bool wait_for(std::unique_lock<Mutex>& lock, const std::chrono::duration<Rep, Period>& how_long, Predicate done) {
+  bool wait_for(std::unique_lock<Mutex>& lock, const std::chrono::duration<Rep, Period>& how_long,
+                Predicate done) {
     return wait_until(lock, from_now(how_long), std::move(done));
   }
 
@@ -103,8 +114,10 @@ class condition_variable {
   // Further than anybody waits, and less than any clock's arithmetic can take.
   static constexpr std::chrono::nanoseconds for_ever = std::chrono::hours(24 * 365 * 100);
 
-  // What may be max() or min() of any type is compared roughly first: exact arithmetic might overflow.
-  static std::chrono::nanoseconds in_bounds(std::chrono::duration<double> roughly, const auto& exactly) {
+  // What may be max() or min() of any type is compared roughly first: exact arithmetic might
+  // overflow.
+  static std::chrono::nanoseconds in_bounds(std::chrono::duration<double> roughly,
+                                            const auto& exactly) {
     if (!(roughly < std::chrono::duration<double>(for_ever))) return for_ever;
     if (roughly <= -std::chrono::duration<double>(1)) return std::chrono::nanoseconds(-1);
     return exactly();
@@ -112,13 +125,15 @@ class condition_variable {
 
   template <class Rep, class Period>
   static futex_deadline from_now(const std::chrono::duration<Rep, Period>& how_long) {
-    return futex_deadline::clock::now() +
-           in_bounds(how_long, [&] { return std::chrono::ceil<std::chrono::nanoseconds>(how_long); });
+    return futex_deadline::clock::now() + in_bounds(how_long, [&] {
+             return std::chrono::ceil<std::chrono::nanoseconds>(how_long);
+           });
   }
 
   // Negative or 0: it has passed.
   template <class Clock, class Duration>
-  static std::chrono::nanoseconds left_until(const std::chrono::time_point<Clock, Duration>& deadline) {
+  static std::chrono::nanoseconds left_until(
+      const std::chrono::time_point<Clock, Duration>& deadline) {
     using roughly = std::chrono::duration<double>;
     const typename Clock::time_point now = Clock::now();
     return in_bounds(roughly(deadline.time_since_epoch()) - roughly(now.time_since_epoch()),
@@ -144,7 +159,8 @@ class condition_variable {
     futex_wake(sequence_, count);
   }
 
-  static constexpr std::uint32_t ending = std::uint32_t{1} << 31;  // in waiters_: the destructor sleeps there
+  // in waiters_: the destructor sleeps there
+  static constexpr std::uint32_t ending = std::uint32_t{1} << 31;
 
   futex_word sequence_{0};
   futex_word waiters_{0};

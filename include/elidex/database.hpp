@@ -3,43 +3,52 @@
 //   struct account { std::int64_t balance; };
 //   elidex::database db;
 //   auto& accounts = db.create_table<std::uint64_t, account>("accounts");
-//   db.transact([&](auto& t) {                                          // all of it or nothing; may run several times
+//   db.transact([&](auto& t) {  // all of it or nothing; may run several times
 //     const auto from = t.get(accounts, 1);
-//     if (!from || from->balance < 5) return false;                     // commits as well: only an exception rolls back
+//     // commits as well: only an exception rolls back
+//     if (!from || from->balance < 5) return false;
 //     t.update(accounts, 1, [](account& a) { a.balance -= 5; });
 //     t.update(accounts, 2, [](account& a) { a.balance += 5; });
 //     return true;
 //   });
-//   db.read_only([&](auto& t) { t.scan(accounts, 0, 100, [&](auto key, const account& a) { sum += a.balance; }); });
+//   db.read_only([&](auto& t) { t.scan(accounts, 0, 100, [&](auto key, const account& a) { sum +=
+//       a.balance; }); });
 //
-// What a transaction can do: internal/txn/transaction.hpp; one that only reads: internal/txn/snapshot_transaction.hpp. Both are templates' `auto&`, so that
-// the same function runs under every concurrency control.
+// What a transaction can do: internal/txn/transaction.hpp; one that only reads:
+// internal/txn/snapshot_transaction.hpp. Both are templates' `auto&`, so that the same function
+// runs under every concurrency control.
 //
-// transact() runs the function, commits, and returns what the function returned; after a conflict it backs off and runs it again. So the
-// function must be harmless to repeat, and keep nothing of what it has seen but its result. An exception rolls the transaction back and
-// comes out, unless what it had read was out of date: then it is run again. Transactions don't nest in one thread.
+// transact() runs the function, commits, and returns what the function returned; after a conflict
+// it backs off and runs it again. So the function must be harmless to repeat, and keep nothing of
+// what it has seen but its result. An exception rolls the transaction back and comes out, unless
+// what it had read was out of date: then it is run again. Transactions don't nest in one thread.
 //
-// Isolation: serializable unless asked otherwise (internal/txn/transaction.hpp says what each level lets through). Commits are strictly
-// serializable: what has committed before transact() or read_only() is called is seen. read_only() sees one moment, never aborts, and no writer
-// waits for it.
+// Isolation: serializable unless asked otherwise (internal/txn/transaction.hpp says what each level
+// lets through). Commits are strictly serializable: what has committed before transact() or
+// read_only() is called is seen. read_only() sees one moment, never aborts, and no writer waits for
+// it.
 //
-// Durability: a database lives in memory until open() gives it a folder. Then what has been committed comes back (internal/log/redo_log.hpp):
+// Durability: a database lives in memory until open() gives it a folder. Then what has been
+// committed comes back (internal/log/redo_log.hpp):
 //
 //   elidex::database db;
-//   auto& accounts = db.create_table<std::uint64_t, account>("accounts");          // also the tables that the folder has
-//   db.open("bank", {.level = elidex::db::durability::sync});                      // recovers what is there
-//   db.transact(...);                                                              // sync: durable when it returns
-//   db.checkpoint();                                                               // now and then, while others run: shortens the log
-//   db.close();                                                                    // async: makes the rest durable
+//   // also the tables that the folder has
+//   auto& accounts = db.create_table<std::uint64_t, account>("accounts");
+//   db.open("bank", {.level = elidex::db::durability::sync});  // recovers what is there
+//   db.transact(...);  // sync: durable when it returns
+//   db.checkpoint();  // now and then, while others run: shortens the log
+//   db.close();  // async: makes the rest durable
 //
 //   none   loads what the folder has, and writes nothing
-//   async  a crash loses at most what was committed in the last epoch_time and during the sync that ran then: whole transactions, none
-//          of which a surviving one has seen
+//   async  a crash loses at most what was committed in the last epoch_time and during the sync that
+//          ran then: whole transactions, none of which a surviving one has seen
 //   sync   transact() and read_only() return when all that they have done and seen is durable
 //
-// `database` is basic_database<db::capability_commit>: DBX's regions where this CPU commits them, Silo's locks where it doesn't
-// (internal/txn/commit_protocols.hpp). basic_database<db::two_phase_locking<>> locks rows instead of validating (internal/txn/two_phase_locking.hpp).
-// Indexes says which maps the tables have: those below, or a set of papers/eunomia/index_sets.hpp.
+// `database` is basic_database<db::capability_commit>: DBX's regions where this CPU commits them,
+// Silo's locks where it doesn't (internal/txn/commit_protocols.hpp).
+// basic_database<db::two_phase_locking<>> locks rows instead of validating
+// (internal/txn/two_phase_locking.hpp). Indexes says which maps the tables have: those below, or a
+// set of papers/eunomia/index_sets.hpp.
 //
 // Thread-safety: all members but constructor and destructor, from any thread.
 // Lifetime: a table lives as long as its database. A transaction lives until the function that
@@ -56,23 +65,25 @@
 //   level none     transaction or of the database when the process forked. A thread that was
 //                  running the function of a transact() or read_only() does not count as inside.
 //                  Its pin and snapshot end in the child. Its row locks, under two-phase locking,
-//                  do not: a transaction of the child that needs one of these rows retries for ever.
-//                  Nor does its turn as a deadlock's victim: a victim of the child then waits for
-//                  the whole time of wait_for() before it runs again.
+//                  do not: a transaction of the child that needs one of these rows retries for
+//                  ever. Nor does its turn as a deadlock's victim: a victim of the child then waits
+//                  for the whole time of wait_for() before it runs again.
 //   level async,   The log, its files and the directory's lock belong to the parent. In the child
 //   sync           transact(), create_table(), wait_durable(), checkpoint() and close() throw
 //                  db::forked_child at once. A transact() that forked throws it at its commit.
-//                  read_only() works, and the destructor too, if no other thread was inside a call as
-//                  above. At level sync it throws db::forked_child after its function
-//                  returns, if data that it read was not durable at the fork. The destructor
-//                  touches no file. The directory stays locked until the parent destroys the
-//                  database. If the parent is killed, it stays locked until its children end or
-//                  call exec().
+//                  read_only() works, and the destructor too, if no other thread was inside a call
+//                  as above. At level sync it throws db::forked_child after its function returns,
+//                  if data that it read was not durable at the fork. The destructor touches no
+//                  file. The directory stays locked until the parent destroys the database. If the
+//                  parent is killed, it stays locked until its children end or call exec().
 //
-// Errors: internal/txn/errors.hpp; std::bad_alloc; std::length_error with more than 512 threads, std::out_of_range for a key that its table's type cannot be,
-// std::invalid_argument for a key of more than 64 KiB, std::logic_error for a transaction inside a transaction. All leave the database as it was. With a folder also std::system_error: from then on nothing commits
-// any more; a transaction that throws it because it could not be made durable is committed in memory, and on disk or not.
-// From: papers/003 section 7 (DBX); Silo (Tu et al., SOSP 2013). Deviations stand at the parts.
+// Errors: internal/txn/errors.hpp; std::bad_alloc; std::length_error with more than 512 threads,
+// std::out_of_range for a key that its table's type cannot be, std::invalid_argument for a key of
+// more than 64 KiB, std::logic_error for a transaction inside a transaction. All leave the database
+// as it was. With a folder also std::system_error: from then on nothing commits any more; a
+// transaction that throws it because it could not be made durable is committed in memory, and on
+// disk or not. From: papers/003 section 7 (DBX); Silo (Tu et al., SOSP 2013). Deviations stand at
+// the parts.
 #pragma once
 
 #include <algorithm>
@@ -172,28 +183,32 @@ class basic_database {
     return find<schema_table<Key>>(name);
   }
 
-  // Loads what the folder has (it is made if it is not there, but for level none), and keeps there what is committed from now on. Before the first
-  // transaction, once, alone. The tables that the folder has must have been made; others may be made later.
-  // Level none needs no write permission on the directory or its files. While open() runs, other
-  // processes may read the directory but not write to it. The directory is unlocked when open()
-  // returns.
-  // Throws db::log_error (damaged, of another format's version), std::system_error (a database has the directory open, the system's errors),
-  // unknown_table, schema_mismatch. The directory is then unchanged. The database must not be used
-  // again: its transactions throw std::logic_error. A second call, and a call during or after a
-  // transaction that committed, throws std::logic_error and changes nothing.
-  const db::recovered_log& open(const std::string& folder, const db::storage_options& options = {}) {
+  // Loads what the folder has (it is made if it is not there, but for level none), and keeps there
+  // what is committed from now on. Before the first transaction, once, alone. The tables that the
+  // folder has must have been made; others may be made later. Level none needs no write permission
+  // on the directory or its files. While open() runs, other processes may read the directory but
+  // not write to it. The directory is unlocked when open() returns. Throws db::log_error (damaged,
+  // of another format's version), std::system_error (a database has the directory open, the
+  // system's errors), unknown_table, schema_mismatch. The directory is then unchanged. The database
+  // must not be used again: its transactions throw std::logic_error. A second call, and a call
+  // during or after a transaction that committed, throws std::logic_error and changes nothing.
+  const db::recovered_log& open(const std::string& folder,
+                                const db::storage_options& options = {}) {
     check_may_open();
     usable_ = false;
     const bool reads = options.level == db::durability::none;
-    return load(db::open_log_folder(folder, reads ? db::folder_use::read : db::folder_use::write), options);
+    return load(db::open_log_folder(folder, reads ? db::folder_use::read : db::folder_use::write),
+                options);
   }
-  const db::recovered_log& open(std::unique_ptr<db::log_folder> folder, const db::storage_options& options = {}) {
+  const db::recovered_log& open(std::unique_ptr<db::log_folder> folder,
+                                const db::storage_options& options = {}) {
     check_may_open();
     usable_ = false;
     return load(std::move(folder), options);
   }
-  // Writes all tables to the folder, while transactions run, so that the log before can be removed. From any thread; one at a time.
-  // Throws std::system_error (without a folder or with level none: operation_not_supported); then nothing has been removed.
+  // Writes all tables to the folder, while transactions run, so that the log before can be removed.
+  // From any thread; one at a time. Throws std::system_error (without a folder or with level none:
+  // operation_not_supported); then nothing has been removed.
   db::finished_checkpoint checkpoint() {
     if (!storage_)
       throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
@@ -203,14 +218,16 @@ class basic_database {
       return all_tables();
     });
   }
-  // Returns when all that was committed before the call is durable; at once without a log. Throws std::system_error if it never will be.
+  // Returns when all that was committed before the call is durable; at once without a log. Throws
+  // std::system_error if it never will be.
   void wait_durable() {
     if (log_ != nullptr) log_->wait_durable(epochs_.now());
   }
-  // Makes everything durable and ends the log: from then on transactions that write throw. The directory
-  // stays locked until the database is destroyed. No transaction may be running. Throws
-  // std::system_error if that failed, now or before, and std::logic_error from within a transaction:
-  // the database then stays open. The destructor does the same silently, and unlocks the directory.
+  // Makes everything durable and ends the log: from then on transactions that write throw. The
+  // directory stays locked until the database is destroyed. No transaction may be running. Throws
+  // std::system_error if that failed, now or before, and std::logic_error from within a
+  // transaction: the database then stays open. The destructor does the same silently, and unlocks
+  // the directory.
   void close() {
     check_not_in_transaction("close()");
     if (log_ != nullptr) log_->close();
@@ -235,18 +252,21 @@ class basic_database {
           if (!commits(t)) continue;
         } catch (...) {
           const bool thread_ends =
-              std::current_exception() == nullptr;  // pthread_exit(): no exception, and nobody may stop it
+              // pthread_exit(): no exception, and nobody may stop it
+              std::current_exception() == nullptr;
           const bool believed = thread_ends || is_believed(t);
           roll_back(t);
           if (believed) {
-            if (!thread_ends) wait_for_what_was_seen(t.newest_seen());  // an exception tells of it, too
+            // an exception tells of it, too
+            if (!thread_ends) wait_for_what_was_seen(t.newest_seen());
             throw;
           }
           conflicts_.add(1);
           continue;
         }
         if (log_ != nullptr)
-          epoch = log_->level() == db::durability::sync ? t.epoch_to_be_durable() : t.epoch_of_writes();
+          epoch =
+              log_->level() == db::durability::sync ? t.epoch_to_be_durable() : t.epoch_of_writes();
       }
       // The transaction is over: nobody waits for it while it waits for the disk.
       if (log_ != nullptr) log_->acknowledge(*memory.log(), epoch);
@@ -284,8 +304,9 @@ class basic_database {
     }
   }
 
-  // Unlinks what has been erased, as far as snapshots, running transactions and, at level sync, the disk allow it: at the second call at the
-  // earliest. Happens now and then by itself. (Versions of rows go when the row is written again.)
+  // Unlinks what has been erased, as far as snapshots, running transactions and, at level sync, the
+  // disk allow it: at the second call at the earliest. Happens now and then by itself. (Versions of
+  // rows go when the row is written again.)
   void collect() {
     const std::lock_guard guard(tables_mutex_);
     collect_locked();
@@ -296,7 +317,8 @@ class basic_database {
   Commit& protocol() noexcept { return commit_; }
 
  private:
-  // A collection looks at all tables; scans step over what is erased. Measured with TPC-C: 64 takes 12 % fewer instructions than 1024, 256 9 %.
+  // A collection looks at all tables; scans step over what is erased. Measured with TPC-C: 64 takes
+  // 12 % fewer instructions than 1024, 256 9 %.
   static constexpr std::size_t erases_per_collection = 128;
 
   static constexpr const char* not_opened = "elidex::database: open() has failed";
@@ -309,8 +331,10 @@ class basic_database {
   };
   class borrowed_memory {
    public:
-    explicit borrowed_memory(basic_database& from) : mine_(from.thread_memory_[db::commit_clock::thread_number()]) {
-      if (mine_.in_use) throw std::logic_error("elidex::database: a transaction inside a transaction");
+    explicit borrowed_memory(basic_database& from)
+        : mine_(from.thread_memory_[db::commit_clock::thread_number()]) {
+      if (mine_.in_use)
+        throw std::logic_error("elidex::database: a transaction inside a transaction");
       if (!from.usable_) throw std::logic_error(not_opened);
       if (from.log_ != nullptr) from.log_->check_process();
       if (!mine_.notes) mine_.notes = std::make_unique<typename transaction::memory>();
@@ -328,7 +352,8 @@ class basic_database {
     thread_memory& mine_;
   };
 
-  const db::recovered_log& load(std::unique_ptr<db::log_folder> folder, const db::storage_options& options) {
+  const db::recovered_log& load(std::unique_ptr<db::log_folder> folder,
+                                const db::storage_options& options) {
     storage_ = std::make_unique<db::storage>(std::move(folder), options, epochs_, all_tables());
     log_ = storage_->log();
     collect();
@@ -338,8 +363,10 @@ class basic_database {
   // Checks the calling thread only.
   void check_not_in_transaction(const char* function) const {
     const std::size_t mine = this_thread_slot();
-    if ((mine < thread_memory_.size() && thread_memory_[mine].in_use) || epochs_.has_snapshot_here())
-      throw std::logic_error(std::string("elidex::database: ") + function + " inside a transaction");
+    if ((mine < thread_memory_.size() && thread_memory_[mine].in_use) ||
+        epochs_.has_snapshot_here())
+      throw std::logic_error(std::string("elidex::database: ") + function +
+                             " inside a transaction");
   }
   void check_may_open() const {
     check_not_in_transaction("open()");
@@ -362,8 +389,8 @@ class basic_database {
     for (const auto& one : tables_) {
       if (one->name() == name) throw db::schema_mismatch(name + ": there is a table of that name");
     }
-    auto made =
-        std::make_unique<Table>(std::move(name), more..., locking_of(static_cast<std::uint32_t>(tables_.size())));
+    auto made = std::make_unique<Table>(std::move(name), more...,
+                                        locking_of(static_cast<std::uint32_t>(tables_.size())));
     Table& result = *made;
     result.set_owner(this);
     tables_.reserve(tables_.size() + 1);
@@ -407,7 +434,8 @@ class basic_database {
     if constexpr (requires { t.is_doomed(); }) {
       return !t.is_doomed();
     } else {
-      // In this order: what holds at the second look has held since the first one, so both held when the reads were looked at.
+      // In this order: what holds at the second look has held since the first one, so both held
+      // when the reads were looked at.
       try {
         return db::detail::reads_hold(t, false) && t.observations_hold();
       } catch (const std::bad_alloc&) {
@@ -431,14 +459,16 @@ class basic_database {
 
   // So many records are absent that were not.
   void collect_after(std::size_t more) noexcept {
-    if (more == 0 || erased_.fetch_add(more) % erases_per_collection + more < erases_per_collection) return;
+    if (more == 0 || erased_.fetch_add(more) % erases_per_collection + more < erases_per_collection)
+      return;
     // Who finds somebody collecting leaves it to them.
     const std::unique_lock guard(tables_mutex_, std::try_to_lock);
     if (!guard.owns_lock()) return;
     try {
       collect_locked();
     } catch (const std::exception&) {
-      // No memory, or no transaction left of the lock system: this one has ended whatever becomes of it; the next collection finds the rest.
+      // No memory, or no transaction left of the lock system: this one has ended whatever becomes
+      // of it; the next collection finds the rest.
     }
   }
 
@@ -446,11 +476,13 @@ class basic_database {
     epochs_.advance();
     epochs_.move_horizon();
     std::uint64_t horizon = epochs_.horizon();
-    // Who finds nothing where something was, and is told that all it has seen is durable, sees an erase that is durable.
-    if (log_ != nullptr && log_->level() == db::durability::sync) horizon = std::min(horizon, log_->durable_epoch());
+    // Who finds nothing where something was, and is told that all it has seen is durable, sees an
+    // erase that is durable.
+    if (log_ != nullptr && log_->level() == db::durability::sync)
+      horizon = std::min(horizon, log_->durable_epoch());
     const std::uint64_t reclaimed = try_advance_epoch();
-    // An old snapshot holds the one, a long transaction the other: what has been erased since is not ripe, and looking at all of it each time
-    // would take ever longer.
+    // An old snapshot holds the one, a long transaction the other: what has been erased since is
+    // not ripe, and looking at all of it each time would take ever longer.
     if (horizon == collected_up_to_ || reclaimed == collected_in_) return;
     if constexpr (requires { commit_.unlinking(); }) {
       auto rule = commit_.unlinking();

@@ -1,53 +1,56 @@
-// A lock whose critical sections run as hardware regions: threads that don't touch the same data don't
-// wait.
+// A lock whose critical sections run as hardware regions: threads that don't touch the same data
+// don't wait.
 //
-//   elidex::elided<elidex::ttas_lock> lock;                       // ttas_lock: internal/sync/spin_locks.hpp
+//   elidex::elided<elidex::ttas_lock> lock;  // ttas_lock: internal/sync/spin_locks.hpp
 //   { std::lock_guard guard(lock); ++table[i]; }
 //   const int seen = lock.run([&] { return table[j]; });
 //   std::cout << lock.stats() << '\n';
 //
-// lock() begins a region and only reads the underlying lock; unlock() commits. If the region aborts,
-// control comes back to lock(), which asks the retry policy (retry.hpp) whether to try again, and takes the
-// underlying lock at last. Where no region commits on this machine, each acquisition takes it at once, and
-// the statistics say so.
+// lock() begins a region and only reads the underlying lock; unlock() commits. If the region
+// aborts, control comes back to lock(), which asks the retry policy (retry.hpp) whether to try
+// again, and takes the underlying lock at last. Where no region commits on this machine, each
+// acquisition takes it at once, and the statistics say so.
 //
-// Lock has lock(), try_lock(), unlock() and is_locked() const. While it is held, is_locked() must be true
-// for the regions of other threads before the holder's first access to what it protects. RetryPolicy says
-// how often to try again; `adaptive<...>` also switches elision off for a while when it doesn't pay. Htm is
-// the machine: htm::native, or a scripted one in tests.
+// Lock has lock(), try_lock(), unlock() and is_locked() const. While it is held, is_locked() must
+// be true for the regions of other threads before the holder's first access to what it protects.
+// RetryPolicy says how often to try again; `adaptive<...>` also switches elision off for a while
+// when it doesn't pay. Htm is the machine: htm::native, or a scripted one in tests.
 //
 // Invariants:
 //
-// 1. A region reads the underlying lock first and aborts if it is held. So no region commits while somebody
-//    holds the lock, and taking the lock aborts all regions.
+// 1. A region reads the underlying lock first and aborts if it is held. So no region commits while
+//    somebody holds the lock, and taking the lock aborts all regions.
 //
-// 2. No attempt begins while the lock is held (the lemming effect): it is waited for, but no longer than
-//    free_waits_max rounds; then the caller queues for it like everybody.
+// 2. No attempt begins while the lock is held (the lemming effect): it is waited for, but no longer
+//    than free_waits_max rounds; then the caller queues for it like everybody.
 //
-// 3. lock() inside a region joins it: the region reads this lock too, and each unlock() ends one level, in
-//    any order. Nothing commits before the outermost level does.
+// 3. lock() inside a region joins it: the region reads this lock too, and each unlock() ends one
+//    level, in any order. Nothing commits before the outermost level does.
 //
-// 4. try_lock() inside a region aborts it and lets the outermost section take its lock: inside a region
-//    nobody can know whether the caller "holds" this lock already, so neither answer would be true.
+// 4. try_lock() inside a region aborts it and lets the outermost section take its lock: inside a
+//    region nobody can know whether the caller "holds" this lock already, so neither answer would
+//    be true.
 //
-// 5. unlock() commits only inside a region and only if the underlying lock is free; every other unlock()
-//    goes to the underlying lock, which answers a wrong one exactly as it does without elision.
+// 5. unlock() commits only inside a region and only if the underlying lock is free; every other
+//    unlock() goes to the underlying lock, which answers a wrong one exactly as it does without
+//    elision.
 //
 // Order of locks: as with the underlying lock. Waiting happens outside regions only.
 //
 // Linearization: an elided section at its commit, any other at the underlying lock's.
 //
-// The body of a section may run several times. What memory holds is rolled back each time, nothing else is:
-// no I/O. A system call aborts, and the section runs again with the lock held. Exceptions work as with any
-// lock.
+// The body of a section may run several times. What memory holds is rolled back each time, nothing
+// else is: no I/O. A system call aborts, and the section runs again with the lock held. Exceptions
+// work as with any lock.
 //
-// Thread-safety: all members, from any thread. lock() and try_lock() throw what the underlying lock's
-// throw. An object takes some 4.6 KiB, nearly all of it statistics. unlock() counts after the section's end, so the lock
-// must outlive all calls of unlock(), not only all sections (elidex::mutex does without that).
+// Thread-safety: all members, from any thread. lock() and try_lock() throw what the underlying
+// lock's throw. An object takes some 4.6 KiB, nearly all of it statistics. unlock() counts after
+// the section's end, so the lock must outlive all calls of unlock(), not only all sections
+// (elidex::mutex does without that).
 //
 // From: papers/001 sections 3.1 to 3.3. Deviations: budgets by abort cause instead of one number of
-// retries; the wait for a free lock is bounded; the bounds of adaptation are ours, since the paper gives
-// none.
+// retries; the wait for a free lock is bounded; the bounds of adaptation are ours, since the paper
+// gives none.
 #pragma once
 
 #include <atomic>
@@ -65,7 +68,8 @@ namespace elidex {
 
 namespace detail {
 
-// What `adaptive` needs: whether elision is off now, and the window of acquisitions that is being judged.
+// What `adaptive` needs: whether elision is off now, and the window of acquisitions that is being
+// judged.
 template <class RetryPolicy>
 class elision_switch {
  public:
@@ -77,12 +81,13 @@ template <class Base>
 class elision_switch<adaptive<Base>> {
  public:
   bool is_off() const noexcept {
-    // relaxed, without a partner: a stale answer costs one attempt or one acquisition, never correctness.
+    // relaxed, without a partner: a stale answer costs one attempt or one acquisition, never
+    // correctness.
     return off_left_.load(std::memory_order_relaxed) != 0;
   }
 
-  // Called right after each acquisition of the underlying lock, while it is held: that protects all fields
-  // here. `gave_up` says that aborts led to it.
+  // Called right after each acquisition of the underlying lock, while it is held: that protects all
+  // fields here. `gave_up` says that aborts led to it.
   void after_lock(bool gave_up, const adaptive<Base>& policy, lock_counters& counters) noexcept {
     const adaptation_bounds& bounds = policy.adaptation;
     // relaxed, without a partner: written under the lock only, which we hold.
@@ -95,8 +100,10 @@ class elision_switch<adaptive<Base>> {
     if (!gave_up || ++window_fallbacks_ < bounds.window_fallbacks) return;
     const std::uint64_t fallbacks = window_fallbacks_;
     const std::uint64_t commits = counters.read().commits - commits_before_window_;
-    if (100 * fallbacks > bounds.fallback_pct_max * (fallbacks + commits) && bounds.off_acquisitions != 0) {
-      off_left_.store(bounds.off_acquisitions, std::memory_order_relaxed);  // no partner, as in is_off()
+    if (100 * fallbacks > bounds.fallback_pct_max * (fallbacks + commits) &&
+        bounds.off_acquisitions != 0) {
+      // no partner, as in is_off()
+      off_left_.store(bounds.off_acquisitions, std::memory_order_relaxed);
       counters.count_off_period();
     }
     begin_window(counters);
@@ -118,7 +125,8 @@ class elision_switch<adaptive<Base>> {
 template <class Lock, retry_policy RetryPolicy = default_retry, class Htm = htm::native>
 class elided {
   static_assert(
-      requires(const Lock& lock) { lock.is_locked(); }, "regions must see whether the lock is held: is_locked()");
+      requires(const Lock& lock) { lock.is_locked(); },
+      "regions must see whether the lock is held: is_locked()");
 
  public:
   elided() noexcept : elided(RetryPolicy()) {}
@@ -145,8 +153,8 @@ class elided {
     after_lock(result);
   }
 
-  // False: held by somebody at this moment. Never waits; tries to elide as long as the lock is free and the
-  // policy allows, then to take it.
+  // False: held by somebody at this moment. Never waits; tries to elide as long as the lock is free
+  // and the policy allows, then to take it.
   bool try_lock() {
     if (Htm::test()) Htm::template abort<htm::code_nested_trylock>();
     std::uint32_t ignored = 0;
@@ -160,7 +168,8 @@ class elided {
   void unlock() {
     if (Htm::test() && !lock_.is_locked()) {
       Htm::commit();
-      if (!Htm::test()) counters_.count_commit();  // inside an outer region nothing has committed yet
+      // inside an outer region nothing has committed yet
+      if (!Htm::test()) counters_.count_commit();
       return;
     }
     lock_.unlock();
@@ -179,7 +188,8 @@ class elided {
     return std::forward<F>(fn)();
   }
 
-  // Whether the caller is in a region, of this lock or another: a section that it begins now joins it.
+  // Whether the caller is in a region, of this lock or another: a section that it begins now joins
+  // it.
   static bool in_region() noexcept { return Htm::test(); }
 
   // Acquisitions that joined an enclosing region are part of it and not counted.
@@ -188,8 +198,8 @@ class elided {
   // Whether adaptation has switched elision off at this moment.
   bool elision_is_off() const noexcept { return switch_.is_off(); }
 
-  // The lock itself, for code that must have it really (to wait on a condition, say): holding it keeps all
-  // regions out.
+  // The lock itself, for code that must have it really (to wait on a condition, say): holding it
+  // keeps all regions out.
   Lock& underlying() noexcept { return lock_; }
 
  private:
@@ -213,8 +223,8 @@ class elided {
     switch_.after_lock(result == detail::entry::out_of_retries, policy_, counters_);
   }
 
-  // Apart from what lies around the object: any write beside it would abort regions. The two behind it change only while
-  // the lock is held.
+  // Apart from what lies around the object: any write beside it would abort regions. The two behind
+  // it change only while the lock is held.
   alignas(64) Lock lock_;
   detail::elision_switch<RetryPolicy> switch_;
   [[no_unique_address]] RetryPolicy policy_{};

@@ -1,44 +1,58 @@
-// A concurrent hash map that grows under its readers and writers: for keys whose order nobody asks for.
+// A concurrent hash map that grows under its readers and writers: for keys whose order nobody asks
+// for.
 //
-//   elidex::hash_map<std::uint64_t, std::uint64_t> map;            // or <std::string, ...>: keys as std::string_view
-//   map.reserve(1'000'000);                                        // if it is known how many there will be
+//   // or <std::string, ...>: keys as std::string_view
+//   elidex::hash_map<std::uint64_t, std::uint64_t> map;
+//   map.reserve(1'000'000);  // if it is known how many there will be
 //   map.upsert(7, 70);
 //   if (auto value = map.get(7)) ...
 //   map.update(7, [](std::uint64_t& v) { ++v; });                  // atomic
-//   map.get_or_insert(8, [] { return std::uint64_t{80}; });        // atomic, and made only if it is not there
-//   map.multi_get(keys, values);                                   // many look-ups that wait for memory together
+//   // atomic, and made only if it is not there
+//   map.get_or_insert(8, [] { return std::uint64_t{80}; });
+//   map.multi_get(keys, values);  // many look-ups that wait for memory together
 //   map.for_each([](std::uint64_t key, std::uint64_t value) { ... });
 //
-// A bucket is a pair of cache lines (for 8-byte keys and values: seven of them) with a word that is lock, version and level
-// at once, and a byte of each key's hash. A look-up reads one bucket and validates its version; it writes nothing, and of
-// numbers it reads nothing that is ever given back, so that it needs no pin and the processor goes on to the next look-up while this
-// one waits for memory. The table doubles by adding as many buckets as it has, and each bucket's keys are then divided between it
-// and its new twin, one bucket at a time, by whoever changes something: nothing is ever stopped for that, and no reader waits for
-// more than one bucket's division. Why all that is right: internal/hash/hash_table.hpp (growing), internal/hash/hash_bucket.hpp (reading).
+// A bucket is a pair of cache lines (for 8-byte keys and values: seven of them) with a word that is
+// lock, version and level at once, and a byte of each key's hash. A look-up reads one bucket and
+// validates its version; it writes nothing, and of numbers it reads nothing that is ever given
+// back, so that it needs no pin and the processor goes on to the next look-up while this one waits
+// for memory. The table doubles by adding as many buckets as it has, and each bucket's keys are
+// then divided between it and its new twin, one bucket at a time, by whoever changes something:
+// nothing is ever stopped for that, and no reader waits for more than one bucket's division. Why
+// all that is right: internal/hash/hash_table.hpp (growing), internal/hash/hash_bucket.hpp
+// (reading).
 //
 // Invariants
 //   * those of hash_table.hpp: at each moment one bucket has all keys of a hash.
-//   * A bucket's blocks are full but for the last one (hash_bucket.hpp), and no block but the bucket itself is empty.
-//   * A block behind a bucket is only ever used again as such, in this map, so that its fields can be read however late.
+//   * A bucket's blocks are full but for the last one (hash_bucket.hpp), and no block but the
+//     bucket itself is empty.
+//   * A block behind a bucket is only ever used again as such, in this map, so that its fields can
+//     be read however late.
 //
-// Order of locks: a bucket's; then, inside, none. Memory is obtained before and given back behind it.
+// Order of locks: a bucket's; then, inside, none. Memory is obtained before and given back behind
+// it.
 //
 // Linearization points
-//   get, contains      the reading of the bucket's word in find_home(): the validation proves that the bucket held then what was
-//                      read from it, and its level that it was then the bucket for the key
-//   what changes       the try_lock() of the bucket: others who look for a key of it wait until the unlock, and see the change
+//   get, contains      the reading of the bucket's word in find_home(): the validation proves that
+//                      the bucket held then what was read from it, and its level that it was then
+//                      the bucket for the key
+//   what changes       the try_lock() of the bucket: others who look for a key of it wait until the
+//                      unlock, and see the change
 //   what changes       nothing (insert() of a key that is there, say): as get
-//   Splits of buckets change no contents. That one thread's operations take effect in their order: hash_bucket.hpp.
+//   Splits of buckets change no contents. That one thread's operations take effect in their order:
+//   hash_bucket.hpp.
 //
-// Memory: the table doubles when it holds more keys than fill_percent_max of its slots: so 8-byte keys and values take 24 to 49 bytes
-// each, and a few for chained blocks, and there is no second table while it grows. It does not shrink: what erase() empties is used
-// again by later keys, chained blocks by later chains, and blobs are freed.
+// Memory: the table doubles when it holds more keys than fill_percent_max of its slots: so 8-byte
+// keys and values take 24 to 49 bytes each, and a few for chained blocks, and there is no second
+// table while it grows. It does not shrink: what erase() empties is used again by later keys,
+// chained blocks by later chains, and blobs are freed.
 //
 // fork(): a child has its own copy of the map. The child can use and destroy the copy if no other
 // thread was inside a call of the map when the process forked. Otherwise a bucket or pool that such
 // a thread had locked stays locked in the child.
 //
-// Sources: internal/hash/hash_table.hpp, internal/hash/hash_bucket.hpp. Fingerprints as in internal/hash/fingerprints.hpp.
+// Sources: internal/hash/hash_table.hpp, internal/hash/hash_bucket.hpp. Fingerprints as in
+// internal/hash/fingerprints.hpp.
 #pragma once
 
 #include <array>
@@ -66,12 +80,15 @@ namespace elidex {
 
 // What could be otherwise; tests take tables that are always growing, and broken ones.
 struct hash_map_rules {
-  static constexpr unsigned slots_max = 7;          // of a block; so many there are for 8-byte keys and values
-  static constexpr unsigned first_level = 2;        // 4 buckets: an empty map is small
-  static constexpr unsigned fill_percent_max = 75;  // chosen: one key in 11 at most lies in a block behind its bucket
-  static constexpr unsigned buckets_per_turn = 8;   // chosen: what is split with one look at the shared cursor
-  static constexpr bool checks_coverage = true;     // false: a planted bug
-  static constexpr bool validates = true;           // false: a planted bug
+  // of a block; so many there are for 8-byte keys and values
+  static constexpr unsigned slots_max = 7;
+  static constexpr unsigned first_level = 2;  // 4 buckets: an empty map is small
+  // chosen: one key in 11 at most lies in a block behind its bucket
+  static constexpr unsigned fill_percent_max = 75;
+  // chosen: what is split with one look at the shared cursor
+  static constexpr unsigned buckets_per_turn = 8;
+  static constexpr bool checks_coverage = true;  // false: a planted bug
+  static constexpr bool validates = true;        // false: a planted bug
 };
 
 // Counts since construction; each exact when no operation runs.
@@ -83,21 +100,24 @@ struct hash_map_stats {
   std::size_t retired_objects = 0;  // blobs that wait for their epoch
 };
 
-// Key: an integer type, or std::string (given as std::string_view, at most 64 KiB). Value: a trivially copyable type, or
-// std::string (given as std::string_view). Values are stored in the table: for those of more than some hundred bytes, of which half
-// is empty at times, take std::string. Hash: a function object that makes 64 good bits of a key; see hash_mix.hpp.
+// Key: an integer type, or std::string (given as std::string_view, at most 64 KiB). Value: a
+// trivially copyable type, or std::string (given as std::string_view). Values are stored in the
+// table: for those of more than some hundred bytes, of which half is empty at times, take
+// std::string. Hash: a function object that makes 64 good bits of a key; see hash_mix.hpp.
 //
-// Thread-safety: every function but constructor and destructor may be called from any thread at any time, and all are
-// linearizable except for_each(), and size(), empty(), memory_bytes() and stats(), which are exact when no operation runs.
-// Readers write nothing that is shared and wait only for whoever is changing the same bucket.
+// Thread-safety: every function but constructor and destructor may be called from any thread at any
+// time, and all are linearizable except for_each(), and size(), empty(), memory_bytes() and
+// stats(), which are exact when no operation runs. Readers write nothing that is shared and wait
+// only for whoever is changing the same bucket.
 //
-// Lifetime: keys and values are copied in and out. Not copyable, not movable. There are no iterators; what for_each() hands to its
-// function is valid until that returns.
+// Lifetime: keys and values are copied in and out. Not copyable, not movable. There are no
+// iterators; what for_each() hands to its function is valid until that returns.
 //
-// Errors: std::invalid_argument for a key over 64 KiB. std::bad_alloc from constructor, from any function that changes
-// something (for numbers: insert, upsert and get_or_insert), from reserve() and for_each(), where a std::string is returned, and
-// from the first call of a thread: the map's content is then unchanged. A table that can't grow for want of memory goes on with longer
-// chains. Destructor, reclaim(), size(), empty(), memory_bytes() and stats() never throw.
+// Errors: std::invalid_argument for a key over 64 KiB. std::bad_alloc from constructor, from any
+// function that changes something (for numbers: insert, upsert and get_or_insert), from reserve()
+// and for_each(), where a std::string is returned, and from the first call of a thread: the map's
+// content is then unchanged. A table that can't grow for want of memory goes on with longer chains.
+// Destructor, reclaim(), size(), empty(), memory_bytes() and stats() never throw.
 template <class Key, class Value, class Hash = default_hash<Key>, class Rules = hash_map_rules>
 class hash_map {
   static_assert((std::integral<Key> && !std::same_as<Key, bool>) || std::same_as<Key, std::string>,
@@ -131,52 +151,62 @@ class hash_map {
   [[gnu::always_inline]] inline std::optional<Value> get(key_argument key) const;
   bool contains(key_argument key) const;
 
-  // get() of many keys, in any order: found[i] becomes the value of wanted[i], if it is there. Each look-up is linearizable by
-  // itself; together they are no snapshot. Look-ups wait for memory together. Throws std::invalid_argument if `found` is
-  // shorter than `wanted`, and as get() for a key that is too long: others may have been set then.
+  // get() of many keys, in any order: found[i] becomes the value of wanted[i], if it is there. Each
+  // look-up is linearizable by itself; together they are no snapshot. Look-ups wait for memory
+  // together. Throws std::invalid_argument if `found` is shorter than `wanted`, and as get() for a
+  // key that is too long: others may have been set then.
   void multi_get(std::span<const key_argument> wanted, std::span<std::optional<Value>> found) const;
 
   // Adds `key` unless it is there; says whether it added it.
-  bool insert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, false); }
+  bool insert(key_argument key, value_argument value) {
+    return insert_or_overwrite(key, value, false);
+  }
 
   // Adds `key` or overwrites its value; says whether it added it.
-  bool upsert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, true); }
+  bool upsert(key_argument key, value_argument value) {
+    return insert_or_overwrite(key, value, true);
+  }
 
-  // The value of `key`, which becomes make()'s if it is not there, as one atomic step; second: whether it was added. make()
-  // must not use the map, and should be short: others who want the bucket wait for it. If it throws, the exception comes
-  // out of get_or_insert() and nothing is added. Not for values that are strings.
+  // The value of `key`, which becomes make()'s if it is not there, as one atomic step; second:
+  // whether it was added. make() must not use the map, and should be short: others who want the
+  // bucket wait for it. If it throws, the exception comes out of get_or_insert() and nothing is
+  // added. Not for values that are strings.
   template <class Make>
   std::pair<Value, bool> get_or_insert(key_argument key, Make&& make)
     requires(!values::owns_blobs);
 
-  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there.
-  // fn(Value&) must not use the map, and should be short: others who want the bucket wait for it. It may run more than
-  // once, with effects only of the last time, when Value is std::string. If it throws, the exception comes out of update()
-  // and the value stays.
+  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the
+  // key was there. fn(Value&) must not use the map, and should be short: others who want the bucket
+  // wait for it. It may run more than once, with effects only of the last time, when Value is
+  // std::string. If it throws, the exception comes out of update() and the value stays.
   template <value_change<Value> Fn>
   bool update(key_argument key, Fn&& fn);
 
   // Removes `key`; says whether it was there.
   bool erase(key_argument key);
 
-  // Calls fn(key, value) for the records, in no order, and returns how many. Weakly consistent: a key that is there all the time
-  // comes exactly once, one that comes or goes meanwhile once or not at all; a value is one that the key had meanwhile. fn
-  // runs outside of all locks and may use the map, and change it. With string keys or values no map of the process gives memory back
-  // while fn runs, so it should not block then.
+  // Calls fn(key, value) for the records, in no order, and returns how many. Weakly consistent: a
+  // key that is there all the time comes exactly once, one that comes or goes meanwhile once or not
+  // at all; a value is one that the key had meanwhile. fn runs outside of all locks and may use the
+  // map, and change it. With string keys or values no map of the process gives memory back while fn
+  // runs, so it should not block then.
   template <class Fn>
   std::size_t for_each(Fn&& fn) const;
 
-  // Makes the table large enough for so many keys, now, so that it does not grow until there are more. Others go on meanwhile.
+  // Makes the table large enough for so many keys, now, so that it does not grow until there are
+  // more. Others go on meanwhile.
   void reserve(std::size_t many);
 
   std::size_t size() const noexcept { return size_.count(); }
   bool empty() const noexcept { return size() == 0; }
 
-  // Everything obtained from the system for the table, chained and free blocks, and blobs, in bytes.
+  // Everything obtained from the system for the table, chained and free blocks, and blobs, in
+  // bytes.
   std::size_t memory_bytes() const noexcept;
   hash_map_stats stats() const noexcept;
 
-  // Frees what was erased before this call, as far as no reader was in the way, now instead of at the next erasures.
+  // Frees what was erased before this call, as far as no reader was in the way, now instead of at
+  // the next erasures.
   void reclaim() noexcept { retire_list_.sweep_all(); }
 
  private:
@@ -204,7 +234,9 @@ class hash_map {
   };
   class operation;
 
-  static std::uint8_t print_of(std::uint64_t hash) noexcept { return static_cast<std::uint8_t>(hash >> 56U); }
+  static std::uint8_t print_of(std::uint64_t hash) noexcept {
+    return static_cast<std::uint8_t>(hash >> 56U);
+  }
   wanted_key wanted(key_argument key) const { return {keys::probe_of(key), hash_(key)}; }
   std::uint64_t hash_of(const key_slot& key) const noexcept {
     const typename keys::view view(key);
@@ -217,7 +249,8 @@ class hash_map {
   }
   [[gnu::always_inline]] inline finding look_once(const wanted_key& wanted,
                                                   std::optional<value_slot>& value) const noexcept;
-  [[gnu::noinline]] finding look_up(const wanted_key& wanted, std::optional<value_slot>& value) const noexcept;
+  [[gnu::noinline]] finding look_up(const wanted_key& wanted,
+                                    std::optional<value_slot>& value) const noexcept;
   // By value: what others have the address of lies in memory.
   [[gnu::noinline]] std::optional<Value> get_with_patience(wanted_key which) const;
 
@@ -229,8 +262,10 @@ class hash_map {
   place home_to_change(std::uint64_t hash) noexcept;
   static bool is_full(const block& last) noexcept { return last.tags().count() == block::slots; }
   static void append(block& last, const record& added, std::uint8_t print) noexcept;
-  static void chain(block& last, block& added_block, const record& added, std::uint8_t print) noexcept;
-  static void add(block& last, operation& op, const record& added, std::uint8_t print, bool full) noexcept;
+  static void chain(block& last, block& added_block, const record& added,
+                    std::uint8_t print) noexcept;
+  static void add(block& last, operation& op, const record& added, std::uint8_t print,
+                  bool full) noexcept;
   void note_added(std::uint64_t hash, bool bucket_was_full) noexcept;
   static block* remove(block& home, const spot& where) noexcept;
 
@@ -248,7 +283,8 @@ class hash_map {
   void grow_if_full(std::uint64_t hash) noexcept;
 
   template <class Fn>
-  std::size_t visit(std::uint64_t residue, unsigned level, std::vector<record>& buffer, Fn& fn) const;
+  std::size_t visit(std::uint64_t residue, unsigned level, std::vector<record>& buffer,
+                    Fn& fn) const;
 
   void free_blobs() noexcept;
   static void destroy_blob(void* map, void* b) noexcept;

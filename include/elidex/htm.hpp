@@ -1,17 +1,19 @@
-// Hardware transactional memory: begin, commit, abort, test, and whether any of it works on this machine.
+// Hardware transactional memory: begin, commit, abort, test, and whether any of it works on this
+// machine.
 //
 //   using namespace elidex;
 //   if (htm::enabled()) {
 //     const htm::status entry = htm::begin();
-//     if (entry.started()) {      // inside the region; an abort comes back here with started() == false
+//     // inside the region; an abort comes back here with started() == false
+//     if (entry.started()) {
 //       balance += amount;
 //       htm::commit();
 //     } else if (entry.cause() == htm::abort_cause::conflict) { ... }
 //   }
 //   std::puts(htm::capability().reason);
 //
-// This is the only file of the library that knows the instructions. They are written as bytes, so that
-// neither the library nor its users need -mrtm or -mhle. What they become:
+// This is the only file of the library that knows the instructions. They are written as bytes, so
+// that neither the library nor its users need -mrtm or -mhle. What they become:
 //
 //   x86-64                    Intel RTM and HLE, after the run-time check behind enabled()
 //   ELIDEX_SIMULATED defined  calls of the simulated machine (the elidex_sim_* functions below)
@@ -20,20 +22,22 @@
 //
 // A program must not mix objects built with and without ELIDEX_SIMULATED.
 //
-// Invariants: begin() may run only while enabled() is true, commit() only while test() is true: elsewhere
-// these instructions fault. abort() and test() are harmless everywhere. Regions nest flatly: an abort at
-// any depth goes back to the outermost begin(), and only the outermost commit() publishes.
+// Invariants: begin() may run only while enabled() is true, commit() only while test() is true:
+// elsewhere these instructions fault. abort() and test() are harmless everywhere. Regions nest
+// flatly: an abort at any depth goes back to the outermost begin(), and only the outermost commit()
+// publishes.
 //
-// Order: a region is atomic and totally ordered with other regions; begin() and commit() are compiler
-// barriers.
+// Order: a region is atomic and totally ordered with other regions; begin() and commit() are
+// compiler barriers.
 //
 // Thread-safety: all functions may be called from any thread. The first use in a process detects
-// (enabled(), test() and capability() do), and retest() does so again: neither inside a region. Nothing
-// here throws or allocates.
+// (enabled(), test() and capability() do), and retest() does so again: neither inside a region.
+// Nothing here throws or allocates.
 //
-// From: papers/001 sections 3.1 and 3.3.1 (programming interface, abort causes); detection as the Intel
-// manual describes it. Deviation: the paper needed no run-time check, because its one machine always
-// committed; today microcode may make every region abort while CPUID still shows RTM, hence the trial.
+// From: papers/001 sections 3.1 and 3.3.1 (programming interface, abort causes); detection as the
+// Intel manual describes it. Deviation: the paper needed no run-time check, because its one machine
+// always committed; today microcode may make every region abort while CPUID still shows RTM, hence
+// the trial.
 #pragma once
 
 #include <atomic>
@@ -58,8 +62,8 @@
 #endif
 
 #if defined(ELIDEX_HTM_SIMULATED)
-// What the simulated machine supplies. begin() must save enough to come back a second time, as the hardware
-// does.
+// What the simulated machine supplies. begin() must save enough to come back a second time, as the
+// hardware does.
 extern "C" {
 bool elidex_sim_enabled() noexcept;
 bool elidex_sim_has_hle() noexcept;
@@ -67,7 +71,8 @@ std::uint32_t elidex_sim_begin() noexcept;
 void elidex_sim_commit() noexcept;
 void elidex_sim_abort(std::uint8_t code) noexcept;
 bool elidex_sim_test() noexcept;
-// HLE: begin_elision() comes back a second time as begin() does. Anything but `started` means: exchange for real.
+// HLE: begin_elision() comes back a second time as begin() does. Anything but `started` means:
+// exchange for real.
 std::uint32_t elidex_sim_begin_elision(std::uint32_t* word, std::uint32_t value) noexcept;
 std::uint32_t elidex_sim_value_before_elision() noexcept;
 // Whether the store was the end of an elision; otherwise store for real.
@@ -82,8 +87,9 @@ enum class abort_cause : std::uint8_t {
   conflict,   // another core touched a line of the region
   capacity,   // the region's lines did not fit
   explicit_,  // abort() was called
-  interrupt,  // the hardware gave no reason: interrupts, page faults, system calls, unfriendly instructions
-  other,      // a debugger's breakpoint, or a combination that the manual doesn't name
+  // the hardware gave no reason: interrupts, page faults, system calls, unfriendly instructions
+  interrupt,
+  other,  // a debugger's breakpoint, or a combination that the manual doesn't name
 };
 inline constexpr std::size_t abort_cause_count = 5;
 
@@ -104,8 +110,8 @@ constexpr const char* to_string(abort_cause cause) noexcept {
   return "other";
 }
 
-// Codes for abort(). Those from 0xf0 up belong to the library, the others to whoever writes a region.
-// The elided lock was found held.
+// Codes for abort(). Those from 0xf0 up belong to the library, the others to whoever writes a
+// region. The elided lock was found held.
 inline constexpr std::uint8_t code_lock_busy = 0xff;
 // A try_lock that a region cannot answer truthfully.
 inline constexpr std::uint8_t code_nested_trylock = 0xfe;
@@ -144,8 +150,9 @@ struct status {
   }
   constexpr bool is_lock_busy() const noexcept { return is_explicit() && code() == code_lock_busy; }
 
-  // One cause for each abort. Bits may come together; the one that outlasts a retry wins: an explicit abort,
-  // then capacity, then conflict. A started region has no cause; asking gives `other`.
+  // One cause for each abort. Bits may come together; the one that outlasts a retry wins: an
+  // explicit abort, then capacity, then conflict. A started region has no cause; asking gives
+  // `other`.
   constexpr abort_cause cause() const noexcept {
     if (started()) return abort_cause::other;
     if (is_explicit()) return abort_cause::explicit_;
@@ -160,8 +167,8 @@ struct status {
   constexpr bool has(std::uint32_t bit) const noexcept { return !started() && (word & bit) != 0; }
 };
 
-// What this machine offers. Objects of this type are constants of the program: references stay valid for
-// ever.
+// What this machine offers. Objects of this type are constants of the program: references stay
+// valid for ever.
 struct htm_capability {
   bool rtm_commits;        // regions do commit here: the one answer that matters
   bool rtm_advertised;     // CPUID.7.EBX[11]
@@ -170,16 +177,18 @@ struct htm_capability {
   const char* reason;      // the same in words, one clause without a full stop
 };
 
-// How many trial regions are run before the machine counts as never committing. Chosen: an interrupt may take
-// a few of them, 64 in a row it cannot; on a machine that aborts always they cost some microseconds, once.
+// How many trial regions are run before the machine counts as never committing. Chosen: an
+// interrupt may take a few of them, 64 in a row it cannot; on a machine that aborts always they
+// cost some microseconds, once.
 inline constexpr unsigned trial_regions = 64;
 
 // Detects at the first call, then answers from memory.
 const htm_capability& capability() noexcept;
 
-// Detects again, for a process that was migrated live to another CPU, and returns the new answer. Regions
-// that other threads are in stay correct. It cannot protect regions begun between the migration and this
-// call: where the new CPU lacks RTM those fault, so call it from the hook that announces the migration.
+// Detects again, for a process that was migrated live to another CPU, and returns the new answer.
+// Regions that other threads are in stay correct. It cannot protect regions begun between the
+// migration and this call: where the new CPU lacks RTM those fault, so call it from the hook that
+// announces the migration.
 const htm_capability& retest() noexcept;
 
 namespace detail {
@@ -193,15 +202,16 @@ extern constinit std::atomic<std::uint8_t> features;
 std::uint8_t detect() noexcept;
 
 inline std::uint8_t known_features() noexcept {
-  // relaxed, without a partner: the byte is all there is to know, nothing else is published through it.
+  // relaxed, without a partner: the byte is all there is to know, nothing else is published through
+  // it.
   const std::uint8_t found = features.load(std::memory_order_relaxed);
   return found != 0 ? found : detect();
 }
 
 }  // namespace detail
 
-// The machine this program runs on, as a type: the default of every template that takes an `Htm`. Tests put a
-// scripted one in its place.
+// The machine this program runs on, as a type: the default of every template that takes an `Htm`.
+// Tests put a scripted one in its place.
 struct native {
   // Whether begin() may be called. Cheap: one load and a branch.
   static bool enabled() noexcept {
@@ -219,7 +229,8 @@ struct native {
     return {elidex_sim_begin()};
 #elif defined(ELIDEX_HTM_X86)
     std::uint32_t word = status::started_word;
-    // XBEGIN with displacement 0: an abort continues behind it, with every register but EAX as it was.
+    // XBEGIN with displacement 0: an abort continues behind it, with every register but EAX as it
+    // was.
     asm volatile(".byte 0xc7, 0xf8, 0, 0, 0, 0" : "+a"(word) : : "memory");
     return {word};
 #else
@@ -235,9 +246,9 @@ struct native {
 #endif
   }
 
-  // Inside a region control goes back to begin(), which yields `Code`, and this never returns. Outside
-  // nothing happens. The value is for machines that cannot roll back (tests): what begin() would have
-  // yielded.
+  // Inside a region control goes back to begin(), which yields `Code`, and this never returns.
+  // Outside nothing happens. The value is for machines that cannot roll back (tests): what begin()
+  // would have yielded.
   template <std::uint8_t Code>
   static status abort() noexcept {
 #if defined(ELIDEX_HTM_SIMULATED)
@@ -293,23 +304,26 @@ inline bool test() noexcept {
   return native::test();
 }
 
-// Hardware lock elision (papers/001 section 3.1): the same exchange and store as without it, plus a prefix
-// that CPUs without HLE ignore. A CPU with it doesn't write the word but begins a region at the first and
-// commits at the second, which must bring back the value that the first found. Words of 4 bytes: papers/004
-// figure 2.4 saw other sizes abort always.
+// Hardware lock elision (papers/001 section 3.1): the same exchange and store as without it, plus a
+// prefix that CPUs without HLE ignore. A CPU with it doesn't write the word but begins a region at
+// the first and commits at the second, which must bring back the value that the first found. Words
+// of 4 bytes: papers/004 figure 2.4 saw other sizes abort always.
 
 // Exchanges with acquire order; pairs with hle_store_release().
-inline std::uint32_t hle_exchange_acquire(std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
+inline std::uint32_t hle_exchange_acquire(std::atomic<std::uint32_t>& word,
+                                          std::uint32_t value) noexcept {
 #if defined(ELIDEX_HTM_X86)
   asm volatile(".byte 0xf2\n\txchgl %0, %1" : "+r"(value), "+m"(word) : : "memory");  // XACQUIRE
   return value;
 #else
 #  if defined(ELIDEX_HTM_SIMULATED)
-  if (elidex_sim_begin_elision(reinterpret_cast<std::uint32_t*>(&word), value) == status::started_word) {
+  if (elidex_sim_begin_elision(reinterpret_cast<std::uint32_t*>(&word), value) ==
+      status::started_word) {
     return elidex_sim_value_before_elision();
   }
 #  endif
-  return word.exchange(value, std::memory_order_acquire);  // pairs with the release in hle_store_release()
+  // pairs with the release in hle_store_release()
+  return word.exchange(value, std::memory_order_acquire);
 #endif
 }
 

@@ -4,40 +4,46 @@
 //   { std::lock_guard guard(lock); ++table[i]; }
 //   for (const auto& one : elidex::named_lock_stats()) std::cout << one << '\n';
 //
-// On a CPU that commits hardware transactions, a critical section runs as a transaction: threads that touch different data
-// do not wait for each other. A lock whose transactions mostly abort stops eliding for a time that depends on the cause and
-// on how long the failures took. On any other CPU, lock() takes the lock at once; a waiter spins briefly, then sleeps.
+// On a CPU that commits hardware transactions, a critical section runs as a transaction: threads
+// that touch different data do not wait for each other. A lock whose transactions mostly abort
+// stops eliding for a time that depends on the cause and on how long the failures took. On any
+// other CPU, lock() takes the lock at once; a waiter spins briefly, then sleeps.
 //
-// A critical section may do what it may do under a std::mutex. A transaction can be rolled back and run again. The section
-// does not notice, because everything it wrote to memory is undone. A system call, a page fault or output aborts the
-// transaction, and the section runs again with the lock taken. To wait inside a section, use elidex::condition_variable.
+// A critical section may do what it may do under a std::mutex. A transaction can be rolled back and
+// run again. The section does not notice, because everything it wrote to memory is undone. A system
+// call, a page fault or output aborts the transaction, and the section runs again with the lock
+// taken. To wait inside a section, use elidex::condition_variable.
 //
 // What a call does (parentheses mark errors of the program, as with std::mutex):
 //
-//                                       caller holds it     another thread holds it     nobody holds it
-//   lock()            mutex             (deadlock)          waits                       takes or elides
-//                     recursive_mutex   adds a level        waits                       takes or elides
+//                                       caller holds it     another thread holds it     nobody
+//                                                           holds it
+//   lock()            mutex             (deadlock)          waits                       takes or
+//                                                           elides
+//                     recursive_mutex   adds a level        waits                       takes or
+//                                                           elides
 //   try_lock()        mutex             (false)             false                       true
 //   unlock()          any               ends the section    (frees it)                  (nothing)
 //
-// Thread-safety: all members, from any thread. Sections of several locks may nest and overlap in any order.
-// Errors: lock(), try_lock() and unlock() throw nothing. A constructor with a name throws std::bad_alloc. A name is copied
-// and must not be null.
-// Size: one cache line (recursive_mutex: two). Constructors without a name are constexpr, so a static mutex is ready before
-// any code runs. Destroying a lock that is held or waited for is an error, as with std::mutex. The last holder may destroy
-// the lock as soon as unlock() returns.
-// fork(): as with std::mutex. Locks that the forking thread holds stay held by it in the child. The child must not use a
-// lock that another thread held or waited for: nothing unlocks it there.
-// Not offered: timed locking, native_handle().
+// Thread-safety: all members, from any thread. Sections of several locks may nest and overlap in
+// any order. Errors: lock(), try_lock() and unlock() throw nothing. A constructor with a name
+// throws std::bad_alloc. A name is copied and must not be null. Size: one cache line
+// (recursive_mutex: two). Constructors without a name are constexpr, so a static mutex is ready
+// before any code runs. Destroying a lock that is held or waited for is an error, as with
+// std::mutex. The last holder may destroy the lock as soon as unlock() returns. fork(): as with
+// std::mutex. Locks that the forking thread holds stay held by it in the child. The child must not
+// use a lock that another thread held or waited for: nothing unlocks it there. Not offered: timed
+// locking, native_handle().
 //
-// Implementation notes
-// Invariants: no transaction of a lock commits while another thread holds the lock. A transaction knows which locks it
-// elides (internal/sync/region_locks.hpp), so elided and taken sections mix. A lock fills its cache line, because a write
-// beside the lock's word would abort the transactions that read it. Waiting happens outside transactions only.
-// Linearization: an elided section at its commit; any other at the underlying lock's.
-// See also internal/sync/elision_pause.hpp (when a lock stops eliding) and internal/sync/sleeping_lock.hpp.
-// From: papers/001 section 3.3 and papers/004 sections 3.1, 3.2.4 (one transaction for nested sections) and 3.4 (elision for
-// programs that know nothing of it). Deviations: as in elided.hpp, and in what is said above.
+// Implementation notes Invariants: no transaction of a lock commits while another thread holds the
+// lock. A transaction knows which locks it elides (internal/sync/region_locks.hpp), so elided and
+// taken sections mix. A lock fills its cache line, because a write beside the lock's word would
+// abort the transactions that read it. Waiting happens outside transactions only. Linearization: an
+// elided section at its commit; any other at the underlying lock's. See also
+// internal/sync/elision_pause.hpp (when a lock stops eliding) and internal/sync/sleeping_lock.hpp.
+// From: papers/001 section 3.3 and papers/004 sections 3.1, 3.2.4 (one transaction for nested
+// sections) and 3.4 (elision for programs that know nothing of it). Deviations: as in elided.hpp,
+// and in what is said above.
 #pragma once
 
 #include <atomic>
@@ -69,7 +75,8 @@ class alignas(64) basic_mutex {
 
   // False: held by somebody at this moment. Never waits.
   bool try_lock() {
-    if (!Htm::enabled()) return take_if(lock_.try_lock(), {detail::entry::not_tried, detail::nothing_aborted, false});
+    if (!Htm::enabled())
+      return take_if(lock_.try_lock(), {detail::entry::not_tried, detail::nothing_aborted, false});
     const auto attempt = elision_.enter(is_free(), detail::while_held::give_up);
     if (attempt.how == detail::entry::elided) return true;
     return attempt.how != detail::entry::held && take_if(lock_.try_lock(), attempt);
@@ -89,13 +96,15 @@ class alignas(64) basic_mutex {
   }
 
   [[gnu::noinline]] void lock_the_long_way() {
-    typename detail::drop_in_elision<Htm>::attempt attempt{detail::entry::not_tried, detail::nothing_aborted, false};
+    typename detail::drop_in_elision<Htm>::attempt attempt{detail::entry::not_tried,
+                                                           detail::nothing_aborted, false};
     if (Htm::enabled()) {
       attempt = elision_.enter(is_free(), detail::while_held::wait);
       if (attempt.how == detail::entry::elided) return;
     }
     if (lock_record* const record = elision_.record(); record != nullptr) {
-      detail::take_and_count(*record, [this] { return lock_.try_lock(); }, [this] { lock_.lock(); });
+      detail::take_and_count(
+          *record, [this] { return lock_.try_lock(); }, [this] { lock_.lock(); });
     } else {
       lock_.lock();
     }
@@ -145,9 +154,12 @@ class alignas(64) basic_recursive_mutex {
 
  private:
   // An address that no other live thread has.
-  static const void* me() noexcept { return static_cast<const void*>(&detail::current_thread_record); }
+  static const void* me() noexcept {
+    return static_cast<const void*>(&detail::current_thread_record);
+  }
 
-  // relaxed, without a partner: only this thread ever writes its own mark here, so nobody else's store can look like it.
+  // relaxed, without a partner: only this thread ever writes its own mark here, so nobody else's
+  // store can look like it.
   bool is_mine() const noexcept { return owner_.load(std::memory_order_relaxed) == me(); }
 
   bool add_level() noexcept {

@@ -4,18 +4,21 @@
 //   { std::shared_lock guard(lock); total = sum(table); }
 //   { std::lock_guard guard(lock); ++table[i]; }
 //
-// Everything that mutex.hpp says of critical sections, thread-safety, errors, size and fork() applies here. In addition:
+// Everything that mutex.hpp says of critical sections, thread-safety, errors, size and fork()
+// applies here. In addition:
 //
-//                         caller holds it     another thread holds it                    nobody holds it
-//   lock()                (deadlock)          waits                                      takes or elides
-//   lock_shared()         (may deadlock)      waits for a writer, or behind a waiting    takes or elides
+//                         caller holds it     another thread holds it                    nobody
+//                                             holds it
+//   lock()                (deadlock)          waits                                      takes or
+//                                             elides
+//   lock_shared()         (may deadlock)      waits for a writer, or behind a waiting    takes or
+//                                             elides
 //                                             one; not for readers
 //   try_lock_shared()     (may be false)      false if a writer holds it or waits        true
 //
-// Implementation notes
-// Invariants: a reader's transaction commits beside readers that hold the lock, but not beside a writer. A writer's
-// transaction commits beside nobody. The rest is as in mutex.hpp; the lock that is taken is
-// internal/sync/sleeping_shared_lock.hpp.
+// Implementation notes Invariants: a reader's transaction commits beside readers that hold the
+// lock, but not beside a writer. A writer's transaction commits beside nobody. The rest is as in
+// mutex.hpp; the lock that is taken is internal/sync/sleeping_shared_lock.hpp.
 #pragma once
 
 #include "elidex/htm.hpp"
@@ -35,7 +38,8 @@ class alignas(64) basic_shared_mutex {
   basic_shared_mutex& operator=(const basic_shared_mutex&) = delete;
 
   void lock() { lock_as<exclusive>(); }
-  // False: held by somebody at this moment, or (seldom) a reader that cannot come in has just looked.
+  // False: held by somebody at this moment, or (seldom) a reader that cannot come in has just
+  // looked.
   bool try_lock() { return try_lock_as<exclusive>(); }
   void unlock() {
     if (Htm::enabled() && elision_.leave()) return;
@@ -57,7 +61,9 @@ class alignas(64) basic_shared_mutex {
     static bool try_lock(sleeping_shared_lock& lock) noexcept { return lock.try_lock(); }
   };
   struct shared {
-    static bool is_free(const sleeping_shared_lock& lock) noexcept { return !lock.is_locked_exclusive(); }
+    static bool is_free(const sleeping_shared_lock& lock) noexcept {
+      return !lock.is_locked_exclusive();
+    }
     static void lock(sleeping_shared_lock& lock) noexcept { lock.lock_shared(); }
     static bool try_lock(sleeping_shared_lock& lock) noexcept { return lock.try_lock_shared(); }
   };
@@ -81,7 +87,8 @@ class alignas(64) basic_shared_mutex {
       if (before.how == detail::entry::elided) return;
     }
     if (lock_record* const record = elision_.record(); record != nullptr) {
-      detail::take_and_count(*record, [this] { return Mode::try_lock(lock_); }, [this] { Mode::lock(lock_); });
+      detail::take_and_count(
+          *record, [this] { return Mode::try_lock(lock_); }, [this] { Mode::lock(lock_); });
     } else {
       Mode::lock(lock_);
     }

@@ -3,7 +3,8 @@
 //   std::cout << "elidex " << elidex::version << '\n';
 //   #if ELIDEX_VERSION_MAJOR > 0
 //
-// A program that links a shared library can find another patch version there; its SONAME has major and minor.
+// A program that links a shared library can find another patch version there; its SONAME has major
+// and minor.
 #pragma once
 
 #define ELIDEX_VERSION_MAJOR 0

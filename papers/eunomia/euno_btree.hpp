@@ -1,11 +1,13 @@
-// Paper 003's Euno-B+Tree: the tree for fixed keys with the paper's leaves, two regions and adaptive conflict control.
+// Paper 003's Euno-B+Tree: the tree for fixed keys with the paper's leaves, two regions and
+// adaptive conflict control.
 //
 //   elidex::euno_btree<std::uint64_t, std::uint64_t> tree;
 //
-// Where the paper's four principles are: internal/tree/fixed_key_btree.hpp. The leaf: partitioned_leaf.hpp.
+// Where the paper's four principles are: internal/tree/fixed_key_btree.hpp. The leaf:
+// partitioned_leaf.hpp.
 //
-// Deviations: its regions try again less often than the paper's, which has dbx_budgets: too often, as docs/EUNOMIA.md
-// shows.
+// Deviations: its regions try again less often than the paper's, which has dbx_budgets: too often,
+// as docs/EUNOMIA.md shows.
 #pragma once
 
 #include <concepts>
@@ -16,8 +18,8 @@
 
 namespace elidex {
 
-template <std::integral Key, class Value, class Sync = htm_split_regions, class Shape = partitioned_fan_out<>,
-          class Control = adaptive_control>
+template <std::integral Key, class Value, class Sync = htm_split_regions,
+          class Shape = partitioned_fan_out<>, class Control = adaptive_control>
 using euno_btree = fixed_key_btree<Key, Value, Sync, Shape, Control>;
 
 }  // namespace elidex

@@ -1,63 +1,73 @@
-// A skip list that stays fast where many threads want the same keys: the Euno-SkipList of paper 003.
+// A skip list that stays fast where many threads want the same keys: the Euno-SkipList of paper
+// 003.
 //
 //   elidex::euno_skip_list<std::uint64_t, std::uint64_t, elidex::htm_split_regions> list;
 //   list.upsert(7, 70);
 //   list.update(7, [](std::uint64_t& v) { ++v; });
 //   list.scan(0, 10, [](std::uint64_t key, std::uint64_t value) { ... });
 //
-// A skip list under one hardware region (skip_list.hpp) is searched anew from the top whenever somebody writes to a line
-// that the search has seen, and 83 % of such conflicts are at its two lowest levels (section 3.2). Here a node of
-// three levels or more, one in 16, heads a segment: itself and all lower nodes up to the next one of that kind. It has a
-// tower, which holds the links from the third level on and all that is known of the segment. An operation looks for the
-// segment in an upper region, which sees towers alone, and does its work in a lower region, which begins at the
-// segment's first node. If the lower one aborts, it begins there again.
+// A skip list under one hardware region (skip_list.hpp) is searched anew from the top whenever
+// somebody writes to a line that the search has seen, and 83 % of such conflicts are at its two
+// lowest levels (section 3.2). Here a node of three levels or more, one in 16, heads a segment:
+// itself and all lower nodes up to the next one of that kind. It has a tower, which holds the links
+// from the third level on and all that is known of the segment. An operation looks for the segment
+// in an upper region, which sees towers alone, and does its work in a lower region, which begins at
+// the segment's first node. If the lower one aborts, it begins there again.
 //
 // Three of the paper's four principles can be left out (Parts), for experiments:
 //   split regions      always; see split_regions.hpp
-//   partitioned        towers and values lie on cache lines of their own, and a link has its target's key beside it, so
-//                      that who looks for a key sees the lines in front of it and its value, in the last moment of the
-//                      region. Otherwise all that is known of a node lies densely together, and who writes a value aborts
+//   partitioned        towers and values lie on cache lines of their own, and a link has its
+//                      target's key beside it, so that who looks for a key sees the lines in front
+//                      of it and its value, in the last moment of the region. Otherwise all that is
+//                      known of a node lies densely together, and who writes a value aborts
 //                      everybody who is on his way to some other key
-//   conflict control   a hot segment has a segment_control: changes of one key come one after the other, and requests for
-//                      keys that are not there don't come at all
-//   adaptive           a segment gets one when an operation's lower region has aborted Parts::hot_after times,
-//                      and loses it when it has become quiet (segment_control.hpp)
+//   conflict control   a hot segment has a segment_control: changes of one key come one after the
+//                      other, and requests for keys that are not there don't come at all
+//   adaptive           a segment gets one when an operation's lower region has aborted
+//                      Parts::hot_after times, and loses it when it has become quiet
+//                      (segment_control.hpp)
 //
-// What belongs to which region: a tower's links to the upper one, nodes (links of the two lowest levels and values) to the
-// lower one. A key comes in or goes out with a tower in both; otherwise in the lower one.
-// A tower's sequence number and control change only in a lower region or in both, and always together: first the control,
-// then the number.
+// What belongs to which region: a tower's links to the upper one, nodes (links of the two lowest
+// levels and values) to the lower one. A key comes in or goes out with a tower in both; otherwise
+// in the lower one. A tower's sequence number and control change only in a lower region or in both,
+// and always together: first the control, then the number.
 //
 // Invariants
 //   * Keys ascend on each level; a level's nodes are in every level below.
-//   * A segment has the keys from its tower's (the head's: from the least) up to the next tower's. Its sequence
-//     number changes when that range shrinks, when its tower goes, and when its control changes. When it grows, no change
-//     is needed: who has come for a key is still right.
-//   * conflict_control's, with the segment in place of the leaf. A segment keeps its control when it is split: the marks
-//     of the keys that have left are false positives. The one to which another segment falls loses it, since it
-//     has no marks for the new keys.
+//   * A segment has the keys from its tower's (the head's: from the least) up to the next tower's.
+//     Its sequence number changes when that range shrinks, when its tower goes, and when its
+//     control changes. When it grows, no change is needed: who has come for a key is still right.
+//   * conflict_control's, with the segment in place of the leaf. A segment keeps its control when
+//     it is split: the marks of the keys that have left are false positives. The one to which
+//     another segment falls loses it, since it has no marks for the new keys.
 //
 // Linearization points
-//   every operation, scan too   its lower region (or both): the number is the one that its upper region has seen, so
-//                               the segment is still the one for the key. The scan goes on through level 0, all
-//                               of which belongs to the lower region, as long as its one region lasts
-//   get, contains, update, erase of a key without a mark   the reading of the mark. The number, read again behind it, is
-//                               still the same: so the control was then the segment's own, and the key would have had a mark.
-//                               The upper region read the number before the control, and a fence between, so that a new number
-//                               is never believed together with an old control.
+//   every operation, scan too   its lower region (or both): the number is the one that its upper
+//                               region has seen, so the segment is still the one for the key. The
+//                               scan goes on through level 0, all of which belongs to the lower
+//                               region, as long as its one region lasts
+//   get, contains, update, erase of a key without a mark   the reading of the mark. The number,
+//                                                          read again behind it, is
+//                               still the same: so the control was then the segment's own, and the
+//                               key would have had a mark. The upper region read the number before
+//                               the control, and a fence between, so that a new number is never
+//                               believed together with an old control.
 //
-// Memory: set aside before a region. A node without tower is seen in lower regions alone, so it can be used again at
-// once. Towers and controls are held between the regions: an operation pins its epoch, and they wait on the retire list.
+// Memory: set aside before a region. A node without tower is seen in lower regions alone, so it can
+// be used again at once. Towers and controls are held between the regions: an operation pins its
+// epoch, and they wait on the retire list.
 //
 // Order of locks: a slot's lock bit, upper, lower. Nobody who is in a region waits for a lock bit.
 //
-// Deviations from the paper, which says little on its skip list: the sequence number is a segment's; conflict control and
-// its allocation on demand are ours; the list's height is a hint that only grows and is read outside of regions, so that
-// it is no shared metadata of theirs; readers take no lock bit (they disturb only a writer who stands between his store
-// and his commit, and queueing would cost both more than that abort); a value's own line takes a node of two levels from
-// 64 bytes to 128, where the paper's list takes 175 for a key.
-// The policy `optimistic` is not offered: a lower region's search reads the links of one segment and the first node of the
-// next one, so that a version per segment would not cover what it reads, and a version per node is another algorithm.
+// Deviations from the paper, which says little on its skip list: the sequence number is a
+// segment's; conflict control and its allocation on demand are ours; the list's height is a hint
+// that only grows and is read outside of regions, so that it is no shared metadata of theirs;
+// readers take no lock bit (they disturb only a writer who stands between his store and his commit,
+// and queueing would cost both more than that abort); a value's own line takes a node of two levels
+// from 64 bytes to 128, where the paper's list takes 175 for a key. The policy `optimistic` is not
+// offered: a lower region's search reads the links of one segment and the first node of the next
+// one, so that a version per segment would not cover what it reads, and a version per node is
+// another algorithm.
 #pragma once
 
 #include <algorithm>
@@ -92,9 +102,10 @@ struct euno_skip_parts {
   static constexpr bool partitioned = true;
   static constexpr bool controls_conflicts = true;
   using control = segment_control;
-  static constexpr std::uint64_t hot_after = 2;          // chosen: one abort may be chance
-  static constexpr unsigned requests_per_period = 1024;  // chosen: as long as a control's cost is well spread
-  static constexpr unsigned conflicts_to_stay = 16;      // chosen: 1.5 %
+  static constexpr std::uint64_t hot_after = 2;  // chosen: one abort may be chance
+  // chosen: as long as a control's cost is well spread
+  static constexpr unsigned requests_per_period = 1024;
+  static constexpr unsigned conflicts_to_stay = 16;  // chosen: 1.5 %
 };
 
 namespace detail {
@@ -121,8 +132,10 @@ struct plain_link {
 // All of a node that belongs to the lower region.
 template <class Key, class Value, bool Partitioned>
 struct euno_skip_record {
-  using link = std::conditional_t<Partitioned, keyed_link<Key, euno_skip_record>, plain_link<Key, euno_skip_record>>;
-  static constexpr std::size_t value_alignment = Partitioned ? block_pool::block_alignment : alignof(Value);
+  using link = std::conditional_t<Partitioned, keyed_link<Key, euno_skip_record>,
+                                  plain_link<Key, euno_skip_record>>;
+  static constexpr std::size_t value_alignment =
+      Partitioned ? block_pool::block_alignment : alignof(Value);
 
   const Key key;
   const std::uint8_t height;
@@ -134,10 +147,12 @@ struct euno_skip_record {
 template <class Key, class Record, class Sequence, class Control, bool Partitioned>
 class euno_skip_tower {
  public:
-  using link = std::conditional_t<Partitioned, keyed_link<Key, euno_skip_tower>, plain_link<Key, euno_skip_tower>>;
+  using link = std::conditional_t<Partitioned, keyed_link<Key, euno_skip_tower>,
+                                  plain_link<Key, euno_skip_tower>>;
 
   euno_skip_tower(Key k, Record* f, unsigned levels) noexcept : key(k), first(f) {
-    for (unsigned level = 0; level < levels; ++level) ::new (static_cast<void*>(links() + level)) link;
+    for (unsigned level = 0; level < levels; ++level)
+      ::new (static_cast<void*>(links() + level)) link;
   }
   link& next(unsigned level) noexcept { return links()[level]; }
 
@@ -154,17 +169,20 @@ class euno_skip_tower {
 
 // Key: an integer type. Value: a trivially copyable type. Sync: split_regions of any lock.
 //
-// Thread-safety: every function but constructor and destructor may be called from any thread at any time, and all are
-// linearizable except size(), empty(), memory_bytes() and stats(), which are exact when no operation runs.
+// Thread-safety: every function but constructor and destructor may be called from any thread at any
+// time, and all are linearizable except size(), empty(), memory_bytes() and stats(), which are
+// exact when no operation runs.
 //
-// Errors: std::bad_alloc from insert(), upsert(), erase(), scan(), the constructor, and from the first call of a thread;
-// the list is then unchanged.
-template <std::integral Key, class Value, class Sync, class Parts = euno_skip_parts, unsigned BitsPerLevel = 2>
+// Errors: std::bad_alloc from insert(), upsert(), erase(), scan(), the constructor, and from the
+// first call of a thread; the list is then unchanged.
+template <std::integral Key, class Value, class Sync, class Parts = euno_skip_parts,
+          unsigned BitsPerLevel = 2>
 class euno_skip_list {
   static_assert(std::is_trivially_copyable_v<Value>);
   using control = typename Parts::control;
   using node = detail::euno_skip_record<Key, Value, Parts::partitioned>;
-  using tower = detail::euno_skip_tower<Key, node, typename Sync::sequence, control, Parts::partitioned>;
+  using tower =
+      detail::euno_skip_tower<Key, node, typename Sync::sequence, control, Parts::partitioned>;
   using node_link = typename node::link;
   using tower_link = typename tower::link;
   using step = detail::step;
@@ -178,8 +196,9 @@ class euno_skip_list {
     static constexpr std::size_t tower_at =
         round_up(sizeof(node), Parts::partitioned ? block_pool::block_alignment : alignof(tower));
     static constexpr std::size_t bytes(unsigned height) noexcept {
-      return height <= low_levels ? sizeof(node)
-                                  : tower_at + sizeof(tower) + (height - low_levels) * sizeof(tower_link);
+      return height <= low_levels
+                 ? sizeof(node)
+                 : tower_at + sizeof(tower) + (height - low_levels) * sizeof(tower_link);
     }
     static constexpr std::size_t head_bytes() noexcept { return offsetof(node, value); }
   };
@@ -223,14 +242,19 @@ class euno_skip_list {
   }
 
   // Adds `key` unless it is there; says whether it added it.
-  bool insert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, false); }
+  bool insert(key_argument key, value_argument value) {
+    return insert_or_overwrite(key, value, false);
+  }
 
   // Adds `key` or overwrites its value; says whether it added it.
-  bool upsert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, true); }
+  bool upsert(key_argument key, value_argument value) {
+    return insert_or_overwrite(key, value, true);
+  }
 
-  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there.
-  // fn(Value&) must not use the list, and should be short; it may run more than once, with effects only of the last
-  // time. If it throws, the exception comes out of update() and the value stays.
+  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the
+  // key was there. fn(Value&) must not use the list, and should be short; it may run more than
+  // once, with effects only of the last time. If it throws, the exception comes out of update() and
+  // the value stays.
   template <value_change<Value> Fn>
   bool update(key_argument key, Fn&& fn) {
     const epoch_pin pinned;
@@ -255,9 +279,9 @@ class euno_skip_list {
   // Removes `key`; says whether it was there.
   bool erase(key_argument key);
 
-  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how many there were.
-  // All of them were in the list at one moment, with no other key between them. fn runs after that moment, outside of
-  // all locks, and may use the list.
+  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how
+  // many there were. All of them were in the list at one moment, with no other key between them. fn
+  // runs after that moment, outside of all locks, and may use the list.
   template <class Fn>
   std::size_t scan(key_argument from, std::size_t limit, Fn&& fn) const;
 
@@ -275,7 +299,8 @@ class euno_skip_list {
             .controls = control_pool_.blocks_in_use()};
   }
 
-  // Frees what was erased before this call, as far as no reader was in the way, now instead of at the next erasures.
+  // Frees what was erased before this call, as far as no reader was in the way, now instead of at
+  // the next erasures.
   void reclaim() noexcept { retire_list_.sweep_all(); }
 
   // The policy's state, for the locks' statistics.
@@ -306,13 +331,16 @@ class euno_skip_list {
 
   static bool has_tower(const node& n) noexcept { return n.height > low_levels; }
   static tower* tower_of(node* n) noexcept {
-    return std::launder(reinterpret_cast<tower*>(reinterpret_cast<std::byte*>(n) + layout::tower_at));
+    return std::launder(
+        reinterpret_cast<tower*>(reinterpret_cast<std::byte*>(n) + layout::tower_at));
   }
   node* make_node(unsigned height, Key key, const Value& value) {
     void* const memory = pools_.allocate(height);
-    auto* const made = ::new (memory) node{.key = key, .height = static_cast<std::uint8_t>(height), .value = value};
+    auto* const made = ::new (memory)
+        node{.key = key, .height = static_cast<std::uint8_t>(height), .value = value};
     if (has_tower(*made)) {
-      ::new (static_cast<std::byte*>(memory) + layout::tower_at) tower(key, made, height - low_levels);
+      ::new (static_cast<std::byte*>(memory) + layout::tower_at)
+          tower(key, made, height - low_levels);
     }
     return made;
   }
@@ -325,15 +353,18 @@ class euno_skip_list {
     static_cast<const euno_skip_list*>(list)->control_pool_.deallocate(c);
   }
 
-  // The levels of towers in use so far. A value that is too small makes searches slower, never wrong; it is raised before a
-  // tower can be seen, so that a region that sees one and asks here knows of all its levels.
+  // The levels of towers in use so far. A value that is too small makes searches slower, never
+  // wrong; it is raised before a tower can be seen, so that a region that sees one and asks here
+  // knows of all its levels.
   unsigned high_levels_used() const noexcept {
-    return high_levels_used_.load(std::memory_order_relaxed);  // relaxed: ordered by the region that saw the tower
+    // relaxed: ordered by the region that saw the tower
+    return high_levels_used_.load(std::memory_order_relaxed);
   }
   void raise_levels(unsigned to) noexcept {
     unsigned seen = high_levels_used();
     // relaxed: ordered by the region, as above.
-    while (seen < to && !high_levels_used_.compare_exchange_weak(seen, to, std::memory_order_relaxed)) {
+    while (seen < to &&
+           !high_levels_used_.compare_exchange_weak(seen, to, std::memory_order_relaxed)) {
     }
   }
 
@@ -342,14 +373,17 @@ class euno_skip_list {
   place locate(Key key, unsigned levels) const noexcept {
     tower* at = head_;
     for (unsigned level = levels; level-- > 0;) {
-      for (tower_link next = at->next(level); next.to != nullptr && next.key() <= key; next = at->next(level)) {
+      for (tower_link next = at->next(level); next.to != nullptr && next.key() <= key;
+           next = at->next(level)) {
         at = next.to;
       }
     }
     place result{at, at->sequence.read(), nullptr};
     if constexpr (Parts::controls_conflicts) {
-      std::atomic_thread_fence(std::memory_order_acquire);            // pairs with the release in invalidate()
-      result.governor = at->control.load(std::memory_order_acquire);  // pairs with the release in set_control()
+      // pairs with the release in invalidate()
+      std::atomic_thread_fence(std::memory_order_acquire);
+      // pairs with the release in set_control()
+      result.governor = at->control.load(std::memory_order_acquire);
     }
     return result;
   }
@@ -359,7 +393,8 @@ class euno_skip_list {
   bool still_valid(const place& from) const noexcept {
     // relaxed: the control changes in lower regions only, ordered by the region.
     return from.at->sequence.validate(from.seen) &&
-           (!Parts::controls_conflicts || from.at->control.load(std::memory_order_relaxed) == from.governor);
+           (!Parts::controls_conflicts ||
+            from.at->control.load(std::memory_order_relaxed) == from.governor);
   }
 
   // The first node whose key is not less, and the nodes before it on the lower levels.
@@ -374,7 +409,9 @@ class euno_skip_list {
   static node* if_equal(const node_link& next, Key key) noexcept {
     return next.to != nullptr && next.key() == key ? next.to : nullptr;
   }
-  bool is_first(const place& from, Key key) const noexcept { return from.at->key == key && from.at != head_; }
+  bool is_first(const place& from, Key key) const noexcept {
+    return from.at->key == key && from.at != head_;
+  }
   node* find(const place& from, Key key) const noexcept {
     if (is_first(from, key)) return from.at->first;
     std::array<node*, low_levels> before;
@@ -396,7 +433,9 @@ class euno_skip_list {
   step try_put(const place& from, Key key, const Value& value, bool overwrite,
                detail::spare_node<euno_skip_list>& spare) noexcept {
     std::array<node*, low_levels> before;
-    node* const found = is_first(from, key) ? from.at->first : if_equal(lower_bound(from.at->first, key, before), key);
+    node* const found = is_first(from, key)
+                            ? from.at->first
+                            : if_equal(lower_bound(from.at->first, key, before), key);
     if (found != nullptr) {
       if (overwrite) found->value = value;
       return step::no;
@@ -421,7 +460,8 @@ class euno_skip_list {
   // The marks of the segment's keys.
   std::uint64_t marks_of(tower* segment) const noexcept {
     std::uint64_t marks = segment == head_ ? 0 : control::bit(control::slot_of(segment->key));
-    for (const node* n = segment->first->next[0].to; n != nullptr && !has_tower(*n); n = n->next[0].to) {
+    for (const node* n = segment->first->next[0].to; n != nullptr && !has_tower(*n);
+         n = n->next[0].to) {
       marks |= control::bit(control::slot_of(n->key));
     }
     return marks;
@@ -438,7 +478,8 @@ class euno_skip_list {
   node* find_path(Key key, path& way) const noexcept {
     tower* at = head_;
     for (unsigned level = high_levels_used(); level-- > 0;) {
-      for (tower_link next = at->next(level); next.to != nullptr && next.key() < key; next = at->next(level)) {
+      for (tower_link next = at->next(level); next.to != nullptr && next.key() < key;
+           next = at->next(level)) {
         at = next.to;
       }
       way.above[level] = at;
@@ -515,7 +556,8 @@ class euno_skip_list {
   }
   template <class Body>
   step in_lower(const place& from, Body& body, std::uint32_t& aborts) const {
-    return sync_.lower([&]() noexcept { return still_valid(from) ? body(from) : step::restart; }, aborts);
+    return sync_.lower([&]() noexcept { return still_valid(from) ? body(from) : step::restart; },
+                       aborts);
   }
 
   template <purpose Why, class Body>
@@ -525,7 +567,8 @@ class euno_skip_list {
     if (Why != purpose::add && !governor.is_marked(slot)) {
       return from.at->sequence.validate(from.seen) ? step::no : step::restart;
     }
-    // A reader doesn't queue: it looks at the record at the end of its region, and most often nobody writes just then.
+    // A reader doesn't queue: it looks at the record at the end of its region, and most often
+    // nobody writes just then.
     if constexpr (Why == purpose::look) return in_lower(from, body);
 
     const bool waited = governor.lock(slot);
@@ -543,7 +586,8 @@ class euno_skip_list {
       if (Why == purpose::add && !governor.is_marked(slot)) governor.mark(slot);
       s = in_lower(from, body);
     }
-    const bool quiet = governor.unlock(slot, waited, Parts::requests_per_period, Parts::conflicts_to_stay);
+    const bool quiet =
+        governor.unlock(slot, waited, Parts::requests_per_period, Parts::conflicts_to_stay);
     if (quiet) take_control(from);
     return s;
   }
@@ -562,25 +606,29 @@ class euno_skip_list {
   alignas(64) detail::level_generator<BitsPerLevel> levels_;
   detail::busy_counter size_;
   mutable detail::sharded_counter restarts_;
-  mutable retire_list retire_list_{this};  // destroyed first: what is in it gives its memory back to the pools
+  // destroyed first: what is in it gives its memory back to the pools
+  mutable retire_list retire_list_{this};
 };
 
 template <std::integral Key, class Value, class Sync, class Parts, unsigned BitsPerLevel>
-bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::insert_or_overwrite(Key key, const Value& value,
+bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::insert_or_overwrite(Key key,
+                                                                                const Value& value,
                                                                                 bool overwrite) {
   const epoch_pin pinned;
   detail::spare_node<euno_skip_list> spare(*this);
   if (!overwrite) spare.provide(key, value);  // will be needed, but for duplicates
   for (;;) {
-    step s = on_segment<purpose::add>(
-        key, [&](const place& from) noexcept { return try_put(from, key, value, overwrite, spare); });
+    step s = on_segment<purpose::add>(key, [&](const place& from) noexcept {
+      return try_put(from, key, value, overwrite, spare);
+    });
     if (s == step::need_memory) {
       spare.provide(key, value);
       continue;
     }
     if (s == step::restructured) {
       raise_levels(spare.get()->height - low_levels);
-      s = sync_.both([&]() noexcept { return insert_or_overwrite_with_tower(key, value, overwrite, spare); });
+      s = sync_.both(
+          [&]() noexcept { return insert_or_overwrite_with_tower(key, value, overwrite, spare); });
     }
     if (s == step::yes) size_.add(1);
     return s == step::yes;
@@ -592,7 +640,8 @@ bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::erase(key_argument k
   const epoch_pin pinned;
   removed result;
   for (;;) {
-    step s = on_segment<purpose::remove>(key, [&](const place& from) noexcept { return try_erase(from, key, result); });
+    step s = on_segment<purpose::remove>(
+        key, [&](const place& from) noexcept { return try_erase(from, key, result); });
     if (s == step::yes) {
       free_node(result.unlinked);
     } else if (s == step::restructured) {
@@ -614,7 +663,8 @@ bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::erase(key_argument k
 
 template <std::integral Key, class Value, class Sync, class Parts, unsigned BitsPerLevel>
 template <class Fn>
-std::size_t euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::scan(key_argument from, std::size_t limit,
+std::size_t euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::scan(key_argument from,
+                                                                        std::size_t limit,
                                                                         Fn&& fn) const {
   if (limit == 0) return 0;
   scan_buffer entries;
@@ -641,7 +691,8 @@ std::size_t euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::scan(key_argu
 }
 
 template <std::integral Key, class Value, class Sync, class Parts, unsigned BitsPerLevel>
-void euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::give_control(const place& from) const noexcept {
+void euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::give_control(
+    const place& from) const noexcept {
   void* memory = nullptr;
   try {
     memory = control_pool_.allocate();
@@ -659,7 +710,8 @@ void euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::give_control(const p
 }
 
 template <std::integral Key, class Value, class Sync, class Parts, unsigned BitsPerLevel>
-void euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::take_control(const place& from) const noexcept {
+void euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::take_control(
+    const place& from) const noexcept {
   try {
     retire_list_.reserve();
   } catch (const std::bad_alloc&) {

@@ -5,42 +5,50 @@
 //   list.update(7, [](std::uint64_t& v) { ++v; });
 //   list.scan(0, 10, [](std::uint64_t key, std::uint64_t value) { ... });  // weakly consistent
 //
-// A node is erased by marking its links, bit 0 of each, from the top to level 0; a marked link never changes again, so
-// nobody puts a node behind one that has gone. Whoever comes by a marked node on a search takes it out of that level by
-// a compare-and-swap on its predecessor's link: searches help, and end only between two nodes that are both unmarked.
+// A node is erased by marking its links, bit 0 of each, from the top to level 0; a marked link
+// never changes again, so nobody puts a node behind one that has gone. Whoever comes by a marked
+// node on a search takes it out of that level by a compare-and-swap on its predecessor's link:
+// searches help, and end only between two nodes that are both unmarked.
 //
 // Invariants
-//   * Keys ascend on each level. Links of a node are marked from the top down, and all of them before level 0.
-//   * A key is in the list when level 0 has an unmarked node with it that can be reached from the head by level 0; of
-//     such nodes there is at most one.
-//   * A node whose link at a level is not marked and that has been linked there is linked there: only marked nodes are
-//     taken out.
+//   * Keys ascend on each level. Links of a node are marked from the top down, and all of them
+//     before level 0.
+//   * A key is in the list when level 0 has an unmarked node with it that can be reached from the
+//     head by level 0; of such nodes there is at most one.
+//   * A node whose link at a level is not marked and that has been linked there is linked there:
+//     only marked nodes are taken out.
 //
 // Linearization points
-//   a key comes in       the compare-and-swap of its predecessor's link at level 0: it succeeds only while that is unmarked
-//                        and leads to the successor that the search has found
+//   a key comes in       the compare-and-swap of its predecessor's link at level 0: it succeeds
+//                        only while that is unmarked and leads to the successor that the search has
+//                        found
 //   a key goes out       the marking of its node's link at level 0
-//   searches             absent: the load of the predecessor's unmarked link at level 0, which leads past the key.
-//                        present: the load of the node's own link at level 0, unmarked
-//   get, update, upsert that read or write a value: the load or compare-and-swap of the value, if the node is unmarked
-//   then; otherwise the moment before it was marked, all such accesses in the order in which they happened. Each of them has
-//   found the node unmarked after it began, so that this moment is within all of them; they are later than every access
-//   before the mark; and one that ended before another began is earlier than it. So an erase needs not look at
-//   values, and is before or after every update.
-//   scan is not linearizable: it reports every key that is there all the time, none that never was, in ascending order.
+//   searches             absent: the load of the predecessor's unmarked link at level 0, which
+//                        leads past the key. present: the load of the node's own link at level 0,
+//                        unmarked
+//   get, update, upsert that read or write a value: the load or compare-and-swap of the value, if
+//   the node is unmarked then; otherwise the moment before it was marked, all such accesses in the
+//   order in which they happened. Each of them has found the node unmarked after it began, so that
+//   this moment is within all of them; they are later than every access before the mark; and one
+//   that ended before another began is earlier than it. So an erase needs not look at values, and
+//   is before or after every update. scan is not linearizable: it reports every key that is there
+//   all the time, none that never was, in ascending order.
 //
-// Values of up to a word are swapped in the node. Larger ones lie in a block of their own, which an update replaces: the
-// swap of its address is what is said above of the value, and addresses are not reused while somebody is pinned who
-// has seen them.
+// Values of up to a word are swapped in the node. Larger ones lie in a block of their own, which an
+// update replaces: the swap of its address is what is said above of the value, and addresses are
+// not reused while somebody is pinned who has seen them.
 //
-// Whose node is it? The one who adds a node may still be linking its upper levels while another erases it. Each of the
-// two leaves when it is done; the second one to leave searches once more, which takes the node out of every level (nobody
-// links it any more, and at no level is there an equal key in front of it), and retires it.
+// Whose node is it? The one who adds a node may still be linking its upper levels while another
+// erases it. Each of the two leaves when it is done; the second one to leave searches once more,
+// which takes the node out of every level (nobody links it any more, and at no level is there an
+// equal key in front of it), and retires it.
 //
-// Memory orders: seq_cst where nothing is said, since all of it is swaps and loads, which cost no more on x86.
+// Memory orders: seq_cst where nothing is said, since all of it is swaps and loads, which cost no
+// more on x86.
 //
-// From: Fraser, "Practical lock-freedom" (2004), section 4.3.3. Deviations: a key goes out by the mark at level 0, not by a null
-// value, so that values need no spare bit pattern; no links are turned backwards: a failed swap searches again.
+// From: Fraser, "Practical lock-freedom" (2004), section 4.3.3. Deviations: a key goes out by the
+// mark at level 0, not by a null value, so that values need no spare bit pattern; no links are
+// turned backwards: a failed swap searches again.
 #pragma once
 
 #include <algorithm>
@@ -75,19 +83,21 @@ struct lock_free_list_rules {
 
 // Key: an integer type. Value: a trivially copyable type.
 //
-// Thread-safety: every function but constructor and destructor may be called from any thread at any time, and all are
-// linearizable except scan(), size(), empty(), memory_bytes() and stats(). Lock-free but for memory: the pools and the retire
-// list take a mutex of the thread's shard.
+// Thread-safety: every function but constructor and destructor may be called from any thread at any
+// time, and all are linearizable except scan(), size(), empty(), memory_bytes() and stats().
+// Lock-free but for memory: the pools and the retire list take a mutex of the thread's shard.
 //
-// Errors: std::bad_alloc from insert(), upsert(), update() of large values, erase(), the constructor, and from the first call
-// of a thread; the list is then unchanged.
-template <std::integral Key, class Value, unsigned BitsPerLevel = 2, class Rules = lock_free_list_rules>
+// Errors: std::bad_alloc from insert(), upsert(), update() of large values, erase(), the
+// constructor, and from the first call of a thread; the list is then unchanged.
+template <std::integral Key, class Value, unsigned BitsPerLevel = 2,
+          class Rules = lock_free_list_rules>
 class lock_free_skip_list {
   static_assert(std::is_trivially_copyable_v<Value>);
   static constexpr bool value_in_word = sizeof(Value) <= sizeof(std::uint64_t);
   struct record {
-    std::atomic<std::uint64_t> value;      // its bytes, or its address
-    std::atomic<std::uint8_t> users_left;  // who adds it and who erases it, as long as they are not done with it
+    std::atomic<std::uint64_t> value;  // its bytes, or its address
+    // who adds it and who erases it, as long as they are not done with it
+    std::atomic<std::uint8_t> users_left;
   };
   using link = std::atomic<std::uintptr_t>;
   using node = detail::leveled_node<Key, record, link>;
@@ -105,7 +115,8 @@ class lock_free_skip_list {
   using value_argument = const Value&;
   static constexpr bool scans_are_snapshots = false;
 
-  lock_free_skip_list() : head_(node::make(pools_.allocate(detail::skip_levels), detail::skip_levels, Key{})) {
+  lock_free_skip_list()
+      : head_(node::make(pools_.allocate(detail::skip_levels), detail::skip_levels, Key{})) {
     detail::name_memory(this, sizeof(*this), "list");
   }
   lock_free_skip_list(const lock_free_skip_list&) = delete;
@@ -125,14 +136,18 @@ class lock_free_skip_list {
   }
 
   // Adds `key` unless it is there; says whether it added it.
-  bool insert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, false); }
+  bool insert(key_argument key, value_argument value) {
+    return insert_or_overwrite(key, value, false);
+  }
 
   // Adds `key` or overwrites its value; says whether it added it.
-  bool upsert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, true); }
+  bool upsert(key_argument key, value_argument value) {
+    return insert_or_overwrite(key, value, true);
+  }
 
-  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there.
-  // fn(Value&) must not use the list; it may run more than once, with effects only of the last time. If it throws, the
-  // exception comes out of update() and the value stays.
+  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the
+  // key was there. fn(Value&) must not use the list; it may run more than once, with effects only
+  // of the last time. If it throws, the exception comes out of update() and the value stays.
   template <value_change<Value> Fn>
   bool update(key_argument key, Fn&& fn) {
     const epoch_pin pinned;
@@ -161,23 +176,26 @@ class lock_free_skip_list {
     const reservation room(retire_list_);
     for (unsigned level = found->height; level-- > 1;) found->link(level).fetch_or(marked_bit);
     if constexpr (Rules::marks_before_unlinking) {
-      if ((found->link(0).fetch_or(marked_bit) & marked_bit) != 0) return false;  // another one was faster
+      // another one was faster
+      if ((found->link(0).fetch_or(marked_bit) & marked_bit) != 0) return false;
       leave(*found, way);
     } else {
       std::uintptr_t expected = word_of(found);
-      if (!way.before[0]->link(0).compare_exchange_strong(expected, found->link(0).load())) return false;
+      if (!way.before[0]->link(0).compare_exchange_strong(expected, found->link(0).load()))
+        return false;
     }
     size_.add(-1);
     return true;
   }
 
-  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how many there were.
-  // Every key that was there from beginning to end is reported unless the limit cuts it off; others may be. fn may use
-  // the list.
+  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how
+  // many there were. Every key that was there from beginning to end is reported unless the limit
+  // cuts it off; others may be. fn may use the list.
   template <class Fn>
   std::size_t scan(key_argument from, std::size_t limit, Fn&& fn) const {
     return detail::scan_in_parts<scan_part>(
-        from, limit, [&](Key at, std::size_t most, scan_part& part) { return collect(at, most, part); }, fn);
+        from, limit,
+        [&](Key at, std::size_t most, scan_part& part) { return collect(at, most, part); }, fn);
   }
 
   std::size_t size() const noexcept { return size_.count(); }
@@ -193,20 +211,23 @@ class lock_free_skip_list {
             .retired_objects = retire_list_.pending()};
   }
 
-  // Whether every level ascends and holds no erased node: so it is whenever no operation is under way, and it must be asked
-  // only then.
+  // Whether every level ascends and holds no erased node: so it is whenever no operation is under
+  // way, and it must be asked only then.
   bool is_sound() const noexcept {
     for (unsigned level = 0; level < height(); ++level) {
       const node* before = nullptr;
-      for (node* at = target(head_->link(level).load()); at != nullptr; at = target(at->link(level).load())) {
-        if (is_marked(at->link(level).load()) || (before != nullptr && !(before->key < at->key))) return false;
+      for (node* at = target(head_->link(level).load()); at != nullptr;
+           at = target(at->link(level).load())) {
+        if (is_marked(at->link(level).load()) || (before != nullptr && !(before->key < at->key)))
+          return false;
         before = at;
       }
     }
     return true;
   }
 
-  // Frees what was erased before this call, as far as no reader was in the way, now instead of at the next erasures.
+  // Frees what was erased before this call, as far as no reader was in the way, now instead of at
+  // the next erasures.
   void reclaim() noexcept { retire_list_.sweep_all(); }
 
  private:
@@ -261,7 +282,8 @@ class lock_free_skip_list {
     void replaced(std::uint64_t old) noexcept {
       if constexpr (!value_in_word) {
         block_ = nullptr;
-        list_.retire_list_.retire(reinterpret_cast<void*>(static_cast<std::uintptr_t>(old)), &destroy_value);
+        list_.retire_list_.retire(reinterpret_cast<void*>(static_cast<std::uintptr_t>(old)),
+                                  &destroy_value);
       }
     }
     // It is in a new node.
@@ -275,9 +297,13 @@ class lock_free_skip_list {
   };
 
   static constexpr std::uintptr_t marked_bit = 1;
-  static node* target(std::uintptr_t word) noexcept { return reinterpret_cast<node*>(word & ~marked_bit); }
+  static node* target(std::uintptr_t word) noexcept {
+    return reinterpret_cast<node*>(word & ~marked_bit);
+  }
   static bool is_marked(std::uintptr_t word) noexcept { return (word & marked_bit) != 0; }
-  static std::uintptr_t word_of(const node* n) noexcept { return reinterpret_cast<std::uintptr_t>(n); }
+  static std::uintptr_t word_of(const node* n) noexcept {
+    return reinterpret_cast<std::uintptr_t>(n);
+  }
 
   static Value value_in(std::uint64_t word) noexcept {
     if constexpr (value_in_word) {
@@ -301,7 +327,8 @@ class lock_free_skip_list {
   }
   void free_node(node* n) noexcept {
     if constexpr (!value_in_word) {
-      value_pool_.deallocate(reinterpret_cast<void*>(static_cast<std::uintptr_t>(n->payload.value.load())));
+      value_pool_.deallocate(
+          reinterpret_cast<void*>(static_cast<std::uintptr_t>(n->payload.value.load())));
     }
     pools_.deallocate(n, n->height);
   }
@@ -312,7 +339,8 @@ class lock_free_skip_list {
     static_cast<lock_free_skip_list*>(list)->value_pool_.deallocate(value);
   }
 
-  // The highest height so far: searches begin there. A value that is too small makes them slower, never wrong.
+  // The highest height so far: searches begin there. A value that is too small makes them slower,
+  // never wrong.
   unsigned height() const noexcept { return height_.load(); }
   void raise_height(unsigned to) noexcept {
     unsigned seen = height();
@@ -322,8 +350,8 @@ class lock_free_skip_list {
 
   // --- the caller is pinned ---
 
-  // The neighbours of `key` on every level from `height` down: unmarked, and adjacent at the moment at which the link
-  // between them was read. Takes out what it finds marked on its way.
+  // The neighbours of `key` on every level from `height` down: unmarked, and adjacent at the moment
+  // at which the link between them was read. Takes out what it finds marked on its way.
   void search(Key key, path& way, unsigned height) const noexcept {
     way.height = height;
     while (!try_search(key, way)) restarts_.add(1);
@@ -396,7 +424,8 @@ class lock_free_skip_list {
   bool link_bottom(node& added, path& way) noexcept {
     for (unsigned level = 0; level < added.height; ++level) {
       node* const next = level < way.height ? way.after[level] : nullptr;
-      added.link(level).store(word_of(next), std::memory_order_relaxed);  // relaxed: ordered by the swap below
+      // relaxed: ordered by the swap below
+      added.link(level).store(word_of(next), std::memory_order_relaxed);
     }
     std::uintptr_t expected = word_of(way.after[0]);
     return way.before[0]->link(0).compare_exchange_strong(expected, word_of(&added));
@@ -408,15 +437,17 @@ class lock_free_skip_list {
     if (way.height < height) search(added.key, way, height);
     for (unsigned level = 1; level < height; ++level) {
       for (;;) {
-        // Its link first, unless an eraser has marked it: then nobody would take it out of this level any more.
+        // Its link first, unless an eraser has marked it: then nobody would take it out of this
+        // level any more.
         std::uintptr_t own = added.link(level).load();
         if (is_marked(own)) return leave(added, way);
         if (target(own) != way.after[level] &&
             !added.link(level).compare_exchange_strong(own, word_of(way.after[level]))) {
           return leave(added, way);
         }
-        // Nor in front of a node with the same key: that one was erased while the search went on below this level, and a
-        // search for its key would end here, before it, and leave it linked when it is retired.
+        // Nor in front of a node with the same key: that one was erased while the search went on
+        // below this level, and a search for its key would end here, before it, and leave it linked
+        // when it is retired.
         const node* const next = way.after[level];
         std::uintptr_t expected = word_of(next);
         if ((!Rules::keeps_equal_keys_apart || next == nullptr || next->key != added.key) &&
@@ -444,7 +475,8 @@ class lock_free_skip_list {
     search(from, way, height());
     for (node* at = way.after[0]; at != nullptr && part.size() < limit;) {
       const std::uintptr_t next = at->link(0).load();
-      if (!is_marked(next) && !part.push({at->key, value_in(at->payload.value.load())})) return at->key;
+      if (!is_marked(next) && !part.push({at->key, value_in(at->payload.value.load())}))
+        return at->key;
       at = target(next);
     }
     return std::nullopt;
@@ -457,7 +489,8 @@ class lock_free_skip_list {
   alignas(64) typename Rules::template heights<BitsPerLevel> levels_;
   detail::busy_counter size_;
   mutable detail::sharded_counter restarts_;
-  retire_list retire_list_{this};  // destroyed first: what is in it gives its memory back to the pools
+  // destroyed first: what is in it gives its memory back to the pools
+  retire_list retire_list_{this};
 };
 
 }  // namespace elidex

@@ -5,49 +5,59 @@
 //   auto value = list.get(7);                                          // takes no lock
 //   list.scan(0, 10, [](std::uint64_t key, std::uint64_t value) { ... });  // weakly consistent
 //
-// Each level is a list of its own with short cuts to it: a node comes in level by level from the bottom, goes out from
-// the top, and is at any moment a correct (if lower) node. So no operation holds the locks of more than one level.
+// Each level is a list of its own with short cuts to it: a node comes in level by level from the
+// bottom, goes out from the top, and is at any moment a correct (if lower) node. So no operation
+// holds the locks of more than one level.
 //
-// Locks: bit 0 of a link locks this link, which is unlocked by the store of its new value. Besides, each node has a version
-// lock: held while the node comes in or goes out and while its value is written; obsolete once it has gone out.
+// Locks: bit 0 of a link locks this link, which is unlocked by the store of its new value. Besides,
+// each node has a version lock: held while the node comes in or goes out and while its value is
+// written; obsolete once it has gone out.
 //
-// A node that goes out of a level leaves its link there turned backwards, to its predecessor: a search that stands on it
-// reads a smaller key, goes there, and forward again.
+// A node that goes out of a level leaves its link there turned backwards, to its predecessor: a
+// search that stands on it reads a smaller key, goes there, and forward again.
 //
 // Invariants
-//   * Keys ascend along the links of the nodes that are in a level. A link that leads to a smaller key belongs to a node
-//     that has left this level; the link never changes again.
-//   * A node is in level i + 1 only while it is in level i, and whoever holds its node lock finds it in all of them or
-//     (obsolete) in none.
-//   * At no moment are two nodes with one key in level 0, and so in no level: a second one comes in at the bottom, when
-//     the first one has left everything above it.
+//   * Keys ascend along the links of the nodes that are in a level. A link that leads to a smaller
+//     key belongs to a node that has left this level; the link never changes again.
+//   * A node is in level i + 1 only while it is in level i, and whoever holds its node lock finds
+//     it in all of them or (obsolete) in none.
+//   * At no moment are two nodes with one key in level 0, and so in no level: a second one comes in
+//     at the bottom, when the first one has left everything above it.
 //
-// Order of locks: the node lock of the node that comes in or goes out; then links from smaller to larger keys, one in
-// the former case, two adjacent ones in the latter. Who holds a link waits for nothing but a link further right; who
-// waits for a node lock holds nothing.
+// Order of locks: the node lock of the node that comes in or goes out; then links from smaller to
+// larger keys, one in the former case, two adjacent ones in the latter. Who holds a link waits for
+// nothing but a link further right; who waits for a node lock holds nothing.
 //
 // Linearization points
-//   a key comes in, goes out   the store to its predecessor's link at level 0, made under that link's lock
-//   searches                   the load of the last link at level 0. It led to a key that is not smaller, so the node it
-//                              belongs to had not been turned backwards. Either it was in the list, and the link's target its
-//                              successor; or its eraser stood between taking it out and turning it: then both the link in front
-//                              of it and its own were locked, so that its target was still the predecessor's successor.
-//   get of a key that is there that load, or, where the value was written or the node went out between it and the load
-//                              of the value, the load of the value or the moment before the node went out: a value is
-//                              written only under the node lock of a node that is in the list
+//   a key comes in, goes out   the store to its predecessor's link at level 0, made under that
+//                              link's lock
+//   searches                   the load of the last link at level 0. It led to a key that is not
+//                              smaller, so the node it belongs to had not been turned backwards.
+//                              Either it was in the list, and the link's target its successor; or
+//                              its eraser stood between taking it out and turning it: then both the
+//                              link in front of it and its own were locked, so that its target was
+//                              still the predecessor's successor.
+//   get of a key that is there that load, or, where the value was written or the node went out
+//   between it and the load
+//                              of the value, the load of the value or the moment before the node
+//                              went out: a value is written only under the node lock of a node that
+//                              is in the list
 //   upsert, update that write  their store of the value, under the node lock
-//   erase that finds the node obsolete   the moment at which the other one took it out, which was after our search
-//   That a change is seen by whoever begins after it has returned needs a fence behind it, since searches take no lock:
-//   make_visible(), and epoch_pin at the beginning of the next operation.
-//   scan is not linearizable: it reports every key that is there all the time, none that never was, in ascending order.
+//   erase that finds the node obsolete   the moment at which the other one took it out, which was
+//                                        after our search
+//   That a change is seen by whoever begins after it has returned needs a fence behind it, since
+//   searches take no lock: make_visible(), and epoch_pin at the beginning of the next operation.
+//   scan is not linearizable: it reports every key that is there all the time, none that never was,
+//   in ascending order.
 //
-// Why a node that has been turned backwards leads to no reused memory. A search reaches a node on some level, and looks only
-// at its links there and below. A node that was in that level after the search pinned its epoch leaves it, and the levels
-// below, later; what its links are turned to is, at that moment, in the list, hence retired after the pin.
+// Why a node that has been turned backwards leads to no reused memory. A search reaches a node on
+// some level, and looks only at its links there and below. A node that was in that level after the
+// search pinned its epoch leaves it, and the levels below, later; what its links are turned to is,
+// at that moment, in the list, hence retired after the pin.
 //
-// From: Pugh, "Concurrent maintenance of skip lists" (1990). Deviations: the lock is in the link; the lock on a node's
-// height has a version, so that wide values are read without a lock; an overwrite takes the node's lock, not the
-// predecessor's link.
+// From: Pugh, "Concurrent maintenance of skip lists" (1990). Deviations: the lock is in the link;
+// the lock on a node's height has a version, so that wide values are read without a lock; an
+// overwrite takes the node's lock, not the predecessor's link.
 #pragma once
 
 #include <algorithm>
@@ -74,11 +84,11 @@ namespace elidex {
 
 // Key: an integer type. Value: a trivially copyable type.
 //
-// Thread-safety: every function but constructor and destructor may be called from any thread at any time, and all are
-// linearizable except scan(), size(), empty(), memory_bytes() and stats().
+// Thread-safety: every function but constructor and destructor may be called from any thread at any
+// time, and all are linearizable except scan(), size(), empty(), memory_bytes() and stats().
 //
-// Errors: std::bad_alloc from insert(), upsert(), erase(), the constructor, and from the first call of a thread; the
-// list is then unchanged.
+// Errors: std::bad_alloc from insert(), upsert(), erase(), the constructor, and from the first call
+// of a thread; the list is then unchanged.
 template <std::integral Key, class Value, unsigned BitsPerLevel = 2>
 class locked_skip_list {
   static_assert(std::is_trivially_copyable_v<Value>);
@@ -101,7 +111,8 @@ class locked_skip_list {
   using value_argument = const Value&;
   static constexpr bool scans_are_snapshots = false;
 
-  locked_skip_list() : head_(node::make(pools_.allocate(detail::skip_levels), detail::skip_levels, Key{})) {
+  locked_skip_list()
+      : head_(node::make(pools_.allocate(detail::skip_levels), detail::skip_levels, Key{})) {
     detail::name_memory(this, sizeof(*this), "list");
   }
   locked_skip_list(const locked_skip_list&) = delete;
@@ -119,14 +130,19 @@ class locked_skip_list {
   }
 
   // Adds `key` unless it is there; says whether it added it.
-  bool insert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, false); }
+  bool insert(key_argument key, value_argument value) {
+    return insert_or_overwrite(key, value, false);
+  }
 
   // Adds `key` or overwrites its value; says whether it added it.
-  bool upsert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, true); }
+  bool upsert(key_argument key, value_argument value) {
+    return insert_or_overwrite(key, value, true);
+  }
 
-  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there.
-  // fn(Value&) must not use the list and should be short: others who want the key wait for it. It runs once. If it
-  // throws, the exception comes out of update() and the value stays.
+  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the
+  // key was there. fn(Value&) must not use the list and should be short: others who want the key
+  // wait for it. It runs once. If it throws, the exception comes out of update() and the value
+  // stays.
   template <value_change<Value> Fn>
   bool update(key_argument key, Fn&& fn) {
     const epoch_pin pinned;
@@ -151,25 +167,31 @@ class locked_skip_list {
     return erased;
   }
 
-  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how many there were.
-  // Every key that was there from beginning to end is reported unless the limit cuts it off; others may be. fn runs outside
-  // of all locks and may use the list.
+  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how
+  // many there were. Every key that was there from beginning to end is reported unless the limit
+  // cuts it off; others may be. fn runs outside of all locks and may use the list.
   template <class Fn>
   std::size_t scan(key_argument from, std::size_t limit, Fn&& fn) const {
     return detail::scan_in_parts<scan_part>(
-        from, limit, [&](Key at, std::size_t most, scan_part& part) { return collect(at, most, part); }, fn);
+        from, limit,
+        [&](Key at, std::size_t most, scan_part& part) { return collect(at, most, part); }, fn);
   }
 
   std::size_t size() const noexcept { return size_.count(); }
   bool empty() const noexcept { return size() == 0; }
 
   // Everything obtained from the system for nodes and free nodes, in bytes.
-  std::size_t memory_bytes() const noexcept { return pools_.reserved_bytes() + retire_list_.reserved_bytes(); }
+  std::size_t memory_bytes() const noexcept {
+    return pools_.reserved_bytes() + retire_list_.reserved_bytes();
+  }
   skip_list_stats stats() const noexcept {
-    return {.restarts = restarts_.sum(), .nodes = pools_.blocks_in_use(), .retired_objects = retire_list_.pending()};
+    return {.restarts = restarts_.sum(),
+            .nodes = pools_.blocks_in_use(),
+            .retired_objects = retire_list_.pending()};
   }
 
-  // Frees what was erased before this call, as far as no reader was in the way, now instead of at the next erasures.
+  // Frees what was erased before this call, as far as no reader was in the way, now instead of at
+  // the next erasures.
   void reclaim() noexcept { retire_list_.sweep_all(); }
 
  private:
@@ -215,7 +237,9 @@ class locked_skip_list {
 
   // --- links ---
 
-  static node* target(std::uintptr_t word) noexcept { return reinterpret_cast<node*>(word & ~locked_bit); }
+  static node* target(std::uintptr_t word) noexcept {
+    return reinterpret_cast<node*>(word & ~locked_bit);
+  }
   static std::uintptr_t word_of(node* n) noexcept { return reinterpret_cast<std::uintptr_t>(n); }
   static node* follow(node* n, unsigned level) noexcept {
     // acquire: pairs with the release in unlock_link(): what the target was made with is visible.
@@ -228,13 +252,14 @@ class locked_skip_list {
       seen = l.load(std::memory_order_relaxed);  // relaxed: only a hint for the next line
       // acquire: pairs with the release in unlock_link().
       return (seen & locked_bit) != 0 ||
-             !l.compare_exchange_strong(seen, seen | locked_bit, std::memory_order_acquire, std::memory_order_relaxed);
+             !l.compare_exchange_strong(seen, seen | locked_bit, std::memory_order_acquire,
+                                        std::memory_order_relaxed);
     };
     if (is_locked()) detail::wait_while<detail::looks::often>(&l, is_locked);
     return target(seen);
   }
-  // Searches don't look at locks: a store that still waits in this core's buffer when its operation returns would be missed
-  // by a search that begins then. (retire() has such a fence for erase().)
+  // Searches don't look at locks: a store that still waits in this core's buffer when its operation
+  // returns would be missed by a search that begins then. (retire() has such a fence for erase().)
   static void make_visible() noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one in epoch_pin
   }
@@ -246,7 +271,8 @@ class locked_skip_list {
 
   bool is_before(const node* n, Key key) const noexcept { return n == head_ || n->key < key; }
 
-  // From `at`, which is before `key` and has this level, to the last node before `key`; `next` is what its link led to.
+  // From `at`, which is before `key` and has this level, to the last node before `key`; `next` is
+  // what its link led to.
   node* walk(node* at, Key key, unsigned level, node*& next) const noexcept {
     while ((next = follow(at, level)) != nullptr && is_before(next, key)) at = next;
     return at;
@@ -257,7 +283,8 @@ class locked_skip_list {
     node* at = head_;
     node* next = nullptr;
     way.height = height();
-    for (unsigned level = way.height; level-- > 0;) way.before[level] = at = walk(at, key, level, next);
+    for (unsigned level = way.height; level-- > 0;)
+      way.before[level] = at = walk(at, key, level, next);
     return next;
   }
   // The hint of the height was too small for a node of this one: from the head, then.
@@ -283,11 +310,14 @@ class locked_skip_list {
     }
   }
 
-  // The highest height so far: searches begin there. A value that is too small makes them slower, never wrong.
-  unsigned height() const noexcept { return height_.load(std::memory_order_relaxed); }  // relaxed: only a hint
+  // The highest height so far: searches begin there. A value that is too small makes them slower,
+  // never wrong.
+  // relaxed: only a hint
+  unsigned height() const noexcept { return height_.load(std::memory_order_relaxed); }
   void raise_height(unsigned to) noexcept {
     unsigned seen = height();
-    while (seen < to && !height_.compare_exchange_weak(seen, to, std::memory_order_relaxed)) {  // relaxed: only a hint
+    // relaxed: only a hint
+    while (seen < to && !height_.compare_exchange_weak(seen, to, std::memory_order_relaxed)) {
     }
   }
 
@@ -345,9 +375,11 @@ class locked_skip_list {
       unlock_link(at->link(0), next);
       return next;
     }
-    const node_guard guard(added.payload.lock);  // nobody takes it out before it is in all its levels
+    // nobody takes it out before it is in all its levels
+    const node_guard guard(added.payload.lock);
     for (unsigned level = 0;;) {
-      added.link(level).store(word_of(next), std::memory_order_relaxed);  // relaxed: ordered by the release below
+      // relaxed: ordered by the release below
+      added.link(level).store(word_of(next), std::memory_order_relaxed);
       unlock_link(at->link(level), &added);
       if (++level == height) break;
       at = walk_and_lock(way.before[level], added.key, level, next);
@@ -371,9 +403,10 @@ class locked_skip_list {
       node* next = nullptr;
       node* const at = walk_and_lock(way.before[level], key, level, next);
       node* const behind = lock_link(found->link(level));
-      // Out of the level, then turned, and only then may others come in or go out around it: until then a search that stands on
-      // the node is told the truth.
-      at->link(level).store(word_of(behind) | locked_bit, std::memory_order_release);  // pairs with follow()
+      // Out of the level, then turned, and only then may others come in or go out around it: until
+      // then a search that stands on the node is told the truth.
+      // pairs with follow()
+      at->link(level).store(word_of(behind) | locked_bit, std::memory_order_release);
       unlock_link(found->link(level), at);
       unlock_link(at->link(level), behind);
     }
@@ -389,7 +422,8 @@ class locked_skip_list {
     node* at = search(from, way);
     const Key* last = nullptr;
     while (at != nullptr && part.size() < limit) {
-      // A key that is not larger than the last one: we stood on a node that has been turned backwards.
+      // A key that is not larger than the last one: we stood on a node that has been turned
+      // backwards.
       if (at != head_ && (last == nullptr ? at->key >= from : at->key > *last)) {
         if (!part.push({at->key, value_of(*at)})) return at->key;
         last = &at->key;
@@ -405,7 +439,8 @@ class locked_skip_list {
   alignas(64) detail::level_generator<BitsPerLevel> levels_;
   detail::busy_counter size_;
   mutable detail::sharded_counter restarts_;
-  retire_list retire_list_{this};  // destroyed first: what is in it gives its memory back to the pools
+  // destroyed first: what is in it gives its memory back to the pools
+  retire_list retire_list_{this};
 };
 
 }  // namespace elidex

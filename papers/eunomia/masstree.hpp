@@ -1,71 +1,84 @@
-// Masstree for keys of one slice: a B+tree whose readers write nothing and whose leaves are changed by single stores.
+// Masstree for keys of one slice: a B+tree whose readers write nothing and whose leaves are changed
+// by single stores.
 //
 //   elidex::masstree<std::uint64_t, std::uint64_t, elidex::optimistic> tree;
 //   tree.insert(7, 70);
 //   tree.update(7, [](std::uint64_t& v) { ++v; });
 //   tree.scan(0, 10, [](std::uint64_t key, std::uint64_t value) { ... });
 //
-// A trie of B+trees, of which keys up to 8 bytes need one layer: that is what paper 003 compares Eunomia with. Its
-// HTM-Masstree is this tree under coarse<elided<ttas_lock, dbx_budgets>>: one region for each operation, in which the
-// bits of the versions are still written, but nobody waits for them.
+// A trie of B+trees, of which keys up to 8 bytes need one layer: that is what paper 003 compares
+// Eunomia with. Its HTM-Masstree is this tree under coarse<elided<ttas_lock, dbx_budgets>>: one
+// region for each operation, in which the bits of the versions are still written, but nobody waits
+// for them.
 //
-// The protocol, in short. A node has a version word (masstree_version.hpp) of a lock, marks and counters. A reader
-// takes a stable version, looks, and compares. Going down, it takes the child's version before it compares the node's:
-// so the child was the right one at the version by which it will be judged. If the node has changed without losing
-// keys, it looks again there; if it has lost keys (vsplit), it begins again at the root. In a leaf, from which keys
-// only go to the right, it walks right instead, by next pointers and the leaves' lows. A writer finds the leaf like a
-// reader, looks where the key is, locks the leaf, and has the right one unless vsplit has changed meanwhile. An
-// insertion writes the key into a free slot and publishes it by one store of the permutation; a removal is one store of
-// it, too. Readers need to be warned (a mark) only when a slot is used again that one of them may still look at, when a
-// value is wider than a word, and when keys or children move.
+// The protocol, in short. A node has a version word (masstree_version.hpp) of a lock, marks and
+// counters. A reader takes a stable version, looks, and compares. Going down, it takes the child's
+// version before it compares the node's: so the child was the right one at the version by which it
+// will be judged. If the node has changed without losing keys, it looks again there; if it has lost
+// keys (vsplit), it begins again at the root. In a leaf, from which keys only go to the right, it
+// walks right instead, by next pointers and the leaves' lows. A writer finds the leaf like a
+// reader, looks where the key is, locks the leaf, and has the right one unless vsplit has changed
+// meanwhile. An insertion writes the key into a free slot and publishes it by one store of the
+// permutation; a removal is one store of it, too. Readers need to be warned (a mark) only when a
+// slot is used again that one of them may still look at, when a value is wider than a word, and
+// when keys or children move.
 //
 // Invariants
-//   * Keys in a node ascend. A node's low is the least key that may lie below it. Key i of an inner node is the low of the
-//     leftmost leaf below its child i + 1.
-//   * Leaves are linked in both directions, in the order of their keys. A leaf holds keys from its low (which never
-//     changes) to the low of the next one, exclusively.
-//   * No leaf is empty but the leftmost one, which is never removed. An inner node has at least one child.
-//   * A node that can be reached is not deleted; one that has left the tree stays so until its memory is used again, two
-//     epochs later (internal/memory/epoch.hpp).
+//   * Keys in a node ascend. A node's low is the least key that may lie below it. Key i of an inner
+//     node is the low of the leftmost leaf below its child i + 1.
+//   * Leaves are linked in both directions, in the order of their keys. A leaf holds keys from its
+//     low (which never changes) to the low of the next one, exclusively.
+//   * No leaf is empty but the leftmost one, which is never removed. An inner node has at least one
+//     child.
+//   * A node that can be reached is not deleted; one that has left the tree stays so until its
+//     memory is used again, two epochs later (internal/memory/epoch.hpp).
 //
-// Order of locks: a leaf, then its ancestors upward; each is waited for. A leaf's left neighbour is only tried for:
-// whoever fails lets go of all and begins again. Scans that lock wait for leaves from left to right, while they hold
-// nothing but leaves. Nobody waits for a leaf who holds an inner node, and nobody waits for a stable version who holds
-// a lock: no cycle.
+// Order of locks: a leaf, then its ancestors upward; each is waited for. A leaf's left neighbour is
+// only tried for: whoever fails lets go of all and begins again. Scans that lock wait for leaves
+// from left to right, while they hold nothing but leaves. Nobody waits for a leaf who holds an
+// inner node, and nobody waits for a stable version who holds a lock: no cycle.
 //
-// Splitting and removing reach up as far as they must: all nodes that change are locked first, from below; then it is
-// known what memory is needed, and nothing has changed if there is none. Then all are marked, then changed, then
-// unlocked: as "inserting" where the range of a node's keys stays as it was, else as "splitting". Why a reader that is
-// half the way down misses nothing: let key k belong below child c of node n before the change and elsewhere after it,
-// and let the reader have gone from n to c. It compared n's version after it had taken c's. If n was not marked by
-// then, nor was c unmarked again (nothing is, before all are marked): so c's version was taken before c was marked, and
-// will be found changed in vsplit. If n was marked, the comparison failed and the reader didn't go.
+// Splitting and removing reach up as far as they must: all nodes that change are locked first, from
+// below; then it is known what memory is needed, and nothing has changed if there is none. Then all
+// are marked, then changed, then unlocked: as "inserting" where the range of a node's keys stays as
+// it was, else as "splitting". Why a reader that is half the way down misses nothing: let key k
+// belong below child c of node n before the change and elsewhere after it, and let the reader have
+// gone from n to c. It compared n's version after it had taken c's. If n was not marked by then,
+// nor was c unmarked again (nothing is, before all are marked): so c's version was taken before c
+// was marked, and will be found changed in vsplit. If n was marked, the comparison failed and the
+// reader didn't go.
 //
-// Removing an empty leaf. Its range goes to the leaf before it, so that no low changes. That leaf may be below another
-// inner node; then the separator between the two, in the lowest ancestor that both have, becomes the low of what comes
-// behind the removed leaf, and the nodes between that ancestor and the leaf have lost a part of their ranges: they are
-// marked as splitting. Inner nodes left without children are removed along with the leaf.
+// Removing an empty leaf. Its range goes to the leaf before it, so that no low changes. That leaf
+// may be below another inner node; then the separator between the two, in the lowest ancestor that
+// both have, becomes the low of what comes behind the removed leaf, and the nodes between that
+// ancestor and the leaf have lost a part of their ranges: they are marked as splitting. Inner nodes
+// left without children are removed along with the leaf.
 //
 // Linearization points
-//   get, contains     found: the load of the value, if the key was still there, else the removal. The slot was not used
-//                     again before the version was compared, so the value is the key's last. Not found: the load of the
-//                     permutation
-//   insert, erase     the store of the permutation; when a leaf is split or removed: the unlock that lets readers at it
-//   upsert, update    of a key that is there: the store of the value; when it is wider than a word: the unlock
+//   get, contains     found: the load of the value, if the key was still there, else the removal.
+//                     The slot was not used again before the version was compared, so the value is
+//                     the key's last. Not found: the load of the permutation
+//   insert, erase     the store of the permutation; when a leaf is split or removed: the unlock
+//                     that lets readers at it
+//   upsert, update    of a key that is there: the store of the value; when it is wider than a word:
+//                     the unlock
 //   those that change nothing: any moment under the lock
 //   scan              masstree_range.hpp
-//   That a change is seen by whoever begins after it has returned needs a fence behind it, since readers don't wait for
-//   locks: make_visible(), and epoch_pin at the beginning of the next operation. The original has no such fence.
-//   Under a coarse policy: the acquisition of the lock, or the commit of the transaction.
+//   That a change is seen by whoever begins after it has returned needs a fence behind it, since
+//   readers don't wait for locks: make_visible(), and epoch_pin at the beginning of the next
+//   operation. The original has no such fence. Under a coarse policy: the acquisition of the lock,
+//   or the commit of the transaction.
 //
-// From: Mao, Kohler, Morris, "Cache craftiness for fast multicore key-value storage", EuroSys 2012, sections 4.3 to
-// 4.6; papers/003 sections 6.1 and 6.2. Deviations:
+// From: Mao, Kohler, Morris, "Cache craftiness for fast multicore key-value storage", EuroSys 2012,
+// sections 4.3 to 4.6; papers/003 sections 6.1 and 6.2. Deviations:
 //   * One layer: keys are integers, there are no suffixes.
-//   * A split locks all the nodes that it needs before it changes any, instead of hand over hand: memory comes first here.
-//   * A root with one child is given up for it, so that a tree that was emptied is one leaf again. Other inner nodes may
-//     keep one child for as long as that one lives: nothing is merged.
+//   * A split locks all the nodes that it needs before it changes any, instead of hand over hand:
+//     memory comes first here.
+//   * A root with one child is given up for it, so that a tree that was emptied is one leaf again.
+//     Other inner nodes may keep one child for as long as that one lives: nothing is merged.
 //   * The left neighbour of a leaf to be removed is locked instead of marked in its next pointer.
-//   * Versions count all changes of a leaf, for scans that are snapshots. The paper's scans are not.
+//   * Versions count all changes of a leaf, for scans that are snapshots. The paper's scans are
+//     not.
 //   * Insertions in descending order are not treated specially; ascending ones are.
 #pragma once
 
@@ -109,13 +122,15 @@ struct masstree_stats {
 
 // Width: keys in a node, 3 to 15. The paper's is 15.
 //
-// Thread-safety: that of the policy. unsynchronized: one thread at a time, const functions included. All others: every
-// function but constructor and destructor may be called from any thread at any time, and all are linearizable except
-// size(), empty(), memory_bytes() and stats(), which are exact when no operation runs.
+// Thread-safety: that of the policy. unsynchronized: one thread at a time, const functions
+// included. All others: every function but constructor and destructor may be called from any thread
+// at any time, and all are linearizable except size(), empty(), memory_bytes() and stats(), which
+// are exact when no operation runs.
 //
-// Errors: std::bad_alloc from any function that changes something (erase() too: what it unlinks is noted until no
-// reader has it), from scans (their buffer), and from the first call of a thread; the tree is then unchanged.
-// Destructor, reclaim(), size(), empty(), memory_bytes() and stats() never throw.
+// Errors: std::bad_alloc from any function that changes something (erase() too: what it unlinks is
+// noted until no reader has it), from scans (their buffer), and from the first call of a thread;
+// the tree is then unchanged. Destructor, reclaim(), size(), empty(), memory_bytes() and stats()
+// never throw.
 template <std::integral Key, class Value, class Sync, unsigned Width = 15>
 class masstree {
   static_assert(std::is_trivially_copyable_v<Value>);
@@ -152,19 +167,19 @@ class masstree {
   // Adds `key` or overwrites its value; says whether it added it.
   bool upsert(Key key, const Value& value) { return insert_or_overwrite(key, value, true); }
 
-  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there.
-  // fn(Value&) must not use the tree, and should be short: other writers who want the leaf wait for it. It may run more
-  // than once, with effects only of the last time, when transactions abort. If it throws, the exception comes out of
-  // update() and the value stays.
+  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the
+  // key was there. fn(Value&) must not use the tree, and should be short: other writers who want
+  // the leaf wait for it. It may run more than once, with effects only of the last time, when
+  // transactions abort. If it throws, the exception comes out of update() and the value stays.
   template <value_change<Value> Fn>
   bool update(Key key, Fn&& fn);
 
   // Removes `key`; says whether it was there.
   bool erase(Key key);
 
-  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how many there were.
-  // All of them were in the tree at one moment, with no other key between them. fn runs after that moment, outside of
-  // all locks, and may use the tree. Buffers what it returns.
+  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how
+  // many there were. All of them were in the tree at one moment, with no other key between them. fn
+  // runs after that moment, outside of all locks, and may use the tree. Buffers what it returns.
   template <class Fn>
   std::size_t scan(Key from, std::size_t limit, Fn&& fn) const;
 
@@ -175,7 +190,8 @@ class masstree {
   std::size_t memory_bytes() const noexcept;
   masstree_stats stats() const noexcept;
 
-  // Frees what was erased before this call, as far as no reader was in the way, now instead of at the next erasures.
+  // Frees what was erased before this call, as far as no reader was in the way, now instead of at
+  // the next erasures.
   void reclaim() noexcept { retire_list_.sweep_all(); }
 
   // The policy's state, for an elided lock's statistics.
@@ -190,8 +206,9 @@ class masstree {
   static constexpr bool defers_reclamation = racing;
   using pin = std::conditional_t<defers_reclamation, epoch_pin, detail::no_pin>;
 
-  // Inner nodes above a leaf at most. Not even a tree of the smallest width gets there: a node must take in two new
-  // children at least between two splits of it, so each level more takes twice as many insertions.
+  // Inner nodes above a leaf at most. Not even a tree of the smallest width gets there: a node must
+  // take in two new children at least between two splits of it, so each level more takes twice as
+  // many insertions.
   static constexpr unsigned levels_max = 64;
 
   // Inner nodes that the caller has locked, from below.
@@ -210,9 +227,11 @@ class masstree {
     std::array<inner*, levels_max> nodes_;  // not initialised beyond depth_
   };
 
-  // The leaf for `key`, and a version at which it was that; false when a node on the way has lost keys.
+  // The leaf for `key`, and a version at which it was that; false when a node on the way has lost
+  // keys.
   bool find_leaf(Key key, leaf*& l, token& seen) const noexcept;
-  // On from a leaf that has changed since `seen`, to the one that has taken over the key; false when it is deleted.
+  // On from a leaf that has changed since `seen`, to the one that has taken over the key; false
+  // when it is deleted.
   bool follow_splits(Key key, leaf*& l, token& seen) const noexcept;
   // The place of `key` in its leaf, which is locked; nothing when the search must begin again.
   struct place {
@@ -246,10 +265,11 @@ class masstree {
   step remove_locked_leaf(leaf& before, leaf& l, operation& op) noexcept;
   step give_up_root(operation& op) noexcept;
 
-  // Readers wait neither for a lock nor, mostly, for a mark: a store that is still in this core's buffer when its operation
-  // returns would be missed by a reader who begins then.
+  // Readers wait neither for a lock nor, mostly, for a mark: a store that is still in this core's
+  // buffer when its operation returns would be missed by a reader who begins then.
   static void make_visible() noexcept {
-    if constexpr (racing) std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one in epoch_pin
+    // pairs with the one in epoch_pin
+    if constexpr (racing) std::atomic_thread_fence(std::memory_order_seq_cst);
   }
 
   void count_restart() const noexcept { restarts_.add(1); }
@@ -262,7 +282,8 @@ class masstree {
   mutable detail::sharded_counter restarts_;
   detail::sharded_counter splits_;
   detail::sharded_counter removals_;
-  retire_list retire_list_{this};  // destroyed first: what is in it gives its memory back to the pools
+  // destroyed first: what is in it gives its memory back to the pools
+  retire_list retire_list_{this};
 };
 
 }  // namespace elidex

@@ -1,11 +1,13 @@
-// The bodies of masstree.hpp; included at its end. Read that header first: it holds the argument for correctness.
+// The bodies of masstree.hpp; included at its end. Read that header first: it holds the argument
+// for correctness.
 #pragma once
 
 namespace elidex {
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
 masstree<Key, Value, Sync, Width>::masstree() {
-  static_cast<void>(this_thread_slot());  // may throw on a thread's first use; what follows could not say so
+  // may throw on a thread's first use; what follows could not say so
+  static_cast<void>(this_thread_slot());
   detail::name_memory(this, sizeof(*this), "tree");
   void* const block = leaf_pool_.allocate();
   root_ = ::new (block) leaf(std::numeric_limits<Key>::min(), version::state::unlocked_root);
@@ -39,10 +41,12 @@ bool masstree<Key, Value, Sync, Width>::find_leaf(Key key, leaf*& l, token& seen
 }
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
-bool masstree<Key, Value, Sync, Width>::follow_splits(Key key, leaf*& l, token& seen) const noexcept {
+bool masstree<Key, Value, Sync, Width>::follow_splits(Key key, leaf*& l,
+                                                      token& seen) const noexcept {
   token now = l->version.stable();
   if (version::split_between(seen, now)) {
-    for (leaf* next = l->next(); !now.is_deleted() && next != nullptr && key >= next->low; next = l->next()) {
+    for (leaf* next = l->next(); !now.is_deleted() && next != nullptr && key >= next->low;
+         next = l->next()) {
       l = next;
       now = l->version.stable();
     }
@@ -57,7 +61,8 @@ bool masstree<Key, Value, Sync, Width>::lock_place(Key key, place& where) const 
   token seen;
   if (!find_leaf(key, l, seen)) return false;
   for (;;) {
-    // Looked up before the leaf is locked: a search under the lock would make the others wait longer.
+    // Looked up before the leaf is locked: a search under the lock would make the others wait
+    // longer.
     const order before = l->permuted();
     where.position = l->rank(before, key);
     const token now = l->version.lock();
@@ -80,7 +85,8 @@ template <std::integral Key, class Value, class Sync, unsigned Width>
 auto masstree<Key, Value, Sync, Width>::lock_parent(const node& n) noexcept -> inner* {
   for (;;) {
     inner* const p = n.parent();
-    if (p == nullptr) return nullptr;  // stays so: who makes a root of a node, or takes that away, holds it
+    // stays so: who makes a root of a node, or takes that away, holds it
+    if (p == nullptr) return nullptr;
     p->version.lock();
     if (n.parent() == p) return p;
     p->version.unlock();  // it was split meanwhile
@@ -126,7 +132,8 @@ auto masstree<Key, Value, Sync, Width>::run_exclusive(operation& op, Body&& body
 // --- looking up ---
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
-auto masstree<Key, Value, Sync, Width>::try_get(Key key, std::optional<Value>& value) const noexcept -> step {
+auto masstree<Key, Value, Sync, Width>::try_get(Key key, std::optional<Value>& value) const noexcept
+    -> step {
   leaf* l = nullptr;
   token seen;
   if (!find_leaf(key, l, seen)) return step::restart;
@@ -152,7 +159,8 @@ std::optional<Value> masstree<Key, Value, Sync, Width>::get(Key key) const {
 // --- inserting ---
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
-bool masstree<Key, Value, Sync, Width>::insert_or_overwrite(Key key, const Value& value, bool overwrite) {
+bool masstree<Key, Value, Sync, Width>::insert_or_overwrite(Key key, const Value& value,
+                                                            bool overwrite) {
   operation op(*this);
   const step s = run_exclusive(op, [&] { return try_put(key, value, overwrite, op); });
   if (overwrite || s == step::yes) make_visible();
@@ -161,8 +169,8 @@ bool masstree<Key, Value, Sync, Width>::insert_or_overwrite(Key key, const Value
 }
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
-auto masstree<Key, Value, Sync, Width>::try_put(Key key, const Value& value, bool overwrite, operation& op) noexcept
-    -> step {
+auto masstree<Key, Value, Sync, Width>::try_put(Key key, const Value& value, bool overwrite,
+                                                operation& op) noexcept -> step {
   place where;
   if (!lock_place(key, where)) return step::restart;
   leaf& l = *where.at;
@@ -183,8 +191,9 @@ auto masstree<Key, Value, Sync, Width>::try_put(Key key, const Value& value, boo
 
 // The caller holds the leaf, which is full.
 template <std::integral Key, class Value, class Sync, unsigned Width>
-auto masstree<Key, Value, Sync, Width>::split_and_insert(const place& where, Key key, const Value& value,
-                                                         operation& op) noexcept -> step {
+auto masstree<Key, Value, Sync, Width>::split_and_insert(const place& where, Key key,
+                                                         const Value& value, operation& op) noexcept
+    -> step {
   leaf& left = *where.at;
   const order o = where.permuted;
   const unsigned position = where.position;
@@ -213,8 +222,8 @@ auto masstree<Key, Value, Sync, Width>::split_and_insert(const place& where, Key
     }
   }
 
-  // Keys that arrive in ascending order would leave half-full leaves behind: at the right end, only the new key moves
-  // on.
+  // Keys that arrive in ascending order would leave half-full leaves behind: at the right end, only
+  // the new key moves on.
   leaf* const next = left.next();
   const bool ascending = position == Width && next == nullptr;
   const unsigned kept = ascending ? Width : (Width + 1) / 2;
@@ -242,8 +251,9 @@ auto masstree<Key, Value, Sync, Width>::split_and_insert(const place& where, Key
 
 // Puts `right`, split off from `left`, into the tree. The nodes made on the way are left locked.
 template <std::integral Key, class Value, class Sync, unsigned Width>
-void masstree<Key, Value, Sync, Width>::link_upward(const locked_path& path, node* left, node* right, Key low,
-                                                    locked_path& made, operation& op) noexcept {
+void masstree<Key, Value, Sync, Width>::link_upward(const locked_path& path, node* left,
+                                                    node* right, Key low, locked_path& made,
+                                                    operation& op) noexcept {
   for (unsigned i = 0; i < path.depth(); ++i) {
     inner* const p = path[i];
     if (!p->is_full()) {
@@ -277,7 +287,8 @@ bool masstree<Key, Value, Sync, Width>::update(Key key, Fn&& fn) {
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
 template <class Fn>
-auto masstree<Key, Value, Sync, Width>::try_update(Key key, Fn& fn, std::exception_ptr& thrown) noexcept -> step {
+auto masstree<Key, Value, Sync, Width>::try_update(Key key, Fn& fn,
+                                                   std::exception_ptr& thrown) noexcept -> step {
   place where;
   if (!lock_place(key, where)) return step::restart;
   leaf& l = *where.at;
@@ -320,7 +331,8 @@ bool masstree<Key, Value, Sync, Width>::erase(Key key) {
 }
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
-auto masstree<Key, Value, Sync, Width>::try_erase(Key key, operation& op, bool& removed_leaf) noexcept -> step {
+auto masstree<Key, Value, Sync, Width>::try_erase(Key key, operation& op,
+                                                  bool& removed_leaf) noexcept -> step {
   place where;
   if (!lock_place(key, where)) return step::restart;
   leaf& l = *where.at;
@@ -360,9 +372,11 @@ auto masstree<Key, Value, Sync, Width>::remove_leaf(leaf& l, operation& op) noex
 }
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
-auto masstree<Key, Value, Sync, Width>::remove_locked_leaf(leaf& before, leaf& l, operation& op) noexcept -> step {
-  // All that will change: inner nodes that have no other child, and go too; the first one that has others; and if it
-  // loses its first child, those above up to where the separator between `before` and the leaf is.
+auto masstree<Key, Value, Sync, Width>::remove_locked_leaf(leaf& before, leaf& l,
+                                                           operation& op) noexcept -> step {
+  // All that will change: inner nodes that have no other child, and go too; the first one that has
+  // others; and if it loses its first child, those above up to where the separator between `before`
+  // and the leaf is.
   locked_path path;
   path.push(lock_parent(l));
   while (path.top()->count() == 0) path.push(lock_parent(*path.top()));
@@ -400,7 +414,8 @@ auto masstree<Key, Value, Sync, Width>::remove_locked_leaf(leaf& before, leaf& l
 // Makes a root's only child the root: yes when it has done so.
 template <std::integral Key, class Value, class Sync, unsigned Width>
 auto masstree<Key, Value, Sync, Width>::give_up_root(operation& op) noexcept -> step {
-  node* const at = root_.load(std::memory_order_acquire);  // pairs with the stores of link_upward() and below
+  // pairs with the stores of link_upward() and below
+  node* const at = root_.load(std::memory_order_acquire);
   const token seen = at->version.stable();
   if (seen.is_leaf()) return step::no;
   inner& root = *static_cast<inner*>(at);
@@ -440,7 +455,8 @@ std::size_t masstree<Key, Value, Sync, Width>::scan(Key from, std::size_t limit,
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
 std::size_t masstree<Key, Value, Sync, Width>::memory_bytes() const noexcept {
-  return sizeof(*this) + leaf_pool_.reserved_bytes() + inner_pool_.reserved_bytes() + retire_list_.reserved_bytes();
+  return sizeof(*this) + leaf_pool_.reserved_bytes() + inner_pool_.reserved_bytes() +
+         retire_list_.reserved_bytes();
 }
 
 template <std::integral Key, class Value, class Sync, unsigned Width>

@@ -1,16 +1,19 @@
-// The nodes of Masstree: leaves (the paper's border nodes), whose keys are found by way of a permutation, and inner
-// nodes.
+// The nodes of Masstree: leaves (the paper's border nodes), whose keys are found by way of a
+// permutation, and inner nodes.
 //
 // What protects what
-//   * A node's keys, children, values, permutation and `next` are changed by the holder of its lock.
-//   * A node's parent pointer belongs to the parent's lock, a leaf's `prev` to the lock of the leaf that it points to.
+//   * A node's keys, children, values, permutation and `next` are changed by the holder of its
+//     lock.
+//   * A node's parent pointer belongs to the parent's lock, a leaf's `prev` to the lock of the leaf
+//     that it points to.
 //   * A leaf's `low` never changes: every key that was ever in it, or will be, is not less.
 //   * An inner node's key i is the `low` of the leftmost leaf below child i + 1.
 //
-// Readers follow pointers before they know whether the node that held them has changed. So pointers are stored with
-// release and loaded with acquire order: whoever follows one finds the node as complete as it was when it was linked.
-// And an inner node's count is loaded before the child, the same way: the child is then one that was there at that
-// moment or later, and so cannot be reused while the reader is pinned.
+// Readers follow pointers before they know whether the node that held them has changed. So pointers
+// are stored with release and loaded with acquire order: whoever follows one finds the node as
+// complete as it was when it was linked. And an inner node's count is loaded before the child, the
+// same way: the child is then one that was there at that moment or later, and so cannot be reused
+// while the reader is pinned.
 #pragma once
 
 #include <array>
@@ -25,9 +28,9 @@
 
 namespace elidex::detail {
 
-// Which slots of a leaf are in use, and in which order: one word, so that one store of it inserts or removes a key.
-// From the bottom: 4 bits count, then 4 bits for each slot, those in use in the order of their keys, then the free
-// ones.
+// Which slots of a leaf are in use, and in which order: one word, so that one store of it inserts
+// or removes a key. From the bottom: 4 bits count, then 4 bits for each slot, those in use in the
+// order of their keys, then the free ones.
 template <unsigned Width>
 class permutation {
   static_assert(Width >= 1 && Width <= 15);
@@ -45,29 +48,34 @@ class permutation {
   constexpr word_type word() const noexcept { return word_; }
   constexpr unsigned count() const noexcept { return word_ & 15u; }
   // Of the key at `position`; position count() is the slot that insert() would take.
-  constexpr unsigned slot(unsigned position) const noexcept { return word_ >> (4 * position + 4) & 15u; }
+  constexpr unsigned slot(unsigned position) const noexcept {
+    return word_ >> (4 * position + 4) & 15u;
+  }
 
   // With the first free slot put at `position`.
   constexpr permutation inserted(unsigned position) const noexcept {
     const unsigned n = count();
     const word_type order = word_ >> 4;
     const word_type moved = order & below(n) & ~below(position);
-    return made((order & below(position)) | word_type{slot(n)} << (4 * position) | moved << 4 | (order & ~below(n + 1)),
+    return made((order & below(position)) | word_type{slot(n)} << (4 * position) | moved << 4 |
+                    (order & ~below(n + 1)),
                 n + 1);
   }
-  // With the slot at `position` made the last of the free ones: until all others are taken, readers may still look at
-  // it.
+  // With the slot at `position` made the last of the free ones: until all others are taken, readers
+  // may still look at it.
   constexpr permutation removed(unsigned position) const noexcept {
     const word_type order = word_ >> 4;
-    return made(
-        (order & below(position)) | (order >> 4 & ~below(position)) | word_type{slot(position)} << (4 * (Width - 1)),
-        count() - 1);
+    return made((order & below(position)) | (order >> 4 & ~below(position)) |
+                    word_type{slot(position)} << (4 * (Width - 1)),
+                count() - 1);
   }
   // With the slots from position `count` on made free.
   constexpr permutation shortened(unsigned count) const noexcept { return made(word_ >> 4, count); }
 
  private:
-  static constexpr word_type below(unsigned position) noexcept { return (word_type{1} << (4 * position)) - 1; }
+  static constexpr word_type below(unsigned position) noexcept {
+    return (word_type{1} << (4 * position)) - 1;
+  }
   static constexpr permutation made(word_type order, unsigned count) noexcept {
     return permutation(order << 4 | count);
   }
@@ -145,7 +153,8 @@ struct masstree_leaf : masstree_node<Key, Sync, Width> {
     // Somebody with an older permutation may be looking for the key that was here.
     if ((unsigned{stale_slots_} >> slot & 1u) != 0) {
       this->version.mark_inserting();
-      stale_slots_ = 0;  // of all slots: whoever saw one of their keys will see that the version has changed
+      // of all slots: whoever saw one of their keys will see that the version has changed
+      stale_slots_ = 0;
     }
     keys_[slot].template store<racing>(k);
     values_[slot].template store<racing>(v);
@@ -178,7 +187,8 @@ struct masstree_leaf : masstree_node<Key, Sync, Width> {
   const Key low;
 
  private:
-  std::uint16_t stale_slots_ = 0;  // those free slots whose key was removed since the version last counted
+  // those free slots whose key was removed since the version last counted
+  std::uint16_t stale_slots_ = 0;
   std::atomic<std::uint64_t> permutation_{order::first_slots(0).word()};
   std::atomic<masstree_leaf*> next_{nullptr};
   std::atomic<masstree_leaf*> prev_{nullptr};
@@ -232,12 +242,15 @@ struct masstree_inner : masstree_node<Key, Sync, Width> {
     set_count(n + 1);
   }
 
-  // Likewise when there is no room: the upper half goes to the new node `to`. Returns the key that parts the two.
+  // Likewise when there is no room: the upper half goes to the new node `to`. Returns the key that
+  // parts the two.
   Key split_and_insert(Key low, node* right, masstree_inner& to) noexcept {
     const unsigned position = index_of(low);
     constexpr unsigned kept = (Width + 1) / 2;  // keys that stay
     // As if the node had room for one more.
-    const auto key_of_all = [&](unsigned i) { return i < position ? key(i) : i == position ? low : key(i - 1); };
+    const auto key_of_all = [&](unsigned i) {
+      return i < position ? key(i) : i == position ? low : key(i - 1);
+    };
     const auto child_of_all = [&](unsigned i) {
       return i <= position ? child(i) : i == position + 1 ? right : child(i - 1);
     };
@@ -260,8 +273,8 @@ struct masstree_inner : masstree_node<Key, Sync, Width> {
     return between;
   }
 
-  // Takes out child `i`; its range goes to the child before it, or with the first child out of this node. There is
-  // another.
+  // Takes out child `i`; its range goes to the child before it, or with the first child out of this
+  // node. There is another.
   void remove(unsigned i) noexcept {
     const unsigned n = count();
     for (unsigned k = i == 0 ? 1 : i; k < n; ++k) set_key(k - 1, key(k));
@@ -271,7 +284,9 @@ struct masstree_inner : masstree_node<Key, Sync, Width> {
 
  private:
   // release: these pair with the acquire loads of count() and child().
-  void set_count(unsigned n) noexcept { count_.store(static_cast<std::uint16_t>(n), std::memory_order_release); }
+  void set_count(unsigned n) noexcept {
+    count_.store(static_cast<std::uint16_t>(n), std::memory_order_release);
+  }
   void set_child(unsigned i, node* c) noexcept { children_[i].store(c, std::memory_order_release); }
   void adopt(unsigned i, node* c) noexcept {
     set_child(i, c);

@@ -1,14 +1,16 @@
-// What an operation that changes a Masstree carries from attempt to attempt: memory set aside for it, and what it has
-// unlinked. As btree_operation, but for as many nodes as a split or a removal that reaches up to the root may need.
+// What an operation that changes a Masstree carries from attempt to attempt: memory set aside for
+// it, and what it has unlinked. As btree_operation, but for as many nodes as a split or a removal
+// that reaches up to the root may need.
 //
 //   masstree_operation op(tree);
 //   for (;;) switch (region(op)) {
 //     case step::need_memory: op.provide(); continue;      // may throw: the tree is unchanged
 //     ...
 //   }
-//   op.settle();                                           // what was unlinked goes to the retire list
+//   op.settle();  // what was unlinked goes to the retire list
 //
-// Everything here is touched by one thread. An aborted hardware transaction rolls it back together with the tree.
+// Everything here is touched by one thread. An aborted hardware transaction rolls it back together
+// with the tree.
 #pragma once
 
 #include <array>
@@ -36,7 +38,8 @@ class masstree_operation {
 
   ~masstree_operation() {
     if (spare_leaf_ != nullptr) tree_.leaf_pool_.deallocate(spare_leaf_);
-    while (spare_inner_count_ > 0) tree_.inner_pool_.deallocate(spare_inners_[--spare_inner_count_]);
+    while (spare_inner_count_ > 0)
+      tree_.inner_pool_.deallocate(spare_inners_[--spare_inner_count_]);
     give_up_reservations();
   }
 
@@ -49,7 +52,8 @@ class masstree_operation {
   }
   bool may_retire(std::size_t nodes) noexcept {
     if constexpr (!Tree::defers_reclamation) return true;
-    wanted_reservations_ = (nodes + retire_list::reserved_entries - 1) / retire_list::reserved_entries;
+    wanted_reservations_ =
+        (nodes + retire_list::reserved_entries - 1) / retire_list::reserved_entries;
     return reservations_ >= wanted_reservations_;
   }
 
@@ -107,8 +111,12 @@ class masstree_operation {
     for (; reservations_ > 0; --reservations_) tree_.retire_list_.unreserve();
   }
 
-  static void destroy_leaf(void* tree, void* l) noexcept { static_cast<Tree*>(tree)->leaf_pool_.deallocate(l); }
-  static void destroy_inner(void* tree, void* n) noexcept { static_cast<Tree*>(tree)->inner_pool_.deallocate(n); }
+  static void destroy_leaf(void* tree, void* l) noexcept {
+    static_cast<Tree*>(tree)->leaf_pool_.deallocate(l);
+  }
+  static void destroy_inner(void* tree, void* n) noexcept {
+    static_cast<Tree*>(tree)->inner_pool_.deallocate(n);
+  }
 
   Tree& tree_;
   void* spare_leaf_ = nullptr;

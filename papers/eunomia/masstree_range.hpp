@@ -1,19 +1,21 @@
 // Collects a range of a Masstree as it stood at one moment.
 //
 //   masstree_range range(tree, limit);
-//   range.collect(from);                        // up to `limit` keys and values, in ascending order
+//   range.collect(from);  // up to `limit` keys and values, in ascending order
 //   for (const auto& e : range.entries()) ...
 //
-// How: walk along the leaves, copy what they hold, keep each leaf with its version, and compare all of them at the end.
-// If none has changed, each held what was copied at the moment of the first comparison, and each was followed by the
-// next one, since a leaf's changes include those of its next pointer: that moment is the linearization point.
+// How: walk along the leaves, copy what they hold, keep each leaf with its version, and compare all
+// of them at the end. If none has changed, each held what was copied at the moment of the first
+// comparison, and each was followed by the next one, since a leaf's changes include those of its
+// next pointer: that moment is the linearization point.
 //
-// What other readers compare would not do here: insertions into fresh slots, removals and new values leave it as it
-// was. So a leaf is read while it is unlocked, and the whole of its version is compared.
+// What other readers compare would not do here: insertions into fresh slots, removals and new
+// values leave it as it was. So a leaf is read while it is unlocked, and the whole of its version
+// is compared.
 //
-// A range that is being changed all the time would never compare equal. After `optimistic_attempts` the leaves are
-// locked instead, from left to right, each before it is read, and all are let go at the end; the linearization point is
-// then any moment at which all are held.
+// A range that is being changed all the time would never compare equal. After `optimistic_attempts`
+// the leaves are locked instead, from left to right, each before it is read, and all are let go at
+// the end; the linearization point is then any moment at which all are held.
 //
 // Under a coarse policy there is nothing to remember or to compare: the region is one moment.
 #pragma once
@@ -101,7 +103,8 @@ class masstree_range {
         if (visited_.full()) return step::need_memory;
         const token seen = locking_ ? l->version.lock() : l->version.unlocked();
         visited_.push({l, seen});
-        if (seen.is_deleted() || (first && version::split_between(found, seen))) return step::restart;
+        if (seen.is_deleted() || (first && version::split_between(found, seen)))
+          return step::restart;
       }
       const auto order = l->permuted();
       if (first) position = l->rank(order, from);

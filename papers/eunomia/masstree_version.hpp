@@ -1,37 +1,42 @@
-// The version word of a Masstree node: a lock, what its holder is about to do, and what has been done.
+// The version word of a Masstree node: a lock, what its holder is about to do, and what has been
+// done.
 //
-//   auto seen = node.version.stable();               // waits while the node is being inserted into or split
+//   auto seen = node.version.stable();  // waits while the node is being inserted into or split
 //   ... read the node's fields ...
 //   if (node.version.changed_since(seen)) again;     // what was read belongs to no one moment
 //
 //   node.version.lock();
-//   node.version.mark_inserting();                   // before the first store that readers must not see half of
+//   node.version.mark_inserting();  // before the first store that readers must not see half of
 //   ... change the node ...
 //   node.version.unlock();                           // counts what was marked
 //
-// The word, from bit 0: locked, inserting, splitting, deleted, root, leaf (the paper's isborder); 18 bits vinsert,
-// which count unlocks after mark_inserting(), 18 bits vsplit, which count those after mark_splitting(), and 22 bits
-// that count unlock_changed(). A reader is deceived if exactly 2^18 insertions into used slots of one leaf pass between
-// its two looks, a scan if exactly 2^22 changes of one leaf do: who loses its core for a tenth of a second and has the
-// leaf hammered at meanwhile is hit once in so many times. (The original has 6 bits for vinsert.)
+// The word, from bit 0: locked, inserting, splitting, deleted, root, leaf (the paper's isborder);
+// 18 bits vinsert, which count unlocks after mark_inserting(), 18 bits vsplit, which count those
+// after mark_splitting(), and 22 bits that count unlock_changed(). A reader is deceived if exactly
+// 2^18 insertions into used slots of one leaf pass between its two looks, a scan if exactly 2^22
+// changes of one leaf do: who loses its core for a tenth of a second and has the leaf hammered at
+// meanwhile is hit once in so many times. (The original has 6 bits for vinsert.)
 //
-// To be locked and to be changed are nothing to a reader: what a holder does without a mark is a single store that is
-// right at every moment. Only snapshots (masstree_range.hpp) look at these bits. They lie in the word, and not beside
-// it, because readers take the line away from the lock's holder: simulated with 16 cores and Zipf 0.99, a second store
-// per change cost nearly half of the throughput.
+// To be locked and to be changed are nothing to a reader: what a holder does without a mark is a
+// single store that is right at every moment. Only snapshots (masstree_range.hpp) look at these
+// bits. They lie in the word, and not beside it, because readers take the line away from the lock's
+// holder: simulated with 16 cores and Zipf 0.99, a second store per change cost nearly half of the
+// throughput.
 //
 // Marks stay until the unlock, so nothing happens unseen between a mark and its count.
 //
-// Why a look that was not changed since is right: suppose a field load saw a store made under a mark which was set
-// after `seen` was read. The marker's release fence comes before that store, the reader's acquire fence in
-// changed_since() after that load: so the fences synchronize, and the reader's second load of the word sees the mark or
-// its count, not `seen`. lock() has such a fence as well, for snapshots.
+// Why a look that was not changed since is right: suppose a field load saw a store made under a
+// mark which was set after `seen` was read. The marker's release fence comes before that store, the
+// reader's acquire fence in changed_since() after that load: so the fences synchronize, and the
+// reader's second load of the word sees the mark or its count, not `seen`. lock() has such a fence
+// as well, for snapshots.
 //
-// Racing false: an outer lock or region keeps all others out, so there is nothing to wait for and to compare; but the
-// bits are written all the same, as in the HTM-Masstree of paper 003 (section 6.2).
+// Racing false: an outer lock or region keeps all others out, so there is nothing to wait for and
+// to compare; but the bits are written all the same, as in the HTM-Masstree of paper 003 (section
+// 6.2).
 //
-// From: Mao, Kohler, Morris, "Cache craftiness for fast multicore key-value storage", EuroSys 2012, sections 4.5 and
-// 4.6. Deviations: 64 bits instead of 32; the count of changes.
+// From: Mao, Kohler, Morris, "Cache craftiness for fast multicore key-value storage", EuroSys 2012,
+// sections 4.5 and 4.6. Deviations: 64 bits instead of 32; the count of changes.
 #pragma once
 
 #include <atomic>
@@ -80,8 +85,11 @@ class masstree_version {
   static bool changed_between(token before, token after) noexcept {
     return ((before.word_ ^ after.word_) & ~(locked_bit | changes)) != 0;
   }
-  // Whether keys have left the node between the two tokens: to a new right sibling, or because it was deleted.
-  static bool split_between(token before, token after) noexcept { return ((before.word_ ^ after.word_) & splits) != 0; }
+  // Whether keys have left the node between the two tokens: to a new right sibling, or because it
+  // was deleted.
+  static bool split_between(token before, token after) noexcept {
+    return ((before.word_ ^ after.word_) & splits) != 0;
+  }
 
   // --- writers ---
 
@@ -125,7 +133,8 @@ class masstree_version {
   static constexpr word_type splits = one_change - one_split;
   static constexpr word_type changes = ~(one_change - 1);
 
-  word_type held() const noexcept { return word_.load(std::memory_order_relaxed); }  // only the holder writes it
+  // only the holder writes it
+  word_type held() const noexcept { return word_.load(std::memory_order_relaxed); }
 
   // The word behind what was read from the node.
   token again() const noexcept {
@@ -157,15 +166,18 @@ class masstree_version {
   }
 
   bool try_lock(token& seen) noexcept {
-    seen.word_ = word_.load(std::memory_order_relaxed);  // relaxed: only a hint, which the exchange checks
+    // relaxed: only a hint, which the exchange checks
+    seen.word_ = word_.load(std::memory_order_relaxed);
     if constexpr (!Racing) {
-      word_.store(seen.word_ | locked_bit, std::memory_order_relaxed);  // no partner: nobody else is here
+      // no partner: nobody else is here
+      word_.store(seen.word_ | locked_bit, std::memory_order_relaxed);
       return true;
     }
-    // acquire: pairs with the previous holder's release store in leave(). On failure nothing is read: relaxed.
+    // acquire: pairs with the previous holder's release store in leave(). On failure nothing is
+    // read: relaxed.
     if ((seen.word_ & locked_bit) != 0 ||
-        !word_.compare_exchange_strong(seen.word_, seen.word_ | locked_bit, std::memory_order_acquire,
-                                       std::memory_order_relaxed)) {
+        !word_.compare_exchange_strong(seen.word_, seen.word_ | locked_bit,
+                                       std::memory_order_acquire, std::memory_order_relaxed)) {
       return false;
     }
     std::atomic_thread_fence(std::memory_order_release);  // pairs with the acquire fence of again()
@@ -174,7 +186,8 @@ class masstree_version {
 
   void mark(word_type bit) noexcept {
     word_.store(held() | bit, std::memory_order_relaxed);  // relaxed: ordered by the fence
-    std::atomic_thread_fence(std::memory_order_release);   // pairs with the acquire fence of again()
+    // pairs with the acquire fence of again()
+    std::atomic_thread_fence(std::memory_order_release);
   }
 
   void leave(word_type word) noexcept {

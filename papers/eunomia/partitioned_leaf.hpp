@@ -1,21 +1,24 @@
-// Eunomia's leaf: records scattered over segments, each on a cache line of its own, so that requests for neighbours in key
-// order don't meet on a line.
+// Eunomia's leaf: records scattered over segments, each on a cache line of its own, so that
+// requests for neighbours in key order don't meet on a line.
 //
-//   slots   | 0 ............ r-1 | r ... | ............. | capacity - 1
-//           | reserved keys, in  | free for the segments, in no order:
-//           | the order of keys  | line i of slots is the segment i, what the reserved keys leave of it
+//   slots   | 0 ............ r-1 | r ... | ............. | capacity - 1 | reserved keys, in  | free
+//           for the segments, in no order: | the order of keys  | line i of slots is the segment i,
+//           what the reserved keys leave of it
 //
-// A new record goes to a free slot of a segment that the write scheduler draws at random. When several draws hit full
-// segments, all records are moved to the reserved keys, which makes what is left free again for all segments (papers/003
-// figure 9). After a split both leaves have nothing but reserved keys.
+// A new record goes to a free slot of a segment that the write scheduler draws at random. When
+// several draws hit full segments, all records are moved to the reserved keys, which makes what is
+// left free again for all segments (papers/003 figure 9). After a split both leaves have nothing
+// but reserved keys.
 //
-// Invariants: reserved keys ascend. A slot behind them is free if it holds the leaf's `free_key`, which is never the key
-// of a record in this leaf. So a segment needs no count: all that an insert writes is one record.
+// Invariants: reserved keys ascend. A slot behind them is free if it holds the leaf's `free_key`,
+// which is never the key of a record in this leaf. So a segment needs no count: all that an insert
+// writes is one record.
 //
-// Thread-safety: reading functions may race with a writer where the policy says so, and are believed after validation;
-// changing ones need the leaf's lock or region. All run inside regions: no allocation, no library calls that could.
-// From: papers/003 section 5.1, figures 5, 8 and 9. Deviations: a free slot is told by its key instead of a count in each
-// segment, so that a leaf takes as many lines as a dense one; the four records of a segment are not kept in order, since
+// Thread-safety: reading functions may race with a writer where the policy says so, and are
+// believed after validation; changing ones need the leaf's lock or region. All run inside regions:
+// no allocation, no library calls that could. From: papers/003 section 5.1, figures 5, 8 and 9.
+// Deviations: a free slot is told by its key instead of a count in each segment, so that a leaf
+// takes as many lines as a dense one; the four records of a segment are not kept in order, since
 // they are compared all at once; erasing a reserved key closes the gap at once.
 #pragma once
 
@@ -35,11 +38,12 @@ namespace detail {
 // Whole segments, as many as it takes for the shape's slots.
 template <class Shape, class Slot>
 inline constexpr unsigned partitioned_capacity =
-    (Shape::leaf_slots(sizeof(Slot)) + Shape::segment_slots(sizeof(Slot)) - 1) / Shape::segment_slots(sizeof(Slot)) *
-    Shape::segment_slots(sizeof(Slot));
+    (Shape::leaf_slots(sizeof(Slot)) + Shape::segment_slots(sizeof(Slot)) - 1) /
+    Shape::segment_slots(sizeof(Slot)) * Shape::segment_slots(sizeof(Slot));
 
 template <class Key, class Value, class Sync, class Shape>
-class partitioned_leaf : public controlled_leaf<Sync, Shape, partitioned_capacity<Shape, record_slot<Key, Value>>> {
+class partitioned_leaf
+    : public controlled_leaf<Sync, Shape, partitioned_capacity<Shape, record_slot<Key, Value>>> {
   static constexpr bool racing = Sync::readers_race;
   using slot = record_slot<Key, Value>;
   static constexpr unsigned per_line = Shape::segment_slots(sizeof(slot));
@@ -97,7 +101,9 @@ class partitioned_leaf : public controlled_leaf<Sync, Shape, partitioned_capacit
   // How many keys between these two a leaf holds: for some, fewer if they lie far apart.
   static unsigned room_between(Key /*lowest*/, Key /*highest*/) noexcept { return capacity; }
   // For `more` keys from `lowest` to `highest`, beside those that are there.
-  bool has_room_for(Key /*lowest*/, Key /*highest*/, unsigned more) const noexcept { return used() + more <= capacity; }
+  bool has_room_for(Key /*lowest*/, Key /*highest*/, unsigned more) const noexcept {
+    return used() + more <= capacity;
+  }
 
   void copy_in_order(ordered_copy& to) const noexcept {
     to.clear();
@@ -120,7 +126,9 @@ class partitioned_leaf : public controlled_leaf<Sync, Shape, partitioned_capacit
   }
 
   // Keeps those from `first` to `last` of its own records, which `all` holds.
-  void keep(const ordered_copy& all, unsigned first, unsigned last) noexcept { fill(all, first, last); }
+  void keep(const ordered_copy& all, unsigned first, unsigned last) noexcept {
+    fill(all, first, last);
+  }
 
   // Whether insert() will find room.
   bool make_room_for(Key /*k*/) const noexcept { return used() < capacity; }
@@ -170,7 +178,8 @@ class partitioned_leaf : public controlled_leaf<Sync, Shape, partitioned_capacit
   void set_free_key(Key k) noexcept { free_key_.template store<racing>(k); }
 
   bool insert_into(unsigned segment, Key k, const Value& v) noexcept {
-    for (unsigned i = std::max(segment * per_line, this->count()); i < (segment + 1) * per_line; ++i) {
+    for (unsigned i = std::max(segment * per_line, this->count()); i < (segment + 1) * per_line;
+         ++i) {
       if (key(i) == free_key()) {
         set(i, k, v);
         return true;
@@ -192,7 +201,8 @@ class partitioned_leaf : public controlled_leaf<Sync, Shape, partitioned_capacit
 
 // The ordinary leaf, in the place of a partitioned one: what splitting regions brings by itself.
 template <class Key, class Value, class Sync, class Shape>
-class dense_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(sizeof(record_slot<Key, Value>))> {
+class dense_leaf
+    : public controlled_leaf<Sync, Shape, Shape::leaf_slots(sizeof(record_slot<Key, Value>))> {
   static constexpr bool racing = Sync::readers_race;
   using slot = record_slot<Key, Value>;
 
@@ -223,7 +233,9 @@ class dense_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(sizeof(
   }
   unsigned used() const noexcept { return this->count(); }
   static unsigned room_between(Key /*lowest*/, Key /*highest*/) noexcept { return capacity; }
-  bool has_room_for(Key /*lowest*/, Key /*highest*/, unsigned more) const noexcept { return used() + more <= capacity; }
+  bool has_room_for(Key /*lowest*/, Key /*highest*/, unsigned more) const noexcept {
+    return used() + more <= capacity;
+  }
 
   void copy_in_order(ordered_copy& to) const noexcept {
     to.clear();
@@ -270,11 +282,14 @@ class dense_leaf : public controlled_leaf<Sync, Shape, Shape::leaf_slots(sizeof(
 
 }  // namespace detail
 
-// The papers' tree: leaves of LeafSlots records in segments of a cache line (or of SegmentSlots records).
+// The papers' tree: leaves of LeafSlots records in segments of a cache line (or of SegmentSlots
+// records).
 template <unsigned LeafSlots = 16, unsigned InnerSlots = 16, unsigned SegmentSlots = 0>
 struct partitioned_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
   static constexpr unsigned segment_slots(std::size_t slot_bytes) {
-    return SegmentSlots != 0 ? SegmentSlots : slot_bytes < 64 ? static_cast<unsigned>(64 / slot_bytes) : 1;
+    return SegmentSlots != 0 ? SegmentSlots
+           : slot_bytes < 64 ? static_cast<unsigned>(64 / slot_bytes)
+                             : 1;
   }
   template <class Key, class Value, class Sync>
   using leaf = detail::partitioned_leaf<Key, Value, Sync, partitioned_fan_out>;

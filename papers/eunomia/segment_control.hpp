@@ -1,20 +1,22 @@
-// Conflict control for a segment of a skip list: what conflict_control.hpp is for a leaf, spread over cache lines.
+// Conflict control for a segment of a skip list: what conflict_control.hpp is for a leaf, spread
+// over cache lines.
 //
 //   const unsigned slot = control.slot_of(key);
 //   const bool waited = control.lock(slot);
 //   ...
 //   if (control.unlock(slot, waited)) ...  // the segment has become quiet
 //
-// The hot keys of a segment are often neighbours, and whoever changes something writes a lock bit twice. Were all lock
-// bits in one word, its line would be what the records' lines are no more: wanted by everybody. So four slots share a
-// line, the mark bits have one that only inserts and erases write, and requests are counted in the word that holds
-// the lock bits, by the same instruction that clears one: who waits for the bit takes the line away each time he looks.
-// That takes more than 1 KiB, which only hot segments have. (Simulated, 16 cores, workload a, Zipf 0.99: all in one line
-// made 8.7 million operations a second, this makes three times as many.)
+// The hot keys of a segment are often neighbours, and whoever changes something writes a lock bit
+// twice. Were all lock bits in one word, its line would be what the records' lines are no more:
+// wanted by everybody. So four slots share a line, the mark bits have one that only inserts and
+// erases write, and requests are counted in the word that holds the lock bits, by the same
+// instruction that clears one: who waits for the bit takes the line away each time he looks. That
+// takes more than 1 KiB, which only hot segments have. (Simulated, 16 cores, workload a, Zipf 0.99:
+// all in one line made 8.7 million operations a second, this makes three times as many.)
 //
-// Invariants and use are those of conflict_control: a clear mark proves that the key is not in the segment; lock bits protect
-// the clearing of marks, and are advice otherwise.
-// Thread-safety: all members. Nothing here but set_marks() may be called inside a hardware region.
+// Invariants and use are those of conflict_control: a clear mark proves that the key is not in the
+// segment; lock bits protect the clearing of marks, and are advice otherwise. Thread-safety: all
+// members. Nothing here but set_marks() may be called inside a hardware region.
 #pragma once
 
 #include <array>
@@ -46,7 +48,8 @@ class segment_control {
     std::atomic<std::uint64_t>& word = lane_of(slot).word;
     const std::uint64_t mine = lock_bit(slot);
     const auto is_locked = [&] {
-      const std::uint64_t seen = word.load(std::memory_order_relaxed);  // relaxed: only a hint for the next line
+      // relaxed: only a hint for the next line
+      const std::uint64_t seen = word.load(std::memory_order_relaxed);
       // acquire: pairs with the release in unlock().
       return (seen & mine) != 0 || (word.fetch_or(mine, std::memory_order_acquire) & mine) != 0;
     };
@@ -55,29 +58,38 @@ class segment_control {
     return true;
   }
 
-  // Counts the request, and says whether the segment has become quiet: its lane is at the end of a period of so many
-  // requests, few of which had to wait, and since the last such end no lane has been at the end of a busy one.
-  bool unlock(unsigned slot, bool waited, unsigned requests_per_period, unsigned conflicts_to_stay) noexcept {
+  // Counts the request, and says whether the segment has become quiet: its lane is at the end of a
+  // period of so many requests, few of which had to wait, and since the last such end no lane has
+  // been at the end of a busy one.
+  bool unlock(unsigned slot, bool waited, unsigned requests_per_period,
+              unsigned conflicts_to_stay) noexcept {
     std::atomic<std::uint64_t>& word = lane_of(slot).word;
     const std::uint64_t counted = one_request + (waited ? one_conflict : 0);
-    // release: pairs with the acquire in lock(). The bit is set, so that subtracting clears it and nothing else.
+    // release: pairs with the acquire in lock(). The bit is set, so that subtracting clears it and
+    // nothing else.
     const std::uint64_t counts =
-        (word.fetch_add(counted - lock_bit(slot), std::memory_order_release) + counted) & ~lock_bits;
+        (word.fetch_add(counted - lock_bit(slot), std::memory_order_release) + counted) &
+        ~lock_bits;
     detail::wake_waiters(&word);
     if ((counts % one_conflict) / one_request < requests_per_period) return false;
-    // A new period. Two who end one together subtract both, and the second one sees that it came too late.
-    std::uint64_t seen = word.load(std::memory_order_relaxed);  // relaxed: no partner, counts order nothing
+    // A new period. Two who end one together subtract both, and the second one sees that it came
+    // too late.
+    // relaxed: no partner, counts order nothing
+    std::uint64_t seen = word.load(std::memory_order_relaxed);
     do {
       if ((seen % one_conflict) / one_request < requests_per_period) return false;
-    } while (!word.compare_exchange_weak(seen, seen & lock_bits, std::memory_order_relaxed));  // no partner, as above
+      // no partner, as above
+    } while (!word.compare_exchange_weak(seen, seen & lock_bits, std::memory_order_relaxed));
     const bool busy = seen / one_conflict >= conflicts_to_stay;
-    return !some_lane_was_busy_.exchange(busy, std::memory_order_relaxed) && !busy;  // no partner, as above
+    // no partner, as above
+    return !some_lane_was_busy_.exchange(busy, std::memory_order_relaxed) && !busy;
   }
 
   // --- mark bits ---
 
   bool is_marked(unsigned slot) const noexcept {
-    return (marks_.load(std::memory_order_acquire) & bit(slot)) != 0;  // pairs with the releases below
+    // pairs with the releases below
+    return (marks_.load(std::memory_order_acquire) & bit(slot)) != 0;
   }
   void mark(unsigned slot) noexcept {
     marks_.fetch_or(bit(slot), std::memory_order_release);  // pairs with the acquire in is_marked()
@@ -88,7 +100,8 @@ class segment_control {
   }
   // Before anybody else knows this control.
   void set_marks(std::uint64_t marks) noexcept {
-    marks_.store(marks, std::memory_order_relaxed);  // no partner: published with the control's address
+    // no partner: published with the control's address
+    marks_.store(marks, std::memory_order_relaxed);
   }
 
  private:
@@ -96,7 +109,9 @@ class segment_control {
   static constexpr std::uint64_t lock_bits = 0xf;
   static constexpr std::uint64_t one_request = std::uint64_t{1} << 8U;
   static constexpr std::uint64_t one_conflict = std::uint64_t{1} << 32U;
-  static constexpr std::uint64_t lock_bit(unsigned slot) noexcept { return std::uint64_t{1} << (slot / lanes); }
+  static constexpr std::uint64_t lock_bit(unsigned slot) noexcept {
+    return std::uint64_t{1} << (slot / lanes);
+  }
 
   struct alignas(64) lane {
     std::atomic<std::uint64_t> word{0};

@@ -5,17 +5,19 @@
 //   list.update(7, [](std::uint64_t& v) { ++v; });
 //   list.scan(0, 10, [](std::uint64_t key, std::uint64_t value) { ... });
 //
-// With an elided lock this is the HTM-SkipList of paper 003 (section 6.1): the whole operation is one hardware region,
-// a node has its links densely in an array beside its one record, and the list's head says how high the highest node is
-// (section 3.2 counts both among the causes of false conflicts). For what to use instead see euno_skip_list.hpp.
+// With an elided lock this is the HTM-SkipList of paper 003 (section 6.1): the whole operation is
+// one hardware region, a node has its links densely in an array beside its one record, and the
+// list's head says how high the highest node is (section 3.2 counts both among the causes of false
+// conflicts). For what to use instead see euno_skip_list.hpp.
 //
 // Invariants
 //   * On each level keys ascend, and level i + 1 holds some of the nodes of level i.
-//   * height_ is the height of the highest node: no link of the head at that level or above leads anywhere.
+//   * height_ is the height of the highest node: no link of the head at that level or above leads
+//     anywhere.
 //
-// Linearization points: the acquisition of the lock, or the commit of the transaction.
-// Memory is set aside before a region and given back behind it. It can be used again at once: nobody follows an address
-// out of a region.
+// Linearization points: the acquisition of the lock, or the commit of the transaction. Memory is
+// set aside before a region and given back behind it. It can be used again at once: nobody follows
+// an address out of a region.
 #pragma once
 
 #include <array>
@@ -38,11 +40,13 @@ namespace elidex {
 
 // Key: an integer type. Value: a trivially copyable type. Sync: unsynchronized or coarse.
 //
-// Thread-safety: that of the policy. unsynchronized: one thread at a time, const functions included. coarse: every
-// function but constructor and destructor may be called from any thread at any time, and all are linearizable except
-// size(), empty(), memory_bytes() and stats(), which are exact when no operation runs.
+// Thread-safety: that of the policy. unsynchronized: one thread at a time, const functions
+// included. coarse: every function but constructor and destructor may be called from any thread at
+// any time, and all are linearizable except size(), empty(), memory_bytes() and stats(), which are
+// exact when no operation runs.
 //
-// Errors: std::bad_alloc from insert(), upsert(), scan() and the constructor; the list is then unchanged.
+// Errors: std::bad_alloc from insert(), upsert(), scan() and the constructor; the list is then
+// unchanged.
 template <std::integral Key, class Value, class Sync, unsigned BitsPerLevel = 2>
 class skip_list {
   static_assert(std::is_trivially_copyable_v<Value>);
@@ -62,7 +66,9 @@ class skip_list {
   using key_argument = Key;
   using value_argument = const Value&;
 
-  skip_list() : head_(node::make(pools_.allocate(detail::skip_levels), detail::skip_levels, Key{}, Value{})) {
+  skip_list()
+      : head_(
+            node::make(pools_.allocate(detail::skip_levels), detail::skip_levels, Key{}, Value{})) {
     detail::name_memory(this, sizeof(*this), "list");
   }
   skip_list(const skip_list&) = delete;
@@ -83,14 +89,18 @@ class skip_list {
   }
 
   // Adds `key` unless it is there; says whether it added it.
-  bool insert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, false); }
+  bool insert(key_argument key, value_argument value) {
+    return insert_or_overwrite(key, value, false);
+  }
 
   // Adds `key` or overwrites its value; says whether it added it.
-  bool upsert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, true); }
+  bool upsert(key_argument key, value_argument value) {
+    return insert_or_overwrite(key, value, true);
+  }
 
-  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there.
-  // fn(Value&) must not use the list; it may run more than once, with effects only of the last time. If it throws, the
-  // exception comes out of update() and the value stays.
+  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the
+  // key was there. fn(Value&) must not use the list; it may run more than once, with effects only
+  // of the last time. If it throws, the exception comes out of update() and the value stays.
   template <value_change<Value> Fn>
   bool update(key_argument key, Fn&& fn) {
     std::exception_ptr thrown;
@@ -120,14 +130,16 @@ class skip_list {
     return true;
   }
 
-  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how many there were.
-  // All of them were in the list at one moment, with no other key between them. fn runs after that moment, outside of
-  // all locks, and may use the list.
+  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how
+  // many there were. All of them were in the list at one moment, with no other key between them. fn
+  // runs after that moment, outside of all locks, and may use the list.
   template <class Fn>
   std::size_t scan(key_argument from, std::size_t limit, Fn&& fn) const {
     if (limit == 0) return 0;
     detail::staging_buffer<entry, 4096> entries;
-    while (sync_.shared([&]() noexcept { return collect(from, limit, entries); }) == step::need_memory) entries.grow();
+    while (sync_.shared([&]() noexcept { return collect(from, limit, entries); }) ==
+           step::need_memory)
+      entries.grow();
     for (const entry& e : entries.items()) fn(e.key, e.value);
     return entries.size();
   }
@@ -182,7 +194,8 @@ class skip_list {
     return at != nullptr && at->key == key ? at : nullptr;
   }
 
-  step try_put(Key key, const Value& value, bool overwrite, detail::spare_node<skip_list>& spare) noexcept {
+  step try_put(Key key, const Value& value, bool overwrite,
+               detail::spare_node<skip_list>& spare) noexcept {
     predecessors before;
     node* const at = lower_bound(key, before);
     if (at != nullptr && at->key == key) {
@@ -215,9 +228,11 @@ class skip_list {
     return at;
   }
 
-  step collect(Key from, std::size_t limit, detail::staging_buffer<entry, 4096>& entries) const noexcept {
+  step collect(Key from, std::size_t limit,
+               detail::staging_buffer<entry, 4096>& entries) const noexcept {
     entries.clear();
-    for (node* at = lower_bound(from); at != nullptr && entries.size() < limit; at = at->link(0).to) {
+    for (node* at = lower_bound(from); at != nullptr && entries.size() < limit;
+         at = at->link(0).to) {
       if (!entries.push({at->key, at->payload})) return step::need_memory;
     }
     return step::yes;
@@ -229,7 +244,8 @@ class skip_list {
     detail::spare_node<skip_list> spare(*this);
     if (!overwrite) spare.provide(key, value);  // will be needed, but for duplicates
     for (;;) {
-      const step s = sync_.exclusive([&]() noexcept { return try_put(key, value, overwrite, spare); });
+      const step s =
+          sync_.exclusive([&]() noexcept { return try_put(key, value, overwrite, spare); });
       if (s == step::yes) size_.add(1);
       if (s != step::need_memory) return s == step::yes;
       spare.provide(key, value);

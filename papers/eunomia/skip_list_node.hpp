@@ -1,14 +1,16 @@
-// What the skip lists share: how high a node is, what it looks like, and where its memory comes from.
+// What the skip lists share: how high a node is, what it looks like, and where its memory comes
+// from.
 //
-//   leveled_node<Key, Payload, Link>* n = node::make(pools.allocate(height), height, key, payload...);
+//   leveled_node<Key, Payload, Link>* n = node::make(pools.allocate(height), height, key,
+//       payload...);
 //   n->link(0) = ...;
 //
-// A skip list (Pugh, 1990) is a sorted linked list in which a node has a random number of further links, each of which
-// skips more nodes than the one below. Only the lowest level says what is in the list: the others are short cuts, and
-// any of them may be missing.
+// A skip list (Pugh, 1990) is a sorted linked list in which a node has a random number of further
+// links, each of which skips more nodes than the one below. Only the lowest level says what is in
+// the list: the others are short cuts, and any of them may be missing.
 //
-// Heights: level i + 1 has a node of level i with probability 1 / 2^BitsPerLevel; 1 / 4 unless a test wants more high
-// nodes. With 16 levels that is right for four thousand million keys.
+// Heights: level i + 1 has a node of level i with probability 1 / 2^BitsPerLevel; 1 / 4 unless a
+// test wants more high nodes. With 16 levels that is right for four thousand million keys.
 // Thread-safety: level_generator and leveled_pools all; a node what the list makes of it.
 #pragma once
 
@@ -32,15 +34,17 @@ struct skip_list_stats {
   std::int64_t restarts = 0;        // attempts thrown away because another thread changed something
   std::size_t nodes = 0;            // in use, the list's head and retired ones included
   std::size_t retired_objects = 0;  // what has been unlinked and waits for its epoch
-  std::size_t controls = 0;         // segments with conflict control (euno_skip_list.hpp), retired ones included
+  // segments with conflict control (euno_skip_list.hpp), retired ones included
+  std::size_t controls = 0;
 };
 
 namespace detail {
 
 inline constexpr unsigned skip_levels = 16;
 
-// Draws heights. Each thread has a sequence of its own in each list, given by its slot, so that equal runs make equal
-// lists; where two threads share a shard, they may draw the same number twice.
+// Draws heights. Each thread has a sequence of its own in each list, given by its slot, so that
+// equal runs make equal lists; where two threads share a shard, they may draw the same number
+// twice.
 template <unsigned BitsPerLevel>
 class level_generator {
  public:
@@ -55,7 +59,8 @@ class level_generator {
   }
 
  private:
-  // The finalizer of SplitMix64 (Steele et al., 2014): every bit of the result depends on every bit of n.
+  // The finalizer of SplitMix64 (Steele et al., 2014): every bit of the result depends on every bit
+  // of n.
   static std::uint64_t scatter(std::uint64_t n) noexcept {
     n *= 0x9E37'79B9'7F4A'7C15u;
     n = (n ^ (n >> 30U)) * 0xBF58'476D'1CE4'E5B9u;
@@ -74,12 +79,17 @@ class alignas(Link) leveled_node {
  public:
   // Into memory of bytes(height).
   template <class... Arguments>
-  static leveled_node* make(void* memory, unsigned height, Key key, Arguments&&... payload) noexcept {
-    auto* const made = ::new (memory) leveled_node(height, key, std::forward<Arguments>(payload)...);
-    for (unsigned level = 0; level < height; ++level) ::new (static_cast<void*>(made->links() + level)) Link{};
+  static leveled_node* make(void* memory, unsigned height, Key key,
+                            Arguments&&... payload) noexcept {
+    auto* const made =
+        ::new (memory) leveled_node(height, key, std::forward<Arguments>(payload)...);
+    for (unsigned level = 0; level < height; ++level)
+      ::new (static_cast<void*>(made->links() + level)) Link{};
     return made;
   }
-  static constexpr std::size_t bytes(unsigned height) noexcept { return sizeof(leveled_node) + height * sizeof(Link); }
+  static constexpr std::size_t bytes(unsigned height) noexcept {
+    return sizeof(leveled_node) + height * sizeof(Link);
+  }
   static constexpr std::size_t head_bytes() noexcept { return sizeof(leveled_node); }
 
   Link& link(unsigned level) noexcept { return links()[level]; }
@@ -95,7 +105,8 @@ class alignas(Link) leveled_node {
   Link* links() noexcept { return std::launder(reinterpret_cast<Link*>(this + 1)); }
 };
 
-// A pool for each number of cache lines that a node may take. Layout says how many bytes it takes at a height.
+// A pool for each number of cache lines that a node may take. Layout says how many bytes it takes
+// at a height.
 template <class Layout>
 class leveled_pools {
  public:
@@ -157,8 +168,8 @@ class spare_node {
   node* node_ = nullptr;
 };
 
-// A scan that is no snapshot: collect(from, most, part) gathers some records and says where to go on, if anywhere; fn sees
-// them when no lock is held.
+// A scan that is no snapshot: collect(from, most, part) gathers some records and says where to go
+// on, if anywhere; fn sees them when no lock is held.
 template <class Part, class Key, class Collect, class Fn>
 std::size_t scan_in_parts(Key from, std::size_t limit, Collect&& collect, Fn&& fn) {
   std::size_t count = 0;

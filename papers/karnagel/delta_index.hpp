@@ -1,32 +1,35 @@
-// The Delta Storage Index: a B+tree that finds values in a dictionary which is not sorted (paper 001, section 2). Its
-// nodes hold IDs only, and every comparison looks into the dictionary: so nodes have one size whatever the values are, and a value
-// is stored once.
+// The Delta Storage Index: a B+tree that finds values in a dictionary which is not sorted (paper
+// 001, section 2). Its nodes hold IDs only, and every comparison looks into the dictionary: so
+// nodes have one size whatever the values are, and a value is stored once.
 //
 //   elidex::delta_index<std::string, elidex::optimistic, elidex::elision_friendly_delta> index;
 //   auto [id, is_new] = index.find_or_add("Oakland");
 //   index.find("Oakland");                                       // the ID again
 //   index.scan("M", 10, [](std::string_view name, std::uint32_t id) { ... });
 //
-// The tree is the one of internal/tree/btree_inner.hpp; btree.hpp's header holds the argument for its correctness. Of it this one
-// needs less: nothing is ever erased, a delta ends as a whole. So nodes only split, none ever leaves the tree, and readers pin nothing.
+// The tree is the one of internal/tree/btree_inner.hpp; btree.hpp's header holds the argument for
+// its correctness. Of it this one needs less: nothing is ever erased, a delta ends as a whole. So
+// nodes only split, none ever leaves the tree, and readers pin nothing.
 //
 // The paper's original and its transformations (section 5) are parts of one template:
 //                                  original_delta              elision_friendly_delta
 //   nodes are searched             linearly                    by halving (5.1.2)
 //   dictionaries                   one                         one for each of 16 threads (5.2.1)
-//   a split's new nodes come from  one stock for all,          the thread's own pool, before the region
+//   a split's new nodes come from  one stock for all,          the thread's own pool, before the
+//                                                              region
 //                                  taken inside the region     begins (5.2.2)
-// Node size: 30 IDs, that is a branching factor of 31, as in the paper (section 2.2). Inner nodes take 6 lines as the paper's do;
-// leaves 2, and with a version 3 as the paper's.
+// Node size: 30 IDs, that is a branching factor of 31, as in the paper (section 2.2). Inner nodes
+// take 6 lines as the paper's do; leaves 2, and with a version 3 as the paper's.
 //
 // Linearization points
 //   find               as get in btree.hpp: the read of the leaf's version in enter()
-//   find_or_add        that adds: the try_upgrade() of the leaf. Everybody else who looks for a value of the leaf waits until
-//                      the unlock, and sees the ID. That doesn't: as find
+//   find_or_add        that adds: the try_upgrade() of the leaf. Everybody else who looks for a
+//                      value of the leaf waits until the unlock, and sees the ID. That doesn't: as
+//                      find
 //   scan               range_collector.hpp
-//   Nothing is pinned, so what epoch_pin does for other trees, a fence before each operation does here: that one thread's
-//   operations take effect in their order.
-//   Under a coarse policy: the acquisition of the lock, or the commit of the transaction.
+//   Nothing is pinned, so what epoch_pin does for other trees, a fence before each operation does
+//   here: that one thread's operations take effect in their order. Under a coarse policy: the
+//   acquisition of the lock, or the commit of the transaction.
 //
 // Order of locks: as in btree.hpp. A claim of a dictionary entry waits for nobody.
 #pragma once
@@ -63,7 +66,8 @@ struct original_delta {
 struct elision_friendly_delta {
   using search = binary_search;
   using shape = delta_fan_out;
-  static constexpr unsigned dictionaries = 16;  // chosen: as many threads as the library's other per-thread parts
+  // chosen: as many threads as the library's other per-thread parts
+  static constexpr unsigned dictionaries = 16;
   static constexpr bool takes_nodes_inside = false;
 };
 
@@ -73,25 +77,28 @@ template <class Key, class Sync, class Parts, class Id>
 using delta_dictionary_of = delta_dictionary<Key, Sync::readers_race, Parts::dictionaries, Id>;
 
 template <class Key, class Sync, class Parts, class Id>
-using delta_inner_of = btree_inner<value_id<delta_dictionary_of<Key, Sync, Parts, Id>, typename Parts::search>, Sync,
-                                   typename Parts::shape, id_leaf<Id, Sync, typename Parts::shape>, false>;
+using delta_inner_of =
+    btree_inner<value_id<delta_dictionary_of<Key, Sync, Parts, Id>, typename Parts::search>, Sync,
+                typename Parts::shape, id_leaf<Id, Sync, typename Parts::shape>, false>;
 
 }  // namespace detail
 
-// Value: an unsigned integer type, or std::string (given as std::string_view, compared as unsigned bytes, at most 64 KiB).
-// Id: an unsigned integer type; how many values there can be.
+// Value: an unsigned integer type, or std::string (given as std::string_view, compared as unsigned
+// bytes, at most 64 KiB). Id: an unsigned integer type; how many values there can be.
 //
-// Thread-safety: that of the policy, as for btree. find(), find_or_add() and scan() are linearizable; size() and memory_bytes()
-// are exact when no operation runs; view() may be called at any time with an ID that has come from this index.
+// Thread-safety: that of the policy, as for btree. find(), find_or_add() and scan() are
+// linearizable; size() and memory_bytes() are exact when no operation runs; view() may be called at
+// any time with an ID that has come from this index.
 //
-// Errors: std::bad_alloc from find_or_add() and scan(), and from the first call of a thread; std::length_error from
-// find_or_add() when there is no ID left for a new value; std::invalid_argument for a string over 64 KiB. The index is then
-// unchanged.
+// Errors: std::bad_alloc from find_or_add() and scan(), and from the first call of a thread;
+// std::length_error from find_or_add() when there is no ID left for a new value;
+// std::invalid_argument for a string over 64 KiB. The index is then unchanged.
 template <class Value, class Sync, class Parts = elision_friendly_delta, class Id = std::uint32_t>
 class delta_index : detail::delta_inner_of<Value, Sync, Parts, Id> {
   static_assert(std::unsigned_integral<Value> || std::same_as<Value, std::string>);
   static_assert(std::unsigned_integral<Id>);
-  static_assert(!Parts::takes_nodes_inside || !Sync::readers_race, "the stock of nodes is protected by the region");
+  static_assert(!Parts::takes_nodes_inside || !Sync::readers_race,
+                "the stock of nodes is protected by the region");
   using inner_levels = detail::delta_inner_of<Value, Sync, Parts, Id>;
   using dictionary = detail::delta_dictionary_of<Value, Sync, Parts, Id>;
   using step = detail::step;
@@ -127,17 +134,20 @@ class delta_index : detail::delta_inner_of<Value, Sync, Parts, Id> {
   // The ID of `value`, which gets one unless it has.
   added find_or_add(value_argument value);
 
-  // Calls fn(value, id) for up to `limit` values from `from` on, in ascending order, and returns how many there were. All of
-  // them were there at one moment, with no other value between them. fn runs after that moment, outside of all locks, and may use
-  // the index. Buffers the IDs.
+  // Calls fn(value, id) for up to `limit` values from `from` on, in ascending order, and returns
+  // how many there were. All of them were there at one moment, with no other value between them. fn
+  // runs after that moment, outside of all locks, and may use the index. Buffers the IDs.
   template <class Fn>
   std::size_t scan(value_argument from, std::size_t limit, Fn&& fn) const;
   // The same from the least value on.
   template <class Fn>
   std::size_t scan_all(Fn&& fn) const;
 
-  // The value of an ID; view(id).get() gives it as functions take it, for strings valid as long as the index.
-  typename values::view view(Id id) const noexcept { return typename values::view(dictionary_.at(id)); }
+  // The value of an ID; view(id).get() gives it as functions take it, for strings valid as long as
+  // the index.
+  typename values::view view(Id id) const noexcept {
+    return typename values::view(dictionary_.at(id));
+  }
 
   // Different values.
   std::size_t size() const noexcept { return dictionary_.size(); }
@@ -146,7 +156,8 @@ class delta_index : detail::delta_inner_of<Value, Sync, Parts, Id> {
 
   // Everything obtained from the system for values, nodes and free nodes, in bytes.
   std::size_t memory_bytes() const noexcept {
-    return sizeof(*this) - sizeof(dictionary_) + dictionary_.memory_bytes() + this->node_bytes_reserved();
+    return sizeof(*this) - sizeof(dictionary_) + dictionary_.memory_bytes() +
+           this->node_bytes_reserved();
   }
   // Of the original, nodes in its stock count as nodes in use.
   btree_stats stats() const noexcept { return this->node_stats(); }
@@ -177,12 +188,14 @@ class delta_index : detail::delta_inner_of<Value, Sync, Parts, Id> {
   using inner_levels::sync_;
 
   static void order_behind_changes() noexcept {
-    // seq_cst: pairs with itself in other threads, between a change and the reads of the next operation: of two threads that each
-    // add a value and then look for the other's, one finds it.
+    // seq_cst: pairs with itself in other threads, between a change and the reads of the next
+    // operation: of two threads that each add a value and then look for the other's, one finds it.
     if constexpr (racing) std::atomic_thread_fence(std::memory_order_seq_cst);
   }
   probe probe_of(value_argument value) const { return {&dictionary_, values::probe_of(value)}; }
-  probe probe_of_slot(Id id) const noexcept { return {&dictionary_, values::probe_of_slot(dictionary_.at(id))}; }
+  probe probe_of_slot(Id id) const noexcept {
+    return {&dictionary_, values::probe_of_slot(dictionary_.at(id))};
+  }
 
   // What find() made out in a leaf.
   struct found_slot {

@@ -5,24 +5,28 @@ namespace elidex {
 
 template <class Value, class Sync, class Parts, class Id>
 delta_index<Value, Sync, Parts, Id>::delta_index() {
-  static_cast<void>(this_thread_slot());  // may throw on a thread's first use; what follows could not say so
+  // may throw on a thread's first use; what follows could not say so
+  static_cast<void>(this_thread_slot());
   detail::name_memory(this, sizeof(*this), "delta index");
   root_.template store<racing>(::new (leaf_pool_.allocate()) leaf);
 }
 
 template <class Value, class Sync, class Parts, class Id>
-auto delta_index<Value, Sync, Parts, Id>::find(const position& p, const probe& value) noexcept -> found_slot {
+auto delta_index<Value, Sync, Parts, Id>::find(const position& p, const probe& value) noexcept
+    -> found_slot {
   const leaf& l = p.as_leaf();
   found_slot f;
   f.count = l.count();
-  f.torn = !value.template rank<false>(l, f.count, [&] { return p.still_valid(); }, f.rank, f.exact);
+  f.torn =
+      !value.template rank<false>(l, f.count, [&] { return p.still_valid(); }, f.rank, f.exact);
   return f;
 }
 
 // --- looking up ---
 
 template <class Value, class Sync, class Parts, class Id>
-auto delta_index<Value, Sync, Parts, Id>::try_find(const probe& value, std::optional<Id>& id) const noexcept -> step {
+auto delta_index<Value, Sync, Parts, Id>::try_find(const probe& value,
+                                                   std::optional<Id>& id) const noexcept -> step {
   position p;
   if (!descend_to_leaf(value, p)) return step::restart;
   const found_slot f = find(p, value);
@@ -53,7 +57,8 @@ auto delta_index<Value, Sync, Parts, Id>::find_or_add(value_argument value) -> a
   operation op(*this, value);
   Id id = 0;
   try {
-    const step s = run_changing(op, [&] { return sync_.exclusive([&] { return try_add(where, op, id); }); });
+    const step s =
+        run_changing(op, [&] { return sync_.exclusive([&] { return try_add(where, op, id); }); });
     return {id, s == step::yes};
   } catch (const detail::no_ids_left&) {
     if (const auto given_meanwhile = find(value)) return {*given_meanwhile, false};
@@ -62,7 +67,8 @@ auto delta_index<Value, Sync, Parts, Id>::find_or_add(value_argument value) -> a
 }
 
 template <class Value, class Sync, class Parts, class Id>
-auto delta_index<Value, Sync, Parts, Id>::try_add(const probe& where, operation& op, Id& id) noexcept -> step {
+auto delta_index<Value, Sync, Parts, Id>::try_add(const probe& where, operation& op,
+                                                  Id& id) noexcept -> step {
   position p;
   if (const step s = descend_splitting(where, p, op); s != step::yes) return s;
   leaf& l = p.as_leaf();
@@ -88,8 +94,8 @@ auto delta_index<Value, Sync, Parts, Id>::try_add(const probe& where, operation&
 }
 
 template <class Value, class Sync, class Parts, class Id>
-auto delta_index<Value, Sync, Parts, Id>::split_leaf(position& p, unsigned insert_rank, operation& op) noexcept
-    -> step {
+auto delta_index<Value, Sync, Parts, Id>::split_leaf(position& p, unsigned insert_rank,
+                                                     operation& op) noexcept -> step {
   const bool is_root = p.parent == nullptr;
   if (!op.has_nodes(true, is_root ? 1 : 0)) return step::need_memory;
   if (!p.try_lock_parent_and_node()) return step::restart;
@@ -108,7 +114,8 @@ auto delta_index<Value, Sync, Parts, Id>::split_leaf(position& p, unsigned inser
 
 template <class Value, class Sync, class Parts, class Id>
 template <class Start, class Fn>
-std::size_t delta_index<Value, Sync, Parts, Id>::scan_from(Start&& start, std::size_t limit, Fn&& fn) const {
+std::size_t delta_index<Value, Sync, Parts, Id>::scan_from(Start&& start, std::size_t limit,
+                                                           Fn&& fn) const {
   order_behind_changes();
   detail::range_collector<delta_index> range(*this, limit);
   range.collect_forward(start());
@@ -121,8 +128,10 @@ std::size_t delta_index<Value, Sync, Parts, Id>::scan_from(Start&& start, std::s
 
 template <class Value, class Sync, class Parts, class Id>
 template <class Fn>
-std::size_t delta_index<Value, Sync, Parts, Id>::scan(value_argument from, std::size_t limit, Fn&& fn) const {
-  return scan_from([&] { return detail::range_collector<delta_index>::start::at(probe_of(from)); }, limit, fn);
+std::size_t delta_index<Value, Sync, Parts, Id>::scan(value_argument from, std::size_t limit,
+                                                      Fn&& fn) const {
+  return scan_from([&] { return detail::range_collector<delta_index>::start::at(probe_of(from)); },
+                   limit, fn);
 }
 
 template <class Value, class Sync, class Parts, class Id>

@@ -1,5 +1,5 @@
-// What a node of the Delta Storage Index holds for a key: the ID of a value. Inner nodes are those of the other B+trees
-// (btree_node.hpp); a leaf is IDs and nothing else.
+// What a node of the Delta Storage Index holds for a key: the ID of a value. Inner nodes are those
+// of the other B+trees (btree_node.hpp); a leaf is IDs and nothing else.
 #pragma once
 
 #include <array>
@@ -32,12 +32,16 @@ struct key_codec<value_id<Dictionary, Search>> {
     typename Dictionary::keys::probe value;
 
     template <bool OrEqual, class Node, class StillValid>
-    bool rank(const Node& n, unsigned count, StillValid&& still_valid, unsigned& result, bool& exact) const noexcept {
-      const auto compare = [&](unsigned i) { return dictionary->compare(n.key(i), value, still_valid); };
+    bool rank(const Node& n, unsigned count, StillValid&& still_valid, unsigned& result,
+              bool& exact) const noexcept {
+      const auto compare = [&](unsigned i) {
+        return dictionary->compare(n.key(i), value, still_valid);
+      };
       return Search::template rank<OrEqual>(count, compare, result, exact);
     }
     template <bool OrEqual, class Node, class StillValid>
-    bool rank(const Node& n, unsigned count, StillValid&& still_valid, unsigned& result) const noexcept {
+    bool rank(const Node& n, unsigned count, StillValid&& still_valid,
+              unsigned& result) const noexcept {
       bool exact = false;
       return rank<OrEqual>(n, count, still_valid, result, exact);
     }

@@ -1,5 +1,5 @@
-// What an operation that changes a delta_index carries from attempt to attempt: besides nodes (node_operation.hpp), the bytes of
-// a string, and the part of the dictionary that it appends to.
+// What an operation that changes a delta_index carries from attempt to attempt: besides nodes
+// (node_operation.hpp), the bytes of a string, and the part of the dictionary that it appends to.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@
 
 namespace elidex::detail {
 
-// Nodes that splits take inside their region, with the same counters for all threads: the shared allocator of paper 001, section
-// 5.2.2. Protected by the region.
+// Nodes that splits take inside their region, with the same counters for all threads: the shared
+// allocator of paper 001, section 5.2.2. Protected by the region.
 template <bool Used>
 class node_stock {
  public:
@@ -26,7 +26,9 @@ class node_stock {
   static constexpr std::size_t leaves_max = 32;
   static constexpr std::size_t inners_max = 8;
 
-  bool has(std::size_t leaves, std::size_t inners) const noexcept { return leaves_ >= leaves && inners_ >= inners; }
+  bool has(std::size_t leaves, std::size_t inners) const noexcept {
+    return leaves_ >= leaves && inners_ >= inners;
+  }
   void* take_leaf() noexcept { return leaf_[--leaves_]; }
   void* take_inner() noexcept { return inner_[--inners_]; }
   bool put_leaf(void* memory) noexcept {
@@ -127,7 +129,8 @@ class delta_index_operation : public node_operation<Index> {
     requires takes_nodes_inside
   {
     constexpr std::size_t leaves = 8;
-    constexpr std::size_t inners = 4;  // chosen, both; a split of an inner root takes two inner nodes
+    // chosen, both; a split of an inner root takes two inner nodes
+    constexpr std::size_t inners = 4;
     Index& index = this->tree();
     std::array<void*, leaves> leaf_memory{};
     std::array<void*, inners> inner_memory{};

@@ -1,14 +1,18 @@
-// How a node of the Delta Storage Index is searched: its keys are IDs, and what they stand for lies in the dictionary.
+// How a node of the Delta Storage Index is searched: its keys are IDs, and what they stand for lies
+// in the dictionary.
 //
-//   binary_search::rank<false>(count, compare, rank, exact);   // compare(i): the node's i-th value with the one looked for
+//   // compare(i): the node's i-th value with the one looked for
+//   binary_search::rank<false>(count, compare, rank, exact);
 //
-// rank: how many of the node's values are less than the one looked for; OrEqual: or equal to it. exact: one is equal. Both return
-// false, and have set nothing that counts, when a comparison was torn.
+// rank: how many of the node's values are less than the one looked for; OrEqual: or equal to it.
+// exact: one is equal. Both return false, and have set nothing that counts, when a comparison was
+// torn.
 //
 // Each comparison touches a line of the dictionary, anywhere in memory.
-//   linear_search   the original: looks at half of a node's IDs. A CPU runs ahead into the next ones, so it waits less than it
-//                   touches
-//   binary_search   looks at five of thirty: what transactions want (paper 001, section 5.1.2). Each waits for the one before
+//   linear_search   the original: looks at half of a node's IDs. A CPU runs ahead into the next
+//                   ones, so it waits less than it touches
+//   binary_search   looks at five of thirty: what transactions want (paper 001, section 5.1.2).
+//                   Each waits for the one before
 #pragma once
 
 #include "elidex/internal/tree/codec.hpp"

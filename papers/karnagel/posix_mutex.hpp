@@ -1,23 +1,26 @@
-// The system's mutex with one question more: is it held? Elision asks, since a region must watch the lock.
+// The system's mutex with one question more: is it held? Elision asks, since a region must watch
+// the lock.
 //
 //   elidex::posix_mutex mutex;                          // a std::mutex, at std::mutex's price
 //   elidex::elided<elidex::posix_mutex> elided_mutex;   // see elided.hpp
 //
 // Where the answer comes from is a probe.
 //
-// libc_lock_word reads glibc's own lock word. It costs the mutex nothing, and a region that reads it
-// conflicts with the very write that takes the mutex. The word's place and its meaning (0 is free) are part
-// of glibc's ABI, since static initialisers of old programs contain them.
+// libc_lock_word reads glibc's own lock word. It costs the mutex nothing, and a region that reads
+// it conflicts with the very write that takes the mutex. The word's place and its meaning (0 is
+// free) are part of glibc's ABI, since static initialisers of old programs contain them.
 //
-// held_flag is a flag of our own beside the mutex, for other C libraries: one atomic exchange more for each
-// acquisition. Its order is seq_cst, so that the flag is visible before the holder's first access to what
-// the mutex protects; a region that saw it clear has committed before that, or aborts.
+// held_flag is a flag of our own beside the mutex, for other C libraries: one atomic exchange more
+// for each acquisition. Its order is seq_cst, so that the flag is visible before the holder's first
+// access to what the mutex protects; a region that saw it clear has committed before that, or
+// aborts.
 //
-// Not for processes that switch glibc's own elision on (GLIBC_TUNABLES=glibc.elision.enable=1, up to glibc 2.42): there
-// a mutex may be held by a region of glibc's while its word says free. Exclusion holds, the statistics don't.
+// Not for processes that switch glibc's own elision on (GLIBC_TUNABLES=glibc.elision.enable=1, up
+// to glibc 2.42): there a mutex may be held by a region of glibc's while its word says free.
+// Exclusion holds, the statistics don't.
 //
-// Invariants: not recursive. Between lock() and unlock() is_locked() is true for every thread that the
-// holder synchronised with.
+// Invariants: not recursive. Between lock() and unlock() is_locked() is true for every thread that
+// the holder synchronised with.
 //
 // Thread-safety: all members, from any thread; unlock() by the holder only. Errors: lock() throws
 // std::system_error as std::mutex does (never on glibc for this kind of mutex).

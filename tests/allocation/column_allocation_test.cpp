@@ -1,5 +1,6 @@
-// Every allocation of insertions, deletions, queries and merges fails once: the column stays as it was, and the same call comes
-// through when it is tried again. This is also what a writer that dies in the middle of an insertion leaves behind.
+// Every allocation of insertions, deletions, queries and merges fails once: the column stays as it
+// was, and the same call comes through when it is tried again. This is also what a writer that dies
+// in the middle of an insertion leaves behind.
 #include <gtest/gtest.h>
 
 #include <new>
@@ -51,8 +52,9 @@ TYPED_TEST(ColumnAllocationFailure, LeavesTheColumnUnchangedAndUsable) {
     if (random.below(5) == 0 && !model.rows.empty()) {
       const u64 row = random.below(model.rows.size());
       bool erased = false;
-      failures += through_failures([&] { erased = real.erase(row); },
-                                   [&] { ASSERT_EQ(real.get(row).has_value(), model.rows[row].has_value()); });
+      failures += through_failures(
+          [&] { erased = real.erase(row); },
+          [&] { ASSERT_EQ(real.get(row).has_value(), model.rows[row].has_value()); });
       ASSERT_EQ(erased, model.rows[row].has_value());
       model.rows[row].reset();
     } else {
@@ -72,8 +74,8 @@ TYPED_TEST(ColumnAllocationFailure, LeavesTheColumnUnchangedAndUsable) {
       ASSERT_EQ(distinct, model.rows_by_value().size());
     }
     if (i % 300 == 150) {
-      merge_failures +=
-          through_failures([&] { real.merge(); }, [&] { ASSERT_EQ(difference(real, model, random, some), ""); });
+      merge_failures += through_failures(
+          [&] { real.merge(); }, [&] { ASSERT_EQ(difference(real, model, random, some), ""); });
       ASSERT_EQ(difference(real, model, random, some), "");
     }
   }

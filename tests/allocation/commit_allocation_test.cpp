@@ -70,9 +70,11 @@ class CommitAllocation : public ::testing::Test {
   model rows() {
     model found;
     db_.read_only([&](auto& t) {
-      t.scan(numbers_, u64{0}, [&](u64 key, const account& row) { found[std::to_string(key)] = row.balance; });
-      t.scan(names_, std::string(),
-             [&](std::string_view key, const account& row) { found[std::string(key)] = row.balance; });
+      t.scan(numbers_, u64{0},
+             [&](u64 key, const account& row) { found[std::to_string(key)] = row.balance; });
+      t.scan(names_, std::string(), [&](std::string_view key, const account& row) {
+        found[std::string(key)] = row.balance;
+      });
     });
     return found;
   }
@@ -81,8 +83,9 @@ class CommitAllocation : public ::testing::Test {
   numbers_table& numbers_ = db_.template create_table<u64, account>("numbers");
   names_table& names_ = db_.template create_table<std::string, account>("names");
 };
-using databases = ::testing::Types<silo_database, small_nodes_database, dbx_database, locking_dbx_database,
-                                   dbx_over_htm_btree, locking_dbx_over_euno_btree, silo_over_masstree>;
+using databases =
+    ::testing::Types<silo_database, small_nodes_database, dbx_database, locking_dbx_database,
+                     dbx_over_htm_btree, locking_dbx_over_euno_btree, silo_over_masstree>;
 TYPED_TEST_SUITE(CommitAllocation, databases);
 
 TYPED_TEST(CommitAllocation, AFailureLeavesNothingLocked) {
@@ -96,7 +99,8 @@ TYPED_TEST(CommitAllocation, AFailureLeavesNothingLocked) {
         bool repeated = false;
         this->db_.transact([&](auto& t) {
           // Nobody else runs: a commit that locked rows and threw has met itself.
-          if (std::exchange(repeated, true)) throw std::logic_error("repeated; " + this->locked_row());
+          if (std::exchange(repeated, true))
+            throw std::logic_error("repeated; " + this->locked_row());
           this->take_turn(t, turn);
         });
       } catch (const std::bad_alloc&) {

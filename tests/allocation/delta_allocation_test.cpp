@@ -1,5 +1,5 @@
-// Every allocation of every addition to a delta index fails once: the index stays as it was, and the addition comes through when it
-// is tried again.
+// Every allocation of every addition to a delta index fails once: the index stays as it was, and
+// the addition comes through when it is tried again.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -19,10 +19,12 @@ using u64 = std::uint64_t;
 
 template <class Index>
 class DeltaAllocationFailure : public ::testing::Test {};
-using indexes = ::testing::Types<
-    delta_index<u64, optimistic, tiny_friendly>, delta_index<u64, coarse_spin, tiny_original>,
-    delta_index<u64, coarse_elided, tiny_friendly>, delta_index<std::string, optimistic, tiny_friendly>,
-    delta_index<std::string, coarse_mutex, tiny_original>, keyed_delta_index<u64>, keyed_delta_index<std::string>>;
+using indexes = ::testing::Types<delta_index<u64, optimistic, tiny_friendly>,
+                                 delta_index<u64, coarse_spin, tiny_original>,
+                                 delta_index<u64, coarse_elided, tiny_friendly>,
+                                 delta_index<std::string, optimistic, tiny_friendly>,
+                                 delta_index<std::string, coarse_mutex, tiny_original>,
+                                 keyed_delta_index<u64>, keyed_delta_index<std::string>>;
 TYPED_TEST_SUITE(DeltaAllocationFailure, indexes);
 
 TYPED_TEST(DeltaAllocationFailure, LeavesTheIndexUnchangedAndUsable) {

@@ -1,5 +1,5 @@
-// The first call of a thread registers it, which may need memory: when there is none, the map stays as it was, and
-// the same thread may try again.
+// The first call of a thread registers it, which may need memory: when there is none, the map stays
+// as it was, and the same thread may try again.
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -18,7 +18,8 @@
 namespace elidex::testing {
 namespace {
 
-// Threads that live until the end: what one of them has registered is not there for the next one to take over.
+// Threads that live until the end: what one of them has registered is not there for the next one to
+// take over.
 class lasting_threads {
  public:
   lasting_threads() = default;
@@ -56,10 +57,11 @@ class lasting_threads {
 template <class Map>
 class FirstCall : public ::testing::Test {};
 using u64 = std::uint64_t;
-using maps = ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, coarse_mutex, fan_out<4, 4>>,
-                              btree<u64, u64, coarse_hle, fan_out<4, 4>>, btree<u64, u64, coarse_elided, fan_out<4, 4>>,
-                              ordered_map<u64, u64>, btree<std::string, std::string, coarse_elided, fan_out<4, 4>>,
-                              ordered_map<std::string, std::string>>;
+using maps = ::testing::Types<
+    btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, coarse_mutex, fan_out<4, 4>>,
+    btree<u64, u64, coarse_hle, fan_out<4, 4>>, btree<u64, u64, coarse_elided, fan_out<4, 4>>,
+    ordered_map<u64, u64>, btree<std::string, std::string, coarse_elided, fan_out<4, 4>>,
+    ordered_map<std::string, std::string>>;
 TYPED_TEST_SUITE(FirstCall, maps);
 
 TYPED_TEST(FirstCall, MayFailAndBeTriedAgain) {
@@ -92,20 +94,23 @@ TYPED_TEST(FirstCall, MayFailAndBeTriedAgain) {
          EXPECT_TRUE(cursor.valid());
        },
        [] {}},
-      {"insert", [&] { EXPECT_TRUE(map.insert(absent, other)); }, [&] { expected.emplace(absent, other); }},
+      {"insert", [&] { EXPECT_TRUE(map.insert(absent, other)); },
+       [&] { expected.emplace(absent, other); }},
       {"upsert", [&] { EXPECT_FALSE(map.upsert(there, other)); }, [&] { expected[there] = other; }},
       {"update", [&] { EXPECT_TRUE(map.update(there, [&](mapped_type& v) { v = value(8); })); },
        [&] { expected[there] = value(8); }},
       {"erase", [&] { EXPECT_TRUE(map.erase(there)); }, [&] { expected.erase(there); }},
   };
 
-  // New records come from the heap, which can be used up, when the library's own memory for them is.
+  // New records come from the heap, which can be used up, when the library's own memory for them
+  // is.
   if (const std::size_t left = detail::lasting_bytes_left(); left != 0)
     static_cast<void>(detail::lasting_memory(left, 1));
   lasting_threads threads;
   // What threads of earlier tests have given back is taken first.
   std::size_t given_back = 0;
-  for (const auto* record = detail::first_thread_record(); record != nullptr; record = record->next) {
+  for (const auto* record = detail::first_thread_record(); record != nullptr;
+       record = record->next) {
     if (!record->in_use) ++given_back;
   }
   while (given_back-- > 0) threads.run([] { static_cast<void>(this_thread_slot()); });
@@ -128,7 +133,8 @@ TYPED_TEST(FirstCall, MayFailAndBeTriedAgain) {
         }
         if (done) return;
         EXPECT_EQ(content_difference(map, expected), "") << op.name << ", allocation " << nth;
-        EXPECT_EQ(map.get(there), expected.contains(there) ? std::optional(expected.at(there)) : std::nullopt);
+        EXPECT_EQ(map.get(there),
+                  expected.contains(there) ? std::optional(expected.at(there)) : std::nullopt);
       });
     }
     op.on_model();

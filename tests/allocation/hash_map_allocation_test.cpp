@@ -16,11 +16,12 @@ using std::uint64_t;
 
 template <class Map>
 class HashMapAllocationFailure : public ::testing::Test {};
-using maps = ::testing::Types<in_order<hash_map<uint64_t, uint64_t>>,
-                              in_order<hash_map<uint64_t, uint64_t, default_hash<uint64_t>, tiny_buckets>>,
-                              in_order<hash_map<uint64_t, uint64_t, same_for_all>>,
-                              in_order<hash_map<std::string, uint64_t, default_hash<std::string>, tiny_buckets>>,
-                              in_order<hash_map<std::string, std::string, default_hash<std::string>, long_chains>>>;
+using maps = ::testing::Types<
+    in_order<hash_map<uint64_t, uint64_t>>,
+    in_order<hash_map<uint64_t, uint64_t, default_hash<uint64_t>, tiny_buckets>>,
+    in_order<hash_map<uint64_t, uint64_t, same_for_all>>,
+    in_order<hash_map<std::string, uint64_t, default_hash<std::string>, tiny_buckets>>,
+    in_order<hash_map<std::string, std::string, default_hash<std::string>, long_chains>>>;
 TYPED_TEST_SUITE(HashMapAllocationFailure, maps);
 
 TYPED_TEST(HashMapAllocationFailure, LeavesTheMapUnchangedAndUsable) {

@@ -18,7 +18,8 @@ namespace {
 template <class Map>
 class AllocationFailure : public ::testing::Test {};
 using u64 = std::uint64_t;
-using maps = ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, coarse_spin, fan_out<4, 4>>,
+using maps = ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>,
+                              btree<u64, u64, coarse_spin, fan_out<4, 4>>,
                               btree<u64, u64, coarse_elided, fan_out<4, 4>>, ordered_map<u64, u64>,
                               btree<std::string, u64, optimistic, fan_out<2, 3>>,
                               btree<std::string, std::string, coarse_mutex, fan_out<4, 4>>,
@@ -33,7 +34,8 @@ TYPED_TEST(AllocationFailure, LeavesTheMapUnchangedAndUsable) {
 
 TEST(AllocationFailureCanary, AMapThatForgetsIsFound) {
   allocation_failures failures;
-  EXPECT_THAT(first_harm<forgets_on_bad_alloc>(500, 50, failures), ::testing::HasSubstr("differs after bad_alloc"));
+  EXPECT_THAT(first_harm<forgets_on_bad_alloc>(500, 50, failures),
+              ::testing::HasSubstr("differs after bad_alloc"));
 }
 
 }  // namespace

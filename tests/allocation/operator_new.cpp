@@ -1,4 +1,5 @@
-// Replaces the global operator new with one that fails on demand; see support/failing_allocations.hpp.
+// Replaces the global operator new with one that fails on demand; see
+// support/failing_allocations.hpp.
 #include <cstddef>
 #include <cstdlib>
 #include <new>

@@ -1,4 +1,5 @@
-// Every allocation of a transaction under two-phase locking fails once: then nothing of it is there, no lock is left, and others work.
+// Every allocation of a transaction under two-phase locking fails once: then nothing of it is
+// there, no lock is left, and others work.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -24,7 +25,8 @@ std::string name_of(u64 number) {
 struct books {
   two_phase_database db;
   two_phase_database::table<u64, account>& numbers = db.create_table<u64, account>("numbers");
-  two_phase_database::table<std::string, account>& names = db.create_table<std::string, account>("names");
+  two_phase_database::table<std::string, account>& names =
+      db.create_table<std::string, account>("names");
 
   auto all() {
     return [this](auto& t) {
@@ -44,11 +46,13 @@ struct books {
 
 constexpr u64 keys_per_turn = 50;
 
-// More writes than are found without a hash table; what the turn before has left is changed and erased.
+// More writes than are found without a hash table; what the turn before has left is changed and
+// erased.
 template <class Transaction>
 void take_turn(Transaction& t, books& in, u64 base) {
   const u64 before = base - keys_per_turn;
-  for (u64 i = 0; i < 12; ++i) t.upsert(in.numbers, base + 2 * i, account{static_cast<std::int64_t>(i)});
+  for (u64 i = 0; i < 12; ++i)
+    t.upsert(in.numbers, base + 2 * i, account{static_cast<std::int64_t>(i)});
   t.insert(in.numbers, base + 41, account{41});
   t.update(in.numbers, base + 2, [](account& row) { row.balance += 100; });
   t.erase(in.numbers, base + 4);

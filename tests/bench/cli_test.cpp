@@ -28,7 +28,8 @@ TEST_F(elidex_tool, refuses_unknown_names) {
   refused("bench --index tbb,", "--index: 'tbb,'");
   refused("bench --index ''", "--index");
   refused("bench --index tbb,tbb", "--index: 'tbb' is given twice");
-  refused("bench --workload g", "--workload: invalid value 'g'", "a workload that 'elidex list' prints");
+  refused("bench --workload g", "--workload: invalid value 'g'",
+          "a workload that 'elidex list' prints");
   refused("bench --workload a,,b", "--workload");
   refused("bench --dist normal", "--dist: invalid value 'normal'", "zipf:THETA");
   refused("bench --dist zipf:1.3", "--dist");
@@ -36,7 +37,8 @@ TEST_F(elidex_tool, refuses_unknown_names) {
   refused("bench --dist zipf", "--dist");
   refused("bench --key-type int", "--key-type", "u64 or string");
   refused("bench --order sideways", "--order", "random, ascending or interleaved");
-  refused("bench --dist hot:1.1", "--dist: invalid value 'hot:1.1'", "hot:THETA with THETA from 0 to 1");
+  refused("bench --dist hot:1.1", "--dist: invalid value 'hot:1.1'",
+          "hot:THETA with THETA from 0 to 1");
   refused("bench --workload mix:101", "--workload: invalid value 'mix:101'",
           "mix:N and insert-mix:N with N from 0 to 100");
   refused("bench --workload multi-get:65", "--workload: invalid value 'multi-get:65'",
@@ -45,13 +47,14 @@ TEST_F(elidex_tool, refuses_unknown_names) {
 }
 
 TEST_F(elidex_tool, refuses_negative_and_absurd_sizes) {
-  for (const char* keys :
-       {"-1", "=-1", "0", "1.5", "abc", "10X", "10MM", "1e6", "''", "99999999999999999999", "5G", "4G"}) {
+  for (const char* keys : {"-1", "=-1", "0", "1.5", "abc", "10X", "10MM", "1e6", "''",
+                           "99999999999999999999", "5G", "4G"}) {
     if (std::string(keys) == "''") continue;
     refused(std::string("bench --keys") + (keys[0] == '=' ? "" : " ") + keys, "--keys");
   }
   for (const char* seconds : {"-1", "0", "nan", "inf", "1h", "1e9"}) {
-    refused(std::string("bench --seconds ") + seconds, "--seconds", "expected seconds from 0.01 to 3600");
+    refused(std::string("bench --seconds ") + seconds, "--seconds",
+            "expected seconds from 0.01 to 3600");
   }
   refused("bench --warm-up -1", "--warm-up");
   refused("bench --repeat 0", "--repeat");
@@ -70,21 +73,24 @@ TEST_F(elidex_tool, refuses_threads_beyond_the_machine) {
   refused("bench --threads " + std::to_string(cpus + 1), "--threads", "--oversubscribe");
   refused("bench --oversubscribe --threads " + std::to_string(64 * cpus + 1), "--threads");
   refused("bench --oversubscribe --threads 1000000", "--threads");
-  EXPECT_EQ(
-      run("bench --index tbb --keys 1K --seconds 0.02 --repeat 1 --oversubscribe --threads " + std::to_string(cpus + 1))
-          .status,
-      0);
+  EXPECT_EQ(run("bench --index tbb --keys 1K --seconds 0.02 --repeat 1 --oversubscribe --threads " +
+                std::to_string(cpus + 1))
+                .status,
+            0);
 }
 
 TEST_F(elidex_tool, refuses_key_files_that_are_no_good) {
   refused("bench --key-file " + path("missing"), "--key-file", "does not exist");
   refused("bench --key-file .", "--key-file", "is a directory");
   refused("bench --key-file " + file("empty", ""), "--key-file", "is empty");
-  refused("bench --key-file " + file("twice", "one\ntwo\nthree\ntwo\n"), "--key-file", "repeats line 2 in line 4");
-  refused("bench --key-file " + file("nul", std::string("one\nt\0wo\n", 9)), "--key-file", "NUL byte in line 2");
+  refused("bench --key-file " + file("twice", "one\ntwo\nthree\ntwo\n"), "--key-file",
+          "repeats line 2 in line 4");
+  refused("bench --key-file " + file("nul", std::string("one\nt\0wo\n", 9)), "--key-file",
+          "NUL byte in line 2");
   refused("bench --key-file " + file("long", "x\n" + std::string(65537, 'y') + "\n"), "--key-file",
           "more than 65536 bytes in line 2");
-  refused("bench --key-type u64 --key-file " + file("good", "a\nb\n"), "--key-file", "--key-type string");
+  refused("bench --key-type u64 --key-file " + file("good", "a\nb\n"), "--key-file",
+          "--key-type string");
   refused("bench --keys 3 --key-file " + path("good"), "--keys", "has 2 keys");
   if (geteuid() != 0) {
     fs::permissions(file("secret", "a\n"), fs::perms::none);
@@ -96,8 +102,10 @@ TEST_F(elidex_tool, refuses_key_files_that_are_no_good) {
 TEST_F(elidex_tool, refuses_key_files_without_end) {
   refused("bench --key-file /dev/zero", "--key-file: /dev/zero is a device");
   refused("bench --key-file /dev/null", "--key-file: /dev/null is a device");
-  piped_refused("yes", "bench --key-file /dev/stdin", "--key-file: /dev/stdin repeats line 1 in line 2");
-  piped_refused("cat /dev/zero", "bench --key-file /dev/stdin", "--key-file: /dev/stdin has a NUL byte in line 1");
+  piped_refused("yes", "bench --key-file /dev/stdin",
+                "--key-file: /dev/stdin repeats line 1 in line 2");
+  piped_refused("cat /dev/zero", "bench --key-file /dev/stdin",
+                "--key-file: /dev/stdin has a NUL byte in line 1");
   piped_refused("yes | tr -d '\\n'", "bench --key-file /dev/stdin",
                 "--key-file: /dev/stdin has more than 65536 bytes in line 1");
 }
@@ -140,7 +148,8 @@ TEST_F(elidex_tool, refuses_empty_values) {
 }
 
 TEST_F(elidex_tool, names_the_nearest_of_many_names) {
-  const auto one_line = [&](const std::string& arguments, const std::string& begin, const std::string& meant) {
+  const auto one_line = [&](const std::string& arguments, const std::string& begin,
+                            const std::string& meant) {
     refused(arguments, begin, ") Did you mean '" + meant + "'?\n");
     EXPECT_LT(run(arguments).err.size(), 250U) << arguments;
   };
@@ -157,7 +166,8 @@ TEST_F(elidex_tool, names_the_nearest_of_many_names) {
 }
 
 TEST_F(elidex_tool, refuses_an_unwritable_json_before_the_run) {
-  for (const std::string& command : {std::string("bench --seconds 3600"), std::string("list"), std::string("doctor")}) {
+  for (const std::string& command :
+       {std::string("bench --seconds 3600"), std::string("list"), std::string("doctor")}) {
     refused(command + " --json " + path("no/such/folder/x.json"), "--json", "cannot be written");
     refused(command + " --json .", "--json", "is a directory");
     refused(command + " --json /proc/elidex.json", "--json", "cannot be written");
@@ -173,7 +183,8 @@ TEST_F(elidex_tool, refuses_what_is_no_flag) {
 
 TEST_F(elidex_tool, refuses_a_bench_of_which_nothing_can_run) {
   refused("bench --index tbb --workload delete --keys 1K", "--index: tbb has no erase", "erase");
-  refused("bench --index libcds --workload e --keys 1K", "--index: libcds has no range scan", "scan");
+  refused("bench --index libcds --workload e --keys 1K", "--index: libcds has no range scan",
+          "scan");
 }
 
 TEST_F(elidex_tool, refuses_an_index_that_is_not_built) {
@@ -205,7 +216,8 @@ TEST_F(elidex_tool, refuses_a_report_without_results) {
 
 TEST_F(elidex_tool, bench_prints_schema_1_and_nothing_else) {
   const outcome got =
-      run("bench --index absl+mutex,std+shared_mutex,tbb --workload a --dist zipf:0.99 --keys 10K --threads 1,2 "
+      run("bench --index absl+mutex,std+shared_mutex,tbb --workload a --dist zipf:0.99 --keys 10K "
+          "--threads 1,2 "
           "--seconds 0.1 --oversubscribe --json -");
   ASSERT_EQ(got.status, 0) << got.err;
   // Notes, on a busy machine, but no progress bar.
@@ -220,7 +232,8 @@ TEST_F(elidex_tool, bench_prints_schema_1_and_nothing_else) {
   ASSERT_EQ(document.at("runs").size(), 6U);
   std::vector<std::string> seen;
   for (const auto& run : document.at("runs")) {
-    seen.push_back(run.at("index").get<std::string>() + "/" + std::to_string(run.at("threads").get<int>()));
+    seen.push_back(run.at("index").get<std::string>() + "/" +
+                   std::to_string(run.at("threads").get<int>()));
     EXPECT_EQ(run.at("workload"), "a");
     EXPECT_EQ(run.at("dist"), "zipf:0.99");
     EXPECT_GT(run.at("mops"), 0);
@@ -234,23 +247,25 @@ TEST_F(elidex_tool, bench_prints_schema_1_and_nothing_else) {
     EXPECT_EQ(run.at("keys"), 10'000);
     EXPECT_EQ(run.at("seed"), 1);
     EXPECT_EQ(run.at("misses"), 0);
-    for (const char* field : {"aborts_per_op", "fallback_pct", "wasted_pct", "ratio_to_first", "seconds"}) {
+    for (const char* field :
+         {"aborts_per_op", "fallback_pct", "wasted_pct", "ratio_to_first", "seconds"}) {
       EXPECT_TRUE(run.at(field).is_number()) << field;
     }
     for (const char* cause : {"conflict", "capacity", "explicit", "interrupt", "other"}) {
       EXPECT_TRUE(run.at("aborts").at(cause).is_number()) << cause;
     }
   }
-  EXPECT_THAT(seen, testing::ElementsAre("absl+mutex/1", "std+shared_mutex/1", "tbb/1", "absl+mutex/2",
-                                         "std+shared_mutex/2", "tbb/2"));
+  EXPECT_THAT(seen, testing::ElementsAre("absl+mutex/1", "std+shared_mutex/1", "tbb/1",
+                                         "absl+mutex/2", "std+shared_mutex/2", "tbb/2"));
 }
 
 TEST_F(elidex_tool, bench_runs_urls_where_strings_have_no_file) {
   if (!fs::exists(elidex::bench::word_list)) GTEST_SKIP() << "no word list";
-  const outcome got = run(
-      "bench --index ordered_map,absl+mutex --workload load,c --key-type string --keys 2000 --seconds 0.03 --repeat 1 "
-      "--json " +
-      path("out.json"));
+  const outcome got =
+      run("bench --index ordered_map,absl+mutex --workload load,c --key-type string --keys 2000 "
+          "--seconds 0.03 --repeat 1 "
+          "--json " +
+          path("out.json"));
   ASSERT_EQ(got.status, 0) << got.err;
   EXPECT_THAT(got.out, HasSubstr("2000 URLs"));
   const auto document = nlohmann::json::parse(text_of(path("out.json")));
@@ -298,7 +313,8 @@ TEST_F(elidex_tool, json_replaces_a_file_whole_and_leaves_nothing_else) {
 
 TEST_F(elidex_tool, equal_seeds_do_equal_work) {
   const auto requests = [&] {
-    const outcome got = run("bench --index tbb --workload load --keys 5K --repeat 1 --seed 9 --json -");
+    const outcome got =
+        run("bench --index tbb --workload load --keys 5K --repeat 1 --seed 9 --json -");
     return nlohmann::json::parse(got.out).at("runs").at(0).at("requests").get<std::uint64_t>();
   };
   EXPECT_EQ(requests(), 5000U);
@@ -308,8 +324,9 @@ TEST_F(elidex_tool, equal_seeds_do_equal_work) {
 TEST_F(elidex_tool, lists_and_diagnoses) {
   const outcome list = run("list");
   EXPECT_EQ(list.status, 0);
-  for (const char* name : {"ordered_map", "btree/rtm-noretry", "libcds", "congee", "bplustree", "delta/rw", "delete",
-                           "mix:N", "insert-mix:N", "zipf:THETA", "hot:THETA"}) {
+  for (const char* name :
+       {"ordered_map", "btree/rtm-noretry", "libcds", "congee", "bplustree", "delta/rw", "delete",
+        "mix:N", "insert-mix:N", "zipf:THETA", "hot:THETA"}) {
     EXPECT_THAT(list.out, HasSubstr(name));
   }
   const auto document = nlohmann::json::parse(run("list --json -").out);
@@ -320,7 +337,8 @@ TEST_F(elidex_tool, lists_and_diagnoses) {
   EXPECT_EQ(nlohmann::json::parse(run("doctor --json -").out).at("schema"), 1);
   EXPECT_EQ(run("--help").status, 0);
   EXPECT_EQ(run("--version").out, std::string("elidex ") + elidex::version + "\n");
-  EXPECT_THAT(run("bench --help").out, AllOf(HasSubstr("--oversubscribe"), HasSubstr("x first is")));
+  EXPECT_THAT(run("bench --help").out,
+              AllOf(HasSubstr("--oversubscribe"), HasSubstr("x first is")));
 }
 
 #if defined(ELIDEX_HAS_SIM)
@@ -340,13 +358,16 @@ TEST_F(elidex_tool, simulates_the_same_each_time) {
 }
 
 TEST_F(elidex_tool, simulates_keys_from_a_pipe) {
-  const std::string sim = "sim --workload c --ops 10 --keys 2 --key-file pipe --index btree/optimistic";
+  const std::string sim =
+      "sim --workload c --ops 10 --keys 2 --key-file pipe --index btree/optimistic";
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
   const outcome got = run_after("(printf 'a\\nb\\n' >pipe &) ;", sim);
   EXPECT_EQ(got.status, 0) << got.err;
-  refused(sim + ",btree/mutex", "--key-file: 'pipe' is a pipe, which only the first of several runs could read");
+  refused(sim + ",btree/mutex",
+          "--key-file: 'pipe' is a pipe, which only the first of several runs could read");
   refused("sim --workload c --key-file /dev/zero", "--key-file: '/dev/zero' is a device");
-  piped_refused("yes", "sim --workload c --key-file /dev/stdin", "--key-file: '/dev/stdin' is reserved for");
+  piped_refused("yes", "sim --workload c --key-file /dev/stdin",
+                "--key-file: '/dev/stdin' is reserved for");
 }
 
 TEST_F(elidex_tool, another_seed_gives_another_run) {
@@ -370,17 +391,20 @@ TEST_F(elidex_tool, refuses_what_a_machine_cannot_do) {
   refused("sim --ops none", "--ops: invalid value 'none'");
   refused("sim --index absl+mutex", "--index", "not compiled for the simulated machine");
   refused("sim --set abort_cycles", "--set: invalid value 'abort_cycles'");
-  refused("sim --set speed=3", "--set: invalid value 'speed=3'", "there is no machine parameter speed");
+  refused("sim --set speed=3", "--set: invalid value 'speed=3'",
+          "there is no machine parameter speed");
   refused("sim --set rtm=7", "--set: invalid value 'rtm=7'", "rtm takes 0 to 1");
   refused("sim --trace no/such/folder/t.json", "--trace", "cannot be written");
   refused("sim --cores 1,2 --trace t.json", "--trace: 't.json'", "one run");
-  refused("sim --key-type string --key-file missing.txt", "--key-file: 'missing.txt' does not exist");
-  refused("sim --machine '" + file("bad.machine", "# mine\nsockets = 77 -- assumed\n") + "'", "--machine",
-          "bad.machine:2: sockets takes 1 to 4, not 77");
+  refused("sim --key-type string --key-file missing.txt",
+          "--key-file: 'missing.txt' does not exist");
+  refused("sim --machine '" + file("bad.machine", "# mine\nsockets = 77 -- assumed\n") + "'",
+          "--machine", "bad.machine:2: sockets takes 1 to 4, not 77");
 }
 
 TEST_F(elidex_tool, the_program_on_the_machine_says_what_it_is) {
-  const int status = std::system("'" ELIDEX_SIM_WORKER "' </dev/null 2>'" ELIDEX_SIM_WORKER ".said'");
+  const int status =
+      std::system("'" ELIDEX_SIM_WORKER "' </dev/null 2>'" ELIDEX_SIM_WORKER ".said'");
   EXPECT_EQ(WEXITSTATUS(status), 2);
   EXPECT_THAT(text_of(ELIDEX_SIM_WORKER ".said"), HasSubstr("start it with 'elidex sim'"));
   fs::remove(ELIDEX_SIM_WORKER ".said");

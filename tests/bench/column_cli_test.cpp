@@ -1,5 +1,5 @@
-// elidex column as a user runs it: what it answers, what it refuses, and what JSON comes out. All that the reader refuses:
-// csv_column_test.cpp.
+// elidex column as a user runs it: what it answers, what it refuses, and what JSON comes out. All
+// that the reader refuses: csv_column_test.cpp.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -57,7 +57,8 @@ TEST_F(column_command, load_prints_schema_1_and_nothing_else) {
   EXPECT_EQ(column.at("threads"), 1);
   EXPECT_EQ(column.at("id_bits"), 2);
   EXPECT_EQ(column.at("vector_bytes_per_row"), 32);
-  for (const char* field : {"read_mb_s", "insert_mrows_s", "merge_s", "delta_bytes_per_row", "main_bytes_per_row"}) {
+  for (const char* field :
+       {"read_mb_s", "insert_mrows_s", "merge_s", "delta_bytes_per_row", "main_bytes_per_row"}) {
     EXPECT_GT(column.at(field), 0) << field;
   }
 }
@@ -67,15 +68,20 @@ TEST_F(column_command, load_prints_a_table) {
   EXPECT_EQ(got.status, 0);
   EXPECT_EQ(got.err, "");
   EXPECT_THAT(got.out, StartsWith("towns.csv, column 'town'\n"));
-  EXPECT_THAT(got.out, AllOf(HasSubstr("50.00"), HasSubstr("MB/s"), HasSubstr("M rows/s, 1 thread\n"),
-                             HasSubstr("main, after it"), HasSubstr("std::vector")));
+  EXPECT_THAT(got.out,
+              AllOf(HasSubstr("50.00"), HasSubstr("MB/s"), HasSubstr("M rows/s, 1 thread\n"),
+                    HasSubstr("main, after it"), HasSubstr("std::vector")));
   EXPECT_EQ(got.out.find('\r'), std::string::npos) << "a progress bar in a pipe";
   EXPECT_EQ(nlohmann::json::parse(text_of(path("out.json"))).at("schema"), 1);
 }
 
 TEST_F(column_command, load_takes_the_type_that_is_asked_for) {
   const auto type_of = [&](const std::string& flags) {
-    return json("column load towns.csv --column " + flags).at("columns").at(0).at("type").get<std::string>();
+    return json("column load towns.csv --column " + flags)
+        .at("columns")
+        .at(0)
+        .at("type")
+        .get<std::string>();
   };
   EXPECT_EQ(type_of("id"), "int");
   EXPECT_EQ(type_of("id --type double"), "double");
@@ -85,22 +91,31 @@ TEST_F(column_command, load_takes_the_type_that_is_asked_for) {
 }
 
 TEST_F(column_command, load_repeats_the_rows_with_several_threads) {
-  const std::string threads = std::to_string(std::min<std::size_t>(2, elidex::bench::allowed_cpus().size()));
-  const auto column = json("column load towns.csv --column town --rows 100K --threads " + threads).at("columns").at(0);
+  const std::string threads =
+      std::to_string(std::min<std::size_t>(2, elidex::bench::allowed_cpus().size()));
+  const auto column = json("column load towns.csv --column town --rows 100K --threads " + threads)
+                          .at("columns")
+                          .at(0);
   EXPECT_EQ(column.at("rows"), 100'000);
   EXPECT_EQ(column.at("distinct"), 3);
   EXPECT_EQ(std::to_string(column.at("threads").get<int>()), threads);
   EXPECT_LT(column.at("main_bytes_per_row"), 1);
   EXPECT_LT(column.at("main_bytes_per_row"), column.at("delta_bytes_per_row"));
-  EXPECT_EQ(json("column load towns.csv --column town --rows 4").at("columns").at(0).at("distinct"), 3);
+  EXPECT_EQ(json("column load towns.csv --column town --rows 4").at("columns").at(0).at("distinct"),
+            3);
   EXPECT_EQ(json("column load towns.csv --column town --rows 2").at("columns").at(0).at("rows"), 2);
-  EXPECT_THAT(run("column load towns.csv --column town --rows 100K").out, HasSubstr("its 6 rows repeated"));
+  EXPECT_THAT(run("column load towns.csv --column town --rows 100K").out,
+              HasSubstr("its 6 rows repeated"));
 }
 
 TEST_F(column_command, a_vector_counts_what_strings_have_outside) {
   const auto bytes = [&](const std::string& text) {
     file("text.csv", "text\n" + text);
-    return json("column load text.csv --column text").at("columns").at(0).at("vector_bytes_per_row").get<double>();
+    return json("column load text.csv --column text")
+        .at("columns")
+        .at(0)
+        .at("vector_bytes_per_row")
+        .get<double>();
   };
   EXPECT_EQ(bytes(std::string(15, 'x') + "\n"), 32);
   EXPECT_EQ(bytes(std::string(16, 'x') + "\n"), 32 + 17);
@@ -122,7 +137,8 @@ TEST_F(column_command, leaves_bad_rows_out_and_says_so) {
   refused("column load towns.csv --column height --type double", bad, "--skip-bad");
   refused("column query towns.csv --column height --type double --distinct", bad, "--skip-bad");
 
-  const outcome got = run("column query towns.csv --column height --type double --skip-bad --find -2 --json -");
+  const outcome got =
+      run("column query towns.csv --column height --type double --skip-bad --find -2 --json -");
   EXPECT_EQ(got.status, 0);
   EXPECT_EQ(got.err,
             "note: 1 row of towns.csv left out\n"
@@ -136,27 +152,33 @@ TEST_F(column_command, leaves_bad_rows_out_and_says_so) {
   for (int i = 0; i < 7; ++i) text += "x\n";
   file("words.csv", text);
   const outcome many = run("column load words.csv --column n --type int --skip-bad");
-  EXPECT_THAT(many.err,
-              AllOf(StartsWith("note: words.csv has 1 blank line, which is no row\nnote: 7 rows of words.csv"),
-                    HasSubstr("line 8 (row 6): column 'n': 'x' is no int\n  and 2 more\n")));
+  EXPECT_THAT(
+      many.err,
+      AllOf(StartsWith(
+                "note: words.csv has 1 blank line, which is no row\nnote: 7 rows of words.csv"),
+            HasSubstr("line 8 (row 6): column 'n': 'x' is no int\n  and 2 more\n")));
 }
 
 TEST_F(column_command, answers_queries) {
-  const outcome got = run(
-      "column query towns.csv --column town --find Oslo --range A P --count Oslo Paris --distinct --top 2 --limit 2");
+  const outcome got =
+      run("column query towns.csv --column town --find Oslo --range A P --count Oslo Paris "
+          "--distinct --top 2 --limit 2");
   EXPECT_EQ(got.status, 0) << got.err;
   EXPECT_EQ(got.err, "");
-  EXPECT_THAT(got.out, StartsWith("towns.csv, column 'town': 6 rows of type string\nfind 'Oslo': 3 rows, "));
+  EXPECT_THAT(got.out,
+              StartsWith("towns.csv, column 'town': 6 rows of type string\nfind 'Oslo': 3 rows, "));
   EXPECT_THAT(got.out, HasSubstr(" ms\n  1, 4, and 1 more (--limit)\nrange 'A' to 'P': 4 rows, "));
-  EXPECT_THAT(got.out, HasSubstr(" ms\n  1, 3, and 2 more (--limit)\ncount 'Oslo' to 'Paris': 5 rows, "));
+  EXPECT_THAT(got.out,
+              HasSubstr(" ms\n  1, 3, and 2 more (--limit)\ncount 'Oslo' to 'Paris': 5 rows, "));
   EXPECT_THAT(got.out, HasSubstr(" ms\ndistinct: 3 values, "));
   EXPECT_THAT(got.out, HasSubstr(" ms\ntop 2: 2 values, "));
   EXPECT_THAT(got.out, HasSubstr(" ms\n  rows  value\n     3  'Oslo'\n     2  'Paris'\n"));
 }
 
 TEST_F(column_command, queries_print_schema_1_and_nothing_else) {
-  const auto document =
-      json("column query towns.csv --column id --find 3 --range 2 4 --count -5 5 --distinct --top 9 --limit 2");
+  const auto document = json(
+      "column query towns.csv --column id --find 3 --range 2 4 --count -5 5 --distinct --top 9 "
+      "--limit 2");
   EXPECT_EQ(document.at("schema"), 1);
   EXPECT_EQ(document.at("columns").at(0).at("type"), "int");
   const auto& queries = document.at("queries");
@@ -190,9 +212,10 @@ TEST_F(column_command, answers_as_plain_rows_would) {
     rows[n].push_back(row);
   }
   file("numbers.csv", text);
-  const auto queries =
-      json("column query numbers.csv --column n --find -7 --range -3 4 --count -100 250 --distinct --top 3 --limit 1M")
-          .at("queries");
+  const auto queries = json(
+                           "column query numbers.csv --column n --find -7 --range -3 4 --count "
+                           "-100 250 --distinct --top 3 --limit 1M")
+                           .at("queries");
   EXPECT_EQ(queries[0].at("rows").get<std::vector<int>>(), rows[-7]);
   std::vector<int> in_range;
   std::size_t count = 0;
@@ -229,7 +252,8 @@ TEST_F(column_command, values_with_characters_of_their_own_come_through) {
 
 TEST_F(column_command, json_has_no_numbers_for_infinities) {
   file("inf.csv", "v\ninf\n1.5\n");
-  const auto values = json("column query inf.csv --column v --top 2").at("queries").at(0).at("values");
+  const auto values =
+      json("column query inf.csv --column v --top 2").at("queries").at(0).at("values");
   EXPECT_EQ(values.at(0).at("value"), 1.5);
   EXPECT_EQ(values.at(1).at("value"), "inf");
 }
@@ -252,26 +276,32 @@ TEST_F(column_command, refuses_what_it_cannot_do) {
     refused(std::string("column load towns.csv --column town --rows ") + rows,
             "--rows: invalid value '" + std::string(rows) + "'");
   }
-  for (const std::string& threads :
-       {std::string("0"), std::string("x"), std::to_string(elidex::bench::allowed_cpus().size() + 1)}) {
-    refused("column load towns.csv --column town --threads " + threads, "--threads: invalid value '" + threads + "'");
+  for (const std::string& threads : {std::string("0"), std::string("x"),
+                                     std::to_string(elidex::bench::allowed_cpus().size() + 1)}) {
+    refused("column load towns.csv --column town --threads " + threads,
+            "--threads: invalid value '" + threads + "'");
   }
-  refused("column load towns.csv --column town --json no/such/x.json", "--json", "cannot be written");
+  refused("column load towns.csv --column town --json no/such/x.json", "--json",
+          "cannot be written");
 
   refused("column query towns.csv --column town", "a query is missing", "expected --find V");
   refused("column query towns.csv --column id --find x", "--find: invalid value 'x'",
           "expected a whole number of 64 bits: the column is of type int");
   refused("column query towns.csv --column id --find 1.0", "--find: invalid value '1.0'",
           "expected a whole number of 64 bits: the column is of type int");
-  refused("column query towns.csv --column id --type double --count 0 y", "--count: invalid value 'y'",
-          "expected a number: the column is of type double");
-  refused("column query towns.csv --column id --range 5 -5", "--range: '5' is above '-5'", "expected the lowest value");
+  refused("column query towns.csv --column id --type double --count 0 y",
+          "--count: invalid value 'y'", "expected a number: the column is of type double");
+  refused("column query towns.csv --column id --range 5 -5", "--range: '5' is above '-5'",
+          "expected the lowest value");
   // NaN comes behind all numbers.
   file("nan.csv", "v\n1\nnan\n2\n");
-  refused("column query nan.csv --column v --range nan 5", "--range: 'nan' is above '5'", "expected the lowest value");
-  refused("column query towns.csv --column town --range b a", "--range: 'b' is above 'a'", "expected the lowest value");
+  refused("column query nan.csv --column v --range nan 5", "--range: 'nan' is above '5'",
+          "expected the lowest value");
+  refused("column query towns.csv --column town --range b a", "--range: 'b' is above 'a'",
+          "expected the lowest value");
   refused("column query towns.csv --column id --range 5", "--range", "elidex column query --help");
-  refused("column query towns.csv --column id --find 1 --find 2", "--find", "elidex column query --help");
+  refused("column query towns.csv --column id --find 1 --find 2", "--find",
+          "elidex column query --help");
   refused("column query towns.csv --column id --top 0", "--top: invalid value '0'");
   refused("column query towns.csv --column id --distinct --limit x", "--limit: invalid value 'x'");
 }
@@ -285,8 +315,9 @@ TEST_F(column_command, refuses_files_without_end) {
 }
 
 TEST_F(column_command, takes_a_pipe) {
-  EXPECT_THAT(run_after("sort towns.csv -r |", "column query /dev/stdin --column town --distinct").out,
-              HasSubstr("distinct: 3 values"));
+  EXPECT_THAT(
+      run_after("sort towns.csv -r |", "column query /dev/stdin --column town --distinct").out,
+      HasSubstr("distinct: 3 values"));
 }
 
 TEST_F(column_command, names_the_nearest_column) {
@@ -296,16 +327,18 @@ TEST_F(column_command, names_the_nearest_column) {
 
 TEST_F(column_command, a_refused_file_leaves_the_json_file_alone) {
   file("kept.json", "precious");
-  refused("column load towns.csv --column height --type int --json kept.json", "towns.csv: line 3 (row 2)",
-          "'35.5' is no int");
+  refused("column load towns.csv --column height --type int --json kept.json",
+          "towns.csv: line 3 (row 2)", "'35.5' is no int");
   refused("column query towns.csv --column id --find x --json kept.json", "--find");
   EXPECT_EQ(text_of(path("kept.json")), "precious");
 }
 
 TEST_F(column_command, explains_itself) {
   EXPECT_THAT(run("column --help").out, AllOf(HasSubstr("load"), HasSubstr("query")));
-  EXPECT_THAT(run("column load --help").out, AllOf(HasSubstr("--skip-bad"), HasSubstr("bytes/row is")));
-  EXPECT_THAT(run("column query --help").out, AllOf(HasSubstr("--top"), HasSubstr("Rows are counted from 1")));
+  EXPECT_THAT(run("column load --help").out,
+              AllOf(HasSubstr("--skip-bad"), HasSubstr("bytes/row is")));
+  EXPECT_THAT(run("column query --help").out,
+              AllOf(HasSubstr("--top"), HasSubstr("Rows are counted from 1")));
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ using testing::IsEmpty;
 
 constexpr const char* hint = " (--skip-bad leaves such rows out)";
 
-csv_column read(const std::string& text, const std::string& column, csv_type type = csv_type::automatic,
-                bool skip_bad = false) {
+csv_column read(const std::string& text, const std::string& column,
+                csv_type type = csv_type::automatic, bool skip_bad = false) {
   std::istringstream in(text);
   csv_options options;
   options.type = type;
@@ -51,8 +51,8 @@ std::vector<T> numbers(const csv_column& column) {
   return std::get<std::vector<T>>(column.values);
 }
 
-std::string refusal(const std::string& text, const std::string& column = "b", csv_type type = csv_type::text,
-                    bool skip_bad = false) {
+std::string refusal(const std::string& text, const std::string& column = "b",
+                    csv_type type = csv_type::text, bool skip_bad = false) {
   try {
     (void)read(text, column, type, skip_bad);
   } catch (const elidex::bench::bad_input& error) {
@@ -71,8 +71,8 @@ TEST(csv_column, takes_the_column_that_is_named) {
 }
 
 TEST(csv_column, lines_end_in_three_ways_and_the_last_one_need_not) {
-  for (const char* text : {"a,b\n1,x\n2,y\n", "a,b\r\n1,x\r\n2,y\r\n", "a,b\r1,x\r2,y\r", "a,b\n1,x\n2,y",
-                           "a,b\r\n1,x\r\n2,y", "a,b\r\n1,x\n2,y\r"}) {
+  for (const char* text : {"a,b\n1,x\n2,y\n", "a,b\r\n1,x\r\n2,y\r\n", "a,b\r1,x\r2,y\r",
+                           "a,b\n1,x\n2,y", "a,b\r\n1,x\r\n2,y", "a,b\r\n1,x\n2,y\r"}) {
     const csv_column got = read(text, "b");
     EXPECT_THAT(strings(got), ElementsAre("x", "y")) << text;
     EXPECT_EQ(got.blank_lines, 0U) << text;
@@ -80,14 +80,16 @@ TEST(csv_column, lines_end_in_three_ways_and_the_last_one_need_not) {
 }
 
 TEST(csv_column, quotes_hold_commas_line_breaks_and_quotes) {
-  EXPECT_THAT(read_strings("a,\"b\"\n1,\"x, y\"\n2,\"one\ntwo\r\nthree\"\n3,\"say \"\"so\"\"\"\n4,\"\"\n5,\"\"\"\"\n"),
+  EXPECT_THAT(read_strings("a,\"b\"\n1,\"x, y\"\n2,\"one\ntwo\r\nthree\"\n3,\"say "
+                           "\"\"so\"\"\"\n4,\"\"\n5,\"\"\"\"\n"),
               ElementsAre("x, y", "one\ntwo\r\nthree", "say \"so\"", "", "\""));
   EXPECT_THAT(read_strings("a,\"b, \"\"too\"\"\"\n1,x\n", "b, \"too\""), ElementsAre("x"));
 }
 
 TEST(csv_column, blanks_belong_to_their_cell) {
   EXPECT_THAT(read_strings("a,b\n1, x \n2,\t\n3,\" y \"\n"), ElementsAre(" x ", "\t", " y "));
-  EXPECT_EQ(refusal("a, b\n1,x\n"), "--column: 'b' is not a column of t.csv (expected a,  b) Did you mean ' b'?");
+  EXPECT_EQ(refusal("a, b\n1,x\n"),
+            "--column: 'b' is not a column of t.csv (expected a,  b) Did you mean ' b'?");
 }
 
 TEST(csv_column, a_byte_order_mark_is_no_part_of_the_first_name) {
@@ -116,7 +118,8 @@ TEST(csv_column, decides_the_type_by_all_cells) {
 }
 
 TEST(csv_column, decides_for_strings_where_numbers_would_lose_digits) {
-  for (const std::string cell : {"02134", "-007", "00.5", "9223372036854775808", "-99999999999999999999"}) {
+  for (const std::string cell :
+       {"02134", "-007", "00.5", "9223372036854775808", "-99999999999999999999"}) {
     EXPECT_THAT(strings(read("b\n1\n" + cell + "\n", "b")), ElementsAre("1", cell));
   }
   for (const std::string cell : {"0", "-1", "9223372036854775807", "-9223372036854775808"}) {
@@ -129,10 +132,13 @@ TEST(csv_column, decides_for_strings_where_numbers_would_lose_digits) {
 
 TEST(csv_column, takes_numbers_from_the_least_to_the_greatest) {
   EXPECT_THAT(numbers<std::int64_t>(read("b\n-9223372036854775808\n9223372036854775807\n", "b")),
-              ElementsAre(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()));
-  const auto got = numbers<double>(read("b\n1.7976931348623157e308\n5e-324\n.5\n-0\nnan\n", "b", csv_type::real));
+              ElementsAre(std::numeric_limits<std::int64_t>::min(),
+                          std::numeric_limits<std::int64_t>::max()));
+  const auto got = numbers<double>(
+      read("b\n1.7976931348623157e308\n5e-324\n.5\n-0\nnan\n", "b", csv_type::real));
   EXPECT_THAT(std::vector<double>(got.begin(), got.end() - 1),
-              ElementsAre(std::numeric_limits<double>::max(), std::numeric_limits<double>::denorm_min(), 0.5, 0));
+              ElementsAre(std::numeric_limits<double>::max(),
+                          std::numeric_limits<double>::denorm_min(), 0.5, 0));
   EXPECT_TRUE(std::isnan(got.back()));
   EXPECT_THAT(read("b\n", "b", csv_type::integer).rows(), 0U);
 }
@@ -140,7 +146,8 @@ TEST(csv_column, takes_numbers_from_the_least_to_the_greatest) {
 TEST(csv_column, takes_utf8_and_nul_bytes) {
   const std::string nul("b\nx\0y\n", 6);
   EXPECT_THAT(read_strings(nul), ElementsAre(std::string("x\0y", 3)));
-  EXPECT_THAT(read_strings("b\n\xC3\x85rhus\n\xF0\x9F\x8D\x90\n"), ElementsAre("\xC3\x85rhus", "\xF0\x9F\x8D\x90"));
+  EXPECT_THAT(read_strings("b\n\xC3\x85rhus\n\xF0\x9F\x8D\x90\n"),
+              ElementsAre("\xC3\x85rhus", "\xF0\x9F\x8D\x90"));
   EXPECT_THAT(read_strings("a,b\n\xFF,x\n"), ElementsAre("x")) << "another column's cell";
 }
 
@@ -156,7 +163,8 @@ TEST(csv_column, refuses_files_that_are_no_good) {
     return "taken";
   };
   const std::string takes = " (expected a CSV file or a pipe whose first row names the columns)";
-  EXPECT_EQ(refused("missing.csv"), "FILE: " + (folder / "missing.csv").string() + " does not exist" + takes);
+  EXPECT_EQ(refused("missing.csv"),
+            "FILE: " + (folder / "missing.csv").string() + " does not exist" + takes);
   EXPECT_EQ(refused("."), "FILE: " + (folder / ".").string() + " is a directory" + takes);
   std::ofstream(folder / "empty.csv").close();
   EXPECT_EQ(refused("empty.csv"), "FILE: " + (folder / "empty.csv").string() + " is empty" + takes);
@@ -164,8 +172,8 @@ TEST(csv_column, refuses_files_that_are_no_good) {
   EXPECT_EQ(refused("good.csv"), "taken");
   if (geteuid() != 0) {
     fs::permissions(folder / "good.csv", fs::perms::none);
-    EXPECT_EQ(refused("good.csv"),
-              "FILE: " + (folder / "good.csv").string() + " cannot be read (Permission denied)" + takes);
+    EXPECT_EQ(refused("good.csv"), "FILE: " + (folder / "good.csv").string() +
+                                       " cannot be read (Permission denied)" + takes);
   }
   fs::remove_all(folder);
 
@@ -185,15 +193,20 @@ TEST(csv_column, keeps_no_more_than_its_limit) {
     }
     return "taken";
   };
-  const std::string more = "FILE: t.csv has more rows than fit into memory: 0 MB are the limit here";
+  const std::string more =
+      "FILE: t.csv has more rows than fit into memory: 0 MB are the limit here";
   const std::string rows = "b\n1\n2\n3\n4\n5\n6\n7\n8\n";
   EXPECT_EQ(refused(rows, {.type = csv_type::integer, .kept_bytes_max = 100}), "taken");
-  EXPECT_THAT(refused(rows, {.type = csv_type::integer, .kept_bytes_max = 95}), testing::StartsWith(more));
-  EXPECT_THAT(refused(rows, {.type = csv_type::real, .kept_bytes_max = 95}), testing::StartsWith(more));
-  EXPECT_THAT(refused(rows, {.kept_bytes_max = 100}), testing::StartsWith(more));
-  EXPECT_THAT(refused("b\nx\nx\nx\nx\n", {.type = csv_type::integer, .skip_bad = true, .kept_bytes_max = 60}),
+  EXPECT_THAT(refused(rows, {.type = csv_type::integer, .kept_bytes_max = 95}),
               testing::StartsWith(more));
-  EXPECT_THAT(refused("b\n" + std::string(100, '\n'), {.kept_bytes_max = 100}), testing::StartsWith(more))
+  EXPECT_THAT(refused(rows, {.type = csv_type::real, .kept_bytes_max = 95}),
+              testing::StartsWith(more));
+  EXPECT_THAT(refused(rows, {.kept_bytes_max = 100}), testing::StartsWith(more));
+  EXPECT_THAT(refused("b\nx\nx\nx\nx\n",
+                      {.type = csv_type::integer, .skip_bad = true, .kept_bytes_max = 60}),
+              testing::StartsWith(more));
+  EXPECT_THAT(refused("b\n" + std::string(100, '\n'), {.kept_bytes_max = 100}),
+              testing::StartsWith(more))
       << "blank lines";
 }
 
@@ -214,17 +227,22 @@ TEST(csv_column, refuses_a_stream_that_breaks_off) {
 
 TEST(csv_column, refuses_a_column_that_is_not_there_or_twice) {
   EXPECT_EQ(refusal("a,c\n"), "--column: 'b' is not a column of t.csv (expected a, c)");
-  EXPECT_EQ(refusal("1,2,3,4,5,6,7,8,9,10,11,12"),
-            "--column: 'b' is not a column of t.csv (expected 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more)");
+  EXPECT_EQ(
+      refusal("1,2,3,4,5,6,7,8,9,10,11,12"),
+      "--column: 'b' is not a column of t.csv (expected 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more)");
   EXPECT_EQ(refusal("a,\"two\nlines\",\xFF," + std::string(60, 'n') + "\n"),
-            "--column: 'b' is not a column of t.csv (expected a, two lines, ?, " + std::string(40, 'n') + "...)");
-  EXPECT_EQ(refusal("b,a,b\n"), "--column: 'b' names two columns of t.csv, 1 and 3 (expected a name that occurs once)");
+            "--column: 'b' is not a column of t.csv (expected a, two lines, ?, " +
+                std::string(40, 'n') + "...)");
+  EXPECT_EQ(refusal("b,a,b\n"),
+            "--column: 'b' names two columns of t.csv, 1 and 3 (expected a name that occurs once)");
   EXPECT_EQ(refusal("b,a,a\n"), "taken") << "another column twice";
 }
 
 TEST(csv_column, refuses_rows_with_too_few_or_too_many_cells) {
-  EXPECT_EQ(refusal("a,b\n1,x\n2\n"), std::string("t.csv: line 3 (row 2): 1 cell where the header has 2") + hint);
-  EXPECT_EQ(refusal("a,b\n1,x,\n"), std::string("t.csv: line 2 (row 1): 3 cells where the header has 2") + hint);
+  EXPECT_EQ(refusal("a,b\n1,x\n2\n"),
+            std::string("t.csv: line 3 (row 2): 1 cell where the header has 2") + hint);
+  EXPECT_EQ(refusal("a,b\n1,x,\n"),
+            std::string("t.csv: line 2 (row 1): 3 cells where the header has 2") + hint);
 }
 
 TEST(csv_column, names_the_line_in_which_the_row_begins) {
@@ -239,7 +257,8 @@ TEST(csv_column, refuses_numbers_that_are_none) {
     return refusal("a,b\n1," + cell + "\n", "b", type);
   };
   const std::string at = "t.csv: line 2 (row 1): column 'b': ";
-  for (const char* cell : {"x", "1x", " 1", "1 ", "+1", "1.5", "0x10", "1e3", "-", "99999999999999999999x"}) {
+  for (const char* cell :
+       {"x", "1x", " 1", "1 ", "+1", "1.5", "0x10", "1e3", "-", "99999999999999999999x"}) {
     EXPECT_EQ(refused(cell, csv_type::integer), at + "'" + cell + "' is no int" + hint);
   }
   for (const char* cell : {"x", "1.5x", " 1.5", "1.5 ", "+1", "0x10p3", "1e", "."}) {
@@ -249,7 +268,8 @@ TEST(csv_column, refuses_numbers_that_are_none) {
   EXPECT_EQ(refused("", csv_type::real), at + "an empty cell is no double" + hint);
   EXPECT_EQ(refused("9223372036854775808", csv_type::integer),
             at + "'9223372036854775808' is out of the range of int" + hint);
-  EXPECT_EQ(refused("-1e400", csv_type::real), at + "'-1e400' is out of the range of double" + hint);
+  EXPECT_EQ(refused("-1e400", csv_type::real),
+            at + "'-1e400' is out of the range of double" + hint);
   EXPECT_EQ(refused("\"1\n2\"", csv_type::integer), at + "'1 2' is no int" + hint);
   EXPECT_EQ(refused("\xFF", csv_type::integer), at + "'?' is no int" + hint);
   EXPECT_EQ(refused(std::string(39, 'x') + "\xC3\x85yz", csv_type::integer),
@@ -259,8 +279,11 @@ TEST(csv_column, refuses_numbers_that_are_none) {
 TEST(csv_column, refuses_what_is_no_utf8) {
   const std::string at = "t.csv: line 2 (row 1): column 'b': ";
   EXPECT_EQ(refusal("b\nab\xFF\n"), at + "'ab?' is no UTF-8 from byte 3 on" + hint);
-  for (const char* cell : {"\xC3", "\xC0\x80", "\xED\xA0\x80", "\xF5\x80\x80\x80", "\x80", "\xE2\x82"}) {
-    EXPECT_THAT(refusal("b\n" + std::string(cell) + "\n"), testing::HasSubstr("is no UTF-8 from byte 1 on")) << cell;
+  for (const char* cell :
+       {"\xC3", "\xC0\x80", "\xED\xA0\x80", "\xF5\x80\x80\x80", "\x80", "\xE2\x82"}) {
+    EXPECT_THAT(refusal("b\n" + std::string(cell) + "\n"),
+                testing::HasSubstr("is no UTF-8 from byte 1 on"))
+        << cell;
   }
   EXPECT_THAT(refusal("b\n\xFF\n", "b", csv_type::automatic), testing::HasSubstr("no UTF-8"));
 }
@@ -268,36 +291,48 @@ TEST(csv_column, refuses_what_is_no_utf8) {
 TEST(csv_column, refuses_strings_over_64_kib) {
   EXPECT_EQ(read_strings("b\n" + std::string(65'536, 'x') + "\n").at(0).size(), 65'536U);
   EXPECT_EQ(refusal("b\n" + std::string(65'537, 'x') + "\n"),
-            std::string("t.csv: line 2 (row 1): column 'b': a string of 65537 bytes; 65536 are the most") + hint);
-  EXPECT_THAT(read_strings("a,b\n" + std::string(100'000, 'x') + ",y\n"), ElementsAre("y")) << "another column's cell";
+            std::string(
+                "t.csv: line 2 (row 1): column 'b': a string of 65537 bytes; 65536 are the most") +
+                hint);
+  EXPECT_THAT(read_strings("a,b\n" + std::string(100'000, 'x') + ",y\n"), ElementsAre("y"))
+      << "another column's cell";
 }
 
 TEST(csv_column, refuses_quotes_where_none_may_be) {
-  EXPECT_EQ(refusal("a,b\n1,x\n2,\"y\n3,z\n"), std::string("t.csv: line 3 (row 2): a quote is not closed") + hint);
-  EXPECT_EQ(refusal("a,b\n1,x\"y\n"),
-            std::string("t.csv: line 2 (row 1): a quote within a cell that does not begin with one") + hint);
+  EXPECT_EQ(refusal("a,b\n1,x\n2,\"y\n3,z\n"),
+            std::string("t.csv: line 3 (row 2): a quote is not closed") + hint);
+  EXPECT_EQ(
+      refusal("a,b\n1,x\"y\n"),
+      std::string("t.csv: line 2 (row 1): a quote within a cell that does not begin with one") +
+          hint);
   EXPECT_EQ(refusal("a,b\n1,\"x\"y\n"),
             std::string("t.csv: line 2 (row 1): a closing quote with something behind it") + hint);
   EXPECT_EQ(refusal("a,\"b\n"), "t.csv: line 1 (header): a quote is not closed");
-  EXPECT_EQ(refusal("a,\"b\n", "b", csv_type::text, true), "t.csv: line 1 (header): a quote is not closed");
-  EXPECT_EQ(refusal("\nb\"\n"), "t.csv: line 2 (header): a quote within a cell that does not begin with one");
+  EXPECT_EQ(refusal("a,\"b\n", "b", csv_type::text, true),
+            "t.csv: line 1 (header): a quote is not closed");
+  EXPECT_EQ(refusal("\nb\"\n"),
+            "t.csv: line 2 (header): a quote within a cell that does not begin with one");
 }
 
 TEST(csv_column, a_quote_that_is_never_closed_does_not_take_all_memory) {
-  EXPECT_EQ(refusal("a,b\n1,x\n2,\"" + std::string(std::size_t{17} << 20, 'y'), "b", csv_type::text, true),
+  EXPECT_EQ(refusal("a,b\n1,x\n2,\"" + std::string(std::size_t{17} << 20, 'y'), "b", csv_type::text,
+                    true),
             "t.csv: line 3 (row 2): a cell of more than 16 MiB; is a quote not closed?");
   EXPECT_EQ(refusal("a,b\n1,x\n" + std::string((std::size_t{16} << 20) + 1, 'y') + ",2\n3,z\n"),
             "t.csv: line 3 (row 2): a cell of more than 16 MiB; is a quote not closed?");
-  EXPECT_THAT(read_strings("a,b\n1,x\n" + std::string(std::size_t{16} << 20, 'y') + ",2\n"), ElementsAre("x", "2"));
+  EXPECT_THAT(read_strings("a,b\n1,x\n" + std::string(std::size_t{16} << 20, 'y') + ",2\n"),
+              ElementsAre("x", "2"));
 }
 
 TEST(csv_column, leaves_bad_rows_out_where_asked_to) {
   const csv_column got =
-      read("a,b\n1,10\n2,x\n3\n4,40\n5,5\"0\n6,60\n7,\"7\"0,\"z\n8,80\n9,\"90\n10,100\n", "b", csv_type::integer, true);
+      read("a,b\n1,10\n2,x\n3\n4,40\n5,5\"0\n6,60\n7,\"7\"0,\"z\n8,80\n9,\"90\n10,100\n", "b",
+           csv_type::integer, true);
   EXPECT_THAT(numbers<std::int64_t>(got), ElementsAre(10, 40, 60, 80));
   EXPECT_THAT(got.skipped, ElementsAre(2, 3, 5, 7, 9));
   EXPECT_THAT(got.reasons,
-              ElementsAre("line 3 (row 2): column 'b': 'x' is no int", "line 4 (row 3): 1 cell where the header has 2",
+              ElementsAre("line 3 (row 2): column 'b': 'x' is no int",
+                          "line 4 (row 3): 1 cell where the header has 2",
                           "line 6 (row 5): a quote within a cell that does not begin with one",
                           "line 8 (row 7): a closing quote with something behind it",
                           "line 10 (row 9): a quote is not closed"));
@@ -343,7 +378,8 @@ TEST(csv_column, pieces_of_the_file_do_not_show) {
     options.piece_bytes = piece_bytes;
     const csv_column got = read_csv_column(in, "t.csv", "b", options);
     EXPECT_THAT(strings(got), ElementsAre("\xC3\x85\"\r\n", "z", "")) << piece_bytes;
-    EXPECT_THAT(got.reasons, ElementsAre("line 5 (row 2): a quote within a cell that does not begin with one"));
+    EXPECT_THAT(got.reasons,
+                ElementsAre("line 5 (row 2): a quote within a cell that does not begin with one"));
     EXPECT_EQ(got.blank_lines, 1U);
   }
 }

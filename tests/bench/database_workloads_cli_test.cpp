@@ -29,31 +29,37 @@ TEST_F(elidex_tool, ycsb_txn_refuses_what_it_cannot_do) {
   refused(ycsb + "--theta 0.5,0.5", "--theta: '0.5' is given twice");
   refused(ycsb + "--isolation some", "--isolation: invalid value 'some'",
           "serializable, repeatable-read, read-committed or read-uncommitted");
-  refused(ycsb + "--index tbb", "--index: invalid value 'tbb'", "a database that 'elidex list' prints");
+  refused(ycsb + "--index tbb", "--index: invalid value 'tbb'",
+          "a database that 'elidex list' prints");
   refused(ycsb + "--durability fast", "--durability: invalid value 'fast'", "none, async or sync");
-  for (const char* const foreign : {"--dist zipf:0.5", "--warehouses 2", "--customers 5", "--readers snapshots",
-                                    "--hot 5", "--key-type u64", "--scan-length 5"}) {
+  for (const char* const foreign :
+       {"--dist zipf:0.5", "--warehouses 2", "--customers 5", "--readers snapshots", "--hot 5",
+        "--key-type u64", "--scan-length 5"}) {
     refused(ycsb + foreign, flag_of(foreign), "does not go with --workload ycsb-txn (expected ");
   }
   refused("bench --workload ycsb-txn:e", "--workload: invalid value 'ycsb-txn:e'",
           "ycsb-txn:a, ycsb-txn:b, ycsb-txn:c or ycsb-txn:f");
-  refused("bench --workload ycsb-txn,ycsb-txn:a", "--workload: 'ycsb-txn,ycsb-txn:a'", "expected each mix once");
+  refused("bench --workload ycsb-txn,ycsb-txn:a", "--workload: 'ycsb-txn,ycsb-txn:a'",
+          "expected each mix once");
   refused("bench --workload ycsb-txn:a,b", "--workload: 'ycsb-txn:a,b'", "ycsb-txn alone");
   refused("bench --workload tpcc,ycsb-txn:a", "--workload: 'tpcc,ycsb-txn:a'", "ycsb-txn alone");
   refused("bench --workload tpcc:a", "--workload: invalid value 'tpcc:a'");
   refused("bench --workload tpcc --theta 0.5", "--theta: '0.5'", "expected --workload ycsb-txn");
-  refused("bench --workload a --ops-per-txn 4", "--ops-per-txn: '4'", "expected --workload ycsb-txn");
+  refused("bench --workload a --ops-per-txn 4", "--ops-per-txn: '4'",
+          "expected --workload ycsb-txn");
   refused("sim --workload ycsb-txn:a", "--workload: 'ycsb-txn:a'", "is for bench");
 }
 
 TEST_F(elidex_tool, smallbank_refuses_what_it_cannot_do) {
   const std::string bank = "bench --workload smallbank ";
   refused(bank + "--customers 1", "--customers: invalid value '1'");
-  refused(bank + "--customers 1G", "--customers: 1000000000 of them", "MB are free (expected at most");
+  refused(bank + "--customers 1G", "--customers: 1000000000 of them",
+          "MB are free (expected at most");
   refused(bank + "--customers 10 --hot 11", "--hot: invalid value '11'", "from 2 to 10");
   refused(bank + "--hot 1", "--hot: invalid value '1'");
   refused(bank + "--hot-percent 101", "--hot-percent: invalid value '101'", "from 0 to 100");
-  refused(bank + "--isolation serializable,serializable", "--isolation: 'serializable' is given twice");
+  refused(bank + "--isolation serializable,serializable",
+          "--isolation: 'serializable' is given twice");
   refused(bank + "--keys 5", "--keys: '5' does not go with --workload smallbank",
           "expected workloads of keys or --workload ycsb-txn");
   refused(bank + "--theta 0.5", "--theta: '0.5'");
@@ -74,14 +80,16 @@ void expect_the_contract(const nlohmann::json& one) {
   double sum = 0;
   for (const auto& kind : one["by_type"]) sum += kind["mops"].get<double>();
   EXPECT_NEAR(sum, one["mops"].get<double>(), 1e-9);
-  for (const char* const name : {"aborts", "aborts_per_op", "fallback_pct", "wasted_pct", "durability", "rolled_back"})
+  for (const char* const name :
+       {"aborts", "aborts_per_op", "fallback_pct", "wasted_pct", "durability", "rolled_back"})
     EXPECT_TRUE(one.contains(name)) << name;
 }
 
 TEST_F(elidex_tool, ycsb_txn_gives_what_the_contract_says) {
-  const outcome got =
-      run("bench --workload ycsb-txn:a,ycsb-txn:c --index db/occ,db/silo,db/dbx,db/2pl --keys 1K --ops-per-txn 4 "
-          "--theta 0,0.9 --threads 1,2 --oversubscribe --seconds 0.03 --repeat 1 --seed 7 --json -");
+  const outcome got = run(
+      "bench --workload ycsb-txn:a,ycsb-txn:c --index db/occ,db/silo,db/dbx,db/2pl --keys 1K "
+      "--ops-per-txn 4 "
+      "--theta 0,0.9 --threads 1,2 --oversubscribe --seconds 0.03 --repeat 1 --seed 7 --json -");
   ASSERT_EQ(got.status, 0) << got.err;
   const auto document = nlohmann::json::parse(got.out);
   EXPECT_EQ(document["schema"], 1);
@@ -104,8 +112,10 @@ TEST_F(elidex_tool, ycsb_txn_gives_what_the_contract_says) {
 
 TEST_F(elidex_tool, smallbank_gives_what_the_contract_says) {
   const outcome got =
-      run("bench --workload smallbank,smallbank:h-store --index db/occ,db/silo,db/dbx --customers 100 --hot 10 "
-          "--isolation serializable,repeatable-read --threads 2 --oversubscribe --seconds 0.03 --repeat 1 --seed 7 "
+      run("bench --workload smallbank,smallbank:h-store --index db/occ,db/silo,db/dbx --customers "
+          "100 --hot 10 "
+          "--isolation serializable,repeatable-read --threads 2 --oversubscribe --seconds 0.03 "
+          "--repeat 1 --seed 7 "
           "--json -");
   ASSERT_EQ(got.status, 0) << got.err;
   const auto document = nlohmann::json::parse(got.out);
@@ -123,15 +133,17 @@ TEST_F(elidex_tool, smallbank_gives_what_the_contract_says) {
 TEST_F(elidex_tool, database_workloads_are_told_on_a_terminal_and_listed) {
   const outcome rows = run("bench --workload ycsb-txn --keys 500 --seconds 0.02 --repeat 1");
   EXPECT_EQ(rows.status, 0) << rows.err;
-  for (const char* const text : {"16 different keys in a transaction, 500 rows", "db/occ", "db/2pl", "db/silo:masstree",
-                                 "serializable", "conflicts %", "lost", "reading", "changing", "0.99"})
+  for (const char* const text :
+       {"16 different keys in a transaction, 500 rows", "db/occ", "db/2pl", "db/silo:masstree",
+        "serializable", "conflicts %", "lost", "reading", "changing", "0.99"})
     EXPECT_THAT(rows.out, HasSubstr(text));
   const outcome bank =
       run("bench --workload smallbank --customers 50 --index db/2pl --isolation "
           "serializable,read-committed --seconds 0.02 --repeat 1 --durability async --folder .");
   EXPECT_EQ(bank.status, 0) << bank.err;
-  for (const char* const text : {"SmallBank, 50 customers; 90 % of those drawn are among the first 50", "cents lost",
-                                 "read-committed", "amalgamate", "write-check", "async", "x first"})
+  for (const char* const text :
+       {"SmallBank, 50 customers; 90 % of those drawn are among the first 50", "cents lost",
+        "read-committed", "amalgamate", "write-check", "async", "x first"})
     EXPECT_THAT(bank.out, HasSubstr(text));
   const outcome list = run("list");
   for (const char* const name : {"ycsb-txn:a", "ycsb-txn:f", "smallbank:h-store"})

@@ -37,7 +37,8 @@ bool comes(const std::function<bool()>& happens) {
 }
 
 std::size_t entries(const fs::path& folder) {
-  return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+  return static_cast<std::size_t>(
+      std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
 // In a process group of its own; what it leaves behind becomes a child of the test.
@@ -50,7 +51,8 @@ class started {
     if (group_ != 0) return;
     sigset_t none;
     sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);  // this process may have blocked signals to wait for them
+    // this process may have blocked signals to wait for them
+    sigprocmask(SIG_SETMASK, &none, nullptr);
     what();
     _exit(99);
   }
@@ -64,7 +66,8 @@ class started {
 
   [[nodiscard]] bool runs() const {
     siginfo_t about{};
-    return waitid(P_PID, static_cast<id_t>(group_), &about, WEXITED | WNOWAIT | WNOHANG) == 0 && about.si_pid == 0;
+    return waitid(P_PID, static_cast<id_t>(group_), &about, WEXITED | WNOWAIT | WNOHANG) == 0 &&
+           about.si_pid == 0;
   }
 
   // Has the group a program of this name?
@@ -73,7 +76,8 @@ class started {
       std::ifstream in(entry.path() / "stat");
       std::string number, command, state;
       pid_t parent = 0, group = 0;
-      if (in >> number >> command >> state >> parent >> group && group == group_ && command == "(" + name + ")") {
+      if (in >> number >> command >> state >> parent >> group && group == group_ &&
+          command == "(" + name + ")") {
         return true;
       }
     }
@@ -104,9 +108,8 @@ class started {
 class Endings : public elidex_tool {
  protected:
   [[nodiscard]] std::function<void()> tool(const std::string& arguments) const {
-    return [command = "cd '" + path("") + "' && exec '" ELIDEX_TOOL "' " + arguments + " >out 2>err"] {
-      execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-    };
+    return [command = "cd '" + path("") + "' && exec '" ELIDEX_TOOL "' " + arguments +
+                      " >out 2>err"] { execl("/bin/sh", "sh", "-c", command.c_str(), nullptr); };
   }
 };
 
@@ -114,7 +117,8 @@ TEST_F(Endings, ABenchLeavesNoDatabase) {
   fs::create_directory(path("databases"));
   for (const int signal : ending_signals) {
     started bench(
-        tool("bench --workload smallbank --index db/silo --durability async --folder databases --seconds 600 "
+        tool("bench --workload smallbank --index db/silo --durability async --folder databases "
+             "--seconds 600 "
              "--customers 1000 --json results.json"));
     const auto has_a_log = [&] {
       for (const auto& folder : fs::directory_iterator(path("databases"))) {
@@ -133,7 +137,9 @@ TEST_F(Endings, ABenchLeavesNoDatabase) {
 #if defined(ELIDEX_HAS_SIM)
 
 TEST_F(Endings, ASimulationLeavesNoRunAndNoTimeline) {
-  started sim(tool("sim --index btree/htm-dbx --cores 20 --ops 1M --keys 1M --json results.json --trace trace.json"));
+  started sim(
+      tool("sim --index btree/htm-dbx --cores 20 --ops 1M --keys 1M --json results.json --trace "
+           "trace.json"));
   ASSERT_TRUE(comes([&] { return sim.has("elidex-sim") || !sim.runs(); }));
   EXPECT_EQ(sim.end(SIGTERM), SIGTERM) << text_of(path("err"));
   EXPECT_TRUE(comes([&] { return sim.gone(); }));
@@ -164,12 +170,14 @@ TEST_F(Endings, ARepetitionLeavesNoRunAndNoPlot) {
 
 // --- What the program does it with ---
 
-// Waits for a signal with a temporary directory in hand, into which another thread writes all the time.
+// Waits for a signal with a temporary directory in hand, into which another thread writes all the
+// time.
 void hold(const std::string& folder) {
   fs::create_directory(folder);
   const temporary_path removed(folder);
   std::thread([&] {
-    for (unsigned i = 0;; i = (i + 1) % 100) std::ofstream(folder + "/file" + std::to_string(i)) << "text";
+    for (unsigned i = 0;; i = (i + 1) % 100)
+      std::ofstream(folder + "/file" + std::to_string(i)) << "text";
   }).detach();
   std::ofstream(folder + ".held") << "x";
   for (;;) pause();

@@ -1,5 +1,5 @@
-// Every registered index does what std::map does, request by request, under the driver that the benchmarks
-// use.
+// Every registered index does what std::map does, request by request, under the driver that the
+// benchmarks use.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,9 @@ class reference_map {
     value = found->second;
     return true;
   }
-  bool insert(key_arg<Key> key, index_value value) { return map_.try_emplace(Key(key), value).second; }
+  bool insert(key_arg<Key> key, index_value value) {
+    return map_.try_emplace(Key(key), value).second;
+  }
   bool update(key_arg<Key> key, index_value value) {
     const auto found = map_.find(key);
     if (found == map_.end()) return false;
@@ -45,7 +47,8 @@ class reference_map {
   }
   std::size_t scan(key_arg<Key> from, std::size_t limit, index_value& sum) {
     std::size_t count = 0;
-    for (auto at = map_.lower_bound(from); at != map_.end() && count < limit; ++at, ++count) sum += at->second;
+    for (auto at = map_.lower_bound(from); at != map_.end() && count < limit; ++at, ++count)
+      sum += at->second;
     return count;
   }
 
@@ -65,7 +68,8 @@ class reference_set {
   bool insert(key_arg<Key> key, index_value) { return keys_.emplace(key).second; }
   std::size_t scan(key_arg<Key> from, std::size_t limit, index_value& sum) {
     std::size_t count = 0;
-    for (auto at = keys_.lower_bound(from); at != keys_.end() && count < limit; ++at, ++count) sum += value_of(*at);
+    for (auto at = keys_.lower_bound(from); at != keys_.end() && count < limit; ++at, ++count)
+      sum += value_of(*at);
     return count;
   }
 
@@ -86,11 +90,12 @@ std::string key_for(std::uint64_t id, const std::string&) {
   return key + std::string(id % 3, '\0') + std::to_string(id);
 }
 
-// A stream of all kinds of requests that the index has, over few keys, so that each meets present and absent
-// ones, after `loaded` of them have been inserted. Only put is kept to present keys: where the key is absent, an
-// index may insert it or not.
+// A stream of all kinds of requests that the index has, over few keys, so that each meets present
+// and absent ones, after `loaded` of them have been inserted. Only put is kept to present keys:
+// where the key is absent, an index may insert it or not.
 template <class Key>
-request_stream<Key> every_request(const index_info& index, std::uint64_t ids = 600, std::uint64_t loaded = 0) {
+request_stream<Key> every_request(const index_info& index, std::uint64_t ids = 600,
+                                  std::uint64_t loaded = 0) {
   request_stream<Key> stream;
   std::set<std::uint64_t> present;
   random_bits bits(42);
@@ -123,12 +128,14 @@ request_stream<Key> every_request(const index_info& index, std::uint64_t ids = 6
         present.erase(id);
         break;
       default:
-        if (index.no_scan.empty()) stream.append_scan(key, static_cast<std::uint32_t>(bits.below(50)));
+        if (index.no_scan.empty())
+          stream.append_scan(key, static_cast<std::uint32_t>(bits.below(50)));
     }
   }
   // What is left, read back, some at once.
   stream.set_keys_at_once(7);
-  for (std::uint64_t id = 0; id < ids; ++id) stream.append(request_kind::read_many, key_for(id, Key{}));
+  for (std::uint64_t id = 0; id < ids; ++id)
+    stream.append(request_kind::read_many, key_for(id, Key{}));
   return stream;
 }
 
@@ -147,7 +154,8 @@ void expect_agreement(const std::vector<request_stream<Key>>& streams, const ind
 class every_index : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    if (!info().not_built.empty()) GTEST_SKIP() << info().name << " is not built: " << info().not_built;
+    if (!info().not_built.empty())
+      GTEST_SKIP() << info().name << " is not built: " << info().not_built;
   }
   const index_info& info() const { return *find_index(GetParam()); }
 };
@@ -165,8 +173,8 @@ TEST_P(every_index, agrees_with_std_map_on_many_integers) {
 TEST_P(every_index, agrees_with_std_map_on_the_smallest_and_the_largest_integers) {
   request_stream<std::uint64_t> stream;
   for (const std::uint64_t key : {std::uint64_t{0}, std::uint64_t{1}, UINT64_MAX - 1, UINT64_MAX}) {
-    for (const auto kind : {request_kind::read, request_kind::insert, request_kind::insert, request_kind::put,
-                            request_kind::modify, request_kind::read}) {
+    for (const auto kind : {request_kind::read, request_kind::insert, request_kind::insert,
+                            request_kind::put, request_kind::modify, request_kind::read}) {
       const bool update = kind == request_kind::put || kind == request_kind::modify;
       if (!update || info().no_update.empty()) stream.append(kind, key);
     }
@@ -204,9 +212,11 @@ TEST_P(every_index, loses_nothing_under_threads) {
     // All add the same keys: each is added once.
     request_stream<std::uint64_t> more;
     random_bits unused(1);
-    for (std::uint64_t i = 0; i < 20'000; ++i) more.append(request_kind::insert, keys.fresh(0, i, unused));
+    for (std::uint64_t i = 0; i < 20'000; ++i)
+      more.append(request_kind::insert, keys.fresh(0, i, unused));
     const std::vector<request_stream<std::uint64_t>> streams(threads, more);
-    EXPECT_EQ(run_threads<std::uint64_t>(*index, streams, {.drain = true}).misses, (threads - 1) * 20'000U);
+    EXPECT_EQ(run_threads<std::uint64_t>(*index, streams, {.drain = true}).misses,
+              (threads - 1) * 20'000U);
     EXPECT_EQ(sum_of_all(), before);
     return;
   }
@@ -225,13 +235,14 @@ std::vector<std::string> all_names() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(registry, every_index, testing::ValuesIn(all_names()), [](const auto& named) {
-  std::string name = named.param;
-  for (char& c : name) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-  }
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(registry, every_index, testing::ValuesIn(all_names()),
+                         [](const auto& named) {
+                           std::string name = named.param;
+                           for (char& c : name) {
+                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+                           }
+                           return name;
+                         });
 
 TEST(registry, holds_the_names_of_the_design) {
   for (const char* name : {"btree/none",       "btree/mutex",
@@ -263,7 +274,8 @@ TEST(registry, says_what_an_index_cannot_do) {
     return why_not(*find_index(index), *find_workload(what), threads, key_type::u64).value_or("");
   };
   EXPECT_EQ(why("btree/none", "a", 1), "");
-  EXPECT_EQ(why("btree/none", "a", 2), "btree/none has no synchronisation: one thread only, or reads only");
+  EXPECT_EQ(why("btree/none", "a", 2),
+            "btree/none has no synchronisation: one thread only, or reads only");
   EXPECT_EQ(why("btree/none", "c", 2), "");
   EXPECT_EQ(why("delta/none", "insert-mix:0", 2), "");
   EXPECT_NE(why("delta/none", "insert-mix:1", 2), "");
@@ -275,7 +287,8 @@ TEST(registry, says_what_an_index_cannot_do) {
   EXPECT_EQ(why("delta/rw", "mix:5", 2), "delta/rw has values and their IDs and nothing to update");
 
   const index_info absent{.name = "absent", .description = {}, .not_built = "no compiler"};
-  EXPECT_EQ(why_not(absent, *find_workload("a"), 1, key_type::u64), "absent is not built: no compiler");
+  EXPECT_EQ(why_not(absent, *find_workload("a"), 1, key_type::u64),
+            "absent is not built: no compiler");
 }
 
 }  // namespace

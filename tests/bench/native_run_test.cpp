@@ -1,4 +1,5 @@
-// What a run over the table store finds behind itself: nothing in a database that keeps its promises, and something in one that doesn't.
+// What a run over the table store finds behind itself: nothing in a database that keeps its
+// promises, and something in one that doesn't.
 
 #include "bench/table_store/native_run.hpp"
 
@@ -25,7 +26,8 @@ constexpr smallbank::settings few_customers{.customers = 50, .hot = 4};
 TEST(NativeRun, TellsWhatWasDoneAndChecksIt) {
   native_run<ycsb_txn::driven_store<basic_database<db::silo_commit>>> rows(few_rows, 1, {});
   for (int run = 0; run < 2; ++run) {  // what an earlier run did is accounted for
-    const run_outcome got = rows.run({.threads = 3, .seconds = 0.1, .warm_up_seconds = 0.05, .seed = 7});
+    const run_outcome got =
+        rows.run({.threads = 3, .seconds = 0.1, .warm_up_seconds = 0.05, .seed = 7});
     EXPECT_THAT(got.violations, IsEmpty());
     EXPECT_EQ(got.missing, 0);
     ASSERT_EQ(got.latency.size(), ycsb_txn::kind_names.size());

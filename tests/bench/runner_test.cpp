@@ -1,4 +1,5 @@
-// The runner on a fake index that only counts, the percentiles, and the bench's medians and reuse of maps.
+// The runner on a fake index that only counts, the percentiles, and the bench's medians and reuse
+// of maps.
 
 #include "bench/runner/runner.hpp"
 
@@ -18,17 +19,21 @@ using namespace elidex::bench;
 // Counts the requests it is given; what it answers and when it throws is up to the test.
 class counting_index final : public any_index<std::uint64_t> {
  public:
-  void run(const request_stream<std::uint64_t>& stream, run_control& control, worker_result& result) override {
+  void run(const request_stream<std::uint64_t>& stream, run_control& control,
+           worker_result& result) override {
     ++runs_;
     run_worker(stream, control, result,
-               [this](auto&, const request<std::uint64_t>& wanted, std::size_t, worker_result& counts) -> std::size_t {
+               [this](auto&, const request<std::uint64_t>& wanted, std::size_t,
+                      worker_result& counts) -> std::size_t {
                  if (++requests_ == throw_at) throw std::bad_alloc();
                  counts.misses += wanted.key == missing_key ? 1 : 0;
                  counts.checksum += wanted.key;
                  return 1;
                });
   }
-  [[nodiscard]] index_counters counters() const override { return {.aborts_conflict = requests_ / 2}; }
+  [[nodiscard]] index_counters counters() const override {
+    return {.aborts_conflict = requests_ / 2};
+  }
 
   std::atomic<std::uint64_t> runs_{0};
   std::atomic<std::uint64_t> requests_{0};
@@ -58,7 +63,8 @@ TEST(runner, a_drain_runs_every_request_once) {
 TEST(runner, a_timed_run_repeats_its_streams_for_the_time_asked_for) {
   counting_index index;
   const auto streams = streams_of(2, 100);
-  const run_outcome outcome = run_threads<std::uint64_t>(index, streams, {.seconds = 0.2, .warm_up_seconds = 0.05});
+  const run_outcome outcome =
+      run_threads<std::uint64_t>(index, streams, {.seconds = 0.2, .warm_up_seconds = 0.05});
   EXPECT_GT(outcome.requests, 1000U);
   EXPECT_EQ(outcome.counted_requests, index.requests_);
   EXPECT_LT(outcome.requests, outcome.counted_requests) << "the warm-up is not measured";
@@ -70,8 +76,8 @@ TEST(runner, a_timed_run_repeats_its_streams_for_the_time_asked_for) {
 TEST(runner, a_stream_that_may_run_once_ends_the_run_and_is_measured) {
   counting_index index;
   const auto streams = streams_of(1, 100'000);
-  const run_outcome outcome =
-      run_threads<std::uint64_t>(index, streams, {.seconds = 60, .warm_up_seconds = 60, .repeat_streams = false});
+  const run_outcome outcome = run_threads<std::uint64_t>(
+      index, streams, {.seconds = 60, .warm_up_seconds = 60, .repeat_streams = false});
   EXPECT_EQ(index.requests_, 100'000U);
   EXPECT_GE(outcome.requests, 70'000U);
   EXPECT_LT(outcome.seconds, 30);
@@ -103,8 +109,8 @@ TEST(latency, percentiles_are_those_of_the_samples) {
   }
   std::sort(samples.begin(), samples.end());
   for (const double percent : {1.0, 25.0, 50.0, 90.0, 99.0, 99.9, 100.0}) {
-    const auto exact =
-        static_cast<double>(samples[static_cast<std::size_t>(static_cast<double>(samples.size()) * percent / 100) - 1]);
+    const auto exact = static_cast<double>(
+        samples[static_cast<std::size_t>(static_cast<double>(samples.size()) * percent / 100) - 1]);
     EXPECT_NEAR(histogram.percentile(percent), exact, exact * 0.016 + 0.5) << percent;
   }
 }
@@ -143,7 +149,8 @@ TEST(bench, medians) {
 // With the call and without it, and never with two threads.
 TEST(bench, loads_in_bulk) {
   bench_options options;
-  options.indexes = {find_index("ordered_map"), find_index("btree/optimistic"), find_index("absl+mutex")};
+  options.indexes = {find_index("ordered_map"), find_index("btree/optimistic"),
+                     find_index("absl+mutex")};
   options.workloads = {find_workload("bulk-load"), find_workload("c")};
   options.distributions = {*parse_distribution("uniform")};
   options.threads = {1, 2};
@@ -165,8 +172,8 @@ TEST(bench, loads_in_bulk) {
 TEST(bench, runs_the_product_in_rounds_and_skips_what_cannot_be) {
   bench_options options;
   options.indexes = {find_index("std+shared_mutex"), find_index("tbb"), find_index("libcds")};
-  options.workloads = {find_workload("load"), find_workload("a"), find_workload("d"), find_workload("e"),
-                       find_workload("delete")};
+  options.workloads = {find_workload("load"), find_workload("a"), find_workload("d"),
+                       find_workload("e"), find_workload("delete")};
   options.distributions = {*parse_distribution("uniform"), *parse_distribution("zipf:0.99")};
   options.threads = {1, 2};
   options.keys = 2000;

@@ -1,5 +1,5 @@
-// Key sets and request streams: distinct keys, adjacent hot keys, equal seeds and equal work, the workloads'
-// mixtures.
+// Key sets and request streams: distinct keys, adjacent hot keys, equal seeds and equal work, the
+// workloads' mixtures.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,13 +19,15 @@ using u64_stream = request_stream<std::uint64_t>;
 
 std::filesystem::path file_with(const std::string& text) {
   static int files = 0;
-  const std::filesystem::path file =
-      testing::TempDir() + "elidex_keys_" + std::to_string(getpid()) + "_" + std::to_string(++files) + ".txt";
+  const std::filesystem::path file = testing::TempDir() + "elidex_keys_" +
+                                     std::to_string(getpid()) + "_" + std::to_string(++files) +
+                                     ".txt";
   std::ofstream(file, std::ios::binary) << text;
   return file;
 }
 
-stream_shape shape(std::string_view what, std::string_view where = "uniform", std::uint64_t requests = 20000) {
+stream_shape shape(std::string_view what, std::string_view where = "uniform",
+                   std::uint64_t requests = 20000) {
   return {.what = find_workload(what), .where = *parse_distribution(where), .requests = requests};
 }
 
@@ -66,20 +68,24 @@ TEST(key_set, fresh_keys_are_in_no_key_set_and_handed_out_once) {
   for (std::size_t i = 0; i < keys.size(); ++i) all.insert(keys.at(i));
   random_bits bits(1);
   for (unsigned thread = 0; thread < 8; ++thread) {
-    for (std::uint64_t i = 0; i < 1000; ++i) EXPECT_TRUE(all.insert(keys.fresh(thread, i, bits)).second);
+    for (std::uint64_t i = 0; i < 1000; ++i)
+      EXPECT_TRUE(all.insert(keys.fresh(thread, i, bits)).second);
   }
   const auto words = read_keys(file_with("a\nb\nabc\n"), std::nullopt, 1);
   std::set<std::string> strings{"a", "b", "abc"};
   for (unsigned thread = 0; thread < 8; ++thread) {
-    for (std::uint64_t i = 0; i < 1000; ++i) EXPECT_TRUE(strings.insert(words.fresh(thread, i, bits)).second);
+    for (std::uint64_t i = 0; i < 1000; ++i)
+      EXPECT_TRUE(strings.insert(words.fresh(thread, i, bits)).second);
   }
 }
 
 TEST(key_set, reads_one_key_per_line_in_byte_order) {
-  const auto keys = read_keys(file_with("b\n\xc3\xa9t\xc3\xa9\nZebra\na b\n\nlast without newline"), std::nullopt, 1);
+  const auto keys = read_keys(file_with("b\n\xc3\xa9t\xc3\xa9\nZebra\na b\n\nlast without newline"),
+                              std::nullopt, 1);
   std::vector<std::string> all;
   for (std::size_t i = 0; i < keys.size(); ++i) all.emplace_back(keys.at(i));
-  EXPECT_THAT(all, testing::ElementsAre("", "Zebra", "a b", "b", "last without newline", "\xc3\xa9t\xc3\xa9"));
+  EXPECT_THAT(all, testing::ElementsAre("", "Zebra", "a b", "b", "last without newline",
+                                        "\xc3\xa9t\xc3\xa9"));
 }
 
 TEST(key_set, takes_a_sample_where_fewer_keys_are_asked_for) {
@@ -114,14 +120,17 @@ TEST(key_set, reads_no_more_than_its_limits) {
   const auto file = file_with("a\nb\nc\n");
   for (const std::size_t piece : {1U, 2U, 100U}) {
     EXPECT_EQ(refusal(file, {.bytes = 6, .keys = 3, .piece_bytes = piece}), "taken");
-    EXPECT_THAT(refusal(file, {.bytes = 5, .keys = 3, .piece_bytes = piece}), testing::HasSubstr("more than 5 bytes"));
-    EXPECT_THAT(refusal(file, {.bytes = 6, .keys = 2, .piece_bytes = piece}), testing::HasSubstr("more than 2 lines"));
+    EXPECT_THAT(refusal(file, {.bytes = 5, .keys = 3, .piece_bytes = piece}),
+                testing::HasSubstr("more than 5 bytes"));
+    EXPECT_THAT(refusal(file, {.bytes = 6, .keys = 2, .piece_bytes = piece}),
+                testing::HasSubstr("more than 2 lines"));
   }
 }
 
 TEST(key_set, a_line_is_checked_before_it_ends) {
   const auto file = file_with(std::string(key_bytes_max + 1, 'x'));
-  EXPECT_THAT(refusal(file, {.piece_bytes = 1000}), testing::HasSubstr("more than 65536 bytes in line 1"));
+  EXPECT_THAT(refusal(file, {.piece_bytes = 1000}),
+              testing::HasSubstr("more than 65536 bytes in line 1"));
   EXPECT_THAT(refusal(file_with(std::string("a\nb\0", 4)), {.piece_bytes = 1}),
               testing::HasSubstr("NUL byte in line 2"));
 }
@@ -146,8 +155,10 @@ TEST(key_set, urls_are_distinct_and_ascending_and_of_30_to_80_bytes) {
     if (i > 0) {
       ASSERT_LT(urls.at(i - 1), urls.at(i));
     }
-    EXPECT_TRUE(urls.at(i).starts_with("http://") || urls.at(i).starts_with("https://")) << urls.at(i);
-    EXPECT_EQ(urls.at(i).find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789:/.-"), std::string_view::npos);
+    EXPECT_TRUE(urls.at(i).starts_with("http://") || urls.at(i).starts_with("https://"))
+        << urls.at(i);
+    EXPECT_EQ(urls.at(i).find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789:/.-"),
+              std::string_view::npos);
     shortest = std::min(shortest, urls.at(i).size());
     longest = std::max(longest, urls.at(i).size());
   }
@@ -158,7 +169,8 @@ TEST(key_set, urls_are_distinct_and_ascending_and_of_30_to_80_bytes) {
 TEST(key_set, urls_share_hosts_of_which_some_are_popular) {
   const auto urls = url_keys(50'000, 1, some_words());
   std::map<std::string_view, std::size_t> pages;
-  for (std::size_t i = 0; i < urls.size(); ++i) ++pages[urls.at(i).substr(0, urls.at(i).find('/', 8))];
+  for (std::size_t i = 0; i < urls.size(); ++i)
+    ++pages[urls.at(i).substr(0, urls.at(i).find('/', 8))];
   EXPECT_GT(pages.size(), 2000U);
   EXPECT_LE(pages.size(), 4000U);
   std::size_t most = 0;
@@ -201,9 +213,9 @@ TEST(distributions, are_read_strictly) {
   EXPECT_FALSE(parse_distribution("zipf:0.99")->region);
   EXPECT_TRUE(parse_distribution("hot:1")->region);
   EXPECT_EQ(parse_distribution("hot:0.7")->theta, 0.7);
-  for (const char* wrong :
-       {"", "zipf", "zipf:", "zipf:x", "zipf:-0.1", "zipf:1.3", "zipf:nan", "zipf:inf", "zipf:0.5x",
-        "zipf:0.5:", "uniform:scrambled", "Uniform", "zipf: 0.5", "hot:", "hot:1.01", "hot:-1", "hot:0.5:scrambled"}) {
+  for (const char* wrong : {"", "zipf", "zipf:", "zipf:x", "zipf:-0.1", "zipf:1.3", "zipf:nan",
+                            "zipf:inf", "zipf:0.5x", "zipf:0.5:", "uniform:scrambled", "Uniform",
+                            "zipf: 0.5", "hot:", "hot:1.01", "hot:-1", "hot:0.5:scrambled"}) {
     EXPECT_FALSE(parse_distribution(wrong)) << wrong;
   }
 }
@@ -249,7 +261,8 @@ TEST(streams, hot_keys_are_the_smallest_unless_scrambled) {
   const auto keys = random_keys(10'000, 1);
   const auto counts = [&](std::string_view where) {
     std::map<std::uint64_t, int> count;
-    for (const auto& one : requests_of(make_stream(keys, shape("c", where, 200'000), 0, 1))) ++count[one.key];
+    for (const auto& one : requests_of(make_stream(keys, shape("c", where, 200'000), 0, 1)))
+      ++count[one.key];
     std::vector<std::pair<int, std::uint64_t>> hottest;
     for (const auto& [key, times] : count) hottest.emplace_back(times, key);
     std::sort(hottest.rbegin(), hottest.rend());
@@ -262,7 +275,8 @@ TEST(streams, hot_keys_are_the_smallest_unless_scrambled) {
   std::vector<std::uint64_t> hot;
   for (std::size_t rank = 0; rank < 16; ++rank) hot.push_back(scattered[rank].second);
   const auto [low, high] = std::minmax_element(hot.begin(), hot.end());
-  EXPECT_GT(*high - *low, UINT64_MAX / 2) << "sixteen scattered keys should span most of the key space";
+  EXPECT_GT(*high - *low, UINT64_MAX / 2)
+      << "sixteen scattered keys should span most of the key space";
 }
 
 TEST(streams, load_and_delete_name_every_key_once) {
@@ -279,7 +293,8 @@ TEST(streams, load_and_delete_name_every_key_once) {
   auto ascending = shape("load");
   ascending.order = key_order::ascending;
   const auto requests = requests_of(make_stream(keys, ascending, 0, 1));
-  EXPECT_TRUE(std::is_sorted(requests.begin(), requests.end(), [](auto& l, auto& r) { return l.key < r.key; }));
+  EXPECT_TRUE(std::is_sorted(requests.begin(), requests.end(),
+                             [](auto& l, auto& r) { return l.key < r.key; }));
 }
 
 TEST(streams, churn_replaces_every_key_by_a_new_one) {
@@ -323,7 +338,8 @@ TEST(streams, interleaved_threads_append_at_the_same_end) {
 }
 
 TEST(orders, have_names) {
-  for (const char* name : {"random", "ascending", "interleaved"}) EXPECT_EQ(to_string(*parse_key_order(name)), name);
+  for (const char* name : {"random", "ascending", "interleaved"})
+    EXPECT_EQ(to_string(*parse_key_order(name)), name);
   EXPECT_FALSE(parse_key_order("descending"));
 }
 
@@ -343,7 +359,8 @@ TEST(streams, a_hot_region_takes_its_share_of_adjacent_keys) {
       most = std::max(most, times);
     }
     EXPECT_NEAR(hot / static_cast<double>(requests.size()), theta, 0.01);
-    EXPECT_LT(most, 2 * (theta * static_cast<double>(requests.size()) / region) + 5) << "each hot key alike";
+    EXPECT_LT(most, 2 * (theta * static_cast<double>(requests.size()) / region) + 5)
+        << "each hot key alike";
   }
   // Few keys: sixteen of them, or all.
   const auto few = random_keys(10, 1);
@@ -388,7 +405,8 @@ TEST(streams, scan_lengths_are_fixed_or_drawn_from_the_range) {
 
 TEST(streams, string_keys_come_back_byte_for_byte) {
   request_stream<std::string> stream;
-  const std::vector<std::string> keys{"", "a", std::string("with\0nul", 8), std::string(key_bytes_max, 'x')};
+  const std::vector<std::string> keys{"", "a", std::string("with\0nul", 8),
+                                      std::string(key_bytes_max, 'x')};
   for (const auto& key : keys) stream.append(request_kind::read, key);
   stream.append_scan("from", 7);
   const auto requests = requests_of(stream);

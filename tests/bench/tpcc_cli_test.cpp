@@ -19,31 +19,36 @@ TEST_F(elidex_tool, tpcc_refuses_what_it_cannot_do) {
   refused(tpcc + "--warehouses 0", "--warehouses: invalid value '0'");
   refused(tpcc + "--warehouses 65536", "--warehouses: invalid value '65536'");
   refused(tpcc + "--warehouses 1,1", "--warehouses: '1' is given twice");
-  refused(tpcc + "--warehouses 60000", "--warehouses: 60000 of them", "MB are free (expected at most");
-  refused(tpcc + "--index tbb", "--index: invalid value 'tbb'", "a database that 'elidex list' prints");
+  refused(tpcc + "--warehouses 60000", "--warehouses: 60000 of them",
+          "MB are free (expected at most");
+  refused(tpcc + "--index tbb", "--index: invalid value 'tbb'",
+          "a database that 'elidex list' prints");
   refused(tpcc + "--readers fast", "--readers: invalid value 'fast'", "snapshots or transactions");
   refused(tpcc + "--durability fast", "--durability: invalid value 'fast'", "none, async or sync");
-  refused(tpcc + "--durability sync --folder /nowhere", "--folder: cannot make a folder in '/nowhere'");
+  refused(tpcc + "--durability sync --folder /nowhere",
+          "--folder: cannot make a folder in '/nowhere'");
   refused(tpcc + "--items 14", "--items: invalid value '14'");
   refused(tpcc + "--customers 3001", "--customers: invalid value '3001'");
   refused(tpcc + "--threads 0", "--threads: invalid value '0'");
   refused(tpcc + "--seconds 0", "--seconds: invalid value '0'");
   for (const char* const foreign :
        {"--keys 5", "--dist zipf:0.5", "--key-type u64", "--scan-length 5", "--order ascending"}) {
-    refused(tpcc + foreign, std::string(foreign).substr(0, std::string(foreign).find(' ')), "--workload tpcc");
+    refused(tpcc + foreign, std::string(foreign).substr(0, std::string(foreign).find(' ')),
+            "--workload tpcc");
   }
   refused("bench --workload a,tpcc", "--workload: 'a,tpcc'", "tpcc alone");
   refused("bench --index db/silo", "--index: 'db/silo'", "--workload tpcc");
-  for (const char* const own :
-       {"--warehouses 2", "--readers snapshots", "--customers 30", "--items 100", "--durability sync"}) {
-    refused(std::string("bench --workload a ") + own, std::string(own).substr(0, std::string(own).find(' ')),
-            "--workload tpcc");
+  for (const char* const own : {"--warehouses 2", "--readers snapshots", "--customers 30",
+                                "--items 100", "--durability sync"}) {
+    refused(std::string("bench --workload a ") + own,
+            std::string(own).substr(0, std::string(own).find(' ')), "--workload tpcc");
   }
 }
 
 TEST_F(elidex_tool, tpcc_gives_what_the_contract_says) {
   const outcome got =
-      run("bench --workload tpcc --index db/occ,db/silo,db/dbx,db/2pl --warehouses 1,2 --threads 1 --customers 30 "
+      run("bench --workload tpcc --index db/occ,db/silo,db/dbx,db/2pl --warehouses 1,2 --threads 1 "
+          "--customers 30 "
           "--items 100 "
           "--seconds 0.05 --repeat 2 --seed 7 --json -");
   ASSERT_EQ(got.status, 0) << got.err;
@@ -61,7 +66,8 @@ TEST_F(elidex_tool, tpcc_gives_what_the_contract_says) {
     for (const char* const name : {"conflict", "capacity", "explicit", "interrupt", "other"}) {
       EXPECT_TRUE(one["aborts"].contains(name)) << name;
     }
-    for (const char* const name : {"aborts_per_op", "fallback_pct", "wasted_pct", "bytes_per_key", "dist", "index"}) {
+    for (const char* const name :
+         {"aborts_per_op", "fallback_pct", "wasted_pct", "bytes_per_key", "dist", "index"}) {
       EXPECT_TRUE(one.contains(name)) << name;
     }
     ASSERT_EQ(one["by_type"].size(), 5U);
@@ -79,9 +85,11 @@ TEST_F(elidex_tool, tpcc_gives_what_the_contract_says) {
 
 TEST_F(elidex_tool, tpcc_runs_all_databases_unless_told) {
   const outcome got =
-      run("bench --workload tpcc --customers 30 --items 100 --seconds 0.02 --repeat 1 --readers transactions");
+      run("bench --workload tpcc --customers 30 --items 100 --seconds 0.02 --repeat 1 --readers "
+          "transactions");
   EXPECT_EQ(got.status, 0) << got.err;
-  for (const char* const name : {"db/occ", "db/silo", "db/dbx", "db/2pl", "new-order", "stock-level", "conflicts %"}) {
+  for (const char* const name :
+       {"db/occ", "db/silo", "db/dbx", "db/2pl", "new-order", "stock-level", "conflicts %"}) {
     EXPECT_THAT(got.out, HasSubstr(name));
   }
   const outcome list = run("list");

@@ -1,5 +1,5 @@
-// TPC-C on the simulated machine, through the program that repro asks: each database runs, commits by regions where it should, and breaks no
-// condition; equal requests give equal answers.
+// TPC-C on the simulated machine, through the program that repro asks: each database runs, commits
+// by regions where it should, and breaks no condition; equal requests give equal answers.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,8 +36,9 @@ class tpcc_on_machine : public asks_worker {
 
 TEST_F(tpcc_on_machine, every_database_keeps_the_conditions) {
   for (const char* const name :
-       {"db/dbx-locking:htm-btree", "db/dbx-locking:euno-btree", "db/dbx-locking:euno-btree+", "db/dbx:htm-btree",
-        "db/dbx:euno-btree", "db/dbx:euno-btree+", "db/silo:masstree", "db/silo"}) {
+       {"db/dbx-locking:htm-btree", "db/dbx-locking:euno-btree", "db/dbx-locking:euno-btree+",
+        "db/dbx:htm-btree", "db/dbx:euno-btree", "db/dbx:euno-btree+", "db/silo:masstree",
+        "db/silo"}) {
     SCOPED_TRACE(name);
     for (const char* const readers : {"snapshots", "transactions"}) {
       const outcome got = ask({{"index", name}, {"readers", readers}, {"leaf_version", "head"}});
@@ -52,7 +53,8 @@ TEST_F(tpcc_on_machine, every_database_keeps_the_conditions) {
       EXPECT_EQ(run.at("readers"), readers);
       EXPECT_GT(run.at("tps").get<double>(), 0);
       std::uint64_t sum = 0;
-      for (const auto& kind : run.at("by_type")) sum += kind.at("transactions").get<std::uint64_t>();
+      for (const auto& kind : run.at("by_type"))
+        sum += kind.at("transactions").get<std::uint64_t>();
       EXPECT_EQ(sum, 160U);
       const bool by_regions = std::string(name).find("dbx") != std::string::npos;
       EXPECT_EQ(run.at("commit_regions").at("commits").get<int>() > 0, by_regions);
@@ -69,7 +71,8 @@ TEST_F(tpcc_on_machine, equal_requests_give_equal_answers) {
   EXPECT_NE(first.answer.at("cycles"), other.answer.at("cycles"));
 }
 
-// Its name is read before the run, into memory that must not reach it. With 20 threads, because glibc has eight arenas a CPU.
+// Its name is read before the run, into memory that must not reach it. With 20 threads, because
+// glibc has eight arenas a CPU.
 TEST_F(tpcc_on_machine, where_the_machine_file_lies_makes_no_difference) {
   std::string from_afar = ELIDEX_MACHINES;
   for (int i = 0; i < 40; ++i) from_afar += "/.";

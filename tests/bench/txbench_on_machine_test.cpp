@@ -1,5 +1,6 @@
-// txbench on the simulated machine, through the program that repro asks: each kind of latches runs and leaves right rows, regions are counted where
-// latches are elided, think time is idle; equal requests give equal answers.
+// txbench on the simulated machine, through the program that repro asks: each kind of latches runs
+// and leaves right rows, regions are counted where latches are elided, think time is idle; equal
+// requests give equal answers.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,8 +35,9 @@ class txbench_on_machine : public asks_worker {
 };
 
 TEST_F(txbench_on_machine, every_kind_of_latches_leaves_right_rows) {
-  for (const char* const name : {"unmodified", "hle", "retried", "pthread", "lock-mutex", "transaction-latches",
-                                 "sharded", "lock-mutex-tas-t", "transaction-latches-tas-t"}) {
+  for (const char* const name :
+       {"unmodified", "hle", "retried", "pthread", "lock-mutex", "transaction-latches", "sharded",
+        "lock-mutex-tas-t", "transaction-latches-tas-t"}) {
     SCOPED_TRACE(name);
     const outcome got = ask({{"index", std::string("db/2pl:") + name}});
     ASSERT_EQ(got.status, 0) << got.said;
@@ -55,7 +57,8 @@ TEST_F(txbench_on_machine, every_kind_of_latches_leaves_right_rows) {
   }
 }
 
-// What makes low-level HLE abort: the CPU elides one lock at a time, and the lock system holds a transaction's latch within its mutex.
+// What makes low-level HLE abort: the CPU elides one lock at a time, and the lock system holds a
+// transaction's latch within its mutex.
 TEST_F(txbench_on_machine, two_latches_at_once_are_too_many_for_hle) {
   const auto too_many = [&](const char* name) {
     return ask({{"index", name}}).answer.at("aborts_by_reason").at("elision").get<int>();

@@ -1,5 +1,5 @@
-// The generator's frequencies against the exact probabilities, by chi-square; and that this test notices a
-// wrong theta.
+// The generator's frequencies against the exact probabilities, by chi-square; and that this test
+// notices a wrong theta.
 
 #include "bench/workload/zipf.hpp"
 
@@ -19,13 +19,14 @@ constexpr std::uint64_t draws = 1'000'000;
 std::vector<double> exact_probabilities(std::uint64_t count, double theta) {
   std::vector<double> weights(count);
   double sum = 0;
-  for (std::uint64_t k = count; k-- > 0;) sum += weights[k] = std::pow(static_cast<double>(k + 1), -theta);
+  for (std::uint64_t k = count; k-- > 0;)
+    sum += weights[k] = std::pow(static_cast<double>(k + 1), -theta);
   for (double& weight : weights) weight /= sum;
   return weights;
 }
 
-// Of the ranks drawn with theta_drawn against the law of theta_claimed, in standard deviations from what is
-// expected.
+// Of the ranks drawn with theta_drawn against the law of theta_claimed, in standard deviations from
+// what is expected.
 double chi_square_deviation(double theta_drawn, double theta_claimed) {
   const zipf_ranks ranks(ranks_count, theta_drawn);
   random_bits bits(20240901);

@@ -1,18 +1,22 @@
-// kill -9 in a loop: a child works on a database that it keeps in a folder, is killed at a random moment, and what it has left is opened
-// and looked at. Again and again over the same folder, at every durability level, with two workloads.
+// kill -9 in a loop: a child works on a database that it keeps in a folder, is killed at a random
+// moment, and what it has left is opened and looked at. Again and again over the same folder, at
+// every durability level, with two workloads.
 //
 //   elidex_crash --runs 100 --seed 7
 //
-// ledger    threads that move money between accounts, each transaction numbered by one row and written down in a journal of the last 64.
-//           Afterwards: money is conserved, the journal has exactly the last numbers (so what survived is a prefix), each as it was written.
-// tpc-c     a small company. Afterwards: its consistency conditions, and no fewer orders than were promised.
+// ledger    threads that move money between accounts, each transaction numbered by one row and
+//           written down in a journal of the last 64.
+//           Afterwards: money is conserved, the journal has exactly the last numbers (so what
+//           survived is a prefix), each as it was written.
+// tpc-c     a small company. Afterwards: its consistency conditions, and no fewer orders than were
+//           promised.
 //
-// What is promised: at level sync a transaction that has returned; at level async what came before a wait_durable() that has
-// returned; with none, that the folder is as it was. Checkpoints are written all the while, and some children are killed while they open the
-// folder.
+// What is promised: at level sync a transaction that has returned; at level async what came before
+// a wait_durable() that has returned; with none, that the folder is as it was. Checkpoints are
+// written all the while, and some children are killed while they open the folder.
 //
-// --lose-log cuts the newest file of the log in half before it is looked at: then the loop must fail. Ends with 0, 1 if something was
-// lost (the folder stays), 2 for arguments it does not take.
+// --lose-log cuts the newest file of the log in half before it is looked at: then the loop must
+// fail. Ends with 0, 1 if something was lost (the folder stays), 2 for arguments it does not take.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -64,7 +68,8 @@ class workload {
   virtual database& db() = 0;
   virtual void load_if_empty() = 0;
   // For ever. `life` differs from all before over this folder.
-  virtual void work(unsigned thread, unsigned life, durability level, std::uint64_t seed, shared_memory& shared) = 0;
+  virtual void work(unsigned thread, unsigned life, durability level, std::uint64_t seed,
+                    shared_memory& shared) = 0;
   // Empty, or what is wrong.
   virtual std::string judge(std::uint64_t promised) = 0;
   // Differs if the content does, most probably.
@@ -94,7 +99,8 @@ class ledger final : public workload {
     db_.wait_durable();
   }
 
-  void work(unsigned thread, unsigned, durability level, std::uint64_t seed, shared_memory& shared) override {
+  void work(unsigned thread, unsigned, durability level, std::uint64_t seed,
+            shared_memory& shared) override {
     random_numbers random(seed + thread);
     for (std::uint64_t since = 0;;) {
       const entry drawn{thread, static_cast<std::uint32_t>(random.below(accounts_count)),
@@ -138,12 +144,15 @@ class ledger final : public workload {
     });
     if (!wrong.empty()) return wrong;
     if (last < promised)
-      return std::to_string(promised) + " was promised, and " + std::to_string(last) + " is the last";
-    if (sum != std::int64_t{1'000} * accounts_count) return "the accounts have " + std::to_string(sum);
+      return std::to_string(promised) + " was promised, and " + std::to_string(last) +
+             " is the last";
+    if (sum != std::int64_t{1'000} * accounts_count)
+      return "the accounts have " + std::to_string(sum);
     const std::uint64_t expected = std::min(last, journal_length);
     if (numbers.size() != expected ||
         (expected != 0 && (numbers.front() != last - expected + 1 || numbers.back() != last)))
-      return "the journal has " + std::to_string(numbers.size()) + " entries of " + std::to_string(last) + " numbers";
+      return "the journal has " + std::to_string(numbers.size()) + " entries of " +
+             std::to_string(last) + " numbers";
     return {};
   }
 
@@ -152,20 +161,24 @@ class ledger final : public workload {
     const auto mix = [&](std::uint64_t value) { mixed = (mixed ^ value) * 0x9E37'79B9'7F4A'7C15u; };
     db_.read_only([&](auto& t) {
       if (const auto found = t.get(numbers_, "last")) mix(*found);
-      t.scan(accounts_, std::uint64_t{0}, accounts_count, [&](std::uint64_t key, std::int64_t money) {
-        mix(key);
-        mix(static_cast<std::uint64_t>(money));
-        return true;
-      });
+      t.scan(accounts_, std::uint64_t{0}, accounts_count,
+             [&](std::uint64_t key, std::int64_t money) {
+               mix(key);
+               mix(static_cast<std::uint64_t>(money));
+               return true;
+             });
     });
     return mixed;
   }
 
  private:
   database db_;
-  database::table<std::uint64_t, std::int64_t>& accounts_ = db_.create_table<std::uint64_t, std::int64_t>("accounts");
-  database::table<std::uint64_t, entry>& journal_ = db_.create_table<std::uint64_t, entry>("journal");
-  database::table<std::string, std::uint64_t>& numbers_ = db_.create_table<std::string, std::uint64_t>("numbers");
+  database::table<std::uint64_t, std::int64_t>& accounts_ =
+      db_.create_table<std::uint64_t, std::int64_t>("accounts");
+  database::table<std::uint64_t, entry>& journal_ =
+      db_.create_table<std::uint64_t, entry>("journal");
+  database::table<std::string, std::uint64_t>& numbers_ =
+      db_.create_table<std::string, std::uint64_t>("numbers");
 };
 
 class small_tpcc final : public workload {
@@ -178,7 +191,8 @@ class small_tpcc final : public workload {
     db_.wait_durable();
   }
 
-  void work(unsigned thread, unsigned life, durability level, std::uint64_t seed, shared_memory& shared) override {
+  void work(unsigned thread, unsigned life, durability level, std::uint64_t seed,
+            shared_memory& shared) override {
     // The numbers of terminals are in the keys of payments: those of earlier lives are taken.
     if (thread == 0) {
       for (unsigned i = 0; i < life * threads; ++i) company_terminal(company_, 1, 0);
@@ -204,7 +218,8 @@ class small_tpcc final : public workload {
   std::string judge(std::uint64_t promised) override {
     const std::uint64_t there = orders();
     if (there < promised)
-      return std::to_string(promised) + " orders were promised, and there are " + std::to_string(there);
+      return std::to_string(promised) + " orders were promised, and there are " +
+             std::to_string(there);
     const auto wrong = bench::tpcc::violations(company_);
     return wrong.empty() ? std::string() : wrong.front().text;
   }
@@ -212,10 +227,11 @@ class small_tpcc final : public workload {
   std::uint64_t digest() override {
     std::uint64_t mixed = orders();
     db_.read_only([&](auto& t) {
-      t.scan(company_.districts, std::uint64_t{0}, UINT64_MAX, [&](std::uint64_t key, const auto& row) {
-        mixed = (mixed ^ key ^ static_cast<std::uint64_t>(row.ytd)) * 0x9E37'79B9'7F4A'7C15u;
-        return true;
-      });
+      t.scan(company_.districts, std::uint64_t{0}, UINT64_MAX,
+             [&](std::uint64_t key, const auto& row) {
+               mixed = (mixed ^ key ^ static_cast<std::uint64_t>(row.ytd)) * 0x9E37'79B9'7F4A'7C15u;
+               return true;
+             });
     });
     return mixed;
   }
@@ -253,8 +269,8 @@ db::storage_options options_of(durability level) {
   return {.level = level, .epoch_time = 1ms, .segment_bytes = std::size_t{256} << 10};
 }
 
-[[noreturn]] void child(std::size_t which, const std::string& folder, durability level, unsigned life,
-                        std::uint64_t seed, shared_memory& shared) {
+[[noreturn]] void child(std::size_t which, const std::string& folder, durability level,
+                        unsigned life, std::uint64_t seed, shared_memory& shared) {
   try {
     const auto running = make_workload(which);
     running->db().open(folder, options_of(level));
@@ -262,7 +278,8 @@ db::storage_options options_of(durability level) {
     if (which == 1) static_cast<small_tpcc&>(*running).count_orders();
     shared.ready.store(true);
     std::vector<std::jthread> all;
-    for (unsigned t = 0; t < threads; ++t) all.emplace_back([&, t] { running->work(t, life, level, seed, shared); });
+    for (unsigned t = 0; t < threads; ++t)
+      all.emplace_back([&, t] { running->work(t, life, level, seed, shared); });
     for (;;) {
       std::this_thread::sleep_for(5ms);
       if (level == durability::none) continue;
@@ -296,8 +313,8 @@ class loop {
  public:
   loop(const settings& wanted, std::filesystem::path root)
       : wanted_(wanted), root_(std::move(root)), random_(wanted.seed) {
-    void* const memory =
-        ::mmap(nullptr, sizeof(shared_memory), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* const memory = ::mmap(nullptr, sizeof(shared_memory), PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
     shared_ = static_cast<shared_memory*>(memory);
     for (const std::size_t which : {0U, 1U}) {
@@ -315,18 +332,21 @@ class loop {
       scenario& now = scenarios_[i % scenarios_.size()];
       const std::string wrong = kill_once(now);
       if (wrong.empty()) continue;
-      return std::string("run ") + std::to_string(i) + ", " + workload_names[now.which] + " at level " +
-             level_names[static_cast<std::size_t>(now.level)] + ": " + wrong + " (folder " + now.folder.string() + ")";
+      return std::string("run ") + std::to_string(i) + ", " + workload_names[now.which] +
+             " at level " + level_names[static_cast<std::size_t>(now.level)] + ": " + wrong +
+             " (folder " + now.folder.string() + ")";
     }
     return {};
   }
   void print() const {
-    std::printf("%-8s  %-6s  %5s  %13s  %12s\n", "workload", "level", "kills", "transactions", "checkpoints");
+    std::printf("%-8s  %-6s  %5s  %13s  %12s\n", "workload", "level", "kills", "transactions",
+                "checkpoints");
     for (const scenario& one : scenarios_) {
       if (one.runs == 0) continue;
       std::printf("%-8s  %-6s  %5u  %13llu  %12llu\n", workload_names[one.which],
                   level_names[static_cast<std::size_t>(one.level)], one.runs,
-                  static_cast<unsigned long long>(one.transactions), static_cast<unsigned long long>(one.checkpoints));
+                  static_cast<unsigned long long>(one.transactions),
+                  static_cast<unsigned long long>(one.checkpoints));
     }
   }
 
@@ -354,7 +374,8 @@ class loop {
     }
     int status = 0;
     ::waitpid(process, &status, 0);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) throw std::runtime_error("a folder could not be loaded");
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+      throw std::runtime_error("a folder could not be loaded");
   }
 
   std::string kill_once(scenario& now) {
@@ -367,9 +388,11 @@ class loop {
     if (process == 0) child(now.which, now.folder.string(), now.level, now.lives, seed, *shared_);
     const bool while_opening = random_.below(5) == 0;
     const auto begin = std::chrono::steady_clock::now();
-    while (!while_opening && !shared_->ready.load() && std::chrono::steady_clock::now() < begin + 60s)
+    while (!while_opening && !shared_->ready.load() &&
+           std::chrono::steady_clock::now() < begin + 60s)
       std::this_thread::sleep_for(1ms);
-    std::this_thread::sleep_for(std::chrono::microseconds(random_.below(while_opening ? 5'000 : 150'000)));
+    std::this_thread::sleep_for(
+        std::chrono::microseconds(random_.below(while_opening ? 5'000 : 150'000)));
     ::kill(process, SIGKILL);
     int status = 0;
     ::waitpid(process, &status, 0);
@@ -381,7 +404,8 @@ class loop {
     std::string wrong;
     try {
       const std::uint64_t after = look(now, shared_->promised.load(), &wrong);
-      if (wrong.empty() && now.level == durability::none && after != before) return "the folder has changed";
+      if (wrong.empty() && now.level == durability::none && after != before)
+        return "the folder has changed";
     } catch (const std::exception& error) {
       return error.what();
     }
@@ -401,7 +425,8 @@ class loop {
     for (const auto& one : std::filesystem::directory_iterator(folder)) {
       if (one.path().extension() == ".log" && one.path() > newest) newest = one.path();
     }
-    if (!newest.empty()) std::filesystem::resize_file(newest, std::filesystem::file_size(newest) / 2);
+    if (!newest.empty())
+      std::filesystem::resize_file(newest, std::filesystem::file_size(newest) / 2);
   }
 
   const settings wanted_;
@@ -419,7 +444,9 @@ int main(int count, char** words) {
   using namespace elidex::testing;
   settings wanted{.seed = seed_or(std::random_device{}())};
   CLI::App app("kill -9 at random moments, and what is left", "elidex_crash");
-  app.add_option("--runs", wanted.runs, "kills")->capture_default_str()->check(CLI::Range(1U, 1'000'000U));
+  app.add_option("--runs", wanted.runs, "kills")
+      ->capture_default_str()
+      ->check(CLI::Range(1U, 1'000'000U));
   app.add_option("--seed", wanted.seed, "of the moments and of what the children do");
   app.add_flag("--lose-log", wanted.lose_log, "damage the log first: the loop must fail then");
   try {
@@ -444,10 +471,12 @@ int main(int count, char** words) {
     wrong = error.what();
   }
   if (!wrong.empty()) {
-    std::printf("LOST after seed %llu: %s\n", static_cast<unsigned long long>(wanted.seed), wrong.c_str());
+    std::printf("LOST after seed %llu: %s\n", static_cast<unsigned long long>(wanted.seed),
+                wrong.c_str());
     return 1;
   }
   std::filesystem::remove_all(name);
-  std::printf("%u kills, nothing lost; seed %llu\n", wanted.runs, static_cast<unsigned long long>(wanted.seed));
+  std::printf("%u kills, nothing lost; seed %llu\n", wanted.runs,
+              static_cast<unsigned long long>(wanted.seed));
   return 0;
 }

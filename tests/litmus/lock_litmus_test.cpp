@@ -1,7 +1,7 @@
-// Outcomes that must not appear when two threads talk through a lock. The memory they touch is atomic and
-// relaxed, so that only the lock orders it; two threads run a tiny program each, again and again, and the
-// outcome of every round is judged. What a lock must forbid is what atomic sections in some order cannot
-// give.
+// Outcomes that must not appear when two threads talk through a lock. The memory they touch is
+// atomic and relaxed, so that only the lock orders it; two threads run a tiny program each, again
+// and again, and the outcome of every round is judged. What a lock must forbid is what atomic
+// sections in some order cannot give.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -59,7 +59,8 @@ struct store_buffering {
   static bool forbidden(const outcome& seen) { return seen.left == 0 && seen.right == 0; }
 };
 
-// Data written before the section that raises the flag is there after the section that saw the flag.
+// Data written before the section that raises the flag is there after the section that saw the
+// flag.
 struct message_passing {
   template <class Lock>
   static int left(Lock& lock, world& memory, const dawdler& dawdle) {
@@ -82,7 +83,8 @@ struct message_passing {
   static bool forbidden(const outcome& seen) { return seen.right == 1; }
 };
 
-// Each thread reads one variable and then writes the other: at most one can have seen the other's write.
+// Each thread reads one variable and then writes the other: at most one can have seen the other's
+// write.
 struct load_buffering {
   template <class Lock>
   static int left(Lock& lock, world& memory, const dawdler& dawdle) {
@@ -165,9 +167,9 @@ enum class until { time_is_up, forbidden_outcome };
 
 // Runs rounds of `Shape` through one lock; returns how many had a forbidden outcome.
 //
-// Before a round each thread clears the variable that the other one will write first, so that this write
-// misses the cache and stays in the store buffer for long: that makes outcomes of weak memory likely. Worlds
-// take turns, so that one is cleared while the other is judged.
+// Before a round each thread clears the variable that the other one will write first, so that this
+// write misses the cache and stays in the store buffer for long: that makes outcomes of weak memory
+// likely. Worlds take turns, so that one is cleared while the other is judged.
 template <class Shape, class Lock>
 unsigned forbidden_outcomes(until end, std::chrono::milliseconds time_max) {
   Lock lock;
@@ -208,9 +210,10 @@ class LockLitmus : public ::testing::Test {
 };
 
 using all_locks =
-    ::testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>, hle_lock, elided<ttas_lock>,
-                     elided<tas_lock, no_retry>, elided<ttas_lock, dbx_budgets>, elided<posix_mutex>,
-                     elided<basic_posix_mutex<held_flag>, retry_budgets>, mutex, recursive_mutex, shared_mutex>;
+    ::testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>, hle_lock,
+                     elided<ttas_lock>, elided<tas_lock, no_retry>, elided<ttas_lock, dbx_budgets>,
+                     elided<posix_mutex>, elided<basic_posix_mutex<held_flag>, retry_budgets>,
+                     mutex, recursive_mutex, shared_mutex>;
 TYPED_TEST_SUITE(LockLitmus, all_locks);
 
 TYPED_TEST(LockLitmus, StoreBuffering) {

@@ -1,4 +1,5 @@
-// Machine files: those that come with the project are good, and what is wrong with another one is said in one line.
+// Machine files: those that come with the project are good, and what is wrong with another one is
+// said in one line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,10 +42,13 @@ TEST(MachineFile, AllOfTheProjectAreGood) {
 TEST(MachineFile, NamesLineAndReason) {
   const std::string good = whole_file();
   EXPECT_EQ(complaint_about(good), "");
-  EXPECT_THAT(complaint_about(good + "speed = 3 -- assumed\n"), HasSubstr("there is no parameter 'speed'"));
+  EXPECT_THAT(complaint_about(good + "speed = 3 -- assumed\n"),
+              HasSubstr("there is no parameter 'speed'"));
   EXPECT_THAT(complaint_about(good + "rtm = 1 -- assumed\n"), HasSubstr("rtm is there twice"));
-  EXPECT_THAT(complaint_about("sockets = 1 -- assumed\n"), HasSubstr("some.machine:2: the file ends without"));
-  EXPECT_EQ(complaint_about("# a machine\nsockets = 9 -- assumed\n"), "some.machine:2: sockets takes 1 to 4, not 9");
+  EXPECT_THAT(complaint_about("sockets = 1 -- assumed\n"),
+              HasSubstr("some.machine:2: the file ends without"));
+  EXPECT_EQ(complaint_about("# a machine\nsockets = 9 -- assumed\n"),
+            "some.machine:2: sockets takes 1 to 4, not 9");
   EXPECT_THAT(complaint_about("sockets = two -- assumed\n"), HasSubstr("'two' is no whole number"));
   EXPECT_THAT(complaint_about("sockets = 1\n"), HasSubstr("sockets has no source"));
   EXPECT_THAT(complaint_about("l1_sets = 63 -- assumed\n"), HasSubstr("power of two"));

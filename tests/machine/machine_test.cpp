@@ -1,5 +1,5 @@
-// The simulated machine: what its transactions, caches and threads do. The program under test is this file itself,
-// compiled for the machine.
+// The simulated machine: what its transactions, caches and threads do. The program under test is
+// this file itself, compiled for the machine.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -176,7 +176,8 @@ TEST(Region, AStaticIsInitialisedForGood) {
       return *once;
     };
     int seen = 0;
-    EXPECT_FALSE(region([&] { seen = value(); }).started());  // the machine lets nobody begin that in a region
+    // the machine lets nobody begin that in a region
+    EXPECT_FALSE(region([&] { seen = value(); }).started());
     EXPECT_EQ(value(), 42);
     EXPECT_TRUE(region([&] { seen = value(); }).started());
   }});
@@ -256,7 +257,8 @@ TEST(Conflict, StringFunctionsAreSeen) {
   static_cast<void>(seen);
 }
 
-// The compiler announces the write of a copy before the read, and makes both behind: other threads run in between.
+// The compiler announces the write of a copy before the read, and makes both behind: other threads
+// run in between.
 TEST(Conflict, ACopyOfAStructureIsSeenWhenItIsMade) {
   struct wide {
     u64 a = 0, b = 0;
@@ -321,7 +323,8 @@ TEST(Conflict, ReadsThatLeaveTheCacheAgainCountOnce) {
         EXPECT_TRUE(region([] {
                       for (int pass = 0; pass < 20; ++pass) {
                         for (const page_of_bytes& p : memory) {
-                          static_cast<void>(std::atomic_ref(const_cast<unsigned char&>(p.bytes[0])).load());
+                          static_cast<void>(
+                              std::atomic_ref(const_cast<unsigned char&>(p.bytes[0])).load());
                         }
                       }
                     }).started());
@@ -383,8 +386,8 @@ TEST(Fetch, IsNamedByPlaceAndLine) {
                                spend(20'000);
                                fetched_from[2].value = 2;
                              }});
-  const auto found =
-      std::find_if(r.fetches.begin(), r.fetches.end(), [](const fetch_report& f) { return f.where == "lines"; });
+  const auto found = std::find_if(r.fetches.begin(), r.fetches.end(),
+                                  [](const fetch_report& f) { return f.where == "lines"; });
   ASSERT_NE(found, r.fetches.end());
   EXPECT_EQ(found->line, 2u);
   EXPECT_EQ(found->accesses, 2u);
@@ -454,7 +457,8 @@ TEST(Elision, NothingElseMayChangeTheWord) {
   run_here({[&] {
     EXPECT_EQ(htm::hle_exchange_acquire(word, 1), 0u);
     std::uint32_t expected = 1;
-    EXPECT_TRUE(word.compare_exchange_strong(expected, 1));  // the region ends, and the lock is taken for real
+    // the region ends, and the lock is taken for real
+    EXPECT_TRUE(word.compare_exchange_strong(expected, 1));
     htm::hle_store_release(word, 0);
   }});
   EXPECT_EQ(word, 0u);
@@ -537,7 +541,8 @@ TEST(Threads, TimedWaitsEndInTimeBesideThreadsThatNeverBlock) {
               std::condition_variable changed;
               std::unique_lock lock(mutex);
               const auto begin = std::chrono::steady_clock::now();
-              EXPECT_EQ(changed.wait_for(lock, std::chrono::microseconds(100)), std::cv_status::timeout);
+              EXPECT_EQ(changed.wait_for(lock, std::chrono::microseconds(100)),
+                        std::cv_status::timeout);
               EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::microseconds(110));
             },
             [] {
@@ -569,9 +574,12 @@ TEST(Threads, CallOnceAndThreadLocalDestructors) {
   }});
 }
 
-// At addresses that are the same in every run: what the program throws, and what a body has captured.
+// At addresses that are the same in every run: what the program throws, and what a body has
+// captured.
 TEST(Threads, WhatTheyThrowAndCaptureLiesInTheProgramsMemory) {
-  const auto in_program = [](const void* at) { return reinterpret_cast<u64>(at) - arena_begin < arena_bytes; };
+  const auto in_program = [](const void* at) {
+    return reinterpret_cast<u64>(at) - arena_begin < arena_bytes;
+  };
   const void* thrown = nullptr;
   const void* captured = nullptr;
   std::exception_ptr kept;

@@ -14,12 +14,13 @@ namespace {
 
 template <class Map>
 class BulkLoad : public ::testing::Test {};
-using maps = ::testing::Types<fixed_key_btree<u64, u64, locked_regions, tiny_partitioned, always_control>,
-                              fixed_key_btree<u64, u64, elided_regions, dense_fan_out<4, 3>, no_control>,
-                              fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
-                              fixed_key_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>,
-                              fixed_key_btree<u64, u64, optimistic, packed_fan_out<20, 4>, restless_control>,
-                              ordered_map<u64, u64>>;
+using maps =
+    ::testing::Types<fixed_key_btree<u64, u64, locked_regions, tiny_partitioned, always_control>,
+                     fixed_key_btree<u64, u64, elided_regions, dense_fan_out<4, 3>, no_control>,
+                     fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
+                     fixed_key_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>,
+                     fixed_key_btree<u64, u64, optimistic, packed_fan_out<20, 4>, restless_control>,
+                     ordered_map<u64, u64>>;
 TYPED_TEST_SUITE(BulkLoad, maps);
 
 // `count` keys so far apart: close together, and from one end of all keys to the other.
@@ -30,7 +31,8 @@ std::map<u64, u64> records_of(u64 count, u64 gap) {
 }
 
 TYPED_TEST(BulkLoad, EverySizeAndWidth) {
-  for (const u64 count : {0u, 1u, 2u, 3u, 4u, 5u, 17u, 70u, 71u, 72u, 75u, 76u, 150u, 1'000u, 5'000u}) {
+  for (const u64 count :
+       {0u, 1u, 2u, 3u, 4u, 5u, 17u, 70u, 71u, 72u, 75u, 76u, 150u, 1'000u, 5'000u}) {
     for (const u64 gap : {u64{3}, u64{256}, u64{1} << 40U, ~u64{0} / (count + 1)}) {
       const auto records = records_of(count, gap);
       TypeParam map;

@@ -23,15 +23,18 @@ using u64 = std::uint64_t;
 
 template <class T>
 class Column : public ::testing::Test {};
-using value_types =
-    ::testing::Types<u64, std::int64_t, std::int32_t, std::uint16_t, std::int8_t, float, double, std::string>;
+using value_types = ::testing::Types<u64, std::int64_t, std::int32_t, std::uint16_t, std::int8_t,
+                                     float, double, std::string>;
 TYPED_TEST_SUITE(Column, value_types);
 
-// Few values and many, so that there are rows of the same value in all parts and values in one of them only.
+// Few values and many, so that there are rows of the same value in all parts and values in one of
+// them only.
 TYPED_TEST(Column, DoesWhatAVectorDoes) {
   for (const u64 values : {u64{5}, u64{400}}) {
     SCOPED_TRACE(values);
-    const auto some = [&](random_numbers& random) { return sample<TypeParam>::of(random.below(values)); };
+    const auto some = [&](random_numbers& random) {
+      return sample<TypeParam>::of(random.below(values));
+    };
     random_numbers random(seed_or(values));
     column<TypeParam> real;
     column_model<TypeParam> model;
@@ -128,13 +131,14 @@ void keeps(const std::vector<T>& ascending) {
 
 TEST(ColumnOfExtremes, KeepsThem) {
   keeps<u64>({0, 1, ~u64{0} - 1, ~u64{0}});
-  keeps<std::int64_t>({std::numeric_limits<std::int64_t>::min(), -1, 0, 1, std::numeric_limits<std::int64_t>::max()});
+  keeps<std::int64_t>({std::numeric_limits<std::int64_t>::min(), -1, 0, 1,
+                       std::numeric_limits<std::int64_t>::max()});
   keeps<std::int8_t>({-128, -1, 0, 127});
   using limits = std::numeric_limits<double>;
-  keeps<double>({-limits::infinity(), limits::lowest(), -limits::denorm_min(), 0.0, limits::denorm_min(), 1,
-                 limits::max(), limits::infinity(), limits::quiet_NaN()});
-  keeps<std::string>(
-      {"", std::string(1, '\0'), "a", std::string("a\0", 2), "aa", std::string(65'536, 'x'), "\x80", "\xff"});
+  keeps<double>({-limits::infinity(), limits::lowest(), -limits::denorm_min(), 0.0,
+                 limits::denorm_min(), 1, limits::max(), limits::infinity(), limits::quiet_NaN()});
+  keeps<std::string>({"", std::string(1, '\0'), "a", std::string("a\0", 2), "aa",
+                      std::string(65'536, 'x'), "\x80", "\xff"});
 }
 
 TEST(ColumnOfDoubles, TakesBothZerosAndAllNaNsForOne) {
@@ -208,7 +212,8 @@ TEST(ColumnMerge, ThatIsStoppedLosesNothing) {
     model.rows.emplace_back(v);
   };
   for (u64 i = 0; i < 300'000; ++i) insert(i % 1000);
-  EXPECT_THROW(real.merge([](std::size_t, std::size_t) { throw std::runtime_error("stop"); }), std::runtime_error);
+  EXPECT_THROW(real.merge([](std::size_t, std::size_t) { throw std::runtime_error("stop"); }),
+               std::runtime_error);
   EXPECT_EQ(real.stats().frozen.rows, 300'000U);
   insert(1'050);
   EXPECT_EQ(real.distinct(), 1'001U);
@@ -279,7 +284,8 @@ TEST(ColumnMerge, StaysDueWhenItWasStopped) {
   constexpr u64 rows = 200'000;
   column<u64> real({.merge_rows_min = rows});
   for (u64 row = 0; row < rows; ++row) real.insert(row);
-  EXPECT_THROW(real.merge([](std::size_t, std::size_t) { throw std::runtime_error("stop"); }), std::runtime_error);
+  EXPECT_THROW(real.merge([](std::size_t, std::size_t) { throw std::runtime_error("stop"); }),
+               std::runtime_error);
   EXPECT_TRUE(real.merge_is_due());
   EXPECT_EQ(real.stats().frozen.rows, rows);
   EXPECT_EQ(real.stats().delta.rows, 0U);
@@ -351,13 +357,15 @@ void keeps_many_values(u64 values) {
   }
 }
 TEST(ColumnWithManyValues, HasThemAllOnce) {
-  for (const u64 values : std::array<u64, 9>{1'022, 1'023, 1'024, 1'025, 2'046, 2'047, 2'048, 2'049, 5'000}) {
+  for (const u64 values :
+       std::array<u64, 9>{1'022, 1'023, 1'024, 1'025, 2'046, 2'047, 2'048, 2'049, 5'000}) {
     keeps_many_values<u64>(values);
     keeps_many_values<std::string>(values);
   }
 }
 
-// The delta guesses a value's ID by half of its hash: these two are equal in it, and in the place in the table.
+// The delta guesses a value's ID by half of its hash: these two are equal in it, and in the place
+// in the table.
 TEST(ColumnOfNumbers, TellsValuesWithLikeHashesApart) {
   constexpr u64 golden = 0x9E3779B97F4A7C15ULL;
   u64 inverse = golden;

@@ -24,10 +24,11 @@ Value value_for(u64 n) {
   return sample<Value>::of(n);
 }
 
-// What the index differs in from `expected`, by looking up, by its IDs and by scans; empty if in nothing.
+// What the index differs in from `expected`, by looking up, by its IDs and by scans; empty if in
+// nothing.
 template <class Index, class Value>
-std::string difference(const Index& index, const std::map<Value, typename Index::id_type>& expected, u64 values,
-                       random_numbers& random) {
+std::string difference(const Index& index, const std::map<Value, typename Index::id_type>& expected,
+                       u64 values, random_numbers& random) {
   if (index.size() != expected.size()) return "size";
   for (u64 n = 0; n < values; ++n) {
     const auto wanted = expected.find(value_for<Value>(n));
@@ -57,14 +58,16 @@ std::string difference(const Index& index, const std::map<Value, typename Index:
 template <class Index>
 class DeltaIndex : public ::testing::Test {};
 using indexes = ::testing::Types<
-    delta_index<u64, unsynchronized, tiny_original>, delta_index<u64, unsynchronized, tiny_friendly>,
-    delta_index<u64, coarse_mutex, tiny_original>, delta_index<u64, coarse_shared, tiny_friendly>,
-    delta_index<u64, coarse_elided, tiny_original>, delta_index<u64, coarse_elided, tiny_friendly>,
-    delta_index<u64, coarse_hle, tiny_original>, delta_index<std::uint16_t, coarse_elided_noretry, tiny_friendly>,
+    delta_index<u64, unsynchronized, tiny_original>,
+    delta_index<u64, unsynchronized, tiny_friendly>, delta_index<u64, coarse_mutex, tiny_original>,
+    delta_index<u64, coarse_shared, tiny_friendly>, delta_index<u64, coarse_elided, tiny_original>,
+    delta_index<u64, coarse_elided, tiny_friendly>, delta_index<u64, coarse_hle, tiny_original>,
+    delta_index<std::uint16_t, coarse_elided_noretry, tiny_friendly>,
     delta_index<u64, optimistic, tiny_together>, delta_index<u64, optimistic>,
-    delta_index<std::string, unsynchronized, tiny_original>, delta_index<std::string, coarse_elided, tiny_friendly>,
-    delta_index<std::string, optimistic, tiny_friendly>, delta_index<std::string, optimistic>, keyed_delta_index<u64>,
-    keyed_delta_index<std::uint16_t>, keyed_delta_index<std::string>>;
+    delta_index<std::string, unsynchronized, tiny_original>,
+    delta_index<std::string, coarse_elided, tiny_friendly>,
+    delta_index<std::string, optimistic, tiny_friendly>, delta_index<std::string, optimistic>,
+    keyed_delta_index<u64>, keyed_delta_index<std::uint16_t>, keyed_delta_index<std::string>>;
 TYPED_TEST_SUITE(DeltaIndex, indexes);
 
 TYPED_TEST(DeltaIndex, DoesWhatAMapDoes) {
@@ -109,8 +112,10 @@ TYPED_TEST(DeltaIndex, TakesValuesInOrder) {
 
 TEST(DeltaIndexOfExtremes, KeepsThem) {
   delta_index<u64, optimistic> numbers;
-  for (const u64 v : {u64{0}, ~u64{0}, u64{1}, ~u64{0} - 1}) EXPECT_TRUE(numbers.find_or_add(v).is_new);
-  for (const u64 v : {u64{0}, ~u64{0}, u64{1}, ~u64{0} - 1}) EXPECT_FALSE(numbers.find_or_add(v).is_new);
+  for (const u64 v : {u64{0}, ~u64{0}, u64{1}, ~u64{0} - 1})
+    EXPECT_TRUE(numbers.find_or_add(v).is_new);
+  for (const u64 v : {u64{0}, ~u64{0}, u64{1}, ~u64{0} - 1})
+    EXPECT_FALSE(numbers.find_or_add(v).is_new);
   EXPECT_EQ(numbers.scan(0, 10, [](u64, std::uint32_t) {}), 4U);
 
   delta_index<std::string, optimistic> strings;

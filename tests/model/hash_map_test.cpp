@@ -19,18 +19,22 @@ template <class Key, class Value, class Rules = tiny_buckets, class Hash = defau
 using tiny = in_order<hash_map<Key, Value, Hash, Rules>>;
 
 using integer_maps = ::testing::Types<
-    in_order<hash_map<uint64_t, uint64_t>>, tiny<uint64_t, uint64_t>, tiny<uint64_t, uint64_t, long_chains>,
-    tiny<uint64_t, uint64_t, tiny_buckets, same_for_all>, in_order<hash_map<uint64_t, uint64_t, same_for_all>>,
-    tiny<uint64_t, uint64_t, tiny_buckets, no_hash>, in_order<hash_map<std::int32_t, std::uint32_t>>,
-    tiny<std::int32_t, std::uint32_t>, in_order<hash_map<std::int64_t, wide_value>>,
-    in_order<hash_map<std::uint16_t, std::array<char, 3>>>, tiny<std::int64_t, wide_value, long_chains>>;
+    in_order<hash_map<uint64_t, uint64_t>>, tiny<uint64_t, uint64_t>,
+    tiny<uint64_t, uint64_t, long_chains>, tiny<uint64_t, uint64_t, tiny_buckets, same_for_all>,
+    in_order<hash_map<uint64_t, uint64_t, same_for_all>>,
+    tiny<uint64_t, uint64_t, tiny_buckets, no_hash>,
+    in_order<hash_map<std::int32_t, std::uint32_t>>, tiny<std::int32_t, std::uint32_t>,
+    in_order<hash_map<std::int64_t, wide_value>>,
+    in_order<hash_map<std::uint16_t, std::array<char, 3>>>,
+    tiny<std::int64_t, wide_value, long_chains>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(HashMap, ModelOfIntegers, integer_maps);
 
 template <class Map>
 class HashMapOfStrings : public ::testing::Test {};
 using string_maps =
-    ::testing::Types<in_order<hash_map<std::string, uint64_t>>, in_order<hash_map<std::string, std::string>>,
-                     tiny<std::string, uint64_t>, tiny<std::string, std::string, long_chains>>;
+    ::testing::Types<in_order<hash_map<std::string, uint64_t>>,
+                     in_order<hash_map<std::string, std::string>>, tiny<std::string, uint64_t>,
+                     tiny<std::string, std::string, long_chains>>;
 TYPED_TEST_SUITE(HashMapOfStrings, string_maps);
 
 TYPED_TEST(HashMapOfStrings, FewAndManyKeysAgree) {
@@ -65,7 +69,8 @@ TEST(HashMap, GrowsFromTiny) {
   }
   EXPECT_LT(small, 16'384u);
   EXPECT_EQ(map.size(), expected.size());
-  EXPECT_EQ(map.for_each([&](uint64_t k, uint64_t v) { EXPECT_EQ(expected.at(k), v); }), expected.size());
+  EXPECT_EQ(map.for_each([&](uint64_t k, uint64_t v) { EXPECT_EQ(expected.at(k), v); }),
+            expected.size());
   EXPECT_GT(map.stats().splits, 1'000);
 }
 
@@ -96,11 +101,15 @@ TEST(HashMap, UsualStringsDoNotCrowd) {
     return map.stats().chained_blocks;
   };
   random_numbers random(1);
-  const std::size_t by_lot = crowded([&](uint64_t) { return std::to_string(random()) + std::to_string(random()); });
+  const std::size_t by_lot =
+      crowded([&](uint64_t) { return std::to_string(random()) + std::to_string(random()); });
   const std::size_t most = by_lot + by_lot / 5 + 50;
   EXPECT_LT(crowded([](uint64_t i) { return std::to_string(i); }), most);
-  EXPECT_LT(crowded([](uint64_t i) { return "https://example.org/a/long/prefix/" + std::to_string(i); }), most);
-  EXPECT_LT(crowded([](uint64_t i) { return std::string(i % 300, 'a') + std::to_string(i / 300); }), most);
+  EXPECT_LT(
+      crowded([](uint64_t i) { return "https://example.org/a/long/prefix/" + std::to_string(i); }),
+      most);
+  EXPECT_LT(crowded([](uint64_t i) { return std::string(i % 300, 'a') + std::to_string(i / 300); }),
+            most);
 }
 
 TEST(HashMap, ReserveMakesRoomAtOnce) {
@@ -139,7 +148,8 @@ TEST(HashMap, ForEachMayChangeTheMap) {
     EXPECT_EQ(k, v);
     if (k >= 100) return;
     ++seen[k];
-    for (uint64_t i = 0; i < 20; ++i) map.insert(1'000 + 20 * k + i, 1'000 + 20 * k + i);  // splits what is to come
+    // splits what is to come
+    for (uint64_t i = 0; i < 20; ++i) map.insert(1'000 + 20 * k + i, 1'000 + 20 * k + i);
   });
   for (const int times : seen) EXPECT_EQ(times, 1);
 }
@@ -153,7 +163,8 @@ TEST(HashMap, MultiGetWantsRoom) {
 
 constexpr auto on_a_copy = [](std::uint64_t v) { return ++v; };
 constexpr auto in_place = [](auto& v) { ++v; };
-static_assert(!value_change<decltype(on_a_copy), std::uint64_t> && value_change<decltype(in_place), std::uint64_t>);
+static_assert(!value_change<decltype(on_a_copy), std::uint64_t> &&
+              value_change<decltype(in_place), std::uint64_t>);
 
 }  // namespace
 }  // namespace elidex::testing

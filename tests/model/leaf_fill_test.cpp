@@ -12,13 +12,17 @@ using u64 = std::uint64_t;
 
 struct map_of_regions : ordered_map<u64, u64> {
   using ordered_map::ordered_map;
-  double keys_per_leaf() const { return static_cast<double>(size()) / static_cast<double>(stats().leaves); }
+  double keys_per_leaf() const {
+    return static_cast<double>(size()) / static_cast<double>(stats().leaves);
+  }
 };
 
 class LeafFill : public ::testing::TestWithParam<map_regions> {};
-INSTANTIATE_TEST_SUITE_P(BothRegions, LeafFill, ::testing::Values(map_regions::optimistic, map_regions::hardware));
+INSTANTIATE_TEST_SUITE_P(BothRegions, LeafFill,
+                         ::testing::Values(map_regions::optimistic, map_regions::hardware));
 
-// A leaf that ascending keys filled looks as if a run went on in it when others come above it, in whatever order.
+// A leaf that ascending keys filled looks as if a run went on in it when others come above it, in
+// whatever order.
 TEST_P(LeafFill, DescendingKeysAboveALeafInOrderShareLeaves) {
   for (u64 ascending = 60; ascending < 80; ++ascending) {
     map_of_regions single(GetParam());

@@ -1,5 +1,6 @@
-// The lock system against a table of locks that is as naive as can be: one entry for each lock, no bitmaps, no buckets, cycles
-// found by following everything. One thread drives several transactions, whose requests stay in the queues.
+// The lock system against a table of locks that is as naive as can be: one entry for each lock, no
+// bitmaps, no buckets, cycles found by following everything. One thread drives several
+// transactions, whose requests stay in the queues.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,8 +44,8 @@ class naive_locks {
 
   bool has_as_strong(const entry& wanted) const {
     for (const entry& e : entries_) {
-      if (e.who == wanted.who && e.place == wanted.place && !e.waiting && is_stronger(e.mode, wanted.mode) &&
-          contains(e.kind, wanted.kind)) {
+      if (e.who == wanted.who && e.place == wanted.place && !e.waiting &&
+          is_stronger(e.mode, wanted.mode) && contains(e.kind, wanted.kind)) {
         return true;
       }
     }
@@ -66,11 +67,13 @@ class naive_locks {
   }
   bool remove_record(int who, std::uint32_t place, lock_mode mode) {
     return std::erase_if(entries_, [=](const entry& e) {
-             return e.who == who && e.place == place && e.mode == mode && e.kind == lock_kind::record && !e.waiting;
+             return e.who == who && e.place == place && e.mode == mode &&
+                    e.kind == lock_kind::record && !e.waiting;
            }) != 0;
   }
-  // Grants these; what is wrong with that, in words. Who is granted when a transaction ends may depend on which of its locks
-  // goes first: an insert's intention does not hold up a later next-key lock, but that one holds up the insert.
+  // Grants these; what is wrong with that, in words. Who is granted when a transaction ends may
+  // depend on which of its locks goes first: an insert's intention does not hold up a later
+  // next-key lock, but that one holds up the insert.
   std::string grant(const std::set<int>& these) {
     std::vector<std::size_t> granted;
     for (std::size_t i = 0; i < entries_.size(); ++i) {
@@ -87,7 +90,8 @@ class naive_locks {
       if (!in_the_way.empty()) return "granted though somebody was in the way";
     }
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      if (entries_[i].waiting && holders(entries_[i], i).empty()) return "not granted though nobody was in the way";
+      if (entries_[i].waiting && holders(entries_[i], i).empty())
+        return "not granted though nobody was in the way";
     }
     return "";
   }
@@ -119,8 +123,12 @@ class naive_locks {
   static bool is_stronger(lock_mode held, lock_mode wanted) {
     return held == wanted || held == exclusive || wanted == intention_shared;
   }
-  static bool record_part(lock_kind kind) { return kind == lock_kind::record || kind == lock_kind::next_key; }
-  static bool gap_part(lock_kind kind) { return kind == lock_kind::gap || kind == lock_kind::next_key; }
+  static bool record_part(lock_kind kind) {
+    return kind == lock_kind::record || kind == lock_kind::next_key;
+  }
+  static bool gap_part(lock_kind kind) {
+    return kind == lock_kind::gap || kind == lock_kind::next_key;
+  }
   static bool contains(lock_kind held, lock_kind wanted) {
     if (wanted == lock_kind::insert_intention) return false;
     return held == wanted || (held == lock_kind::next_key && wanted != lock_kind::table);
@@ -143,7 +151,8 @@ class naive_locks {
         if (i > position) continue;
         bool waits_for_wanted = false;
         for (const entry& own : entries_) {
-          waits_for_wanted |= own.who == wanted.who && own.place == e.place && !own.waiting && clash(e, own);
+          waits_for_wanted |=
+              own.who == wanted.who && own.place == e.place && !own.waiting && clash(e, own);
         }
         if (waits_for_wanted) continue;
       }
@@ -171,7 +180,8 @@ class comparison {
     auto& t = *all_[static_cast<std::size_t>(who)];
     if (model_.is_waiting(who)) {
       if (random_.below(4) == 0) {
-        if (t.wait(std::chrono::nanoseconds(0)) != lock_outcome::timed_out) return "gave up, and was not told so";
+        if (t.wait(std::chrono::nanoseconds(0)) != lock_outcome::timed_out)
+          return "gave up, and was not told so";
         model_.remove_waiting(who);
         return others_agree(who, {});
       }
@@ -195,8 +205,8 @@ class comparison {
       }
       case 3:
       case 4:
-        return request(who, static_cast<std::uint32_t>(2 + random_.below(places - 2)), exclusive, lock_kind::record,
-                       true);
+        return request(who, static_cast<std::uint32_t>(2 + random_.below(places - 2)), exclusive,
+                       lock_kind::record, true);
       default:
         break;
     }
@@ -227,7 +237,8 @@ class comparison {
 
   std::uint64_t weight_of(int who) const {
     const auto i = static_cast<std::size_t>(who);
-    return all_[i]->lock_count() + changes_[i] + (std::uint64_t{1} << std::min(losses_[i].times, 32U)) - 1;
+    return all_[i]->lock_count() + changes_[i] +
+           (std::uint64_t{1} << std::min(losses_[i].times, 32U)) - 1;
   }
 
   int writer_of(std::uint32_t place) const {
@@ -278,7 +289,8 @@ class comparison {
     return others_agree(who, outcome);
   }
 
-  // Compares who was granted and who was made a victim. `outcome`: of a request that the model has queued.
+  // Compares who was granted and who was made a victim. `outcome`: of a request that the model has
+  // queued.
   std::string others_agree(int who, std::optional<lock_outcome> outcome) {
     std::set<int> victims;
     std::set<int> granted;
@@ -297,7 +309,8 @@ class comparison {
     if (!victims.empty() && !outcome) return "a victim without a request";
     if (outcome && model_.waits_for(who, who) == victims.empty()) return "cycles differ";
     for (const int v : victims) {
-      if (v != who && !(model_.waits_for(who, v) && model_.waits_for(v, who))) return "a victim outside of the cycle";
+      if (v != who && !(model_.waits_for(who, v) && model_.waits_for(v, who)))
+        return "a victim outside of the cycle";
     }
     for (const int v : victims) {
       model_.remove_waiting(v);
@@ -331,7 +344,8 @@ TYPED_TEST_SUITE(LockSystemModel, latches_under_test, latches_name);
 TYPED_TEST(LockSystemModel, DoesWhatANaiveTableDoes) {
   const std::uint64_t first = seed_or(1);
   lock_system_counts sum;
-  for (std::uint64_t seed = first; seed < first + static_cast<std::uint64_t>(repetitions(400)); ++seed) {
+  for (std::uint64_t seed = first; seed < first + static_cast<std::uint64_t>(repetitions(400));
+       ++seed) {
     comparison<TypeParam> both(seed);
     for (int i = 0; i < 300; ++i) {
       const std::string wrong = both.step();

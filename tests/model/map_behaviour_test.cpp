@@ -36,8 +36,8 @@ TEST(Model, ChurnDoesNotGrowMemory) {
   EXPECT_LE(map.stats().retired_objects, 8 * retire_list::retirements_per_sweep);
 }
 
-// Nodes that nothing is left in are nowhere left behind, in whatever order keys come and go. An inner node may stay with
-// one child, but not a chain of them for each key.
+// Nodes that nothing is left in are nowhere left behind, in whatever order keys come and go. An
+// inner node may stay with one child, but not a chain of them for each key.
 template <class Shape>
 class NodesInUse : public ::testing::Test {};
 using shapes = ::testing::Types<fan_out<2, 3>, fan_out<4, 4>, paper_fan_out>;
@@ -58,7 +58,8 @@ TYPED_TEST(NodesInUse, NoLeafIsEmptyAfterErasing) {
     const u64 erasing = random.below(3);
     if (erasing == 0) std::reverse(keys.begin(), keys.end());
     if (erasing == 1) std::shuffle(keys.begin(), keys.end(), std::mt19937_64(random()));
-    std::rotate(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(random.below(keys.size())), keys.end());
+    std::rotate(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(random.below(keys.size())),
+                keys.end());
     const u64 kept = random.below(4) == 0 ? random.below(400) : random.below(8);
     for (; keys.size() > kept; keys.pop_back()) ASSERT_TRUE(map.erase(keys.back()));
     const btree_stats nodes = map.stats();
@@ -78,7 +79,8 @@ TEST(Model, ThinningLeavesFullLeavesInAnyOrder) {
       const u64 key = ascending ? n : keys - 1 - n;
       if (key % kept_one_in != 0) map.erase(key);
     }
-    EXPECT_GE(map.size() / (map.stats().leaves - map.stats().retired_objects), 16u) << "keys per leaf";
+    EXPECT_GE(map.size() / (map.stats().leaves - map.stats().retired_objects), 16u)
+        << "keys per leaf";
   }
 }
 

@@ -1,4 +1,5 @@
-// Masstree under its own protocol and under locks, against std::map; and what is left of it when all keys are gone.
+// Masstree under its own protocol and under locks, against std::map; and what is left of it when
+// all keys are gone.
 #include <algorithm>
 #include <vector>
 
@@ -10,15 +11,18 @@ namespace {
 
 using u64 = std::uint64_t;
 
-using maps = ::testing::Types<
-    masstree<u64, u64, optimistic>, masstree<u64, u64, optimistic, 3>, masstree<u64, u64, optimistic, 4>,
-    masstree<u64, u64, unsynchronized, 3>, masstree<u64, u64, coarse_mutex>, masstree<u64, u64, coarse_shared, 3>,
-    masstree<u64, u64, coarse_elided_dbx>, masstree<u64, u64, coarse_elided, 4>,
-    masstree<std::int32_t, wide_value, optimistic, 5>, masstree<std::int8_t, std::uint16_t, optimistic, 3>,
-    masstree<std::uint16_t, std::array<char, 3>, coarse_mutex>>;
+using maps =
+    ::testing::Types<masstree<u64, u64, optimistic>, masstree<u64, u64, optimistic, 3>,
+                     masstree<u64, u64, optimistic, 4>, masstree<u64, u64, unsynchronized, 3>,
+                     masstree<u64, u64, coarse_mutex>, masstree<u64, u64, coarse_shared, 3>,
+                     masstree<u64, u64, coarse_elided_dbx>, masstree<u64, u64, coarse_elided, 4>,
+                     masstree<std::int32_t, wide_value, optimistic, 5>,
+                     masstree<std::int8_t, std::uint16_t, optimistic, 3>,
+                     masstree<std::uint16_t, std::array<char, 3>, coarse_mutex>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Masstree, ModelOfIntegers, maps);
 
-// In random orders too, so that leaves go from the middle of inner nodes, from their ends, and along with them.
+// In random orders too, so that leaves go from the middle of inner nodes, from their ends, and
+// along with them.
 template <class Map>
 void comes_back_to_one_leaf() {
   Map map;
@@ -27,7 +31,8 @@ void comes_back_to_one_leaf() {
   for (u64 i = 0; i < keys.size(); ++i) keys[i] = i;
   std::size_t bytes = 0;
   for (int round = 0; round < 8; ++round) {
-    for (std::size_t i = keys.size(); i > 1 && round >= 2; --i) std::swap(keys[i - 1], keys[random.below(i)]);
+    for (std::size_t i = keys.size(); i > 1 && round >= 2; --i)
+      std::swap(keys[i - 1], keys[random.below(i)]);
     for (const u64 k : keys) ASSERT_TRUE(map.insert(k, k));
     EXPECT_GT(map.stats().inner_nodes, 0u);
     if (round == 1) std::reverse(keys.begin(), keys.end());

@@ -18,13 +18,15 @@ namespace {
 template <class Map>
 class ModelOfStrings : public ::testing::Test {};
 
-using maps = ::testing::Types<
-    btree<std::string, std::uint64_t, unsynchronized, fan_out<4, 4>>, btree<std::string, std::string, coarse_mutex>,
-    btree<std::string, std::uint64_t, coarse_shared, fan_out<4, 4>>,
-    btree<std::string, std::string, coarse_elided, fan_out<2, 3>>, btree<std::string, std::uint64_t, optimistic>,
-    btree<std::string, std::string, optimistic, fan_out<2, 3>>,
-    btree<std::uint64_t, std::string, optimistic, fan_out<4, 4>>, ordered_map<std::string, std::uint64_t>,
-    ordered_map<std::string, std::string>>;
+using maps = ::testing::Types<btree<std::string, std::uint64_t, unsynchronized, fan_out<4, 4>>,
+                              btree<std::string, std::string, coarse_mutex>,
+                              btree<std::string, std::uint64_t, coarse_shared, fan_out<4, 4>>,
+                              btree<std::string, std::string, coarse_elided, fan_out<2, 3>>,
+                              btree<std::string, std::uint64_t, optimistic>,
+                              btree<std::string, std::string, optimistic, fan_out<2, 3>>,
+                              btree<std::uint64_t, std::string, optimistic, fan_out<4, 4>>,
+                              ordered_map<std::string, std::uint64_t>,
+                              ordered_map<std::string, std::string>>;
 TYPED_TEST_SUITE(ModelOfStrings, maps);
 
 TYPED_TEST(ModelOfStrings, FewKeysAgree) {
@@ -37,8 +39,8 @@ TYPED_TEST(ModelOfStrings, ManyKeysAgree) {
   EXPECT_EQ(first_difference(map, {.seed = 2, .keys = 2'000, .operations_per_phase = 8'000}), "");
 }
 
-// All strings of two letters up to some length, behind `head`: nodes with prefixes of every length, between inline keys and
-// blobs, and keys that end where their node's prefix ends.
+// All strings of two letters up to some length, behind `head`: nodes with prefixes of every length,
+// between inline keys and blobs, and keys that end where their node's prefix ends.
 std::string dense_key(std::string_view head, std::uint64_t n) {
   std::string key(head);
   for (++n; n > 1; n /= 2) key += n % 2 == 0 ? 'a' : 'b';
@@ -62,7 +64,8 @@ void expect_dense_keys_agree(std::string_view head, std::uint64_t seed) {
     }
     const std::string other = dense_key(head, random.below(keys));
     const auto found = expected.find(other);
-    ASSERT_EQ(map.get(other), found == expected.end() ? std::nullopt : std::optional(found->second)) << other;
+    ASSERT_EQ(map.get(other), found == expected.end() ? std::nullopt : std::optional(found->second))
+        << other;
     if (i % 16 == 0) {
       ASSERT_EQ(walk_difference(map, expected, other, random), "") << other;
     }
@@ -80,7 +83,8 @@ void expect_dense_keys_agree(std::string_view head, std::uint64_t seed) {
 }
 
 TEST(StringKeys, DenseKeysAgree) {
-  for (const std::string_view head : {"", "ab", "seven b", "eight by", "nine byte", "https://www.gardener.org/"}) {
+  for (const std::string_view head :
+       {"", "ab", "seven b", "eight by", "nine byte", "https://www.gardener.org/"}) {
     expect_dense_keys_agree<btree<std::string, std::uint64_t, optimistic, fan_out<4, 4>>>(head, 1);
     expect_dense_keys_agree<ordered_map<std::string, std::uint64_t>>(head, 2);
   }
@@ -127,7 +131,8 @@ TEST(StringKeys, LengthsUpTo64KiB) {
   EXPECT_THROW(cursor.seek(too_long), std::invalid_argument);
   EXPECT_THROW(cursor.seek_before(too_long), std::invalid_argument);
   EXPECT_EQ(map.size(), 1u);
-  // Long keys that differ only in their last byte: separators are long too, and splits need memory for them.
+  // Long keys that differ only in their last byte: separators are long too, and splits need memory
+  // for them.
   for (int i = 0; i < 200; ++i) {
     std::string key = longest.substr(0, 60'000);
     key += static_cast<char>(i);
@@ -157,7 +162,8 @@ TEST(StringKeys, ChurnDoesNotGrowMemory) {
   ordered_map<std::string, std::string> map;
   std::size_t after_first_round = 0;
   for (int round = 0; round < 30 * effort(); ++round) {
-    for (std::uint64_t i = 0; i < 2'000; ++i) map.upsert(sample<std::string>::of(i), sample<std::string>::of(i + 7));
+    for (std::uint64_t i = 0; i < 2'000; ++i)
+      map.upsert(sample<std::string>::of(i), sample<std::string>::of(i + 7));
     for (std::uint64_t i = 0; i < 2'000; ++i) map.upsert(sample<std::string>::of(i), "");
     for (std::uint64_t i = 0; i < 2'000; ++i) ASSERT_TRUE(map.erase(sample<std::string>::of(i)));
     map.reclaim();

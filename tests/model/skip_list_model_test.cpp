@@ -10,14 +10,15 @@ namespace {
 
 using u64 = std::uint64_t;
 
-using maps = ::testing::Types<skip_list<u64, u64, unsynchronized>, skip_list<u64, u64, coarse_shared>,
-                              skip_list<std::int32_t, wide_value, coarse_elided_dbx, 1>, locked_skip_list<u64, u64>,
-                              locked_skip_list<std::int8_t, wide_value, 1>, lock_free_skip_list<u64, u64>,
-                              lock_free_skip_list<std::int32_t, wide_value, 1>, lock_free_skip_list<u64, std::uint8_t>,
-                              euno_skip_list<u64, u64, split_by_mutexes>,
-                              euno_skip_list<u64, u64, htm_split_regions, always_changing_control, 1>,
-                              euno_skip_list<std::int32_t, wide_value, split_by_mutexes, nothing_but_split_regions, 1>,
-                              euno_skip_list<std::int8_t, u64, split_by_mutexes, always_controlled, 1>>;
+using maps = ::testing::Types<
+    skip_list<u64, u64, unsynchronized>, skip_list<u64, u64, coarse_shared>,
+    skip_list<std::int32_t, wide_value, coarse_elided_dbx, 1>, locked_skip_list<u64, u64>,
+    locked_skip_list<std::int8_t, wide_value, 1>, lock_free_skip_list<u64, u64>,
+    lock_free_skip_list<std::int32_t, wide_value, 1>, lock_free_skip_list<u64, std::uint8_t>,
+    euno_skip_list<u64, u64, split_by_mutexes>,
+    euno_skip_list<u64, u64, htm_split_regions, always_changing_control, 1>,
+    euno_skip_list<std::int32_t, wide_value, split_by_mutexes, nothing_but_split_regions, 1>,
+    euno_skip_list<std::int8_t, u64, split_by_mutexes, always_controlled, 1>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(SkipLists, ModelOfIntegers, maps);
 
 template <class Map>
@@ -31,9 +32,11 @@ TYPED_TEST(SkipLists, GiveTheirNodesBack) {
   TypeParam map;
   const std::size_t when_empty = map.stats().nodes;
   for (int round = 0; round < 3; ++round) {
-    for (int n = 0; n < 120; ++n) map.insert(static_cast<key>(n), sample<value>::of(static_cast<u64>(n)));
+    for (int n = 0; n < 120; ++n)
+      map.insert(static_cast<key>(n), sample<value>::of(static_cast<u64>(n)));
     for (int n = 0; n < 120; ++n) {
-      map.update(static_cast<key>(n), [&](value& v) { v = sample<value>::of(static_cast<u64>(n + 1)); });
+      map.update(static_cast<key>(n),
+                 [&](value& v) { v = sample<value>::of(static_cast<u64>(n + 1)); });
     }
     EXPECT_GE(map.stats().nodes, when_empty + 120);
     for (int n = 0; n < 120; ++n) EXPECT_TRUE(map.erase(static_cast<key>(n)));

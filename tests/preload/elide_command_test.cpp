@@ -39,7 +39,8 @@ TEST_F(ElideCommand, RefusesWhatItCannotDo) {
   refused("elide --elision maybe -- true", "--elision: invalid value 'maybe'", "on or off");
   refused("elide -- no-such-program", "PROGRAM: 'no-such-program'");
   refused("elide -- /etc/passwd", "PROGRAM: '/etc/passwd' cannot be run");
-  refused("elide --stats /no/such/folder/x -- true", "--stats: '/no/such/folder/x' cannot be written");
+  refused("elide --stats /no/such/folder/x -- true",
+          "--stats: '/no/such/folder/x' cannot be written");
   refused("elide --stats '' -- true", "--stats: invalid value '' (expected FILE)");
   refused("elide --stats /tmp -- true", "--stats: '/tmp' cannot be written");
   refused("elide -- " + programs + "static_counted_sections", "PROGRAM: ", "is statically linked");
@@ -53,13 +54,18 @@ TEST_F(ElideCommand, RefusesFilesThatAreNoPrograms) {
   };
   const std::string whole = text_of(programs + "counted_sections");
   refused(runnable("script", "#!/no/such -x\n"),
-          "PROGRAM: './script' cannot be run: its interpreter '/no/such' does not exist", "(expected a program");
-  refused(runnable("text", "no first line of a script\n"), "PROGRAM: './text' cannot be run: it is neither a program");
-  refused(runnable("magic", "\177ELF and no more"), "PROGRAM: './magic' cannot be run: it is truncated");
-  refused(runnable("half", whole.substr(0, whole.size() / 2)), "PROGRAM: './half' cannot be run: it is truncated");
+          "PROGRAM: './script' cannot be run: its interpreter '/no/such' does not exist",
+          "(expected a program");
+  refused(runnable("text", "no first line of a script\n"),
+          "PROGRAM: './text' cannot be run: it is neither a program");
+  refused(runnable("magic", "\177ELF and no more"),
+          "PROGRAM: './magic' cannot be run: it is truncated");
+  refused(runnable("half", whole.substr(0, whole.size() / 2)),
+          "PROGRAM: './half' cannot be run: it is truncated");
   std::string alien = whole;
   alien[18] = alien[19] = '\177';  // the processor that it is for
-  refused(runnable("alien", alien), "PROGRAM: './alien' cannot be run: it is neither a program for this machine");
+  refused(runnable("alien", alien),
+          "PROGRAM: './alien' cannot be run: it is neither a program for this machine");
   std::string lost = whole;
   const std::size_t loader = lost.find("/lib");
   lost[loader + 1] = 'L';
@@ -70,9 +76,11 @@ TEST_F(ElideCommand, RefusesProgramsWithAnothersRights) {
   if (::getuid() != 0) GTEST_SKIP() << "only root can make such a program";
   namespace fs = std::filesystem;
   fs::copy_file(programs + "counted_sections", path("of_another"));
-  if (::chown(path("of_another").c_str(), 65534, 65534) != 0) GTEST_SKIP() << "this file system has no owners";
-  fs::permissions(path("of_another"), fs::perms::set_uid | fs::perms::owner_all | fs::perms::others_exec |
-                                          fs::perms::others_read | fs::perms::group_exec);
+  if (::chown(path("of_another").c_str(), 65534, 65534) != 0)
+    GTEST_SKIP() << "this file system has no owners";
+  fs::permissions(path("of_another"), fs::perms::set_uid | fs::perms::owner_all |
+                                          fs::perms::others_exec | fs::perms::others_read |
+                                          fs::perms::group_exec);
   refused("elide -- ./of_another", "PROGRAM: './of_another' runs with another user's rights");
 }
 

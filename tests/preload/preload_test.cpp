@@ -1,4 +1,5 @@
-// libelidex-preload.so in front of real programs: the same answers as without it, and true statistics.
+// libelidex-preload.so in front of real programs: the same answers as without it, and true
+// statistics.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -43,14 +44,17 @@ class Preload : public testing::Test {
 
   // The variables come before the program, as in a shell.
   outcome run(const std::string& variables, const std::string& program) const {
-    const std::string command = "cd '" + folder_ + "' && exec timeout 300 env " + variables + " " + program + " >'" +
-                                path(".out") + "' 2>'" + path(".err") + "' </dev/null";
+    const std::string command = "cd '" + folder_ + "' && exec timeout 300 env " + variables + " " +
+                                program + " >'" + path(".out") + "' 2>'" + path(".err") +
+                                "' </dev/null";
     const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(path(".out")), text_of(path(".err"))};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(path(".out")),
+            text_of(path(".err"))};
   }
 
   void survives(const std::string& arguments) const {
-    for (const std::string& variables : {std::string(), in_front, in_front + "ELIDEX_STATS=stats.%p "}) {
+    for (const std::string& variables :
+         {std::string(), in_front, in_front + "ELIDEX_STATS=stats.%p "}) {
       const outcome got = run(variables, programs + arguments);
       EXPECT_EQ(got.status, 0) << variables << got.out << got.err;
       EXPECT_EQ(got.out, "survived\n") << variables;
@@ -80,11 +84,14 @@ TEST_F(Preload, PrintsNothingWithoutBeingAsked) {
 
 TEST_F(Preload, CountsEachPlace) {
   const std::string err = run(in_front + "ELIDEX_STATS=-", programs + "counted_sections").err;
-  EXPECT_THAT(err,
-              ContainsRegex("elidex: counted_section.*, process [0-9]+, .*: 20[0-9]+ lock calls at [0-9]+ places"));
+  EXPECT_THAT(
+      err,
+      ContainsRegex(
+          "elidex: counted_section.*, process [0-9]+, .*: 20[0-9]+ lock calls at [0-9]+ places"));
   EXPECT_THAT(err, ContainsRegex("\n +2000 +0 +- +- .*  mutex +thousand_sections\\+0x"));
   EXPECT_THAT(err, ContainsRegex("\n +7 +0 +- +- +.*  read +seven_reads\\+0x"));
-  EXPECT_THAT(err, ContainsRegex("\n +1 +1 +[45][0-9.]+ ms +[45][0-9.]+ ms .*  mutex +one_long_wait\\+0x"));
+  EXPECT_THAT(
+      err, ContainsRegex("\n +1 +1 +[45][0-9.]+ ms +[45][0-9.]+ ms .*  mutex +one_long_wait\\+0x"));
   EXPECT_THAT(err, HasSubstr("elision: "));
 }
 
@@ -108,7 +115,8 @@ TEST_F(Preload, FilesAreAppendedToAndMayNameTheProcess) {
   for (const auto& one : std::filesystem::directory_iterator(path("."))) {
     if (one.path().filename().string().rfind("of-", 0) == 0) {
       ++found;
-      EXPECT_THAT(text_of(one.path().string()), HasSubstr("process " + one.path().filename().string().substr(3) + ","));
+      EXPECT_THAT(text_of(one.path().string()),
+                  HasSubstr("process " + one.path().filename().string().substr(3) + ","));
     }
   }
   EXPECT_EQ(found, 1);
@@ -118,41 +126,46 @@ TEST_F(Preload, ASignalPrintsToo) {
   const outcome got = run(in_front + "ELIDEX_STATS=-", programs + "faults statistics_signal");
   EXPECT_EQ(got.status, 0);
   std::size_t reports = 0;
-  for (std::size_t at = 0; (at = got.err.find("elidex: faults", at)) != std::string::npos; ++at) ++reports;
+  for (std::size_t at = 0; (at = got.err.find("elidex: faults", at)) != std::string::npos; ++at)
+    ++reports;
   EXPECT_GT(reports, 10u);
 }
 
 TEST_F(Preload, WithoutItsSignalTheProgramDiesOfIt) {
-  const outcome got = run(in_front + "ELIDEX_STATS=- ELIDEX_SIGNAL=none", programs + "faults statistics_signal");
+  const outcome got =
+      run(in_front + "ELIDEX_STATS=- ELIDEX_SIGNAL=none", programs + "faults statistics_signal");
   EXPECT_NE(got.status, 0);
 }
 
 TEST_F(Preload, BadValuesAreOneLineEachAndTheProgramRuns) {
-  const outcome got =
-      run(in_front +
-              "ELIDEX_STATS=/no/such/folder/x ELIDEX_ELISION=maybe ELIDEX_SIGNAL=KILL ELIDEX_RETRIES=-1 "
-              "ELIDEX_SITES=0 ELIDEX_VERBOSE=2",
-          programs + "counted_sections");
+  const outcome got = run(in_front +
+                              "ELIDEX_STATS=/no/such/folder/x ELIDEX_ELISION=maybe "
+                              "ELIDEX_SIGNAL=KILL ELIDEX_RETRIES=-1 "
+                              "ELIDEX_SITES=0 ELIDEX_VERBOSE=2",
+                          programs + "counted_sections");
   EXPECT_EQ(got.status, 0);
-  EXPECT_EQ(got.err,
-            "elidex: ELIDEX_STATS: it takes - for standard error, or a file that can be written or made\n"
-            "elidex: ELIDEX_ELISION: it takes on or off\n"
-            "elidex: ELIDEX_VERBOSE: it takes on or off\n"
-            "elidex: ELIDEX_SIGNAL: it takes USR1, USR2 or none\n"
-            "elidex: ELIDEX_RETRIES: it takes a number from 0 to 1000\n"
-            "elidex: ELIDEX_SITES: it takes a number from 1 to 1000\n");
+  EXPECT_EQ(
+      got.err,
+      "elidex: ELIDEX_STATS: it takes - for standard error, or a file that can be written or made\n"
+      "elidex: ELIDEX_ELISION: it takes on or off\n"
+      "elidex: ELIDEX_VERBOSE: it takes on or off\n"
+      "elidex: ELIDEX_SIGNAL: it takes USR1, USR2 or none\n"
+      "elidex: ELIDEX_RETRIES: it takes a number from 0 to 1000\n"
+      "elidex: ELIDEX_SITES: it takes a number from 1 to 1000\n");
 }
 
 TEST_F(Preload, StatisticsThatCannotBeWrittenAreOneLine) {
   EXPECT_EQ(run(in_front + "ELIDEX_STATS=/tmp", "true").err,
-            "elidex: ELIDEX_STATS: it takes - for standard error, or a file that can be written or made\n");
+            "elidex: ELIDEX_STATS: it takes - for standard error, or a file that can be written or "
+            "made\n");
   const outcome got = run(in_front + "ELIDEX_STATS=/dev/full", programs + "counted_sections");
   EXPECT_EQ(got.status, 0);
   EXPECT_EQ(got.err, "elidex: ELIDEX_STATS: it could not be written to /dev/full\n");
 }
 
 TEST_F(Preload, RowsAreLimited) {
-  const outcome got = run(in_front + "ELIDEX_STATS=- ELIDEX_SITES=2", programs + "counted_sections");
+  const outcome got =
+      run(in_front + "ELIDEX_STATS=- ELIDEX_SITES=2", programs + "counted_sections");
   EXPECT_THAT(got.err, HasSubstr("more places (ELIDEX_SITES shows more)"));
 }
 
@@ -182,11 +195,13 @@ TEST_F(Preload, LocksBeforeConstructorsAndInsideDlsym) {
 }
 
 TEST_F(Preload, CountsOfThreadsThatHaveEndedStayAndAChildsBeginAtZero) {
-  EXPECT_THAT(run(in_front + "ELIDEX_STATS=-", programs + "faults thread_ends").err, ContainsRegex("\n +500 +0 "));
+  EXPECT_THAT(run(in_front + "ELIDEX_STATS=-", programs + "faults thread_ends").err,
+              ContainsRegex("\n +500 +0 "));
   const std::string err = run(in_front + "ELIDEX_STATS=-", programs + "faults forks").err;
   // 20 children, each with 100 sections in its thread, and the parent with its thousands.
   std::size_t children = 0;
-  for (std::size_t at = 0; (at = err.find(": 100 lock calls", at)) != std::string::npos; ++at) ++children;
+  for (std::size_t at = 0; (at = err.find(": 100 lock calls", at)) != std::string::npos; ++at)
+    ++children;
   EXPECT_EQ(children, 20u) << err;
 }
 
@@ -196,7 +211,9 @@ TEST_F(Preload, LeavesAProgramWithItsOwnLocksAlone) {
   EXPECT_EQ(quiet.err, "");
   const outcome asked = run(in_front + "ELIDEX_STATS=-", programs + "own_pthread");
   EXPECT_EQ(asked.out, "1\n");
-  EXPECT_THAT(asked.err, ContainsRegex("^elidex: another pthread_mutex_lock comes before the library's[^\n]*\n$"));
+  EXPECT_THAT(
+      asked.err,
+      ContainsRegex("^elidex: another pthread_mutex_lock comes before the library's[^\n]*\n$"));
 }
 
 TEST_F(Preload, HasNoEffectOnStaticPrograms) {

@@ -1,5 +1,5 @@
-// Planted bugs that no thread shows alone: exploration finds each within a stated number of schedules, and the sound
-// version of the same program has none.
+// Planted bugs that no thread shows alone: exploration finds each within a stated number of
+// schedules, and the sound version of the same program has none.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,8 @@ struct sequence_lock {
   std::string verdict() const { return torn ? "a reader saw half of a write" : ""; }
 };
 
-// Treiber's stack. Broken: the top is compared by address alone, so a node that was popped and pushed again passes.
+// Treiber's stack. Broken: the top is compared by address alone, so a node that was popped and
+// pushed again passes.
 template <bool Counted>
 struct treiber_stack {
   struct node {
@@ -109,7 +110,8 @@ struct treiber_stack {
   }
 };
 
-// One thread takes the lock, the other elides it. Broken: the region doesn't read the lock (papers/004, section 3.1).
+// One thread takes the lock, the other elides it. Broken: the region doesn't read the lock
+// (papers/004, section 3.1).
 template <bool ReadsLock>
 struct elision {
   ttas_lock lock;
@@ -139,7 +141,8 @@ struct elision {
   std::string verdict() const { return counter == 2 ? "" : "an increment is lost"; }
 };
 
-// Waiting for an event. Broken: the waiter looks before it takes the mutex, so the wake-up may come in between.
+// Waiting for an event. Broken: the waiter looks before it takes the mutex, so the wake-up may come
+// in between.
 template <bool LooksInside>
 struct wake_up {
   std::mutex mutex;

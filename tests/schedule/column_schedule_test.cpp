@@ -1,7 +1,8 @@
 // Columns under explored interleavings: rows that come, go and are looked for while merges run.
 //
-// What a call may see follows from when it ran beside the others: a row is there for calls that begin after its insertion has ended,
-// it is not for calls that end before it begins, and between it may be; the same for its deletion.
+// What a call may see follows from when it ran beside the others: a row is there for calls that
+// begin after its insertion has ended, it is not for calls that end before it begins, and between
+// it may be; the same for its deletion.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -57,8 +58,12 @@ struct life_of_row {
   u64 died_begin = ~u64{0};
   u64 died_end = ~u64{0};
 
-  bool was_there_throughout(const call_of_column& call) const { return born_end < call.begin && call.end < died_begin; }
-  bool may_have_been_there(const call_of_column& call) const { return born_begin < call.end && call.begin < died_end; }
+  bool was_there_throughout(const call_of_column& call) const {
+    return born_end < call.begin && call.end < died_begin;
+  }
+  bool may_have_been_there(const call_of_column& call) const {
+    return born_begin < call.end && call.begin < died_end;
+  }
 };
 
 template <class Column>
@@ -119,7 +124,8 @@ struct column_history {
     std::string wrong;
     for_each([&](const call_of_column& c) {
       if (c.what != kind::insert) return;
-      if (!rows.try_emplace(c.row, life_of_row{c.value, c.begin, c.end}).second) wrong = "a row number given twice";
+      if (!rows.try_emplace(c.row, life_of_row{c.value, c.begin, c.end}).second)
+        wrong = "a row number given twice";
     });
     for_each([&](const call_of_column& c) {
       if (c.what != kind::erase || !c.erased) return;
@@ -133,7 +139,8 @@ struct column_history {
         row->second.died_end = c.end;
       }
     });
-    if (!rows.empty() && rows.rbegin()->first != rows.size() - 1) wrong = "a gap in the row numbers";
+    if (!rows.empty() && rows.rbegin()->first != rows.size() - 1)
+      wrong = "a gap in the row numbers";
     for_each([&](const call_of_column& c) {
       if (wrong.empty()) wrong = what_is_wrong(c, rows);
     });
@@ -147,7 +154,8 @@ struct column_history {
         if (const auto got = column.get(row)) c.got = numbered::number(*got);
         if (wrong.empty()) wrong = what_is_wrong(c, rows);
       }
-      if (column.stats().main.rows + column.stats().delta.rows != rows.size()) wrong = "rows too many or too few";
+      if (column.stats().main.rows + column.stats().delta.rows != rows.size())
+        wrong = "rows too many or too few";
     }
     return wrong;
   }
@@ -155,25 +163,31 @@ struct column_history {
   std::string what_is_wrong(const call_of_column& c, const std::map<u64, life_of_row>& rows) const {
     const auto at = rows.find(c.row);
     if (c.what == kind::erase && !c.erased) {
-      if (at != rows.end() && at->second.was_there_throughout(c)) return "erase() did not find a row";
+      if (at != rows.end() && at->second.was_there_throughout(c))
+        return "erase() did not find a row";
     }
-    if (c.what == kind::erase && c.erased && !at->second.may_have_been_there(c)) return "a row erased before it came";
+    if (c.what == kind::erase && c.erased && !at->second.may_have_been_there(c))
+      return "a row erased before it came";
     if (c.what == kind::get) {
-      if (!c.got && at != rows.end() && at->second.was_there_throughout(c)) return "get() did not find a row";
+      if (!c.got && at != rows.end() && at->second.was_there_throughout(c))
+        return "get() did not find a row";
       if (c.got && (at == rows.end() || !at->second.may_have_been_there(c)))
         return "get() found a row that was not there";
       if (c.got && *c.got != at->second.value) return "get() gave another value";
     }
     if (c.what == kind::find) {
       if (!std::is_sorted(c.found.begin(), c.found.end())) return "find() gave rows in no order";
-      if (std::adjacent_find(c.found.begin(), c.found.end()) != c.found.end()) return "find() gave a row twice";
+      if (std::adjacent_find(c.found.begin(), c.found.end()) != c.found.end())
+        return "find() gave a row twice";
       for (const u64 row : c.found) {
         const auto it = rows.find(row);
-        if (it == rows.end() || !it->second.may_have_been_there(c)) return "find() gave a row that was not there";
+        if (it == rows.end() || !it->second.may_have_been_there(c))
+          return "find() gave a row that was not there";
         if (it->second.value != c.value) return "find() gave a row with another value";
       }
       for (const auto& [row, life] : rows) {
-        if (life.value == c.value && life.was_there_throughout(c) && !std::ranges::binary_search(c.found, row)) {
+        if (life.value == c.value && life.was_there_throughout(c) &&
+            !std::ranges::binary_search(c.found, row)) {
           return "find() did not give a row that was there";
         }
       }
@@ -196,7 +210,8 @@ TEST(ColumnSchedules, OfStringsLoseNoRow) {
   EXPECT_EQ(explore<column_history<column<std::string>>>(static_cast<u64>(150 * effort())), "");
 }
 
-// A thread of a few accesses is stopped at one of them, while the others run to their end or until they wait for it.
+// A thread of a few accesses is stopped at one of them, while the others run to their end or until
+// they wait for it.
 template <class Program>
 std::string explore_stopping_early(std::uint64_t schedules, std::uint64_t first_steps = 60) {
   for (u64 seed = seed_or(1); seed < seed_or(1) + schedules; ++seed) {
@@ -206,9 +221,10 @@ std::string explore_stopping_early(std::uint64_t schedules, std::uint64_t first_
   return "";
 }
 
-// A row's value is left out of the next main while somebody is about to look at it: its ID means another value there, and only its
-// bit, read behind the pointer to the parts, says that nobody must follow it. The merge has failed before, so that it need not
-// wait for pins before it looks at the bits.
+// A row's value is left out of the next main while somebody is about to look at it: its ID means
+// another value there, and only its bit, read behind the pointer to the parts, says that nobody
+// must follow it. The merge has failed before, so that it need not wait for pins before it looks at
+// the bits.
 struct reads_of_a_forgotten_value {
   static constexpr u64 values = 255;
   static constexpr u64 gone = 9;
@@ -228,13 +244,17 @@ struct reads_of_a_forgotten_value {
               numbers.merge();
             }};
   }
-  std::string verdict() const { return !got || *got == gone + 1000 ? "" : "get() gave another row's value"; }
+  std::string verdict() const {
+    return !got || *got == gone + 1000 ? "" : "get() gave another row's value";
+  }
 };
 TEST(ColumnSchedules, NobodyFollowsTheIdOfAForgottenValue) {
-  EXPECT_EQ(explore_stopping_early<reads_of_a_forgotten_value>(static_cast<u64>(400 * effort())), "");
+  EXPECT_EQ(explore_stopping_early<reads_of_a_forgotten_value>(static_cast<u64>(400 * effort())),
+            "");
 }
 
-// An insertion that is stopped somewhere, beside a whole merge: that comes to its end in between unless the pin keeps it.
+// An insertion that is stopped somewhere, beside a whole merge: that comes to its end in between
+// unless the pin keeps it.
 template <class Column>
 struct insertion_beside_a_merge {
   using numbered = numbered_values<typename Column::value_type>;
@@ -251,15 +271,16 @@ struct insertion_beside_a_merge {
       if (merged) column.merge();
       const auto got = column.get(1);
       if (!got || *got != numbered::of(2)) return "the row is lost";
-      if (column.find(numbered::of(2)) != std::vector<u64>{1}) return "find() does not find the row once";
+      if (column.find(numbered::of(2)) != std::vector<u64>{1})
+        return "find() does not find the row once";
     }
     return "";
   }
 };
 TEST(ColumnSchedules, AnInsertionBesideAMergeIsNotLost) {
   constexpr u64 steps_of_an_insertion = 200;
-  EXPECT_EQ(explore_stopping_early<insertion_beside_a_merge<column<u64>>>(static_cast<u64>(500 * effort()),
-                                                                          steps_of_an_insertion),
+  EXPECT_EQ(explore_stopping_early<insertion_beside_a_merge<column<u64>>>(
+                static_cast<u64>(500 * effort()), steps_of_an_insertion),
             "");
 }
 

@@ -1,5 +1,5 @@
-// Anomalies of two and three transactions, looked for in explored schedules: whatever the order of their steps, the outcome is that of
-// one after the other.
+// Anomalies of two and three transactions, looked for in explored schedules: whatever the order of
+// their steps, the outcome is that of one after the other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,8 @@ using u64 = std::uint64_t;
 template <class Database>
 struct with_accounts {
   Database db;
-  typename Database::template table<u64, account>& accounts = db.template create_table<u64, account>("accounts");
+  typename Database::template table<u64, account>& accounts =
+      db.template create_table<u64, account>("accounts");
 
   with_accounts() {
     db.transact([&](auto& t) {
@@ -47,7 +48,9 @@ struct write_skew : with_accounts<Database> {
     };
     return {empty_one(10, 20), empty_one(20, 10)};
   }
-  std::string verdict() { return this->now(10)->balance + this->now(20)->balance == 0 ? "write skew" : ""; }
+  std::string verdict() {
+    return this->now(10)->balance + this->now(20)->balance == 0 ? "write skew" : "";
+  }
 };
 
 template <class Database>
@@ -55,8 +58,9 @@ struct lost_update : with_accounts<Database> {
   static constexpr u64 steps = 200;
   bodies_type bodies() {
     const auto add_one = [this] {
-      this->db.transact(
-          [&](auto& t) { t.upsert(this->accounts, u64{10}, account{t.get(this->accounts, u64{10})->balance + 1}); });
+      this->db.transact([&](auto& t) {
+        t.upsert(this->accounts, u64{10}, account{t.get(this->accounts, u64{10})->balance + 1});
+      });
     };
     return {add_one, add_one, add_one};
   }
@@ -72,7 +76,8 @@ struct phantoms : with_accounts<Database> {
       return [this, key] {
         this->db.transact([&](auto& t) {
           int many = 0;
-          t.scan(this->accounts, u64{0}, u64{100}, [&](u64, const account&) { return ++many, true; });
+          t.scan(this->accounts, u64{0}, u64{100},
+                 [&](u64, const account&) { return ++many, true; });
           if (many == 2) t.insert(this->accounts, key, account{1});
         });
       };
@@ -82,7 +87,8 @@ struct phantoms : with_accounts<Database> {
   std::string verdict() { return this->now(11) && this->now(12) ? "a phantom" : ""; }
 };
 
-// The same in looks at keys that are not there, by three, around an insert that is rolled back and an account that is closed and unlinked.
+// The same in looks at keys that are not there, by three, around an insert that is rolled back and
+// an account that is closed and unlinked.
 template <class Database>
 struct phantoms_of_three : with_accounts<Database> {
   static constexpr u64 steps = 800;
@@ -110,8 +116,9 @@ struct phantoms_of_three : with_accounts<Database> {
   std::string verdict() { return this->now(11) && this->now(12) ? "a phantom" : ""; }
 };
 
-// Two look at keys that are not there and insert what the other looks for, beside an insert that has to wait for a reader: what stands in the
-// index as long as that waits is nothing to hold on to.
+// Two look at keys that are not there and insert what the other looks for, beside an insert that
+// has to wait for a reader: what stands in the index as long as that waits is nothing to hold on
+// to.
 template <class Database>
 struct phantoms_beside_waiting_inserts : with_accounts<Database> {
   static constexpr u64 steps = 800;
@@ -125,7 +132,9 @@ struct phantoms_beside_waiting_inserts : with_accounts<Database> {
     };
     return {insert_unless(15, 5), insert_unless(5, 15),
             [this] { this->db.transact([&](auto& t) { t.get(this->accounts, u64{18}); }); },
-            [this] { this->db.transact([&](auto& t) { t.insert(this->accounts, u64{17}, account{1}); }); }};
+            [this] {
+              this->db.transact([&](auto& t) { t.insert(this->accounts, u64{17}, account{1}); });
+            }};
   }
   std::string verdict() { return this->now(5) && this->now(15) ? "a phantom" : ""; }
 };
@@ -180,8 +189,9 @@ struct snapshots : with_accounts<Database> {
 
 template <class Database>
 class DatabaseSchedules : public ::testing::Test {};
-using databases = ::testing::Types<silo_database, dbx_database, locking_dbx_over_htm_btree,
-                                   locking_dbx_over_hot_euno_btree, silo_over_masstree, two_phase_database>;
+using databases =
+    ::testing::Types<silo_database, dbx_database, locking_dbx_over_htm_btree,
+                     locking_dbx_over_hot_euno_btree, silo_over_masstree, two_phase_database>;
 TYPED_TEST_SUITE(DatabaseSchedules, databases);
 
 TYPED_TEST(DatabaseSchedules, NoWriteSkew) {

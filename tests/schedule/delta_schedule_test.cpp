@@ -1,5 +1,5 @@
-// The Delta Storage Index under explored interleavings: additions beside additions, look-ups and scans, on trees so small that
-// every addition splits something.
+// The Delta Storage Index under explored interleavings: additions beside additions, look-ups and
+// scans, on trees so small that every addition splits something.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -59,11 +59,12 @@ struct delta_history {
 template <class Index>
 class DeltaSchedules : public ::testing::Test {};
 using indexes =
-    ::testing::Types<delta_index<u64, optimistic, tiny_friendly>, delta_index<u64, optimistic, tiny_together>,
+    ::testing::Types<delta_index<u64, optimistic, tiny_friendly>,
+                     delta_index<u64, optimistic, tiny_together>,
                      delta_index<u64, coarse_elided, tiny_original>,
                      delta_index<u64, coarse_elided_noretry, tiny_friendly>,
-                     delta_index<u64, coarse_hle, tiny_original>, delta_index<u64, coarse_shared, tiny_original>,
-                     keyed_delta_index<u64>>;
+                     delta_index<u64, coarse_hle, tiny_original>,
+                     delta_index<u64, coarse_shared, tiny_original>, keyed_delta_index<u64>>;
 TYPED_TEST_SUITE(DeltaSchedules, indexes);
 
 TYPED_TEST(DeltaSchedules, AreLinearizable) {

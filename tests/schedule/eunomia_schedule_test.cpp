@@ -1,5 +1,5 @@
-// Eunomia's trees while a leaf is split or merged: one thread asks a leaf for one key, twice, while another one splits
-// that leaf, or merges it, at every step of the way.
+// Eunomia's trees while a leaf is split or merged: one thread asks a leaf for one key, twice, while
+// another one splits that leaf, or merges it, at every step of the way.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -32,9 +32,11 @@ enum class change : std::uint8_t { split, merge, both, share };
 template <class Map>
 inline constexpr bool has_leaf_hints = false;
 template <class Key, class Value, class Sync, class Shape, class Control>
-inline constexpr bool has_leaf_hints<fixed_key_btree<Key, Value, Sync, Shape, Control>> = Shape::has_leaf_hints;
+inline constexpr bool has_leaf_hints<fixed_key_btree<Key, Value, Sync, Shape, Control>> =
+    Shape::has_leaf_hints;
 
-// Thread 0, to which the leaf may be known by then, does What with a key and looks it up; thread 1 changes the leaves; thread 2 does What with any key.
+// Thread 0, to which the leaf may be known by then, does What with a key and looks it up; thread 1
+// changes the leaves; thread 2 does What with any key.
 template <class Map, call What, change How>
 struct leaf_changes_meanwhile {
   Map map;
@@ -76,7 +78,8 @@ struct leaf_changes_meanwhile {
     plan(0, What, What == call::scan ? 0 : wanted);
     plan(0, call::get, wanted);
     if (How != change::merge) {
-      for (std::size_t i = there; i < std::min(there + 2, history_keys); ++i) plan(1, call::insert, keys[i]);
+      for (std::size_t i = there; i < std::min(there + 2, history_keys); ++i)
+        plan(1, call::insert, keys[i]);
     }
     if (How == change::merge || How == change::both) {
       for (std::size_t i = 0; i < 3; ++i) plan(1, call::erase, keys[i]);
@@ -129,19 +132,20 @@ class EunomiaLeafChanges : public ::testing::Test {
     explore_one<call::scan, How>();
   }
 };
-using maps = ::testing::Types<fixed_key_btree<u64, u64, elided_regions, partitioned_with_two_marks, always_control>,
-                              fixed_key_btree<u64, u64, elided_regions_dbx, tiny_partitioned, restless_control>,
-                              fixed_key_btree<u64, u64, elided_regions, dense_with_two_marks, always_control>,
-                              fixed_key_btree<u64, u64, elided_regions, apart_with_two_marks, restless_control>,
-                              fixed_key_btree<u64, u64, spinning_regions, partitioned_with_two_marks, always_control>,
-                              fixed_key_btree<u64, u64, locked_regions, apart_with_two_marks, restless_control>,
-                              fixed_key_btree<u64, u64, optimistic, partitioned_with_two_marks, always_control>,
-                              fixed_key_btree<u64, u64, optimistic, dense_with_two_marks, restless_control>,
-                              fixed_key_btree<u64, u64, optimistic, apart_with_two_marks, always_control>,
-                              fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
-                              fixed_key_btree<u64, u64, optimistic, packed_fan_out<3, 3>, no_control>,
-                              fixed_key_btree<u64, u64, optimistic, packed_fan_out<3, 3>, restless_control>,
-                              fixed_key_btree<u64, u64, elided_regions, packed_fan_out<3, 3>, no_control>>;
+using maps = ::testing::Types<
+    fixed_key_btree<u64, u64, elided_regions, partitioned_with_two_marks, always_control>,
+    fixed_key_btree<u64, u64, elided_regions_dbx, tiny_partitioned, restless_control>,
+    fixed_key_btree<u64, u64, elided_regions, dense_with_two_marks, always_control>,
+    fixed_key_btree<u64, u64, elided_regions, apart_with_two_marks, restless_control>,
+    fixed_key_btree<u64, u64, spinning_regions, partitioned_with_two_marks, always_control>,
+    fixed_key_btree<u64, u64, locked_regions, apart_with_two_marks, restless_control>,
+    fixed_key_btree<u64, u64, optimistic, partitioned_with_two_marks, always_control>,
+    fixed_key_btree<u64, u64, optimistic, dense_with_two_marks, restless_control>,
+    fixed_key_btree<u64, u64, optimistic, apart_with_two_marks, always_control>,
+    fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
+    fixed_key_btree<u64, u64, optimistic, packed_fan_out<3, 3>, no_control>,
+    fixed_key_btree<u64, u64, optimistic, packed_fan_out<3, 3>, restless_control>,
+    fixed_key_btree<u64, u64, elided_regions, packed_fan_out<3, 3>, no_control>>;
 TYPED_TEST_SUITE(EunomiaLeafChanges, maps);
 
 TYPED_TEST(EunomiaLeafChanges, SplitsAtEveryStep) {
@@ -152,10 +156,11 @@ TYPED_TEST(EunomiaLeafChanges, MergesAtEveryStep) {
 }
 template <class Map>
 class EunomiaLeafShares : public EunomiaLeafChanges<Map> {};
-using sharing_maps = ::testing::Types<fixed_key_btree<u64, u64, optimistic, packed_fan_out<3, 3>, no_control>,
-                                      fixed_key_btree<u64, u64, optimistic, packed_fan_out<3, 3>, adaptive_control>,
-                                      fixed_key_btree<u64, u64, elided_regions, packed_fan_out<3, 3>, no_control>,
-                                      fixed_key_btree<u64, u64, spinning_regions, packed_fan_out<3, 3>, no_control>>;
+using sharing_maps =
+    ::testing::Types<fixed_key_btree<u64, u64, optimistic, packed_fan_out<3, 3>, no_control>,
+                     fixed_key_btree<u64, u64, optimistic, packed_fan_out<3, 3>, adaptive_control>,
+                     fixed_key_btree<u64, u64, elided_regions, packed_fan_out<3, 3>, no_control>,
+                     fixed_key_btree<u64, u64, spinning_regions, packed_fan_out<3, 3>, no_control>>;
 TYPED_TEST_SUITE(EunomiaLeafShares, sharing_maps);
 
 TYPED_TEST(EunomiaLeafShares, AtEveryStep) {
@@ -166,8 +171,8 @@ TYPED_TEST(EunomiaLeafChanges, SplitsAndMergesAtEveryStep) {
   this->template explore_calls<change::both>();
 }
 
-// One thread splits {0, 3, 6} into {0} and {3, 6}, which takes the mark of 1, 3 and 6 away from the left leaf, where
-// another thread puts 1.
+// One thread splits {0, 3, 6} into {0} and {3, 6}, which takes the mark of 1, 3 and 6 away from the
+// left leaf, where another thread puts 1.
 template <class Map>
 struct a_key_comes_as_its_mark_goes {
   Map map;
@@ -188,13 +193,14 @@ struct a_key_comes_as_its_mark_goes {
 
 template <class Map>
 class EunomiaMarks : public ::testing::Test {};
-using maps_with_two_marks =
-    ::testing::Types<fixed_key_btree<u64, u64, spinning_regions, dense_with_two_marks, always_control>,
-                     fixed_key_btree<u64, u64, optimistic, dense_with_two_marks, always_control>>;
+using maps_with_two_marks = ::testing::Types<
+    fixed_key_btree<u64, u64, spinning_regions, dense_with_two_marks, always_control>,
+    fixed_key_btree<u64, u64, optimistic, dense_with_two_marks, always_control>>;
 TYPED_TEST_SUITE(EunomiaMarks, maps_with_two_marks);
 
 TYPED_TEST(EunomiaMarks, StayWithKeysThatComeDuringASplit) {
-  // Of the schedules with two preemptions the first ones: a key without a mark was lost by the 6303rd.
+  // Of the schedules with two preemptions the first ones: a key without a mark was lost by the
+  // 6303rd.
   sim::exhaustive all(2);
   for (int schedules = 0; schedules < 10'000; ++schedules) {
     ASSERT_EQ(under<a_key_comes_as_its_mark_goes<TypeParam>>(all), "") << "schedule " << schedules;
@@ -202,7 +208,8 @@ TYPED_TEST(EunomiaMarks, StayWithKeysThatComeDuringASplit) {
   }
 }
 
-// One thread looks for keys of a full leaf, where another one wants to put the key by which free slots are told.
+// One thread looks for keys of a full leaf, where another one wants to put the key by which free
+// slots are told.
 struct free_key_comes_to_a_full_leaf {
   static constexpr u64 first_free_key = 0xD1B5'4A32'D192'ED03u;  // unused_key()
   using tree = fixed_key_btree<u64, u64, optimistic, tiny_partitioned, no_control>;
@@ -219,7 +226,9 @@ struct free_key_comes_to_a_full_leaf {
               for (u64 key = 0; key < 4; ++key) missing += map.contains(key) ? 0u : 1u;
             }};
   }
-  std::string verdict() const { return missing == 0 && map.contains(first_free_key) ? "" : "a key was not found"; }
+  std::string verdict() const {
+    return missing == 0 && map.contains(first_free_key) ? "" : "a key was not found";
+  }
 };
 
 TEST(EunomiaLeaf, StaysAsItWasWhenItIsFull) {

@@ -8,9 +8,10 @@
 //   };
 //   EXPECT_EQ(explore<two_increments>(1'000), "");
 //
-// Each schedule has a fresh program; one with a type `made_by_seed` is made from the schedule's seed. Half of them are random
-// walks, half PCT with bugs of depth 2 to 4 in mind, among so many steps as a constant `steps` of the program says. What is found names the
-// seed; ELIDEX_TEST_SEED=N in the environment, or `./dev schedule TEST --seed N`, runs that one first.
+// Each schedule has a fresh program; one with a type `made_by_seed` is made from the schedule's
+// seed. Half of them are random walks, half PCT with bugs of depth 2 to 4 in mind, among so many
+// steps as a constant `steps` of the program says. What is found names the seed; ELIDEX_TEST_SEED=N
+// in the environment, or `./dev schedule TEST --seed N`, runs that one first.
 
 #include <functional>
 #include <memory>
@@ -33,15 +34,16 @@ std::string under(sim::strategy& schedule, [[maybe_unused]] std::uint64_t seed =
   } else {
     program = std::make_unique<Program>();
   }
-  const sim::report r =
-      sim::run(sim::small_machine(), {.cycles_max = 5'000'000, .schedule = &schedule}, program->bodies());
+  const sim::report r = sim::run(
+      sim::small_machine(), {.cycles_max = 5'000'000, .schedule = &schedule}, program->bodies());
   return r.stuck.empty() ? program->verdict() : r.stuck;
 }
 
 // Among how many steps PCT chooses where priorities change: of programs that do not say theirs.
 inline constexpr std::uint64_t usual_steps = 400;
 
-inline std::unique_ptr<sim::strategy> schedule_of(std::uint64_t seed, std::uint64_t steps = usual_steps) {
+inline std::unique_ptr<sim::strategy> schedule_of(std::uint64_t seed,
+                                                  std::uint64_t steps = usual_steps) {
   if (seed % 2 == 0) return sim::random_walk(seed, std::uint64_t{1} << (1 + seed / 2 % 5));
   return sim::pct(seed, 2 + static_cast<unsigned>(seed / 2 % 3), steps);
 }
@@ -55,8 +57,8 @@ std::string explore(std::uint64_t schedules) {
     const std::uint64_t seed = first + i;
     const auto schedule = schedule_of(seed, steps);
     if (std::string what = under<Program>(*schedule, seed); !what.empty()) {
-      return what + "; replay with --seed " + std::to_string(seed) + ", found after " + std::to_string(i + 1) +
-             " schedules";
+      return what + "; replay with --seed " + std::to_string(seed) + ", found after " +
+             std::to_string(i + 1) + " schedules";
     }
   }
   return "";
@@ -64,8 +66,8 @@ std::string explore(std::uint64_t schedules) {
 
 // All schedules with at most so many preemptions; `schedules` receives their number.
 //
-// A run that makes what the process keeps (a thread's slot, a retire list) differs from later runs. So the
-// exploration starts again when a run differs, a few times.
+// A run that makes what the process keeps (a thread's slot, a retire list) differs from later runs.
+// So the exploration starts again when a run differs, a few times.
 template <class Program>
 std::string explore_all(unsigned preemptions, std::uint64_t& schedules) {
   constexpr int starts = 5;
@@ -75,13 +77,14 @@ std::string explore_all(unsigned preemptions, std::uint64_t& schedules) {
     for (bool more = true; more;) {
       ++schedules;
       if (std::string what = under<Program>(all); !what.empty()) {
-        return what + "; schedule " + std::to_string(schedules) + " with " + std::to_string(preemptions) +
-               " preemptions";
+        return what + "; schedule " + std::to_string(schedules) + " with " +
+               std::to_string(preemptions) + " preemptions";
       }
       more = all.next();
       if (!all.runs_differ()) continue;
       if (start < starts) break;
-      return "the program's runs differ: schedules may be missing; schedule " + std::to_string(schedules);
+      return "the program's runs differ: schedules may be missing; schedule " +
+             std::to_string(schedules);
     }
     if (!all.runs_differ()) return "";
   }

@@ -1,5 +1,5 @@
-// The hash map under explored interleavings: short histories on a table that grows with every other key, each checked for
-// linearizability; and a look-up beside one split, in all schedules.
+// The hash map under explored interleavings: short histories on a table that grows with every other
+// key, each checked for linearizability; and a look-up beside one split, in all schedules.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -61,8 +61,8 @@ struct history {
 
 template <class Map>
 class HashMapSchedules : public ::testing::Test {};
-using maps = ::testing::Types<tiny<>, tiny<long_chains>, tiny<tiny_buckets, no_hash>, tiny<tiny_buckets, same_for_all>,
-                              in_order<hash_map<u64, u64>>>;
+using maps = ::testing::Types<tiny<>, tiny<long_chains>, tiny<tiny_buckets, no_hash>,
+                              tiny<tiny_buckets, same_for_all>, in_order<hash_map<u64, u64>>>;
 TYPED_TEST_SUITE(HashMapSchedules, maps);
 
 TYPED_TEST(HashMapSchedules, AreLinearizable) {
@@ -89,8 +89,9 @@ TEST(HashMapSchedulesCanary, AMapThatIgnoresVersionsIsFound) {
   EXPECT_NE((explore<history<tiny<ignores_versions>>>(5'000)), "");
 }
 
-// Keys 0 to 3 with the last bits of their hashes for themselves: bucket 0 has all the even ones, until the third one makes the
-// table grow and is split off with half of them. The reader looks for each twice.
+// Keys 0 to 3 with the last bits of their hashes for themselves: bucket 0 has all the even ones,
+// until the third one makes the table grow and is split off with half of them. The reader looks for
+// each twice.
 template <class Rules>
 struct a_look_beside_a_split {
   tiny<Rules, no_hash> map;
@@ -106,7 +107,8 @@ struct a_look_beside_a_split {
               map.insert(6, 16);
             },
             [this] {
-              for (const u64 key : std::array<u64, 3>{2, 0, 2}) missed[0] += map.get(key) == 10 + key ? 0u : 1u;
+              for (const u64 key : std::array<u64, 3>{2, 0, 2})
+                missed[0] += map.get(key) == 10 + key ? 0u : 1u;
             }};
   }
   std::string verdict() const {
@@ -129,7 +131,8 @@ TEST(HashMapSchedulesCanary, ALookThatIgnoresTheSplitIsFound) {
   EXPECT_NE(explore<a_look_beside_a_split<ignores_versions>>(20'000), "");
 }
 
-// An erase and an upsert of two keys beside the split of their bucket: neither comes back, nor is lost.
+// An erase and an upsert of two keys beside the split of their bucket: neither comes back, nor is
+// lost.
 struct changes_beside_a_split {
   tiny<tiny_buckets, no_hash> map;
   changes_beside_a_split() {

@@ -29,7 +29,8 @@ std::vector<std::function<void()>> performing(Map& map, Plans& plans) {
   return all;
 }
 
-// What the plans, performed on a map that held `before`, are wrong in: the history together with what is left of it.
+// What the plans, performed on a map that held `before`, are wrong in: the history together with
+// what is left of it.
 template <class Map, class Plans>
 std::string history_difference(const Map& map, const Plans& plans, const map_state& before) {
   std::vector<event> all;

@@ -1,5 +1,5 @@
-// Every lock under explored interleavings: sections exclude each other, nothing hangs, and elided ones lose no update
-// when regions and real holders meet.
+// Every lock under explored interleavings: sections exclude each other, nothing hangs, and elided
+// ones lose no update when regions and real holders meet.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -57,10 +57,11 @@ struct some_take_the_lock : increments<Lock> {
 
 template <class Lock>
 class LockSchedules : public ::testing::Test {};
-using locks = ::testing::Types<tas_lock, ttas_lock, posix_mutex, std::shared_mutex, hle_lock, elided<ttas_lock>,
-                               elided<ttas_lock, no_retry>, elided<ttas_lock, dbx_budgets>, elided<posix_mutex>,
-                               elided<tas_lock, adaptive<no_retry>>, sleeping_lock, sleeping_shared_lock, mutex,
-                               recursive_mutex, shared_mutex>;
+using locks =
+    ::testing::Types<tas_lock, ttas_lock, posix_mutex, std::shared_mutex, hle_lock,
+                     elided<ttas_lock>, elided<ttas_lock, no_retry>, elided<ttas_lock, dbx_budgets>,
+                     elided<posix_mutex>, elided<tas_lock, adaptive<no_retry>>, sleeping_lock,
+                     sleeping_shared_lock, mutex, recursive_mutex, shared_mutex>;
 TYPED_TEST_SUITE(LockSchedules, locks);
 
 TYPED_TEST(LockSchedules, NoIncrementIsLost) {

@@ -1,5 +1,6 @@
-// The lock system under explored interleavings: every cycle is found, nobody sleeps for ever, exclusive locks exclude, implicit
-// ones too, and a wait that is given up while it is granted ends well.
+// The lock system under explored interleavings: every cycle is found, nobody sleeps for ever,
+// exclusive locks exclude, implicit ones too, and a wait that is given up while it is granted ends
+// well.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -51,9 +52,9 @@ struct records {
     --all[i].inside;
   }
   bool lock(transaction& t, std::size_t i, bool implicitly) {
-    const lock_outcome outcome =
-        implicitly ? t.write_record(address(i), all[i].writer)
-                   : t.lock_record(address(i), lock_mode::exclusive, lock_kind::record, all[i].writer);
+    const lock_outcome outcome = implicitly ? t.write_record(address(i), all[i].writer)
+                                            : t.lock_record(address(i), lock_mode::exclusive,
+                                                            lock_kind::record, all[i].writer);
     if (outcome == lock_outcome::timed_out) broken = true;
     return outcome == lock_outcome::granted;
   }
@@ -205,8 +206,11 @@ struct about_to_wait : records<Latches> {
   }
   std::string verdict() {
     if (this->broken) return "a time was up";
-    // Once the victim has ended there is no cycle any more, unless that came before the others asked.
-    return victims <= 1 && victims + granted == static_cast<int>(Transactions) ? "" : "more than one victim";
+    // Once the victim has ended there is no cycle any more, unless that came before the others
+    // asked.
+    return victims <= 1 && victims + granted == static_cast<int>(Transactions)
+               ? ""
+               : "more than one victim";
   }
 };
 
@@ -225,7 +229,8 @@ struct granted_together : records<Latches> {
     this->lock(*ready[0], 0, false);
     this->lock(*ready[1], 1, false);
     for (const std::size_t reader : {std::size_t{2}, std::size_t{3}}) {
-      if (ready[reader]->request_record(this->address(0), lock_mode::shared) != lock_outcome::waiting) {
+      if (ready[reader]->request_record(this->address(0), lock_mode::shared) !=
+          lock_outcome::waiting) {
         this->broken = true;
       }
     }
@@ -242,12 +247,14 @@ struct granted_together : records<Latches> {
       }
       ready[i]->end();
     };
-    return {[this] { ready[0]->end(); }, [this] { ready[1]->end(); }, [=] { reader(2); }, [=] { reader(3); }};
+    return {[this] { ready[0]->end(); }, [this] { ready[1]->end(); }, [=] { reader(2); },
+            [=] { reader(3); }};
   }
   std::string verdict() { return this->verdict_of(2); }
 };
 
-// One gives up what it is just being granted, and waits for something else at once: the late wake-up is not for that.
+// One gives up what it is just being granted, and waits for something else at once: the late
+// wake-up is not for that.
 template <class Latches>
 struct late_wake_up : records<Latches> {
   static constexpr std::uint64_t steps = 400;
@@ -261,7 +268,8 @@ struct late_wake_up : records<Latches> {
     }
     this->lock(*ready[0], 0, false);
     this->lock(*ready[1], 1, false);
-    if (ready[2]->request_record(this->address(0), lock_mode::shared) != lock_outcome::waiting) this->broken = true;
+    if (ready[2]->request_record(this->address(0), lock_mode::shared) != lock_outcome::waiting)
+      this->broken = true;
   }
   bodies_type bodies() {
     return {[this] { ready[0]->end(); },
@@ -325,7 +333,8 @@ TEST(LockSystemWaitSchedules, LateWakeUps) {
 
 // Canary: a cycle that nobody can see, because each half of it is in a lock system of its own.
 struct hidden_cycle : records<sharded_latches<>> {
-  lock_system<sharded_latches<>> others{{.transactions_max = 4, .buckets = 16, .wait_timeout = wait_for_ever}};
+  lock_system<sharded_latches<>> others{
+      {.transactions_max = 4, .buckets = 16, .wait_timeout = wait_for_ever}};
 
   bodies_type bodies() {
     const auto both = [this](bool other_way) {

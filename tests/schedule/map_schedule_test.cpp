@@ -1,5 +1,5 @@
-// Every tree under explored interleavings: short histories on trees so small that every operation splits or merges
-// something, each checked for linearizability.
+// Every tree under explored interleavings: short histories on trees so small that every operation
+// splits or merges something, each checked for linearizability.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -37,7 +37,8 @@ struct history {
   explicit history(u64 seed) {
     random_numbers random(seed);
     for (u64 key = 0; key < history_keys; ++key) before[key] = map.get(key);  // some come with keys
-    for (int i = 0; i < 16; ++i) {  // grown and shrunk, so that nodes are in all states between sparse and full
+    // grown and shrunk, so that nodes are in all states between sparse and full
+    for (int i = 0; i < 16; ++i) {
       const u64 key = random.below(history_keys);
       if (random.below(3) != 0) {
         map.upsert(key, static_cast<u64>(i));
@@ -68,33 +69,36 @@ struct history {
 template <class Map>
 class MapSchedules : public ::testing::Test {};
 using maps = ::testing::Types<
-    btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>, ordered_map<u64, u64>,
-    masstree<u64, u64, optimistic, 3>, masstree<u64, u64, optimistic, 4>, masstree<u64, u64, coarse_mutex, 3>,
-    masstree<u64, u64, coarse_elided_dbx, 3>, sparse_masstree<optimistic>, sparse_masstree<coarse_elided_dbx>,
+    btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
+    ordered_map<u64, u64>, masstree<u64, u64, optimistic, 3>, masstree<u64, u64, optimistic, 4>,
+    masstree<u64, u64, coarse_mutex, 3>, masstree<u64, u64, coarse_elided_dbx, 3>,
+    sparse_masstree<optimistic>, sparse_masstree<coarse_elided_dbx>,
     btree<u64, u64, coarse_mutex, fan_out<2, 3>>, btree<u64, u64, coarse_spin, fan_out<2, 3>>,
     btree<u64, u64, coarse_shared, fan_out<2, 3>>, btree<u64, u64, coarse_hle, fan_out<2, 3>>,
-    btree<u64, u64, coarse_elided, fan_out<2, 3>>, btree<u64, u64, coarse_elided_noretry, fan_out<2, 3>>,
+    btree<u64, u64, coarse_elided, fan_out<2, 3>>,
+    btree<u64, u64, coarse_elided_noretry, fan_out<2, 3>>,
     btree<u64, u64, coarse_elided_dbx, fan_out<2, 3>>,
     strings_as_integers<btree<std::string, std::string, optimistic, fan_out<2, 3>>>,
     strings_as_integers<btree<std::string, std::string, coarse_elided, fan_out<2, 3>>>,
-    skip_list<u64, u64, coarse_elided_dbx, 1>, locked_skip_list<u64, u64, 1>, lock_free_skip_list<u64, u64, 1>,
+    skip_list<u64, u64, coarse_elided_dbx, 1>, locked_skip_list<u64, u64, 1>,
+    lock_free_skip_list<u64, u64, 1>,
     euno_skip_list<u64, u64, htm_split_regions, euno_skip_parts, 1>,
     euno_skip_list<u64, u64, split_by_mutexes, always_controlled, 1>,
     euno_skip_list<u64, u64, htm_split_regions, always_changing_control, 1>,
     euno_skip_list<u64, u64, split_by_mutexes, always_changing_control, 1>>;
 TYPED_TEST_SUITE(MapSchedules, maps);
 
-using eunomia_maps =
-    ::testing::Types<fixed_key_btree<u64, u64, elided_regions, tiny_partitioned, restless_control>,
-                     fixed_key_btree<u64, u64, elided_regions_dbx, tiny_partitioned, always_control>,
-                     fixed_key_btree<u64, u64, elided_regions, dense_fan_out<3, 3>, no_control>,
-                     fixed_key_btree<u64, u64, elided_regions, separated_fan_out<3, 3>, restless_control>,
-                     fixed_key_btree<u64, u64, spinning_regions, tiny_partitioned, restless_control>,
-                     fixed_key_btree<u64, u64, locked_regions, separated_fan_out<3, 3>, no_control>,
-                     fixed_key_btree<u64, u64, optimistic, tiny_partitioned, restless_control>,
-                     fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
-                     fixed_key_btree<u64, u64, optimistic, separated_fan_out<12, 3>, always_control>,
-                     fixed_key_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>>;
+using eunomia_maps = ::testing::Types<
+    fixed_key_btree<u64, u64, elided_regions, tiny_partitioned, restless_control>,
+    fixed_key_btree<u64, u64, elided_regions_dbx, tiny_partitioned, always_control>,
+    fixed_key_btree<u64, u64, elided_regions, dense_fan_out<3, 3>, no_control>,
+    fixed_key_btree<u64, u64, elided_regions, separated_fan_out<3, 3>, restless_control>,
+    fixed_key_btree<u64, u64, spinning_regions, tiny_partitioned, restless_control>,
+    fixed_key_btree<u64, u64, locked_regions, separated_fan_out<3, 3>, no_control>,
+    fixed_key_btree<u64, u64, optimistic, tiny_partitioned, restless_control>,
+    fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
+    fixed_key_btree<u64, u64, optimistic, separated_fan_out<12, 3>, always_control>,
+    fixed_key_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>>;
 template <class Map>
 class EunomiaSchedules : public MapSchedules<Map> {};
 TYPED_TEST_SUITE(EunomiaSchedules, eunomia_maps);
@@ -104,13 +108,21 @@ TYPED_TEST(EunomiaSchedules, AreLinearizable) {
 }
 
 TEST(EunomiaSchedulesCanary, AMissingSequenceCheckIsFound) {
-  EXPECT_NE((explore<history<fixed_key_btree<u64, u64, blind_regions, tiny_partitioned, no_control>>>(2'000)), "");
+  EXPECT_NE(
+      (explore<history<fixed_key_btree<u64, u64, blind_regions, tiny_partitioned, no_control>>>(
+          2'000)),
+      "");
 }
 TEST(EunomiaSchedulesCanary, AMissingMarkIsFound) {
-  EXPECT_NE((explore<history<fixed_key_btree<u64, u64, spinning_regions, forgets_marks, always_control>>>(2'000)), "");
+  EXPECT_NE(
+      (explore<history<fixed_key_btree<u64, u64, spinning_regions, forgets_marks, always_control>>>(
+          2'000)),
+      "");
 }
 TEST(EunomiaSchedulesCanary, ALockOfValuesThatExcludesNobodyIsFound) {
-  EXPECT_NE((explore<history<fixed_key_btree<u64, u64, excludes_nobody, separated_fan_out<12, 3>, no_control>>>(2'000)),
+  EXPECT_NE((explore<history<
+                 fixed_key_btree<u64, u64, excludes_nobody, separated_fan_out<12, 3>, no_control>>>(
+                2'000)),
             "");
 }
 
@@ -122,7 +134,8 @@ TYPED_TEST(MapSchedules, AreLinearizable) {
 TEST(MapSchedulesCanary, ALockThatValidatesNothingIsFound) {
   EXPECT_NE((explore<history<btree<u64, u64, validates_nothing>>>(2'000)), "");
 }
-// A Masstree whose operations never walk right, nor begin again, when a node on their way has been split.
+// A Masstree whose operations never walk right, nor begin again, when a node on their way has been
+// split.
 struct ignores_splits : optimistic {
   struct masstree_version : detail::masstree_version<true> {
     using detail::masstree_version<true>::masstree_version;
@@ -144,7 +157,8 @@ TEST(MapSchedulesCanary, AMasstreeThatIgnoresMarksIsFound) {
   EXPECT_NE((explore<history<masstree<u64, u64, ignores_marks, 3>>>(2'000)), "");
 }
 
-// The sparse trees are as deep as is said of them, and lose nodes while others look for keys below them.
+// The sparse trees are as deep as is said of them, and lose nodes while others look for keys below
+// them.
 TEST(MapSchedules, SparseTreesLoseNodes) {
   u64 losing = 0;
   for (u64 seed = 1; seed <= 20; ++seed) {
@@ -158,15 +172,17 @@ TEST(MapSchedules, SparseTreesLoseNodes) {
   EXPECT_GE(losing, 5u);
 }
 
-// A lock-free erase that takes a node out without marking it: what comes in behind it meanwhile is lost.
+// A lock-free erase that takes a node out without marking it: what comes in behind it meanwhile is
+// lost.
 struct unlinks_without_marking : lock_free_list_rules {
   static constexpr bool marks_before_unlinking = false;
 };
 TEST(MapSchedulesCanary, ALockFreeListThatDoesNotMarkIsFound) {
-  EXPECT_NE((explore<history<lock_free_skip_list<u64, u64, 1, unlinks_without_marking>>>(2'000)), "");
+  EXPECT_NE((explore<history<lock_free_skip_list<u64, u64, 1, unlinks_without_marking>>>(2'000)),
+            "");
 }
-// One key comes while it goes, in towers of two: what has gone must not stay linked above. All schedules with two
-// preemptions.
+// One key comes while it goes, in towers of two: what has gone must not stay linked above. All
+// schedules with two preemptions.
 template <class Rules>
 struct two_levels : Rules {
   template <unsigned /*BitsPerLevel*/>
@@ -202,7 +218,10 @@ struct ignores_sequence : split_by_mutexes {
   };
 };
 TEST(MapSchedulesCanary, AnEunoListThatIgnoresSequenceNumbersIsFound) {
-  EXPECT_NE((explore<history<euno_skip_list<u64, u64, ignores_sequence, nothing_but_split_regions, 1>>>(20'000)), "");
+  EXPECT_NE(
+      (explore<history<euno_skip_list<u64, u64, ignores_sequence, nothing_but_split_regions, 1>>>(
+          20'000)),
+      "");
 }
 // An insert into a controlled segment that sets no mark.
 struct sets_no_marks : always_controlled {
@@ -211,7 +230,8 @@ struct sets_no_marks : always_controlled {
   };
 };
 TEST(MapSchedulesCanary, AnEunoListThatForgetsMarksIsFound) {
-  EXPECT_NE((explore<history<euno_skip_list<u64, u64, split_by_mutexes, sets_no_marks, 1>>>(2'000)), "");
+  EXPECT_NE((explore<history<euno_skip_list<u64, u64, split_by_mutexes, sets_no_marks, 1>>>(2'000)),
+            "");
 }
 TEST(MapSchedulesCanary, LostUpdatesAndPiecemealScansAreFound) {
   EXPECT_NE((explore<history<loses_updates>>(2'000)), "");

@@ -1,5 +1,6 @@
-// Drop-in mutexes, their condition variable and elision together under explored interleavings: no wake-up is lost, readers
-// never see half of a write, and a lock may be destroyed by its last holder.
+// Drop-in mutexes, their condition variable and elision together under explored interleavings: no
+// wake-up is lost, readers never see half of a write, and a lock may be destroyed by its last
+// holder.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +28,8 @@ std::uint64_t schedules(double count) {
   return static_cast<std::uint64_t>(count * effort());
 }
 
-// A condition variable whose end does not wait for waiters: in a run that got stuck they would never leave.
+// A condition variable whose end does not wait for waiters: in a run that got stuck they would
+// never leave.
 template <class Condition>
 class abandoned {
  public:
@@ -68,7 +70,9 @@ struct one_place {
     };
     return {produce, consume, produce, consume};
   }
-  std::string verdict() const { return in_queue == 0 && taken == 2 * each ? "" : "an element is lost or doubled"; }
+  std::string verdict() const {
+    return in_queue == 0 && taken == 2 * each ? "" : "an element is lost or doubled";
+  }
 };
 
 TEST(MutexSchedules, NoNotificationIsLost) {
@@ -109,8 +113,8 @@ TEST(MutexSchedules, AllSchedulesOfOneWaiterWithTwoPreemptions) {
   EXPECT_GT(count, 100u);
 }
 
-// Canary: ready is set without the lock, so it may come between the waiter's look and its sleep. (A waiter in a region would
-// see it: the store aborts the region.)
+// Canary: ready is set without the lock, so it may come between the waiter's look and its sleep. (A
+// waiter in a region would see it: the store aborts the region.)
 struct sets_without_the_lock : one_waits {
   bodies_type bodies() {
     return {[this] {
@@ -130,7 +134,8 @@ TEST(MutexSchedulesCanary, ALostNotificationIsFound) {
   EXPECT_THAT(explore<sets_without_the_lock>(20'000), HasSubstr("waits for futex"));
 }
 
-// How many yields a section takes: up to more than anybody spins, so that some go to sleep, others just not.
+// How many yields a section takes: up to more than anybody spins, so that some go to sleep, others
+// just not.
 inline int long_time(std::uint64_t seed) {
   return static_cast<int>(seed * 0x9e3779b97f4a7c15 >> 33) % 300;
 }
@@ -183,7 +188,8 @@ TEST(MutexSchedules, NobodySleepsForEver) {
   EXPECT_EQ(explore<long_sections<shared_mutex>>(schedules(200)), "");
 }
 
-// Canary: the classic lost wake-up. Who unlocks looks for sleepers first, who comes looks at the lock and then counts itself.
+// Canary: the classic lost wake-up. Who unlocks looks for sleepers first, who comes looks at the
+// lock and then counts itself.
 class forgetful_lock {
  public:
   void lock() {
@@ -245,7 +251,8 @@ TEST(MutexSchedules, ReadersSeeWholeWrites) {
   EXPECT_EQ(explore<readers_and_writers<sleeping_shared_lock>>(schedules(600)), "");
 }
 
-// Writers and readers that stay until others sleep. Whoever sleeps behind the last writer would do so for ever.
+// Writers and readers that stay until others sleep. Whoever sleeps behind the last writer would do
+// so for ever.
 template <class Lock>
 struct sleeping_readers_and_writers {
   using made_by_seed = void;
@@ -287,7 +294,9 @@ struct sleeping_readers_and_writers {
     if constexpr (requires { lock.is_locked(); }) {
       if (lock.is_locked()) return "somebody has not left";
     }
-    return torn ? "a reader saw half of a write" : a == b && read == 6 ? "" : "a section is missing";
+    return torn                  ? "a reader saw half of a write"
+           : a == b && read == 6 ? ""
+                                 : "a section is missing";
   }
 };
 
@@ -307,7 +316,8 @@ TEST(MutexSchedulesCanary, AnOpenDoorIsFound) {
   EXPECT_NE(explore<readers_and_writers<open_door>>(200), "");
 }
 
-// Whoever is last destroys the lock at once, with the memory under it overwritten by what no pointer is.
+// Whoever is last destroys the lock at once, with the memory under it overwritten by what no
+// pointer is.
 template <class Lock>
 struct last_one_destroys {
   struct object {
@@ -389,7 +399,9 @@ struct overlapping {
               }
             }};
   }
-  std::string verdict() const { return broken ? "y came before x" : x == 4 && y == 4 ? "" : "an increment is lost"; }
+  std::string verdict() const {
+    return broken ? "y came before x" : x == 4 && y == 4 ? "" : "an increment is lost";
+  }
 };
 
 TEST(MutexSchedules, OverlappingSectionsKeepTheirPromises) {

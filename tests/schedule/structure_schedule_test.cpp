@@ -1,5 +1,6 @@
-// List, map and bank under explored interleavings; and planted bugs: a bank and a list whose lock does not lock, and the
-// thesis's listing 3.10 as it stands, which goes on inside a lock that another thread holds.
+// List, map and bank under explored interleavings; and planted bugs: a bank and a list whose lock
+// does not lock, and the thesis's listing 3.10 as it stands, which goes on inside a lock that
+// another thread holds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +63,9 @@ struct list_program {
               missed |= !list.contains(5);
             }};
   }
-  std::string verdict() const { return missed ? "a value was missed" : unless_holds(list, {1, 4, 5}); }
+  std::string verdict() const {
+    return missed ? "a value was missed" : unless_holds(list, {1, 4, 5});
+  }
 };
 
 template <class Lock>
@@ -84,7 +87,9 @@ struct map_program {
               missed |= !map.contains(1);
             }};
   }
-  std::string verdict() const { return missed ? "a value was missed" : unless_holds(map, {1, 3, 4}); }
+  std::string verdict() const {
+    return missed ? "a value was missed" : unless_holds(map, {1, 3, 4});
+  }
 };
 
 template <class Lock>
@@ -102,8 +107,8 @@ struct bank_program {
 
 template <class Lock>
 class StructureSchedules : public ::testing::Test {};
-using locks = ::testing::Types<std::mutex, bench::spin_loop, bench::hle_spin_loop, elided<ttas_lock>,
-                               elided<ttas_lock, no_retry>, bench::nestable_hle>;
+using locks = ::testing::Types<std::mutex, bench::spin_loop, bench::hle_spin_loop,
+                               elided<ttas_lock>, elided<ttas_lock, no_retry>, bench::nestable_hle>;
 TYPED_TEST_SUITE(StructureSchedules, locks);
 
 std::uint64_t schedules() {
@@ -157,7 +162,8 @@ struct nested_program {
 };
 
 TEST(NestedElision, TheListingAsItStandsLosesUpdates) {
-  EXPECT_THAT(explore<nested_program<bench::nestable_hle_as_listed>>(300), HasSubstr("an increment is lost"));
+  EXPECT_THAT(explore<nested_program<bench::nestable_hle_as_listed>>(300),
+              HasSubstr("an increment is lost"));
 }
 TEST(NestedElision, AbortingWhereALockIsHeldLosesNone) {
   EXPECT_EQ(explore<nested_program<bench::nestable_hle>>(10 * schedules()), "");

@@ -1,12 +1,15 @@
-// A program that loads plug-ins which contain the library, or are linked with it, and knows nothing of it otherwise.
+// A program that loads plug-ins which contain the library, or are linked with it, and knows nothing
+// of it otherwise.
 //
 //   host run PLUGIN DIRECTORY      the smoke test, then unloading
 //   host outlive PLUGIN            threads that have used the plug-in end after it was unloaded
 //   host outlive-crashes PLUGIN    the same, expected to crash: a canary
 //   host again PLUGIN LOADS        loads and unloads; nothing may be left behind
 //   host leave PLUGIN              ends while threads use the plug-in
-//   host apart PLUGIN PLUGIN       two with a copy of the library each, used by the same thread: neither may harm the other
-//   host shared PLUGIN PLUGIN      two that are linked with one shared library: whatever the one does counts in the other
+//   host apart PLUGIN PLUGIN       two with a copy of the library each, used by the same thread:
+//                                  neither may harm the other
+//   host shared PLUGIN PLUGIN      two that are linked with one shared library: whatever the one
+//                                  does counts in the other
 //
 // Ends with status 0 and silence, or with status 1 and what was wrong.
 #include <dlfcn.h>
@@ -40,8 +43,10 @@ void expect(bool right, const std::string& what) {
 
 class plug_in {
  public:
-  explicit plug_in(const std::string& path) : object_(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    expect(object_ != nullptr, std::string("it cannot be loaded: ") + (object_ == nullptr ? ::dlerror() : ""));
+  explicit plug_in(const std::string& path)
+      : object_(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    expect(object_ != nullptr,
+           std::string("it cannot be loaded: ") + (object_ == nullptr ? ::dlerror() : ""));
   }
   ~plug_in() {
     if (object_ != nullptr) ::dlclose(object_);
@@ -49,7 +54,9 @@ class plug_in {
   plug_in(const plug_in&) = delete;
   plug_in& operator=(const plug_in&) = delete;
 
-  void unload() { expect(::dlclose(std::exchange(object_, nullptr)) == 0, "it cannot be unloaded"); }
+  void unload() {
+    expect(::dlclose(std::exchange(object_, nullptr)) == 0, "it cannot be unloaded");
+  }
   template <class Function>
   Function* function(const char* name) const {
     void* const found = ::dlsym(object_, name);
@@ -102,7 +109,8 @@ class worker {
 
 void run(const std::string& path, const std::string& directory) {
   plug_in loaded(path);
-  expect(loaded.function<decltype(smoke)>("smoke")(directory.c_str()) == 0, "the smoke test failed");
+  expect(loaded.function<decltype(smoke)>("smoke")(directory.c_str()) == 0,
+         "the smoke test failed");
   loaded.unload();
 }
 
@@ -111,7 +119,8 @@ void outlive(const std::string& path) {
   worker first;
   worker second;
   for (worker* one : {&first, &second}) {
-    one->run([&] { expect(loaded.function<decltype(smoke_touch)>("smoke_touch")() == 0, "wrong"); });
+    one->run(
+        [&] { expect(loaded.function<decltype(smoke_touch)>("smoke_touch")() == 0, "wrong"); });
   }
   loaded.unload();
 }
@@ -143,7 +152,8 @@ held held_now() {
   all.heap_bytes = ::mallinfo2().uordblks + ::mallinfo2().hblkhd;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) ++all.mappings;
-  for ([[maybe_unused]] const auto& task : std::filesystem::directory_iterator("/proc/self/task")) ++all.threads;
+  for ([[maybe_unused]] const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
+    ++all.threads;
   return all;
 }
 
@@ -164,7 +174,8 @@ void again(const std::string& path, int loads) {
   }
   const held after = held_now();
   const auto grown = [](const char* what, std::size_t from, std::size_t to, std::size_t allowed) {
-    expect(to <= from + allowed, std::string(what) + ": " + std::to_string(from) + ", later " + std::to_string(to));
+    expect(to <= from + allowed,
+           std::string(what) + ": " + std::to_string(from) + ", later " + std::to_string(to));
   };
   grown("thread keys", before.keys, after.keys, 0);
   grown("threads", before.threads, after.threads, 0);
@@ -186,7 +197,8 @@ struct part {
   decltype(&state_slot) slot = object.function<decltype(state_slot)>("state_slot");
   decltype(&state_pin) pin = object.function<decltype(state_pin)>("state_pin");
   decltype(&state_unpin) unpin = object.function<decltype(state_unpin)>("state_unpin");
-  decltype(&state_epochs_move) epochs_move = object.function<decltype(state_epochs_move)>("state_epochs_move");
+  decltype(&state_epochs_move) epochs_move =
+      object.function<decltype(state_epochs_move)>("state_epochs_move");
   decltype(&state_new_lock) new_lock = object.function<decltype(state_new_lock)>("state_new_lock");
   decltype(&state_lock) lock = object.function<decltype(state_lock)>("state_lock");
   decltype(&state_unlock) unlock = object.function<decltype(state_unlock)>("state_unlock");
@@ -217,7 +229,8 @@ void apart(const std::string& path, const std::string& other_path) {
   first.run([&] { slots_in_b[0] = b.slot(); });
   second.run([&] { slots_in_b[1] = b.slot(); });
   expect(slots_in_b[0] != slots_in_b[1], "two live threads have the same slot");
-  expect(holds_back(first, b, b) && holds_back(second, a, a), "a pin does not hold its own copy's epochs");
+  expect(holds_back(first, b, b) && holds_back(second, a, a),
+         "a pin does not hold its own copy's epochs");
 }
 
 void shared(const std::string& path, const std::string& other_path) {
@@ -225,8 +238,10 @@ void shared(const std::string& path, const std::string& other_path) {
   const part b(other_path);
   worker thread;
   const std::uint32_t slot = a.slot();
-  for (int n = 0; n < 100; ++n) expect(a.slot() == slot && b.slot() == slot, "a thread has several slots");
-  expect(holds_back(thread, a, b) && holds_back(thread, b, a), "a pin of the one does not hold the other's epochs");
+  for (int n = 0; n < 100; ++n)
+    expect(a.slot() == slot && b.slot() == slot, "a thread has several slots");
+  expect(holds_back(thread, a, b) && holds_back(thread, b, a),
+         "a pin of the one does not hold the other's epochs");
 
   void* const lock = a.new_lock();
   a.lock(lock);

@@ -1,4 +1,5 @@
-// Uses each public header, as a program outside of the project does: compiled with many warnings, all of them errors.
+// Uses each public header, as a program outside of the project does: compiled with many warnings,
+// all of them errors.
 
 #include <cstdint>
 #include <cstdio>
@@ -82,7 +83,9 @@ bool locks_work() {
 
 int main() {
   const bool right = maps_work() && a_column_works() && a_database_works<elidex::database>() &&
-                     a_database_works<elidex::basic_database<elidex::db::two_phase_locking<>>>() && locks_work();
-  std::printf("elidex %s, %s: %s\n", elidex::version, elidex::htm::capability().reason, right ? "right" : "wrong");
+                     a_database_works<elidex::basic_database<elidex::db::two_phase_locking<>>>() &&
+                     locks_work();
+  std::printf("elidex %s, %s: %s\n", elidex::version, elidex::htm::capability().reason,
+              right ? "right" : "wrong");
   return right ? 0 : 1;
 }

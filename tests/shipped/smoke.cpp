@@ -106,7 +106,9 @@ void fill(elidex::database& db) {
 std::int64_t balance_in(elidex::database& db) {
   std::int64_t balance = -1;
   auto& accounts = db.find_table<u64, account>("accounts");
-  db.read_only([&](auto& t) { t.scan(accounts, u64{0}, [&](auto, const account& a) { balance = a.balance; }); });
+  db.read_only([&](auto& t) {
+    t.scan(accounts, u64{0}, [&](auto, const account& a) { balance = a.balance; });
+  });
   return balance;
 }
 
@@ -121,10 +123,12 @@ void databases(const std::filesystem::path& directory) {
     elidex::database kept;
     kept.create_table<u64, account>("accounts");
     kept.open((directory / "kept").string(), options);
-    kept.transact([&](auto& t) { t.insert(kept.find_table<u64, account>("accounts"), u64{1}, account{30}); });
-    kept.checkpoint();
     kept.transact(
-        [&](auto& t) { t.update(kept.find_table<u64, account>("accounts"), u64{1}, [](account& a) { ++a.balance; }); });
+        [&](auto& t) { t.insert(kept.find_table<u64, account>("accounts"), u64{1}, account{30}); });
+    kept.checkpoint();
+    kept.transact([&](auto& t) {
+      t.update(kept.find_table<u64, account>("accounts"), u64{1}, [](account& a) { ++a.balance; });
+    });
     kept.close();
   }
   {

@@ -1,4 +1,5 @@
-// The smoke test as a program: smoke_program DIRECTORY, or `smoke_program leave` to end while threads use the library.
+// The smoke test as a program: smoke_program DIRECTORY, or `smoke_program leave` to end while
+// threads use the library.
 #include <cstdio>
 #include <cstring>
 

@@ -1,4 +1,5 @@
-// What the library keeps for a process or thread, seen through one part of a program: C functions of a plug-in.
+// What the library keeps for a process or thread, seen through one part of a program: C functions
+// of a plug-in.
 #pragma once
 
 #include <cstdint>

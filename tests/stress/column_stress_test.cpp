@@ -1,5 +1,5 @@
-// Threads that insert, erase and look while others merge: each sees its own rows at once, counts of rows that nobody erases never
-// fall, and nothing is lost at the end.
+// Threads that insert, erase and look while others merge: each sees its own rows at once, counts of
+// rows that nobody erases never fall, and nothing is lost at the end.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +35,8 @@ struct own_row {
   bool erased;
 };
 
-// What goes wrong; empty if nothing. Each thread inserts values of its own and one that all have, and erases some of its own.
+// What goes wrong; empty if nothing. Each thread inserts values of its own and one that all have,
+// and erases some of its own.
 template <class Column>
 std::string first_harm(int writers, u64 rows_each) {
   using value_type = typename Column::value_type;
@@ -63,10 +64,12 @@ std::string first_harm(int writers, u64 rows_each) {
           mine.push_back({column.insert(nth_value<value_type>(value)), value, false});
           if (i % 4 == 0) column.insert(shared);
           if (i % 16 == 0)
-            column.insert(nth_value<value_type>(new_values + i * static_cast<u64>(writers) + static_cast<u64>(t)));
+            column.insert(nth_value<value_type>(new_values + i * static_cast<u64>(writers) +
+                                                static_cast<u64>(t)));
           const own_row& some = mine[random.below(mine.size())];
           const auto got = column.get(some.row);
-          if (got.has_value() == some.erased) say(some.erased ? "get: an erased row" : "get: a row is missing");
+          if (got.has_value() == some.erased)
+            say(some.erased ? "get: an erased row" : "get: a row is missing");
           if (got && *got != nth_value<value_type>(some.value)) say("get: another value");
           if (i % 8 == 0) {
             own_row& victim = mine[random.below(mine.size())];
@@ -94,7 +97,8 @@ std::string first_harm(int writers, u64 rows_each) {
       column.scan(shared, 1, [&](const auto& /*value*/, std::size_t there) { rows = there; });
       if (rows < seen) say("a scan with fewer rows than a count before it");
       // While values come that are newer than the query.
-      if (column.range(value_type{}, nth_value<value_type>(~u64{0})).size() < seen) say("a range with fewer rows");
+      if (column.range(value_type{}, nth_value<value_type>(~u64{0})).size() < seen)
+        say("a range with fewer rows");
       if (column.distinct() == 0 && seen != 0) say("no values");
     }
   }
@@ -116,8 +120,9 @@ std::string first_harm(int writers, u64 rows_each) {
   return harm;
 }
 
-// Two columns are merged at once and without end, beside threads that live for a few calls only, scans that insert, and questions of
-// all kinds. Each short-lived thread erases what it inserts but for one row.
+// Two columns are merged at once and without end, beside threads that live for a few calls only,
+// scans that insert, and questions of all kinds. Each short-lived thread erases what it inserts but
+// for one row.
 std::string harm_of_two_columns(u64 rounds) {
   std::array<column<std::string>, 2> columns;
   std::atomic<bool> running{true};
@@ -154,7 +159,8 @@ std::string harm_of_two_columns(u64 rounds) {
           const u64 kept = column.insert(value);
           const u64 gone = column.insert("gone " + std::to_string(round));
           u64 other = 0;
-          column.scan(value, 1, [&](std::string_view, std::size_t) { other = column.insert("from a scan"); });
+          column.scan(value, 1,
+                      [&](std::string_view, std::size_t) { other = column.insert("from a scan"); });
           expect(column.get(gone).has_value());
           expect(column.erase(gone) && column.erase(other) && !column.erase(gone));
           expect(!column.get(gone) && column.get(kept) == value);
@@ -167,7 +173,8 @@ std::string harm_of_two_columns(u64 rounds) {
   for (auto& column : columns) {
     column.merge();
     expect(column.size() == rounds && column.stats().main.rows == 3 * rounds);
-    expect(column.distinct() == std::min<u64>(rounds, 100) && column.stats().main.distinct == column.distinct());
+    expect(column.distinct() == std::min<u64>(rounds, 100) &&
+           column.stats().main.distinct == column.distinct());
   }
   return harms == 0 ? "" : std::to_string(harms) + " wrong answers";
 }

@@ -1,4 +1,5 @@
-// Transactions under threads: histories without cycles, money that stays, snapshots of one moment, keys that come and go.
+// Transactions under threads: histories without cycles, money that stays, snapshots of one moment,
+// keys that come and go.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,10 +38,11 @@ void in_threads(int many, const Body& body) {
 template <class Database>
 class DatabaseStress : public ::testing::Test {};
 using databases =
-    ::testing::Types<silo_database, dbx_database, small_nodes_database, dbx_over_htm_btree, dbx_over_euno_btree,
-                     locking_dbx_database, locking_dbx_over_htm_btree, locking_dbx_over_euno_btree,
-                     locking_dbx_over_euno_btree_plus, locking_dbx_over_hot_euno_btree, silo_over_masstree,
-                     two_phase_database, small_nodes_two_phase_database>;
+    ::testing::Types<silo_database, dbx_database, small_nodes_database, dbx_over_htm_btree,
+                     dbx_over_euno_btree, locking_dbx_database, locking_dbx_over_htm_btree,
+                     locking_dbx_over_euno_btree, locking_dbx_over_euno_btree_plus,
+                     locking_dbx_over_hot_euno_btree, silo_over_masstree, two_phase_database,
+                     small_nodes_two_phase_database>;
 TYPED_TEST_SUITE(DatabaseStress, databases);
 
 struct list_row {
@@ -49,8 +51,9 @@ struct list_row {
   std::array<element, room> elements{};
 };
 
-// A history in which each transaction reads and appends to some lists; lists are rows, so a full one is left alone. With
-// `creating` the rows are inserted by whoever needs them first, and read by scans as well.
+// A history in which each transaction reads and appends to some lists; lists are rows, so a full
+// one is left alone. With `creating` the rows are inserted by whoever needs them first, and read by
+// scans as well.
 template <class Database>
 std::string history_of(int turns, u64 seed, isolation level, bool creating) {
   constexpr u64 keys = 4;
@@ -146,32 +149,39 @@ std::string history_of(int turns, u64 seed, isolation level, bool creating) {
 
 TYPED_TEST(DatabaseStress, HistoriesHaveNoCycles) {
   const u64 seed = seed_or(1);
-  EXPECT_EQ(history_of<TypeParam>(repetitions(10'000), seed, isolation::serializable, false), "") << "seed " << seed;
+  EXPECT_EQ(history_of<TypeParam>(repetitions(10'000), seed, isolation::serializable, false), "")
+      << "seed " << seed;
 }
 
 TYPED_TEST(DatabaseStress, HistoriesWithInsertsAndScansHaveNoCycles) {
   const u64 seed = seed_or(2);
-  EXPECT_EQ(history_of<TypeParam>(repetitions(10'000), seed, isolation::serializable, true), "") << "seed " << seed;
+  EXPECT_EQ(history_of<TypeParam>(repetitions(10'000), seed, isolation::serializable, true), "")
+      << "seed " << seed;
 }
 
 TEST(DatabaseStressCanary, WithoutValidationThereIsACycle) {
   u64 seed = 0;
-  EXPECT_TRUE(found_in_time(
-      [&] { return history_of<basic_database<blind_commit>>(400, ++seed, isolation::serializable, false) != ""; }));
+  EXPECT_TRUE(found_in_time([&] {
+    return history_of<basic_database<blind_commit>>(400, ++seed, isolation::serializable, false) !=
+           "";
+  }));
 }
 
 TEST(DatabaseStressCanary, ReadCommittedLosesUpdates) {
   u64 seed = 0;
-  EXPECT_TRUE(
-      found_in_time([&] { return history_of<silo_database>(400, ++seed, isolation::read_committed, false) != ""; }));
+  EXPECT_TRUE(found_in_time([&] {
+    return history_of<silo_database>(400, ++seed, isolation::read_committed, false) != "";
+  }));
 }
 
 TEST(ListAppend, FindsEachKindOfAnomaly) {
   using ::testing::HasSubstr;
   // Write skew: each reads what the other appends to.
-  EXPECT_THAT(find_cycle({{{{1, 1}}, {{2, {}}}}, {{{2, 2}}, {{1, {}}}}}, {{1, {1}}, {2, {2}}}), HasSubstr("-rw->"));
+  EXPECT_THAT(find_cycle({{{{1, 1}}, {{2, {}}}}, {{{2, 2}}, {{1, {}}}}}, {{1, {1}}, {2, {2}}}),
+              HasSubstr("-rw->"));
   // Lost update: both read the empty list, one append is gone.
-  EXPECT_EQ(find_cycle({{{{1, 1}}, {{1, {}}}}, {{{1, 2}}, {{1, {}}}}}, {{1, {2}}}), "an append is lost");
+  EXPECT_EQ(find_cycle({{{{1, 1}}, {{1, {}}}}, {{{1, 2}}, {{1, {}}}}}, {{1, {2}}}),
+            "an append is lost");
   // Dirty read: of what nobody committed.
   EXPECT_THAT(find_cycle({{{}, {{1, {7}}}}}, {{1, {}}}), HasSubstr("no beginning"));
   EXPECT_EQ(find_cycle({{{{1, 1}}, {{1, {}}}}, {{{1, 2}}, {{1, {1}}}}}, {{1, {1, 2}}}), "");
@@ -218,7 +228,8 @@ TYPED_TEST(DatabaseStress, MoneyStays) {
           t.update(accounts, from, [](account& a) { a.balance -= 10; });
         }
         const std::int64_t amount = std::min<std::int64_t>(giver->balance, 10);
-        if (!t.update(accounts, to, [&](account& a) { a.balance += amount; })) t.insert(accounts, to, account{amount});
+        if (!t.update(accounts, to, [&](account& a) { a.balance += amount; }))
+          t.insert(accounts, to, account{amount});
       });
     }
   });
@@ -229,8 +240,9 @@ TYPED_TEST(DatabaseStress, MoneyStays) {
 // A machine whose regions commit does it by them, under contention too.
 template <class Database>
 class DatabaseStressDbx : public ::testing::Test {};
-using region_databases = ::testing::Types<dbx_database, dbx_over_htm_btree, dbx_over_euno_btree, locking_dbx_database,
-                                          locking_dbx_over_htm_btree, locking_dbx_over_euno_btree>;
+using region_databases =
+    ::testing::Types<dbx_database, dbx_over_htm_btree, dbx_over_euno_btree, locking_dbx_database,
+                     locking_dbx_over_htm_btree, locking_dbx_over_euno_btree>;
 TYPED_TEST_SUITE(DatabaseStressDbx, region_databases);
 
 TYPED_TEST(DatabaseStressDbx, CommitsByRegions) {

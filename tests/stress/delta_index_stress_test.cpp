@@ -1,5 +1,5 @@
-// Threads that add the same values at once: each value gets one ID, every thread sees its own additions at once, and scans are
-// in order.
+// Threads that add the same values at once: each value gets one ID, every thread sees its own
+// additions at once, and scans are in order.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -27,7 +27,8 @@ Value nth_value(u64 n) {
   }
 }
 
-// What goes wrong when `threads` add `values` values each in an order of their own; empty if nothing.
+// What goes wrong when `threads` add `values` values each in an order of their own; empty if
+// nothing.
 template <class Index>
 std::string first_harm(int threads, u64 values) {
   using value = typename Index::value_type;
@@ -43,7 +44,8 @@ std::string first_harm(int threads, u64 values) {
       adding.emplace_back([&, t] {
         stay_on_nth_core(t);
         const u64 begin =
-            static_cast<u64>(t) * values / static_cast<u64>(threads) / 4;  // mostly the same at the same time
+            // mostly the same at the same time
+            static_cast<u64>(t) * values / static_cast<u64>(threads) / 4;
         for (u64 i = 0; i < values; ++i) {
           const u64 n = (begin + i) % values;
           const value v = nth_value<value>(n);
@@ -75,11 +77,12 @@ std::string first_harm(int threads, u64 values) {
 
 template <class Index>
 class DeltaIndexStress : public ::testing::Test {};
-using indexes =
-    ::testing::Types<delta_index<u64, optimistic>, delta_index<u64, optimistic, tiny_together>,
-                     delta_index<std::string, optimistic, tiny_friendly>, delta_index<std::string, optimistic>,
-                     delta_index<u64, coarse_shared, tiny_original>, delta_index<u64, coarse_elided, original_delta>,
-                     delta_index<std::string, coarse_elided>, keyed_delta_index<u64>, keyed_delta_index<std::string>>;
+using indexes = ::testing::Types<
+    delta_index<u64, optimistic>, delta_index<u64, optimistic, tiny_together>,
+    delta_index<std::string, optimistic, tiny_friendly>, delta_index<std::string, optimistic>,
+    delta_index<u64, coarse_shared, tiny_original>, delta_index<u64, coarse_elided, original_delta>,
+    delta_index<std::string, coarse_elided>, keyed_delta_index<u64>,
+    keyed_delta_index<std::string>>;
 TYPED_TEST_SUITE(DeltaIndexStress, indexes);
 
 TYPED_TEST(DeltaIndexStress, EachValueGetsOneId) {
@@ -88,8 +91,9 @@ TYPED_TEST(DeltaIndexStress, EachValueGetsOneId) {
   }
 }
 
-// Where IDs have run out, values that have one are still found by everybody: by two who add the one that gets the last, and by
-// one who asks for old values while another's hopeless addition splits leaves.
+// Where IDs have run out, values that have one are still found by everybody: by two who add the one
+// that gets the last, and by one who asks for old values while another's hopeless addition splits
+// leaves.
 template <class Index>
 std::string harm_without_ids(int rounds) {
   constexpr u64 ids = 255;
@@ -132,9 +136,14 @@ std::string harm_without_ids(int rounds) {
 
 TEST(DeltaIndexWithoutIds, StillFindsWhatHasOne) {
   const int rounds = repetitions(400);
-  EXPECT_EQ((harm_without_ids<delta_index<u64, optimistic, tiny_together, std::uint8_t>>(rounds)), "");
-  EXPECT_EQ((harm_without_ids<delta_index<u64, optimistic, elision_friendly_delta, std::uint8_t>>(rounds)), "");
-  EXPECT_EQ((harm_without_ids<delta_index<u64, coarse_elided, original_delta, std::uint8_t>>(rounds)), "");
+  EXPECT_EQ((harm_without_ids<delta_index<u64, optimistic, tiny_together, std::uint8_t>>(rounds)),
+            "");
+  EXPECT_EQ((harm_without_ids<delta_index<u64, optimistic, elision_friendly_delta, std::uint8_t>>(
+                rounds)),
+            "");
+  EXPECT_EQ(
+      (harm_without_ids<delta_index<u64, coarse_elided, original_delta, std::uint8_t>>(rounds)),
+      "");
   EXPECT_EQ((harm_without_ids<keyed_delta_index<u64, std::uint8_t>>(rounds)), "");
 }
 
@@ -151,7 +160,8 @@ struct one_leaf : elision_friendly_delta {
   using shape = fan_out<200, 4>;
 };
 TEST(DeltaIndexStressCanary, AnUpgradeThatAsksForNoVersionIsFound) {
-  EXPECT_TRUE(found_in_time([] { return !first_harm<delta_index<u64, excludes_no_writer, one_leaf>>(3, 60).empty(); }));
+  EXPECT_TRUE(found_in_time(
+      [] { return !first_harm<delta_index<u64, excludes_no_writer, one_leaf>>(3, 60).empty(); }));
 }
 
 }  // namespace

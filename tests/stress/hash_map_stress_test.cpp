@@ -1,4 +1,5 @@
-// The hash map under threads, growing all the time: recorded histories are linearizable, and what must hold holds.
+// The hash map under threads, growing all the time: recorded histories are linearizable, and what
+// must hold holds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +45,8 @@ void run_threads(int threads, Body body) {
 constexpr int history_threads = 4;
 constexpr std::size_t events_per_thread = 16;
 
-// The first round whose history is not linearizable, in words. Each begins with an empty map, which then grows.
+// The first round whose history is not linearizable, in words. Each begins with an empty map, which
+// then grows.
 template <class Map>
 std::string find_violation(int rounds) {
   std::unique_ptr<Map> map = std::make_unique<Map>();
@@ -83,8 +85,9 @@ std::string find_violation(int rounds) {
 
 template <class Map>
 class HashMapHistories : public ::testing::Test {};
-using maps = ::testing::Types<tiny<u64>, tiny<u64, long_chains>, tiny<u64, tiny_buckets, same_for_all>,
-                              tiny<u64, tiny_buckets, no_hash>, in_order<hash_map<u64, u64>>>;
+using maps =
+    ::testing::Types<tiny<u64>, tiny<u64, long_chains>, tiny<u64, tiny_buckets, same_for_all>,
+                     tiny<u64, tiny_buckets, no_hash>, in_order<hash_map<u64, u64>>>;
 TYPED_TEST_SUITE(HashMapHistories, maps);
 
 TYPED_TEST(HashMapHistories, AreLinearizable) {
@@ -93,8 +96,8 @@ TYPED_TEST(HashMapHistories, AreLinearizable) {
 
 // --- growth ---
 
-// Each thread inserts keys of its own while the table grows from nothing, and now and then looks for one that it has inserted
-// before. How many were missed, doubled or had a wrong value?
+// Each thread inserts keys of its own while the table grows from nothing, and now and then looks
+// for one that it has inserted before. How many were missed, doubled or had a wrong value?
 template <class Map>
 u64 wrong_while_growing(int threads, u64 per_thread) {
   Map map;
@@ -110,7 +113,8 @@ u64 wrong_while_growing(int threads, u64 per_thread) {
     }
   });
   if (map.size() != static_cast<u64>(threads) * per_thread) ++wrong;
-  if (map.scan(0, SIZE_MAX, [&](u64 k, u64 v) { wrong += v == ~k ? 0u : 1u; }) != map.size()) ++wrong;
+  if (map.scan(0, SIZE_MAX, [&](u64 k, u64 v) { wrong += v == ~k ? 0u : 1u; }) != map.size())
+    ++wrong;
   return wrong;
 }
 
@@ -121,7 +125,9 @@ TEST(HashMapStress, NothingIsLostWhileItGrows) {
     EXPECT_EQ((wrong_while_growing<in_order<hash_map<u64, u64>>>(threads, keys)), 0u);
     EXPECT_EQ((wrong_while_growing<tiny<u64, long_chains>>(threads, keys)), 0u);
   }
-  EXPECT_EQ((wrong_while_growing<tiny<u64, tiny_buckets, same_for_all>>(4, static_cast<u64>(repetitions(1'500)))), 0u);
+  EXPECT_EQ((wrong_while_growing<tiny<u64, tiny_buckets, same_for_all>>(
+                4, static_cast<u64>(repetitions(1'500)))),
+            0u);
 }
 
 TEST(HashMapStressCanary, AMapThatIgnoresLevelsIsFound) {
@@ -138,7 +144,8 @@ TEST(HashMapStressCanary, AMapThatIgnoresLevelsIsFound) {
   }));
 }
 
-// Keys that stay are found whatever happens around them, by look-ups and by for_each(), which gives each of them once.
+// Keys that stay are found whatever happens around them, by look-ups and by for_each(), which gives
+// each of them once.
 TEST(HashMapStress, KeysThatStayAreAlwaysFound) {
   constexpr u64 step = 16;
   const u64 range = static_cast<u64>(repetitions(200'000));
@@ -211,7 +218,8 @@ TEST(HashMapStressCanary, TornValuesAreFound) {
   GTEST_SKIP() << "found by schedules";
 #endif
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two cores";
-  EXPECT_TRUE(found_in_time([] { return torn_values<tiny<wide_value, ignores_versions>>(40'000) > 0; }));
+  EXPECT_TRUE(
+      found_in_time([] { return torn_values<tiny<wide_value, ignores_versions>>(40'000) > 0; }));
 }
 
 TEST(HashMapStress, NoIncrementIsLostAndNoneMadeTwice) {
@@ -252,7 +260,8 @@ TEST(HashMapStress, WhatCameLessWhatWentIsThere) {
   EXPECT_EQ(map.for_each([](u64, u64) {}), map.size());
 }
 
-// Byte strings: what a reader follows is never freed under it (AddressSanitizer), nor written (ThreadSanitizer).
+// Byte strings: what a reader follows is never freed under it (AddressSanitizer), nor written
+// (ThreadSanitizer).
 TEST(HashMapStress, Strings) {
   hash_map<std::string, std::string, default_hash<std::string>, tiny_buckets> map;
   std::atomic<u64> wrong{0};
@@ -284,7 +293,8 @@ TEST(HashMapStress, Strings) {
   });
   EXPECT_EQ(wrong, 0u);
   const std::size_t left = map.size();
-  EXPECT_EQ(map.for_each([&](std::string_view k, std::string_view) { EXPECT_TRUE(map.erase(k)); }), left);
+  EXPECT_EQ(map.for_each([&](std::string_view k, std::string_view) { EXPECT_TRUE(map.erase(k)); }),
+            left);
   map.reclaim();
   EXPECT_TRUE(map.empty());
   EXPECT_EQ(map.stats().retired_objects, 0u);

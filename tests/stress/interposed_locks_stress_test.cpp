@@ -1,5 +1,6 @@
-// The interposed locks under threads. Natively they show that nothing is lost on the way to the real locks; inside the
-// simulated machine regions commit, and sections elided and taken for real meet.
+// The interposed locks under threads. Natively they show that nothing is lost on the way to the
+// real locks; inside the simulated machine regions commit, and sections elided and taken for real
+// meet.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -20,9 +21,13 @@ struct libc_functions {
   static int mutex_trylock(pthread_mutex_t* m) noexcept { return ::pthread_mutex_trylock(m); }
   static int mutex_unlock(pthread_mutex_t* m) noexcept { return ::pthread_mutex_unlock(m); }
   static int rwlock_rdlock(pthread_rwlock_t* l) noexcept { return ::pthread_rwlock_rdlock(l); }
-  static int rwlock_tryrdlock(pthread_rwlock_t* l) noexcept { return ::pthread_rwlock_tryrdlock(l); }
+  static int rwlock_tryrdlock(pthread_rwlock_t* l) noexcept {
+    return ::pthread_rwlock_tryrdlock(l);
+  }
   static int rwlock_wrlock(pthread_rwlock_t* l) noexcept { return ::pthread_rwlock_wrlock(l); }
-  static int rwlock_trywrlock(pthread_rwlock_t* l) noexcept { return ::pthread_rwlock_trywrlock(l); }
+  static int rwlock_trywrlock(pthread_rwlock_t* l) noexcept {
+    return ::pthread_rwlock_trywrlock(l);
+  }
   static int rwlock_unlock(pthread_rwlock_t* l) noexcept { return ::pthread_rwlock_unlock(l); }
   static int cond_wait(pthread_cond_t* c, pthread_mutex_t* m) { return ::pthread_cond_wait(c, m); }
 };
@@ -67,9 +72,10 @@ void expect_elision() {
   EXPECT_GT(commit_counts::commits, 0u) << "nothing was elided";
 }
 
-// Two cells that must agree at each section's begin. What is wrong is counted in memory: a failure that is reported inside
-// a region would only abort it. Between reading and writing lies time, more of it
-// for those who hold their lock for real, so that a region that nothing keeps out falls into it as a whole.
+// Two cells that must agree at each section's begin. What is wrong is counted in memory: a failure
+// that is reported inside a region would only abort it. Between reading and writing lies time, more
+// of it for those who hold their lock for real, so that a region that nothing keeps out falls into
+// it as a whole.
 struct alignas(256) pair_of_cells {
   std::uint64_t first = 0;
   std::uint64_t second = 0;
@@ -104,7 +110,8 @@ inline bool for_real(std::mt19937& random) {
   return random() % 8 == 0;
 }
 
-// The harness can fail: without a lock it does. On the simulated machine that is certain, elsewhere only likely.
+// The harness can fail: without a lock it does. On the simulated machine that is certain, elsewhere
+// only likely.
 TEST(InterposedLocksStress, SectionsWithoutALockAreFound) {
   if (!htm::enabled()) GTEST_SKIP() << "threads meet for certain on the simulated machine only";
   pair_of_cells cells;
@@ -205,8 +212,8 @@ TEST(InterposedLocksStress, ReadersSeeNoWriter) {
   expect_elision();
 }
 
-// papers/004 figure 3.1: what a region reads may exceed the L1, what it writes may not, and the list of its locks is of the
-// former kind. More than twice the L1 of any machine here.
+// papers/004 figure 3.1: what a region reads may exceed the L1, what it writes may not, and the
+// list of its locks is of the former kind. More than twice the L1 of any machine here.
 TEST(InterposedLocksStress, ASectionThatReadsMoreThanTheL1IsElided) {
   if (!htm::enabled()) GTEST_SKIP() << "no region commits here";
   constexpr std::size_t words_per_line = 8;

@@ -1,6 +1,6 @@
-// Mutual exclusion of every lock, with more threads than cores, for a fraction of a second each. The
-// protected data is plain memory, so that ThreadSanitizer also proves that unlock happens before the next
-// lock.
+// Mutual exclusion of every lock, with more threads than cores, for a fraction of a second each.
+// The protected data is plain memory, so that ThreadSanitizer also proves that unlock happens
+// before the next lock.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,8 @@ unsigned thread_count() {
   return std::max(8u, 2 * std::thread::hardware_concurrency());
 }
 
-// What the threads fight for. The real one is plain; the canary's is atomic, since its races are on purpose.
+// What the threads fight for. The real one is plain; the canary's is atomic, since its races are on
+// purpose.
 struct plain_cell {
   std::uint64_t value = 0;
   std::uint64_t get() const { return value; }
@@ -55,8 +56,8 @@ struct fight_result {
   bool violated() const { return counted != sections || torn != 0; }
 };
 
-// Threads enter sections through lock(), try_lock() and, where the lock has it, run(), and increment two
-// cells that must agree whenever a section begins.
+// Threads enter sections through lock(), try_lock() and, where the lock has it, run(), and
+// increment two cells that must agree whenever a section begins.
 template <class Cell, class Lock>
 fight_result fight(Lock& lock, std::chrono::milliseconds time) {
   std::array<Cell, 2> cells;
@@ -109,8 +110,9 @@ fight_result fight(Lock& lock, std::chrono::milliseconds time) {
   return result;
 }
 
-// A machine whose regions really take turns, and fail at random for every cause there is: with it the whole
-// of elided runs in many threads, on any hardware. A region holds `turn`, and so does whoever holds the lock.
+// A machine whose regions really take turns, and fail at random for every cause there is: with it
+// the whole of elided runs in many threads, on any hardware. A region holds `turn`, and so does
+// whoever holds the lock.
 class turn_taking_htm {
  public:
   static bool enabled() noexcept { return true; }
@@ -179,10 +181,11 @@ using turn_taking = elided<turn_taking_lock, Policy, turn_taking_htm>;
 template <class Lock>
 class LockStress : public testing::Test {};
 
-using all_locks = testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>, hle_lock,
-                                 elided<ttas_lock>, elided<tas_lock, no_retry>, elided<ttas_lock, dbx_budgets>,
-                                 elided<posix_mutex>, turn_taking<no_retry>, turn_taking<retry_budgets>,
-                                 turn_taking<default_retry>, mutex, recursive_mutex, shared_mutex>;
+using all_locks =
+    testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>, hle_lock,
+                   elided<ttas_lock>, elided<tas_lock, no_retry>, elided<ttas_lock, dbx_budgets>,
+                   elided<posix_mutex>, turn_taking<no_retry>, turn_taking<retry_budgets>,
+                   turn_taking<default_retry>, mutex, recursive_mutex, shared_mutex>;
 TYPED_TEST_SUITE(LockStress, all_locks);
 
 TYPED_TEST(LockStress, SectionsExcludeEachOther) {
@@ -199,7 +202,8 @@ TYPED_TEST(LockStress, SectionsExcludeEachOther) {
 
 // Bounds so short that elision goes off and on all the time.
 TEST(LockStress, AdaptationKeepsSectionsExclusiveAndCountsRight) {
-  turn_taking<adaptive<no_retry>> lock({{}, {.window_fallbacks = 2, .fallback_pct_max = 10, .off_acquisitions = 20}});
+  turn_taking<adaptive<no_retry>> lock(
+      {{}, {.window_fallbacks = 2, .fallback_pct_max = 10, .off_acquisitions = 20}});
   const fight_result result = fight<plain_cell>(lock, stress_time);
   EXPECT_FALSE(result.violated());
   const lock_counts counts = lock.stats();
@@ -209,7 +213,8 @@ TEST(LockStress, AdaptationKeepsSectionsExclusiveAndCountsRight) {
   EXPECT_GT(counts.fallbacks, counts.off_periods * 20 / 2);
 }
 
-// A lock with the classic mistake: it looks and then takes, and another thread may do so in between.
+// A lock with the classic mistake: it looks and then takes, and another thread may do so in
+// between.
 class look_then_take_lock {
  public:
   void lock() {

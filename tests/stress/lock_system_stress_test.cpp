@@ -1,6 +1,7 @@
-// Threads that lock random records in random order, so that there are deadlocks all the time: everything ends, what exclusive
-// locks protect is changed by one at a time, money is conserved, and readers of everything see the same sum. The money is plain
-// memory, so that ThreadSanitizer sees whether locks order what they protect.
+// Threads that lock random records in random order, so that there are deadlocks all the time:
+// everything ends, what exclusive locks protect is changed by one at a time, money is conserved,
+// and readers of everything see the same sum. The money is plain memory, so that ThreadSanitizer
+// sees whether locks order what they protect.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -71,19 +72,23 @@ storm_result storm(std::uint64_t seed, int rounds, std::uint64_t forgets_one_in 
       if (forgets_one_in != 0 && random.below(forgets_one_in) == 0) return true;
       lock_outcome outcome;
       if (!write) {
-        outcome = t.lock_record(address(i), lock_mode::shared, lock_kind::record, all[i].writer, 60s);
+        outcome =
+            t.lock_record(address(i), lock_mode::shared, lock_kind::record, all[i].writer, 60s);
       } else if (random.below(2) == 0) {
         outcome = t.write_record(address(i), all[i].writer, 60s);
       } else {
-        outcome = t.lock_record(address(i), lock_mode::exclusive, lock_kind::record, all[i].writer, 60s);
+        outcome =
+            t.lock_record(address(i), lock_mode::exclusive, lock_kind::record, all[i].writer, 60s);
       }
       if (outcome == lock_outcome::timed_out) ++timeouts;
       return outcome == lock_outcome::granted;
     };
     const auto transfer = [&] {
-      if (t.lock_table(1, lock_mode::intention_exclusive, 60s) != lock_outcome::granted) return false;
+      if (t.lock_table(1, lock_mode::intention_exclusive, 60s) != lock_outcome::granted)
+        return false;
       const auto from = static_cast<std::uint32_t>(random.below(accounts));
-      const auto to = static_cast<std::uint32_t>((from + 1 + random.below(accounts - 1)) % accounts);
+      const auto to =
+          static_cast<std::uint32_t>((from + 1 + random.below(accounts - 1)) % accounts);
       // Half of them read first and upgrade then.
       if (random.below(2) == 0 && !lock(from, false)) return false;
       if (!lock(from, true)) return false;
@@ -102,7 +107,8 @@ storm_result storm(std::uint64_t seed, int rounds, std::uint64_t forgets_one_in 
       if (random.below(2) == 0) {
         if (t.lock_table(1, lock_mode::shared, 60s) != lock_outcome::granted) return false;
       } else {
-        if (t.lock_table(1, lock_mode::intention_shared, 60s) != lock_outcome::granted) return false;
+        if (t.lock_table(1, lock_mode::intention_shared, 60s) != lock_outcome::granted)
+          return false;
         const auto begin = static_cast<std::uint32_t>(random.below(accounts));
         for (std::uint32_t i = 0; i < accounts; ++i) {
           if (!lock((begin + i) % accounts, false)) return false;
@@ -157,8 +163,9 @@ TYPED_TEST(LockSystemStress, MoneyIsConservedInADeadlockStorm) {
 
 TEST(LockSystemStressCanary, TheSameStormFindsAForgottenLock) {
   std::uint64_t seed = 1;
-  EXPECT_TRUE(
-      found_in_time([&] { return storm<sharded_latches<>, racing_cell>(seed++, repetitions(500), 4).violated(); }));
+  EXPECT_TRUE(found_in_time([&] {
+    return storm<sharded_latches<>, racing_cell>(seed++, repetitions(500), 4).violated();
+  }));
 }
 
 // Short times: requests that are given up while they are granted.
@@ -176,7 +183,8 @@ TYPED_TEST(LockSystemStress, TimeOutsRaceWithGrants) {
         for (int round = 0; round < repetitions(2000); ++round) {
           t.begin();
           const std::chrono::microseconds time(random.below(20));
-          if (t.lock_record(at(1), lock_mode::exclusive, lock_kind::record, 0, time) == lock_outcome::granted) {
+          if (t.lock_record(at(1), lock_mode::exclusive, lock_kind::record, 0, time) ==
+              lock_outcome::granted) {
             both[0].set(both[0].get() + 1);
             if (random.below(4) == 0) std::this_thread::yield();
             both[1].set(both[1].get() + 1);
@@ -196,8 +204,8 @@ TYPED_TEST(LockSystemStress, TimeOutsRaceWithGrants) {
   EXPECT_TRUE(locks.is_consistent());
 }
 
-// Scans that count the keys of a range twice, with a lock on its gap, beside inserts into it. The caller's own latch of the
-// page is a mutex. How many phantoms there were.
+// Scans that count the keys of a range twice, with a lock on its gap, beside inserts into it. The
+// caller's own latch of the page is a mutex. How many phantoms there were.
 template <class Latches>
 std::uint64_t phantoms(std::uint64_t seed, int rounds, bool inserts_ask) {
   lock_system<Latches> locks({.transactions_max = threads});
@@ -208,18 +216,21 @@ std::uint64_t phantoms(std::uint64_t seed, int rounds, bool inserts_ask) {
     for (;;) {
       {
         const std::lock_guard latch(page);
-        if (!inserts_ask ||
-            t.lock_record(at(7), lock_mode::exclusive, lock_kind::insert_intention, 0, 0s) == lock_outcome::granted) {
+        if (!inserts_ask || t.lock_record(at(7), lock_mode::exclusive, lock_kind::insert_intention,
+                                          0, 0s) == lock_outcome::granted) {
           ++keys;
           return;
         }
       }
-      if (t.lock_record(at(7), lock_mode::exclusive, lock_kind::insert_intention) != lock_outcome::granted) return;
+      if (t.lock_record(at(7), lock_mode::exclusive, lock_kind::insert_intention) !=
+          lock_outcome::granted)
+        return;
     }
   };
   const auto count = [&](auto& t) {
     const std::lock_guard latch(page);
-    EXPECT_EQ(t.lock_record(at(7), lock_mode::shared, lock_kind::gap, 0, 0s), lock_outcome::granted);
+    EXPECT_EQ(t.lock_record(at(7), lock_mode::shared, lock_kind::gap, 0, 0s),
+              lock_outcome::granted);
     return keys;
   };
   {
@@ -252,7 +263,8 @@ TYPED_TEST(LockSystemStress, GapLocksKeepPhantomsOut) {
 
 TEST(LockSystemStressCanary, InsertsThatDoNotAskAreFound) {
   std::uint64_t seed = 1;
-  EXPECT_TRUE(found_in_time([&] { return phantoms<sharded_latches<>>(seed++, repetitions(500), false) != 0; }));
+  EXPECT_TRUE(found_in_time(
+      [&] { return phantoms<sharded_latches<>>(seed++, repetitions(500), false) != 0; }));
 }
 
 }  // namespace

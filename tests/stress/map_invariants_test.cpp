@@ -1,4 +1,5 @@
-// Invariants that must hold while threads work on one map; each with a canary where it is not obvious that it can fail.
+// Invariants that must hold while threads work on one map; each with a canary where it is not
+// obvious that it can fail.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -40,9 +41,10 @@ void run_threads(int threads, Body body) {
 template <class Map>
 class MapInvariants : public ::testing::Test {};
 using maps = ::testing::Types<
-    btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>, ordered_map<u64, u64>,
-    masstree<u64, u64, optimistic, 3>, masstree<u64, u64, optimistic>, masstree<u64, u64, coarse_elided, 4>,
-    btree<u64, u64, coarse_spin, fan_out<4, 4>>, btree<u64, u64, coarse_elided, fan_out<4, 4>>,
+    btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
+    ordered_map<u64, u64>, masstree<u64, u64, optimistic, 3>, masstree<u64, u64, optimistic>,
+    masstree<u64, u64, coarse_elided, 4>, btree<u64, u64, coarse_spin, fan_out<4, 4>>,
+    btree<u64, u64, coarse_elided, fan_out<4, 4>>,
     strings_as_integers<btree<std::string, std::string, optimistic, fan_out<4, 4>>>,
     strings_as_integers<btree<std::string, std::string, coarse_shared, fan_out<4, 4>>>,
     strings_as_integers<ordered_map<std::string, std::string>>,
@@ -52,8 +54,9 @@ using maps = ::testing::Types<
     fixed_key_btree<u64, u64, optimistic, tiny_partitioned, restless_control>,
     fixed_key_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>,
     fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
-    fixed_key_btree<u64, u64, optimistic, separated_fan_out<12, 4>, no_control>, skip_list<u64, u64, coarse_elided_dbx>,
-    locked_skip_list<u64, u64>, lock_free_skip_list<u64, u64>, euno_skip_list<u64, u64, htm_split_regions>,
+    fixed_key_btree<u64, u64, optimistic, separated_fan_out<12, 4>, no_control>,
+    skip_list<u64, u64, coarse_elided_dbx>, locked_skip_list<u64, u64>,
+    lock_free_skip_list<u64, u64>, euno_skip_list<u64, u64, htm_split_regions>,
     euno_skip_list<u64, u64, split_by_mutexes, always_controlled>,
     euno_skip_list<u64, u64, split_by_mutexes, always_changing_control, 1>>;
 TYPED_TEST_SUITE(MapInvariants, maps);
@@ -80,12 +83,12 @@ TEST(MapInvariantsCanary, LostIncrementsAreFound) {
   EXPECT_GT(lost_increments<loses_updates>(1'000), 0u);
   EXPECT_GT(lost_increments<strings_as_integers<loses_string_updates>>(1'000), 0u);
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "the others need two cores";
-  EXPECT_TRUE(
-      found_in_time([] { return lost_increments<btree<u64, u64, excludes_nobody, fan_out<4, 4>>>(60'000) > 0; }));
+  EXPECT_TRUE(found_in_time(
+      [] { return lost_increments<btree<u64, u64, excludes_nobody, fan_out<4, 4>>>(60'000) > 0; }));
 }
 
-// How often cursors miss a key that is always there (a multiple of the step), or show keys in the wrong order, at both
-// ends of the range.
+// How often cursors miss a key that is always there (a multiple of the step), or show keys in the
+// wrong order, at both ends of the range.
 template <class Map>
 u64 missed_by_cursors(const Map& map, u64 range, u64 permanent_step) {
   u64 missed = 0;
@@ -106,8 +109,8 @@ u64 missed_by_cursors(const Map& map, u64 range, u64 permanent_step) {
   return missed;
 }
 
-// How often a key that is always there was missed, or keys came in the wrong order, while much was inserted and erased
-// between them.
+// How often a key that is always there was missed, or keys came in the wrong order, while much was
+// inserted and erased between them.
 template <class Map>
 u64 missed_keys(int operations) {
   constexpr u64 permanent_step = 16;
@@ -156,10 +159,11 @@ TEST(MapInvariantsCanary, MissedKeysAreFound) {
   EXPECT_GT(missed_keys<cursor_skips_backward>(1'000), 0u);
 }
 
-// A writer sets all keys to the same number, one after the other, and again to the next number: a snapshot shows n on
-// the keys up to some place in the writer's order and n - 1 on those behind it. That order jumps over leaves: would it
-// go the way of the scan, a torn scan would show only if two writes fell between two reads.
-// Scans until so many of them have shown something new: those that repeat the last one prove nothing.
+// A writer sets all keys to the same number, one after the other, and again to the next number: a
+// snapshot shows n on the keys up to some place in the writer's order and n - 1 on those behind it.
+// That order jumps over leaves: would it go the way of the scan, a torn scan would show only if two
+// writes fell between two reads. Scans until so many of them have shown something new: those that
+// repeat the last one prove nothing.
 template <class Map>
 u64 torn_scans(int changes_wanted) {
   constexpr u64 keys = 40;
@@ -174,11 +178,14 @@ u64 torn_scans(int changes_wanted) {
     std::vector<u64> values;
     std::vector<u64> before;
     int changes = 0;
-    for (int i = 0; i / scans_per_change_max < changes_wanted && changes < changes_wanted && torn == 0; ++i) {
+    for (int i = 0;
+         i / scans_per_change_max < changes_wanted && changes < changes_wanted && torn == 0; ++i) {
       values.clear();
       map.scan(0, keys, [&](u64, u64 v) { values.push_back(v); });
-      bool whole = values.size() == keys && values[nth_written(0)] - values[nth_written(keys - 1)] <= 1;
-      for (u64 n = 1; whole && n < keys; ++n) whole = values[nth_written(n)] <= values[nth_written(n - 1)];
+      bool whole =
+          values.size() == keys && values[nth_written(0)] - values[nth_written(keys - 1)] <= 1;
+      for (u64 n = 1; whole && n < keys; ++n)
+        whole = values[nth_written(n)] <= values[nth_written(n - 1)];
       torn += whole ? 0u : 1u;
       if (values != before) ++changes;
       std::swap(values, before);
@@ -207,7 +214,8 @@ TYPED_TEST(MapInvariants, ScansAreSnapshots) {
 TEST(MapInvariantsCanary, TornScansAreFound) {
   EXPECT_GT(torn_scans<scans_piecemeal>(2'000), 0u);
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "the others need two cores";
-  EXPECT_TRUE(found_in_time([] { return torn_scans<btree<u64, u64, validates_nothing, fan_out<4, 4>>>(2'000) > 0; }));
+  EXPECT_TRUE(found_in_time(
+      [] { return torn_scans<btree<u64, u64, validates_nothing, fan_out<4, 4>>>(2'000) > 0; }));
 }
 
 // Values wider than a word are seen whole.
@@ -236,7 +244,8 @@ TEST(MapInvariants, WideValuesAreNeverTorn) {
   EXPECT_EQ((torn_values<lock_free_skip_list<u64, wide_value>>()), 0u);
 }
 
-// Byte strings: what a reader follows is never freed under it (AddressSanitizer), nor written (ThreadSanitizer).
+// Byte strings: what a reader follows is never freed under it (AddressSanitizer), nor written
+// (ThreadSanitizer).
 template <class Map>
 void churn_strings() {
   Map map;
@@ -281,7 +290,8 @@ TEST(MapInvariants, StringsUnderSharedMutex) {
   churn_strings<btree<std::string, std::string, coarse_shared, fan_out<4, 4>>>();
 }
 
-// Updates that take long, while keys come beside theirs and leaves split and share. How many were lost?
+// Updates that take long, while keys come beside theirs and leaves split and share. How many were
+// lost?
 template <class Map>
 u64 lost_long_updates(u64 seed) {
   constexpr u64 range = 1'000'000;
@@ -310,8 +320,10 @@ u64 lost_long_updates(u64 seed) {
 TEST(MapInvariants, LongUpdatesAreNotLost) {
   for (u64 seed = 0; seed < 50; ++seed) {
     EXPECT_EQ((lost_long_updates<ordered_map<u64, u64>>(2 * seed)), 0u);
-    EXPECT_EQ((lost_long_updates<fixed_key_btree<u64, u64, optimistic, packed_fan_out<20, 4>, no_control>>(2 * seed)),
-              0u);
+    EXPECT_EQ(
+        (lost_long_updates<
+            fixed_key_btree<u64, u64, optimistic, packed_fan_out<20, 4>, no_control>>(2 * seed)),
+        0u);
   }
 }
 TEST(MapInvariantsCanary, ValuesThatMoveUnlockedAreFound) {
@@ -320,7 +332,8 @@ TEST(MapInvariantsCanary, ValuesThatMoveUnlockedAreFound) {
 #endif
   u64 lost = 0;
   for (u64 seed = 0; seed < 1000 && lost == 0; ++seed) {
-    lost = lost_long_updates<fixed_key_btree<u64, u64, optimistic, moving_unlocked_fan_out, no_control>>(2 * seed);
+    lost = lost_long_updates<
+        fixed_key_btree<u64, u64, optimistic, moving_unlocked_fan_out, no_control>>(2 * seed);
   }
   EXPECT_NE(lost, 0u);
 }
@@ -338,7 +351,8 @@ TYPED_TEST(MapInvariants, EverythingErasedIsReclaimed) {
   map.reclaim();
   EXPECT_EQ(map.stats().retired_objects, 0u);
   if constexpr (requires { map.stats().leaves; }) {
-    // Erasing merges what it meets on its way; the last threads may leave a few empty leaves that nobody visits again.
+    // Erasing merges what it meets on its way; the last threads may leave a few empty leaves that
+    // nobody visits again.
     EXPECT_LE(map.stats().leaves, 64u);
   } else {
     EXPECT_EQ(map.stats().nodes, TypeParam().stats().nodes);

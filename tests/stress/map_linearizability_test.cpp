@@ -27,7 +27,8 @@ constexpr std::size_t events_per_thread = 16;
 static_assert(threads * events_per_thread <= history_events_max);
 
 // Which calls a history is made of. Writers next to scanners find other bugs than all mixed.
-std::vector<event> plan_of(random_numbers& random, int thread, bool with_specialists, bool may_scan) {
+std::vector<event> plan_of(random_numbers& random, int thread, bool with_specialists,
+                           bool may_scan) {
   std::vector<event> plan(events_per_thread);
   for (event& e : plan) {
     e.key = random.below(history_keys);
@@ -49,8 +50,8 @@ std::string words(const std::vector<event>& history) {
   std::ostringstream out;
   const std::int64_t zero = history.empty() ? 0 : history.front().begin;
   for (const event& e : history) {
-    out << names[static_cast<std::size_t>(e.what)] << " key " << e.key << " value " << e.value << " yes " << e.yes
-        << " got " << (e.got ? std::to_string(*e.got) : "-") << " seen";
+    out << names[static_cast<std::size_t>(e.what)] << " key " << e.key << " value " << e.value
+        << " yes " << e.yes << " got " << (e.got ? std::to_string(*e.got) : "-") << " seen";
     for (const auto& [k, v] : e.seen) out << ' ' << k << '=' << v;
     out << " from " << e.begin - zero << " to " << e.end - zero << " ns\n";
   }
@@ -62,14 +63,16 @@ template <class Map>
 std::string find_violation(int rounds, std::uint64_t seed) {
   Map map;
   map_state state;
-  for (std::uint64_t key = 0; key < history_keys; ++key) state[key] = map.get(key);  // some come with keys
+  // some come with keys
+  for (std::uint64_t key = 0; key < history_keys; ++key) state[key] = map.get(key);
   std::array<std::vector<event>, threads> plans;
   std::string violation;
   spinning_meeting all(threads);
   const auto plan_all = [&](int round) {
     random_numbers random(seed + static_cast<std::uint64_t>(round));
     for (int t = 0; t < threads; ++t)
-      plans[static_cast<std::size_t>(t)] = plan_of(random, t, round % 2 == 0, scans_are_snapshots<Map>);
+      plans[static_cast<std::size_t>(t)] =
+          plan_of(random, t, round % 2 == 0, scans_are_snapshots<Map>);
   };
   plan_all(0);
   run_rounds(
@@ -83,8 +86,8 @@ std::string find_violation(int rounds, std::uint64_t seed) {
         std::vector<event> history;
         for (auto& plan : plans) history.insert(history.end(), plan.begin(), plan.end());
         if (!linearizability(history).holds(state)) {
-          violation =
-              "ELIDEX_TEST_SEED=" + std::to_string(seed) + " round " + std::to_string(round) + "\n" + words(history);
+          violation = "ELIDEX_TEST_SEED=" + std::to_string(seed) + " round " +
+                      std::to_string(round) + "\n" + words(history);
           return false;
         }
         // The next history begins with what is there now: nobody is inside the map.
@@ -98,34 +101,36 @@ std::string find_violation(int rounds, std::uint64_t seed) {
 template <class Map>
 class Linearizability : public ::testing::Test {};
 
-using maps =
-    ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
-                     ordered_map<u64, u64>, masstree<u64, u64, optimistic, 3>, masstree<u64, u64, optimistic>,
-                     sparse_masstree<optimistic>, masstree<u64, u64, coarse_shared, 3>,
-                     masstree<u64, u64, coarse_elided_dbx, 3>, btree<u64, u64, coarse_mutex, fan_out<2, 3>>,
-                     btree<u64, u64, coarse_shared, fan_out<2, 3>>, btree<u64, u64, coarse_elided, fan_out<2, 3>>,
-                     strings_as_integers<btree<std::string, u64, optimistic, fan_out<2, 3>>>,
-                     strings_as_integers<btree<std::string, std::string, optimistic, fan_out<4, 4>>>,
-                     strings_as_integers<btree<std::string, std::string, coarse_shared, fan_out<2, 3>>>,
-                     strings_as_integers<ordered_map<std::string, std::string>>,
-                     fixed_key_btree<u64, u64, locked_regions, tiny_partitioned, restless_control>,
-                     fixed_key_btree<u64, u64, elided_regions, tiny_partitioned, always_control>,
-                     fixed_key_btree<u64, u64, locked_regions, separated_fan_out<3, 3>, restless_control>,
-                     fixed_key_btree<u64, u64, optimistic, tiny_partitioned, restless_control>,
-                     fixed_key_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>,
-                     fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
-                     fixed_key_btree<u64, u64, optimistic, separated_fan_out<12, 4>, no_control>,
-                     skip_list<u64, u64, coarse_elided_dbx, 1>, locked_skip_list<u64, u64, 1>,
-                     lock_free_skip_list<u64, u64, 1>, euno_skip_list<u64, u64, htm_split_regions, euno_skip_parts, 1>,
-                     euno_skip_list<u64, u64, split_by_mutexes, always_controlled, 1>,
-                     euno_skip_list<u64, u64, split_by_mutexes, always_changing_control, 1>>;
+using maps = ::testing::Types<
+    btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
+    ordered_map<u64, u64>, masstree<u64, u64, optimistic, 3>, masstree<u64, u64, optimistic>,
+    sparse_masstree<optimistic>, masstree<u64, u64, coarse_shared, 3>,
+    masstree<u64, u64, coarse_elided_dbx, 3>, btree<u64, u64, coarse_mutex, fan_out<2, 3>>,
+    btree<u64, u64, coarse_shared, fan_out<2, 3>>, btree<u64, u64, coarse_elided, fan_out<2, 3>>,
+    strings_as_integers<btree<std::string, u64, optimistic, fan_out<2, 3>>>,
+    strings_as_integers<btree<std::string, std::string, optimistic, fan_out<4, 4>>>,
+    strings_as_integers<btree<std::string, std::string, coarse_shared, fan_out<2, 3>>>,
+    strings_as_integers<ordered_map<std::string, std::string>>,
+    fixed_key_btree<u64, u64, locked_regions, tiny_partitioned, restless_control>,
+    fixed_key_btree<u64, u64, elided_regions, tiny_partitioned, always_control>,
+    fixed_key_btree<u64, u64, locked_regions, separated_fan_out<3, 3>, restless_control>,
+    fixed_key_btree<u64, u64, optimistic, tiny_partitioned, restless_control>,
+    fixed_key_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>,
+    fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
+    fixed_key_btree<u64, u64, optimistic, separated_fan_out<12, 4>, no_control>,
+    skip_list<u64, u64, coarse_elided_dbx, 1>, locked_skip_list<u64, u64, 1>,
+    lock_free_skip_list<u64, u64, 1>,
+    euno_skip_list<u64, u64, htm_split_regions, euno_skip_parts, 1>,
+    euno_skip_list<u64, u64, split_by_mutexes, always_controlled, 1>,
+    euno_skip_list<u64, u64, split_by_mutexes, always_changing_control, 1>>;
 TYPED_TEST_SUITE(Linearizability, maps);
 
 TYPED_TEST(Linearizability, OfRandomHistories) {
   EXPECT_EQ(find_violation<TypeParam>(repetitions(4'000), seed_or(1)), "");
 }
 
-// A thread that is preempted in the wrong place is rare on an idle machine; the planted bugs yield there.
+// A thread that is preempted in the wrong place is rare on an idle machine; the planted bugs yield
+// there.
 TEST(LinearizabilityCanary, BrokenMapsAreFound) {
   EXPECT_NE(find_violation<loses_updates>(20'000, 1), "");
   EXPECT_NE(find_violation<strings_as_integers<loses_string_updates>>(20'000, 1), "");
@@ -136,20 +141,38 @@ TEST(LinearizabilityCanary, BrokenMapsAreFound) {
 // All keys lie in one leaf here, which is never split.
 TEST(LinearizabilityCanary, BrokenLocksAreFound) {
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two cores";
-  EXPECT_TRUE(found_in_time([] { return find_violation<btree<u64, u64, validates_nothing>>(20'000, 1) != ""; }));
+  EXPECT_TRUE(found_in_time(
+      [] { return find_violation<btree<u64, u64, validates_nothing>>(20'000, 1) != ""; }));
 }
 
-// By hand: two threads each write a key and then miss what the other one has written; one of them may, not both.
+// By hand: two threads each write a key and then miss what the other one has written; one of them
+// may, not both.
 TEST(LinearizabilityCanary, AStoreBufferedHistoryIsRefused) {
   const auto history = [](std::optional<u64> first_got, std::optional<u64> second_got) {
     std::vector<event> h(4);
-    h[0] = {.what = call::upsert, .key = 0, .value = 1, .yes = true, .got = {}, .seen = {}, .begin = 0, .end = 1};
+    h[0] = {.what = call::upsert,
+            .key = 0,
+            .value = 1,
+            .yes = true,
+            .got = {},
+            .seen = {},
+            .begin = 0,
+            .end = 1};
     h[1] = {.what = call::get, .key = 1, .got = first_got, .seen = {}, .begin = 2, .end = 3};
-    h[2] = {.what = call::upsert, .key = 1, .value = 1, .yes = true, .got = {}, .seen = {}, .begin = 0, .end = 5};
+    h[2] = {.what = call::upsert,
+            .key = 1,
+            .value = 1,
+            .yes = true,
+            .got = {},
+            .seen = {},
+            .begin = 0,
+            .end = 5};
     h[3] = {.what = call::get, .key = 0, .got = second_got, .seen = {}, .begin = 6, .end = 7};
     return h;
   };
-  const auto linearizable = [](const std::vector<event>& h) { return linearizability(h).holds({}); };
+  const auto linearizable = [](const std::vector<event>& h) {
+    return linearizability(h).holds({});
+  };
   EXPECT_FALSE(linearizable(history({}, {})));
   EXPECT_TRUE(linearizable(history({}, 1)));
   EXPECT_TRUE(linearizable(history(1, 1)));

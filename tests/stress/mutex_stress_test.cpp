@@ -154,7 +154,8 @@ TEST(MutexStress, WhoSleepsIsWoken) {
   use_with_sleepers<mutex>();
 }
 
-// Neither side starves: while readers overlap all the time, writers get in, and the other way round.
+// Neither side starves: while readers overlap all the time, writers get in, and the other way
+// round.
 TEST(MutexStress, NeitherReadersNorWritersStarve) {
   for (const bool readers_crowd : {true, false}) {
     shared_mutex lock;
@@ -188,8 +189,8 @@ TEST(MutexStress, NeitherReadersNorWritersStarve) {
   }
 }
 
-// A thread of real-time priority that waits on the holder's own core must sleep, or the holder never runs again. (It could
-// yield for ever: that lets in threads of its own priority only.)
+// A thread of real-time priority that waits on the holder's own core must sleep, or the holder
+// never runs again. (It could yield for ever: that lets in threads of its own priority only.)
 TEST(MutexStress, AWaiterOfHigherPriorityLetsTheHolderRun) {
   cpu_set_t one_core;
   CPU_ZERO(&one_core);
@@ -218,7 +219,8 @@ TEST(MutexStress, AWaiterOfHigherPriorityLetsTheHolderRun) {
   if (!allowed.load()) GTEST_SKIP() << "this user may not use SCHED_FIFO";
 }
 
-// The same for whoever destroys a condition variable while a waiter that was notified has not run yet.
+// The same for whoever destroys a condition variable while a waiter that was notified has not run
+// yet.
 TEST(MutexStress, ADestroyerOfHigherPriorityLetsTheWaiterRun) {
   cpu_set_t one_core;
   CPU_ZERO(&one_core);

@@ -1,5 +1,6 @@
-// One thread commits random transactions over tables that come into being meanwhile, another one writes checkpoints, power fails at random moments:
-// what is recovered must be what was there behind some transaction, and not before one that was said to be durable.
+// One thread commits random transactions over tables that come into being meanwhile, another one
+// writes checkpoints, power fails at random moments: what is recovered must be what was there
+// behind some transaction, and not before one that was said to be durable.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -22,7 +23,8 @@ struct account {
 };
 template <class Db>
 class Prefixes : public ::testing::Test {};
-using databases = ::testing::Types<elidex::basic_database<db::silo_commit>, elidex::basic_database<db::dbx_commit<>>>;
+using databases = ::testing::Types<elidex::basic_database<db::silo_commit>,
+                                   elidex::basic_database<db::dbx_commit<>>>;
 TYPED_TEST_SUITE(Prefixes, databases);
 
 TYPED_TEST(Prefixes, WhatIsRecoveredIsOne) {
@@ -46,17 +48,19 @@ TYPED_TEST(Prefixes, WhatIsRecoveredIsOne) {
         std::vector<table*> all(tables);
         const int begin_with = life == 0 ? 1 : tables;
         for (int i = 0; i < begin_with; ++i)
-          all[std::size_t(i)] =
-              &one.template create_table<std::string, account>(std::string("t").append(std::to_string(i)));
-        one.open(disk.folder(), {.level = db::durability::async, .epoch_time = 100us, .segment_bytes = 3000});
+          all[std::size_t(i)] = &one.template create_table<std::string, account>(
+              std::string("t").append(std::to_string(i)));
+        one.open(disk.folder(),
+                 {.level = db::durability::async, .epoch_time = 100us, .segment_bytes = 3000});
         if (life > 0) {
           model found;
           for (int i = 0; i < tables; ++i)
             one.read_only([&](auto& t) {
-              t.scan(*all[std::size_t(i)], std::string(), std::string("z"), [&](auto key, const account& a) {
-                found[{i, std::string(key)}] = a.balance;
-                return true;
-              });
+              t.scan(*all[std::size_t(i)], std::string(), std::string("z"),
+                     [&](auto key, const account& a) {
+                       found[{i, std::string(key)}] = a.balance;
+                       return true;
+                     });
             });
           ASSERT_EQ(found, now);
         }
@@ -74,8 +78,8 @@ TYPED_TEST(Prefixes, WhatIsRecoveredIsOne) {
         std::uint64_t durable = 0;
         for (int i = 0; i < 300; ++i) {
           if (made < tables && random() % 40 == 0) {
-            all[std::size_t(made)] =
-                &one.template create_table<std::string, account>(std::string("t").append(std::to_string(made)));
+            all[std::size_t(made)] = &one.template create_table<std::string, account>(
+                std::string("t").append(std::to_string(made)));
             ++made;
           }
           const std::uint64_t seed = random();
@@ -101,7 +105,8 @@ TYPED_TEST(Prefixes, WhatIsRecoveredIsOne) {
             durable = history.size() - 1;
           }
           if (random() % 7 == 0) one.collect();
-          if (random() % 15 == 0) snapshots.emplace_back(disk.after_power_failure(failures), durable);
+          if (random() % 15 == 0)
+            snapshots.emplace_back(disk.after_power_failure(failures), durable);
         }
         over = true;
         checkpoints.join();
@@ -111,9 +116,11 @@ TYPED_TEST(Prefixes, WhatIsRecoveredIsOne) {
         store two;
         std::vector<table*> all;
         for (int i = 0; i < tables; ++i)
-          all.push_back(&two.template create_table<std::string, account>(std::string("t").append(std::to_string(i))));
+          all.push_back(&two.template create_table<std::string, account>(
+              std::string("t").append(std::to_string(i))));
         try {
-          two.open(after.folder(), {.level = random() % 2 == 0 ? db::durability::none : db::durability::async});
+          two.open(after.folder(),
+                   {.level = random() % 2 == 0 ? db::durability::none : db::durability::async});
         } catch (const std::exception& e) {
           ADD_FAILURE() << "life " << life << ": " << e.what();
           continue;
@@ -121,14 +128,17 @@ TYPED_TEST(Prefixes, WhatIsRecoveredIsOne) {
         model found;
         for (int i = 0; i < tables; ++i)
           two.read_only([&](auto& t) {
-            t.scan(*all[std::size_t(i)], std::string(), std::string("z"), [&](auto key, const account& a) {
-              found[{i, std::string(key)}] = a.balance;
-              return true;
-            });
+            t.scan(*all[std::size_t(i)], std::string(), std::string("z"),
+                   [&](auto key, const account& a) {
+                     found[{i, std::string(key)}] = a.balance;
+                     return true;
+                   });
           });
         bool is_one = false;
-        for (std::size_t i = at_least; i < history.size(); ++i) is_one = is_one || history[i] == found;
-        EXPECT_TRUE(is_one) << "life " << life << ", of " << history.size() << ", at least " << at_least;
+        for (std::size_t i = at_least; i < history.size(); ++i)
+          is_one = is_one || history[i] == found;
+        EXPECT_TRUE(is_one) << "life " << life << ", of " << history.size() << ", at least "
+                            << at_least;
       }
     }
   }

@@ -1,5 +1,7 @@
-// Random transactions step by step: inside the first attempt of one, at random places, others run and commit, rows are collected, and snapshots
-// look. If it commits at its first attempt, its results, theirs, and what is left must be those of a serial order in which the others keep theirs.
+// Random transactions step by step: inside the first attempt of one, at random places, others run
+// and commit, rows are collected, and snapshots look. If it commits at its first attempt, its
+// results, theirs, and what is left must be those of a serial order in which the others keep
+// theirs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -119,7 +121,10 @@ std::string text(const script& of) {
   for (const auto& s : of) {
     all.append(names[s.what]).append(" ").append(std::to_string(s.key));
     if (s.what == step::scan)
-      all.append("..").append(std::to_string(s.to)).append(" at most ").append(std::to_string(s.limit));
+      all.append("..")
+          .append(std::to_string(s.to))
+          .append(" at most ")
+          .append(std::to_string(s.limit));
     all += "; ";
   }
   return all;
@@ -127,8 +132,8 @@ std::string text(const script& of) {
 
 template <class Db>
 class SerialOrders : public ::testing::Test {};
-using databases =
-    ::testing::Types<elidex::basic_database<elidex::db::silo_commit>, elidex::basic_database<elidex::db::dbx_commit<>>>;
+using databases = ::testing::Types<elidex::basic_database<elidex::db::silo_commit>,
+                                   elidex::basic_database<elidex::db::dbx_commit<>>>;
 TYPED_TEST_SUITE(SerialOrders, databases);
 
 TYPED_TEST(SerialOrders, OneInsideOfWhichOthersCommit) {
@@ -145,7 +150,8 @@ TYPED_TEST(SerialOrders, OneInsideOfWhichOthersCommit) {
     const auto make = [&](std::size_t most) {
       script made(1 + below(most));
       for (auto& s : made)
-        s = {decltype(s.what)(below(step::last)), below(keys), below(keys + 2), 1 + below(below(2) ? 2 : 20)};
+        s = {decltype(s.what)(below(step::last)), below(keys), below(keys + 2),
+             1 + below(below(2) ? 2 : 20)};
       return made;
     };
     const script outer = make(6);
@@ -186,7 +192,8 @@ TYPED_TEST(SerialOrders, OneInsideOfWhichOthersCommit) {
       });
     });
     bool explained = false;
-    for (std::size_t place = attempts == 1 ? 0 : inner.size(); place <= inner.size() && !explained; ++place) {
+    for (std::size_t place = attempts == 1 ? 0 : inner.size(); place <= inner.size() && !explained;
+         ++place) {
       model m = before;
       bool same = true;
       for (std::size_t i = 0; i <= inner.size(); ++i) {
@@ -197,11 +204,15 @@ TYPED_TEST(SerialOrders, OneInsideOfWhichOthersCommit) {
     }
     if (!explained) {
       ++wrong;
-      std::string what = std::to_string(round) + ". round, " + std::to_string(attempts) + " attempts, keys before:";
+      std::string what = std::to_string(round) + ". round, " + std::to_string(attempts) +
+                         " attempts, keys before:";
       for (auto& [k, v] : before) what.append(" ").append(std::to_string(k));
       what.append("; outer: ").append(text(outer));
       for (std::size_t i = 0; i < inner.size(); ++i)
-        what.append(" | before its step ").append(std::to_string(when[i])).append(": ").append(text(inner[i]));
+        what.append(" | before its step ")
+            .append(std::to_string(when[i]))
+            .append(": ")
+            .append(text(inner[i]));
       ADD_FAILURE() << what;
     }
     before = after;
@@ -255,7 +266,8 @@ TYPED_TEST(SerialOrders, ThreeAtOnce) {
     for (auto& one : scripts) {
       one.resize(1 + below(5));
       for (auto& s : one)
-        s = {decltype(s.what)(below(step::last)), below(keys), below(keys + 2), 1 + below(below(2) ? 2 : 20)};
+        s = {decltype(s.what)(below(step::last)), below(keys), below(keys + 2),
+             1 + below(below(2) ? 2 : 20)};
     }
     arrived = 0;
     ++round_now;

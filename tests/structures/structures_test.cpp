@@ -1,5 +1,6 @@
-// The data structures of papers/004 section 3.3 under every lock: list and map do what the standard containers do, alone and
-// with four threads; the bank keeps its money; and each check notices a lock that does not lock.
+// The data structures of papers/004 section 3.3 under every lock: list and map do what the standard
+// containers do, alone and with four threads; the bank keeps its money; and each check notices a
+// lock that does not lock.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,12 +34,14 @@ template <class Lock>
 class Structures : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (std::is_same_v<Lock, elision_only> && !htm::enabled()) GTEST_SKIP() << "no region commits here";
+    if (std::is_same_v<Lock, elision_only> && !htm::enabled())
+      GTEST_SKIP() << "no region commits here";
   }
 };
 
-using every_lock = ::testing::Types<std::mutex, posix_mutex, tas_lock, ttas_lock, hle_lock, spin_loop, hle_spin_loop,
-                                    elided<ttas_lock>, elided<posix_mutex>, elision_only, nestable_hle>;
+using every_lock = ::testing::Types<std::mutex, posix_mutex, tas_lock, ttas_lock, hle_lock,
+                                    spin_loop, hle_spin_loop, elided<ttas_lock>,
+                                    elided<posix_mutex>, elision_only, nestable_hle>;
 TYPED_TEST_SUITE(Structures, every_lock);
 
 // What a thread throws fails the test.
@@ -89,7 +92,8 @@ void list_does_what_std_list_does() {
         break;
       }
       default:
-        ASSERT_EQ(list.contains(value), std::find(model.begin(), model.end(), value) != model.end());
+        ASSERT_EQ(list.contains(value),
+                  std::find(model.begin(), model.end(), value) != model.end());
     }
   }
   ASSERT_NO_THROW(list.check());
@@ -172,7 +176,8 @@ template <class Use>
 void every_operation_counts(const typename Use::settings& settings, std::uint64_t operations) {
   Use use(settings, threads);
   on_all_threads([&](int thread) {
-    auto worker = use.worker(static_cast<unsigned>(thread), thread_draws(static_cast<std::uint64_t>(thread)));
+    auto worker =
+        use.worker(static_cast<unsigned>(thread), thread_draws(static_cast<std::uint64_t>(thread)));
     for (std::uint64_t i = 0; i < operations; ++i) worker.operation();
   });
   ASSERT_NO_THROW(use.check(threads * operations));
@@ -180,22 +185,26 @@ void every_operation_counts(const typename Use::settings& settings, std::uint64_
 
 TYPED_TEST(Structures, BankKeepsItsMoney) {
   // Few accounts, so that the threads meet.
-  every_operation_counts<bank_use<TypeParam>>({.accounts = 3}, static_cast<std::uint64_t>(repetitions(10'000)));
+  every_operation_counts<bank_use<TypeParam>>({.accounts = 3},
+                                              static_cast<std::uint64_t>(repetitions(10'000)));
 }
 
 TYPED_TEST(Structures, NoIncrementIsLost) {
   using use = counter_use<TypeParam>;
   const auto operations = static_cast<std::uint64_t>(repetitions(10'000));
   every_operation_counts<use>({.counters = 1}, operations);
-  every_operation_counts<use>({.counters = threads, .layout = counter_layout::unaligned}, operations);
+  every_operation_counts<use>({.counters = threads, .layout = counter_layout::unaligned},
+                              operations);
   every_operation_counts<use>({.counters = threads, .locks = counter_locks::global}, operations);
 }
 
 TYPED_TEST(Structures, UseCasesOfListAndMapKeepTheirOrder) {
   const auto operations = static_cast<std::uint64_t>(repetitions(2'000));
-  every_operation_counts<list_use<TypeParam, item_alignment::cache_line>>({.base_values = 20}, operations);
+  every_operation_counts<list_use<TypeParam, item_alignment::cache_line>>({.base_values = 20},
+                                                                          operations);
   every_operation_counts<map_use<TypeParam>>({.buckets = 3, .base_values = 30}, operations);
-  every_operation_counts<map_use<TypeParam>>({.buckets = 3, .locks = map_locks::global, .base_values = 30}, operations);
+  every_operation_counts<map_use<TypeParam>>(
+      {.buckets = 3, .locks = map_locks::global, .base_values = 30}, operations);
 }
 
 // --- what the headers promise ---
@@ -222,7 +231,8 @@ TEST(Counters, NoticeALostIncrement) {
   EXPECT_THROW(counters.check(5), std::logic_error);
 }
 
-// Operations of list and map draw 200 numbers for kinds, so that an odd share of reads takes from both halves alike.
+// Operations of list and map draw 200 numbers for kinds, so that an odd share of reads takes from
+// both halves alike.
 TEST(Sets, KeepTheirSizeWhateverTheShareOfReads) {
   struct counting {
     explicit counting(int* kept) : kept_(kept) {}
@@ -238,7 +248,8 @@ TEST(Sets, KeepTheirSizeWhateverTheShareOfReads) {
     set_use<counting> use({.base_values = 1'000, .value_range = 10, .read_pct = reads}, 1, &kept);
     auto worker = use.worker(0, thread_draws(1));
     for (int i = 0; i < 10'000; ++i) worker.operation();
-    EXPECT_NEAR(kept, 1'000, 350) << reads;  // a random walk of 10,000 steps: 3.5 standard deviations
+    // a random walk of 10,000 steps: 3.5 standard deviations
+    EXPECT_NEAR(kept, 1'000, 350) << reads;
   }
 }
 

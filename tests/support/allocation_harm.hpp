@@ -1,6 +1,7 @@
 #pragma once
-// Random operations on a map, every allocation of every operation failing once: afterwards the map must be as it was, and
-// the operation must come through when it is tried again. For executables that link failing_allocations.
+// Random operations on a map, every allocation of every operation failing once: afterwards the map
+// must be as it was, and the operation must come through when it is tried again. For executables
+// that link failing_allocations.
 
 #include <cstdint>
 #include <iterator>
@@ -24,11 +25,11 @@ struct allocation_failures {
 template <class Map>
 inline constexpr bool hides_failures = false;
 
-// Runs `operation` with its allocations failing one after the other, until it comes through; what differs after a failure
-// from `expected`, in words.
+// Runs `operation` with its allocations failing one after the other, until it comes through; what
+// differs after a failure from `expected`, in words.
 template <class Map, class Expected, class Operation>
-std::string with_failing_allocations(const Map& map, const Expected& expected, allocation_failures& failures,
-                                     Operation operation) {
+std::string with_failing_allocations(const Map& map, const Expected& expected,
+                                     allocation_failures& failures, Operation operation) {
   for (int nth = failures.first;; ++nth) {
     bool threw = false;
     bool failed = false;
@@ -88,20 +89,24 @@ std::string first_harm(int operations, std::uint64_t keys, allocation_failures& 
       case 2:
         next[key] = value;
         wanted = !present;
-        what = with_failing_allocations(map, expected, failures, [&] { result = map.upsert(key, value); });
+        what = with_failing_allocations(map, expected, failures,
+                                        [&] { result = map.upsert(key, value); });
         break;
       case 3:
         if (present) next[key] = value;
         wanted = present;
-        what = with_failing_allocations(map, expected, failures,
-                                        [&] { result = map.update(key, [&](mapped_type& v) { v = value; }); });
+        what = with_failing_allocations(map, expected, failures, [&] {
+          result = map.update(key, [&](mapped_type& v) { v = value; });
+        });
         break;
       case 4: {
         std::size_t count = 0;
         wanted = true;
-        what = with_failing_allocations(map, expected, failures,
-                                        [&] { count = map.scan(key, SIZE_MAX, [](const auto&, const auto&) {}); });
-        result = count == static_cast<std::size_t>(std::distance(expected.lower_bound(key), expected.end()));
+        what = with_failing_allocations(map, expected, failures, [&] {
+          count = map.scan(key, SIZE_MAX, [](const auto&, const auto&) {});
+        });
+        result = count ==
+                 static_cast<std::size_t>(std::distance(expected.lower_bound(key), expected.end()));
         break;
       }
       case 5: {

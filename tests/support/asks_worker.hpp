@@ -1,7 +1,9 @@
 #pragma once
-// Asks the program on the simulated machine as repro does: a request as JSON in, an answer as JSON out.
+// Asks the program on the simulated machine as repro does: a request as JSON in, an answer as JSON
+// out.
 //
-//   class mine : public asks_worker { protected: mine() : asks_worker({{"workload", "tpcc"}, ...}) {} };
+//   class mine : public asks_worker { protected: mine() : asks_worker({{"workload", "tpcc"}, ...})
+//       {} };
 //   const outcome got = ask({{"threads", 4}});      // the rest as usual
 //   got.status, got.said, got.answer
 //
@@ -29,7 +31,8 @@ class asks_worker : public ::testing::Test {
 
   explicit asks_worker(json usual)
       : usual_(std::move(usual)),
-        folder_(std::filesystem::temp_directory_path() / ("elidex-worker-" + std::to_string(getpid()))) {
+        folder_(std::filesystem::temp_directory_path() /
+                ("elidex-worker-" + std::to_string(getpid()))) {
     std::filesystem::create_directories(folder_);
   }
   ~asks_worker() override { std::filesystem::remove_all(folder_); }
@@ -43,10 +46,11 @@ class asks_worker : public ::testing::Test {
     json request = usual_;
     request.update(more);
     std::ofstream(path("request")) << request;
-    const int status = std::system(
-        ("'" ELIDEX_SIM_WORKER "' <'" + path("request") + "' >'" + path("answer") + "' 2>'" + path("said") + "'")
-            .c_str());
-    return {WEXITSTATUS(status), text_of(path("said")), json::parse(text_of(path("answer")), nullptr, false)};
+    const int status = std::system(("'" ELIDEX_SIM_WORKER "' <'" + path("request") + "' >'" +
+                                    path("answer") + "' 2>'" + path("said") + "'")
+                                       .c_str());
+    return {WEXITSTATUS(status), text_of(path("said")),
+            json::parse(text_of(path("answer")), nullptr, false)};
   }
 
  private:

@@ -17,8 +17,9 @@ namespace elidex::testing {
 
 using sound_map = btree<std::uint64_t, std::uint64_t, coarse<posix_mutex>, fan_out<4, 4>>;
 
-// Optimistic trees whose node locks are broken. Nothing in them yields in the right place: only threads that really run
-// at the same time find them out. For tests in which no node is split or merged: there they would follow any address.
+// Optimistic trees whose node locks are broken. Nothing in them yields in the right place: only
+// threads that really run at the same time find them out. For tests in which no node is split or
+// merged: there they would follow any address.
 
 // Believes whatever was read.
 struct validates_nothing : optimistic {
@@ -27,8 +28,8 @@ struct validates_nothing : optimistic {
   };
 };
 
-// Lets in a second writer who has come while the first one is on its way in. Only for updates of keys that stay: two
-// who erase at once would count a leaf's slots below zero.
+// Lets in a second writer who has come while the first one is on its way in. Only for updates of
+// keys that stay: two who erase at once would count a leaf's slots below zero.
 struct excludes_nobody : optimistic {
   class node_lock {
    public:
@@ -63,7 +64,8 @@ struct losing_updates : Map {
   }
 };
 using loses_updates = losing_updates<sound_map>;
-using loses_string_updates = losing_updates<btree<std::string, std::string, coarse<posix_mutex>, fan_out<4, 4>>>;
+using loses_string_updates =
+    losing_updates<btree<std::string, std::string, coarse<posix_mutex>, fan_out<4, 4>>>;
 
 // An update that starts from nothing instead of from what is there.
 struct updates_a_fresh_value : sound_map {
@@ -131,7 +133,9 @@ struct cursor_skips_backward : sound_map {
 
 // Says that it inserted what was there already, once in a while.
 struct insert_lies : sound_map {
-  bool insert(std::uint64_t key, std::uint64_t value) { return sound_map::insert(key, value) || ++calls % 64 == 0; }
+  bool insert(std::uint64_t key, std::uint64_t value) {
+    return sound_map::insert(key, value) || ++calls % 64 == 0;
+  }
   int calls = 0;
 };
 

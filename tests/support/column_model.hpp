@@ -49,18 +49,23 @@ struct column_model {
   }
 };
 
-// All functions that read, beside the model; empty if they agree. `value(random)` gives a value to ask for.
+// All functions that read, beside the model; empty if they agree. `value(random)` gives a value to
+// ask for.
 template <class Column, class T, class ValueOf>
-std::string difference(const Column& column, const column_model<T>& model, random_numbers& random, ValueOf&& value) {
+std::string difference(const Column& column, const column_model<T>& model, random_numbers& random,
+                       ValueOf&& value) {
   const auto counts = model.rows_by_value();
   std::size_t there = 0;
   for (std::size_t i = 0; i < model.rows.size(); ++i) {
     const std::optional<T> got = column.get(i);
-    if (got.has_value() != model.rows[i].has_value()) return "get: whether there is a row " + std::to_string(i);
-    if (got && !equal_in_columns(*got, *model.rows[i])) return "get: the value of row " + std::to_string(i);
+    if (got.has_value() != model.rows[i].has_value())
+      return "get: whether there is a row " + std::to_string(i);
+    if (got && !equal_in_columns(*got, *model.rows[i]))
+      return "get: the value of row " + std::to_string(i);
     if (got) ++there;
   }
-  if (column.get(model.rows.size()) || column.get(~std::uint64_t{0})) return "a row that nobody inserted";
+  if (column.get(model.rows.size()) || column.get(~std::uint64_t{0}))
+    return "a row that nobody inserted";
   if (column.size() != there) return "size";
   if (column.distinct() != counts.size()) return "distinct";
   for (int i = 0; i < 10; ++i) {
@@ -74,7 +79,8 @@ std::string difference(const Column& column, const column_model<T>& model, rando
     auto at = counts.lower_bound(a);
     bool equal = true;
     const std::size_t found = column.scan(a, limit, [&](const auto& v, std::size_t rows) {
-      equal = equal && at != counts.end() && equal_in_columns(T(v), at->first) && rows == at->second;
+      equal =
+          equal && at != counts.end() && equal_in_columns(T(v), at->first) && rows == at->second;
       if (at != counts.end()) ++at;
     });
     if (!equal || (found < limit && at != counts.end()) || found > limit) return "scan";

@@ -1,5 +1,6 @@
 #pragma once
-// Threads that do something together, round after round, with a pause between rounds in which one looks at the result.
+// Threads that do something together, round after round, with a pause between rounds in which one
+// looks at the result.
 
 #include <barrier>
 #include <functional>
@@ -8,8 +9,8 @@
 
 namespace elidex::testing {
 
-// In every round each thread calls work(thread, round); then between(round) is called once, and while it returns true
-// the next round begins.
+// In every round each thread calls work(thread, round); then between(round) is called once, and
+// while it returns true the next round begins.
 inline void run_rounds(int threads, const std::function<void(int, int)>& work,
                        const std::function<bool(int)>& between) {
   int round = 0;

@@ -42,23 +42,30 @@ using silo_database = basic_database<db::silo_commit>;
 using dbx_database = basic_database<db::dbx_commit<>>;
 using small_nodes_database = basic_database<db::silo_commit, btree_indexes>;
 using two_phase_database = basic_database<db::two_phase_locking<>>;
-using small_nodes_two_phase_database = basic_database<db::two_phase_locking<unmodified_latches>, btree_indexes>;
+using small_nodes_two_phase_database =
+    basic_database<db::two_phase_locking<unmodified_latches>, btree_indexes>;
 
-// Paper 003's. With "hot" leaves are small, and have a conflict control from their first collision on.
-using dbx_over_htm_btree = basic_database<db::dbx_commit<nesting_dbx_budgets>, db::htm_btree_indexes>;
-using dbx_over_euno_btree = basic_database<db::dbx_commit<nesting_dbx_budgets>, db::euno_btree_indexes>;
+// Paper 003's. With "hot" leaves are small, and have a conflict control from their first collision
+// on.
+using dbx_over_htm_btree =
+    basic_database<db::dbx_commit<nesting_dbx_budgets>, db::htm_btree_indexes>;
+using dbx_over_euno_btree =
+    basic_database<db::dbx_commit<nesting_dbx_budgets>, db::euno_btree_indexes>;
 using locking_dbx_database = basic_database<db::dbx_locking_commit<>>;
 using locking_dbx_over_htm_btree = basic_database<db::dbx_locking_commit<>, db::htm_btree_indexes>;
-using locking_dbx_over_euno_btree = basic_database<db::dbx_locking_commit<>, db::euno_btree_indexes>;
-using locking_dbx_over_euno_btree_plus = basic_database<db::dbx_locking_commit<>, db::euno_btree_plus_indexes>;
+using locking_dbx_over_euno_btree =
+    basic_database<db::dbx_locking_commit<>, db::euno_btree_indexes>;
+using locking_dbx_over_euno_btree_plus =
+    basic_database<db::dbx_locking_commit<>, db::euno_btree_plus_indexes>;
 using silo_over_masstree = basic_database<db::silo_commit, db::masstree_indexes>;
 
 struct soon_control : adaptive_control {
   static constexpr std::uint32_t collisions_to_switch_on = 1;
 };
 using locking_dbx_over_hot_euno_btree =
-    basic_database<db::dbx_locking_commit<>, db::fixed_key_btree_indexes<split_regions<elided<ttas_lock, dbx_budgets>>,
-                                                                         partitioned_fan_out<8, 4>, soon_control>>;
+    basic_database<db::dbx_locking_commit<>,
+                   db::fixed_key_btree_indexes<split_regions<elided<ttas_lock, dbx_budgets>>,
+                                               partitioned_fan_out<8, 4>, soon_control>>;
 
 // --- canaries: what the harness must find
 
@@ -75,8 +82,8 @@ class blind_commit {
       for (auto& w : t.writes()) w.row->unlock(w.had);
       return db::commit_result::conflict;
     }
-    db::detail::write_rows<db::detail::commit_by::locks>(t, db::detail::stamp_after(db::detail::newest(t), epoch),
-                                                         epochs);
+    db::detail::write_rows<db::detail::commit_by::locks>(
+        t, db::detail::stamp_after(db::detail::newest(t), epoch), epochs);
     return db::commit_result::committed;
   }
 };
@@ -85,6 +92,7 @@ class blind_commit {
 struct looks_once {
   static constexpr bool after_locking = false;
 };
-using careless_two_phase_database = basic_database<db::two_phase_locking<sharded_latches<>, looks_once>>;
+using careless_two_phase_database =
+    basic_database<db::two_phase_locking<sharded_latches<>, looks_once>>;
 
 }  // namespace elidex::testing

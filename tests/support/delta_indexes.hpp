@@ -1,5 +1,6 @@
 #pragma once
-// Delta indexes for tests: so small that every few values split something, and as maps for harnesses that want those.
+// Delta indexes for tests: so small that every few values split something, and as maps for
+// harnesses that want those.
 
 #include <cstdint>
 #include <optional>
@@ -32,7 +33,8 @@ class delta_as_map {
   bool insert(std::uint64_t key, std::uint64_t /*value*/) { return index_.find_or_add(key).is_new; }
   template <class Fn>
   std::size_t scan(std::uint64_t from, std::size_t limit, Fn&& fn) const {
-    return index_.scan(from, limit, [&](std::uint64_t key, auto /*id*/) { fn(key, std::uint64_t{0}); });
+    return index_.scan(from, limit,
+                       [&](std::uint64_t key, auto /*id*/) { fn(key, std::uint64_t{0}); });
   }
   std::size_t size() const { return index_.size(); }
 

@@ -5,8 +5,9 @@
 //   after.add(0, 1, dependency::ww);
 //   after.cycle();                      // "cycle: T0 -ww-> T1 -rw-> T0", or empty
 //
-// ww: its write is overwritten by the other's; wr: its write is read by the other; rw: what it has read is overwritten by the other. A cycle is what
-// no serial order could have given; which kinds it is made of says which anomaly it is (Adya 1999).
+// ww: its write is overwritten by the other's; wr: its write is read by the other; rw: what it has
+// read is overwritten by the other. A cycle is what no serial order could have given; which kinds
+// it is made of says which anomaly it is (Adya 1999).
 
 #include <cstdint>
 #include <map>

@@ -30,7 +30,9 @@ class elidex_tool : public ::testing::Test {
   elidex_tool() { std::filesystem::create_directories(folder_); }
   ~elidex_tool() override { std::filesystem::remove_all(folder_); }
 
-  [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return (folder_ / name).string();
+  }
 
   std::string file(const std::string& name, const std::string& text) const {
     std::ofstream(path(name), std::ios::binary) << text;
@@ -47,22 +49,26 @@ class elidex_tool : public ::testing::Test {
   outcome run(const std::string& arguments) const { return run_after("", arguments, "</dev/null"); }
 
   /// The same behind `before`, such as "yes |".
-  outcome run_after(const std::string& before, const std::string& arguments, const std::string& input = "") const {
-    const std::string command = "cd '" + folder_.string() + "' && " + before + " '" ELIDEX_TOOL "' " + arguments +
-                                " >'" + path(".out") + "' 2>'" + path(".err") + "' " + input;
+  outcome run_after(const std::string& before, const std::string& arguments,
+                    const std::string& input = "") const {
+    const std::string command = "cd '" + folder_.string() + "' && " + before +
+                                " '" ELIDEX_TOOL "' " + arguments + " >'" + path(".out") + "' 2>'" +
+                                path(".err") + "' " + input;
     const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(path(".out")), text_of(path(".err"))};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(path(".out")),
+            text_of(path(".err"))};
   }
 
   /// Refused with one line that begins with the flag, status 2, and nothing on standard output.
-  void refused(const std::string& arguments, const std::string& flag, const std::string& also = "expected ") const {
+  void refused(const std::string& arguments, const std::string& flag,
+               const std::string& also = "expected ") const {
     SCOPED_TRACE("elidex " + arguments);
     expect_refusal(run(arguments), flag, also);
   }
 
   /// The same with the output of another program, which may have no end, as its standard input.
-  void piped_refused(const std::string& source, const std::string& arguments, const std::string& flag,
-                     const std::string& also = "expected ") const {
+  void piped_refused(const std::string& source, const std::string& arguments,
+                     const std::string& flag, const std::string& also = "expected ") const {
     SCOPED_TRACE(source + " | elidex " + arguments);
     expect_refusal(run_after(source + " |", arguments), flag, also);
   }

@@ -1,9 +1,11 @@
 #pragma once
 // Makes the n-th allocation of the calling thread fail.
 //
-//   { const failing_allocation armed(3); map.insert(...); }    // the third operator new from here throws
+//   // the third operator new from here throws
+//   { const failing_allocation armed(3); map.insert(...); }
 //
-// Works in executables that link failing_allocations' replacement of operator new: tests/allocation.
+// Works in executables that link failing_allocations' replacement of operator new:
+// tests/allocation.
 
 #include <cstdint>
 

@@ -1,9 +1,11 @@
 #pragma once
-// A disk in memory for log_files.hpp that does what real ones may do: short writes, interruptions, a full disk, errors at a sync, and a
-// power failure after which of the unsynced sectors any may be there and any may not.
+// A disk in memory for log_files.hpp that does what real ones may do: short writes, interruptions,
+// a full disk, errors at a sync, and a power failure after which of the unsynced sectors any may be
+// there and any may not.
 //
 //   faulty_disk disk;
-//   disk.faults().power_off_at = 17;                    // the 17th operation and all later ones fail, and change nothing
+//   // the 17th operation and all later ones fail, and change nothing
+//   disk.faults().power_off_at = 17;
 //   ... use *disk.folder() ...
 //   faulty_disk after = disk.after_power_failure(random);
 
@@ -81,20 +83,23 @@ class faulty_disk {
 
   class file final : public log_file {
    public:
-    file(std::shared_ptr<state> disk, std::shared_ptr<inode> of) : disk_(std::move(disk)), inode_(std::move(of)) {}
+    file(std::shared_ptr<state> disk, std::shared_ptr<inode> of)
+        : disk_(std::move(disk)), inode_(std::move(of)) {}
 
     std::size_t write_some(std::span<const std::byte> bytes, std::error_code& error) override {
       const std::lock_guard guard(disk_->mutex);
       if (disk_->fails(error)) return 0;
       std::size_t count = std::min(bytes.size(), disk_->faults.write_bytes_max);
-      const std::uint64_t room = disk_->faults.disk_bytes - std::min(disk_->used, disk_->faults.disk_bytes);
+      const std::uint64_t room =
+          disk_->faults.disk_bytes - std::min(disk_->used, disk_->faults.disk_bytes);
       count = static_cast<std::size_t>(std::min<std::uint64_t>(count, room));
       if (count == 0 && !bytes.empty()) error = std::make_error_code(std::errc::no_space_on_device);
       inode_->bytes.append(reinterpret_cast<const char*>(bytes.data()), count);
       disk_->used += count;
       return count;
     }
-    std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes, std::error_code& error) override {
+    std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes,
+                          std::error_code& error) override {
       const std::lock_guard guard(disk_->mutex);
       error.clear();
       if (disk_->faults.interrupts && disk_->calls++ % 2 == 0) {
@@ -103,7 +108,8 @@ class faulty_disk {
       }
       if (offset >= inode_->bytes.size()) return 0;
       const std::size_t most = std::min(bytes.size(), disk_->faults.write_bytes_max);
-      return inode_->bytes.copy(reinterpret_cast<char*>(bytes.data()), most, static_cast<std::size_t>(offset));
+      return inode_->bytes.copy(reinterpret_cast<char*>(bytes.data()), most,
+                                static_cast<std::size_t>(offset));
     }
     std::uint64_t size(std::error_code& error) override {
       const std::lock_guard guard(disk_->mutex);
@@ -114,8 +120,8 @@ class faulty_disk {
       const std::lock_guard guard(disk_->mutex);
       error.clear();
       const std::uint64_t number = disk_->syncs++;
-      if (disk_->operations++ >= disk_->faults.power_off_at || number >= disk_->faults.fail_sync_at ||
-          number == disk_->faults.fail_one_sync) {
+      if (disk_->operations++ >= disk_->faults.power_off_at ||
+          number >= disk_->faults.fail_sync_at || number == disk_->faults.fail_one_sync) {
         error = std::make_error_code(std::errc::io_error);
       } else if (!disk_->faults.sync_lies) {
         inode_->synced = inode_->bytes.size();
@@ -245,7 +251,8 @@ class faulty_disk {
     state_->safe_names.erase(name);
   }
 
-  // The same files without faults: what a killed process leaves. What it had not synced is in the system's cache, and not safe yet.
+  // The same files without faults: what a killed process leaves. What it had not synced is in the
+  // system's cache, and not safe yet.
   faulty_disk copy() const {
     const std::lock_guard guard(state_->mutex);
     faulty_disk other;
@@ -256,14 +263,16 @@ class faulty_disk {
       return made;
     };
     for (const auto& [name, content] : state_->names) other.state_->names[name] = copy_of(content);
-    for (const auto& [name, content] : state_->safe_names) other.state_->safe_names[name] = copy_of(content);
+    for (const auto& [name, content] : state_->safe_names)
+      other.state_->safe_names[name] = copy_of(content);
     for (const change& each : state_->journal)
       other.state_->journal.push_back({each.from, each.to, copy_of(each.file)});
     return other;
   }
 
-  // What a power failure may leave. Of the folder's changes since its last sync any, in their order; of each file what is synced, and of
-  // what lies behind it some sectors, the others being zero, up to a random length.
+  // What a power failure may leave. Of the folder's changes since its last sync any, in their
+  // order; of each file what is synced, and of what lies behind it some sectors, the others being
+  // zero, up to a random length.
   faulty_disk after_power_failure(random_numbers& random) const {
     const std::lock_guard guard(state_->mutex);
     directory names = state_->safe_names;
@@ -291,8 +300,8 @@ class faulty_disk {
     for (std::size_t at = of.synced; at < bytes.size();) {
       const std::size_t end = std::min(bytes.size(), (at / sector + 1) * sector);
       if (random.below(2) == 0)
-        std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.begin() + static_cast<std::ptrdiff_t>(end),
-                  '\0');
+        std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                  bytes.begin() + static_cast<std::ptrdiff_t>(end), '\0');
       at = end;
     }
     return bytes;

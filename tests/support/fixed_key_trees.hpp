@@ -1,5 +1,6 @@
 #pragma once
-// Eunomia's trees as tests want them: so small that every operation splits, merges or reorganises something.
+// Eunomia's trees as tests want them: so small that every operation splits, merges or reorganises
+// something.
 
 #include <cstdint>
 

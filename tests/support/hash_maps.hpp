@@ -1,6 +1,6 @@
 #pragma once
-// Hash maps for tests: with scans, so that they stand beside std::map like the others; so small that every other insert splits
-// something; and with planted bugs.
+// Hash maps for tests: with scans, so that they stand beside std::map like the others; so small
+// that every other insert splits something; and with planted bugs.
 
 #include <concepts>
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace elidex::testing {
 
-// A scan is a for_each() put in order: no snapshot. Throws std::logic_error where a key comes twice.
+// A scan is a for_each() put in order: no snapshot. Throws std::logic_error where a key comes
+// twice.
 template <class Map>
 struct in_order : Map {
   template <class Fn>
@@ -21,7 +22,8 @@ struct in_order : Map {
       if (!all.emplace(key, value).second) throw std::logic_error("for_each gave a key twice");
     });
     std::size_t count = 0;
-    for (auto at = all.lower_bound(typename Map::key_type(from)); at != all.end() && count < limit; ++at, ++count) {
+    for (auto at = all.lower_bound(typename Map::key_type(from)); at != all.end() && count < limit;
+         ++at, ++count) {
       fn(at->first, at->second);
     }
     return count;
@@ -48,7 +50,8 @@ struct no_hash {
   std::uint64_t operator()(std::uint64_t key) const noexcept { return key; }
 };
 
-// Looks at what is in a bucket and not at whether it is the key's, and takes what it has seen for true.
+// Looks at what is in a bucket and not at whether it is the key's, and takes what it has seen for
+// true.
 struct ignores_levels : tiny_buckets {
   static constexpr bool checks_coverage = false;
 };

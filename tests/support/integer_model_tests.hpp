@@ -1,5 +1,6 @@
 #pragma once
-// The typed tests of maps with integer keys; included by one file for the locks and by one for the optimistic trees.
+// The typed tests of maps with integer keys; included by one file for the locks and by one for the
+// optimistic trees.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +38,8 @@ TYPED_TEST_P(ModelOfIntegers, GrowsAndShrinksToNothingTwiceInEveryOrder) {
       ASSERT_TRUE(map.insert(sample<key>::of(round % 2 == 0 ? n : keys - 1 - n), value{}));
     }
     EXPECT_EQ(map.size(), keys);
-    for (std::uint64_t n = 0; n < keys; ++n) ASSERT_TRUE(map.erase(sample<key>::of(round < 2 ? n : keys - 1 - n)));
+    for (std::uint64_t n = 0; n < keys; ++n)
+      ASSERT_TRUE(map.erase(sample<key>::of(round < 2 ? n : keys - 1 - n)));
     EXPECT_TRUE(map.empty());
     EXPECT_EQ(map.scan(std::numeric_limits<key>::min(), 10, [](auto, auto&&) {}), 0u);
     if constexpr (has_cursors<TypeParam>) {
@@ -88,7 +90,8 @@ TYPED_TEST_P(ModelOfIntegers, ExtremeKeys) {
   }
 }
 
-REGISTER_TYPED_TEST_SUITE_P(ModelOfIntegers, FewKeysAgree, ManyKeysAgree, GrowsAndShrinksToNothingTwiceInEveryOrder,
+REGISTER_TYPED_TEST_SUITE_P(ModelOfIntegers, FewKeysAgree, ManyKeysAgree,
+                            GrowsAndShrinksToNothingTwiceInEveryOrder,
                             AnUpdateThatThrowsChangesNothing, ExtremeKeys);
 
 }  // namespace elidex::testing

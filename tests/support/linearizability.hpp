@@ -1,13 +1,14 @@
 #pragma once
 // Is a recorded history of a map linearizable?
 //
-// Every operation is one event: what was asked, what came out, and when it began and ended. The history is
-// linearizable if the events can be put into an order that keeps A before B wherever A ended before B began, and in
-// which a sequential map gives the same results. Found by search over the events that may come next (Wing and Gong,
-// 1993), never trying twice from the same set of done events and the same map (Lowe, 2017).
+// Every operation is one event: what was asked, what came out, and when it began and ended. The
+// history is linearizable if the events can be put into an order that keeps A before B wherever A
+// ended before B began, and in which a sequential map gives the same results. Found by search over
+// the events that may come next (Wing and Gong, 1993), never trying twice from the same set of done
+// events and the same map (Lowe, 2017).
 //
-// Histories are short (at most 64 events over a handful of keys), so whole maps are compared and scans are checked
-// like any other operation.
+// Histories are short (at most 64 events over a handful of keys), so whole maps are compared and
+// scans are checked like any other operation.
 
 #include <array>
 #include <chrono>
@@ -47,7 +48,8 @@ template <class Map>
 std::optional<std::uint64_t> get_one_way_or_the_other(const Map& map, const event& e) {
   if constexpr (requires { map.multi_get({}, {}); }) {
     if (e.value % 2 == 1) {
-      const std::array<std::uint64_t, 3> wanted{(e.key + 1) % history_keys, e.key, (e.key + 3) % history_keys};
+      const std::array<std::uint64_t, 3> wanted{(e.key + 1) % history_keys, e.key,
+                                                (e.key + 3) % history_keys};
       std::array<std::optional<std::uint64_t>, 3> found;
       map.multi_get(wanted, found);
       return found[1];
@@ -86,7 +88,8 @@ void perform(Map& map, event& e) {
       e.yes = map.erase(e.key);
       break;
     case call::scan:
-      map.scan(e.key, SIZE_MAX, [&](std::uint64_t k, std::uint64_t v) { e.seen.emplace_back(k, v); });
+      map.scan(e.key, SIZE_MAX,
+               [&](std::uint64_t k, std::uint64_t v) { e.seen.emplace_back(k, v); });
       break;
   }
   e.end = now_ns();
@@ -135,7 +138,9 @@ class linearizability {
 
  private:
   bool search(std::uint64_t done, const map_state& state) {
-    if (done == (history_.size() == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << history_.size()) - 1)) return true;
+    if (done ==
+        (history_.size() == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << history_.size()) - 1))
+      return true;
     if (!tried_.emplace(done, state).second) return false;
     std::int64_t earliest_end = INT64_MAX;
     for (std::size_t i = 0; i < history_.size(); ++i) {
@@ -143,7 +148,9 @@ class linearizability {
     }
     for (std::size_t i = 0; i < history_.size(); ++i) {
       if ((done >> i & 1) != 0 || history_[i].begin > earliest_end) continue;
-      if (const auto next = after(state, history_[i]); next && search(done | std::uint64_t{1} << i, *next)) return true;
+      if (const auto next = after(state, history_[i]);
+          next && search(done | std::uint64_t{1} << i, *next))
+        return true;
     }
     return false;
   }

@@ -1,9 +1,11 @@
 #pragma once
-// Recorded histories of transactions that append to lists and read them, and what is wrong with them.
+// Recorded histories of transactions that append to lists and read them, and what is wrong with
+// them.
 //
-// Every element is appended once in a run, so a list tells the order of its writers, and what a reader saw tells between which of them
-// it stood. From that follow the dependencies: ww (the next element's writer comes after the one before), wr (a reader
-// after the writer of the last element that it saw), rw (before the writer of the next one), and dependencies.hpp looks for a cycle. As
+// Every element is appended once in a run, so a list tells the order of its writers, and what a
+// reader saw tells between which of them it stood. From that follow the dependencies: ww (the next
+// element's writer comes after the one before), wr (a reader after the writer of the last element
+// that it saw), rw (before the writer of the next one), and dependencies.hpp looks for a cycle. As
 // Elle does it (Kingsbury and Alvaro, VLDB 2020).
 
 #include <algorithm>
@@ -51,12 +53,15 @@ inline std::string find_cycle(const std::vector<appending_transaction>& history,
   for (std::size_t t = 0; t < history.size(); ++t) {
     for (const list_observation& read : history[t].reads) {
       const auto list = finally.find(read.key);
-      const std::vector<element> all = list == finally.end() ? std::vector<element>() : list->second;
-      if (read.seen.size() > all.size() || !std::equal(read.seen.begin(), read.seen.end(), all.begin())) {
+      const std::vector<element> all =
+          list == finally.end() ? std::vector<element>() : list->second;
+      if (read.seen.size() > all.size() ||
+          !std::equal(read.seen.begin(), read.seen.end(), all.begin())) {
         return "what was read of list " + std::to_string(read.key) + " is no beginning of it";
       }
       if (!read.seen.empty()) after.add(writer[read.seen.back()], t, dependency::wr);
-      if (read.seen.size() < all.size()) after.add(t, writer[all[read.seen.size()]], dependency::rw);
+      if (read.seen.size() < all.size())
+        after.add(t, writer[all[read.seen.size()]], dependency::rw);
     }
   }
   return after.cycle();

@@ -1,6 +1,6 @@
 #pragma once
-// Rounds of two tiny programs that run at the same time on two cores, so close together that what is in one core's store
-// buffer is missed by the other.
+// Rounds of two tiny programs that run at the same time on two cores, so close together that what
+// is in one core's store buffer is missed by the other.
 
 #include <array>
 #include <atomic>
@@ -15,8 +15,9 @@
 
 namespace elidex::testing {
 
-// The compiler's builtins instead of std::atomic, because that one ignores the order it is given (and takes
-// the strongest) where nothing is inlined; then a debug build would hide what these tests look for.
+// The compiler's builtins instead of std::atomic, because that one ignores the order it is given
+// (and takes the strongest) where nothing is inlined; then a debug build would hide what these
+// tests look for.
 class unordered_variable {
  public:
   // relaxed, without a partner: what is under test must order these.
@@ -27,11 +28,11 @@ class unordered_variable {
   alignas(128) int value_ = 0;
 };
 
-// Lets the threads meet at ever other places: they begin a round a little apart, and between the steps of
-// their programs they hurry on, or wait about as long as a round takes, or hand their core to the other one.
-// Before a round it also stores to memory that is not in the near caches: stores leave a core in order, so
-// those of the round wait behind them in the store buffer, and what a missing barrier does shows more
-// often.
+// Lets the threads meet at ever other places: they begin a round a little apart, and between the
+// steps of their programs they hurry on, or wait about as long as a round takes, or hand their core
+// to the other one. Before a round it also stores to memory that is not in the near caches: stores
+// leave a core in order, so those of the round wait behind them in the store buffer, and what a
+// missing barrier does shows more often.
 class dawdler {
  public:
   explicit dawdler(unsigned seed) : random_(seed), far_memory_(far_lines * words_per_line) {}
@@ -41,7 +42,8 @@ class dawdler {
     step_pauses_ = pick(32);
     std::array<std::size_t, 4> far_words;
     for (std::size_t& word : far_words) word = pick(far_lines) * words_per_line;
-    // Finer steps than a pause has: it takes some forty cycles, longer than the moment that matters.
+    // Finer steps than a pause has: it takes some forty cycles, longer than the moment that
+    // matters.
     for (std::size_t left = pick(1024); left > 0; --left) asm volatile("");
     for (const std::size_t word : far_words) ++far_memory_[word];
   }
@@ -53,7 +55,8 @@ class dawdler {
 
  private:
   static constexpr std::size_t words_per_line = 16;
-  static constexpr std::size_t far_lines = std::size_t{4 << 20} / 64;  // 4 MiB: more than an L2 holds
+  // 4 MiB: more than an L2 holds
+  static constexpr std::size_t far_lines = std::size_t{4 << 20} / 64;
 
   // The low bits of this generator are its worst.
   std::size_t pick(std::size_t below) { return random_() / 8 % below; }
@@ -86,9 +89,9 @@ class meeting_point {
   alignas(128) std::atomic<unsigned> arrived_{0};
 };
 
-// Rounds from 1 on. In each, thread 0 and thread 1 call prepare(thread, round) at any time, then, together,
-// act(thread, round, dawdler), and then thread 0 judge(round), whose true asks for another round. While it judges,
-// thread 1 may prepare the next one.
+// Rounds from 1 on. In each, thread 0 and thread 1 call prepare(thread, round) at any time, then,
+// together, act(thread, round, dawdler), and then thread 0 judge(round), whose true asks for
+// another round. While it judges, thread 1 may prepare the next one.
 template <class Prepare, class Act, class Judge>
 void run_litmus(Prepare prepare, Act act, Judge judge) {
   meeting_point start;

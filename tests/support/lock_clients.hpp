@@ -1,15 +1,17 @@
 #pragma once
-// Transactions under two-phase locking, each in a thread of its own that does one step after the other, so that a test can see who waits.
+// Transactions under two-phase locking, each in a thread of its own that does one step after the
+// other, so that a test can see who waits.
 //
 //   lock_clients all;
 //   auto& reader = all.begin(isolation::serializable);
-//   reader.does([&](auto& t) { return t.get(all.accounts, 10); });       // returns what the step does
+//   reader.does([&](auto& t) { return t.get(all.accounts, 10); });  // returns what the step does
 //   auto step = writer.starts([&](auto& t) { t.upsert(all.accounts, 10, account{1}); });
 //   EXPECT_TRUE(all.waits(step));
 //   reader.commits();
 //   step.done.get();
 //
-// A step that is refused throws db::lock_refused. A client that is not committed rolls back at the end.
+// A step that is refused throws db::lock_refused. A client that is not committed rolls back at the
+// end.
 
 #include <condition_variable>
 #include <deque>
@@ -39,8 +41,11 @@ struct lock_step {
 
 class lock_client {
  public:
-  lock_client(locking& policy, db::commit_clock& epochs, db::isolation level) : policy_(policy), epochs_(epochs) {
-    in_thread([&, level] { t_.emplace(notes_, level, policy_.locks(), epochs_, std::chrono::seconds(20)); }).get();
+  lock_client(locking& policy, db::commit_clock& epochs, db::isolation level)
+      : policy_(policy), epochs_(epochs) {
+    in_thread([&, level] {
+      t_.emplace(notes_, level, policy_.locks(), epochs_, std::chrono::seconds(20));
+    }).get();
   }
   ~lock_client() {
     in_thread([this] { roll_back_here(); }).get();
@@ -116,15 +121,16 @@ class lock_client {
 struct lock_clients {
   locking policy;
   db::commit_clock epochs;
-  db::table<std::uint64_t, account, ordered_map<std::uint64_t, db::record*>> accounts{"accounts",
-                                                                                      locking::locking_of(0)};
+  db::table<std::uint64_t, account, ordered_map<std::uint64_t, db::record*>> accounts{
+      "accounts", locking::locking_of(0)};
   std::list<lock_client> clients;
 
   // Accounts 10 and 20, with 100 each.
   lock_clients() {
     lock_client& loader = begin(db::isolation::serializable);
     loader.does([&](auto& t) {
-      for (const std::uint64_t key : {std::uint64_t{10}, std::uint64_t{20}}) t.insert(accounts, key, account{100});
+      for (const std::uint64_t key : {std::uint64_t{10}, std::uint64_t{20}})
+        t.insert(accounts, key, account{100});
     });
     loader.commits();
   }

@@ -11,12 +11,14 @@
 
 namespace elidex::testing {
 
-// Shards that are never elided: inside of a region a search for cycles sees everything at one moment.
+// Shards that are never elided: inside of a region a search for cycles sees everything at one
+// moment.
 struct plain_shards : latches<posix_mutex, posix_mutex, 4> {};
 
 using latches_under_test =
     ::testing::Types<unmodified_latches, hle_latches, retried_latches, pthread_elision_latches,
-                     elided_lock_mutex_latches, elided_transaction_latches, sharded_latches<>, plain_shards>;
+                     elided_lock_mutex_latches, elided_transaction_latches, sharded_latches<>,
+                     plain_shards>;
 
 struct latches_name {
   template <class Latches>

@@ -1,6 +1,6 @@
 #pragma once
-// A store of rows that uses the log as it asks to be used, and remembers all that was committed, so that a test can say what any prefix
-// of epochs leaves.
+// A store of rows that uses the log as it asks to be used, and remembers all that was committed, so
+// that a test can say what any prefix of epochs leaves.
 
 #include <map>
 #include <mutex>
@@ -35,15 +35,19 @@ using db::recovered_log;
 using db::redo_log;
 using db::redo_log_options;
 
-// A commit phase around a transaction's entries, as a store has it that knows its epoch from the beginning.
+// A commit phase around a transaction's entries, as a store has it that knows its epoch from the
+// beginning.
 class commit_with_epoch {
  public:
   explicit commit_with_epoch(redo_log::worker& by)
       : commit_(by), epochs_(by.log().epochs()), phase_(epochs_), epoch_(epochs_.now()) {}
   std::uint64_t epoch() const { return epoch_; }
-  void upsert(std::uint32_t table, const std::string& key, const std::string& row) { commit_.upsert(table, key, row); }
+  void upsert(std::uint32_t table, const std::string& key, const std::string& row) {
+    commit_.upsert(table, key, row);
+  }
   void erase(std::uint32_t table, const std::string& key) { commit_.erase(table, key); }
-  void change(std::uint32_t table, const std::string& key, const std::string& before, const std::string& after) {
+  void change(std::uint32_t table, const std::string& key, const std::string& before,
+              const std::string& after) {
     commit_.change(table, key, before, after);
   }
   void keep(std::uint64_t stamp) {
@@ -99,7 +103,9 @@ class logged_store {
     for (const row_change& each : changes) {
       const auto there = rows_.find(each.name);
       std::optional<std::string>& row =
-          so_far.try_emplace(each.name, there != rows_.end() ? std::optional(there->second.second) : std::nullopt)
+          so_far
+              .try_emplace(each.name, there != rows_.end() ? std::optional(there->second.second)
+                                                           : std::nullopt)
               .first->second;
       if (!each.row) {
         commit.erase(each.name.first, each.name.second);
@@ -128,9 +134,12 @@ class logged_store {
   std::vector<row_change> random_changes(random_numbers& random) {
     std::vector<row_change> changes;
     for (std::uint64_t count = 1 + random.below(4); count > 0; --count) {
-      row_change change{{static_cast<std::uint32_t>(random.below(2)), "key" + std::to_string(random.below(20))}, {}};
+      row_change change{
+          {static_cast<std::uint32_t>(random.below(2)), "key" + std::to_string(random.below(20))},
+          {}};
       if (random.below(3) != 0) {
-        // Few lengths, all but one in words, and few letters: so that a change is often a part of the row.
+        // Few lengths, all but one in words, and few letters: so that a change is often a part of
+        // the row.
         std::string row(random.below(3) * 32 + (random.below(4) == 0 ? 3 : 0), 'a');
         for (std::size_t i = random.below(8); i < row.size(); i += 8 + random.below(32))
           row[i] = static_cast<char>('a' + random.below(20));

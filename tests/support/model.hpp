@@ -20,8 +20,9 @@ namespace elidex::testing {
 struct model_run {
   std::uint64_t seed = 1;
   int operations = 20'000;
-  std::uint64_t keys = 200;          // how many different ones
-  int operations_per_phase = 4'000;  // phases in which the map grows take turns with phases in which it shrinks
+  std::uint64_t keys = 200;  // how many different ones
+  // phases in which the map grows take turns with phases in which it shrinks
+  int operations_per_phase = 4'000;
 };
 
 template <class Map, class Key, class Value>
@@ -29,40 +30,45 @@ std::string difference_by_cursors(const Map& map, const std::map<Key, Value>& ex
   auto cursor = map.cursor();
   auto ascending = expected.begin();
   for (cursor.seek_first(); cursor.valid(); cursor.next(), ++ascending) {
-    if (ascending == expected.end() || cursor.key() != ascending->first || !(cursor.value() == ascending->second)) {
+    if (ascending == expected.end() || cursor.key() != ascending->first ||
+        !(cursor.value() == ascending->second)) {
       return "cursor forward";
     }
   }
   if (ascending != expected.end()) return "cursor forward ends early";
   auto descending = expected.rbegin();
   for (cursor.seek_last(); cursor.valid(); cursor.prev(), ++descending) {
-    if (descending == expected.rend() || cursor.key() != descending->first) return "cursor backward";
+    if (descending == expected.rend() || cursor.key() != descending->first)
+      return "cursor backward";
   }
   return descending == expected.rend() ? "" : "cursor backward ends early";
 }
 
 template <class Map, class Key, class Value>
-std::string scan_difference(const Map& map, const std::map<Key, Value>& expected, const Key& from, std::size_t limit) {
+std::string scan_difference(const Map& map, const std::map<Key, Value>& expected, const Key& from,
+                            std::size_t limit) {
   auto at = expected.lower_bound(from);
   bool equal = true;
   const std::size_t count = map.scan(from, limit, [&](const auto& key, const auto& value) {
     equal = equal && at != expected.end() && at->first == key && at->second == value;
     if (at != expected.end()) ++at;
   });
-  const auto rest = static_cast<std::size_t>(std::distance(expected.lower_bound(from), expected.end()));
+  const auto rest =
+      static_cast<std::size_t>(std::distance(expected.lower_bound(from), expected.end()));
   return equal && count == std::min(limit, rest) ? "" : "scan";
 }
 
 template <class Map>
 concept has_cursors = requires(const Map& map) { map.cursor(); };
 
-// What the map's content differs in from `expected`, by cursors in both directions where it has them; empty if in
-// nothing.
+// What the map's content differs in from `expected`, by cursors in both directions where it has
+// them; empty if in nothing.
 template <class Map, class Key, class Value>
 std::string content_difference(const Map& map, const std::map<Key, Value>& expected) {
   if (map.size() != expected.size()) return "size";
   if constexpr (!has_cursors<Map>) {
-    return expected.empty() ? "" : scan_difference(map, expected, expected.begin()->first, SIZE_MAX);
+    return expected.empty() ? ""
+                            : scan_difference(map, expected, expected.begin()->first, SIZE_MAX);
   } else {
     return difference_by_cursors(map, expected);
   }
@@ -100,8 +106,8 @@ std::string walk_difference(const Map& map, const std::map<Key, Value>& expected
 
 // Looks up all of the keys, and others, with one call.
 template <class Map, class Key, class Value>
-std::string multi_get_difference(const Map& map, const std::map<Key, Value>& expected, std::uint64_t keys,
-                                 random_numbers& random) {
+std::string multi_get_difference(const Map& map, const std::map<Key, Value>& expected,
+                                 std::uint64_t keys, random_numbers& random) {
   std::vector<Key> all(random.below(70));
   for (Key& key : all) key = sample<Key>::of(random.below(keys));
   const std::vector<typename Map::key_argument> wanted(all.begin(), all.end());
@@ -123,8 +129,8 @@ concept has_get_or_insert = requires(Map& map, typename Map::key_argument key) {
 
 // Adds `key` unless it is there, now and then with a maker that throws first.
 template <class Map, class Key, class Value>
-std::string get_or_insert_difference(Map& map, const std::map<Key, Value>& expected, const Key& key, const Value& value,
-                                     random_numbers& random) {
+std::string get_or_insert_difference(Map& map, const std::map<Key, Value>& expected, const Key& key,
+                                     const Value& value, random_numbers& random) {
   const auto at = expected.find(key);
   const bool present = at != expected.end();
   struct unmade {};
@@ -154,7 +160,8 @@ std::string first_difference(Map& map, const model_run& run) {
   const std::uint64_t seed = seed_or(run.seed);
   random_numbers random(seed);
   const auto where = [&](const std::string& what, int operation) {
-    return what + " differs at operation " + std::to_string(operation) + "; ELIDEX_TEST_SEED=" + std::to_string(seed);
+    return what + " differs at operation " + std::to_string(operation) +
+           "; ELIDEX_TEST_SEED=" + std::to_string(seed);
   };
   for (int i = 0; i < run.operations * effort(); ++i) {
     const bool shrinking = (i / run.operations_per_phase) % 2 == 1;
@@ -195,7 +202,8 @@ std::string first_difference(Map& map, const model_run& run) {
         if (present) found->second = value;
         break;
       case 5:
-        what = scan_difference(map, expected, key, random.below(8) == 0 ? SIZE_MAX : random.below(40));
+        what =
+            scan_difference(map, expected, key, random.below(8) == 0 ? SIZE_MAX : random.below(40));
         break;
       case 6:
         if constexpr (has_cursors<Map>) what = walk_difference(map, expected, key, random);

@@ -1,5 +1,6 @@
 #pragma once
-// The seed of a randomised test: fixed, unless ELIDEX_TEST_SEED replays another one. A test that fails prints it.
+// The seed of a randomised test: fixed, unless ELIDEX_TEST_SEED replays another one. A test that
+// fails prints it.
 
 #include <cstdint>
 #include <cstdlib>
@@ -17,8 +18,8 @@ inline int effort() {
   return std::getenv("ELIDEX_TEST_LONG") != nullptr ? 20 : 1;
 }
 
-// So many repetitions of something cheap: fewer inside the simulated machine, which takes a hundred times as long and
-// finds more in each.
+// So many repetitions of something cheap: fewer inside the simulated machine, which takes a hundred
+// times as long and finds more in each.
 inline int repetitions(int natively) {
 #if defined(ELIDEX_SIMULATED)
   constexpr int share = 20;

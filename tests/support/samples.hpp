@@ -1,5 +1,6 @@
 #pragma once
-// Keys and values for tests: sample<T>::of(n) is different for different n and always the same for the same n.
+// Keys and values for tests: sample<T>::of(n) is different for different n and always the same for
+// the same n.
 
 #include <array>
 #include <concepts>
@@ -33,7 +34,8 @@ struct sample<T> {  // negative ones and fractions too, infinities and NaN
 };
 
 template <>
-struct sample<std::string> {  // equal heads, prefixes of each other, NUL bytes, high bytes, empty, inline and not
+// equal heads, prefixes of each other, NUL bytes, high bytes, empty, inline and not
+struct sample<std::string> {
   static std::string of(std::uint64_t n) {
     std::string s(n % 23, n % 3 == 0 ? 'x' : '\0');
     if (n == 0) return s;

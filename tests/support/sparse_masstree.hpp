@@ -1,7 +1,7 @@
 #pragma once
-// A Masstree in which each key of a history has a leaf of its own, below three levels of inner nodes with few children:
-// as it stands when many keys were inserted and most of them erased. So an erasure removes a leaf, often with inner
-// nodes above it, moves separators, and gives up roots.
+// A Masstree in which each key of a history has a leaf of its own, below three levels of inner
+// nodes with few children: as it stands when many keys were inserted and most of them erased. So an
+// erasure removes a leaf, often with inner nodes above it, moves separators, and gives up roots.
 
 #include <cstddef>
 #include <cstdint>
@@ -37,8 +37,9 @@ class sparse_masstree {
   bool erase(std::uint64_t key) { return tree_.erase(place(key)); }
   template <class Fn>
   std::size_t scan(std::uint64_t from, std::size_t limit, Fn&& fn) const {
-    return tree_.scan(place(from), limit,
-                      [&](std::uint64_t key, std::uint64_t value) { fn((key - offset) / step, value); });
+    return tree_.scan(place(from), limit, [&](std::uint64_t key, std::uint64_t value) {
+      fn((key - offset) / step, value);
+    });
   }
   std::size_t size() const noexcept { return tree_.size(); }
   masstree_stats stats() const noexcept { return tree_.stats(); }

@@ -3,8 +3,8 @@
 //
 //   std::jthread other([] { stay_on_nth_core(1); ... });
 //
-// Left to itself, the scheduler often keeps threads that have just begun on one core; then a test of a few
-// milliseconds sees each of them run alone.
+// Left to itself, the scheduler often keeps threads that have just begun on one core; then a test
+// of a few milliseconds sees each of them run alone.
 
 #include <sched.h>
 
@@ -14,8 +14,9 @@
 
 namespace elidex::testing {
 
-// For canaries: a planted bug that only threads at the same time show is looked for until it is found. On a machine with
-// other work that may take a while; only a harness that cannot find it uses up the time.
+// For canaries: a planted bug that only threads at the same time show is looked for until it is
+// found. On a machine with other work that may take a while; only a harness that cannot find it
+// uses up the time.
 template <class Attempt>
 bool found_in_time(Attempt attempt) {
   constexpr auto limit = std::chrono::seconds(30);
@@ -26,8 +27,9 @@ bool found_in_time(Attempt attempt) {
   return false;
 }
 
-// Keeps the calling thread on the n-th of the cores that it may use, counted round and round. Threads begin with what
-// their parent may use: so call it in threads that a test has made, never in the test's own.
+// Keeps the calling thread on the n-th of the cores that it may use, counted round and round.
+// Threads begin with what their parent may use: so call it in threads that a test has made, never
+// in the test's own.
 inline void stay_on_nth_core(int n) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -43,8 +45,9 @@ inline void stay_on_nth_core(int n) {
   }
 }
 
-// Where threads meet without sleeping: a barrier of the system wakes them microseconds apart, in which a short
-// operation begins and ends. Gives up after a while, because there may be more threads than cores.
+// Where threads meet without sleeping: a barrier of the system wakes them microseconds apart, in
+// which a short operation begins and ends. Gives up after a while, because there may be more
+// threads than cores.
 class spinning_meeting {
  public:
   explicit spinning_meeting(int threads) : threads_(threads) {}

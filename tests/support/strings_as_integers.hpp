@@ -1,13 +1,13 @@
 #pragma once
-// A map of byte strings behind the interface of a map of integers: what is checked with integers is checked with
-// strings too.
+// A map of byte strings behind the interface of a map of integers: what is checked with integers is
+// checked with strings too.
 //
 //   strings_as_integers<ordered_map<std::string, std::string>> map;
-//   map.insert(7, 70);                                              // "a shared head 00000007" -> "70"
+//   map.insert(7, 70);  // "a shared head 00000007" -> "70"
 //
-// The keys' order is that of the integers. All keys share more than the 8 bytes that lie in a slot: nodes between two
-// separators have prefixes that change as they split and merge, the others follow a blob for every comparison.
-// Thread-safety: the map's.
+// The keys' order is that of the integers. All keys share more than the 8 bytes that lie in a slot:
+// nodes between two separators have prefixes that change as they split and merge, the others follow
+// a blob for every comparison. Thread-safety: the map's.
 
 #include <cstdint>
 #include <optional>
@@ -47,7 +47,8 @@ struct value_as_integer<std::string> {
     std::uint64_t n = 0;
     std::size_t i = 0;
     for (; i < v.size() && v[i] != '.'; ++i) n = n * 10 + static_cast<std::uint64_t>(v[i] - '0');
-    const bool whole = i > 0 && v.size() - i == n % 31 && v.find_first_not_of('.', i) == std::string_view::npos;
+    const bool whole =
+        i > 0 && v.size() - i == n % 31 && v.find_first_not_of('.', i) == std::string_view::npos;
     return whole ? n : ~std::uint64_t{0};
   }
 };
@@ -79,20 +80,27 @@ class strings_as_integers {
     const auto value = map_.get(string_of_key(key));
     return value ? std::optional(values::to(*value)) : std::nullopt;
   }
-  void multi_get(std::span<const std::uint64_t> wanted, std::span<std::optional<std::uint64_t>> found) const {
+  void multi_get(std::span<const std::uint64_t> wanted,
+                 std::span<std::optional<std::uint64_t>> found) const {
     std::vector<std::string> keys;
     for (const std::uint64_t key : wanted) keys.push_back(string_of_key(key));
     const std::vector<std::string_view> views(keys.begin(), keys.end());
     std::vector<std::optional<typename Map::mapped_type>> found_values(wanted.size());
     map_.multi_get(views, found_values);
     for (std::size_t i = 0; i < found_values.size(); ++i) {
-      found[i] = found_values[i] ? std::optional(value_as_integer<typename Map::mapped_type>::to(*found_values[i]))
-                                 : std::nullopt;
+      found[i] =
+          found_values[i]
+              ? std::optional(value_as_integer<typename Map::mapped_type>::to(*found_values[i]))
+              : std::nullopt;
     }
   }
   bool contains(std::uint64_t key) const { return map_.contains(string_of_key(key)); }
-  bool insert(std::uint64_t key, std::uint64_t value) { return map_.insert(string_of_key(key), values::from(value)); }
-  bool upsert(std::uint64_t key, std::uint64_t value) { return map_.upsert(string_of_key(key), values::from(value)); }
+  bool insert(std::uint64_t key, std::uint64_t value) {
+    return map_.insert(string_of_key(key), values::from(value));
+  }
+  bool upsert(std::uint64_t key, std::uint64_t value) {
+    return map_.upsert(string_of_key(key), values::from(value));
+  }
   template <class Fn>
   bool update(std::uint64_t key, Fn&& fn) {
     return map_.update(string_of_key(key), [&](auto& v) {
@@ -104,8 +112,9 @@ class strings_as_integers {
   bool erase(std::uint64_t key) { return map_.erase(string_of_key(key)); }
   template <class Fn>
   std::size_t scan(std::uint64_t from, std::size_t limit, Fn&& fn) const {
-    return map_.scan(string_of_key(from), limit,
-                     [&](std::string_view key, const auto& value) { fn(key_of_string(key), values::to(value)); });
+    return map_.scan(string_of_key(from), limit, [&](std::string_view key, const auto& value) {
+      fn(key_of_string(key), values::to(value));
+    });
   }
   cursor_type cursor() const { return cursor_type(map_); }
 

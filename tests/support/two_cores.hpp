@@ -1,5 +1,6 @@
 #pragma once
-// Keeps two threads on two cores: left alone, a scheduler often runs both on one, and they never meet.
+// Keeps two threads on two cores: left alone, a scheduler often runs both on one, and they never
+// meet.
 
 #include <sched.h>
 
@@ -8,9 +9,9 @@
 
 namespace elidex::testing {
 
-// The core that the caller is on and the next one it may use: left to itself, the scheduler often keeps two
-// threads that wait for each other on one core, where no store buffer shows. The same core twice if there is
-// no other.
+// The core that the caller is on and the next one it may use: left to itself, the scheduler often
+// keeps two threads that wait for each other on one core, where no store buffer shows. The same
+// core twice if there is no other.
 inline std::array<std::size_t, 2> two_cores() {
   const int current = sched_getcpu();
   cpu_set_t allowed;

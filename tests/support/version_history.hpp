@@ -1,5 +1,6 @@
 #pragma once
-// Recorded histories of transactions that read and write rows whose versions are numbered, and what is wrong with them.
+// Recorded histories of transactions that read and write rows whose versions are numbered, and what
+// is wrong with them.
 //
 //   version_history history;             // one for each thread; joined afterwards
 //   db.transact([&](auto& t) {
@@ -9,9 +10,10 @@
 //   history.push_back(notes);            // of the attempt that committed
 //   find_cycle(history)                  // in words; empty: some serial order gives this history
 //
-// Each write is one number more than what the same transaction has read there, so the numbers are the order of the writes: two writers of one number have
-// lost an update, and with the order of all writes known, each read tells its dependencies (dependencies.hpp). As Elle does it with
-// registers whose order is known (Kingsbury and Alvaro, VLDB 2020).
+// Each write is one number more than what the same transaction has read there, so the numbers are
+// the order of the writes: two writers of one number have lost an update, and with the order of all
+// writes known, each read tells its dependencies (dependencies.hpp). As Elle does it with registers
+// whose order is known (Kingsbury and Alvaro, VLDB 2020).
 //
 // Thread-safety: none.
 
@@ -34,7 +36,8 @@ struct row_name {
 
 // One that has committed.
 struct noted_transaction {
-  std::set<std::pair<row_name, std::uint64_t>> reads;  // and the version seen; of rows that it has not written before
+  // and the version seen; of rows that it has not written before
+  std::set<std::pair<row_name, std::uint64_t>> reads;
   std::map<row_name, std::uint64_t> writes;
 
   void clear() {
@@ -44,7 +47,8 @@ struct noted_transaction {
 };
 using version_history = std::vector<noted_transaction>;
 
-// Stands for a transaction in front of code that uses get() and upsert() only. Rows without `changes` are not noted.
+// Stands for a transaction in front of code that uses get() and upsert() only. Rows without
+// `changes` are not noted.
 template <class Transaction>
 class recording {
  public:
@@ -78,7 +82,8 @@ inline std::string find_cycle(const version_history& history) {
       const auto [other, first] = writers[row].emplace(version, t);
       if (!first) {
         return "lost update: T" + std::to_string(other->second) + " and T" + std::to_string(t) +
-               " both wrote version " + std::to_string(version) + " of row " + std::to_string(row.key);
+               " both wrote version " + std::to_string(version) + " of row " +
+               std::to_string(row.key);
       }
     }
   }
@@ -87,7 +92,8 @@ inline std::string find_cycle(const version_history& history) {
     std::uint64_t wanted = 1;  // 0 is the load's
     for (auto at = of.begin(); at != of.end(); ++at, ++wanted) {
       if (at->first != wanted)
-        return "version " + std::to_string(wanted) + " of row " + std::to_string(row.key) + " was written by nobody";
+        return "version " + std::to_string(wanted) + " of row " + std::to_string(row.key) +
+               " was written by nobody";
       if (at != of.begin()) after.add(std::prev(at)->second, at->second, dependency::ww);
     }
   }

@@ -18,7 +18,8 @@ inline date no_clock() noexcept {
 
 template <class Database = basic_database<db::silo_commit>>
 struct small_company {
-  explicit small_company(std::uint32_t warehouses = 2, std::uint64_t seed = 1, std::uint32_t customers = 30)
+  explicit small_company(std::uint32_t warehouses = 2, std::uint64_t seed = 1,
+                         std::uint32_t customers = 30)
       : in(db, {.warehouses = warehouses, .customers = customers, .items = 100}, seed, &no_clock) {
     in.load();
   }

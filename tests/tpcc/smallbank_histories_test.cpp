@@ -1,5 +1,6 @@
-// SmallBank's histories: every account's changes are numbered, so what each transaction has read and written tells which had to come before
-// which. No cycle at serializable; at weaker levels those that the authors of SmallBank describe.
+// SmallBank's histories: every account's changes are numbered, so what each transaction has read
+// and written tells which had to come before which. No cycle at serializable; at weaker levels
+// those that the authors of SmallBank describe.
 
 #include <gtest/gtest.h>
 
@@ -66,7 +67,8 @@ TYPED_TEST_SUITE(SmallBankHistories, databases);
 
 TYPED_TEST(SmallBankHistories, HaveNoCycleAtSerializable) {
   for (const mix what : {mix::five, mix::h_store}) {
-    const version_history history = history_of_a_run<TypeParam>(isolation::serializable, what, 4, 3'000);
+    const version_history history =
+        history_of_a_run<TypeParam>(isolation::serializable, what, 4, 3'000);
     std::size_t writing = 0;
     for (const noted_transaction& one : history) writing += one.writes.empty() ? 0U : 1U;
     EXPECT_GT(writing, history.size() / 2);
@@ -76,7 +78,9 @@ TYPED_TEST(SmallBankHistories, HaveNoCycleAtSerializable) {
 
 TYPED_TEST(SmallBankHistories, AreFoundOutWhereTheLevelLetsUpdatesBeLost) {
   for (int attempt = 0; attempt < 50; ++attempt) {
-    if (!find_cycle(history_of_a_run<TypeParam>(isolation::read_committed, mix::five, 4, 3'000)).empty()) return;
+    if (!find_cycle(history_of_a_run<TypeParam>(isolation::read_committed, mix::five, 4, 3'000))
+             .empty())
+      return;
   }
   FAIL() << "nothing was found in 50 runs";
 }
@@ -84,13 +88,16 @@ TYPED_TEST(SmallBankHistories, AreFoundOutWhereTheLevelLetsUpdatesBeLost) {
 TEST(SmallBankHistoriesCanary, ACommitThatDoesNotValidateIsFound) {
   using database = basic_database<elidex::testing::blind_commit>;
   for (int attempt = 0; attempt < 50; ++attempt) {
-    if (!find_cycle(history_of_a_run<database>(isolation::serializable, mix::five, 4, 3'000)).empty()) return;
+    if (!find_cycle(history_of_a_run<database>(isolation::serializable, mix::five, 4, 3'000))
+             .empty())
+      return;
   }
   FAIL() << "nothing was found in 50 runs";
 }
 
-// The authors' example. A check is written against both accounts; before it is booked, money is put into savings and the balance is asked for:
-// that has seen the new savings and not the check, which has not seen the new savings. Nobody overwrites what another one has written.
+// The authors' example. A check is written against both accounts; before it is booked, money is put
+// into savings and the balance is asked for: that has seen the new savings and not the check, which
+// has not seen the new savings. Nobody overwrites what another one has written.
 template <class Database>
 version_history check_beside_savings(isolation level) {
   Database db;
@@ -109,7 +116,8 @@ version_history check_beside_savings(isolation level) {
         history[2] = noted(b, [&](auto& other) { balance(other, b, 0); });
       }).join();
     }
-    const money amount = saved.balance + at_hand.balance + 1;  // with a penalty that the savings would have spared
+    // with a penalty that the savings would have spared
+    const money amount = saved.balance + at_hand.balance + 1;
     t.upsert(b.checking, c, at_hand.with(at_hand.balance - amount - 1'00));
   });
   return history;
@@ -117,9 +125,14 @@ version_history check_beside_savings(isolation level) {
 
 TEST(SmallBankAnomalies, ABalanceBetweenSavingsAndACheckIsACycleOfReads) {
   const std::string cycle = "cycle: T0 -rw-> T1 -wr-> T2 -rw-> T0";
-  EXPECT_EQ(find_cycle(check_beside_savings<basic_database<db::silo_commit>>(isolation::read_committed)), cycle);
-  EXPECT_EQ(find_cycle(check_beside_savings<basic_database<db::dbx_commit<>>>(isolation::read_committed)), cycle);
-  EXPECT_EQ(find_cycle(check_beside_savings<basic_database<db::two_phase_locking<>>>(isolation::repeatable_read)),
+  EXPECT_EQ(
+      find_cycle(check_beside_savings<basic_database<db::silo_commit>>(isolation::read_committed)),
+      cycle);
+  EXPECT_EQ(
+      find_cycle(check_beside_savings<basic_database<db::dbx_commit<>>>(isolation::read_committed)),
+      cycle);
+  EXPECT_EQ(find_cycle(check_beside_savings<basic_database<db::two_phase_locking<>>>(
+                isolation::repeatable_read)),
             cycle);
 }
 
@@ -134,18 +147,24 @@ TEST(VersionHistory, TellsWhatNoSerialOrderGives) {
   const int table = 0;
   const elidex::testing::row_name a{&table, 1};
   const elidex::testing::row_name b{&table, 2};
-  EXPECT_EQ(find_cycle({{.reads = {{a, 0}}, .writes = {{a, 1}}}, {.reads = {{a, 1}}, .writes = {{a, 2}}}}), "");
-  EXPECT_EQ(
-      find_cycle({{.reads = {{a, 0}, {b, 0}}, .writes = {{a, 1}}}, {.reads = {{a, 0}, {b, 0}}, .writes = {{b, 1}}}}),
-      "cycle: T0 -rw-> T1 -rw-> T0")
+  EXPECT_EQ(find_cycle(
+                {{.reads = {{a, 0}}, .writes = {{a, 1}}}, {.reads = {{a, 1}}, .writes = {{a, 2}}}}),
+            "");
+  EXPECT_EQ(find_cycle({{.reads = {{a, 0}, {b, 0}}, .writes = {{a, 1}}},
+                        {.reads = {{a, 0}, {b, 0}}, .writes = {{b, 1}}}}),
+            "cycle: T0 -rw-> T1 -rw-> T0")
       << "write skew";
-  EXPECT_EQ(find_cycle({{.reads = {{a, 0}}, .writes = {{a, 1}}}, {.reads = {{a, 0}}, .writes = {{a, 1}}}}),
+  EXPECT_EQ(find_cycle(
+                {{.reads = {{a, 0}}, .writes = {{a, 1}}}, {.reads = {{a, 0}}, .writes = {{a, 1}}}}),
             "lost update: T0 and T1 both wrote version 1 of row 1");
-  EXPECT_EQ(find_cycle({{.reads = {{a, 0}, {a, 1}}, .writes = {}}, {.reads = {{a, 0}}, .writes = {{a, 1}}}}),
+  EXPECT_EQ(find_cycle({{.reads = {{a, 0}, {a, 1}}, .writes = {}},
+                        {.reads = {{a, 0}}, .writes = {{a, 1}}}}),
             "cycle: T0 -rw-> T1 -wr-> T0")
       << "a read that was not repeatable";
-  EXPECT_EQ(find_cycle({{.reads = {{a, 1}}, .writes = {{a, 2}}}}), "version 1 of row 1 was written by nobody");
-  EXPECT_EQ(find_cycle({{.reads = {{a, 1}}, .writes = {}}}), "version 1 of row 1 was read, but not written");
+  EXPECT_EQ(find_cycle({{.reads = {{a, 1}}, .writes = {{a, 2}}}}),
+            "version 1 of row 1 was written by nobody");
+  EXPECT_EQ(find_cycle({{.reads = {{a, 1}}, .writes = {}}}),
+            "version 1 of row 1 was read, but not written");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// SmallBank: what each transaction does, that no money comes or goes, and that it does where the level lets updates be lost.
+// SmallBank: what each transaction does, that no money comes or goes, and that it does where the
+// level lets updates be lost.
 
 #include "bench/smallbank/smallbank.hpp"
 
@@ -67,7 +68,8 @@ TEST(SmallBank, DrawsTheMixAndTheHotSpot) {
       hot += r.one < 10 ? 1 : 0;
     }
     const double each = b == &five ? 0.2 : 0.15;
-    for (std::size_t k = 0; k < 5; ++k) EXPECT_NEAR(drawn[k] / double{many}, each, 0.01) << kind_names[k];
+    for (std::size_t k = 0; k < 5; ++k)
+      EXPECT_NEAR(drawn[k] / double{many}, each, 0.01) << kind_names[k];
     EXPECT_NEAR(drawn[5] / double{many}, b == &five ? 0 : 0.25, 0.01);
     EXPECT_NEAR(hot / double{many}, 0.9 + 0.1 * 0.01, 0.01);
   }
@@ -93,13 +95,15 @@ money missing_after_a_run(isolation level, unsigned threads, int steps) {
 
 template <class Database>
 class SmallBankStress : public ::testing::Test {};
-using databases = ::testing::Types<basic_database<db::capability_commit>, basic_database<db::silo_commit>,
-                                   basic_database<db::dbx_commit<>>, basic_database<db::two_phase_locking<>>>;
+using databases =
+    ::testing::Types<basic_database<db::capability_commit>, basic_database<db::silo_commit>,
+                     basic_database<db::dbx_commit<>>, basic_database<db::two_phase_locking<>>>;
 TYPED_TEST_SUITE(SmallBankStress, databases);
 
 TYPED_TEST(SmallBankStress, NoMoneyComesOrGoes) {
   EXPECT_EQ(missing_after_a_run<TypeParam>(isolation::serializable, 4, 20'000), 0);
-  // What reads a snapshot and writes without having locked what it read, as InnoDB does, loses updates there (below).
+  // What reads a snapshot and writes without having locked what it read, as InnoDB does, loses
+  // updates there (below).
   if (std::is_same_v<TypeParam, basic_database<db::two_phase_locking<>>>) return;
   EXPECT_EQ(missing_after_a_run<TypeParam>(isolation::repeatable_read, 4, 20'000), 0);
 }

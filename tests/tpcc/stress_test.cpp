@@ -1,5 +1,5 @@
-// All kinds of TPC-C's transactions at once, under every commit protocol: the conditions hold, also in the middle of the run.
-// A database whose commit forgets to validate is found out by them.
+// All kinds of TPC-C's transactions at once, under every commit protocol: the conditions hold, also
+// in the middle of the run. A database whose commit forgets to validate is found out by them.
 
 #include <gtest/gtest.h>
 
@@ -15,9 +15,11 @@
 namespace elidex::bench::tpcc {
 namespace {
 
-// Runs terminals until each has done its steps; what the conditions say meanwhile and in the end, and what users were told.
+// Runs terminals until each has done its steps; what the conditions say meanwhile and in the end,
+// and what users were told.
 template <class Database>
-std::vector<violation> run_terminals(small_company<Database>& c, unsigned threads, int steps, readers how) {
+std::vector<violation> run_terminals(small_company<Database>& c, unsigned threads, int steps,
+                                     readers how) {
   std::vector<violation> found;
   std::mutex found_mutex;
   std::atomic<unsigned> working{threads};
@@ -49,12 +51,12 @@ std::vector<violation> run_terminals(small_company<Database>& c, unsigned thread
 
 template <class Database>
 class TpccStress : public ::testing::Test {};
-using databases =
-    ::testing::Types<basic_database<db::capability_commit>, basic_database<db::silo_commit>,
-                     basic_database<db::dbx_commit<>>, elidex::testing::dbx_over_htm_btree,
-                     elidex::testing::dbx_over_euno_btree, elidex::testing::locking_dbx_over_htm_btree,
-                     elidex::testing::locking_dbx_over_euno_btree, elidex::testing::locking_dbx_over_euno_btree_plus,
-                     elidex::testing::silo_over_masstree, basic_database<db::two_phase_locking<>>>;
+using databases = ::testing::Types<
+    basic_database<db::capability_commit>, basic_database<db::silo_commit>,
+    basic_database<db::dbx_commit<>>, elidex::testing::dbx_over_htm_btree,
+    elidex::testing::dbx_over_euno_btree, elidex::testing::locking_dbx_over_htm_btree,
+    elidex::testing::locking_dbx_over_euno_btree, elidex::testing::locking_dbx_over_euno_btree_plus,
+    elidex::testing::silo_over_masstree, basic_database<db::two_phase_locking<>>>;
 TYPED_TEST_SUITE(TpccStress, databases);
 
 constexpr int steps = 1'500;
@@ -69,7 +71,8 @@ TYPED_TEST(TpccStress, OneWarehouse) {
 
 TYPED_TEST(TpccStress, RemoteWarehouses) {
   small_company<TypeParam> c(3);
-  for (const violation& v : run_terminals(c, 3, steps, readers::as_snapshots)) ADD_FAILURE() << v.text;
+  for (const violation& v : run_terminals(c, 3, steps, readers::as_snapshots))
+    ADD_FAILURE() << v.text;
 }
 
 TEST(TpccStressCanary, ACommitThatDoesNotValidateIsFound) {

@@ -1,4 +1,5 @@
-// TPC-C's population and transactions, against what the specification says and what was computed by hand.
+// TPC-C's population and transactions, against what the specification says and what was computed by
+// hand.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +23,8 @@ TEST(TpccKeys, KeepTheirPartsApart) {
   const district_id last{warehouses_max, scale::districts};
   EXPECT_EQ(order_of_key(order_key(last, order_max)), order_max);
   EXPECT_EQ(order_of_line_key(order_line_key(last, order_max, lines_max)), order_max);
-  EXPECT_EQ(order_of_customer_order_key(customer_order_key(last, customers_max, order_max)), order_max);
+  EXPECT_EQ(order_of_customer_order_key(customer_order_key(last, customers_max, order_max)),
+            order_max);
   EXPECT_EQ(customer_of_name_key(customer_name_key(last, 999, customers_max)), customers_max);
   EXPECT_LT(order_key({1, 10}, order_max), order_key({2, 1}, 0));
   EXPECT_LT(order_line_key(here, 7, lines_max), order_line_key(here, 8, 0));
@@ -43,7 +45,8 @@ TEST(TpccRandom, IsWithinTheSpecification) {
     EXPECT_TRUE(apart >= 65 && apart <= 119 && apart != 96 && apart != 112) << apart;
     EXPECT_TRUE(c.name <= 255 && c.name_at_load <= 255 && c.customer <= 1'023 && c.item <= 8'191);
   }
-  for (const scale& of : {scale{}, scale{.customers = 30, .items = 100}, scale{.customers = 1, .items = 15}}) {
+  for (const scale& of :
+       {scale{}, scale{.customers = 30, .items = 100}, scale{.customers = 1, .items = 15}}) {
     draws random(7, of, constants_of(7));
     std::map<std::uint32_t, int> customers;
     for (int i = 0; i < 20'000; ++i) {
@@ -68,7 +71,8 @@ TEST(TpccRandom, RefusesScalesThatKeysCannotHold) {
   EXPECT_THROW(company(one, {.warehouses = 65'536}, 1), std::invalid_argument);
   EXPECT_THROW(company(one, {.customers = 4'095}, 1), std::invalid_argument);
   EXPECT_THROW(company(one, {.items = 14}, 1), std::invalid_argument);
-  company good(one, {.customers = 1, .items = 15}, 1);  // nothing is left of those that were refused
+  // nothing is left of those that were refused
+  company good(one, {.customers = 1, .items = 15}, 1);
 }
 
 TEST(TpccLoad, HasTheSpecifiedPopulation) {
@@ -97,11 +101,12 @@ TEST(TpccLoad, HasTheSpecifiedPopulation) {
       EXPECT_TRUE(row.balance == -10'00 && row.data.view().size() >= 300);
       return true;
     });
-    t.scan(c.in.orders, order_key(here, 0), order_key(here, order_max), [&](std::uint64_t key, const order& row) {
-      ordered.insert(row.customer);
-      EXPECT_EQ(row.carrier == 0, order_of_key(key) >= 2'101);
-      return true;
-    });
+    t.scan(c.in.orders, order_key(here, 0), order_key(here, order_max),
+           [&](std::uint64_t key, const order& row) {
+             ordered.insert(row.customer);
+             EXPECT_EQ(row.carrier == 0, order_of_key(key) >= 2'101);
+             return true;
+           });
   });
   EXPECT_NEAR(bad, 3'000, 300);
   EXPECT_EQ(names.size(), 1'000U);
@@ -125,9 +130,12 @@ TEST(TpccLoad, HasTheSpecifiedPopulation) {
 TEST(TpccNewOrder, DoesWhatItSays) {
   company_under_test c;
   user terminal(c.in, 1, 1);
-  c.change(c.in.warehouses, 1, [](warehouse& row) { row.tax = 1'000; });                         // 10 %
-  c.change(c.in.districts, district_key(here), [](district& row) { row.tax = 500; });            // 5 %
-  c.change(c.in.customers, customer_key(here, 9), [](customer& row) { row.discount = 2'000; });  // 20 %
+  // 10 %
+  c.change(c.in.warehouses, 1, [](warehouse& row) { row.tax = 1'000; });
+  // 5 %
+  c.change(c.in.districts, district_key(here), [](district& row) { row.tax = 500; });
+  // 20 %
+  c.change(c.in.customers, customer_key(here, 9), [](customer& row) { row.discount = 2'000; });
   const std::uint32_t goods[] = {11, 12, 13};
   const money prices[] = {1'00, 2'50, 99'99};
   const std::int32_t quantities[] = {15, 14, 50};
@@ -195,7 +203,8 @@ TEST(TpccNewOrder, OfAnUnusedItemLeavesNothing) {
   asked.of[asked.lines - 1].item = c.in.size.items + 1;
   const auto before = c.row(c.in.stocks, stock_key(asked.of[0].supplier, asked.of[0].item));
   EXPECT_THROW(terminal.run(asked), unused_item);
-  EXPECT_EQ(c.row(c.in.stocks, stock_key(asked.of[0].supplier, asked.of[0].item))->quantity, before->quantity);
+  EXPECT_EQ(c.row(c.in.stocks, stock_key(asked.of[0].supplier, asked.of[0].item))->quantity,
+            before->quantity);
   EXPECT_EQ(c.row(c.in.districts, district_key(asked.at))->next_order, 31U);
   EXPECT_EQ(c.rows(c.in.orders), 2U * 10 * 30);
   EXPECT_EQ(c.told(), "");
@@ -221,8 +230,12 @@ TEST(TpccPayment, ChangesThreeBalancesAndLeavesAPaper) {
   c.change(c.in.customers, customer_key(theirs, 5), [](customer& row) { row.credit = "GC"; });
   c.change(c.in.warehouses, 1, [](warehouse& row) { row.name = "house"; });
   c.change(c.in.districts, district_key(here), [](district& row) { row.name = "part"; });
-  payment_request asked{
-      .at = here, .who = {.at = theirs, .number = 5}, .amount = 12'34, .when = 55, .terminal = 7, .count = 8};
+  payment_request asked{.at = here,
+                        .who = {.at = theirs, .number = 5},
+                        .amount = 12'34,
+                        .when = 55,
+                        .terminal = 7,
+                        .count = 8};
   const payment_answer answer = terminal.run(asked);
   EXPECT_EQ(answer.customer, 5U);
   EXPECT_EQ(answer.balance, -22'34);
@@ -250,8 +263,12 @@ TEST(TpccPayment, WritesIntoABadPayersData) {
     row.credit = "BC";
     row.data = before;
   });
-  const payment_answer answer = terminal.run(payment_request{
-      .at = here, .who = {.at = here, .number = 5}, .amount = 12'34, .when = 55, .terminal = 7, .count = 8});
+  const payment_answer answer = terminal.run(payment_request{.at = here,
+                                                             .who = {.at = here, .number = 5},
+                                                             .amount = 12'34,
+                                                             .when = 55,
+                                                             .terminal = 7,
+                                                             .count = 8});
   EXPECT_TRUE(answer.bad_credit);
   const std::string_view now = c.row(c.in.customers, customer_key(here, 5))->data.view();
   EXPECT_EQ(std::string(now), "5 4 1 4 1 1234 " + std::string(485, 'x'));
@@ -260,7 +277,8 @@ TEST(TpccPayment, WritesIntoABadPayersData) {
 TEST(TpccPayment, TakesTheMiddleOneOfAName) {
   company_under_test c(1, 1, 30);
   user terminal(c.in, 1, 1);
-  // All of one name, number 9, have their first names by our will: the order of names isn't that of numbers.
+  // All of one name, number 9, have their first names by our will: the order of names isn't that of
+  // numbers.
   std::vector<std::uint32_t> named;
   c.db.read_only([&](auto& t) {
     t.scan(c.in.customers_by_name, customer_name_key(here, 9, 0), customer_name_key(here, 10, 0),
@@ -282,10 +300,15 @@ TEST(TpccPayment, TakesTheMiddleOneOfAName) {
     c.change(c.in.customers_by_name, customer_name_key(here, 9, named[i]),
              [&](customer_name& row) { row.first = first; });
   }
-  // Sorted by first name they are `named` from the end; of n the one at n/2 rounded up, counted from 1.
+  // Sorted by first name they are `named` from the end; of n the one at n/2 rounded up, counted
+  // from 1.
   const std::uint32_t expected = named[named.size() - (named.size() + 1) / 2];
-  payment_request asked{
-      .at = here, .who = {.at = here, .name = 9}, .amount = 1'00, .when = 1, .terminal = 7, .count = 8};
+  payment_request asked{.at = here,
+                        .who = {.at = here, .name = 9},
+                        .amount = 1'00,
+                        .when = 1,
+                        .terminal = 7,
+                        .count = 8};
   EXPECT_EQ(terminal.run(asked).customer, expected);
   asked.who.name = 999;
   EXPECT_THROW(terminal.run(asked), missing_row);
@@ -306,7 +329,8 @@ TEST(TpccOrderStatus, TellsTheNewestOrder) {
     EXPECT_EQ(answer.order, number);
     EXPECT_EQ(answer.carrier, 0U);
     ASSERT_EQ(answer.lines.size(), asked.lines);
-    for (std::uint32_t l = 0; l < asked.lines; ++l) EXPECT_EQ(answer.lines[l].item, asked.of[l].item);
+    for (std::uint32_t l = 0; l < asked.lines; ++l)
+      EXPECT_EQ(answer.lines[l].item, asked.of[l].item);
   }
 }
 
@@ -316,7 +340,8 @@ TEST(TpccDelivery, DeliversTheOldestOfEachDistrictUntilNoneIsLeft) {
   const district_id at{2, 3};
   const auto first = c.row(c.in.orders, order_key(at, 22));
   money sum = 0;
-  for (std::uint32_t l = 1; l <= first->lines; ++l) sum += c.row(c.in.order_lines, order_line_key(at, 22, l))->amount;
+  for (std::uint32_t l = 1; l <= first->lines; ++l)
+    sum += c.row(c.in.order_lines, order_line_key(at, 22, l))->amount;
   const delivery_answer answer = terminal.run(delivery_request{2, 8, 99});
   for (const std::uint32_t number : answer.orders) EXPECT_EQ(number, 22U);
   EXPECT_FALSE(c.row(c.in.new_orders, order_key(at, 22)));
@@ -328,7 +353,8 @@ TEST(TpccDelivery, DeliversTheOldestOfEachDistrictUntilNoneIsLeft) {
   EXPECT_EQ(c.rows(c.in.new_orders), 2U * 10 * 9 - 10);
   EXPECT_EQ(c.told(), "");
   for (int i = 0; i < 8; ++i) terminal.run(delivery_request{2, 8, 99});
-  for (const std::uint32_t number : terminal.run(delivery_request{2, 8, 99}).orders) EXPECT_EQ(number, 0U);
+  for (const std::uint32_t number : terminal.run(delivery_request{2, 8, 99}).orders)
+    EXPECT_EQ(number, 0U);
   EXPECT_EQ(c.rows(c.in.new_orders), 10U * 9) << "the other warehouse's";
   EXPECT_EQ(c.told(), "");
 }
@@ -365,7 +391,8 @@ TEST(TpccTerminal, DrawsTheStandardMix) {
     ++drawn[static_cast<std::size_t>(terminal.draw_kind())];
     const new_order_request order = terminal.draw_new_order();
     unused += order.of[order.lines - 1].item > c.in.size.items ? 1 : 0;
-    for (std::uint32_t l = 0; l < order.lines; ++l) remote_lines += order.of[l].supplier != 2 ? 1 : 0;
+    for (std::uint32_t l = 0; l < order.lines; ++l)
+      remote_lines += order.of[l].supplier != 2 ? 1 : 0;
     lines += static_cast<int>(order.lines);
     const payment_request paid = terminal.draw_payment();
     remote_customers += paid.who.at.warehouse != 2 ? 1 : 0;

@@ -57,13 +57,15 @@ TEST(Txbench, FindsRowsThatAreNotWhatTheyMayBe) {
 
 template <class Database>
 class TxbenchStress : public ::testing::Test {};
-using databases = ::testing::Types<basic_database<db::capability_commit>, basic_database<db::silo_commit>,
-                                   basic_database<db::two_phase_locking<>>,
-                                   basic_database<db::two_phase_locking<unmodified_latches>>>;
+using databases =
+    ::testing::Types<basic_database<db::capability_commit>, basic_database<db::silo_commit>,
+                     basic_database<db::two_phase_locking<>>,
+                     basic_database<db::two_phase_locking<unmodified_latches>>>;
 TYPED_TEST_SUITE(TxbenchStress, databases);
 
 TYPED_TEST(TxbenchStress, NoUpdateIsLost) {
-  for (const isolation level : {isolation::read_committed, isolation::repeatable_read, isolation::serializable}) {
+  for (const isolation level :
+       {isolation::read_committed, isolation::repeatable_read, isolation::serializable}) {
     TypeParam db;
     store s(db, {.rows = 600, .level = level, .think_time = std::chrono::microseconds(5)});
     s.load();
@@ -94,7 +96,9 @@ TYPED_TEST(TxbenchStress, NoUpdateIsLost) {
     }
     EXPECT_EQ(transactions, 4U * steps);
     EXPECT_EQ(updated % s.is.rows_updated, 0U);
-    EXPECT_NEAR(static_cast<double>(updated) / static_cast<double>(s.is.rows_updated * transactions), 0.25, 0.08);
+    EXPECT_NEAR(
+        static_cast<double>(updated) / static_cast<double>(s.is.rows_updated * transactions), 0.25,
+        0.08);
   }
 }
 

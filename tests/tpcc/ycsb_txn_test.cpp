@@ -1,4 +1,5 @@
-// YCSB's transactions of several keys: what is drawn, that no change is lost, and that a database which loses some is found out.
+// YCSB's transactions of several keys: what is drawn, that no change is lost, and that a database
+// which loses some is found out.
 
 #include "bench/ycsb_txn/ycsb_txn.hpp"
 
@@ -48,11 +49,13 @@ TEST(YcsbTransactions, DrawHotKeysOftenerAndScattered) {
     std::sort(order.rbegin(), order.rend());
     return order;
   };
-  // Zipf's law with 10,000 keys and 0.99: the hottest has a share of 1 / 10.2, the second half of that.
+  // Zipf's law with 10,000 keys and 0.99: the hottest has a share of 1 / 10.2, the second half of
+  // that.
   const auto zipf = hottest(0.99);
   EXPECT_NEAR(zipf[0].first / double{many}, 0.098, 0.005);
   EXPECT_NEAR(zipf[1].first / double{many}, 0.049, 0.005);
-  EXPECT_GT(std::max(zipf[0].second, zipf[1].second) - std::min(zipf[0].second, zipf[1].second), 1U);
+  EXPECT_GT(std::max(zipf[0].second, zipf[1].second) - std::min(zipf[0].second, zipf[1].second),
+            1U);
   EXPECT_LT(hottest(0).front().first, 100);
 }
 
@@ -67,7 +70,8 @@ TEST(YcsbTransactions, ReadAndChangeAsTheMixSays) {
     for (int i = 0; i < many; ++i) changing += c.step() == kind::changing ? 1 : 0;
     const double changed = static_cast<double>(c.increments()) / (10.0 * many);
     EXPECT_NEAR(changed, 1 - what.read_pct / 100.0, 0.02) << what.name;
-    EXPECT_NEAR(changing / double{many}, 1 - std::pow(what.read_pct / 100.0, 10), 0.03) << what.name;
+    EXPECT_NEAR(changing / double{many}, 1 - std::pow(what.read_pct / 100.0, 10), 0.03)
+        << what.name;
     EXPECT_EQ(s.counted().changes, c.increments());
     EXPECT_EQ(s.counted().rows, 1'000U);
   }
@@ -121,8 +125,9 @@ std::int64_t lost_in_a_run(isolation level) {
 
 template <class Database>
 class YcsbTransactionsStress : public ::testing::Test {};
-using databases = ::testing::Types<basic_database<db::capability_commit>, basic_database<db::silo_commit>,
-                                   basic_database<db::dbx_commit<>>, basic_database<db::two_phase_locking<>>>;
+using databases =
+    ::testing::Types<basic_database<db::capability_commit>, basic_database<db::silo_commit>,
+                     basic_database<db::dbx_commit<>>, basic_database<db::two_phase_locking<>>>;
 TYPED_TEST_SUITE(YcsbTransactionsStress, databases);
 
 TYPED_TEST(YcsbTransactionsStress, LoseNoChangeAtAnyLevel) {
@@ -132,7 +137,8 @@ TYPED_TEST(YcsbTransactionsStress, LoseNoChangeAtAnyLevel) {
 
 TEST(YcsbTransactionsCanary, ACommitThatDoesNotValidateLosesChanges) {
   for (int attempt = 0; attempt < 50; ++attempt) {
-    if (lost_in_a_run<basic_database<elidex::testing::blind_commit>>(isolation::serializable) != 0) return;
+    if (lost_in_a_run<basic_database<elidex::testing::blind_commit>>(isolation::serializable) != 0)
+      return;
   }
   FAIL() << "no change was lost in 50 runs";
 }

@@ -155,7 +155,8 @@ TEST(CallSites, AChildCountsFromZero) {
 TEST(CallSites, MorePlacesThanThereIsRoomForAreCountedTogether) {
   std::thread([] {
     const std::uint64_t before = shared_counts().get(count::calls);
-    for (std::uintptr_t i = 1; i <= 5000; ++i) site_counting::enter(place(0x1000 * i), operation::mutex_lock);
+    for (std::uintptr_t i = 1; i <= 5000; ++i)
+      site_counting::enter(place(0x1000 * i), operation::mutex_lock);
     EXPECT_GT(shared_counts().get(count::calls), before);
   }).join();
 }

@@ -32,15 +32,16 @@ TEST(ValueImage, OrdersAsTheValuesDo) {
   images_order_as<std::uint8_t>({0, 1, 127, 128, 255});
   images_order_as<std::int8_t>({-128, -1, 0, 1, 127});
   images_order_as<std::int16_t>({-32768, -1, 0, 1, 32767});
-  images_order_as<std::int32_t>(
-      {std::numeric_limits<std::int32_t>::min(), -1, 0, 1, std::numeric_limits<std::int32_t>::max()});
-  images_order_as<std::int64_t>(
-      {std::numeric_limits<std::int64_t>::min(), -1, 0, 1, std::numeric_limits<std::int64_t>::max()});
+  images_order_as<std::int32_t>({std::numeric_limits<std::int32_t>::min(), -1, 0, 1,
+                                 std::numeric_limits<std::int32_t>::max()});
+  images_order_as<std::int64_t>({std::numeric_limits<std::int64_t>::min(), -1, 0, 1,
+                                 std::numeric_limits<std::int64_t>::max()});
   images_order_as<u64>({0, 1, ~u64{0}});
-  images_order_as<float>({-std::numeric_limits<float>::infinity(), -1.5F, -std::numeric_limits<float>::denorm_min(), 0,
-                          std::numeric_limits<float>::denorm_min(), 1.5F, std::numeric_limits<float>::infinity()});
-  images_order_as<double>({-std::numeric_limits<double>::infinity(), -1e300, -1e-300, 0, 1e-300, 1e300,
-                           std::numeric_limits<double>::infinity()});
+  images_order_as<float>(
+      {-std::numeric_limits<float>::infinity(), -1.5F, -std::numeric_limits<float>::denorm_min(), 0,
+       std::numeric_limits<float>::denorm_min(), 1.5F, std::numeric_limits<float>::infinity()});
+  images_order_as<double>({-std::numeric_limits<double>::infinity(), -1e300, -1e-300, 0, 1e-300,
+                           1e300, std::numeric_limits<double>::infinity()});
 }
 
 TEST(ValueImage, OfNaNIsTheGreatest) {
@@ -65,7 +66,8 @@ TEST(RememberedIds, GuessesWhatItWasTold) {
 }
 
 TEST(RememberedIds, GrowsWithWhatIsThereAndGivesUpWhenItIsTooMuch) {
-  for (const std::size_t values : {std::size_t{1'000}, std::size_t{100'000}, std::size_t{2'000'000}}) {
+  for (const std::size_t values :
+       {std::size_t{1'000}, std::size_t{100'000}, std::size_t{2'000'000}}) {
     remembered_ids<std::uint32_t> remembered;
     std::size_t right = 0;
     for (int round = 0; round < 20; ++round) {
@@ -81,7 +83,8 @@ TEST(RememberedIds, GrowsWithWhatIsThereAndGivesUpWhenItIsTooMuch) {
       }
     }
     if (values < 1'000'000) {
-      EXPECT_GT(right, values / 4);  // in turn: of the values of one place none is there when it comes again
+      // in turn: of the values of one place none is there when it comes again
+      EXPECT_GT(right, values / 4);
     } else {
       EXPECT_EQ(right, 0U);
     }

@@ -69,8 +69,8 @@ double false_positives(bool dense) {
   return 100.0 * static_cast<double>(lied) / static_cast<double>(asked);
 }
 
-// Paper 003, section 5.1: "under 6 percent". That holds where keys are dense, as in its workload; one hash function over two
-// bits a key cannot do it for random keys.
+// Paper 003, section 5.1: "under 6 percent". That holds where keys are dense, as in its workload;
+// one hash function over two bits a key cannot do it for random keys.
 TEST(ConflictControl, DenseKeysHaveFewFalsePositives) {
   EXPECT_LT(false_positives(true), 6.0);
   EXPECT_NEAR(false_positives(false), 29.5, 2.0);  // 1 - (31/32)^11

@@ -1,4 +1,5 @@
-// Databases with a folder: what has been committed comes back, at each level, whatever happens to the disk.
+// Databases with a folder: what has been committed comes back, at each level, whatever happens to
+// the disk.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,8 +28,8 @@ struct pair_row {
 
 template <class Database>
 class Durability : public ::testing::Test {};
-using databases =
-    ::testing::Types<silo_database, dbx_database, locking_dbx_database, small_nodes_database, two_phase_database>;
+using databases = ::testing::Types<silo_database, dbx_database, locking_dbx_database,
+                                   small_nodes_database, two_phase_database>;
 TYPED_TEST_SUITE(Durability, databases);
 
 storage_options with(durability level) {
@@ -62,7 +63,8 @@ struct bank {
   template <class Key, class Row>
   using table = typename Database::template table<Key, Row>;
 
-  explicit bank(faulty_disk& disk, const storage_options& options = with(durability::async), bool reversed = false) {
+  explicit bank(faulty_disk& disk, const storage_options& options = with(durability::async),
+                bool reversed = false) {
     const auto make = [&](auto& place, const char* name) {
       using row = typename std::remove_reference_t<decltype(*place)>::row_type;
       using key = typename std::remove_reference_t<decltype(*place)>::key_type;
@@ -79,23 +81,26 @@ struct bank {
   content rows() {
     content all;
     db.read_only([&](auto& t) {
-      t.scan(*numbered, std::uint64_t{0}, ~std::uint64_t{0}, [&](std::uint64_t key, const account& row) {
-        all["numbered " + std::to_string(key)] = row.balance;
-        return true;
-      });
-      t.scan(*named, std::string(), std::string("\x7f"), [&](std::string_view key, const account& row) {
-        all["named " + std::string(key)] = row.balance;
-        return true;
-      });
+      t.scan(*numbered, std::uint64_t{0}, ~std::uint64_t{0},
+             [&](std::uint64_t key, const account& row) {
+               all["numbered " + std::to_string(key)] = row.balance;
+               return true;
+             });
+      t.scan(*named, std::string(), std::string("\x7f"),
+             [&](std::string_view key, const account& row) {
+               all["named " + std::string(key)] = row.balance;
+               return true;
+             });
       t.scan(*around_zero, -1000, 1000, [&](std::int32_t key, const pair_row& row) {
         all["around zero " + std::to_string(key)] = row.a + row.b;
         return true;
       });
-      t.scan(*wide, std::uint64_t{0}, ~std::uint64_t{0}, [&](std::uint64_t key, const wide_row& row) {
-        EXPECT_FALSE(row.torn());
-        all["wide " + std::to_string(key)] = static_cast<std::int64_t>(row.words[0]);
-        return true;
-      });
+      t.scan(*wide, std::uint64_t{0}, ~std::uint64_t{0},
+             [&](std::uint64_t key, const wide_row& row) {
+               EXPECT_FALSE(row.torn());
+               all["wide " + std::to_string(key)] = static_cast<std::int64_t>(row.words[0]);
+               return true;
+             });
     });
     return all;
   }
@@ -145,7 +150,9 @@ TYPED_TEST(Durability, WhatWasCommittedComesBack) {
   random_numbers random(seed_or(21));
   content expected;
   for (int life = 0; life < 8; ++life) {
-    bank<TypeParam> now(disk, {.level = durability::async, .epoch_time = 1ms, .segment_bytes = 2000}, life % 2 == 1);
+    bank<TypeParam> now(disk,
+                        {.level = durability::async, .epoch_time = 1ms, .segment_bytes = 2000},
+                        life % 2 == 1);
     ASSERT_EQ(now.rows(), expected) << life;
     for (int i = 0; i < 300; ++i) {
       now.change_something(random);
@@ -200,17 +207,19 @@ TYPED_TEST(Durability, WhatATransactionHasSeenIsDurableWhenItReturns) {
   {
     const std::jthread writer([&] {
       for (int i = 0; i < repetitions(300); ++i)
-        now.db.transact([&](auto& t) { t.update(*now.numbered, 1, [](account& a) { ++a.balance; }); });
+        now.db.transact(
+            [&](auto& t) { t.update(*now.numbered, 1, [](account& a) { ++a.balance; }); });
       done.store(true);
     });
     const std::jthread reader([&] {
       for (unsigned way = 0; !done.load(); ++way) {
         const auto read = [&](auto& t) { return t.get(*now.numbered, 1)->balance; };
-        const auto seen =
-            way % 5 == 4 ? now.db.read_only(read) : now.db.transact(static_cast<isolation>(way % 5), read);
+        const auto seen = way % 5 == 4 ? now.db.read_only(read)
+                                       : now.db.transact(static_cast<isolation>(way % 5), read);
         faulty_disk left = disk.copy();
         bank<TypeParam> after(left, with(durability::none));
-        const auto there = after.db.transact([&](auto& t) { return t.get(*after.numbered, 1)->balance; });
+        const auto there =
+            after.db.transact([&](auto& t) { return t.get(*after.numbered, 1)->balance; });
         if (there < seen) lost.fetch_add(1);
       }
     });
@@ -218,13 +227,15 @@ TYPED_TEST(Durability, WhatATransactionHasSeenIsDurableWhenItReturns) {
   EXPECT_EQ(lost.load(), 0);
 }
 
-// The same of who finds nothing where a row was: what has been erased stays until the disk has it, and tells when.
+// The same of who finds nothing where a row was: what has been erased stays until the disk has it,
+// and tells when.
 TYPED_TEST(Durability, AnEraseThatWasSeenIsDurable) {
   faulty_disk disk;
   bank<TypeParam> now(disk, with(durability::sync));
   now.db.transact([&](auto& t) { t.upsert(*now.numbered, 1, account{1}); });
   disk.change_faults([](disk_faults& f) { f.power_off_at = 0; });
-  EXPECT_EQ(code_thrown_by([&] { now.db.transact([&](auto& t) { t.erase(*now.numbered, 1); }); }), std::errc::io_error);
+  EXPECT_EQ(code_thrown_by([&] { now.db.transact([&](auto& t) { t.erase(*now.numbered, 1); }); }),
+            std::errc::io_error);
   for (int i = 0; i < 6; ++i) now.db.collect();
   EXPECT_EQ(now.numbered->absent_records(), 1U);
   const auto look = [&](auto& t) { return t.get(*now.numbered, 1).has_value(); };
@@ -232,7 +243,8 @@ TYPED_TEST(Durability, AnEraseThatWasSeenIsDurable) {
   EXPECT_EQ(code_thrown_by([&] { now.db.read_only(look); }), std::errc::io_error);
 }
 
-// At level async nobody is told so, and what has been erased goes before the disk has it: scans would step over ever more of it.
+// At level async nobody is told so, and what has been erased goes before the disk has it: scans
+// would step over ever more of it.
 TYPED_TEST(Durability, AtLevelAsyncCollectionsDontWaitForTheDisk) {
   faulty_disk disk;
   {
@@ -251,7 +263,8 @@ TYPED_TEST(Durability, AtLevelAsyncCollectionsDontWaitForTheDisk) {
   EXPECT_EQ(bank<TypeParam>(disk).rows(), (content{{"numbered 1", 3}}));
 }
 
-// What can be read at level async does not hang on the disk, nor on whether an erased row has been collected.
+// What can be read at level async does not hang on the disk, nor on whether an erased row has been
+// collected.
 TYPED_TEST(Durability, AtLevelAsyncAllCanBeReadWhenTheDiskHasFailed) {
   faulty_disk disk;
   bank<TypeParam> now(disk);
@@ -271,7 +284,8 @@ TYPED_TEST(Durability, AtLevelAsyncAllCanBeReadWhenTheDiskHasFailed) {
     EXPECT_EQ(now.rows(), (content{{"numbered 2", 2}}));
     for (int k = 0; k < 6; ++k) now.db.collect();
   }
-  EXPECT_EQ(code_thrown_by([&] { now.db.transact([&](auto& t) { t.upsert(*now.numbered, 3, account{}); }); }),
+  EXPECT_EQ(code_thrown_by(
+                [&] { now.db.transact([&](auto& t) { t.upsert(*now.numbered, 3, account{}); }); }),
             std::errc::io_error);
 }
 
@@ -283,15 +297,18 @@ TYPED_TEST(Durability, TablesOfTheFolder) {
     auto& later = first.db.template find_table<std::uint64_t, account>("made later");
     first.db.transact([&](auto& t) { t.upsert(later, 3, account{4}); });
   }
-  EXPECT_THAT(text_of<unknown_table>([&] { bank<TypeParam> without_it(disk); }), HasSubstr("made later"));
+  EXPECT_THAT(text_of<unknown_table>([&] { bank<TypeParam> without_it(disk); }),
+              HasSubstr("made later"));
   TypeParam other;
   other.template create_table<std::uint64_t, account>("numbered");
   other.template create_table<std::string, account>("named");
   other.template create_table<std::uint32_t, pair_row>("around zero");  // was signed
   other.template create_table<std::uint64_t, wide_row>("wide");
   auto& later = other.template create_table<std::uint64_t, account>("made later");
-  EXPECT_THAT(text_of<schema_mismatch>([&] { other.open(disk.folder()); }),
-              HasSubstr("around zero: the folder has it with rows of 16 bytes by signed integers of 4 bytes"));
+  EXPECT_THAT(
+      text_of<schema_mismatch>([&] { other.open(disk.folder()); }),
+      HasSubstr(
+          "around zero: the folder has it with rows of 16 bytes by signed integers of 4 bytes"));
   EXPECT_THROW(other.transact([&](auto& t) { t.upsert(later, 1, account{}); }), std::logic_error);
   EXPECT_THROW(other.read_only([&](auto& t) { t.get(later, 1); }), std::logic_error);
   EXPECT_THROW(other.open(disk.folder()), std::logic_error);
@@ -309,14 +326,18 @@ TYPED_TEST(Durability, AFailingDiskStopsCommits) {
   bank<TypeParam> now(disk, with(durability::sync));
   now.db.transact([&](auto& t) { t.upsert(*now.numbered, 1, account{5}); });
   disk.change_faults([](disk_faults& f) { f.fail_sync_at = 0; });
-  EXPECT_EQ(code_thrown_by([&] { now.db.transact([&](auto& t) { t.upsert(*now.numbered, 2, account{6}); }); }),
+  EXPECT_EQ(code_thrown_by(
+                [&] { now.db.transact([&](auto& t) { t.upsert(*now.numbered, 2, account{6}); }); }),
             std::errc::io_error);
   disk.change_faults([](disk_faults& f) { f.fail_sync_at = never; });
-  EXPECT_EQ(code_thrown_by([&] { now.db.transact([&](auto& t) { t.upsert(*now.numbered, 3, account{7}); }); }),
+  EXPECT_EQ(code_thrown_by(
+                [&] { now.db.transact([&](auto& t) { t.upsert(*now.numbered, 3, account{7}); }); }),
             std::errc::io_error);
-  // What is durable can be read, and what came after is rolled back; the second row's fate nobody knows.
+  // What is durable can be read, and what came after is rolled back; the second row's fate nobody
+  // knows.
   const auto read = [&](std::uint64_t key) {
-    return now.db.read_only([&](auto& t) { return t.get(*now.numbered, key).value_or(account{-1}).balance; });
+    return now.db.read_only(
+        [&](auto& t) { return t.get(*now.numbered, key).value_or(account{-1}).balance; });
   };
   EXPECT_EQ(read(1), 5);
   EXPECT_EQ(read(3), -1);
@@ -372,7 +393,8 @@ TYPED_TEST(Durability, AFullDiskSaysSo) {
   EXPECT_EQ((bank<TypeParam>(after).rows()), durable);
 }
 
-// A region's record comes into the log behind the region; meanwhile the log must not take the region's epoch as complete.
+// A region's record comes into the log behind the region; meanwhile the log must not take the
+// region's epoch as complete.
 TEST(DurabilityOfRegions, TheLogWaitsForWhatARegionHasCommitted) {
   using scripted_database = basic_database<db::dbx_commit<dbx_budgets, test::scripted_htm>>;
   faulty_disk disk;
@@ -380,9 +402,11 @@ TEST(DurabilityOfRegions, TheLogWaitsForWhatARegionHasCommitted) {
   {
     bank<scripted_database> now(disk, {.level = durability::async, .epoch_time = 200us});
     test::scripted_htm::reset({test::scripted_htm::conflict, test::scripted_htm::started});
-    test::scripted_htm::on_commit([] { std::this_thread::sleep_for(5ms); });  // a few groups, if nothing held them back
+    // a few groups, if nothing held them back
+    test::scripted_htm::on_commit([] { std::this_thread::sleep_for(5ms); });
     for (std::uint64_t i = 0; i < 5; ++i)
-      now.db.transact([&](auto& t) { t.upsert(*now.numbered, i, account{static_cast<std::int64_t>(i)}); });
+      now.db.transact(
+          [&](auto& t) { t.upsert(*now.numbered, i, account{static_cast<std::int64_t>(i)}); });
     EXPECT_EQ(test::scripted_htm::commits(), 5u);
     EXPECT_EQ(test::scripted_htm::faults(), 0u);
     test::scripted_htm::reset();
@@ -393,8 +417,8 @@ TEST(DurabilityOfRegions, TheLogWaitsForWhatARegionHasCommitted) {
   EXPECT_EQ(bank<scripted_database>(disk, with(durability::none)).rows(), expected);
 }
 
-// Transfers by several threads, each of which counts its own in a row of its own, beside checkpoints and collections; the power goes at a random
-// moment, again and again.
+// Transfers by several threads, each of which counts its own in a row of its own, beside
+// checkpoints and collections; the power goes at a random moment, again and again.
 TYPED_TEST(Durability, PowerFailuresUnderThreads) {
   random_numbers random(seed_or(23));
   constexpr std::uint64_t accounts = 16;

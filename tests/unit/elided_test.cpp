@@ -94,8 +94,13 @@ TEST_F(Elided, RetriesAfterAnAbortAndCommits) {
 }
 
 TEST_F(Elided, EachCauseHasItsBudget) {
-  const retry_budgets budgets{
-      .conflict = 5, .capacity = 4, .explicit_abort = 3, .interrupt = 2, .other = 1, .nested = 6, .lock_busy = 7};
+  const retry_budgets budgets{.conflict = 5,
+                              .capacity = 4,
+                              .explicit_abort = 3,
+                              .interrupt = 2,
+                              .other = 1,
+                              .nested = 6,
+                              .lock_busy = 7};
   EXPECT_EQ(attempts_when_always(scripted_htm::conflict, budgets), 6u);
   EXPECT_EQ(attempts_when_always(scripted_htm::capacity, budgets), 5u);
   EXPECT_EQ(attempts_when_always(scripted_htm::user_abort, budgets), 4u);
@@ -116,8 +121,9 @@ TEST_F(Elided, BudgetsAreIndependentAndFreshForEachAcquisition) {
 }
 
 TEST_F(Elided, NoRetryTakesTheLockAtTheFirstAbort) {
-  for (const htm::status answer : {scripted_htm::conflict, scripted_htm::capacity, scripted_htm::interrupt,
-                                   scripted_htm::lock_busy, scripted_htm::debug}) {
+  for (const htm::status answer :
+       {scripted_htm::conflict, scripted_htm::capacity, scripted_htm::interrupt,
+        scripted_htm::lock_busy, scripted_htm::debug}) {
     EXPECT_EQ(attempts_when_always<no_retry>(answer), 1u);
   }
 }
@@ -157,7 +163,8 @@ TEST_F(Elided, ARegionThatFindsTheLockHeldAborts) {
   scripted_htm::on_begin([&](std::size_t number) {
     if (number != 0) return;
     lock.underlying().lock();
-    // Lets go only after the region has aborted and the wait has begun, or the test would prove nothing.
+    // Lets go only after the region has aborted and the wait has begun, or the test would prove
+    // nothing.
     holder = std::thread([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       lock.underlying().unlock();
@@ -263,7 +270,8 @@ TEST_F(Elided, AnInnerLockIsJoinedEvenWhileItsElisionIsOff) {
   scripted<default_retry> outer;
   outer.lock();
   inner.lock();
-  EXPECT_FALSE(inner.underlying().is_locked()) << "writing the lock inside a region conflicts with everybody";
+  EXPECT_FALSE(inner.underlying().is_locked())
+      << "writing the lock inside a region conflicts with everybody";
   inner.unlock();
   outer.unlock();
 }
@@ -338,8 +346,8 @@ TEST_F(Elided, TryLockWithoutHtmIsTheUnderlyingTryLock) {
   EXPECT_EQ(lock.stats().fallbacks, 1u);
 }
 
-// Held by its own thread through elision, the lock looks free; "true" would be a lie, and so would "false" be
-// if it belonged to somebody else's region.
+// Held by its own thread through elision, the lock looks free; "true" would be a lie, and so would
+// "false" be if it belonged to somebody else's region.
 TEST_F(Elided, TryLockInsideARegionAbortsIt) {
   scripted<default_retry> lock;
   lock.lock();
@@ -410,7 +418,8 @@ TEST_F(Elided, WorksOverAMutex) {
 
 // --- adaptation
 
-constexpr adaptation_bounds short_bounds{.window_fallbacks = 4, .fallback_pct_max = 50, .off_acquisitions = 10};
+constexpr adaptation_bounds short_bounds{
+    .window_fallbacks = 4, .fallback_pct_max = 50, .off_acquisitions = 10};
 
 TEST_F(Elided, AdaptationSwitchesElisionOffWhenItDoesNotPayAndOnAgain) {
   scripted<adaptive<no_retry>> lock({{}, short_bounds});
@@ -510,7 +519,8 @@ TEST(ElidedNative, EveryAcquisitionIsCounted) {
 class ElidedOnHardware : public testing::Test {
  protected:
   void SetUp() override {
-    if (!htm::capability().rtm_commits) GTEST_SKIP() << "no hardware transactions: " << htm::capability().reason;
+    if (!htm::capability().rtm_commits)
+      GTEST_SKIP() << "no hardware transactions: " << htm::capability().reason;
   }
 };
 
@@ -569,7 +579,8 @@ TEST(LockCounts, AddSubtractAndPrint) {
   std::ostringstream out;
   out << counts;
   EXPECT_EQ(out.str(),
-            "attempts 12, commits 9, aborts 3 (conflict 2, capacity 1), fallbacks 1 (10.0 %), off periods 0");
+            "attempts 12, commits 9, aborts 3 (conflict 2, capacity 1), fallbacks 1 (10.0 %), off "
+            "periods 0");
   std::ostringstream empty;
   empty << lock_counts{};
   EXPECT_EQ(empty.str(), "attempts 0, commits 0, aborts 0, fallbacks 0 (0.0 %), off periods 0");
@@ -586,7 +597,8 @@ TEST(LockCounters, NothingIsLostWithMoreThreadsThanShards) {
     threads.emplace_back([&] {
       counters.prepare_this_thread();
       ++arrived;
-      while (arrived.load() < thread_count) std::this_thread::yield();  // all slots are in use at the same time
+      // all slots are in use at the same time
+      while (arrived.load() < thread_count) std::this_thread::yield();
       for (int i = 0; i < each; ++i) {
         counters.count_commit();
         counters.count_abort(abort_cause::conflict);

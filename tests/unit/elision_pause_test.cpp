@@ -15,7 +15,8 @@ using std::chrono::steady_clock;
 constexpr htm::status conflict{htm::status::conflict_bit};
 constexpr htm::status capacity{htm::status::capacity_bit};
 
-void give_up(elision_pause& pause, htm::status why, std::uint32_t times = elision_pause::gave_up_window) {
+void give_up(elision_pause& pause, htm::status why,
+             std::uint32_t times = elision_pause::gave_up_window) {
   for (std::uint32_t i = 0; i < times; ++i) pause.gave_up(why);
 }
 
@@ -117,7 +118,8 @@ TEST(ElisionPause, CommitsBeforeAWindowDoNotCount) {
   EXPECT_TRUE(pause.is_on());
 }
 
-// A thread looks at the clock now and then: not always for the same one of the locks that it uses in turn.
+// A thread looks at the clock now and then: not always for the same one of the locks that it uses
+// in turn.
 TEST(ElisionPause, ThoseOfLocksThatAreUsedInTurnEndEachInTime) {
   for (const int first : {0, 1}) {
     std::thread([&] {
@@ -136,7 +138,8 @@ TEST(ElisionPause, ThoseOfLocksThatAreUsedInTurnEndEachInTime) {
 TEST(ElisionPause, ALockFindsItsRecordByItsAddress) {
   const std::uint64_t locks[2][8] = {};
   EXPECT_EQ(&elision_pause_of(&locks[0]), &elision_pause_of(&locks[0]));
-  EXPECT_NE(&elision_pause_of(&locks[0]), &elision_pause_of(&locks[1])) << "neighbours should not share";
+  EXPECT_NE(&elision_pause_of(&locks[0]), &elision_pause_of(&locks[1]))
+      << "neighbours should not share";
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ namespace {
 using u64 = std::uint64_t;
 using ::testing::HasSubstr;
 
-constexpr std::array all_levels{isolation::read_uncommitted, isolation::read_committed, isolation::repeatable_read,
-                                isolation::serializable};
+constexpr std::array all_levels{isolation::read_uncommitted, isolation::read_committed,
+                                isolation::repeatable_read, isolation::serializable};
 
 template <class Database>
 class ForeignTable : public ::testing::Test {
@@ -41,9 +41,9 @@ class ForeignTable : public ::testing::Test {
   accounts& mine_ = ours_.template create_table<u64, account>("accounts");
   accounts& foreign_ = theirs_.template create_table<u64, account>("accounts");
 };
-using databases =
-    ::testing::Types<silo_database, dbx_database, locking_dbx_database, small_nodes_database, two_phase_database,
-                     dbx_over_htm_btree, locking_dbx_over_euno_btree, silo_over_masstree>;
+using databases = ::testing::Types<silo_database, dbx_database, locking_dbx_database,
+                                   small_nodes_database, two_phase_database, dbx_over_htm_btree,
+                                   locking_dbx_over_euno_btree, silo_over_masstree>;
 TYPED_TEST_SUITE(ForeignTable, databases);
 
 TYPED_TEST(ForeignTable, EveryFunctionRefusesItAndTheTransactionGoesOn) {
@@ -144,7 +144,8 @@ TEST(ForeignTables, OfAnotherPolicyAndOfNoDatabaseAreRefused) {
     EXPECT_THROW(t.upsert(locked, 1, account{1}), std::logic_error);
     EXPECT_THROW(t.upsert(alone, 1, account{1}), std::logic_error);
   });
-  locking.transact([&](auto& t) { EXPECT_THROW(t.upsert(alone, 1, account{1}), std::logic_error); });
+  locking.transact(
+      [&](auto& t) { EXPECT_THROW(t.upsert(alone, 1, account{1}), std::logic_error); });
   EXPECT_FALSE(locked.has_rows());
   EXPECT_FALSE(alone.has_rows());
 }
@@ -169,7 +170,8 @@ struct indexed_accounts {
   accounts& table = db.template create_table<u64, account>("accounts");
   db::indexed_table<Database, accounts> by{db, table};
   typename db::indexed_table<Database, accounts>::template index_of<std::int64_t> balance =
-      by.template add_index<std::int64_t>("by balance", [](u64, const account& a) { return a.balance; });
+      by.template add_index<std::int64_t>("by balance",
+                                          [](u64, const account& a) { return a.balance; });
 };
 
 template <class Database>
@@ -203,8 +205,8 @@ TYPED_TEST(ForeignIndex, AnIndexedTableOfAnotherDatabaseIsRefused) {
 TYPED_TEST(ForeignIndex, AnIndexOfAnotherIndexedTableIsRefused) {
   indexed_accounts<TypeParam> ours;
   indexed_accounts<TypeParam> theirs;
-  const auto more =
-      theirs.by.template add_index<std::int64_t>("by more", [](u64, const account& a) { return a.balance; });
+  const auto more = theirs.by.template add_index<std::int64_t>(
+      "by more", [](u64, const account& a) { return a.balance; });
   const auto no_rows = [](u64, const account&) { return true; };
   ours.db.transact([&](auto& t) {
     EXPECT_THROW(ours.by.find(t, theirs.balance, 5, no_rows), std::logic_error);

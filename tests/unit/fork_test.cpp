@@ -80,7 +80,8 @@ TEST(ForkedChild, PinsOfOtherThreadsHaveEndedAndItsOwnHaveNot) {
     const epoch_pin own;
     EXPECT_EQ(in_child([&] { return moves_on() ? "its own pin is forgotten" : ""; }), "");
     // In a child's child as well.
-    EXPECT_EQ(in_child([&] { return in_child([&] { return moves_on() ? "forgotten" : ""; }); }), "");
+    EXPECT_EQ(in_child([&] { return in_child([&] { return moves_on() ? "forgotten" : ""; }); }),
+              "");
   });
 }
 
@@ -102,7 +103,8 @@ TEST(ForkedChild, SnapshotsAndCommitsOfOtherThreadsDoNotHoldTheClockBack) {
   const auto look = [&] {
     EXPECT_FALSE(moves_on()) << "in the parent";
     EXPECT_EQ(in_child([&] { return moves_on() ? "" : "held back"; }), "");
-    EXPECT_EQ(in_child([&] { return in_child([&] { return moves_on() ? "" : "held back"; }); }), "");
+    EXPECT_EQ(in_child([&] { return in_child([&] { return moves_on() ? "" : "held back"; }); }),
+              "");
   };
   while_another_thread_is_in(reads, look);
   while_another_thread_is_in(commits, look);
@@ -137,7 +139,8 @@ std::string use_map(Map& map, const MakeKey& key, int keys) {
   for (int n = 0; n < keys; n += 2) map.erase(key(n));
   for (int n = 0; n < keys; ++n) {
     const auto found = map.get(key(n));
-    if (found.has_value() != (n % 2 == 1) || (found && *found != n + 1)) return "wrong: " + std::to_string(n);
+    if (found.has_value() != (n % 2 == 1) || (found && *found != n + 1))
+      return "wrong: " + std::to_string(n);
   }
   return "";
 }
@@ -150,7 +153,8 @@ TEST(ForkedChild, UsesMapsWhoseThreadsAreBetweenCalls) {
   const auto name = [](int n) { return "name " + std::to_string(n); };
   constexpr int keys = 5'000;
   const auto use_all = [&] {
-    return use_map(numbers, number, keys) + use_map(names, name, keys) + use_map(hashed, number, keys);
+    return use_map(numbers, number, keys) + use_map(names, name, keys) +
+           use_map(hashed, number, keys);
   };
   const auto between_calls = [&](const auto& inside) {
     use_all();
@@ -183,7 +187,9 @@ TEST(ForkedChild, ItsNewThreadsUseMaps) {
                   std::vector<std::jthread> threads;
                   for (int t = 0; t < 4; ++t) {
                     threads.emplace_back([&, t] {
-                      const auto key = [t](int n) { return std::to_string(t) + " " + std::to_string(n); };
+                      const auto key = [t](int n) {
+                        return std::to_string(t) + " " + std::to_string(n);
+                      };
                       results[t] = use_map(map, key, 2'000);
                     });
                   }
@@ -245,11 +251,14 @@ TYPED_TEST(ForkedDatabase, InMemoryGoesOnBesideTransactionsOfOtherThreads) {
   TypeParam db;
   auto& accounts = db.template create_table<u64, account>("accounts");
   const auto use = [&]() -> std::string {
-    for (u64 key = 10; key < 600; ++key) db.transact([&](auto& t) { t.upsert(accounts, key, account{1}); });
+    for (u64 key = 10; key < 600; ++key)
+      db.transact([&](auto& t) { t.upsert(accounts, key, account{1}); });
     for (u64 key = 10; key < 600; ++key) db.transact([&](auto& t) { t.erase(accounts, key); });
     for (int i = 0; i < 4; ++i) db.collect();
     std::int64_t sum = 0;
-    db.read_only([&](auto& t) { t.scan(accounts, u64{0}, [&](u64, const account& row) { sum += row.balance; }); });
+    db.read_only([&](auto& t) {
+      t.scan(accounts, u64{0}, [&](u64, const account& row) { sum += row.balance; });
+    });
     if (sum != 5) return "the sum is " + std::to_string(sum);
     const std::size_t absent = accounts.absent_records();
     return absent == 0 ? "" : std::to_string(absent) + " erased records are kept";
@@ -286,7 +295,8 @@ class temporary_folder {
   // Names and sizes.
   std::map<std::string, std::uintmax_t> files() const {
     std::map<std::string, std::uintmax_t> found;
-    for (const auto& one : std::filesystem::directory_iterator(log())) found[one.path().filename()] = one.file_size();
+    for (const auto& one : std::filesystem::directory_iterator(log()))
+      found[one.path().filename()] = one.file_size();
     return found;
   }
 
@@ -308,7 +318,8 @@ struct durable_bank {
     return found ? std::optional(found->balance) : std::nullopt;
   }
   std::unique_ptr<Database> db = std::make_unique<Database>();
-  typename Database::template table<u64, account>& accounts = db->template create_table<u64, account>("accounts");
+  typename Database::template table<u64, account>& accounts =
+      db->template create_table<u64, account>("accounts");
 };
 
 TYPED_TEST(ForkedDatabase, RefusesAtOnceWhatNeedsTheParentsLog) {

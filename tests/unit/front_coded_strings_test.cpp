@@ -1,5 +1,5 @@
-// A dictionary of strings does what a sorted vector of them does: around the ends of its blocks and segments, with strings of any
-// bytes and of any length up to the longest.
+// A dictionary of strings does what a sorted vector of them does: around the ends of its blocks and
+// segments, with strings of any bytes and of any length up to the longest.
 #include "elidex/internal/column/front_coded_strings.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,8 @@ string_vector neighbours_of(const std::string& s) {
   return neighbours;
 }
 
-void expect_bounds(const front_coded_strings& made, const string_vector& strings, const std::string& wanted) {
+void expect_bounds(const front_coded_strings& made, const string_vector& strings,
+                   const std::string& wanted) {
   const auto lower = std::ranges::lower_bound(strings, wanted) - strings.begin();
   const auto upper = std::ranges::upper_bound(strings, wanted) - strings.begin();
   ASSERT_EQ(made.lower_bound(wanted), static_cast<std::size_t>(lower)) << wanted.substr(0, 100);
@@ -53,13 +54,16 @@ void expect_bounds(const front_coded_strings& made, const string_vector& strings
 }
 
 // Every `step`-th string and the values around it, and cursors from there over the next forty.
-void expect_same(const front_coded_strings& made, const string_vector& strings, std::size_t step = 1) {
+void expect_same(const front_coded_strings& made, const string_vector& strings,
+                 std::size_t step = 1) {
   ASSERT_EQ(made.size(), strings.size());
   for (std::size_t i = 0; i < strings.size(); i += step) {
     ASSERT_EQ(made.get(i), strings[i]) << i;
-    for (const std::string& wanted : neighbours_of(strings[i])) expect_bounds(made, strings, wanted);
+    for (const std::string& wanted : neighbours_of(strings[i]))
+      expect_bounds(made, strings, wanted);
   }
-  for (const std::string& wanted : {""s, "\0"s, "m"s, "\x7F"s, "\x80"s, "\xFF"s, std::string(100, '\xFF')}) {
+  for (const std::string& wanted :
+       {""s, "\0"s, "m"s, "\x7F"s, "\x80"s, "\xFF"s, std::string(100, '\xFF')}) {
     expect_bounds(made, strings, wanted);
   }
   for (std::size_t from = 0; from <= strings.size(); from += step) {
@@ -144,7 +148,8 @@ TEST(FrontCodedStrings, LikeNamesOfThings) {
   static constexpr const char* hosts[] = {"https://example.org/", "https://example.org/wiki/",
                                           "https://www.example.com/shop/", "urn:"};
   std::set<std::string> strings;
-  while (strings.size() < 5000) strings.insert(hosts[random.below(4)] + std::to_string(random.below(1'000'000)));
+  while (strings.size() < 5000)
+    strings.insert(hosts[random.below(4)] + std::to_string(random.below(1'000'000)));
   expect_right(strings, 7);
 }
 
@@ -164,17 +169,22 @@ TEST(FrontCodedStrings, OfFewDifferentBytes) {
 }
 
 TEST(FrontCodedStrings, OfSeveralSegments) {
-  // What the first and the last one share differs from segment to segment; and in some, heads agree in more than their keys.
+  // What the first and the last one share differs from segment to segment; and in some, heads agree
+  // in more than their keys.
   string_vector strings;
   for (int i = 0; i < 40'000; ++i) {
     const std::string number = std::to_string(1'000'000 + i);
-    strings.push_back((i < 17'000 ? "a/" : i < 20'000 ? "a/b/c/d/e/f/g/" : "a/b/c/d/e/f/g/h/") + number);
+    strings.push_back((i < 17'000   ? "a/"
+                       : i < 20'000 ? "a/b/c/d/e/f/g/"
+                                    : "a/b/c/d/e/f/g/h/") +
+                      number);
   }
   ASSERT_TRUE(std::ranges::is_sorted(strings));
   const front_coded_strings made = made_of(strings);
   expect_same(made, strings, 13);
   std::size_t i = 0;
-  for (front_coded_strings::cursor at(made, 0); at.valid(); at.next()) ASSERT_EQ(at.value(), strings[i++]);
+  for (front_coded_strings::cursor at(made, 0); at.valid(); at.next())
+    ASSERT_EQ(at.value(), strings[i++]);
   EXPECT_EQ(i, strings.size());
   std::size_t bytes = 0;
   for (const std::string& s : strings) bytes += s.size();
@@ -183,8 +193,12 @@ TEST(FrontCodedStrings, OfSeveralSegments) {
 }
 
 TEST(FrontCodedStrings, OutOfOrderAreRefused) {
-  for (const auto& [first, second] :
-       {std::pair{"b"s, "a"s}, {"b"s, "b"s}, {""s, ""s}, {"a"s, ""s}, {"ab"s, "a"s}, {"\x80"s, "\x7F"s}}) {
+  for (const auto& [first, second] : {std::pair{"b"s, "a"s},
+                                      {"b"s, "b"s},
+                                      {""s, ""s},
+                                      {"a"s, ""s},
+                                      {"ab"s, "a"s},
+                                      {"\x80"s, "\x7F"s}}) {
     front_coded_strings::builder made;
     made.append(first);
     EXPECT_THROW(made.append(second), std::invalid_argument) << first << ' ' << second;

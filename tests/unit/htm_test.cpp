@@ -106,7 +106,8 @@ TEST(HtmOutsideARegion, TestIsFalseAndAbortDoesNothing) {
 TEST(Hle, PrefixedExchangeAndStoreWorkEverywhere) {
   std::atomic<std::uint32_t> word{0};
   EXPECT_EQ(hle_exchange_acquire(word, 1), 0u);
-  // No look at the word in between: the CPU that elides shows it held, but only by the region's courtesy.
+  // No look at the word in between: the CPU that elides shows it held, but only by the region's
+  // courtesy.
   hle_store_release(word, 0);
   EXPECT_EQ(word.load(), 0u);
   word.store(1);
@@ -118,7 +119,8 @@ TEST(Hle, PrefixedExchangeAndStoreWorkEverywhere) {
 class HtmOnHardware : public testing::Test {
  protected:
   void SetUp() override {
-    if (!capability().rtm_commits) GTEST_SKIP() << "no hardware transactions: " << capability().reason;
+    if (!capability().rtm_commits)
+      GTEST_SKIP() << "no hardware transactions: " << capability().reason;
   }
   static constexpr int attempts_max = 1000;
 };

@@ -28,11 +28,14 @@ TEST(OrderedKey, OrdersAsItsPartsDo) {
   std::map<std::string, parts> sorted;
   for (int i = 0; i < 3000; ++i) {
     std::string text;
-    for (std::uint64_t n = random.below(4); n > 0; --n) text.push_back(bytes[random.below(bytes.size())]);
-    constexpr std::array<std::int64_t, 6> numbers{std::numeric_limits<std::int64_t>::min(), -256, -1, 0, 255,
-                                                  std::numeric_limits<std::int64_t>::max()};
+    for (std::uint64_t n = random.below(4); n > 0; --n)
+      text.push_back(bytes[random.below(bytes.size())]);
+    constexpr std::array<std::int64_t, 6> numbers{
+        std::numeric_limits<std::int64_t>::min(), -256, -1, 0, 255,
+        std::numeric_limits<std::int64_t>::max()};
     const parts one{numbers[random.below(numbers.size())], text, random.below(2) == 0 ? 0U : ~0U};
-    sorted[ordered_key().add(std::get<0>(one)).add(std::get<1>(one)).add(std::get<2>(one)).take()] = one;
+    sorted[ordered_key().add(std::get<0>(one)).add(std::get<1>(one)).add(std::get<2>(one)).take()] =
+        one;
   }
   const parts* before = nullptr;
   for (const auto& [key, one] : sorted) {
@@ -45,7 +48,8 @@ TEST(OrderedKey, OrdersAsItsPartsDo) {
     const std::string end = db::end_of_prefix(from);
     for (auto at = sorted.begin(); at != sorted.end(); ++at) {
       const bool inside = from <= at->first && at->first < end;
-      ASSERT_EQ(inside, std::get<0>(at->second) == std::get<0>(one) && std::get<1>(at->second) == std::get<1>(one));
+      ASSERT_EQ(inside, std::get<0>(at->second) == std::get<0>(one) &&
+                            std::get<1>(at->second) == std::get<1>(one));
     }
     ASSERT_EQ(db::string_of_image(ordered_key().add(std::get<1>(one)).bytes()), std::get<1>(one));
   }
@@ -68,11 +72,16 @@ struct people {
   Database db;
   typename Database::template table<std::uint64_t, person>& table =
       db.template create_table<std::uint64_t, person>("people");
-  db::indexed_table<Database, typename Database::template table<std::uint64_t, person>> by{db, table};
-  decltype(by.template add_index<std::string>("", [](std::uint64_t, const person& p) { return p.text(); })) name =
-      by.template add_index<std::string>("people by name", [](std::uint64_t, const person& p) { return p.text(); });
-  decltype(by.template add_index<std::int64_t>("", [](std::uint64_t, const person& p) { return p.age; })) age =
-      by.template add_index<std::int64_t>("people by age", [](std::uint64_t, const person& p) { return p.age; });
+  db::indexed_table<Database, typename Database::template table<std::uint64_t, person>> by{db,
+                                                                                           table};
+  decltype(by.template add_index<std::string>(
+      "", [](std::uint64_t, const person& p) { return p.text(); })) name =
+      by.template add_index<std::string>("people by name",
+                                         [](std::uint64_t, const person& p) { return p.text(); });
+  decltype(by.template add_index<std::int64_t>(
+      "", [](std::uint64_t, const person& p) { return p.age; })) age =
+      by.template add_index<std::int64_t>("people by age",
+                                          [](std::uint64_t, const person& p) { return p.age; });
   decltype(age) number = by.template add_unique_index<std::int64_t>(
       "people by number", [](std::uint64_t, const person& p) { return p.number; });
 
@@ -101,7 +110,8 @@ struct people {
 
 template <class Database>
 class IndexedTable : public ::testing::Test {};
-using databases = ::testing::Types<silo_database, dbx_database, small_nodes_database, two_phase_database>;
+using databases =
+    ::testing::Types<silo_database, dbx_database, small_nodes_database, two_phase_database>;
 TYPED_TEST_SUITE(IndexedTable, databases);
 
 TYPED_TEST(IndexedTable, IndexesFollowTheTable) {
@@ -138,13 +148,16 @@ TYPED_TEST(IndexedTable, AUniqueIndexRefusesASecondOneAtEveryLevel) {
     people<TypeParam> all;
     all.db.transact(level, [&](auto& t) { all.by.insert(t, 1, make_person("Ada", 36, 100)); });
     const auto insert = [&](std::uint64_t key, std::int64_t number) {
-      all.db.transact(level, [&](auto& t) { all.by.insert(t, key, make_person("Bob", 1, number)); });
+      all.db.transact(level,
+                      [&](auto& t) { all.by.insert(t, key, make_person("Bob", 1, number)); });
     };
     EXPECT_THROW(insert(2, 100), duplicate_key);
     EXPECT_THAT(all.named("Bob"), ElementsAre());  // nothing of it
     insert(2, 101);
-    EXPECT_THROW(all.db.transact(level, [&](auto& t) { all.by.update(t, 2, [](person& p) { p.number = 100; }); }),
-                 duplicate_key);
+    EXPECT_THROW(
+        all.db.transact(level,
+                        [&](auto& t) { all.by.update(t, 2, [](person& p) { p.number = 100; }); }),
+        duplicate_key);
     EXPECT_THROW(insert(1, 7), duplicate_key);
     EXPECT_THAT(all.aged(0, 100), ElementsAre(2, 1));
   }
@@ -159,7 +172,8 @@ TYPED_TEST(IndexedTable, WhatAUniqueIndexRefusesChangesNothing) {
       all.by.insert(t, 2, make_person("Bob", 40, 200));
     });
     all.db.transact(level, [&](auto& t) {
-      EXPECT_THROW(all.by.update(t, 1, [](person& p) { p = make_person("Eve", 1, 200); }), duplicate_key);
+      EXPECT_THROW(all.by.update(t, 1, [](person& p) { p = make_person("Eve", 1, 200); }),
+                   duplicate_key);
       EXPECT_THROW(all.by.insert(t, 3, make_person("Eve", 1, 200)), duplicate_key);
       EXPECT_THROW(all.by.upsert(t, 3, make_person("Eve", 1, 200)), duplicate_key);
       EXPECT_THROW(all.by.upsert(t, 1, make_person("Eve", 1, 200)), duplicate_key);
@@ -189,13 +203,15 @@ TYPED_TEST(IndexedTable, ScansToTheLastAndByFunctionsThatReturnNothing) {
   });
   const auto look = [&](auto& t) {
     std::vector<std::uint64_t> numbers;
-    all.by.scan(t, all.number, 0, [&](std::uint64_t key, const person&) { numbers.push_back(key); });
+    all.by.scan(t, all.number, 0,
+                [&](std::uint64_t key, const person&) { numbers.push_back(key); });
     EXPECT_THAT(numbers, ElementsAre(1, 2));
     int named = 0;
     all.by.find(t, all.name, "Bob", [&](std::uint64_t, const person&) { ++named; });
     EXPECT_EQ(named, 1);
     std::vector<std::uint64_t> rows;
-    t.scan(all.table, std::uint64_t{0}, [&](std::uint64_t key, const person&) { rows.push_back(key); });
+    t.scan(all.table, std::uint64_t{0},
+           [&](std::uint64_t key, const person&) { rows.push_back(key); });
     EXPECT_THAT(rows, ElementsAre(1, 2));
   };
   all.db.transact(look);
@@ -240,7 +256,9 @@ TYPED_TEST(IndexedTable, AgreesWithItsTableAfterManyChangesByThreads) {
               } else if (what == 1) {
                 all.by.update(t, key, [&](person& p) { p.age = age; });
               } else {
-                all.by.upsert(t, key, make_person(age % 2 == 0 ? "even" : "odd", age, static_cast<std::int64_t>(key)));
+                all.by.upsert(t, key,
+                              make_person(age % 2 == 0 ? "even" : "odd", age,
+                                          static_cast<std::int64_t>(key)));
               }
             });
           }
@@ -251,11 +269,12 @@ TYPED_TEST(IndexedTable, AgreesWithItsTableAfterManyChangesByThreads) {
     std::size_t rows = 0;
     std::size_t entries = 0;
     all.db.read_only([&](auto& t) {
-      t.scan(all.table, std::uint64_t{0}, std::uint64_t{100}, [&](std::uint64_t key, const person& one) {
-        if (one.text() == "even") even.push_back(key);
-        ++rows;
-        return true;
-      });
+      t.scan(all.table, std::uint64_t{0}, std::uint64_t{100},
+             [&](std::uint64_t key, const person& one) {
+               if (one.text() == "even") even.push_back(key);
+               ++rows;
+               return true;
+             });
       all.by.scan(t, all.age, 0, 100, [&](std::uint64_t, const person&) {
         ++entries;
         return true;
@@ -270,8 +289,8 @@ TEST(IndexedTableOfStrings, FindsItsRows) {
   silo_database db;
   auto& table = db.create_table<std::string, account>("accounts");
   db::indexed_table by(db, table);
-  const auto balance =
-      by.add_index<std::int64_t>("by balance", [](std::string_view, const account& a) { return a.balance; });
+  const auto balance = by.add_index<std::int64_t>(
+      "by balance", [](std::string_view, const account& a) { return a.balance; });
   const std::string zeros("\0\0", 2);
   db.transact([&](auto& t) {
     by.insert(t, "b", account{5});

@@ -22,7 +22,9 @@ struct recorded_functions {
   inline static std::vector<const char*> calls;
 
   static int mutex_lock(pthread_mutex_t* m) { return note("lock"), ::pthread_mutex_lock(m); }
-  static int mutex_trylock(pthread_mutex_t* m) { return note("trylock"), ::pthread_mutex_trylock(m); }
+  static int mutex_trylock(pthread_mutex_t* m) {
+    return note("trylock"), ::pthread_mutex_trylock(m);
+  }
   static int mutex_timedlock(pthread_mutex_t* m, const timespec* t) {
     return note("timedlock"), ::pthread_mutex_timedlock(m, t);
   }
@@ -30,27 +32,43 @@ struct recorded_functions {
     return note("clocklock"), ::pthread_mutex_clocklock(m, c, t);
   }
   static int mutex_unlock(pthread_mutex_t* m) { return note("unlock"), ::pthread_mutex_unlock(m); }
-  static int mutex_destroy(pthread_mutex_t* m) { return note("destroy"), ::pthread_mutex_destroy(m); }
-  static int rwlock_rdlock(pthread_rwlock_t* l) { return note("rdlock"), ::pthread_rwlock_rdlock(l); }
-  static int rwlock_tryrdlock(pthread_rwlock_t* l) { return note("tryrdlock"), ::pthread_rwlock_tryrdlock(l); }
+  static int mutex_destroy(pthread_mutex_t* m) {
+    return note("destroy"), ::pthread_mutex_destroy(m);
+  }
+  static int rwlock_rdlock(pthread_rwlock_t* l) {
+    return note("rdlock"), ::pthread_rwlock_rdlock(l);
+  }
+  static int rwlock_tryrdlock(pthread_rwlock_t* l) {
+    return note("tryrdlock"), ::pthread_rwlock_tryrdlock(l);
+  }
   static int rwlock_timedrdlock(pthread_rwlock_t* l, const timespec* t) {
     return note("timedrdlock"), ::pthread_rwlock_timedrdlock(l, t);
   }
   static int rwlock_clockrdlock(pthread_rwlock_t* l, clockid_t c, const timespec* t) {
     return note("clockrdlock"), ::pthread_rwlock_clockrdlock(l, c, t);
   }
-  static int rwlock_wrlock(pthread_rwlock_t* l) { return note("wrlock"), ::pthread_rwlock_wrlock(l); }
-  static int rwlock_trywrlock(pthread_rwlock_t* l) { return note("trywrlock"), ::pthread_rwlock_trywrlock(l); }
+  static int rwlock_wrlock(pthread_rwlock_t* l) {
+    return note("wrlock"), ::pthread_rwlock_wrlock(l);
+  }
+  static int rwlock_trywrlock(pthread_rwlock_t* l) {
+    return note("trywrlock"), ::pthread_rwlock_trywrlock(l);
+  }
   static int rwlock_timedwrlock(pthread_rwlock_t* l, const timespec* t) {
     return note("timedwrlock"), ::pthread_rwlock_timedwrlock(l, t);
   }
   static int rwlock_clockwrlock(pthread_rwlock_t* l, clockid_t c, const timespec* t) {
     return note("clockwrlock"), ::pthread_rwlock_clockwrlock(l, c, t);
   }
-  static int rwlock_unlock(pthread_rwlock_t* l) { return note("rwunlock"), ::pthread_rwlock_unlock(l); }
-  static int rwlock_destroy(pthread_rwlock_t* l) { return note("rwdestroy"), ::pthread_rwlock_destroy(l); }
+  static int rwlock_unlock(pthread_rwlock_t* l) {
+    return note("rwunlock"), ::pthread_rwlock_unlock(l);
+  }
+  static int rwlock_destroy(pthread_rwlock_t* l) {
+    return note("rwdestroy"), ::pthread_rwlock_destroy(l);
+  }
   static int cond_wait(pthread_cond_t*, pthread_mutex_t*) { return note("wait"), 0; }
-  static int cond_timedwait(pthread_cond_t*, pthread_mutex_t*, const timespec*) { return note("timedwait"), ETIMEDOUT; }
+  static int cond_timedwait(pthread_cond_t*, pthread_mutex_t*, const timespec*) {
+    return note("timedwait"), ETIMEDOUT;
+  }
   static int cond_clockwait(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*) {
     return note("clockwait"), ETIMEDOUT;
   }
@@ -201,7 +219,8 @@ TEST_F(InterposedLocks, OtherKindsAreTakenForRealInsideARegionToo) {
 }
 
 TEST_F(InterposedLocks, UnlockingWhatNobodyHoldsIsGlibcsAffair) {
-  if (unlocks_are_watched) GTEST_SKIP() << "ThreadSanitizer objects to wrong unlocks, which are what is tested";
+  if (unlocks_are_watched)
+    GTEST_SKIP() << "ThreadSanitizer objects to wrong unlocks, which are what is tested";
   EXPECT_EQ(unlock(a_), 0);
   EXPECT_EQ(scripted_htm::commits(), 0u);
   lock(b_);
@@ -263,7 +282,8 @@ struct noted_counts {
   static void taken_again(const void*, site) noexcept {}
 };
 
-// Attempts and aborts are counted there too, and a lock's elision pauses by how many of its own attempts commit.
+// Attempts and aborts are counted there too, and a lock's elision pauses by how many of its own
+// attempts commit.
 TEST_F(InterposedLocks, ACommitCountsForTheLockThatTheRegionBeganWith) {
   using noted_locks = interposed_locks<scripted_htm, recorded_functions, noted_counts>;
   for (const bool inner_first : {true, false}) {
@@ -370,7 +390,8 @@ TEST_F(InterposedLocks, WaitingAndDestroyingEndTheRegion) {
   lock(a_);
   expect_abort(htm::code_lock_wanted, [&] { locks::cond_timedwait(&condition, &a_, &now); });
   lock(a_);
-  expect_abort(htm::code_lock_wanted, [&] { locks::cond_clockwait(&condition, &a_, CLOCK_MONOTONIC, &now); });
+  expect_abort(htm::code_lock_wanted,
+               [&] { locks::cond_clockwait(&condition, &a_, CLOCK_MONOTONIC, &now); });
   lock(a_);
   expect_abort(htm::code_lock_wanted, [&] { locks::mutex_destroy(&a_); });
   locks::rwlock_rdlock(&rw_, nullptr);
@@ -379,13 +400,15 @@ TEST_F(InterposedLocks, WaitingAndDestroyingEndTheRegion) {
 }
 
 TEST_F(InterposedLocks, ALockThatIsTakenBetweenTheLookAndTheRegionAborts) {
-  if (unlocks_are_watched) GTEST_SKIP() << "ThreadSanitizer objects to wrong unlocks, which are what is tested";
+  if (unlocks_are_watched)
+    GTEST_SKIP() << "ThreadSanitizer objects to wrong unlocks, which are what is tested";
   std::thread holder([&] {
     while (__atomic_load_n(&a_.__data.__lock, __ATOMIC_SEQ_CST) == 0) std::this_thread::yield();
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     pthread_mutex_unlock(&a_);  // glibc's normal kind lets anybody
   });
-  // The wait for a free mutex is bounded; it ends in the real one, or in a region after the holder has gone.
+  // The wait for a free mutex is bounded; it ends in the real one, or in a region after the holder
+  // has gone.
   scripted_htm::on_begin([&](std::size_t number) {
     if (number == 0) pthread_mutex_lock(&a_);
   });
@@ -453,7 +476,8 @@ TEST_F(InterposedLocks, TimesThatAreNoneGoToTheRealFunction) {
   timespec good{};
   clock_gettime(CLOCK_REALTIME, &good);
   good.tv_sec += 10;
-  EXPECT_EQ(locks::mutex_timedlock(&a_, &bad, nullptr), 0) << "glibc looks at the time only to wait";
+  EXPECT_EQ(locks::mutex_timedlock(&a_, &bad, nullptr), 0)
+      << "glibc looks at the time only to wait";
   unlock(a_);
   EXPECT_EQ(locks::mutex_clocklock(&a_, CLOCK_PROCESS_CPUTIME_ID, &good, nullptr), EINVAL);
   EXPECT_EQ(locks::rwlock_timedwrlock(&rw_, &bad, nullptr), EINVAL);

@@ -25,7 +25,8 @@ using leaf = detail::btree_leaf<std::string, std::uint64_t, unsynchronized, fan_
 class made_slot {
  public:
   explicit made_slot(const std::string& key)
-      : blob_(codec::needs_blob(key) ? blob::make(key) : nullptr), slot_(codec::slot_of(key, blob_)) {}
+      : blob_(codec::needs_blob(key) ? blob::make(key) : nullptr),
+        slot_(codec::slot_of(key, blob_)) {}
   made_slot(const made_slot&) = delete;
   made_slot& operator=(const made_slot&) = delete;
   ~made_slot() { blob::destroy(blob_); }
@@ -75,10 +76,12 @@ TEST(KeyPrefix, HeadsOfProbesReadNothingBehindTheKey) {
   std::mt19937_64 random(2);
   for (std::size_t bytes = 0; bytes < 40; ++bytes) {
     const std::string key = some_key(random, bytes);
-    const std::vector<char> exactly(key.begin(), key.end());  // of its own: a sanitizer sees what lies behind
+    // of its own: a sanitizer sees what lies behind
+    const std::vector<char> exactly(key.begin(), key.end());
     const codec::probe probe = codec::probe_of({exactly.data(), exactly.size()});
     for (unsigned prefix = 0; prefix < 60; ++prefix) {
-      EXPECT_EQ(codec::head_behind(probe, prefix), head_by_hand(key, prefix)) << bytes << ' ' << prefix;
+      EXPECT_EQ(codec::head_behind(probe, prefix), head_by_hand(key, prefix))
+          << bytes << ' ' << prefix;
     }
     EXPECT_EQ(codec::head_behind(probe, 65535), 0u);
   }
@@ -110,7 +113,8 @@ TEST(KeyPrefix, RanksInANodeAreThoseOfTheWholeKeys) {
   for (int repeat = 0; repeat < 3'000; ++repeat) {
     const std::string shared = some_key(random, random() % 20);
     std::set<std::string> keys;
-    for (auto wanted = random() % 41; keys.size() < wanted;) keys.insert(shared + some_key(random, random() % 14));
+    for (auto wanted = random() % 41; keys.size() < wanted;)
+      keys.insert(shared + some_key(random, random() % 14));
     leaf node;
     std::vector<std::unique_ptr<made_slot>> slots;
     for (const std::string& key : keys) {
@@ -118,16 +122,19 @@ TEST(KeyPrefix, RanksInANodeAreThoseOfTheWholeKeys) {
       node.insert(node.count(), slots.back()->get(), 0);
     }
     for (int change = 0; change < 3; ++change) {
-      detail::change_prefix(node, codec::prefix_no_longer_than(static_cast<unsigned>(random() % (shared.size() + 1))));
+      detail::change_prefix(node, codec::prefix_no_longer_than(
+                                      static_cast<unsigned>(random() % (shared.size() + 1))));
       for (int look = 0; look < 20; ++look) {
         const std::string wanted = shared + some_key(random, random() % 14);
         unsigned rank = 0;
         bool exact = false;
         const auto valid = [] { return true; };
-        ASSERT_TRUE(detail::rank_by_heads<false>(node, node.count(), codec::probe_of(wanted), valid, rank, exact));
+        ASSERT_TRUE(detail::rank_by_heads<false>(node, node.count(), codec::probe_of(wanted), valid,
+                                                 rank, exact));
         EXPECT_EQ(rank, std::distance(keys.begin(), keys.lower_bound(wanted)));
         EXPECT_EQ(exact, keys.contains(wanted));
-        ASSERT_TRUE(detail::rank_by_heads<true>(node, node.count(), codec::probe_of(wanted), valid, rank, exact));
+        ASSERT_TRUE(detail::rank_by_heads<true>(node, node.count(), codec::probe_of(wanted), valid,
+                                                rank, exact));
         EXPECT_EQ(rank, std::distance(keys.begin(), keys.upper_bound(wanted)));
       }
       unsigned i = 0;
@@ -136,7 +143,8 @@ TEST(KeyPrefix, RanksInANodeAreThoseOfTheWholeKeys) {
   }
 }
 
-// A racing reader's length may fit to nothing: the rank is one of the node all the same, and no blob is followed.
+// A racing reader's length may fit to nothing: the rank is one of the node all the same, and no
+// blob is followed.
 TEST(KeyPrefix, TornReadersGetSomeRank) {
   leaf node;
   const made_slot a("a shared head, a");
@@ -148,7 +156,8 @@ TEST(KeyPrefix, TornReadersGetSomeRank) {
     for (const std::string wanted : {"", "a", "a shared", "a shared head, a", "z"}) {
       unsigned rank = 0;
       bool exact = false;
-      if (detail::rank_by_heads<false>(node, 2, codec::probe_of(wanted), [] { return false; }, rank, exact)) {
+      if (detail::rank_by_heads<false>(
+              node, 2, codec::probe_of(wanted), [] { return false; }, rank, exact)) {
         EXPECT_LE(rank, 2u);
         EXPECT_FALSE(exact);
       }

@@ -20,7 +20,9 @@ using namespace std::chrono_literals;
 using enum lock_mode;
 
 TEST(LockMode, InsertsWaitForGapsAndNobodyForInserts) {
-  const auto waits = [](lock_kind wanted, lock_kind held) { return must_wait(exclusive, wanted, exclusive, held); };
+  const auto waits = [](lock_kind wanted, lock_kind held) {
+    return must_wait(exclusive, wanted, exclusive, held);
+  };
   EXPECT_TRUE(waits(lock_kind::insert_intention, lock_kind::gap));
   EXPECT_TRUE(waits(lock_kind::insert_intention, lock_kind::next_key));
   EXPECT_FALSE(waits(lock_kind::insert_intention, lock_kind::record));
@@ -83,7 +85,8 @@ TYPED_TEST(LockSystem, TablesFollowTheMatrix) {
       this->a.begin();
       this->b.begin();
       EXPECT_EQ(this->a.lock_table(5, held), granted);
-      EXPECT_EQ(this->b.lock_table(5, wanted, 0s), are_compatible(held, wanted) ? granted : timed_out)
+      EXPECT_EQ(this->b.lock_table(5, wanted, 0s),
+                are_compatible(held, wanted) ? granted : timed_out)
           << to_string(held) << ' ' << to_string(wanted);
       EXPECT_EQ(this->b.lock_table(6, wanted, 0s), granted);
       EXPECT_TRUE(this->locks.is_consistent());
@@ -140,9 +143,11 @@ TYPED_TEST(LockSystem, SharedWaitersAreGrantedTogether) {
   this->begin_all();
   EXPECT_EQ(this->a.lock_record(at(1), exclusive), granted);
   EXPECT_EQ(this->b.request_record(at(1), shared), waiting);
-  EXPECT_EQ(this->d.request_record(at(1), exclusive, lock_kind::insert_intention), granted) << "nobody has the gap";
+  EXPECT_EQ(this->d.request_record(at(1), exclusive, lock_kind::insert_intention), granted)
+      << "nobody has the gap";
   EXPECT_EQ(this->c.request_record(at(1), shared, lock_kind::next_key), waiting);
-  EXPECT_EQ(this->d.request_record(at(1), exclusive, lock_kind::insert_intention), waiting) << "c has come before";
+  EXPECT_EQ(this->d.request_record(at(1), exclusive, lock_kind::insert_intention), waiting)
+      << "c has come before";
   this->a.end();
   EXPECT_EQ(this->b.wait(), granted);
   EXPECT_EQ(this->c.wait(), granted);
@@ -230,7 +235,8 @@ TYPED_TEST(LockSystem, TheCheapestOfALongCycleIsTheVictim) {
   EXPECT_EQ(this->c.wait(), granted);
 }
 
-// b and c lock the gap again as soon as they have rolled back. If they did so side by side, a would wait for ever.
+// b and c lock the gap again as soon as they have rolled back. If they did so side by side, a would
+// wait for ever.
 TYPED_TEST(LockSystem, VictimsRunAgainOneAtATime) {
   this->begin_all();
   for (auto* t : {&this->a, &this->b, &this->c}) {
@@ -381,7 +387,8 @@ TYPED_TEST(LockSystem, AWriterHoldsItsRecordWithoutAnObject) {
   EXPECT_EQ(this->a.lock_count(), 0u);
   EXPECT_EQ(this->a.lock_record(at(1), exclusive, lock_kind::record, writer), granted);
   EXPECT_EQ(this->a.lock_count(), 0u) << "held already";
-  EXPECT_EQ(this->b.lock_record(at(1), shared, lock_kind::gap, writer, 0s), granted) << "the gap is free";
+  EXPECT_EQ(this->b.lock_record(at(1), shared, lock_kind::gap, writer, 0s), granted)
+      << "the gap is free";
   EXPECT_EQ(this->b.lock_record(at(1), shared, lock_kind::record, writer, 0s), timed_out);
   EXPECT_EQ(this->a.lock_count(), 1u) << "made explicit by b";
   EXPECT_EQ(this->locks.counts().conversions, 1u);
@@ -398,7 +405,9 @@ TYPED_TEST(LockSystem, TheWriterMayBeToldInThreeWays) {
   std::atomic<lock_owner_id> writer{this->a.id()};
   EXPECT_EQ(this->b.lock_record(at(1), shared, lock_kind::record, this->a.id(), 0s), timed_out);
   EXPECT_EQ(this->b.lock_record(at(2), shared, lock_kind::record, writer, 0s), timed_out);
-  EXPECT_EQ(this->b.lock_record(at(3), shared, lock_kind::next_key, [&] { return this->a.id(); }, 0s), timed_out);
+  EXPECT_EQ(this->b.lock_record(
+                at(3), shared, lock_kind::next_key, [&] { return this->a.id(); }, 0s),
+            timed_out);
   EXPECT_EQ(this->locks.counts().conversions, 3u);
   EXPECT_EQ(this->a.lock_count(), 1u);
 }
@@ -415,7 +424,9 @@ TYPED_TEST(LockSystem, AnImplicitLockEndsWithItsTransaction) {
   this->a.begin();
   EXPECT_NE(this->a.id(), ended);
   EXPECT_EQ(this->c.lock_record(at(9), exclusive, lock_kind::record, ended, 0s), granted);
-  EXPECT_EQ(this->c.lock_record(at(8), exclusive, lock_kind::record, lock_owner_id{12345678901}, 0s), granted);
+  EXPECT_EQ(
+      this->c.lock_record(at(8), exclusive, lock_kind::record, lock_owner_id{12345678901}, 0s),
+      granted);
 }
 
 TYPED_TEST(LockSystem, AWriterWithReadersInTheQueueGetsAnObject) {
@@ -444,9 +455,11 @@ TYPED_TEST(LockSystem, ImplicitLocksAreFoundInCycles) {
 TYPED_TEST(LockSystem, GapsKeepInsertsOut) {
   this->begin_all();
   EXPECT_EQ(this->a.lock_record(at(1), shared, lock_kind::next_key), granted);
-  EXPECT_EQ(this->b.lock_record(at(1), exclusive, lock_kind::gap), granted) << "gap locks don't wait";
+  EXPECT_EQ(this->b.lock_record(at(1), exclusive, lock_kind::gap), granted)
+      << "gap locks don't wait";
   EXPECT_EQ(this->c.request_record(at(1), exclusive, lock_kind::insert_intention), waiting);
-  EXPECT_EQ(this->d.lock_record(at(1), shared, lock_kind::next_key, 0, 0s), granted) << "nobody waits for inserts";
+  EXPECT_EQ(this->d.lock_record(at(1), shared, lock_kind::next_key, 0, 0s), granted)
+      << "nobody waits for inserts";
   this->a.end();
   this->b.end();
   EXPECT_FALSE(this->c.is_decided());
@@ -473,7 +486,8 @@ TYPED_TEST(LockSystem, ASplitGapIsLockedOnBothSides) {
   this->a.inherit_gap(at(1), at(2, 9));
   EXPECT_EQ(this->a.lock_count(), 2u);
   EXPECT_EQ(this->b.lock_count(), 1u) << "it had no lock on the gap";
-  EXPECT_EQ(this->c.lock_record(at(2, 9), exclusive, lock_kind::insert_intention, 0, 0s), timed_out);
+  EXPECT_EQ(this->c.lock_record(at(2, 9), exclusive, lock_kind::insert_intention, 0, 0s),
+            timed_out);
   EXPECT_EQ(this->c.lock_record(at(2, 9), exclusive, lock_kind::record, 0, 0s), granted);
   this->c.inherit_gap(at(1), at(2, 9));
   EXPECT_EQ(this->a.lock_count(), 2u) << "it has it already";
@@ -499,7 +513,8 @@ TYPED_TEST(LockSystem, AnInheritedGapMayCloseACycle) {
   EXPECT_EQ(this->a.lock_record(at(3), exclusive), granted);
   EXPECT_EQ(this->b.lock_record(at(2), exclusive, lock_kind::gap), granted);
   EXPECT_EQ(this->c.lock_record(at(1), exclusive), granted);
-  EXPECT_EQ(this->a.request_record(at(2), exclusive, lock_kind::insert_intention), waiting) << "for b";
+  EXPECT_EQ(this->a.request_record(at(2), exclusive, lock_kind::insert_intention), waiting)
+      << "for b";
   EXPECT_EQ(this->c.request_record(at(3), exclusive), waiting) << "for a";
   this->d.inherit_gap(at(1), at(2), gap_heirs::of_anything);  // now a waits for c as well
   EXPECT_EQ(this->c.wait(), victim);
@@ -571,7 +586,8 @@ TYPED_TEST(LockSystem, ObjectsAreUsedAgain) {
   std::size_t after_first = 0;
   for (int round = 0; round < 50; ++round) {
     this->a.begin();
-    for (std::uint64_t page = 0; page < 100; ++page) ASSERT_EQ(this->a.lock_record(at(1, page), exclusive), granted);
+    for (std::uint64_t page = 0; page < 100; ++page)
+      ASSERT_EQ(this->a.lock_record(at(1, page), exclusive), granted);
     EXPECT_EQ(this->a.lock_count(), 100u);
     this->a.end();
     if (round == 0) after_first = this->locks.memory_bytes();
@@ -589,7 +605,8 @@ TYPED_TEST(LockSystem, ConversionsDoNotPileUpMemory) {
     this->a.begin();
     this->b.begin();
     for (std::uint64_t page = 0; page < 10; ++page) {
-      ASSERT_EQ(this->b.lock_record(at(1, page), shared, lock_kind::record, this->a.id(), 0s), timed_out);
+      ASSERT_EQ(this->b.lock_record(at(1, page), shared, lock_kind::record, this->a.id(), 0s),
+                timed_out);
     }
     EXPECT_EQ(this->a.lock_count(), 10u);
     this->a.end();
@@ -633,7 +650,8 @@ TEST(LockSystemLatches, ElidedOnesCommitWhereRegionsDo) {
   lock_system<retried_latches>::transaction t(locks);
   for (int round = 0; round < 20; ++round) {
     t.begin();
-    for (std::uint32_t heap = 0; heap < 10; ++heap) ASSERT_EQ(t.lock_record(at(heap), exclusive), granted);
+    for (std::uint32_t heap = 0; heap < 10; ++heap)
+      ASSERT_EQ(t.lock_record(at(heap), exclusive), granted);
     t.end();
   }
   const lock_counts counts = locks.latch_counts();

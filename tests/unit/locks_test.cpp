@@ -23,10 +23,10 @@ namespace {
 template <class Lock>
 class AnyLock : public testing::Test {};
 
-using all_locks =
-    testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>, hle_lock, elided<ttas_lock>,
-                   elided<tas_lock, no_retry>, elided<ttas_lock, dbx_budgets>, elided<posix_mutex>, sleeping_lock,
-                   sleeping_shared_lock, mutex, recursive_mutex, shared_mutex>;
+using all_locks = testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>,
+                                 hle_lock, elided<ttas_lock>, elided<tas_lock, no_retry>,
+                                 elided<ttas_lock, dbx_budgets>, elided<posix_mutex>, sleeping_lock,
+                                 sleeping_shared_lock, mutex, recursive_mutex, shared_mutex>;
 TYPED_TEST_SUITE(AnyLock, all_locks);
 
 TYPED_TEST(AnyLock, IsNeitherCopiedNorMoved) {
@@ -53,8 +53,8 @@ TYPED_TEST(AnyLock, TryLockTakesAFreeLock) {
   }
 }
 
-// The holder must not be elided here: elided sections of two threads may well overlap. Waiting for a join
-// aborts a region, so on hardware the holder's section ends up with the lock as well.
+// The holder must not be elided here: elided sections of two threads may well overlap. Waiting for
+// a join aborts a region, so on hardware the holder's section ends up with the lock as well.
 TYPED_TEST(AnyLock, TryLockOfAnotherThreadFailsWhileItIsHeld) {
   TypeParam lock;
   std::atomic<int> answer{-1};
@@ -88,8 +88,8 @@ TYPED_TEST(AnyLock, AWaiterGetsTheLockAfterUnlock) {
 template <class Lock>
 class WatchedLock : public testing::Test {};
 
-using watched_locks =
-    testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>, sleeping_lock, sleeping_shared_lock>;
+using watched_locks = testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>,
+                                     sleeping_lock, sleeping_shared_lock>;
 TYPED_TEST_SUITE(WatchedLock, watched_locks);
 
 TYPED_TEST(WatchedLock, SaysWhetherItIsHeld) {

@@ -1,4 +1,5 @@
-// Changes in the log: what an update has changed of a row comes back on top of what was there before.
+// Changes in the log: what an update has changed of a row comes back on top of what was there
+// before.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +45,8 @@ TEST(LoggedChange, GivesTheRowAsItIsAfterwards) {
   for (int round = 0; round < 3000; ++round) {
     const std::string before(8 * random.below(random.below(10) == 0 ? 8192 : 30), 'x');
     std::string after = before;
-    for (std::uint64_t i = random.below(1 + after.size() / 8); i > 0; --i) after[random.below(after.size())] = 'y';
+    for (std::uint64_t i = random.below(1 + after.size() / 8); i > 0; --i)
+      after[random.below(after.size())] = 'y';
     const logged made = change_of(before, after);
     ASSERT_LE(made.entry.row.size(), after.size());
     if (made.entry.operation == log_operation::put) {
@@ -73,9 +75,10 @@ TEST(LoggedChange, IsAPutWhereThatIsShorterOrItCannotBe) {
   };
   EXPECT_TRUE(puts("12345678", "12345679"));
   EXPECT_TRUE(puts("", ""));
-  EXPECT_TRUE(puts("123456789", "123456780"));                              // no words
-  EXPECT_TRUE(puts(std::string(16, 'x'), std::string(24, 'x')));            // of another length
-  EXPECT_TRUE(puts(std::string(8 << 16, 'x'), std::string(8 << 16, 'x')));  // more words than a piece can tell
+  EXPECT_TRUE(puts("123456789", "123456780"));                    // no words
+  EXPECT_TRUE(puts(std::string(16, 'x'), std::string(24, 'x')));  // of another length
+  // more words than a piece can tell
+  EXPECT_TRUE(puts(std::string(8 << 16, 'x'), std::string(8 << 16, 'x')));
   EXPECT_FALSE(puts(std::string((8 << 16) - 8, 'x'), std::string((8 << 16) - 8, 'x')));
 }
 
@@ -105,8 +108,8 @@ row_change row(const std::string& key, char middle) {
   return {{0, key}, std::string(24, '.') + std::string(8, middle) + std::string(24, '.')};
 }
 
-// A row that is changed, erased and perhaps made anew while the checkpoint has not come to it: the log begins with a change of a row that the
-// checkpoint has not, or has with a later stamp.
+// A row that is changed, erased and perhaps made anew while the checkpoint has not come to it: the
+// log begins with a change of a row that the checkpoint has not, or has with a later stamp.
 TEST(LoggedChange, OfARowThatIsErasedBeforeTheCheckpointSeesIt) {
   for (const bool made_anew : {false, true}) {
     for (const bool waits : {false, true}) {
@@ -114,13 +117,15 @@ TEST(LoggedChange, OfARowThatIsErasedBeforeTheCheckpointSeesIt) {
       const auto folder = disk.folder();
       logged_store store(*folder);
       commit_clock epochs;
-      redo_log log(epochs, *folder, store.found(),
-                   {.level = durability::async, .fingerprint = logged_store::fingerprint, .epoch_time = 1h});
+      redo_log log(
+          epochs, *folder, store.found(),
+          {.level = durability::async, .fingerprint = logged_store::fingerprint, .epoch_time = 1h});
       redo_log::worker me(log);
       const auto commit = [&](const row_change& one) {
         const std::uint64_t epoch = store.transact(me, {one});
         if (waits) log.wait_durable(epoch);
-        ASSERT_EQ(logged_store(*disk.copy().folder()).rows(), store.rows_at({}, log.durable_epoch()));
+        ASSERT_EQ(logged_store(*disk.copy().folder()).rows(),
+                  store.rows_at({}, log.durable_epoch()));
       };
       commit(row("a", '1'));
       commit(row("b", '1'));
@@ -161,7 +166,8 @@ TEST(LoggedChange, OfADatabaseIsShort) {
     return used_in_the_end() - before;
   };
   const auto whole = logged_by([&](auto& t) { t.insert(table, 2, wide_row::of(1)); });
-  const auto part = logged_by([&](auto& t) { t.update(table, 1, [](wide_row& r) { r.words[3] = 7; }); });
+  const auto part =
+      logged_by([&](auto& t) { t.update(table, 1, [](wide_row& r) { r.words[3] = 7; }); });
   EXPECT_EQ(whole - part, sizeof(wide_row) - (4 + 8));
   // The second update is of the same row, and the log knows it from before the first one.
   const auto twice = logged_by([&](auto& t) {
@@ -183,13 +189,15 @@ TEST(LoggedChange, OfARowThatIsNowhereIsDamage) {
     make(db);
   }
   const std::string first = disk.bytes("redo-00000001.log");
-  const auto header = db::detail::parse_file_header(std::as_bytes(std::span(first)), db::detail::file_kind::segment);
+  const auto header = db::detail::parse_file_header(std::as_bytes(std::span(first)),
+                                                    db::detail::file_kind::segment);
   const auto log_more = [&](const char* key, bool erase_it) {
     const auto folder = disk.folder();
     const std::uint64_t fingerprint = header.header.fingerprint;
     const recovered_log found = recover_log(*folder, fingerprint, [](const log_entry&) {});
     commit_clock epochs;
-    redo_log log(epochs, *folder, found, {.level = durability::async, .fingerprint = fingerprint, .epoch_time = 1h});
+    redo_log log(epochs, *folder, found,
+                 {.level = durability::async, .fingerprint = fingerprint, .epoch_time = 1h});
     redo_log::worker me(log);
     commit_with_epoch commit(me);
     if (erase_it) {

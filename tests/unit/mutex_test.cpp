@@ -186,7 +186,8 @@ TEST_F(DropIn, ARegionThatSomebodyElseBeganStaysTheirs) {
   EXPECT_EQ(scripted_htm::commits(), 1u);
 }
 
-// As soon as a region has committed, another thread may be the last to use the lock, and destroy it.
+// As soon as a region has committed, another thread may be the last to use the lock, and destroy
+// it.
 TEST_F(DropIn, NothingLooksAtALockAfterTheCommit) {
   alignas(scripted_mutex) unsigned char memory[sizeof(scripted_mutex)];
   auto* const lock = new (memory) scripted_mutex("destroyed");
@@ -459,29 +460,35 @@ TEST(ConditionVariable, ATimedWaitEnds) {
   mutex lock;
   condition_variable never;
   std::unique_lock guard(lock);
-  EXPECT_EQ(never.wait_until(guard, std::chrono::steady_clock::now() - 1s), std::cv_status::timeout);
+  EXPECT_EQ(never.wait_until(guard, std::chrono::steady_clock::now() - 1s),
+            std::cv_status::timeout);
   EXPECT_FALSE(never.wait_for(guard, 5ms, [] { return false; }));
-  EXPECT_FALSE(never.wait_until(guard, std::chrono::system_clock::now() + 5ms, [] { return false; }));
+  EXPECT_FALSE(
+      never.wait_until(guard, std::chrono::system_clock::now() + 5ms, [] { return false; }));
   EXPECT_TRUE(never.wait_for(guard, std::chrono::hours::max(), [] { return true; }));
   EXPECT_TRUE(guard.owns_lock());
 }
 
 TEST(ConditionVariable, TimesBeyondAllClocks) {
-  using hours_of_the_system = std::chrono::time_point<std::chrono::system_clock, std::chrono::hours>;
+  using hours_of_the_system =
+      std::chrono::time_point<std::chrono::system_clock, std::chrono::hours>;
   mutex lock;
   condition_variable changed;
   std::unique_lock guard(lock);
   EXPECT_EQ(changed.wait_for(guard, std::chrono::hours::min()), std::cv_status::timeout);
   EXPECT_EQ(changed.wait_for(guard, std::chrono::nanoseconds::min()), std::cv_status::timeout);
-  EXPECT_EQ(changed.wait_until(guard, std::chrono::system_clock::time_point::min()), std::cv_status::timeout);
-  EXPECT_EQ(changed.wait_until(guard, std::chrono::steady_clock::time_point::min()), std::cv_status::timeout);
+  EXPECT_EQ(changed.wait_until(guard, std::chrono::system_clock::time_point::min()),
+            std::cv_status::timeout);
+  EXPECT_EQ(changed.wait_until(guard, std::chrono::steady_clock::time_point::min()),
+            std::cv_status::timeout);
   EXPECT_EQ(changed.wait_until(guard, hours_of_the_system::min()), std::cv_status::timeout);
   bool ready = false;
   std::thread other([&] {
     std::unique_lock mine(lock);
     EXPECT_TRUE(changed.wait_until(mine, hours_of_the_system::max(), [&] { return ready; }));
     ready = false;
-    EXPECT_TRUE(changed.wait_until(mine, std::chrono::system_clock::time_point::max(), [&] { return !ready; }));
+    EXPECT_TRUE(changed.wait_until(mine, std::chrono::system_clock::time_point::max(),
+                                   [&] { return !ready; }));
   });
   guard.unlock();
   std::this_thread::sleep_for(5ms);

@@ -17,7 +17,8 @@ TEST(WrittenRecords, FindsWhatWasAddedUntilCleared) {
   std::vector<std::uint64_t> memory(3 * 1'000 * db::record::bytes_for(1) / sizeof(std::uint64_t));
   std::vector<db::record*> rows;
   for (std::size_t i = 0; i < 1'000; ++i) {
-    rows.push_back(db::record::make(memory.data() + i * db::record::bytes_for(1) / sizeof(std::uint64_t), 1, i));
+    rows.push_back(db::record::make(
+        memory.data() + i * db::record::bytes_for(1) / sizeof(std::uint64_t), 1, i));
   }
   db::written_records places;
   places.reserve(rows.size());
@@ -50,9 +51,11 @@ TYPED_TEST(OwnWrites, AreSeenAndCommittedInAnyNumber) {
       EXPECT_THROW(t.insert(rows, many / 2, 5), db::duplicate_key);
       t.erase(rows, many - 1);
     });
-    for (std::uint64_t round = 0; round < 2; ++round) {  // over rows that are there, read and written and read
+    // over rows that are there, read and written and read
+    for (std::uint64_t round = 0; round < 2; ++round) {
       db.transact([&](auto& t) {
-        for (std::uint64_t k = 0; k + 1 < many; ++k) t.update(rows, k, [](std::uint64_t& row) { row += 1; });
+        for (std::uint64_t k = 0; k + 1 < many; ++k)
+          t.update(rows, k, [](std::uint64_t& row) { row += 1; });
         for (std::uint64_t k = 0; k + 1 < many; ++k) EXPECT_EQ(t.get(rows, k), k + 2 + round);
       });
     }
@@ -73,12 +76,14 @@ TYPED_TEST(OwnWrites, AreSeenAndCommittedInAnyNumber) {
 TYPED_TEST(OwnWrites, MayFillAGapThatWasScanned) {
   basic_database<TypeParam> db;
   auto& rows = db.template create_table<std::uint64_t, std::uint64_t>("rows");
-  for (const std::uint64_t key : {1U, 5U, 9U}) db.transact([&](auto& t) { t.insert(rows, key, key); });
+  for (const std::uint64_t key : {1U, 5U, 9U})
+    db.transact([&](auto& t) { t.insert(rows, key, key); });
   db.transact([&](auto& t) { t.erase(rows, 5); });
   int attempts = 0;
   const bool filled = db.transact([&](auto& t) {
     if (++attempts > 3) return false;
-    t.scan(rows, std::uint64_t{0}, std::uint64_t{10}, [](std::uint64_t, std::uint64_t) { return true; });
+    t.scan(rows, std::uint64_t{0}, std::uint64_t{10},
+           [](std::uint64_t, std::uint64_t) { return true; });
     t.insert(rows, 5, 50);
     t.insert(rows, 7, 70);
     return true;

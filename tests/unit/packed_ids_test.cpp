@@ -1,5 +1,5 @@
-// Packed IDs are those that were packed, for every number of bits and around the ends of blocks; and the code for each kind of CPU
-// does the same as a loop over a vector.
+// Packed IDs are those that were packed, for every number of bits and around the ends of blocks;
+// and the code for each kind of CPU does the same as a loop over a vector.
 #include "elidex/internal/column/packed_ids.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,8 @@ using id_vector = std::vector<std::uint32_t>;
 
 id_vector random_ids(std::size_t rows, unsigned bits, random_numbers& random) {
   id_vector ids(rows);
-  for (std::uint32_t& id : ids) id = static_cast<std::uint32_t>(random.below(std::uint64_t{1} << bits));
+  for (std::uint32_t& id : ids)
+    id = static_cast<std::uint32_t>(random.below(std::uint64_t{1} << bits));
   return ids;
 }
 
@@ -34,14 +35,16 @@ TEST_P(PackedIds, AreThoseThatWerePacked) {
     const id_vector ids = random_ids(rows, GetParam(), random);
     const packed_ids packed = packed_ids::pack(ids, GetParam());
     ASSERT_EQ(packed.size(), rows);
-    for (std::size_t row = 0; row < rows; ++row) ASSERT_EQ(packed.get(row), ids[row]) << row << " of " << rows;
+    for (std::size_t row = 0; row < rows; ++row)
+      ASSERT_EQ(packed.get(row), ids[row]) << row << " of " << rows;
     for (int i = 0; i < 10; ++i) {
       const std::size_t from = random.below(rows + 1);
       const std::size_t count = random.below(rows - from + 1);
       constexpr std::uint32_t untouched = 0xABCD'EF01;
       id_vector out(count + 1, untouched);
       packed.unpack(from, count, out.data());
-      ASSERT_TRUE(std::equal(out.begin(), out.end() - 1, ids.begin() + static_cast<std::ptrdiff_t>(from)));
+      ASSERT_TRUE(
+          std::equal(out.begin(), out.end() - 1, ids.begin() + static_cast<std::ptrdiff_t>(from)));
       ASSERT_EQ(out.back(), untouched);
     }
   }
@@ -56,8 +59,8 @@ TEST_P(PackedIds, AreFoundByTheirRange) {
       // At the ends, too: all, none, zero alone, the greatest alone.
       const std::uint64_t bound = std::uint64_t{1} << GetParam();
       auto first = static_cast<std::uint32_t>(i % 4 == 0 ? 0 : random.below(bound));
-      auto last =
-          static_cast<std::uint32_t>(std::min<std::uint64_t>(i % 3 == 0 ? bound : random.below(bound + 1), ~0U));
+      auto last = static_cast<std::uint32_t>(
+          std::min<std::uint64_t>(i % 3 == 0 ? bound : random.below(bound + 1), ~0U));
       const auto is_in = [&](std::uint32_t id) { return first <= id && id < last; };
       std::vector<std::size_t> expected;
       for (std::size_t row = 0; row < rows; ++row) {

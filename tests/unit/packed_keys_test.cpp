@@ -16,23 +16,25 @@ namespace {
 
 template <class Key>
 class PackedKeys : public ::testing::Test {};
-using key_types =
-    ::testing::Types<std::uint64_t, std::int64_t, std::uint32_t, std::int32_t, std::uint16_t, std::int8_t>;
+using key_types = ::testing::Types<std::uint64_t, std::int64_t, std::uint32_t, std::int32_t,
+                                   std::uint16_t, std::int8_t>;
 TYPED_TEST_SUITE(PackedKeys, key_types);
 
-// Random keys of so many bits somewhere in the type's range, or around its end: then they are of both ends.
+// Random keys of so many bits somewhere in the type's range, or around its end: then they are of
+// both ends.
 template <class Key>
 std::vector<Key> keys_within(unsigned bits, std::size_t count, std::mt19937_64& random) {
   using limits = std::numeric_limits<Key>;
   const auto some = [&] { return static_cast<Key>(random() >> (64 - bits)); };
-  const auto before_the_end =
-      static_cast<Key>(static_cast<std::make_unsigned_t<Key>>(limits::max()) - (std::uint64_t{1} << (bits - 1)));
-  const std::array froms{limits::min(), before_the_end, static_cast<Key>(random()), static_cast<Key>(random())};
+  const auto before_the_end = static_cast<Key>(
+      static_cast<std::make_unsigned_t<Key>>(limits::max()) - (std::uint64_t{1} << (bits - 1)));
+  const std::array froms{limits::min(), before_the_end, static_cast<Key>(random()),
+                         static_cast<Key>(random())};
   const Key from = froms[random() % froms.size()];
   std::set<Key> keys;
   for (std::size_t tries = 0; keys.size() < count && tries < 20 * count; ++tries) {
-    const auto key =
-        static_cast<Key>(static_cast<std::make_unsigned_t<Key>>(from) + static_cast<std::make_unsigned_t<Key>>(some()));
+    const auto key = static_cast<Key>(static_cast<std::make_unsigned_t<Key>>(from) +
+                                      static_cast<std::make_unsigned_t<Key>>(some()));
     keys.insert(key);
   }
   std::vector<Key> all(keys.begin(), keys.end());
@@ -53,7 +55,8 @@ TYPED_TEST(PackedKeys, AddedOneByOneAreFoundAndOthersAreNot) {
       if (!packed.make_room_for(count, k, k, 1)) break;
       packed.set(count++, k);
       const auto [first, last] = std::minmax_element(keys.begin(), keys.begin() + count);
-      ASSERT_LE(count, store::room_between(*first, *last)) << "what is here could not be encoded anew";
+      ASSERT_LE(count, store::room_between(*first, *last))
+          << "what is here could not be encoded anew";
     }
     // All at least when the frame for which there is room holds them; otherwise as many as it says.
     const auto [lowest, highest] = std::minmax_element(keys.begin(), keys.end());
@@ -97,7 +100,8 @@ TYPED_TEST(PackedKeys, FilledAtOnceAreTheSame) {
   }
 }
 
-// Keys that differ in their high bits only still have different fingerprints: few are compared in vain.
+// Keys that differ in their high bits only still have different fingerprints: few are compared in
+// vain.
 TEST(PackedKeysFingerprints, DifferForMultiplesOfAPowerOfTwo) {
   using store = detail::packed_keys<std::uint64_t, false, 75, 47>;
   for (unsigned shift = 0; shift <= 32; shift += 8) {
@@ -108,7 +112,8 @@ TEST(PackedKeysFingerprints, DifferForMultiplesOfAPowerOfTwo) {
       packed.set(i, key);
     }
     unsigned right = 0;
-    for (unsigned i = 0; i < 75; ++i) right += packed.approach(std::uint64_t{i} << shift, 75) == i ? 1U : 0U;
+    for (unsigned i = 0; i < 75; ++i)
+      right += packed.approach(std::uint64_t{i} << shift, 75) == i ? 1U : 0U;
     EXPECT_GT(right, 50u) << "keys apart by 2^" << shift;
   }
 }

@@ -60,7 +60,8 @@ std::chrono::nanoseconds time_of_waiting(Wait&& wait, Release&& release) {
 }
 
 // A waiter that spins or yields takes all of `held_for`. A third leaves room for sanitizers.
-#define EXPECT_SLEEPS(wait, release) EXPECT_LT(time_of_waiting([&] { wait; }, [&] { release; }), held_for / 3)
+#define EXPECT_SLEEPS(wait, release) \
+  EXPECT_LT(time_of_waiting([&] { wait; }, [&] { release; }), held_for / 3)
 
 TEST(WaitersCanary, AWaiterThatSpinsIsFound) {
   const auto spins = [] {
@@ -157,12 +158,15 @@ std::chrono::nanoseconds pass_to_and_fro(std::uint32_t rounds) {
   const auto player = [&](std::uint32_t mine) {
     // acquire: pairs with the store below.
     const auto is_blocked = [&] { return turn.load(std::memory_order_acquire) % 2 != mine; };
-    const auto ask = [](const void* context) { return (*static_cast<const decltype(is_blocked)*>(context))(); };
+    const auto ask = [](const void* context) {
+      return (*static_cast<const decltype(is_blocked)*>(context))();
+    };
     for (std::uint32_t i = 0; i < rounds; ++i) {
       // Without the pauses of wait_while(), so that each hand-over is a race with a thread that
       // goes to sleep.
       using kind = detail::parking::sleep_kind;
-      for (kind which = kind::first; detail::parking::sleep(&turn, which, ask, &is_blocked);) which = kind::later;
+      for (kind which = kind::first; detail::parking::sleep(&turn, which, ask, &is_blocked);)
+        which = kind::later;
       turn.store(turn.load() + 1, std::memory_order_release);  // pairs with is_blocked()
       detail::wake_waiters(&turn);
     }
@@ -180,9 +184,11 @@ TEST(Parking, NoWakeUpIsLost) {
   static_cast<void>(pass_to_and_fro(20'000));
 }
 
-// An attempt to lock is not repeated when it has succeeded, be it while pausing, while going to sleep or after a sleep.
+// An attempt to lock is not repeated when it has succeeded, be it while pausing, while going to
+// sleep or after a sleep.
 TEST(Parking, TheQuestionIsNotAskedAgainOnceItIsAnswered) {
-  // Seven pauses, the yields, a question before and one after the first sleep: the next sleep would have no end.
+  // Seven pauses, the yields, a question before and one after the first sleep: the next sleep would
+  // have no end.
   constexpr int questions = 7 + static_cast<int>(detail::yields_before_sleep) + 2;
   for (int blocked_times = 0; blocked_times <= questions; ++blocked_times) {
     int word = 0;
@@ -195,7 +201,8 @@ TEST(Parking, TheQuestionIsNotAskedAgainOnceItIsAnswered) {
 TEST(Parking, TheFirstSleepEndsWithoutAWakeUp) {
   int word = 0;
   const auto is_blocked = [](const void*) { return true; };
-  EXPECT_TRUE(detail::parking::sleep(&word, detail::parking::sleep_kind::first, is_blocked, nullptr));
+  EXPECT_TRUE(
+      detail::parking::sleep(&word, detail::parking::sleep_kind::first, is_blocked, nullptr));
   EXPECT_EQ(detail::threads_parked.load(), 0u);
 }
 

@@ -69,7 +69,8 @@ class ReadOnlyDirectory : public ::testing::Test {
     using std::filesystem::perms;
     constexpr perms read = perms::owner_read | perms::group_read | perms::others_read;
     constexpr perms enter = perms::owner_exec | perms::group_exec | perms::others_exec;
-    for (const auto& file : std::filesystem::directory_iterator(directory())) permissions(file.path(), read);
+    for (const auto& file : std::filesystem::directory_iterator(directory()))
+      permissions(file.path(), read);
     std::filesystem::permissions(directory(), read | enter);
     std::filesystem::permissions(outer_, read | enter);
   }
@@ -99,9 +100,11 @@ TEST_F(ReadOnlyDirectory, LevelNoneNeedsNoRightToWrite) {
   EXPECT_EQ(in_child([&]() -> std::string {
               if (std::string problem = give_up_roots_rights(); !problem.empty()) return problem;
               for (const auto& file : before) {
-                if (::open((directory() + "/" + file.first).c_str(), O_RDWR) >= 0) return "the files can be written";
+                if (::open((directory() + "/" + file.first).c_str(), O_RDWR) >= 0)
+                  return "the files can be written";
               }
-              if (::open((directory() + "/new").c_str(), O_CREAT | O_WRONLY, 0600) >= 0) return "files can be made";
+              if (::open((directory() + "/new").c_str(), O_CREAT | O_WRONLY, 0600) >= 0)
+                return "files can be made";
               bank read(directory(), durability::none);
               if (read.balance(1) != 5 || read.balance(2) != 7) return "other rows";
               read.upsert(3, 9);
@@ -117,7 +120,8 @@ TEST_F(ReadOnlyDirectory, LevelsThatWriteNeedIt) {
     EXPECT_EQ(in_child([&]() -> std::string {
                 if (std::string problem = give_up_roots_rights(); !problem.empty()) return problem;
                 const std::error_code code = code_thrown_by([&] { bank(directory(), level); });
-                return code == std::errc::permission_denied ? "" : "another error: " + code.message();
+                return code == std::errc::permission_denied ? ""
+                                                            : "another error: " + code.message();
               }),
               "");
   }
@@ -129,7 +133,8 @@ TEST_F(ReadOnlyDirectory, LevelNoneGivesItBackWhenOpenReturns) {
   bank writes(directory(), durability::sync);
   writes.upsert(1, 6);
   EXPECT_EQ(read.balance(1), 5);
-  EXPECT_EQ(code_thrown_by([&] { bank(directory(), durability::none); }), in_use) << "beside one that writes";
+  EXPECT_EQ(code_thrown_by([&] { bank(directory(), durability::none); }), in_use)
+      << "beside one that writes";
 }
 
 TEST_F(ReadOnlyDirectory, ReadersShareItAndExcludeWriters) {
@@ -163,7 +168,8 @@ TEST_F(ReadOnlyDirectory, AFolderForReadingRefusesToWrite) {
 
 TEST_F(ReadOnlyDirectory, LevelNoneMakesNoDirectory) {
   const std::string missing = directory() + "-missing";
-  EXPECT_EQ(code_thrown_by([&] { bank(missing, durability::none); }), std::errc::no_such_file_or_directory);
+  EXPECT_EQ(code_thrown_by([&] { bank(missing, durability::none); }),
+            std::errc::no_such_file_or_directory);
   EXPECT_FALSE(std::filesystem::exists(missing));
 }
 

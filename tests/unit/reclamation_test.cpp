@@ -67,7 +67,8 @@ TEST(ThreadSlot, IsGivenBackBehindThreadLocalsThatUseTheLibraryLate) {
 
 TEST(LastingMemory, IsAlignedAndGoesOnBehindItsFirstPart) {
   constexpr std::size_t bytes = 1000;
-  static auto& blocks = *new std::set<std::byte*>;  // never destroyed, so that leak detectors find the blocks
+  // never destroyed, so that leak detectors find the blocks
+  static auto& blocks = *new std::set<std::byte*>;
   for (std::size_t taken = 0; taken < 3 * (std::size_t{1} << 20) / 2; taken += bytes) {
     auto* const block = static_cast<std::byte*>(detail::lasting_memory(bytes, 128));
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % 128, 0u);
@@ -75,11 +76,13 @@ TEST(LastingMemory, IsAlignedAndGoesOnBehindItsFirstPart) {
     blocks.insert(block);
   }
   EXPECT_LT(detail::lasting_bytes_left(), bytes + 128);
-  for (auto at = blocks.begin(); std::next(at) != blocks.end(); ++at) EXPECT_GE(*std::next(at) - *at, 1000);
+  for (auto at = blocks.begin(); std::next(at) != blocks.end(); ++at)
+    EXPECT_GE(*std::next(at) - *at, 1000);
 }
 
 TEST(BlockPool, BlocksOfAnySize) {
-  for (const std::size_t bytes : {std::size_t{1}, std::size_t{1} << 20, (std::size_t{2} << 20) + 64}) {
+  for (const std::size_t bytes :
+       {std::size_t{1}, std::size_t{1} << 20, (std::size_t{2} << 20) + 64}) {
     block_pool pool(bytes);
     std::vector<void*> blocks;
     for (int i = 0; i < 5; ++i) {

@@ -1,4 +1,5 @@
-// Every truncation and every flipped bit of a small log: a prefix of epochs or an error, and never silently less than was durable.
+// Every truncation and every flipped bit of a small log: a prefix of epochs or an error, and never
+// silently less than was durable.
 #include <gtest/gtest.h>
 
 #include "elidex/internal/log/log_writer.hpp"
@@ -43,7 +44,8 @@ struct sample_log {
   }
 };
 
-// Some epochs with two workers' transactions, over some segments; with a checkpoint that is younger than a part of them, if asked.
+// Some epochs with two workers' transactions, over some segments; with a checkpoint that is younger
+// than a part of them, if asked.
 sample_log sample(std::size_t segment_bytes, bool with_checkpoint) {
   sample_log made;
   const auto folder = made.disk.folder();
@@ -83,8 +85,10 @@ class Damage : public ::testing::TestWithParam<std::pair<std::size_t, bool>> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Logs, Damage,
-                         ::testing::Values(std::pair{std::size_t{1} << 20, false}, std::pair{std::size_t{600}, false},
-                                           std::pair{std::size_t{600}, true}, std::pair{std::size_t{1} << 20, true}));
+                         ::testing::Values(std::pair{std::size_t{1} << 20, false},
+                                           std::pair{std::size_t{600}, false},
+                                           std::pair{std::size_t{600}, true},
+                                           std::pair{std::size_t{1} << 20, true}));
 
 TEST_P(Damage, NoneIsNoDamage) {
   EXPECT_EQ(made_.recover(made_.disk.copy()), outcome::all);
@@ -127,7 +131,8 @@ TEST_P(Damage, EveryFlippedBitIsHarmlessOrFound) {
   EXPECT_GT(refused, 0u);
 }
 
-// As after a crash before the last sync was confirmed: the last epoch cannot be told from a torn one.
+// As after a crash before the last sync was confirmed: the last epoch cannot be told from a torn
+// one.
 TEST_P(Damage, EveryFlippedBitWithoutTheLastConfirmation) {
   const std::string name = made_.disk.names().back();
   std::string& bytes = made_.disk.bytes(name);
@@ -174,7 +179,8 @@ TEST_P(Damage, RandomOnes) {
     // Less is there only if the block that confirms the last epoch is gone, too.
     if (seen == outcome::prefix) {
       ASSERT_EQ(name, names.back());
-      ASSERT_EQ(bytes.find(before.substr(before.size() - db::detail::block_header_bytes)), std::string::npos)
+      ASSERT_EQ(bytes.find(before.substr(before.size() - db::detail::block_header_bytes)),
+                std::string::npos)
           << "round " << round << " of seed " << seed_or(4);
     }
   }
@@ -189,21 +195,22 @@ TEST(DamageCanary, WithoutChecksumsTheHarnessFindsWrongRows) {
   const std::string whole = original.bytes(name);
   const auto all = std::as_bytes(std::span(whole));
   const std::uint32_t seed = db::detail::parse_file_header(all, db::detail::file_kind::segment).crc;
-  const auto first =
-      db::detail::parse_block_header(all.subspan(db::detail::file_header_bytes), db::detail::file_header_bytes, seed);
+  const auto first = db::detail::parse_block_header(all.subspan(db::detail::file_header_bytes),
+                                                    db::detail::file_header_bytes, seed);
   ASSERT_TRUE(first.has_value());
   for (std::size_t i = 0; i < first->payload_bytes; ++i) {
     faulty_disk flipped = made.disk.copy();
     std::string& bytes = flipped.bytes(name);
     bytes[db::detail::file_header_bytes + db::detail::block_header_bytes + i] ^= 1;
     db::detail::block_header header = *first;
-    header.payload_crc = db::detail::crc32c(std::as_bytes(std::span(bytes))
-                                                .subspan(db::detail::file_header_bytes + db::detail::block_header_bytes,
-                                                         static_cast<std::size_t>(first->payload_bytes)));
+    header.payload_crc = db::detail::crc32c(
+        std::as_bytes(std::span(bytes))
+            .subspan(db::detail::file_header_bytes + db::detail::block_header_bytes,
+                     static_cast<std::size_t>(first->payload_bytes)));
     db::detail::byte_buffer sealed;
     db::detail::append_block_header(sealed, header, seed);
-    bytes.replace(db::detail::file_header_bytes, sealed.size(), reinterpret_cast<const char*>(sealed.data()),
-                  sealed.size());
+    bytes.replace(db::detail::file_header_bytes, sealed.size(),
+                  reinterpret_cast<const char*>(sealed.data()), sealed.size());
     wrong += made.recover(std::move(flipped)) == outcome::wrong ? 1U : 0U;
   }
   EXPECT_GT(wrong, 0u);
@@ -222,7 +229,8 @@ std::string record(std::uint64_t stamp, std::uint32_t entries_said, const std::s
 }
 
 std::string counts(std::uint64_t blocks, std::uint64_t bytes) {
-  const auto encoded = db::detail::encode(db::detail::end_counts{.blocks = blocks, .payload_bytes = bytes});
+  const auto encoded =
+      db::detail::encode(db::detail::end_counts{.blocks = blocks, .payload_bytes = bytes});
   return {reinterpret_cast<const char*>(encoded.data()), encoded.size()};
 }
 
@@ -239,7 +247,8 @@ std::string problem_of_segment(const block_list& blocks) {
                                  .previous_bytes = 0,
                                  .first_segment = 0,
                                  .fingerprint = logged_store::fingerprint});
-    for (const auto& [header, payload] : blocks) file.block(header, std::as_bytes(std::span(payload)));
+    for (const auto& [header, payload] : blocks)
+      file.block(header, std::as_bytes(std::span(payload)));
     file.sync();
   }
   try {
@@ -250,8 +259,14 @@ std::string problem_of_segment(const block_list& blocks) {
   }
 }
 
-db::detail::block_header of(db::detail::block_kind kind, std::uint64_t epoch, std::uint64_t durable = 0) {
-  return {.kind = kind, .epoch = epoch, .offset = 0, .payload_bytes = 0, .durable_epoch = durable, .payload_crc = 0};
+db::detail::block_header of(db::detail::block_kind kind, std::uint64_t epoch,
+                            std::uint64_t durable = 0) {
+  return {.kind = kind,
+          .epoch = epoch,
+          .offset = 0,
+          .payload_bytes = 0,
+          .durable_epoch = durable,
+          .payload_crc = 0};
 }
 
 TEST(LogWriter, KnowsWhichSegmentsHaveAnEpoch) {
@@ -277,34 +292,46 @@ TEST(ImpossibleFiles, AreRefused) {
   const std::string one = record(make_stamp(1, 1), 1, "a");
   const std::string two = record(make_stamp(2, 1), 1, "b");
   const auto epoch_1 = [&](block_list more) {
-    block_list blocks{{of(block_kind::records, 1), one}, {of(block_kind::end, 1), counts(1, one.size())}};
+    block_list blocks{{of(block_kind::records, 1), one},
+                      {of(block_kind::end, 1), counts(1, one.size())}};
     blocks.insert(blocks.end(), more.begin(), more.end());
     return problem_of_segment(blocks);
   };
   EXPECT_EQ(epoch_1({}), "read 1");
-  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::end, 2, 1), counts(1, two.size())}}),
+  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two},
+                     {of(block_kind::end, 2, 1), counts(1, two.size())}}),
             "read 2");
   EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two}}), "read 1");  // torn
   // The end counts other blocks, or bytes; or is no end.
-  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::end, 2, 1), counts(2, two.size())}}),
+  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two},
+                     {of(block_kind::end, 2, 1), counts(2, two.size())}}),
             "damaged");
-  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::end, 2, 1), counts(1, 7)}}), "damaged");
-  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::end, 2, 1), "short"}}), "damaged");
+  EXPECT_EQ(
+      epoch_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::end, 2, 1), counts(1, 7)}}),
+      "damaged");
+  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::end, 2, 1), "short"}}),
+            "damaged");
   // Epochs that do not ascend, or end in one another.
-  EXPECT_EQ(epoch_1({{of(block_kind::records, 1, 1), one}, {of(block_kind::end, 1, 1), counts(1, one.size())}}),
+  EXPECT_EQ(epoch_1({{of(block_kind::records, 1, 1), one},
+                     {of(block_kind::end, 1, 1), counts(1, one.size())}}),
             "damaged");
-  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::end, 3, 1), counts(1, two.size())}}),
+  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two},
+                     {of(block_kind::end, 3, 1), counts(1, two.size())}}),
             "damaged");
-  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::confirmed, 2, 1), ""}}), "damaged");
+  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::confirmed, 2, 1), ""}}),
+            "damaged");
   // A synced epoch that is not there.
   EXPECT_EQ(epoch_1({{of(block_kind::confirmed, 3, 3), ""}}), "damaged");
   // Another kind of block; entries of another epoch; records that are none.
   EXPECT_EQ(epoch_1({{of(static_cast<block_kind>(9), 2, 1), two}}), "damaged");
-  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), one}, {of(block_kind::end, 2, 1), counts(1, one.size())}}),
+  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), one},
+                     {of(block_kind::end, 2, 1), counts(1, one.size())}}),
             "damaged");
-  for (const std::string& bad : {two.substr(0, 10), two.substr(0, 20), two.substr(0, two.size() - 1), two + "x",
-                                 record(make_stamp(2, 1), 2, "b"), record(make_stamp(2, 1), 0, "b")}) {
-    EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), bad}, {of(block_kind::end, 2, 1), counts(1, bad.size())}}),
+  for (const std::string& bad :
+       {two.substr(0, 10), two.substr(0, 20), two.substr(0, two.size() - 1), two + "x",
+        record(make_stamp(2, 1), 2, "b"), record(make_stamp(2, 1), 0, "b")}) {
+    EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), bad},
+                       {of(block_kind::end, 2, 1), counts(1, bad.size())}}),
               "damaged");
   }
 }

@@ -1,4 +1,5 @@
-// Power failures at every operation, full disks, errors at syncs, short writes: what was acknowledged is there afterwards, and whole.
+// Power failures at every operation, full disks, errors at syncs, short writes: what was
+// acknowledged is there afterwards, and whole.
 #include <gtest/gtest.h>
 
 #include "elidex/internal/log/checkpoint.hpp"
@@ -75,8 +76,10 @@ std::string judge(const life& lived, faulty_disk disk) {
   try {
     const logged_store store(*disk.folder());
     const std::uint64_t recovered = store.found().durable_epoch;
-    if (recovered < lived.store->last_epoch_up_to(lived.durable)) return "a durable epoch is missing";
-    if (store.rows() != lived.store->rows_at(lived.at_first, recovered)) return "no prefix of the epochs";
+    if (recovered < lived.store->last_epoch_up_to(lived.durable))
+      return "a durable epoch is missing";
+    if (store.rows() != lived.store->rows_at(lived.at_first, recovered))
+      return "no prefix of the epochs";
   } catch (const log_error& error) {
     return error.what();
   }
@@ -94,7 +97,8 @@ std::uint64_t operations_of_a_life(std::uint64_t seed, int transactions) {
 
 TEST(PowerFailure, AtEveryOperation) {
   constexpr int transactions = 30;
-  for (std::uint64_t seed = seed_or(1); seed < seed_or(1) + static_cast<std::uint64_t>(repetitions(6)); ++seed) {
+  for (std::uint64_t seed = seed_or(1);
+       seed < seed_or(1) + static_cast<std::uint64_t>(repetitions(6)); ++seed) {
     const std::uint64_t most = operations_of_a_life(seed, transactions) + 2;
     for (std::uint64_t at = 0; at < most; ++at) {
       faulty_disk disk;
@@ -114,7 +118,8 @@ TEST(PowerFailure, AtEveryOperation) {
 }
 
 TEST(PowerFailure, AgainAndAgain) {
-  for (std::uint64_t seed = seed_or(100); seed < seed_or(100) + static_cast<std::uint64_t>(repetitions(100)); ++seed) {
+  for (std::uint64_t seed = seed_or(100);
+       seed < seed_or(100) + static_cast<std::uint64_t>(repetitions(100)); ++seed) {
     random_numbers random(seed);
     faulty_disk disk;
     for (int round = 0; round < 12; ++round) {
@@ -126,7 +131,8 @@ TEST(PowerFailure, AgainAndAgain) {
   }
 }
 
-// A disk that says that it has synced: what the log would do if it published an epoch before its sync.
+// A disk that says that it has synced: what the log would do if it published an epoch before its
+// sync.
 TEST(PowerFailure, CanaryOfASyncThatDoesNothing) {
   int found = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -183,7 +189,8 @@ TEST(FailingSync, OfEveryFile) {
 
 // What a killed process had not synced is there at first, is built upon, and must not vanish then.
 TEST(PowerFailure, AfterAKill) {
-  for (std::uint64_t seed = seed_or(200); seed < seed_or(200) + static_cast<std::uint64_t>(repetitions(400)); ++seed) {
+  for (std::uint64_t seed = seed_or(200);
+       seed < seed_or(200) + static_cast<std::uint64_t>(repetitions(400)); ++seed) {
     random_numbers random(seed);
     faulty_disk disk;
     for (int round = 0; round < 4; ++round) {
@@ -195,7 +202,8 @@ TEST(PowerFailure, AfterAKill) {
       const life lived = live(disk, random, 20);
       disk = disk.after_power_failure(random);
       // What was recovered is durable when the next log is there.
-      ASSERT_EQ(judge(lived.opened ? lived : killed, disk.copy()), "") << "round " << round << " of seed " << seed;
+      ASSERT_EQ(judge(lived.opened ? lived : killed, disk.copy()), "")
+          << "round " << round << " of seed " << seed;
     }
   }
 }
@@ -205,8 +213,9 @@ TEST(FailingSync, TheLogStaysFailed) {
   const auto folder = disk.folder();
   logged_store store(*folder);
   commit_clock epochs;
-  redo_log log(epochs, *folder, store.found(),
-               {.level = durability::async, .fingerprint = logged_store::fingerprint, .epoch_time = 1h});
+  redo_log log(
+      epochs, *folder, store.found(),
+      {.level = durability::async, .fingerprint = logged_store::fingerprint, .epoch_time = 1h});
   redo_log::worker me(log);
   const auto failure_of = [](auto&& action) -> std::error_code {
     try {
@@ -221,7 +230,8 @@ TEST(FailingSync, TheLogStaysFailed) {
   disk.change_faults([](disk_faults& f) { f.fail_sync_at = 0; });
   const std::uint64_t lost = store.transact(me, {{{0, "a"}, "2"}});
   EXPECT_EQ(failure_of([&] { log.wait_durable(lost); }), std::errc::io_error);
-  disk.change_faults([](disk_faults& f) { f.fail_sync_at = never; });  // works again, but who knows what is missing
+  // works again, but who knows what is missing
+  disk.change_faults([](disk_faults& f) { f.fail_sync_at = never; });
   log.wait_durable(safe);
   EXPECT_LT(log.durable_epoch(), lost);
   EXPECT_EQ(log.failure(), std::errc::io_error);
@@ -236,8 +246,9 @@ TEST(FullDisk, ACheckpointThatDoesNotFitLeavesTheLogAsItIs) {
   const auto folder = disk.folder();
   logged_store store(*folder);
   commit_clock epochs;
-  redo_log log(epochs, *folder, store.found(),
-               {.level = durability::sync, .fingerprint = logged_store::fingerprint, .epoch_time = 1h});
+  redo_log log(
+      epochs, *folder, store.found(),
+      {.level = durability::sync, .fingerprint = logged_store::fingerprint, .epoch_time = 1h});
   redo_log::worker me(log);
   log.acknowledge(me, store.transact(me, {{{0, "a"}, std::string(1000, 'x')}}));
   const std::uint64_t full = disk.used() + 500;

@@ -1,4 +1,5 @@
-// kill -9 at random moments: a child commits with several threads and tells through a pipe what it was told; the parent recovers what it left.
+// kill -9 at random moments: a child commits with several threads and tells through a pipe what it
+// was told; the parent recovers what it left.
 #include <gtest/gtest.h>
 
 #if defined(__unix__)
@@ -42,7 +43,8 @@ static_assert(sizeof(report) <= 512);
 class pipe_of_reports {
  public:
   pipe_of_reports() {
-    if (::pipe2(ends_, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe2");
+    if (::pipe2(ends_, O_CLOEXEC) != 0)
+      throw std::system_error(errno, std::generic_category(), "pipe2");
   }
   ~pipe_of_reports() {
     close_writer();
@@ -58,7 +60,8 @@ class pipe_of_reports {
   // Reads until this moment, or until the end of the pipe.
   void read_until(std::chrono::steady_clock::time_point until, std::vector<report>& to) const {
     for (;;) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+          until - std::chrono::steady_clock::now());
       pollfd ready{.fd = ends_[0], .events = POLLIN, .revents = 0};
       if (left.count() <= 0 || ::poll(&ready, 1, static_cast<int>(left.count())) == 0) return;
       report one;
@@ -75,8 +78,10 @@ std::string key_of(std::uint32_t thread, std::uint64_t number, std::uint64_t row
   return std::to_string(thread) + "/" + std::to_string(number) + "/" + std::to_string(row);
 }
 
-// What threads do in the child, one transaction after the other: rows of their own, and one row that all of them overwrite.
-void commit_for_ever(redo_log& log, std::uint32_t thread, std::uint64_t life, const pipe_of_reports& pipe) {
+// What threads do in the child, one transaction after the other: rows of their own, and one row
+// that all of them overwrite.
+void commit_for_ever(redo_log& log, std::uint32_t thread, std::uint64_t life,
+                     const pipe_of_reports& pipe) {
   redo_log::worker me(log);
   for (std::uint64_t number = life << 32U;; ++number) {
     report now{.what = report::kept, .thread = thread, .number = number, .epoch = 0, .durable = 0};
@@ -87,7 +92,8 @@ void commit_for_ever(redo_log& log, std::uint32_t thread, std::uint64_t life, co
       for (std::uint64_t row = 0; row < rows_per_transaction; ++row)
         commit.upsert(thread, key_of(thread, number, row), std::string(number % 100, 'x'));
       commit.upsert(threads, "overwritten by " + std::to_string(thread), std::to_string(number));
-      // Each thread's stamps differ from the others' by their last digit; only those of a thread are compared.
+      // Each thread's stamps differ from the others' by their last digit; only those of a thread
+      // are compared.
       commit.keep(make_stamp(now.epoch, number % numbers_of_a_thread * threads + thread + 1));
     }
     now.durable = log.durable_epoch();
@@ -99,16 +105,20 @@ void commit_for_ever(redo_log& log, std::uint32_t thread, std::uint64_t life, co
   }
 }
 
-[[noreturn]] void child(const std::string& path, durability level, std::uint64_t life, const pipe_of_reports& pipe) {
+[[noreturn]] void child(const std::string& path, durability level, std::uint64_t life,
+                        const pipe_of_reports& pipe) {
   try {
     const auto folder = open_log_folder(path);
     const recovered_log found = recover_log(*folder, 1, [](const log_entry&) {});
     commit_clock epochs;
-    redo_log_options options{
-        .level = level, .fingerprint = 1, .epoch_time = 2ms, .segment_bytes = std::size_t{64} << 10};
+    redo_log_options options{.level = level,
+                             .fingerprint = 1,
+                             .epoch_time = 2ms,
+                             .segment_bytes = std::size_t{64} << 10};
     redo_log log(epochs, *folder, found, options);
     std::vector<std::jthread> running;
-    for (std::uint32_t t = 0; t < threads; ++t) running.emplace_back([&, t] { commit_for_ever(log, t, life, pipe); });
+    for (std::uint32_t t = 0; t < threads; ++t)
+      running.emplace_back([&, t] { commit_for_ever(log, t, life, pipe); });
     running.clear();
   } catch (...) {
     ::_exit(2);
@@ -142,7 +152,8 @@ std::vector<report> reports_until_killed(std::chrono::milliseconds after, Child&
   pipe.read_until(std::chrono::steady_clock::now() + 1min, reports);
   int status = 0;
   EXPECT_EQ(::waitpid(process, &status, 0), process);
-  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "the child ended by itself, status " << status;
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+      << "the child ended by itself, status " << status;
   return reports;
 }
 
@@ -157,9 +168,9 @@ TEST_P(KillNine, AtRandomMoments) {
     const folder_to_kill_over folder;
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> present;  // transactions: rows
     for (std::uint64_t life = 1; life <= 4; ++life) {
-      const std::vector<report> reports =
-          reports_until_killed(std::chrono::milliseconds(5 + random.below(60)),
-                               [&](const pipe_of_reports& pipe) { child(folder.log(), level, life, pipe); });
+      const std::vector<report> reports = reports_until_killed(
+          std::chrono::milliseconds(5 + random.below(60)),
+          [&](const pipe_of_reports& pipe) { child(folder.log(), level, life, pipe); });
       std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> now;
       std::map<std::string, std::uint64_t> overwritten;
       const auto opened = open_log_folder(folder.log());
@@ -173,7 +184,8 @@ TEST_P(KillNine, AtRandomMoments) {
         ++now[{entry.table, std::stoull(key.substr(first + 1))}];
       });
       // No transaction is there in part.
-      for (const auto& [name, rows] : now) ASSERT_EQ(rows, rows_per_transaction) << name.first << " " << name.second;
+      for (const auto& [name, rows] : now)
+        ASSERT_EQ(rows, rows_per_transaction) << name.first << " " << name.second;
       // What was there after the last life still is.
       for (const auto& [name, rows] : present) ASSERT_TRUE(now.contains(name));
       std::map<std::string, std::uint64_t> last;
@@ -185,7 +197,8 @@ TEST_P(KillNine, AtRandomMoments) {
       for (const report& each : reports) {
         const bool there = now.contains({each.thread, each.number});
         // No epoch is there in part.
-        ASSERT_EQ(there, each.epoch <= found.durable_epoch) << "epoch " << each.epoch << " of " << found.durable_epoch;
+        ASSERT_EQ(there, each.epoch <= found.durable_epoch)
+            << "epoch " << each.epoch << " of " << found.durable_epoch;
         if (each.what == report::acknowledged) {
           ASSERT_TRUE(there);
         }
@@ -208,7 +221,8 @@ TEST_P(KillNine, AtRandomMoments) {
   EXPECT_GT(transactions_seen, 0u);
 }
 
-// With checkpoints: few rows that are overwritten again and again, each transaction writing the same number into three.
+// With checkpoints: few rows that are overwritten again and again, each transaction writing the
+// same number into three.
 [[noreturn]] void child_with_checkpoints(const std::string& path, const pipe_of_reports& pipe) {
   try {
     const auto folder = open_log_folder(path);
@@ -220,7 +234,8 @@ TEST_P(KillNine, AtRandomMoments) {
                   .epoch_time = 1ms,
                   .segment_bytes = std::size_t{8} << 10});
     std::uint64_t first = 1;
-    for (const auto& [name, row] : store.rows()) first = std::max<std::uint64_t>(first, std::stoull(row) + 1);
+    for (const auto& [name, row] : store.rows())
+      first = std::max<std::uint64_t>(first, std::stoull(row) + 1);
     std::vector<std::jthread> running;
     for (std::uint32_t t = 0; t < threads; ++t) {
       running.emplace_back([&, t] {
@@ -229,10 +244,15 @@ TEST_P(KillNine, AtRandomMoments) {
           std::vector<row_change> changes;
           for (std::uint64_t row = 0; row < rows_per_transaction; ++row)
             changes.push_back({{t, std::to_string(row)}, std::to_string(number)});
-          changes.push_back({{t, "odd"}, number % 2 == 1 ? std::optional(std::to_string(number)) : std::nullopt});
+          changes.push_back(
+              {{t, "odd"}, number % 2 == 1 ? std::optional(std::to_string(number)) : std::nullopt});
           const std::uint64_t epoch = store.transact(me, changes);
           log.acknowledge(me, epoch);
-          pipe.write({.what = report::acknowledged, .thread = t, .number = number, .epoch = epoch, .durable = 0});
+          pipe.write({.what = report::acknowledged,
+                      .thread = t,
+                      .number = number,
+                      .epoch = epoch,
+                      .durable = 0});
         }
       });
     }
@@ -247,9 +267,9 @@ TEST(KillNineWithCheckpoints, AtRandomMoments) {
   const folder_to_kill_over folder;
   std::uint64_t segments = 0;
   for (int life = 0; life < repetitions(16); ++life) {
-    const std::vector<report> reports =
-        reports_until_killed(std::chrono::milliseconds(5 + random.below(80)),
-                             [&](const pipe_of_reports& pipe) { child_with_checkpoints(folder.log(), pipe); });
+    const std::vector<report> reports = reports_until_killed(
+        std::chrono::milliseconds(5 + random.below(80)),
+        [&](const pipe_of_reports& pipe) { child_with_checkpoints(folder.log(), pipe); });
     const auto opened = open_log_folder(folder.log());
     const logged_store store(*opened);
     const row_map rows = store.rows();

@@ -1,4 +1,5 @@
-// The redo log: what is kept comes back, by the larger stamp; levels, segments, checkpoints, and what a reader refuses.
+// The redo log: what is kept comes back, by the larger stamp; levels, segments, checkpoints, and
+// what a reader refuses.
 #include "elidex/internal/log/redo_log.hpp"
 
 #include <gmock/gmock.h>
@@ -74,13 +75,15 @@ TEST(Crc32c, KnownValues) {
 
 TEST(LogFormat, NamesAndNumbers) {
   EXPECT_EQ(db::detail::name_of(db::detail::file_kind::segment, 1), "redo-00000001.log");
-  EXPECT_EQ(db::detail::name_of(db::detail::file_kind::checkpoint, 123'456'789'012), "checkpoint-123456789012.ckpt");
+  EXPECT_EQ(db::detail::name_of(db::detail::file_kind::checkpoint, 123'456'789'012),
+            "checkpoint-123456789012.ckpt");
   for (const std::uint64_t number : {1ull, 99'999'999ull, 100'000'000ull, 123'456'789'012ull})
     EXPECT_EQ(db::detail::number_of(db::detail::file_kind::segment,
                                     db::detail::name_of(db::detail::file_kind::segment, number)),
               number);
-  for (const char* const other : {"redo-.log", "redo-0000000x.log", "redo-1.log", "redo-00000000.log", "redo-00000001",
-                                  "redo-000000001.log", "redo-99999999999999999999.log", "", "checkpoint-00000001.tmp"})
+  for (const char* const other :
+       {"redo-.log", "redo-0000000x.log", "redo-1.log", "redo-00000000.log", "redo-00000001",
+        "redo-000000001.log", "redo-99999999999999999999.log", "", "checkpoint-00000001.tmp"})
     EXPECT_FALSE(db::detail::number_of(db::detail::file_kind::segment, other).has_value()) << other;
 }
 
@@ -103,10 +106,11 @@ TEST(RedoLog, WhatIsKeptComesBack) {
     commit_clock epochs;
     redo_log log(epochs, *folder, store.found(), by_hand(durability::sync));
     redo_log::worker me(log);
-    log.acknowledge(
-        me, store.transact(me, {upsert("", ""), upsert(zeros, zeros), upsert("large", std::string(3'000'000, 'x'))}));
-    log.acknowledge(me, store.transact(me, {upsert("gone", "1"), upsert("life", std::to_string(life)),
-                                            upsert("twice", "1"), upsert("twice", "2")}));
+    log.acknowledge(me, store.transact(me, {upsert("", ""), upsert(zeros, zeros),
+                                            upsert("large", std::string(3'000'000, 'x'))}));
+    log.acknowledge(me,
+                    store.transact(me, {upsert("gone", "1"), upsert("life", std::to_string(life)),
+                                        upsert("twice", "1"), upsert("twice", "2")}));
     log.acknowledge(me, store.transact(me, {{{0, "gone"}, {}}, {{7, "life"}, "another table"}}));
     expected = store.rows();
     EXPECT_EQ(expected.size(), 6u);
@@ -146,7 +150,8 @@ TEST(RedoLog, TheLargerStampCountsWhicheverThreadWroteIt) {
     redo_log log(epochs, *folder, logged_store(*folder).found(), by_hand());
     redo_log::worker first(log);
     redo_log::worker second(log);
-    redo_log::worker* const order[] = {first_is_later ? &second : &first, first_is_later ? &first : &second};
+    redo_log::worker* const order[] = {first_is_later ? &second : &first,
+                                       first_is_later ? &first : &second};
     for (std::uint64_t i = 0; i < 2; ++i) {
       commit_with_epoch commit(*order[i]);
       commit.upsert(0, "put last", std::to_string(i));
@@ -178,8 +183,9 @@ TEST(RedoLog, Levels) {
   const auto folder = disk.folder();
   {
     commit_clock epochs;
-    EXPECT_THROW(redo_log(epochs, *folder, logged_store(*folder).found(), by_hand(durability::none)),
-                 std::invalid_argument);
+    EXPECT_THROW(
+        redo_log(epochs, *folder, logged_store(*folder).found(), by_hand(durability::none)),
+        std::invalid_argument);
   }
   EXPECT_TRUE(disk.names().empty());
   logged_store store(*folder);
@@ -300,7 +306,8 @@ TEST(Checkpoint, WithTransactionsMeanwhileAndOlderFilesGone) {
       const finished_checkpoint report = store.checkpoint(log, some);
       EXPECT_FALSE(report.removal);
       EXPECT_GT(report.removed_segments, 0u);
-      ASSERT_EQ(logged_store(*disk.copy().folder()).rows(), store.rows_at(expected, log.durable_epoch()));
+      ASSERT_EQ(logged_store(*disk.copy().folder()).rows(),
+                store.rows_at(expected, log.durable_epoch()));
     }
     if (life % 2 == 0) {
       for (int i = 0; i < 20; ++i) some();
@@ -326,8 +333,10 @@ TEST(Checkpoint, OneAtATimeAndNothingLeftOfAnUnfinishedOne) {
   store.transact(me, {upsert("a", "1")});
   {
     checkpoint_writer abandoned(log);
-    EXPECT_EQ(code_thrown_by([&] { checkpoint_writer second(log); }), std::errc::operation_in_progress);
-    EXPECT_THROW(abandoned.upsert(0, "k", "r", make_stamp(epochs.now() + 1, 0)), std::invalid_argument);
+    EXPECT_EQ(code_thrown_by([&] { checkpoint_writer second(log); }),
+              std::errc::operation_in_progress);
+    EXPECT_THROW(abandoned.upsert(0, "k", "r", make_stamp(epochs.now() + 1, 0)),
+                 std::invalid_argument);
     abandoned.upsert(0, "k", "r", make_stamp(epochs.now(), 1));
   }
   EXPECT_THAT(disk.names(), UnorderedElementsAre("redo-00000001.log"));
@@ -359,7 +368,9 @@ faulty_disk small_log(bool with_checkpoint = false) {
   options.segment_bytes = 1;
   redo_log log(epochs, *folder, store.found(), options);
   redo_log::worker me(log);
-  const auto commit = [&](const char* key) { log.acknowledge(me, store.transact(me, {upsert(key, "row")})); };
+  const auto commit = [&](const char* key) {
+    log.acknowledge(me, store.transact(me, {upsert(key, "row")}));
+  };
   commit("a");
   commit("b");
   log.wait_durable(epochs.now());  // then the third segment has begun
@@ -380,9 +391,11 @@ TEST(Recovery, RefusesOtherVersions) {
   for (const bool with_checkpoint : {false, true}) {
     for (const std::string& name : small_log(with_checkpoint).names()) {
       faulty_disk disk = small_log(with_checkpoint);
-      for (const std::uint32_t version : {db::detail::log_version + 1, db::detail::log_version - 1}) {
+      for (const std::uint32_t version :
+           {db::detail::log_version + 1, db::detail::log_version - 1}) {
         set_version(disk.bytes(name), version);
-        const std::string what = problem_of(log_problem::other_version, [&] { logged_store refused(*disk.folder()); });
+        const std::string what =
+            problem_of(log_problem::other_version, [&] { logged_store refused(*disk.folder()); });
         EXPECT_THAT(what, HasSubstr(name));
       }
     }
@@ -392,8 +405,9 @@ TEST(Recovery, RefusesOtherVersions) {
 TEST(Recovery, RefusesAnotherSchema) {
   for (const bool with_checkpoint : {false, true}) {
     faulty_disk disk = small_log(with_checkpoint);
-    problem_of(log_problem::other_schema,
-               [&] { recover_log(*disk.folder(), logged_store::fingerprint + 1, [](const log_entry&) {}); });
+    problem_of(log_problem::other_schema, [&] {
+      recover_log(*disk.folder(), logged_store::fingerprint + 1, [](const log_entry&) {});
+    });
   }
 }
 
@@ -403,7 +417,8 @@ TEST(Recovery, RefusesALogWithMissingFiles) {
     const std::vector<std::string> names = whole.names();
     ASSERT_EQ(names.size(), with_checkpoint ? 3u : 4u);
     for (const std::string& name : names) {
-      // The newest segment has only its header, synced before there was anything to put into it: nothing is lost with it.
+      // The newest segment has only its header, synced before there was anything to put into it:
+      // nothing is lost with it.
       if (name == "redo-00000004.log") continue;
       faulty_disk disk = whole.copy();
       disk.remove(name);
@@ -424,10 +439,12 @@ TEST(Recovery, RefusesALogThatEndsBeforeItsCheckpoint) {
     store.checkpoint(log, [&] { store.transact(me, {upsert("a", "2")}); });
     log.close();
   }
-  // The bytes behind the first epoch are gone, and with them everything that says they had been synced. But the checkpoint saw more.
+  // The bytes behind the first epoch are gone, and with them everything that says they had been
+  // synced. But the checkpoint saw more.
   std::string& bytes = disk.bytes("redo-00000001.log");
   bytes.resize(bytes.size() / 2);
-  EXPECT_THAT(problem_of(log_problem::damaged, [&] { logged_store refused(*disk.folder()); }), HasSubstr("checkpoint"));
+  EXPECT_THAT(problem_of(log_problem::damaged, [&] { logged_store refused(*disk.folder()); }),
+              HasSubstr("checkpoint"));
   // A checkpoint's first segment was whole when the checkpoint was finished.
   bytes.resize(db::detail::file_header_bytes - 1);
   problem_of(log_problem::damaged, [&] { logged_store refused(*disk.folder()); });
@@ -493,7 +510,8 @@ TEST(RedoLog, ThreadsCommitSideBySide) {
           {
             commit_with_epoch commit(me);
             epoch = commit.epoch();
-            const std::uint64_t stamp = make_stamp(epoch, (sequence.fetch_add(1) + 1) & commit_stamp::number_max);
+            const std::uint64_t stamp =
+                make_stamp(epoch, (sequence.fetch_add(1) + 1) & commit_stamp::number_max);
             commit.upsert(0, "thread" + std::to_string(t), std::to_string(i));
             commit.upsert(0, "all", std::to_string(stamp));
             commit.keep(stamp);
@@ -508,7 +526,8 @@ TEST(RedoLog, ThreadsCommitSideBySide) {
     }
   }
   row_map expected{{{0, "all"}, std::to_string(largest.load())}};
-  for (std::uint64_t t = 0; t < threads; ++t) expected[{0, "thread" + std::to_string(t)}] = std::to_string(commits - 1);
+  for (std::uint64_t t = 0; t < threads; ++t)
+    expected[{0, "thread" + std::to_string(t)}] = std::to_string(commits - 1);
   EXPECT_EQ(rows_in(disk.copy()), expected);
 }
 
@@ -534,7 +553,8 @@ TEST(CommitEpochs, AnEpochIsCompletedBehindItsCommits) {
     for (int round = 0; round < repetitions(500); ++round) {
       const std::uint64_t wanted = epochs.advance() - 1;
       while (ended.load() < wanted) {
-        // It may say less than a moment ago: a phase that begins late announces the epoch that it read before it was delayed.
+        // It may say less than a moment ago: a phase that begins late announces the epoch that it
+        // read before it was delayed.
         ended.store(std::max(ended.load(), epochs.completed()));
       }
     }
@@ -575,7 +595,8 @@ TEST(LogQueue, GivesWhatIsUpToAnEpoch) {
   std::size_t taken = 0;
   std::uint64_t epoch = 1;
   for (int i = 0; i < 3000; ++i) {
-    const std::string row(random.below(random.below(100) == 0 ? 300'000 : 3'000), static_cast<char>('a' + i % 26));
+    const std::string row(random.below(random.below(100) == 0 ? 300'000 : 3'000),
+                          static_cast<char>('a' + i % 26));
     db::detail::byte_buffer record;
     db::detail::begin_record(record);
     db::detail::append_entry(record, 0, log_operation::put, std::to_string(i), row);
@@ -628,7 +649,8 @@ TEST(LogFolder, RealFiles) {
   row_map expected;
   for (int life = 0; life < 4; ++life) {
     const auto folder = open_log_folder(path);
-    EXPECT_EQ(code_thrown_by([&] { open_log_folder(path); }), std::errc::resource_unavailable_try_again);
+    EXPECT_EQ(code_thrown_by([&] { open_log_folder(path); }),
+              std::errc::resource_unavailable_try_again);
     logged_store store(*folder);
     ASSERT_EQ(store.rows(), expected);
     commit_clock epochs;
@@ -636,11 +658,13 @@ TEST(LogFolder, RealFiles) {
     options.segment_bytes = 1000;
     redo_log log(epochs, *folder, store.found(), options);
     redo_log::worker me(log);
-    for (int i = 0; i < 20; ++i) log.acknowledge(me, store.transact(me, store.random_changes(random)));
+    for (int i = 0; i < 20; ++i)
+      log.acknowledge(me, store.transact(me, store.random_changes(random)));
     if (life % 2 == 1) {
       EXPECT_FALSE(store.checkpoint(log, [] {}).removal);
     }
-    for (int i = 0; i < 5; ++i) log.acknowledge(me, store.transact(me, store.random_changes(random)));
+    for (int i = 0; i < 5; ++i)
+      log.acknowledge(me, store.transact(me, store.random_changes(random)));
     expected = store.rows();
   }
   EXPECT_EQ(logged_store(*open_log_folder(path)).rows(), expected);

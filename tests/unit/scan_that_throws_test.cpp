@@ -17,7 +17,8 @@ void elsewhere(Fn&& fn) {
   std::thread(fn).join();
 }
 
-// "An exception that it throws in such a state is not believed, and it is run again." The invariant: `first` holds the smallest key.
+// "An exception that it throws in such a state is not believed, and it is run again." The
+// invariant: `first` holds the smallest key.
 TEST(ScanThatThrows, AnExceptionInAStateThatNeverWasIsNotBelieved) {
   store db;
   auto& rows = db.create_table<std::uint64_t, account>("rows");
@@ -36,7 +37,8 @@ TEST(ScanThatThrows, AnExceptionInAStateThatNeverWasIsNotBelieved) {
             t2.update(first, 0, [](account& a) { a.balance = 3; });
           });
         });
-      if (t.get(first, 0)->balance != std::int64_t(key)) throw std::logic_error("the invariant does not hold");
+      if (t.get(first, 0)->balance != std::int64_t(key))
+        throw std::logic_error("the invariant does not hold");
       return false;
     });
   }));

@@ -1,4 +1,5 @@
-// Scans without an upper bound: they reach the largest key there can be, and nothing comes behind what they have seen.
+// Scans without an upper bound: they reach the largest key there can be, and nothing comes behind
+// what they have seen.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -37,8 +38,8 @@ class ScanToTheLast : public ::testing::Test {
   numbered_table& numbered_ = db_.template create_table<u64, account>("numbered");
   named_table& named_ = db_.template create_table<std::string, account>("named");
 };
-using databases =
-    ::testing::Types<silo_database, dbx_database, locking_dbx_database, small_nodes_database, two_phase_database>;
+using databases = ::testing::Types<silo_database, dbx_database, locking_dbx_database,
+                                   small_nodes_database, two_phase_database>;
 TYPED_TEST_SUITE(ScanToTheLast, databases);
 
 TYPED_TEST(ScanToTheLast, ReachesTheLargestKey) {
@@ -62,8 +63,8 @@ TYPED_TEST(ScanToTheLast, ReachesTheLargestKey) {
     t.scan(this->numbered_, u64{0}, [&](u64, const account&) { return ++visited < 2; });
     EXPECT_EQ(visited, 2);
   };
-  for (const isolation level :
-       {isolation::read_uncommitted, isolation::read_committed, isolation::repeatable_read, isolation::serializable})
+  for (const isolation level : {isolation::read_uncommitted, isolation::read_committed,
+                                isolation::repeatable_read, isolation::serializable})
     this->db_.transact(level, look);
   this->db_.read_only(look);
 }
@@ -80,7 +81,8 @@ TYPED_TEST(ScanToTheLast, SeesItsOwnInserts) {
   this->db_.read_only([&](auto& t) { EXPECT_EQ(this->keys(t, 0), (std::vector<u64>{largest})); });
 }
 
-// Somebody inserts behind the last key that was seen, also into an empty table: the reader runs again, or the inserter waits.
+// Somebody inserts behind the last key that was seen, also into an empty table: the reader runs
+// again, or the inserter waits.
 TYPED_TEST(ScanToTheLast, NothingComesBehindIt) {
   for (const bool empty : {true, false}) {
     const u64 inserted = empty ? 10 : largest;
@@ -109,7 +111,8 @@ TYPED_TEST(ScanToTheLast, NothingComesBehindIt) {
 
 // Who stops early has not seen what comes behind.
 TYPED_TEST(ScanToTheLast, WhatComesBehindAnEarlyStopIsNoPhantom) {
-  if (std::is_same_v<TypeParam, two_phase_database>) GTEST_SKIP() << "the inserter would wait, for the gap behind";
+  if (std::is_same_v<TypeParam, two_phase_database>)
+    GTEST_SKIP() << "the inserter would wait, for the gap behind";
   this->insert(5);
   this->insert(7);
   int runs = 0;

@@ -17,8 +17,9 @@ using db::schema_mismatch;
 using ::testing::HasSubstr;
 
 schema account_columns(std::size_t owner_bytes = 10) {
-  return schema(
-      {{"owner", column_type::text, owner_bytes}, {"balance", column_type::integer}, {"rate", column_type::real}});
+  return schema({{"owner", column_type::text, owner_bytes},
+                 {"balance", column_type::integer},
+                 {"rate", column_type::real}});
 }
 
 template <class Error, class Action>
@@ -58,8 +59,10 @@ TEST(Schema, RefusesWhatItCannotHold) {
   db::row row(columns);
   EXPECT_THAT(text_of<row_too_large>([&] { row.set("owner", "01234567890"); }),
               HasSubstr("owner: a text of 11 bytes; it takes at most 10"));
-  EXPECT_THAT(text_of<schema_mismatch>([&] { row.set("street", 1); }), HasSubstr("street: there is no column"));
-  EXPECT_THAT(text_of<schema_mismatch>([&] { row.set("owner", 1); }), HasSubstr("owner: the column is of type text"));
+  EXPECT_THAT(text_of<schema_mismatch>([&] { row.set("street", 1); }),
+              HasSubstr("street: there is no column"));
+  EXPECT_THAT(text_of<schema_mismatch>([&] { row.set("owner", 1); }),
+              HasSubstr("owner: the column is of type text"));
   EXPECT_THROW(static_cast<void>(row.real("balance")), schema_mismatch);
   EXPECT_EQ(row, db::row(columns));
   EXPECT_THROW(schema({}), schema_mismatch);
@@ -84,7 +87,8 @@ TEST(Schema, TablesOfIt) {
   EXPECT_THROW(db.find_table<std::uint64_t>("typed"), schema_mismatch);
   db.transact([&](auto& t) {
     for (std::uint64_t i = 0; i < 5; ++i) {
-      t.insert(accounts, i, accounts.make_row().set("owner", "owner " + std::to_string(i)).set("balance", 100));
+      t.insert(accounts, i,
+               accounts.make_row().set("owner", "owner " + std::to_string(i)).set("balance", 100));
       t.insert(typed, i, account{100});
     }
   });
@@ -98,7 +102,8 @@ TEST(Schema, TablesOfIt) {
   db.transact([&](auto& t) {
     t.update(accounts, 1, [](db::row& r) { r.set("balance", r.integer("balance") - 30); });
     EXPECT_EQ(t.get(accounts, 1)->integer("balance"), 70);
-    EXPECT_THROW(t.update(accounts, 2, [](db::row& r) { r.set("owner", std::string(11, 'x')); }), row_too_large);
+    EXPECT_THROW(t.update(accounts, 2, [](db::row& r) { r.set("owner", std::string(11, 'x')); }),
+                 row_too_large);
   });
   std::string seen;
   db.read_only([&](auto& t) {
@@ -124,15 +129,18 @@ TEST(Schema, AFolderRemembersIt) {
     silo_database db;
     auto& accounts = db.create_table<std::uint64_t>("accounts", account_columns());
     db.open(disk.folder());
-    EXPECT_EQ(db.transact([&](auto& t) { return std::string(t.get(accounts, 7)->text("owner")); }), "Ada");
-    EXPECT_EQ(db.transact([&](auto& t) { return std::string(t.get(accounts, 8)->text("owner")); }), "Bob");
+    EXPECT_EQ(db.transact([&](auto& t) { return std::string(t.get(accounts, 7)->text("owner")); }),
+              "Ada");
+    EXPECT_EQ(db.transact([&](auto& t) { return std::string(t.get(accounts, 8)->text("owner")); }),
+              "Bob");
   }
   silo_database db;
   // As long, but another column.
-  db.create_table<std::uint64_t>(
-      "accounts",
-      schema({{"owner", column_type::text, 12}, {"balance", column_type::integer}, {"rate", column_type::real}}));
-  EXPECT_THAT(text_of<schema_mismatch>([&] { db.open(disk.folder()); }), HasSubstr("5:owner text 10"));
+  db.create_table<std::uint64_t>("accounts", schema({{"owner", column_type::text, 12},
+                                                     {"balance", column_type::integer},
+                                                     {"rate", column_type::real}}));
+  EXPECT_THAT(text_of<schema_mismatch>([&] { db.open(disk.folder()); }),
+              HasSubstr("5:owner text 10"));
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
-// A machine for tests of code above htm.hpp: begin() answers what the test wrote down, and every step is
-// recorded.
+// A machine for tests of code above htm.hpp: begin() answers what the test wrote down, and every
+// step is recorded.
 //
 //   scripted_htm::reset({conflict, started});
 //   elidex::elided<elidex::ttas_lock, elidex::no_retry, scripted_htm> lock;
 //
-// It cannot roll back. What the hardware would do by going back to the outermost begin() shows up as follows:
-// an abort() at the very place of the outermost begin() yields its status, which is how elided goes on; one
-// deeper down throws rolled_back, and the test goes on where it catches that.
+// It cannot roll back. What the hardware would do by going back to the outermost begin() shows up
+// as follows: an abort() at the very place of the outermost begin() yields its status, which is how
+// elided goes on; one deeper down throws rolled_back, and the test goes on where it catches that.
 //
 // Belongs to one thread, and to one test at a time.
 #pragma once
@@ -58,11 +58,12 @@ class scripted_htm {
   }
   static void always(htm::status answer) { state_.after_script = answer; }
   static void switch_off() { state_.enabled = false; }
-  // Called in each outermost begin() before it answers, with the number of earlier ones: the place to let
-  // another thread's deed happen between elided's look at the lock and its region.
+  // Called in each outermost begin() before it answers, with the number of earlier ones: the place
+  // to let another thread's deed happen between elided's look at the lock and its region.
   static void on_begin(std::function<void(std::size_t)> hook) { state_.hook = std::move(hook); }
 
-  // Called after each outermost commit(): the place for what another thread does before this one goes on.
+  // Called after each outermost commit(): the place for what another thread does before this one
+  // goes on.
   static void on_commit(std::function<void()> hook) { state_.commit_hook = std::move(hook); }
 
   static std::size_t begins() { return state_.begins; }

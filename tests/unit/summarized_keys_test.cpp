@@ -1,4 +1,5 @@
-// Keys with a summary: every way of searching agrees with the standard library, whatever stands behind the last key.
+// Keys with a summary: every way of searching agrees with the standard library, whatever stands
+// behind the last key.
 #include "elidex/internal/tree/summarized_keys.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +30,8 @@ void expect_right_ranks(std::mt19937_64& random, unsigned count, int key_bits) {
   using limits = std::numeric_limits<Key>;
   const auto some_key = [&] { return static_cast<Key>(random() >> (64 - key_bits)); };
   detail::summarized_keys<Key, true, Capacity> keys{};
-  for (unsigned i = 0; i < Capacity; ++i) keys.set_key(i, some_key());  // left behind by keys that are gone
+  // left behind by keys that are gone
+  for (unsigned i = 0; i < Capacity; ++i) keys.set_key(i, some_key());
 
   std::set<Key> chosen;
   while (chosen.size() < count) chosen.insert(some_key());
@@ -46,8 +48,10 @@ void expect_right_ranks(std::mt19937_64& random, unsigned count, int key_bits) {
     const auto less = std::lower_bound(sorted.begin(), sorted.end(), key) - sorted.begin();
     const auto not_greater = std::upper_bound(sorted.begin(), sorted.end(), key) - sorted.begin();
     for (const vector_instructions with : all_instructions()) {
-      ASSERT_EQ(keys.template rank<false>(count, key, with), less) << "of " << count << ", with " << int(with);
-      ASSERT_EQ(keys.template rank<true>(count, key, with), not_greater) << "of " << count << ", with " << int(with);
+      ASSERT_EQ(keys.template rank<false>(count, key, with), less)
+          << "of " << count << ", with " << int(with);
+      ASSERT_EQ(keys.template rank<true>(count, key, with), not_greater)
+          << "of " << count << ", with " << int(with);
     }
   }
 }
@@ -61,12 +65,15 @@ TYPED_TEST(SummarizedKeys, RankAsTheStandardLibrarySays) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 40; ++round) {
     const int bits = std::min<int>(8 + round, 8 * sizeof(TypeParam));
-    for (unsigned count = 0; count <= 3; ++count) expect_right_ranks<TypeParam, 3>(random, count, bits);
-    for (unsigned count = 0; count <= 20; ++count) expect_right_ranks<TypeParam, 20>(random, count, bits);
+    for (unsigned count = 0; count <= 3; ++count)
+      expect_right_ranks<TypeParam, 3>(random, count, bits);
+    for (unsigned count = 0; count <= 20; ++count)
+      expect_right_ranks<TypeParam, 20>(random, count, bits);
     for (unsigned count = 0; count <= 56; count += 1 + count % 3) {
       expect_right_ranks<TypeParam, 56>(random, count, bits);
     }
-    expect_right_ranks<TypeParam, 100>(random, 100, std::max(bits, 10));  // too many blocks for one line of summary
+    // too many blocks for one line of summary
+    expect_right_ranks<TypeParam, 100>(random, 100, std::max(bits, 10));
   }
 }
 

@@ -1,4 +1,5 @@
-// Two transactions step by step: the second one runs, in a thread of its own, inside the first one's first attempt.
+// Two transactions step by step: the second one runs, in a thread of its own, inside the first
+// one's first attempt.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -25,8 +26,8 @@ class InBetween : public ::testing::Test {
   typename Db::template table<std::uint64_t, account>& table =
       store.template create_table<std::uint64_t, account>("rows");
 };
-using databases =
-    ::testing::Types<elidex::basic_database<elidex::db::silo_commit>, elidex::basic_database<elidex::db::dbx_commit<>>>;
+using databases = ::testing::Types<elidex::basic_database<elidex::db::silo_commit>,
+                                   elidex::basic_database<elidex::db::dbx_commit<>>>;
 TYPED_TEST_SUITE(InBetween, databases);
 
 // Both count up a counter that isn't there yet: read, then put. One of the two increments is lost.
@@ -58,13 +59,15 @@ TYPED_TEST(InBetween, LostUpdateOfARangeThatWasEmpty) {
       return true;
     });
     t.upsert(rows, 1, {sum + 1});
-    if (attempts++ == 0) elsewhere([&] { db.transact([&](auto& t2) { t2.upsert(rows, 1, {100}); }); });
+    if (attempts++ == 0)
+      elsewhere([&] { db.transact([&](auto& t2) { t2.upsert(rows, 1, {100}); }); });
   });
   EXPECT_EQ(attempts, 2);
   db.read_only([&](auto& t) { EXPECT_EQ(t.get(rows, 1)->balance, 101); });
 }
 
-// A scan that ends at a row which the transaction itself has inserted does not watch what lies before that row.
+// A scan that ends at a row which the transaction itself has inserted does not watch what lies
+// before that row.
 TYPED_TEST(InBetween, PhantomBeforeOnesOwnInsert) {
   auto& db = this->store;
   auto& rows = this->table;
@@ -122,14 +125,16 @@ TYPED_TEST(InBetween, UpdateWhoseFunctionReadsAnotherRow) {
     t.insert(rows, 1, {10});
     t.insert(rows, 2, {20});
   });
-  db.transact([&](auto& t) { t.update(rows, 1, [&](account& a) { a.balance += t.get(rows, 2)->balance; }); });
+  db.transact([&](auto& t) {
+    t.update(rows, 1, [&](account& a) { a.balance += t.get(rows, 2)->balance; });
+  });
   db.read_only([&](auto& t) {
     EXPECT_EQ(t.get(rows, 1)->balance, 30);
     EXPECT_EQ(t.get(rows, 2)->balance, 20);
   });
 }
-// (May hang or crash instead of failing: it damages the process's memory.)
-// ... if that one's table has smaller rows, memory behind it is overwritten. Shown by what neighbours become.
+// (May hang or crash instead of failing: it damages the process's memory.) ... if that one's table
+// has smaller rows, memory behind it is overwritten. Shown by what neighbours become.
 TYPED_TEST(InBetween, UpdateWhoseFunctionReadsASmallerRow) {
   struct large {
     std::int64_t words[32];
@@ -166,27 +171,29 @@ TYPED_TEST(InBetween, AThreadThatEndsItselfLeavesNothing) {
     typename TypeParam::template table<std::uint64_t, account>& table;
   } shared{db, rows};
   pthread_t thread{};
-  ASSERT_EQ(pthread_create(
-                &thread, nullptr,
-                [](void* given) -> void* {
-                  auto& in = *static_cast<both*>(given);
-                  in.store.transact([&](auto& t) {
-                    t.get(in.table, 1);
-                    t.upsert(in.table, 2, {2});
-                    elsewhere([&] { in.store.transact([&](auto& u) { u.upsert(in.table, 1, {3}); }); });
-                    pthread_exit(nullptr);
-                  });
-                  return nullptr;
-                },
-                &shared),
-            0);
+  ASSERT_EQ(
+      pthread_create(
+          &thread, nullptr,
+          [](void* given) -> void* {
+            auto& in = *static_cast<both*>(given);
+            in.store.transact([&](auto& t) {
+              t.get(in.table, 1);
+              t.upsert(in.table, 2, {2});
+              elsewhere([&] { in.store.transact([&](auto& u) { u.upsert(in.table, 1, {3}); }); });
+              pthread_exit(nullptr);
+            });
+            return nullptr;
+          },
+          &shared),
+      0);
   ASSERT_EQ(pthread_join(thread, nullptr), 0);
   EXPECT_FALSE(db.transact([&](auto& t) { return t.get(rows, 2).has_value(); }));
 }
 
 TYPED_TEST(InBetween, NumbersThatAreNoKeysAreRefused) {
   auto& small = this->store.template create_table<std::uint32_t, account>("small");
-  EXPECT_THROW(this->store.transact([&](auto& t) { t.upsert(small, std::uint64_t{1} << 32, {1}); }), std::out_of_range);
+  EXPECT_THROW(this->store.transact([&](auto& t) { t.upsert(small, std::uint64_t{1} << 32, {1}); }),
+               std::out_of_range);
   EXPECT_THROW(this->store.transact([&](auto& t) { t.get(small, -1); }), std::out_of_range);
   EXPECT_THROW(this->store.read_only([&](auto& t) { t.get(small, -1); }), std::out_of_range);
   this->store.transact([&](auto& t) { t.upsert(small, 7, {1}); });

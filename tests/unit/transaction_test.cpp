@@ -1,5 +1,5 @@
-// Two transactions step by step: which anomalies each isolation level lets through, and exactly those; and what one transaction sees of
-// itself.
+// Two transactions step by step: which anomalies each isolation level lets through, and exactly
+// those; and what one transaction sees of itself.
 #include "elidex/internal/txn/transaction.hpp"
 
 #include <gtest/gtest.h>
@@ -76,7 +76,8 @@ INSTANTIATE_TEST_SUITE_P(Levels, Anomalies,
                                            isolation::repeatable_read, isolation::serializable),
                          name_of);
 
-// G0 and G1a, and the reason why read uncommitted is no different here: a write stands nowhere before its commit.
+// G0 and G1a, and the reason why read uncommitted is no different here: a write stands nowhere
+// before its commit.
 TEST_P(Anomalies, NoDirtyReadsAndNoDirtyWrites) {
   auto one = begin();
   auto two = begin();
@@ -96,7 +97,8 @@ TEST_P(Anomalies, NonRepeatableRead) {
   auto writer = begin();
   writer.t.upsert(accounts_, 10, account{1});
   EXPECT_TRUE(writer.commits());
-  EXPECT_EQ(reader.t.get(accounts_, 10)->balance, 1) << "rows are of different moments until the commit says no";
+  EXPECT_EQ(reader.t.get(accounts_, 10)->balance, 1)
+      << "rows are of different moments until the commit says no";
   EXPECT_EQ(reader.commits(), !at_least(isolation::repeatable_read));
 }
 
@@ -183,7 +185,8 @@ TEST_P(Anomalies, ErasedRowsAreSeen) {
 // Fekete, O'Neil, O'Neil 2004: the one who only reads makes the anomaly.
 TEST_P(Anomalies, ReadOnlyAnomaly) {
   auto withdraw = begin();
-  const std::int64_t total = withdraw.t.get(accounts_, 10)->balance + withdraw.t.get(accounts_, 20)->balance;
+  const std::int64_t total =
+      withdraw.t.get(accounts_, 10)->balance + withdraw.t.get(accounts_, 20)->balance;
   auto deposit = begin();
   deposit.t.upsert(accounts_, 20, account{deposit.t.get(accounts_, 20)->balance + 20});
   EXPECT_TRUE(deposit.commits());
@@ -205,7 +208,8 @@ TEST_P(Anomalies, WhoLooksAtOtherThingsCommits) {
 // --- one transaction
 
 class OneTransaction : public Anomalies {};
-INSTANTIATE_TEST_SUITE_P(Serializable, OneTransaction, ::testing::Values(isolation::serializable), name_of);
+INSTANTIATE_TEST_SUITE_P(Serializable, OneTransaction, ::testing::Values(isolation::serializable),
+                         name_of);
 
 TEST_P(OneTransaction, SeesItsOwnWrites) {
   auto one = begin();
@@ -267,7 +271,8 @@ TEST_P(OneTransaction, AScanThatEndsEarlyWatchesNoFurther) {
   EXPECT_FALSE(reader.commits());
 }
 
-// It may have been there at the moment for which the reader commits; so its record stays in the index as long as the reader runs.
+// It may have been there at the moment for which the reader commits; so its record stays in the
+// index as long as the reader runs.
 TEST_P(OneTransaction, ARowThatCameAndWentIsAPhantomToo) {
   auto scanning = begin();
   auto looking = begin();
@@ -317,7 +322,8 @@ TEST_P(OneTransaction, SnapshotsSeeTheirMomentAlone) {
   EXPECT_EQ(look(before), (std::vector<std::int64_t>{100, 100}));
 }
 
-// A snapshot moves the clock on only if somebody has committed in the present epoch, and has what was committed in any case.
+// A snapshot moves the clock on only if somebody has committed in the present epoch, and has what
+// was committed in any case.
 TEST_P(OneTransaction, SnapshotsMoveTheClockForCommitsOnly) {
   const auto snapshot = [&] { return db::commit_clock::snapshot(epochs_).epoch(); };
   const u64 first = snapshot();

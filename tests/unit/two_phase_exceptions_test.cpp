@@ -1,4 +1,5 @@
-// Exceptions inside of a two-phase transaction, from a change, a scan's function, the transaction's own: which rows and locks are left.
+// Exceptions inside of a two-phase transaction, from a change, a scan's function, the transaction's
+// own: which rows and locks are left.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -26,7 +27,8 @@ class TwoPhaseExceptions : public ::testing::TestWithParam<isolation> {
       const std::uint64_t waits = db_.protocol().counts().waits;
       db_.transact([&](auto& t) {
         total = 0;
-        for (u64 key = 0; key < 30; ++key) t.update(rows_, key, [&](account& row) { total += row.balance; });
+        for (u64 key = 0; key < 30; ++key)
+          t.update(rows_, key, [&](account& row) { total += row.balance; });
       });
       EXPECT_EQ(db_.protocol().counts().waits, waits);
     }).join();

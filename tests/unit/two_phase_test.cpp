@@ -1,5 +1,5 @@
-// Two-phase locking step by step: which anomalies each isolation level lets through, and exactly those; who waits for whom; gaps; what
-// becomes of those who are refused.
+// Two-phase locking step by step: which anomalies each isolation level lets through, and exactly
+// those; who waits for whom; gaps; what becomes of those who are refused.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -43,7 +43,9 @@ class Locking : public ::testing::TestWithParam<isolation>, public lock_clients 
     return [this, key, balance](auto& t) { t.insert(accounts, key, account{balance}); };
   }
   auto add(u64 key, std::int64_t more) {
-    return [this, key, more](auto& t) { return t.update(accounts, key, [&](account& a) { a.balance += more; }); };
+    return [this, key, more](auto& t) {
+      return t.update(accounts, key, [&](account& a) { a.balance += more; });
+    };
   }
   auto erase(u64 key) {
     return [this, key](auto& t) { return t.erase(accounts, key); };
@@ -129,7 +131,8 @@ TEST_P(LockingLevels, LostUpdateByReadingAndPutting) {
   EXPECT_EQ(waits(write), at_least(serializable));
   if (at_least(serializable)) {
     auto other = two.starts(upsert(10, 101));
-    EXPECT_THROW(other.done.get(), db::lock_refused) << "the cheapest, and the one who closes the cycle";
+    EXPECT_THROW(other.done.get(), db::lock_refused)
+        << "the cheapest, and the one who closes the cycle";
     EXPECT_FALSE(two.commits());
     write.done.get();
     EXPECT_TRUE(one.commits());
@@ -165,7 +168,8 @@ TEST_P(LockingLevels, AnUpdateSeesWhatAGetDoesNot) {
   EXPECT_EQ(one.does(get(10)), at_least(isolation::repeatable_read) ? 100 : 101);
   EXPECT_TRUE(one.does(add(10, 1)));
   EXPECT_EQ(one.does(get(10)), 102);
-  EXPECT_EQ(one.does(get(20)), at_least(isolation::repeatable_read) ? std::optional<std::int64_t>(100) : std::nullopt);
+  EXPECT_EQ(one.does(get(20)),
+            at_least(isolation::repeatable_read) ? std::optional<std::int64_t>(100) : std::nullopt);
   EXPECT_FALSE(one.does(add(20, 1)));
   EXPECT_TRUE(one.commits());
 }
@@ -343,7 +347,8 @@ TEST_P(LockingLevels, ScansEndWhereTheyAreTold) {
 // --- gaps
 
 class LockingGaps : public Locking {};
-INSTANTIATE_TEST_SUITE_P(Serializable, LockingGaps, ::testing::Values(isolation::serializable), name_of);
+INSTANTIATE_TEST_SUITE_P(Serializable, LockingGaps, ::testing::Values(isolation::serializable),
+                         name_of);
 
 TEST_P(LockingGaps, OnlyTheGapsThatWereRead) {
   auto& reader = begin();
@@ -367,7 +372,9 @@ TEST_P(LockingGaps, OnlyTheGapsThatWereRead) {
 
 TEST_P(LockingGaps, AScanThatEndsEarlyLocksNoFurther) {
   auto& reader = begin();
-  reader.does([&](auto& t) { t.scan(accounts, u64{0}, u64{100}, [](u64, const account&) { return false; }); });
+  reader.does([&](auto& t) {
+    t.scan(accounts, u64{0}, u64{100}, [](u64, const account&) { return false; });
+  });
   auto& writer = begin();
   writer.does(add(20, 1));
   writer.does(insert(30));
@@ -384,7 +391,8 @@ TEST_P(LockingGaps, TheEndOfTheTableIsOne) {
   step.done.get();
 }
 
-// Somebody else's record that waits to be inserted ends nobody's way: another insert before it must wait as well.
+// Somebody else's record that waits to be inserted ends nobody's way: another insert before it must
+// wait as well.
 TEST_P(LockingGaps, WhoWaitsToInsertHidesNoGap) {
   auto& reader = begin();
   EXPECT_EQ(reader.does(get(15)), std::nullopt);
@@ -575,7 +583,8 @@ TEST(LockingDatabase, AnExceptionRollsBackAndGivesLocksBack) {
 TEST(LockingDatabase, StringKeys) {
   two_phase_database db;
   auto& rows = db.create_table<std::string, std::int64_t>("rows");
-  for (const isolation level : {isolation::read_committed, isolation::repeatable_read, isolation::serializable}) {
+  for (const isolation level :
+       {isolation::read_committed, isolation::repeatable_read, isolation::serializable}) {
     db.transact(level, [&](auto& t) {
       for (const char* key : {"b", "a", "ab"}) t.upsert(rows, key, 1);
     });
@@ -632,7 +641,8 @@ TEST(LockingDatabase, VictimsRunAgainOneAtATime) {
 // Everybody locks in another order, and pays in and out: cycles are found and the money stays.
 template <class Latches>
 class LockingStorm : public ::testing::Test {};
-using storm_latches = ::testing::Types<sharded_latches<>, unmodified_latches, hle_latches, pthread_elision_latches>;
+using storm_latches =
+    ::testing::Types<sharded_latches<>, unmodified_latches, hle_latches, pthread_elision_latches>;
 TYPED_TEST_SUITE(LockingStorm, storm_latches);
 
 TYPED_TEST(LockingStorm, DeadlocksEndAndTheMoneyStays) {
@@ -666,9 +676,11 @@ TYPED_TEST(LockingStorm, DeadlocksEndAndTheMoneyStays) {
           // Read first: upgrades make cycles of two.
           const auto giver = t.get(accounts, from);
           if (!giver) return;
-          // To let others in; not a yield, which takes milliseconds where programs beside this one compute.
+          // To let others in; not a yield, which takes milliseconds where programs beside this one
+          // compute.
           if (turn % 2 == 0) std::this_thread::sleep_for(1us);
-          if (!t.update(accounts, to, [](account& a) { a.balance += 5; })) t.insert(accounts, to, account{5});
+          if (!t.update(accounts, to, [](account& a) { a.balance += 5; }))
+            t.insert(accounts, to, account{5});
           if (giver->balance == 5) {
             t.erase(accounts, from);
           } else {

@@ -63,7 +63,15 @@ class Rules(unittest.TestCase):
         self.assert_found("src/a.cpp", "// TODO: later\n", "leftover")
         self.assert_found("src/a.cpp", "int x; \n", "white space")
         self.assert_found("src/CamelCase.cpp", "", "snake_case")
-        self.assert_found("src/a.cpp", "\n" * (style.LINES_MAX + 1), "split it")
+        self.assert_found("src/a.cpp", "int " + "x" * 100 + ";\n", "columns")
+
+    def test_functions_are_short(self):
+        body = "  ++x;\n" * style.FUNCTION_LINES_MAX
+        for head in ("void f() {", "TEST(A, B) {", "template <class T>\nint f(int a,\n      int b) {"):
+            self.assert_found("src/a.cpp", head + "\n" + body + "}\n", "a function of")
+        self.assert_found("src/a.cpp", "class a {\n  void f() {\n" + body + "  }\n};\n", "a function of")
+        self.assertEqual(found("src/a.cpp", "class a {\n" + body + "};\nvoid f() {\n}\n"), [])
+        self.assertEqual(found("src/a.cpp", "namespace a {\n" + "void f() {\n  ++x;\n}\n" * 40 + "}\n"), [])
 
 
 if __name__ == "__main__":

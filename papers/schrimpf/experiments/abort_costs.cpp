@@ -1,7 +1,9 @@
-// What an abort leaves behind in the caches: papers/004 appendix D.1, figures D.1 to D.4. One thread; y: cycles.
+// What an abort leaves behind in the caches: papers/004 appendix D.1, figures D.1 to D.4. One
+// thread; y: cycles.
 //
-// The thesis expects that an abort throws all lines of the transaction out of the L1, so that touching the whole array
-// again would cost more than touching one element as often, and measures no difference.
+// The thesis expects that an abort throws all lines of the transaction out of the L1, so that
+// touching the whole array again would cost more than touching one element as often, and measures
+// no difference.
 
 #include <cstddef>
 #include <functional>
@@ -47,12 +49,14 @@ std::vector<series> figure_d_1(const sim::machine& which, const experiment_scale
              cold = cycles_of([&] { write_all(array.get()); });
              warm = cycles_of([&] { write_all(array.get()); });
            }});
-  return {{"cold cache", {{0, static_cast<double>(cold)}}}, {"warm cache", {{0, static_cast<double>(warm)}}}};
+  return {{"cold cache", {{0, static_cast<double>(cold)}}},
+          {"warm cache", {{0, static_cast<double>(warm)}}}};
 }
 
-// Cycles of each of ten executions in a row, from begin() to its second return or to the end of the plain writes.
-std::vector<std::uint64_t> executions(const sim::machine& which, std::uint64_t seed, void (*write)(element*),
-                                      bool aborting) {
+// Cycles of each of ten executions in a row, from begin() to its second return or to the end of the
+// plain writes.
+std::vector<std::uint64_t> executions(const sim::machine& which, std::uint64_t seed,
+                                      void (*write)(element*), bool aborting) {
   constexpr std::size_t times = 10;
   const auto array = std::make_unique<element[]>(elements);
   std::vector<std::uint64_t> cycles(times);
@@ -72,7 +76,8 @@ std::vector<std::uint64_t> executions(const sim::machine& which, std::uint64_t s
   return cycles;
 }
 
-// Figures D.2 and D.3, which the thesis expects, and the cycles of each execution without a transaction for comparison.
+// Figures D.2 and D.3, which the thesis expects, and the cycles of each execution without a
+// transaction for comparison.
 std::vector<series> figure_d_2(const sim::machine& which, const experiment_scale& scale) {
   std::vector<series> all;
   const auto add = [&](const char* name, void (*write)(element*), bool aborting) {

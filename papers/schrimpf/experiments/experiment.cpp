@@ -7,13 +7,17 @@
 
 namespace elidex::bench {
 
-nlohmann::ordered_json run_experiment(const std::string& id, const sim::machine& which, bool full, std::uint64_t seed) {
+nlohmann::ordered_json run_experiment(const std::string& id, const sim::machine& which, bool full,
+                                      std::uint64_t seed) {
   if (which.rtm == 0)
-    throw bad_input("--machine: " + which.name + " has no transactions; " + id + " takes one that has");
+    throw bad_input("--machine: " + which.name + " has no transactions; " + id +
+                    " takes one that has");
   for (const auto& group : {transaction_limits(), lock_overheads(), abort_costs(), structures()}) {
-    const auto found = std::find_if(group.begin(), group.end(), [&](const experiment& e) { return e.id == id; });
+    const auto found =
+        std::find_if(group.begin(), group.end(), [&](const experiment& e) { return e.id == id; });
     if (found == group.end()) continue;
-    nlohmann::ordered_json document{{"id", id}, {"machine", which.name}, {"series", nlohmann::ordered_json::array()}};
+    nlohmann::ordered_json document{
+        {"id", id}, {"machine", which.name}, {"series", nlohmann::ordered_json::array()}};
     for (const series& s : found->run(which, {.full = full, .seed = seed})) {
       document["series"].push_back({{"name", s.name}, {"points", s.points}});
     }

@@ -1,9 +1,9 @@
 #pragma once
-// An experiment of the papers on the simulated machine: one source file for each figure or group of figures, which
-// registers what it can run.
+// An experiment of the papers on the simulated machine: one source file for each figure or group of
+// figures, which registers what it can run.
 //
-// An experiment gives named series of points, as the figure has them: {"series":[{"name":..,"points":[[x,y],..]}]}.
-// Thread-safety: one at a time in a process.
+// An experiment gives named series of points, as the figure has them:
+// {"series":[{"name":..,"points":[[x,y],..]}]}. Thread-safety: one at a time in a process.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -20,7 +20,9 @@ struct experiment_scale {
   bool full = false;
   std::uint64_t seed = 1;
   /// How often to repeat: `few` in a smoke run, more in a full one.
-  [[nodiscard]] std::uint64_t times(std::uint64_t few, std::uint64_t many) const { return full ? many : few; }
+  [[nodiscard]] std::uint64_t times(std::uint64_t few, std::uint64_t many) const {
+    return full ? many : few;
+  }
 };
 
 struct experiment {
@@ -29,7 +31,8 @@ struct experiment {
 };
 
 /// Throws bad_input for an id that no experiment has.
-[[nodiscard]] nlohmann::ordered_json run_experiment(const std::string& id, const sim::machine& which, bool full,
+[[nodiscard]] nlohmann::ordered_json run_experiment(const std::string& id,
+                                                    const sim::machine& which, bool full,
                                                     std::uint64_t seed);
 
 [[nodiscard]] std::vector<experiment> transaction_limits();

@@ -1,5 +1,5 @@
-// Locks: what taking one costs, how the ways of spinning compare, how many can be elided at once, and why a region must
-// read the lock. papers/004 sections 2.4, 3.1, 3.2.4, 3.2.5 and appendix C.3.
+// Locks: what taking one costs, how the ways of spinning compare, how many can be elided at once,
+// and why a region must read the lock. papers/004 sections 2.4, 3.1, 3.2.4, 3.2.5 and appendix C.3.
 
 #include <array>
 #include <atomic>
@@ -19,8 +19,8 @@
 namespace elidex::bench {
 namespace {
 
-// What the thesis measures for "no synchronization" in figures 3.10 and C.4: the cost of its clock. Added to ours, so
-// that the percentages have the same base.
+// What the thesis measures for "no synchronization" in figures 3.10 and C.4: the cost of its clock.
+// Added to ours, so that the percentages have the same base.
 constexpr double clock_cycles = 34.28;
 
 // Cycles for one lock and unlock around `body`, on one thread.
@@ -69,13 +69,16 @@ struct bare_hle {
 
 template <class Body>
 std::vector<series> overheads(const sim::machine& which, const experiment_scale& scale, Body body) {
-  const auto point = [](double y) { return std::vector<std::pair<double, double>>{{0, clock_cycles + y}}; };
-  return {{"POSIX", point(cycles_per_section<std::mutex>(which, scale.seed, body))},
-          {"TAS", point(cycles_per_section<ttas_lock>(which, scale.seed, body))},
-          {"HLE", point(cycles_per_section<bare_hle>(which, scale.seed, body))},
-          {"RTM", point(cycles_per_section<bare_region>(which, scale.seed, body))},
-          {"elided<ttas_lock>", point(cycles_per_section<elided<ttas_lock>>(which, scale.seed, body))},
-          {"no synchronization", point(cycles_per_section<no_lock>(which, scale.seed, body))}};
+  const auto point = [](double y) {
+    return std::vector<std::pair<double, double>>{{0, clock_cycles + y}};
+  };
+  return {
+      {"POSIX", point(cycles_per_section<std::mutex>(which, scale.seed, body))},
+      {"TAS", point(cycles_per_section<ttas_lock>(which, scale.seed, body))},
+      {"HLE", point(cycles_per_section<bare_hle>(which, scale.seed, body))},
+      {"RTM", point(cycles_per_section<bare_region>(which, scale.seed, body))},
+      {"elided<ttas_lock>", point(cycles_per_section<elided<ttas_lock>>(which, scale.seed, body))},
+      {"no synchronization", point(cycles_per_section<no_lock>(which, scale.seed, body))}};
 }
 
 std::vector<series> figure_3_10(const sim::machine& which, const experiment_scale& scale) {
@@ -87,14 +90,16 @@ std::vector<series> figure_c_3(const sim::machine& which, const experiment_scale
   const volatile unsigned char* const array = memory.data();
   return overheads(which, scale, [=] {
     unsigned sum = 0;
-    for (std::size_t i = 0; i < array_bytes; i += 8) sum += array[i];  // chosen: eight bytes an access
+    // chosen: eight bytes an access
+    for (std::size_t i = 0; i < array_bytes; i += 8) sum += array[i];
     static_cast<void>(sum);
   });
 }
 
 // So many locks held at once by one thread. y: aborted of transactional cycles, in per cent.
 template <class Lock>
-series held_together(const sim::machine& which, const experiment_scale& scale, const std::string& name) {
+series held_together(const sim::machine& which, const experiment_scale& scale,
+                     const std::string& name) {
   series s{name, {}};
   std::array<own_lines<Lock>, 20> locks;
   for (std::size_t held = 1; held <= locks.size(); ++held) {
@@ -105,9 +110,10 @@ series held_together(const sim::machine& which, const experiment_scale& scale, c
                                      }
                                    }});
     const sim::thread_report all = r.total();
-    const double y = all.transactional_cycles == 0 ? 0
-                                                   : 100 * static_cast<double>(all.aborted_cycles) /
-                                                         static_cast<double>(all.transactional_cycles);
+    const double y = all.transactional_cycles == 0
+                         ? 0
+                         : 100 * static_cast<double>(all.aborted_cycles) /
+                               static_cast<double>(all.transactional_cycles);
     s.points.emplace_back(static_cast<double>(held), y);
   }
   return s;
@@ -117,7 +123,8 @@ std::vector<series> figure_3_9(const sim::machine& which, const experiment_scale
   return {held_together<bare_hle>(which, scale, "HLE nested mutexes")};
 }
 // With the thesis's workaround (listing 3.10) beside it.
-std::vector<series> figure_3_9_workaround(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> figure_3_9_workaround(const sim::machine& which,
+                                          const experiment_scale& scale) {
   return {held_together<bare_hle>(which, scale, "HLE nested mutexes"),
           held_together<nestable_hle>(which, scale, "workaround")};
 }
@@ -136,7 +143,8 @@ struct spin_word {
   void lock() noexcept {
     for (;;) {
       if constexpr (How == spin_on::test_first) {
-        while (word.load(std::memory_order_relaxed) != 0) cpu_pause();  // no partner: the exchange decides
+        // no partner: the exchange decides
+        while (word.load(std::memory_order_relaxed) != 0) cpu_pause();
       }
       if (word.exchange(1, std::memory_order_acquire) == 0) return;  // pairs with unlock()
       cpu_pause();
@@ -153,7 +161,8 @@ struct hle_spin {
   void lock() noexcept {
     for (;;) {
       if constexpr (How == spin_on::test_first) {
-        while (word.load(std::memory_order_relaxed) != 0) cpu_pause();  // no partner: the exchange decides
+        // no partner: the exchange decides
+        while (word.load(std::memory_order_relaxed) != 0) cpu_pause();
       }
       if (htm::hle_exchange_acquire(word, 1) == 0) return;
       cpu_pause();
@@ -164,8 +173,8 @@ struct hle_spin {
 
 // Milliseconds that four threads take for so many sections each, on a random one of `count` locks.
 template <class Lock, spin_on How>
-double milliseconds(const sim::machine& which, std::uint64_t seed, std::size_t count, std::uint64_t sections,
-                    std::uint64_t held_cycles) {
+double milliseconds(const sim::machine& which, std::uint64_t seed, std::size_t count,
+                    std::uint64_t sections, std::uint64_t held_cycles) {
   const auto locks = std::make_unique<Lock[]>(count);
   std::vector<std::function<void()>> bodies;
   for (unsigned t = 0; t < spinners; ++t) {
@@ -185,14 +194,16 @@ double milliseconds(const sim::machine& which, std::uint64_t seed, std::size_t c
 }
 
 template <class Lock>
-std::vector<series> spinning(const sim::machine& which, const experiment_scale& scale, std::size_t locks,
-                             std::vector<std::uint64_t> sections, std::uint64_t held_cycles) {
+std::vector<series> spinning(const sim::machine& which, const experiment_scale& scale,
+                             std::size_t locks, std::vector<std::uint64_t> sections,
+                             std::uint64_t held_cycles) {
   std::vector<series> both{{"TAS", {}}, {"TAS-T", {}}};
   for (const std::uint64_t n : sections) {
     const auto x = static_cast<double>(n);
-    both[0].points.emplace_back(x,
-                                milliseconds<Lock, spin_on::exchange_only>(which, scale.seed, locks, n, held_cycles));
-    both[1].points.emplace_back(x, milliseconds<Lock, spin_on::test_first>(which, scale.seed, locks, n, held_cycles));
+    both[0].points.emplace_back(
+        x, milliseconds<Lock, spin_on::exchange_only>(which, scale.seed, locks, n, held_cycles));
+    both[1].points.emplace_back(
+        x, milliseconds<Lock, spin_on::test_first>(which, scale.seed, locks, n, held_cycles));
   }
   return both;
 }
@@ -201,44 +212,50 @@ std::vector<series> spinning(const sim::machine& which, const experiment_scale& 
 std::vector<series> figure_2_5(const sim::machine& which, const experiment_scale& scale) {
   return spinning<hle_spin>(which, scale, 100, {1'000, 5'500, 10'000}, 0);
 }
-// Figure 2.6: one lock, held for nop_sleep(1000), that is 750,000 nops of about a quarter of a cycle each.
+// Figure 2.6: one lock, held for nop_sleep(1000), that is 750,000 nops of about a quarter of a
+// cycle each.
 std::vector<series> figure_2_6(const sim::machine& which, const experiment_scale& scale) {
   constexpr std::uint64_t held_cycles = 750'000 / 4;
   return spinning<hle_spin>(which, scale, 1, {10, 55, 100}, held_cycles);
 }
-// Figure 2.7: test-then-set with and without the prefix. (Test-and-set and exchange are the same instruction here.)
+// Figure 2.7: test-then-set with and without the prefix. (Test-and-set and exchange are the same
+// instruction here.)
 std::vector<series> figure_2_7(const sim::machine& which, const experiment_scale& scale) {
   std::vector<series> both{{"TAS", {}}, {"HLE TAS", {}}};
   for (const std::uint64_t n : {1'000u, 5'500u, 10'000u}) {
-    both[0].points.emplace_back(
-        n, milliseconds<spin_word<std::uint32_t>, spin_on::test_first>(which, scale.seed, 100, n, 0));
-    both[1].points.emplace_back(n, milliseconds<hle_spin, spin_on::test_first>(which, scale.seed, 100, n, 0));
+    both[0].points.emplace_back(n, milliseconds<spin_word<std::uint32_t>, spin_on::test_first>(
+                                       which, scale.seed, 100, n, 0));
+    both[1].points.emplace_back(
+        n, milliseconds<hle_spin, spin_on::test_first>(which, scale.seed, 100, n, 0));
   }
   return both;
 }
 
-// Figure 2.4: sections per millisecond by the lock word's type. The machine elides words of any size alike, and HLE is
-// an affair of 4 bytes in this library; so the other sizes run without it.
+// Figure 2.4: sections per millisecond by the lock word's type. The machine elides words of any
+// size alike, and HLE is an affair of 4 bytes in this library; so the other sizes run without it.
 std::vector<series> figure_2_4(const sim::machine& which, const experiment_scale& scale) {
   constexpr std::uint64_t sections = 2'000;
-  const auto rate = [&](double ms) { return static_cast<double>(spinners * sections) / ms / 1'000; };
+  const auto rate = [&](double ms) {
+    return static_cast<double>(spinners * sections) / ms / 1'000;
+  };
   std::vector<series> all{{"uchar(1)", {}}, {"ushort(2)", {}}, {"unsigned(4)", {}}, {"ull(8)", {}}};
   for (const std::size_t locks : {1u, 10u, 100u}) {
     const auto x = static_cast<double>(locks);
     constexpr auto how = spin_on::test_first;
-    all[0].points.emplace_back(x,
-                               rate(milliseconds<spin_word<std::uint8_t>, how>(which, scale.seed, locks, sections, 0)));
-    all[1].points.emplace_back(
-        x, rate(milliseconds<spin_word<std::uint16_t>, how>(which, scale.seed, locks, sections, 0)));
-    all[2].points.emplace_back(x, rate(milliseconds<hle_spin, how>(which, scale.seed, locks, sections, 0)));
-    all[3].points.emplace_back(
-        x, rate(milliseconds<spin_word<std::uint64_t>, how>(which, scale.seed, locks, sections, 0)));
+    all[0].points.emplace_back(
+        x, rate(milliseconds<spin_word<std::uint8_t>, how>(which, scale.seed, locks, sections, 0)));
+    all[1].points.emplace_back(x, rate(milliseconds<spin_word<std::uint16_t>, how>(
+                                      which, scale.seed, locks, sections, 0)));
+    all[2].points.emplace_back(
+        x, rate(milliseconds<hle_spin, how>(which, scale.seed, locks, sections, 0)));
+    all[3].points.emplace_back(x, rate(milliseconds<spin_word<std::uint64_t>, how>(
+                                      which, scale.seed, locks, sections, 0)));
   }
   return all;
 }
 
-// Appendix C.4 (figure C.7): a hundred HLE locks, each thread on all of them or on a part of its own. y: milliseconds. No
-// digitised figure exists.
+// Appendix C.4 (figure C.7): a hundred HLE locks, each thread on all of them or on a part of its
+// own. y: milliseconds. No digitised figure exists.
 std::vector<series> figure_c_7(const sim::machine& which, const experiment_scale& scale) {
   constexpr std::size_t locks_count = 100;
   std::vector<series> both{{"all locks", {}}, {"partitioned", {}}};
@@ -252,7 +269,8 @@ std::vector<series> figure_c_7(const sim::machine& which, const experiment_scale
           std::uint64_t state = scale.seed * 1'000 + t;
           for (std::uint64_t i = 0; i < sections; ++i) {
             state = state * 6364136223846793005 + 1442695040888963407;
-            hle_spin& lock = locks[partitioned ? t * part + (state >> 33) % part : (state >> 33) % locks_count];
+            hle_spin& lock =
+                locks[partitioned ? t * part + (state >> 33) % part : (state >> 33) % locks_count];
             lock.lock<spin_on::test_first>();
             lock.unlock();
           }
@@ -266,7 +284,8 @@ std::vector<series> figure_c_7(const sim::machine& which, const experiment_scale
   return both;
 }
 
-// What an abort costs: cycles from begin() to its second return, by lines written before. No figure of the papers.
+// What an abort costs: cycles from begin() to its second return, by lines written before. No figure
+// of the papers.
 std::vector<series> abort_cost(const sim::machine& which, const experiment_scale& scale) {
   series s{"explicit abort", {}};
   static std::array<std::array<volatile unsigned char, 64>, 256> lines;
@@ -327,7 +346,8 @@ std::vector<series> necessity(const sim::machine& which, const experiment_scale&
     }
     sim::run(which, {.seed = scale.seed}, bodies);
     const double expected = static_cast<double>(spinners * updates);
-    both[reads_lock ? 0 : 1].points.emplace_back(0, 100 * (expected - static_cast<double>(data.counter)) / expected);
+    both[reads_lock ? 0 : 1].points.emplace_back(
+        0, 100 * (expected - static_cast<double>(data.counter)) / expected);
   }
   return both;
 }

@@ -1,8 +1,9 @@
-// The use cases of papers/004 section 3.3 and appendices C.7 and D.2 on the machine (papers/schrimpf/structures/ has what they do).
+// The use cases of papers/004 section 3.3 and appendices C.7 and D.2 on the machine
+// (papers/schrimpf/structures/ has what they do).
 //
-// What a run needs to be what the thesis measured: each thread does all its operations once before anything is counted, so
-// that the caches hold what fits whatever lay in memory before, and random numbers take the time that the thesis's
-// generator takes, since instructions take none here.
+// What a run needs to be what the thesis measured: each thread does all its operations once before
+// anything is counted, so that the caches hold what fits whatever lay in memory before, and random
+// numbers take the time that the thesis's generator takes, since instructions take none here.
 
 #include <array>
 #include <functional>
@@ -16,8 +17,8 @@
 namespace elidex::bench {
 namespace {
 
-// The thesis's generator divides twice, 64 bits each: 39 to 103 cycles a division on Haswell (Agner Fog, "Instruction
-// tables", IDIV r64). The lower end, rounded.
+// The thesis's generator divides twice, 64 bits each: 39 to 103 cycles a division on Haswell (Agner
+// Fog, "Instruction tables", IDIV r64). The lower end, rounded.
 constexpr std::uint64_t division_cycles_usual = 40;
 
 // What a sensitivity turns.
@@ -36,8 +37,8 @@ void pay_for_a_division() noexcept {
 
 class simulated_runner {
  public:
-  simulated_runner(const sim::machine& which, const experiment_scale& scale, const knobs& turned = {},
-                   bool thesis_locks_only = false)
+  simulated_runner(const sim::machine& which, const experiment_scale& scale,
+                   const knobs& turned = {}, bool thesis_locks_only = false)
       : which_(which), scale_(scale), turned_(turned), thesis_locks_only_(thesis_locks_only) {}
 
   [[nodiscard]] std::vector<unsigned> thread_counts() const {
@@ -64,7 +65,8 @@ class simulated_runner {
     std::vector<std::function<void()>> bodies;
     for (unsigned t = 0; t < threads; ++t) {
       bodies.emplace_back([&, t] {
-        const thread_draws draws(mix(scale_.seed) + t, turned_.division_cycles == 0 ? nullptr : pay_for_a_division,
+        const thread_draws draws(mix(scale_.seed) + t,
+                                 turned_.division_cycles == 0 ? nullptr : pay_for_a_division,
                                  turned_.shared_draws ? &shared.state : nullptr);
         auto worker = use.worker(t, draws);
         for (std::uint64_t i = 0; i < warm_up; ++i) worker.operation();
@@ -73,7 +75,8 @@ class simulated_runner {
         for (std::uint64_t i = 0; i < operations; ++i) {
           worker.operation();
           if (turned_.between_cycles == 0) continue;
-          sim::spend(turned_.at_random ? pauses.below(2 * turned_.between_cycles) : turned_.between_cycles);
+          sim::spend(turned_.at_random ? pauses.below(2 * turned_.between_cycles)
+                                       : turned_.between_cycles);
         }
       });
     }
@@ -102,13 +105,15 @@ class simulated_runner {
   bool thesis_locks_only_;
 };
 
-// Chosen: with two threads on a list of a hundred items, whose size wanders, single runs differ by a third and more.
+// Chosen: with two threads on a list of a hundred items, whose size wanders, single runs differ by
+// a third and more.
 constexpr std::uint64_t seeds_smoke = 5;
 constexpr std::uint64_t seeds_full = 15;
 
 template <auto Figure>
-std::vector<std::vector<series>> runs_by_seed(const sim::machine& which, const experiment_scale& scale,
-                                              std::uint64_t seeds, const knobs& turned = {},
+std::vector<std::vector<series>> runs_by_seed(const sim::machine& which,
+                                              const experiment_scale& scale, std::uint64_t seeds,
+                                              const knobs& turned = {},
                                               bool thesis_locks_only = false) {
   std::vector<std::vector<series>> runs;
   for (std::uint64_t i = 0; i < seeds; ++i) {
@@ -125,11 +130,14 @@ std::vector<series> on_the_machine(const sim::machine& which, const experiment_s
   std::vector<series> all = medians(runs);
   const auto add = [&](std::vector<series> extreme, const char* said) {
     for (series& s : extreme) {
-      if (s.name.find(": ") == std::string::npos) all.push_back({s.name + said, std::move(s.points)});
+      if (s.name.find(": ") == std::string::npos)
+        all.push_back({s.name + said, std::move(s.points)});
     }
   };
-  add(over_runs(runs, [](const std::vector<double>& ascending) { return ascending.front(); }), ": lowest of the seeds");
-  add(over_runs(runs, [](const std::vector<double>& ascending) { return ascending.back(); }), ": highest of the seeds");
+  add(over_runs(runs, [](const std::vector<double>& ascending) { return ascending.front(); }),
+      ": lowest of the seeds");
+  add(over_runs(runs, [](const std::vector<double>& ascending) { return ascending.back(); }),
+      ": highest of the seeds");
   return all;
 }
 
@@ -168,14 +176,16 @@ constexpr std::array set_variants{
 // What stands between a variant's name and a series'.
 constexpr const char* of_variant = " | ";
 
-// The figure once for each variant, in a smoke run of the first seed alone; its series are called "VARIANT | SERIES".
+// The figure once for each variant, in a smoke run of the first seed alone; its series are called
+// "VARIANT | SERIES".
 template <auto Figure, const auto& Variants>
 std::vector<series> sensitivity(const sim::machine& which, const experiment_scale& scale) {
   std::vector<series> all;
   for (const variant& v : Variants) {
     sim::machine changed = which;
     if (v.parameter != nullptr) sim::set_parameter(changed, v.parameter, v.value);
-    for (series& s : medians(runs_by_seed<Figure>(changed, scale, scale.times(1, seeds_full), v.turned, true))) {
+    for (series& s : medians(
+             runs_by_seed<Figure>(changed, scale, scale.times(1, seeds_full), v.turned, true))) {
       all.push_back({v.name + (of_variant + s.name), std::move(s.points)});
     }
   }

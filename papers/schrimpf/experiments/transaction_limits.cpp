@@ -1,8 +1,8 @@
-// How large, how long and how deep a transaction can be: papers/004 sections 3.2.1 to 3.2.4 and appendix C.2, on one
-// hardware thread. Each point is the share of transactions that abort.
+// How large, how long and how deep a transaction can be: papers/004 sections 3.2.1 to 3.2.4 and
+// appendix C.2, on one hardware thread. Each point is the share of transactions that abort.
 //
-// Each attempt is a run of its own with another seed, so that physical pages and the timer lie elsewhere each time, as
-// they do from process to process.
+// Each attempt is a run of its own with another seed, so that physical pages and the timer lie
+// elsewhere each time, as they do from process to process.
 
 #include <algorithm>
 #include <cstddef>
@@ -40,7 +40,8 @@ class pages {
 
 // The share, in per cent, of transactions around `body` that abort; `prepare` runs before each.
 template <class Prepare, class Body>
-double aborted_pct(const sim::machine& which, std::uint64_t attempts, std::uint64_t seed, Prepare prepare, Body body) {
+double aborted_pct(const sim::machine& which, std::uint64_t attempts, std::uint64_t seed,
+                   Prepare prepare, Body body) {
   std::uint64_t aborted = 0;
   for (std::uint64_t i = 0; i < attempts; ++i) {
     sim::run(which, {.seed = seed + i}, {[&] {
@@ -56,8 +57,9 @@ double aborted_pct(const sim::machine& which, std::uint64_t attempts, std::uint6
   return 100 * static_cast<double>(aborted) / static_cast<double>(attempts);
 }
 
-// The thesis compiled without optimisation, so its loop over bytes takes some cycles for each; the machine is shown one
-// access to each line and the time that the others take. Chosen: 2 cycles a byte (a loop of four instructions).
+// The thesis compiled without optimisation, so its loop over bytes takes some cycles for each; the
+// machine is shown one access to each line and the time that the others take. Chosen: 2 cycles a
+// byte (a loop of four instructions).
 constexpr std::uint64_t cycles_per_byte = 2;
 
 enum class access : bool { read, write };
@@ -74,8 +76,8 @@ void visit_lines(unsigned char* from, std::size_t bytes, access how) {
 }
 
 // Figures 3.1 and 3.2.
-std::vector<series> sizes(const sim::machine& which, const experiment_scale& scale, access how, std::size_t largest,
-                          std::size_t step, std::uint64_t attempts) {
+std::vector<series> sizes(const sim::machine& which, const experiment_scale& scale, access how,
+                          std::size_t largest, std::size_t step, std::uint64_t attempts) {
   std::vector<series> both{{"initialized", {}}, {"uninitialized", {}}};
   const pages array(largest);
   for (std::size_t bytes = 0; bytes <= largest; bytes += step) {
@@ -87,8 +89,8 @@ std::vector<series> sizes(const sim::machine& which, const experiment_scale& sca
           sim::unmap_pages(array.data(), array.bytes());
         }
       };
-      const double y =
-          aborted_pct(which, attempts, scale.seed, prepare, [&] { visit_lines(array.data(), bytes, how); });
+      const double y = aborted_pct(which, attempts, scale.seed, prepare,
+                                   [&] { visit_lines(array.data(), bytes, how); });
       both[initialised ? 0 : 1].points.emplace_back(static_cast<double>(bytes) / bytes_per_kb, y);
     }
   }
@@ -99,12 +101,14 @@ std::vector<series> figure_3_1(const sim::machine& which, const experiment_scale
   return sizes(which, scale, access::write, 40'000, 1'000, scale.times(10, 100));
 }
 std::vector<series> figure_3_2(const sim::machine& which, const experiment_scale& scale) {
-  return sizes(which, scale, access::read, 1'300'000, scale.full ? 10'000 : 50'000, scale.times(20, 100));
+  return sizes(which, scale, access::read, 1'300'000, scale.full ? 10'000 : 50'000,
+               scale.times(20, 100));
 }
 
-// Figures 3.5 and 3.6: every n-th element of an array is written; the size is that of the elements written.
-std::vector<series> strides(const sim::machine& which, const experiment_scale& scale, std::size_t element_bytes,
-                            std::size_t first_byte) {
+// Figures 3.5 and 3.6: every n-th element of an array is written; the size is that of the elements
+// written.
+std::vector<series> strides(const sim::machine& which, const experiment_scale& scale,
+                            std::size_t element_bytes, std::size_t first_byte) {
   constexpr std::size_t largest = 35 * 1024;
   constexpr std::size_t lines_per_step = 15;  // as the figure's points lie
   std::vector<series> all;
@@ -115,7 +119,8 @@ std::vector<series> strides(const sim::machine& which, const experiment_scale& s
     for (std::size_t elements = 0; elements * cache_line <= largest; elements += lines_per_step) {
       const auto write_all = [&](std::size_t shift) {
         for (std::size_t i = 0; i < elements; ++i) {
-          *const_cast<volatile unsigned char*>(array.data() + shift + first_byte + i * step * element_bytes) = 1;
+          *const_cast<volatile unsigned char*>(array.data() + shift + first_byte +
+                                               i * step * element_bytes) = 1;
         }
       };
       std::uint64_t attempt = 0;
@@ -125,7 +130,8 @@ std::vector<series> strides(const sim::machine& which, const experiment_scale& s
         shift = element_bytes == cache_line ? 0 : ++attempt * 16 * 7 % (page / 2);
         write_all(shift);
       };
-      const double y = aborted_pct(which, scale.times(5, 50), scale.seed, prepare, [&] { write_all(shift); });
+      const double y =
+          aborted_pct(which, scale.times(5, 50), scale.seed, prepare, [&] { write_all(shift); });
       s.points.emplace_back(static_cast<double>(elements * cache_line) / bytes_per_kb, y);
     }
   }
@@ -135,20 +141,23 @@ std::vector<series> strides(const sim::machine& which, const experiment_scale& s
 std::vector<series> figure_3_5(const sim::machine& which, const experiment_scale& scale) {
   return strides(which, scale, cache_line, 0);
 }
-// Objects of 64 bytes that glibc's malloc has put one after the other: each has a header of 16 bytes.
+// Objects of 64 bytes that glibc's malloc has put one after the other: each has a header of 16
+// bytes.
 std::vector<series> figure_3_6(const sim::machine& which, const experiment_scale& scale) {
   constexpr std::size_t malloc_header = 16;
   return strides(which, scale, cache_line + malloc_header, malloc_header);
 }
 
-// Figure 3.7: nothing but time passes. x: iterations of a loop around a nop, of a cycle each (thesis/README.md).
+// Figure 3.7: nothing but time passes. x: iterations of a loop around a nop, of a cycle each
+// (thesis/README.md).
 std::vector<series> figure_3_7(const sim::machine& which, const experiment_scale& scale) {
   series s{"nop loop (RTM)", {}};
   double cycles = 10'000;
   for (int k = 0; k <= 54; ++k, cycles *= 1.15) {
     if (!scale.full && k % 3 != 0) continue;
     const double y = aborted_pct(
-        which, scale.times(300, 3'000), scale.seed, [] {}, [&] { sim::spend(static_cast<std::uint64_t>(cycles)); });
+        which, scale.times(300, 3'000), scale.seed, [] {},
+        [&] { sim::spend(static_cast<std::uint64_t>(cycles)); });
     s.points.emplace_back(cycles, y);
   }
   return {s};
@@ -169,8 +178,8 @@ std::vector<series> figure_3_8(const sim::machine& which, const experiment_scale
   return {s};
 }
 
-// Random numbers for one attempt. What a region draws is rolled back when it aborts, so each attempt has to begin
-// somewhere else before its region.
+// Random numbers for one attempt. What a region draws is rolled back when it aborts, so each
+// attempt has to begin somewhere else before its region.
 class random_places {
  public:
   explicit random_places(std::uint64_t seed) : state_(seed) {}
@@ -184,8 +193,8 @@ class random_places {
   std::uint64_t state_;
 };
 
-// Appendix C.2.2 (figure C.2): as figures 3.1 and 3.2, but every access goes to a random place of the array. No digitised
-// figure exists.
+// Appendix C.2.2 (figure C.2): as figures 3.1 and 3.2, but every access goes to a random place of
+// the array. No digitised figure exists.
 std::vector<series> figure_c_2(const sim::machine& which, const experiment_scale& scale) {
   constexpr std::size_t largest = 64 * 1024;
   std::vector<series> both{{"random write", {}}, {"random read", {}}};
@@ -199,7 +208,8 @@ std::vector<series> figure_c_2(const sim::machine& which, const experiment_scale
       };
       const double y = aborted_pct(which, scale.times(20, 100), scale.seed, prepare, [&] {
         random_places here = places;
-        for (std::size_t i = 0; i < accesses; ++i) visit_lines(array.data() + here.below(largest), 1, how);
+        for (std::size_t i = 0; i < accesses; ++i)
+          visit_lines(array.data() + here.below(largest), 1, how);
       });
       both[how == access::write ? 0 : 1].points.emplace_back(static_cast<double>(accesses), y);
     }
@@ -207,8 +217,9 @@ std::vector<series> figure_c_2(const sim::machine& which, const experiment_scale
   return both;
 }
 
-// Figure 7 of papers/001, on the machine instead of by the model: the share of transactions that cannot write so many
-// lines at random places, with all ways of the L1 and with the half that a busy hyperthread sibling leaves.
+// Figure 7 of papers/001, on the machine instead of by the model: the share of transactions that
+// cannot write so many lines at random places, with all ways of the L1 and with the half that a
+// busy hyperthread sibling leaves.
 std::vector<series> figure_7_of_001(const sim::machine& which, const experiment_scale& scale) {
   std::vector<series> both;
   const pages array(std::size_t{1} << 20);
@@ -222,19 +233,20 @@ std::vector<series> figure_7_of_001(const sim::machine& which, const experiment_
       const auto attempt = [&] {
         random_places here = places;
         for (std::size_t i = 0; i < lines; ++i) {
-          *const_cast<volatile unsigned char*>(array.data() + here.below(lines_of_array) * cache_line) = 1;
+          *const_cast<volatile unsigned char*>(array.data() +
+                                               here.below(lines_of_array) * cache_line) = 1;
         }
       };
-      const double y =
-          aborted_pct(halved, scale.times(200, 2'000), scale.seed, [&] { places.begin_elsewhere(); }, attempt);
+      const double y = aborted_pct(
+          halved, scale.times(200, 2'000), scale.seed, [&] { places.begin_elsewhere(); }, attempt);
       s.points.emplace_back(static_cast<double>(lines), y / 100);
     }
   }
   return both;
 }
 
-// Appendix C.1: allocation inside a transaction. x: bytes; on the stack, from the allocator's free lists, and with new
-// pages.
+// Appendix C.1: allocation inside a transaction. x: bytes; on the stack, from the allocator's free
+// lists, and with new pages.
 std::vector<series> appendix_c_1(const sim::machine& which, const experiment_scale& scale) {
   std::vector<series> all{{"stack", {}}, {"heap, recycled", {}}, {"heap, new pages", {}}};
   for (const std::size_t bytes : {16u, 256u, 4'096u, 65'536u, 1'048'576u}) {
@@ -247,7 +259,8 @@ std::vector<series> appendix_c_1(const sim::machine& which, const experiment_sca
                                         buffer[0] = 1;
                                         static_cast<void>(buffer[0]);
                                       }));
-    all[1].points.emplace_back(x, aborted_pct(which, scale.times(5, 50), scale.seed, allocate, allocate));
+    all[1].points.emplace_back(
+        x, aborted_pct(which, scale.times(5, 50), scale.seed, allocate, allocate));
     std::size_t larger = bytes;
     all[2].points.emplace_back(x, aborted_pct(
                                       which, scale.times(5, 50), scale.seed, [] {},

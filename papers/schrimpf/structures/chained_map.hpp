@@ -1,24 +1,26 @@
 #pragma once
-// A hash set of integers with a fixed number of buckets, a chain of items in each, and a lock for each bucket or one for
-// all.
+// A hash set of integers with a fixed number of buckets, a chain of items in each, and a lock for
+// each bucket or one for all.
 //
 //   chained_map<spin_loop> map(100, map_locks::per_bucket);
 //   map.insert(7);                // true: it was not there
 //   map.contains(7);              // true
 //   map.remove(7);                // true: it was there
-//   map.check();                  // throws std::logic_error if an item is in the wrong bucket, or there twice
+//   map.check();  // throws std::logic_error if an item is in the wrong bucket, or there twice
 //
-// Idea: with few buckets it behaves like a list, with many like independent counters; so the number of buckets sets how often
-// sections conflict, and where the lock stands says how much of that the lock makes worse.
+// Idea: with few buckets it behaves like a list, with many like independent counters; so the number
+// of buckets sets how often sections conflict, and where the lock stands says how much of that the
+// lock makes worse.
 //
-// Invariants: a value v >= 0 is in bucket v % buckets, at most once; new ones go to the chain's end. Both kinds of locking have
-// the same memory: every bucket has its lock, and the global one lies beside. Items are allocated before the section and
-// given back after it, as in linked_list.hpp.
+// Invariants: a value v >= 0 is in bucket v % buckets, at most once; new ones go to the chain's
+// end. Both kinds of locking have the same memory: every bucket has its lock, and the global one
+// lies beside. Items are allocated before the section and given back after it, as in
+// linked_list.hpp.
 //
 // Order of locks: one at a time. Linearization points: those of the lock.
 //
-// Thread-safety: insert(), remove(), contains() from any thread; the others while nobody else is in. insert() throws
-// std::bad_alloc, and all what the lock throws.
+// Thread-safety: insert(), remove(), contains() from any thread; the others while nobody else is
+// in. insert() throws std::bad_alloc, and all what the lock throws.
 //
 // From: papers/004 section 3.3.4. Deviations: none.
 
@@ -97,7 +99,8 @@ class chained_map {
           throw std::logic_error("chained map: an item is in the wrong bucket");
         }
         for (const item* later = one->next; later != nullptr; later = later->next) {
-          if (later->value == one->value) throw std::logic_error("chained map: a value is there twice");
+          if (later->value == one->value)
+            throw std::logic_error("chained map: a value is there twice");
         }
       }
     }
@@ -140,7 +143,9 @@ class chained_map {
   [[nodiscard]] bucket& bucket_of(int value) const noexcept {
     return buckets_[static_cast<std::size_t>(value) % count_];
   }
-  [[nodiscard]] Lock& lock_of(bucket& b) noexcept { return locks_ == map_locks::global ? own_.lock : b.own.lock; }
+  [[nodiscard]] Lock& lock_of(bucket& b) noexcept {
+    return locks_ == map_locks::global ? own_.lock : b.own.lock;
+  }
 
   std::size_t count_;
   map_locks locks_;

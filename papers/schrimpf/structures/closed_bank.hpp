@@ -7,18 +7,20 @@
 //   bank.balance(2);              // 1050
 //   bank.check();                 // throws std::logic_error if money came or went
 //
-// Idea: small sections on random accounts hardly ever meet, so nothing but the price of the lock itself is measured; and
-// the sum of all balances tells whether the lock works at all.
+// Idea: small sections on random accounts hardly ever meet, so nothing but the price of the lock
+// itself is measured; and the sum of all balances tells whether the lock works at all.
 //
-// Invariants: while no transfer is under way, the balances add up to what the bank began with. Between a withdrawal and its
-// deposit the money is in the caller's hands alone. Balances may be negative.
+// Invariants: while no transfer is under way, the balances add up to what the bank began with.
+// Between a withdrawal and its deposit the money is in the caller's hands alone. Balances may be
+// negative.
 //
 // Order of locks: one at a time. Linearization points: those of the account's lock.
 //
 // Thread-safety: all members but check(), from any thread; check() while nobody else is in.
 //
-// From: papers/004 section 3.3.1. Deviations: balances are integers, so that the sum is exact; the lock has cache lines of
-// its own and so has the balance, where the thesis's account is one object of both.
+// From: papers/004 section 3.3.1. Deviations: balances are integers, so that the sum is exact; the
+// lock has cache lines of its own and so has the balance, where the thesis's account is one object
+// of both.
 
 #include <cstddef>
 #include <cstdint>
@@ -59,8 +61,8 @@ class closed_bank {
     std::int64_t sum = 0;
     for (std::size_t i = 0; i < size_; ++i) sum += accounts_[i].balance;
     if (sum != money_) {
-      throw std::logic_error("closed bank: " + std::to_string(sum) + " of " + std::to_string(money_) +
-                             " are left: the lock does not work");
+      throw std::logic_error("closed bank: " + std::to_string(sum) + " of " +
+                             std::to_string(money_) + " are left: the lock does not work");
     }
   }
 

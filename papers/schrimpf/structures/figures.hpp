@@ -1,10 +1,12 @@
 #pragma once
-// The figures of papers/004 section 3.3, each written once over a Runner (measurement.hpp): figure_3_16(run) and so on.
-// x: threads, per cent of reads, or buckets, as in the figure; y: operations per millisecond of all threads together.
+// The figures of papers/004 section 3.3, each written once over a Runner (measurement.hpp):
+// figure_3_16(run) and so on. x: threads, per cent of reads, or buckets, as in the figure; y:
+// operations per millisecond of all threads together.
 //
-// From: papers/004 section 3.3, appendices C.7 and D.2. Deviation: threads go up to the cores (hardware threads) of the
-// machine that runs them, where figures 3.13 to 3.16 go up to eight threads on four cores: the simulated machine has no
-// scheduler that would take a core away from a thread.
+// From: papers/004 section 3.3, appendices C.7 and D.2. Deviation: threads go up to the cores
+// (hardware threads) of the machine that runs them, where figures 3.13 to 3.16 go up to eight
+// threads on four cores: the simulated machine has no scheduler that would take a core away from a
+// thread.
 
 #include <array>
 #include <cstddef>
@@ -41,14 +43,15 @@ std::vector<series> figure_3_12(const Runner& run) {
 }
 
 template <class Runner>
-std::vector<series> counters_by_threads(const Runner& run, std::size_t counters, counter_layout layout,
-                                        counter_locks locks, std::uint64_t operations) {
+std::vector<series> counters_by_threads(const Runner& run, std::size_t counters,
+                                        counter_layout layout, counter_locks locks,
+                                        std::uint64_t operations) {
   curves all;
   for_each_lock(run, [&]<class Lock>(const char* name) {
     for (const unsigned threads : run.thread_counts()) {
       all.add(name, threads,
-              run.template measure<counter_use<Lock>>(threads, operations,
-                                                      {.counters = counters, .layout = layout, .locks = locks}));
+              run.template measure<counter_use<Lock>>(
+                  threads, operations, {.counters = counters, .layout = layout, .locks = locks}));
     }
   });
   return all.all();
@@ -62,18 +65,21 @@ std::uint64_t usual_increments(const Runner& run) {
 
 template <class Runner>
 std::vector<series> figure_3_13(const Runner& run) {
-  return counters_by_threads(run, 1, counter_layout::aligned, counter_locks::own, usual_increments(run));
+  return counters_by_threads(run, 1, counter_layout::aligned, counter_locks::own,
+                             usual_increments(run));
 }
 template <class Runner>
 std::vector<series> figure_3_14(const Runner& run) {
-  return counters_by_threads(run, run.cores(), counter_layout::unaligned, counter_locks::own, usual_increments(run));
+  return counters_by_threads(run, run.cores(), counter_layout::unaligned, counter_locks::own,
+                             usual_increments(run));
 }
 template <class Runner>
 std::vector<series> figure_3_15(const Runner& run) {
-  return counters_by_threads(run, run.cores(), counter_layout::aligned, counter_locks::own, usual_increments(run));
+  return counters_by_threads(run, run.cores(), counter_layout::aligned, counter_locks::own,
+                             usual_increments(run));
 }
-// Long in a smoke run too: what becomes of HLE hangs on the first interrupt, after which all threads take the lock for
-// real one after the other, and ten thousand increments end before any.
+// Long in a smoke run too: what becomes of HLE hangs on the first interrupt, after which all
+// threads take the lock for real one after the other, and ten thousand increments end before any.
 template <class Runner>
 std::vector<series> figure_3_16(const Runner& run) {
   return counters_by_threads(run, run.cores(), counter_layout::aligned, counter_locks::global,
@@ -81,14 +87,15 @@ std::vector<series> figure_3_16(const Runner& run) {
 }
 
 template <item_alignment Alignment, class Runner>
-std::vector<series> list_by_reads(const Runner& run, unsigned threads, const std::vector<unsigned>& read_pcts) {
+std::vector<series> list_by_reads(const Runner& run, unsigned threads,
+                                  const std::vector<unsigned>& read_pcts) {
   curves all;
   const std::uint64_t operations = run.operations(2'000, 20'000);
   for_each_lock(run, [&]<class Lock>(const char* name) {
     for (const unsigned reads : read_pcts) {
-      all.add(
-          name, reads,
-          run.template measure<list_use<Lock, Alignment>>(threads_of(run, threads), operations, {.read_pct = reads}));
+      all.add(name, reads,
+              run.template measure<list_use<Lock, Alignment>>(threads_of(run, threads), operations,
+                                                              {.read_pct = reads}));
     }
   });
   return all.all();
@@ -102,19 +109,22 @@ template <class Runner>
 std::vector<series> figure_d_5(const Runner& run) {
   return list_by_reads<item_alignment::none>(run, thesis_threads, {0, 25, 50, 75, 100});
 }
-// The figure's own caption says two threads and unaligned; the text around it, four and aligned, which is taken.
+// The figure's own caption says two threads and unaligned; the text around it, four and aligned,
+// which is taken.
 template <class Runner>
 std::vector<series> figure_d_6(const Runner& run) {
   return list_by_reads<item_alignment::cache_line>(run, thesis_threads, {0, 25, 50, 75, 100});
 }
 
 template <class Runner>
-void add_map(curves& all, const Runner& run, const std::string& suffix, double x, std::size_t buckets, map_locks locks,
-             std::size_t base_values, std::uint64_t operations) {
+void add_map(curves& all, const Runner& run, const std::string& suffix, double x,
+             std::size_t buckets, map_locks locks, std::size_t base_values,
+             std::uint64_t operations) {
   for_each_lock(run, [&]<class Lock>(const char* name) {
     all.add(name + suffix, x,
-            run.template measure<map_use<Lock>>(threads_of(run, thesis_threads), operations,
-                                                {.buckets = buckets, .locks = locks, .base_values = base_values}));
+            run.template measure<map_use<Lock>>(
+                threads_of(run, thesis_threads), operations,
+                {.buckets = buckets, .locks = locks, .base_values = base_values}));
   });
 }
 
@@ -146,7 +156,8 @@ std::vector<series> figure_3_19(const Runner& run) {
 template <class Runner>
 std::vector<series> figure_c_10(const Runner& run) {
   curves all;
-  for (const std::size_t buckets : {std::size_t{10}, std::size_t{100}, std::size_t{1'000}, std::size_t{10'000}}) {
+  for (const std::size_t buckets :
+       {std::size_t{10}, std::size_t{100}, std::size_t{1'000}, std::size_t{10'000}}) {
     add_map(all, run, "", static_cast<double>(buckets), buckets, map_locks::global, 10'000,
             buckets < 1'000 ? run.operations(200, 2'000) : run.operations(2'000, 20'000));
   }

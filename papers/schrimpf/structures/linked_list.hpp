@@ -7,23 +7,25 @@
 //   list.remove(7);               // true: it was there
 //   list.check();                 // throws std::logic_error if the links do not fit together
 //
-// Idea: the structure that is worst for elision and still common. A search reads all items up to its own, so that any
-// change there conflicts with it, and a list of some five hundred items no longer fits an elided search's cache if each
-// has a line of its own.
+// Idea: the structure that is worst for elision and still common. A search reads all items up to
+// its own, so that any change there conflicts with it, and a list of some five hundred items no
+// longer fits an elided search's cache if each has a line of its own.
 //
-// Invariants: items are linked both ways between head and tail, in the order of their insertion; equal values may be there
-// several times, and remove() takes the first. Memory is allocated before the section and given back after it: inside, either
-// would abort. An item that was taken out is given back at once: who could still read it either holds the lock
-// or is in a region that conflicted with taking it out.
+// Invariants: items are linked both ways between head and tail, in the order of their insertion;
+// equal values may be there several times, and remove() takes the first. Memory is allocated before
+// the section and given back after it: inside, either would abort. An item that was taken out is
+// given back at once: who could still read it either holds the lock or is in a region that
+// conflicted with taking it out.
 //
 // Order of locks: one. Linearization points: those of the lock.
 //
-// Thread-safety: insert(), remove(), contains() from any thread; the others while nobody else is in. insert() throws
-// std::bad_alloc, and all what the lock throws.
+// Thread-safety: insert(), remove(), contains() from any thread; the others while nobody else is
+// in. insert() throws std::bad_alloc, and all what the lock throws.
 //
-// From: papers/004 section 3.3.3 and appendix D.2. Deviations: none in the algorithm; the text also says that an insertion finds
-// out whether the value is there already, which would make it as long as a search: taken as an oversight, since section 3.3.3
-// counts an insertion as O(1) and tells the list from the map by that.
+// From: papers/004 section 3.3.3 and appendix D.2. Deviations: none in the algorithm; the text also
+// says that an insertion finds out whether the value is there already, which would make it as long
+// as a search: taken as an oversight, since section 3.3.3 counts an insertion as O(1) and tells the
+// list from the map by that.
 
 #include <cstddef>
 #include <cstdint>
@@ -85,7 +87,8 @@ class linked_list {
   void check() const {
     const item* before = nullptr;
     for (const item* one = ends_.head; one != nullptr; one = one->next) {
-      if (one->previous != before) throw std::logic_error("linked list: an item does not know the one before it");
+      if (one->previous != before)
+        throw std::logic_error("linked list: an item does not know the one before it");
       before = one;
     }
     if (ends_.tail != before) throw std::logic_error("linked list: the tail is not the last item");
@@ -108,7 +111,8 @@ class linked_list {
     aligned_item* next = nullptr;
     int value = 0;
   };
-  using item = std::conditional_t<Alignment == item_alignment::cache_line, aligned_item, plain_item>;
+  using item =
+      std::conditional_t<Alignment == item_alignment::cache_line, aligned_item, plain_item>;
 
   static std::unique_ptr<item> make(int value) {
     auto made = std::make_unique<item>();

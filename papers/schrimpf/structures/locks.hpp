@@ -1,6 +1,6 @@
 #pragma once
-// The locks of papers/004 section 3.3 that the library itself does not have. The use cases (closed_bank.hpp and the other
-// headers here) are written once, as templates over any of them:
+// The locks of papers/004 section 3.3 that the library itself does not have. The use cases
+// (closed_bank.hpp and the other headers here) are written once, as templates over any of them:
 //
 //   spin_loop lock;                  // TAS: an exchange, then a loop that only reads
 //   hle_spin_loop elided_by_the_cpu; // HLE: the same loop with the prefixes
@@ -8,15 +8,16 @@
 //   nestable_hle outer, inner;       // section 3.2.4: HLE locks that may be held together
 //   { std::lock_guard guard(lock); ++shared; }
 //
-// Idea: the figures compare loops that differ in the prefix alone, so one template has both. ttas_lock and hle_lock of
-// the library wait otherwise (they test first and back off); they run beside these in the tests.
+// Idea: the figures compare loops that differ in the prefix alone, so one template has both.
+// ttas_lock and hle_lock of the library wait otherwise (they test first and back off); they run
+// beside these in the tests.
 //
 // Invariants: not recursive. spin_loop's word is 0 (free) or 1 (held).
 //
 // Linearization: an elided section at its commit, any other at the exchange and the store.
 //
-// Thread-safety: all members, from any thread. elision_only::lock() throws std::runtime_error when it gives up;
-// nothing else throws.
+// Thread-safety: all members, from any thread. elision_only::lock() throws std::runtime_error when
+// it gives up; nothing else throws.
 //
 // From: papers/004 sections 2.4, 3.2.4 and 3.3. Deviations stand at the classes.
 
@@ -43,8 +44,8 @@ class basic_spin_loop {
 
   void lock() noexcept {
     while (exchange() != 0) {
-      // With the prefix an exchange that found 1 is a region that watches a held lock: the pause ends it, and the next
-      // exchange is a real one.
+      // With the prefix an exchange that found 1 is a region that watches a held lock: the pause
+      // ends it, and the next exchange is a real one.
       do cpu_pause();
       while (is_locked());
     }
@@ -79,14 +80,15 @@ using hle_spin_loop = basic_spin_loop<elide_by::prefix>;
 
 // "Elision only": a region around each section, no lock at all, again until one commits.
 //
-// What it needs to end, since nothing here guarantees it: regions that fit the caches, no system call and no memory that
-// is touched for the first time in them, every other thread in regions too (a real lock would not keep them out), and
-// threads that get out of step. The last is no idle worry: of regions in conflict the one that asks later wins, so threads
-// of equal period can abort each other for ever. On the simulated machine haswell-ep-2x10, which has no noise, four threads on
-// a list of twenty items hung within a hundred operations each, in 4 of 6 runs.
+// What it needs to end, since nothing here guarantees it: regions that fit the caches, no system
+// call and no memory that is touched for the first time in them, every other thread in regions too
+// (a real lock would not keep them out), and threads that get out of step. The last is no idle
+// worry: of regions in conflict the one that asks later wins, so threads of equal period can abort
+// each other for ever. On the simulated machine haswell-ep-2x10, which has no noise, four threads
+// on a list of twenty items hung within a hundred operations each, in 4 of 6 runs.
 //
-// Deviations: from patience attempts on, it waits for a while at random, so that threads get out of step; after attempts_max,
-// as many as the thesis's programs allow, it gives up with an exception.
+// Deviations: from patience attempts on, it waits for a while at random, so that threads get out of
+// step; after attempts_max, as many as the thesis's programs allow, it gives up with an exception.
 class elision_only {
  public:
   // Chosen: far more than a section needs that conflicts by chance.
@@ -98,7 +100,8 @@ class elision_only {
   elision_only& operator=(const elision_only&) = delete;
 
   void lock() {
-    if (!htm::enabled()) throw std::runtime_error("elision_only: no region commits on this machine");
+    if (!htm::enabled())
+      throw std::runtime_error("elision_only: no region commits on this machine");
     for (std::uint32_t attempt = 0; attempt < attempts_max; ++attempt) {
       if (htm::begin().started()) return;
       cpu_pause();
@@ -116,16 +119,18 @@ class elision_only {
   }
 };
 
-// Section 3.2.4's way to hold several HLE locks, of which the CPU can elide one: inside a transaction a lock is only
-// read, so that taking it by others still aborts; unlocking it then does nothing, since it was not written. The word tells
-// which: the thread that elides a lock sees its own 1.
+// Section 3.2.4's way to hold several HLE locks, of which the CPU can elide one: inside a
+// transaction a lock is only read, so that taking it by others still aborts; unlocking it then does
+// nothing, since it was not written. The word tells which: the thread that elides a lock sees its
+// own 1.
 //
-// Invariants: sections nest; who took a lock first gives it back last. Otherwise the outermost would commit while an inner
-// one, which was only read, is still thought to be held.
+// Invariants: sections nest; who took a lock first gives it back last. Otherwise the outermost
+// would commit while an inner one, which was only read, is still thought to be held.
 //
-// Deviation: the thesis's listing goes on inside the transaction when it reads a lock that another thread holds. That
-// lock's section is then no section any more (as_listed = true shows it; the schedule tests find a lost update). Here
-// such a transaction aborts, and the outermost lock is taken for real.
+// Deviation: the thesis's listing goes on inside the transaction when it reads a lock that another
+// thread holds. That lock's section is then no section any more (as_listed = true shows it; the
+// schedule tests find a lost update). Here such a transaction aborts, and the outermost lock is
+// taken for real.
 template <bool AsListed>
 class basic_nestable_hle {
  public:
@@ -152,7 +157,8 @@ class basic_nestable_hle {
 
  private:
   [[nodiscard]] std::uint32_t read() const noexcept {
-    return word_.load(std::memory_order_acquire);  // pairs with the release in htm::hle_store_release()
+    // pairs with the release in htm::hle_store_release()
+    return word_.load(std::memory_order_acquire);
   }
 
   std::atomic<std::uint32_t> word_{0};
@@ -161,7 +167,8 @@ class basic_nestable_hle {
 using nestable_hle = basic_nestable_hle<false>;
 using nestable_hle_as_listed = basic_nestable_hle<true>;
 
-// A lock in cache lines of its own, as in the thesis, where "no two locking objects are in the same cache line".
+// A lock in cache lines of its own, as in the thesis, where "no two locking objects are in the same
+// cache line".
 template <class Lock>
 struct alignas(std::max(std::size_t{64}, alignof(Lock))) own_lines {
   Lock lock;

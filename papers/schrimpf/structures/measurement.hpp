@@ -1,6 +1,7 @@
 #pragma once
-// One measured run of a use case, and the figures as lists of such runs. Where it runs is the Runner's affair:
-// simulated_runner (papers/schrimpf/experiments/structures.cpp) or native_runner (native_runner.hpp).
+// One measured run of a use case, and the figures as lists of such runs. Where it runs is the
+// Runner's affair: simulated_runner (papers/schrimpf/experiments/structures.cpp) or native_runner
+// (native_runner.hpp).
 //
 //   native_runner run(...);
 //   std::vector<series> curves = figure_3_16(run);      // figures.hpp
@@ -8,7 +9,8 @@
 // A Runner has
 //   thread_counts()                          how many threads the figures' x axes have
 //   cores()                                  how many counters "one for each core" means
-//   regions_commit()                         whether to run the locks that need hardware transactions
+//   regions_commit()                         whether to run the locks that need hardware
+//                                            transactions
 //   thesis_locks_only()                      to leave out elidex's own, which no claim is about
 //   operations(few, many)                    of each thread: for a smoke run and for a full one
 //   measure<Use>(threads, operations, settings)
@@ -74,7 +76,8 @@ class curves {
   std::vector<series> counters_;
 };
 
-// The locks of section 3.3 under the thesis's names, and elidex's own elided lock: each<Lock>(name).
+// The locks of section 3.3 under the thesis's names, and elidex's own elided lock:
+// each<Lock>(name).
 template <class Runner, class Each>
 void for_each_lock(const Runner& run, Each each) {
   each.template operator()<std::mutex>("POSIX");

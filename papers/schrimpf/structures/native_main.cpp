@@ -1,12 +1,15 @@
-// The figures of papers/004 section 3.3 on real threads: reads one request as JSON from standard input, the same as for the
-// program on the simulated machine, and answers in the same form. `elidex repro` starts it.
+// The figures of papers/004 section 3.3 on real threads: reads one request as JSON from standard
+// input, the same as for the program on the simulated machine, and answers in the same form.
+// `elidex repro` starts it.
 //
 //   {"experiment": "S-3.16", "full": false, "seed": 1, "rounds": 5}
 //   {"list": "experiments"}
 //
-// Each point is the median of the rounds; a round runs all variants of the figure once, one after the other.
+// Each point is the median of the rounds; a round runs all variants of the figure once, one after
+// the other.
 //
-// Exit status as of elidex: 0 done, 1 failed, 2 a request that cannot be run, with one line on standard error.
+// Exit status as of elidex: 0 done, 1 failed, 2 a request that cannot be run, with one line on
+// standard error.
 
 #include <sys/prctl.h>
 
@@ -37,18 +40,24 @@ struct native_figure {
 };
 
 constexpr std::array figures{
-    native_figure{"S-3.12", figure_3_12<native_runner>}, native_figure{"S-3.13", figure_3_13<native_runner>},
-    native_figure{"S-3.14", figure_3_14<native_runner>}, native_figure{"S-3.15", figure_3_15<native_runner>},
-    native_figure{"S-3.16", figure_3_16<native_runner>}, native_figure{"S-3.17", figure_3_17<native_runner>},
-    native_figure{"S-3.18", figure_3_18<native_runner>}, native_figure{"S-3.19", figure_3_19<native_runner>},
-    native_figure{"S-C.10", figure_c_10<native_runner>}, native_figure{"S-D.5", figure_d_5<native_runner>},
+    native_figure{"S-3.12", figure_3_12<native_runner>},
+    native_figure{"S-3.13", figure_3_13<native_runner>},
+    native_figure{"S-3.14", figure_3_14<native_runner>},
+    native_figure{"S-3.15", figure_3_15<native_runner>},
+    native_figure{"S-3.16", figure_3_16<native_runner>},
+    native_figure{"S-3.17", figure_3_17<native_runner>},
+    native_figure{"S-3.18", figure_3_18<native_runner>},
+    native_figure{"S-3.19", figure_3_19<native_runner>},
+    native_figure{"S-C.10", figure_c_10<native_runner>},
+    native_figure{"S-D.5", figure_d_5<native_runner>},
     native_figure{"S-D.6", figure_d_6<native_runner>},
 };
 
 std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) return line.substr(std::min(line.size(), line.find(": ") + 2));
+    if (line.starts_with("model name"))
+      return line.substr(std::min(line.size(), line.find(": ") + 2));
   }
   return "unknown CPU";
 }
@@ -60,7 +69,8 @@ ordered_json answer(const ordered_json& request) {
     return document;
   }
   const std::string id = request.at("experiment");
-  const auto found = std::find_if(figures.begin(), figures.end(), [&](const native_figure& f) { return f.id == id; });
+  const auto found = std::find_if(figures.begin(), figures.end(),
+                                  [&](const native_figure& f) { return f.id == id; });
   if (found == figures.end()) throw bad_input("no native experiment is called '" + id + "'");
   const std::uint64_t rounds = request.value("rounds", std::uint64_t{5});
   if (rounds == 0) throw bad_input("rounds: invalid value '0' (expected 1 or more)");
@@ -72,9 +82,11 @@ ordered_json answer(const ordered_json& request) {
     cpus = run.cpus();
     all.push_back(found->run(run));
   }
-  document = {{"id", id},         {"native", cpu_name()},           {"cpus", cpus}, {"htm", htm::capability().reason},
+  document = {{"id", id},         {"native", cpu_name()},
+              {"cpus", cpus},     {"htm", htm::capability().reason},
               {"rounds", rounds}, {"series", ordered_json::array()}};
-  for (const series& s : medians(all)) document["series"].push_back({{"name", s.name}, {"points", s.points}});
+  for (const series& s : medians(all))
+    document["series"].push_back({{"name", s.name}, {"points", s.points}});
   return document;
 }
 
@@ -86,7 +98,8 @@ int main() {
     const ordered_json request = ordered_json::parse(std::cin, nullptr, false);
     if (request.is_discarded() || !request.is_object()) {
       std::fprintf(stderr,
-                   "elidex-structures: this program runs figures of the thesis; start it with 'elidex repro'\n");
+                   "elidex-structures: this program runs figures of the thesis; start it with "
+                   "'elidex repro'\n");
       return 2;
     }
     std::cout << answer(request).dump() << '\n' << std::flush;

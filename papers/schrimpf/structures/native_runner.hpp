@@ -4,11 +4,13 @@
 //   native_runner run({1, 2, 4}, false, seed);
 //   std::vector<series> curves = figure_3_16(run);      // operations per millisecond
 //
-// Idea: the same figure is run several times and the medians of its points are taken (native_main.cpp), so that variants are
-// interleaved and a disturbance hits one round of all of them.
+// Idea: the same figure is run several times and the medians of its points are taken
+// (native_main.cpp), so that variants are interleaved and a disturbance hits one round of all of
+// them.
 //
-// Threads are pinned round robin to the CPUs that the process may use, released together, and measured until the last has
-// ended. More threads than CPUs take turns, as in the thesis's figures with eight threads on four cores.
+// Threads are pinned round robin to the CPUs that the process may use, released together, and
+// measured until the last has ended. More threads than CPUs take turns, as in the thesis's figures
+// with eight threads on four cores.
 //
 // Thread-safety: one measurement at a time. Throws what the use's check() throws.
 
@@ -45,7 +47,8 @@ class native_runner {
 
   [[nodiscard]] const std::vector<unsigned>& thread_counts() const { return thread_counts_; }
   [[nodiscard]] std::size_t cpus() const { return cpus_.size(); }
-  [[nodiscard]] std::size_t cores() const { return 4; }  // as many counters as in the thesis, whatever runs them
+  // as many counters as in the thesis, whatever runs them
+  [[nodiscard]] std::size_t cores() const { return 4; }
   [[nodiscard]] bool regions_commit() const { return htm::enabled(); }
   [[nodiscard]] bool thesis_locks_only() const { return false; }
   // Chosen: a smoke run's measurement takes some ten milliseconds.
@@ -104,7 +107,8 @@ class native_runner {
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(static_cast<std::size_t>(cpu), &one);
-    pthread_setaffinity_np(pthread_self(), sizeof one, &one);  // where it is refused the thread runs unpinned
+    // where it is refused the thread runs unpinned
+    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
   }
 
   std::vector<unsigned> thread_counts_;

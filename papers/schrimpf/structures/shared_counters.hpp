@@ -1,21 +1,24 @@
 #pragma once
-// Counters, one or one for each core, under one lock or a lock each, in one cache line or in one each.
+// Counters, one or one for each core, under one lock or a lock each, in one cache line or in one
+// each.
 //
 //   shared_counters<spin_loop> counters(4, counter_layout::aligned, counter_locks::global);
 //   counters.increment(2);
-//   counters.check(1);            // throws std::logic_error unless they add up to so many increments
+//   counters.check(1);  // throws std::logic_error unless they add up to so many increments
 //
-// Idea: the smallest section there is, in four settings that differ in who shares what: the datum (one counter), its cache
-// line (unaligned), nothing (aligned, a lock each), the lock alone (aligned, global lock).
+// Idea: the smallest section there is, in four settings that differ in who shares what: the datum
+// (one counter), its cache line (unaligned), nothing (aligned, a lock each), the lock alone
+// (aligned, global lock).
 //
-// Invariants: unaligned counters lie in one cache line (up to sixteen), aligned ones in one each. Locks have lines of their
-// own and lie apart from the counters.
+// Invariants: unaligned counters lie in one cache line (up to sixteen), aligned ones in one each.
+// Locks have lines of their own and lie apart from the counters.
 //
 // Order of locks: one at a time. Linearization points: those of the lock.
 //
 // Thread-safety: increment() from any thread; check() while nobody else is in.
 //
-// From: papers/004 section 3.3.2. Deviation: the unaligned and the aligned setting share one array, whose stride differs.
+// From: papers/004 section 3.3.2. Deviation: the unaligned and the aligned setting share one array,
+// whose stride differs.
 
 #include <cstddef>
 #include <cstdint>
@@ -55,8 +58,8 @@ class shared_counters {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < count_; ++i) sum += static_cast<std::uint64_t>(counter(i));
     if (sum != increments) {
-      throw std::logic_error("shared counters: " + std::to_string(sum) + " after " + std::to_string(increments) +
-                             " increments: the lock does not work");
+      throw std::logic_error("shared counters: " + std::to_string(sum) + " after " +
+                             std::to_string(increments) + " increments: the lock does not work");
     }
   }
 

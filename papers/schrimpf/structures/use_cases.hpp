@@ -1,21 +1,23 @@
 #pragma once
-// What a thread does with each structure of papers/004 section 3.3: one operation after the other, drawn at random. The
-// same classes run on the simulated machine and on real threads; who runs them is in measurement.hpp.
+// What a thread does with each structure of papers/004 section 3.3: one operation after the other,
+// drawn at random. The same classes run on the simulated machine and on real threads; who runs them
+// is in measurement.hpp.
 //
 //   list_use<spin_loop, item_alignment::none> use({.read_pct = 50}, threads);
 //   auto worker = use.worker(thread, thread_draws(seed));    // one for each thread
 //   worker.operation();                                      // as often as wanted
-//   use.check(operations);                                   // at the end of every run; throws std::logic_error
+//   use.check(operations);  // at the end of every run; throws std::logic_error
 //
-// Idea of the updates of list and map: each thread keeps a queue of the values that it inserted, and removes the oldest of
-// them. So what is to be removed is there, and the size stays about the same. The values that the structure begins with
-// are dealt out to the queues.
+// Idea of the updates of list and map: each thread keeps a queue of the values that it inserted,
+// and removes the oldest of them. So what is to be removed is there, and the size stays about the
+// same. The values that the structure begins with are dealt out to the queues.
 //
 // Thread-safety: a worker belongs to one thread; workers of one use run side by side.
 //
-// From: papers/004 section 3.3; where the text leaves a detail open, as in the author's published programs (the queues'
-// order, who owns the first values). Deviation: each thread has a generator of its own, where the thesis's threads share
-// the state of one and so meet between sections too; thread_draws can do that as well.
+// From: papers/004 section 3.3; where the text leaves a detail open, as in the author's published
+// programs (the queues' order, who owns the first values). Deviation: each thread has a generator
+// of its own, where the thesis's threads share the state of one and so meet between sections too;
+// thread_draws can do that as well.
 
 #include <atomic>
 #include <climits>
@@ -32,18 +34,21 @@
 
 namespace elidex::bench {
 
-// The state of the thesis's generator, which all its threads share without any order: x -> (32719 x + 3) mod 32749.
+// The state of the thesis's generator, which all its threads share without any order: x -> (32719 x
+// + 3) mod 32749.
 using shared_generator = std::atomic<std::uint64_t>;
 
-// A thread's random numbers, and what drawing them costs where instructions take no time of their own.
+// A thread's random numbers, and what drawing them costs where instructions take no time of their
+// own.
 class thread_draws {
  public:
   // Called for each division that the thesis's generator makes, twice a draw; null: nothing is.
   using cost = void (*)() noexcept;
 
-  // Draws from `shared` where it is given, as the threads of the thesis do. Threads that read the same state there draw
-  // the same number, and meet at the same place.
-  explicit thread_draws(std::uint64_t seed, cost division = nullptr, shared_generator* shared = nullptr) noexcept
+  // Draws from `shared` where it is given, as the threads of the thesis do. Threads that read the
+  // same state there draw the same number, and meet at the same place.
+  explicit thread_draws(std::uint64_t seed, cost division = nullptr,
+                        shared_generator* shared = nullptr) noexcept
       : bits_(seed), pay_(division), shared_(shared) {}
 
   [[nodiscard]] std::uint64_t below(std::uint64_t bound) noexcept {
@@ -56,7 +61,8 @@ class thread_draws {
     const std::uint64_t before = shared_->load(std::memory_order_relaxed);
     pay();
     shared_->store((before * 32'719 + 3) % 32'749, std::memory_order_relaxed);
-    const std::uint64_t drawn = shared_->load(std::memory_order_relaxed);  // another thread's, it may be
+    // another thread's, it may be
+    const std::uint64_t drawn = shared_->load(std::memory_order_relaxed);
     pay();
     return drawn % bound;
   }
@@ -82,7 +88,8 @@ class bank_use {
   static constexpr std::int64_t money_of_each = 1'000;
   static constexpr std::int64_t transfer_max = 1'000;
 
-  bank_use(const settings& wanted, unsigned) : settings_(wanted), bank_(wanted.accounts, money_of_each) {}
+  bank_use(const settings& wanted, unsigned)
+      : settings_(wanted), bank_(wanted.accounts, money_of_each) {}
 
   class worker_type {
    public:
@@ -124,7 +131,8 @@ class counter_use {
     counter_locks locks = counter_locks::own;
   };
 
-  counter_use(const settings& wanted, unsigned) : counters_(wanted.counters, wanted.layout, wanted.locks) {}
+  counter_use(const settings& wanted, unsigned)
+      : counters_(wanted.counters, wanted.layout, wanted.locks) {}
 
   class worker_type {
    public:
@@ -135,7 +143,9 @@ class counter_use {
     counter_use& use_;
     std::size_t counter_;
   };
-  [[nodiscard]] worker_type worker(unsigned thread, thread_draws) { return {*this, thread % counters_.size()}; }
+  [[nodiscard]] worker_type worker(unsigned thread, thread_draws) {
+    return {*this, thread % counters_.size()};
+  }
 
   void check(std::uint64_t operations) const { counters_.check(operations); }
 
@@ -184,7 +194,8 @@ class set_use {
     worker_type(set_use& use, unsigned thread, thread_draws draws)
         : use_(use), draws_(draws), inserted_(use.dealt_[thread]) {}
     void operation() {
-      // Of 200, so that insertions and removals are equally many for an odd share of reads too: else the set grows.
+      // Of 200, so that insertions and removals are equally many for an odd share of reads too:
+      // else the set grows.
       const std::uint64_t kind = draws_.below(200);
       const int value = static_cast<int>(draws_.below(use_.settings_.value_range));
       const unsigned updates = 100 - use_.settings_.read_pct;
@@ -204,7 +215,9 @@ class set_use {
     own_values inserted_;
     std::uint64_t found_ = 0;  // so that searches are not for nothing
   };
-  [[nodiscard]] worker_type worker(unsigned thread, thread_draws draws) { return {*this, thread, draws}; }
+  [[nodiscard]] worker_type worker(unsigned thread, thread_draws draws) {
+    return {*this, thread, draws};
+  }
 
   void check(std::uint64_t) const { set_.check(); }
 
@@ -227,8 +240,10 @@ class list_use : public set_use<linked_list<Lock, Alignment>> {
   static constexpr std::uint64_t value_range = 1'000;
 
   list_use(const settings& wanted, unsigned threads)
-      : set_use<linked_list<Lock, Alignment>>(
-            {.base_values = wanted.base_values, .value_range = value_range, .read_pct = wanted.read_pct}, threads) {}
+      : set_use<linked_list<Lock, Alignment>>({.base_values = wanted.base_values,
+                                               .value_range = value_range,
+                                               .read_pct = wanted.read_pct},
+                                              threads) {}
 };
 
 // Section 3.3.4 and appendix C.7.
@@ -243,9 +258,10 @@ class map_use : public set_use<chained_map<Lock>> {
   };
 
   map_use(const settings& wanted, unsigned threads)
-      : set_use<chained_map<Lock>>(
-            {.base_values = wanted.base_values, .value_range = INT_MAX, .read_pct = wanted.read_pct}, threads,
-            wanted.buckets, wanted.locks) {}
+      : set_use<chained_map<Lock>>({.base_values = wanted.base_values,
+                                    .value_range = INT_MAX,
+                                    .read_pct = wanted.read_pct},
+                                   threads, wanted.buckets, wanted.locks) {}
 };
 
 }  // namespace elidex::bench

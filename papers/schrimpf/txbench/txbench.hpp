@@ -1,5 +1,6 @@
 #pragma once
-// txbench: three tables, transactions that sum a range of one and, some of them, then update rows of the next; clients that think in between.
+// txbench: three tables, transactions that sum a range of one and, some of them, then update rows
+// of the next; clients that think in between.
 //
 //   elidex::basic_database<elidex::db::two_phase_locking<>> db;
 //   txbench::store s(db, {.think_time = std::chrono::microseconds(100)});
@@ -9,20 +10,26 @@
 //   c.took(txbench::kind::read_update).commit.mean();
 //   s.missing(clients);                             // 0: no update was lost
 //
-//   const txbench::request& r = c.draw();           // or in two parts, where the client's own work is not to be timed
+//   // or in two parts, where the client's own work is not to be timed
+//   const txbench::request& r = c.draw();
 //   c.run(r);
-//   txbench::expected want(s);                      // afterwards: what each row may be, from the seeds and steps of all clients
+//   // afterwards: what each row may be, from the seeds and steps of all clients
+//   txbench::expected want(s);
 //   want.add(seed, steps);
-//   want.violations();                              // empty: all rows are there, with as many updates and texts that were written there
+//   // empty: all rows are there, with as many updates and texts that were written there
+//   want.violations();
 //
-// A read-only transaction sums the values of 100 rows behind a random key. A read-update transaction does the same and then changes a text in 20
-// random rows of the next table. The time of a transaction's function, of its commit and of both is kept, of the attempt that committed (both: from
-// the first attempt).
+// A read-only transaction sums the values of 100 rows behind a random key. A read-update
+// transaction does the same and then changes a text in 20 random rows of the next table. The time
+// of a transaction's function, of its commit and of both is kept, of the attempt that committed
+// (both: from the first attempt).
 //
-// Thread-safety: a client belongs to one thread; store as its database, load(), missing() and expected while no client works.
-// Errors: std::invalid_argument for settings that cannot be; what the database throws.
-// From: papers/004 section 5.2 (after Jung, Han, Fekete et al.). Deviations: texts have a fixed size; a row counts its updates, so that lost ones are
-// seen; the 20 rows are updated in the keys' order, in which InnoDB finds them; think time stands for the network between client and server.
+// Thread-safety: a client belongs to one thread; store as its database, load(), missing() and
+// expected while no client works. Errors: std::invalid_argument for settings that cannot be; what
+// the database throws. From: papers/004 section 5.2 (after Jung, Han, Fekete et al.). Deviations:
+// texts have a fixed size; a row counts its updates, so that lost ones are seen; the 20 rows are
+// updated in the keys' order, in which InnoDB finds them; think time stands for the network between
+// client and server.
 
 #include <algorithm>
 #include <array>
@@ -56,7 +63,8 @@ struct settings {
   std::uint64_t rows_each() const noexcept { return rows / tables; }
   void check() const {
     if (rows_each() <= rows_read || rows_each() < rows_updated || read_only_pct > 100)
-      throw std::invalid_argument("txbench: it takes tables larger than what is read and updated, and at most 100 %");
+      throw std::invalid_argument(
+          "txbench: it takes tables larger than what is read and updated, and at most 100 %");
   }
 };
 
@@ -83,7 +91,9 @@ class spread {
   }
   std::uint64_t samples() const noexcept { return many_; }
   double mean() const noexcept { return mean_; }
-  double deviation() const noexcept { return many_ < 2 ? 0 : std::sqrt(squares_ / static_cast<double>(many_ - 1)); }
+  double deviation() const noexcept {
+    return many_ < 2 ? 0 : std::sqrt(squares_ / static_cast<double>(many_ - 1));
+  }
 
  private:
   std::uint64_t many_ = 0;
@@ -137,7 +147,9 @@ class store {
     }
   }
 
-  static constexpr std::int64_t value_of(std::uint64_t key) noexcept { return static_cast<std::int64_t>(key % 1'000); }
+  static constexpr std::int64_t value_of(std::uint64_t key) noexcept {
+    return static_cast<std::int64_t>(key % 1'000);
+  }
   static void draw(random_bits& random, text& into) noexcept {
     for (char& letter : into) letter = static_cast<char>('a' + random.below(26));
   }
@@ -168,7 +180,9 @@ class store {
 template <class Store>
 class client {
  public:
-  client(Store& in, std::uint64_t seed) : in_(in), random_(seed) { request_.keys.reserve(in.is.rows_updated); }
+  client(Store& in, std::uint64_t seed) : in_(in), random_(seed) {
+    request_.keys.reserve(in.is.rows_updated);
+  }
 
   // Throws std::logic_error if what it reads is wrong.
   void step() {
@@ -204,10 +218,11 @@ class client {
     in_.db.transact(in_.is.level, [&](auto& t) {
       began = clock::now();
       sum = 0;
-      t.scan(*in_.all[r.from], r.key + 1, r.key + 1 + in_.is.rows_read, [&](std::uint64_t, const item& row) {
-        sum += row.value;
-        return true;
-      });
+      t.scan(*in_.all[r.from], r.key + 1, r.key + 1 + in_.is.rows_read,
+             [&](std::uint64_t, const item& row) {
+               sum += row.value;
+               return true;
+             });
       for (const std::uint64_t one : r.keys) {
         t.update(*in_.all[(r.from + 1) % tables], one, [&](item& row) {
           row.texts[r.column] = r.written;
@@ -218,8 +233,10 @@ class client {
     });
     const clock::time_point end = clock::now();
     std::int64_t expected_sum = 0;
-    for (std::uint64_t k = r.key + 1; k <= r.key + in_.is.rows_read; ++k) expected_sum += Store::value_of(k);
-    if (sum != expected_sum) throw std::logic_error("txbench: a sum of values that never change is wrong");
+    for (std::uint64_t k = r.key + 1; k <= r.key + in_.is.rows_read; ++k)
+      expected_sum += Store::value_of(k);
+    if (sum != expected_sum)
+      throw std::logic_error("txbench: a sum of values that never change is wrong");
     rows_updated_ += r.keys.size();
     times& mine = took_[static_cast<std::size_t>(r.what)];
     mine.query.add(done - began);
@@ -240,7 +257,8 @@ class client {
   std::uint64_t rows_updated_ = 0;
 };
 
-// What the rows may be behind a run: how often each was updated, and the texts that were written to each of its columns.
+// What the rows may be behind a run: how often each was updated, and the texts that were written to
+// each of its columns.
 template <class Store>
 class expected {
  public:
@@ -269,21 +287,24 @@ class expected {
       std::uint64_t counts = 0;
       std::uint64_t texts = 0;
       of_.db.read_only([&](auto& t) {
-        t.scan(*of_.all[i], std::uint64_t{0}, ~std::uint64_t{0}, [&](std::uint64_t key, const item& row) {
-          const item was = Store::loaded_row(random, key);
-          const auto at = rows_.find({i, key});
-          const changes* const changed = at == rows_.end() ? nullptr : &at->second;
-          if (key == rows) ++rows;
-          if (row.value != was.value) ++values;
-          if (row.updates != (changed == nullptr ? 0 : changed->updates)) ++counts;
-          for (std::size_t c = 0; c < row.texts.size(); ++c) {
-            if (!may_be(row.texts[c], c, was.texts[c], changed)) ++texts;
-          }
-          return true;
-        });
+        t.scan(*of_.all[i], std::uint64_t{0}, ~std::uint64_t{0},
+               [&](std::uint64_t key, const item& row) {
+                 const item was = Store::loaded_row(random, key);
+                 const auto at = rows_.find({i, key});
+                 const changes* const changed = at == rows_.end() ? nullptr : &at->second;
+                 if (key == rows) ++rows;
+                 if (row.value != was.value) ++values;
+                 if (row.updates != (changed == nullptr ? 0 : changed->updates)) ++counts;
+                 for (std::size_t c = 0; c < row.texts.size(); ++c) {
+                   if (!may_be(row.texts[c], c, was.texts[c], changed)) ++texts;
+                 }
+                 return true;
+               });
       });
       const auto tell = [&](std::uint64_t many, const char* what) {
-        if (many != 0) found.push_back("txbench: table " + std::to_string(i + 1) + ": " + std::to_string(many) + what);
+        if (many != 0)
+          found.push_back("txbench: table " + std::to_string(i + 1) + ": " + std::to_string(many) +
+                          what);
       };
       tell(rows > of_.is.rows_each() ? rows - of_.is.rows_each() : of_.is.rows_each() - rows,
            " rows are missing or too many");
@@ -301,7 +322,8 @@ class expected {
   };
 
   // Which of several writers was last nobody knows; that somebody was, everybody.
-  static bool may_be(const text& now, std::size_t column, const text& loaded, const changes* changed) {
+  static bool may_be(const text& now, std::size_t column, const text& loaded,
+                     const changes* changed) {
     bool written = false;
     if (changed != nullptr) {
       for (const auto& [where, what] : changed->texts) {

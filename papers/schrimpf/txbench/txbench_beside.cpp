@@ -1,4 +1,5 @@
-// The latches that stand beside the thesis's: the library's newest, and the thesis's own loop in two of its variants.
+// The latches that stand beside the thesis's: the library's newest, and the thesis's own loop in
+// two of its variants.
 
 #include "papers/schrimpf/structures/locks.hpp"
 #include "papers/schrimpf/txbench/txbench_run.hpp"
@@ -6,7 +7,8 @@
 namespace elidex::bench {
 namespace {
 
-// As the library's variants, with the thesis's loop (section 2.4.3, TAS-T): it exchanges before it looks.
+// As the library's variants, with the thesis's loop (section 2.4.3, TAS-T): it exchanges before it
+// looks.
 struct exchanging_lock_mutex_latches : latches<hle_spin_loop, posix_mutex> {};
 struct exchanging_transaction_latches : latches<posix_mutex, hle_spin_loop> {};
 

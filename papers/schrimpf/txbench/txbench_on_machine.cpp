@@ -30,8 +30,8 @@ std::vector<std::string_view> lock_variants_on_machine() {
 txbench_result run_txbench_on_machine(const txbench_request& wanted) {
   if (wanted.run.threads > wanted.run.machine.hardware_threads()) {
     throw bad_input("--cores: " + wanted.run.machine.name + " has " +
-                    std::to_string(wanted.run.machine.hardware_threads()) + " hardware threads, not " +
-                    std::to_string(wanted.run.threads));
+                    std::to_string(wanted.run.machine.hardware_threads()) +
+                    " hardware threads, not " + std::to_string(wanted.run.threads));
   }
   for (const auto& some : {txbench_variants_of_the_thesis(), txbench_variants_beside()}) {
     for (const txbench_variant& one : some) {
@@ -39,8 +39,10 @@ txbench_result run_txbench_on_machine(const txbench_request& wanted) {
     }
   }
   std::string names;
-  for (const std::string_view one : lock_variants_on_machine()) names += (names.empty() ? "" : ", ") + std::string(one);
-  throw bad_input("--index: '" + wanted.run.index + "' has no latches for txbench (expected one of " + names + ")");
+  for (const std::string_view one : lock_variants_on_machine())
+    names += (names.empty() ? "" : ", ") + std::string(one);
+  throw bad_input("--index: '" + wanted.run.index +
+                  "' has no latches for txbench (expected one of " + names + ")");
 }
 
 }  // namespace elidex::bench

@@ -1,23 +1,28 @@
 #pragma once
-// txbench over two-phase locking on a simulated machine: what figures 5.4 and 5.5 of paper 004 are made of, one process for each point.
+// txbench over two-phase locking on a simulated machine: what figures 5.4 and 5.5 of paper 004 are
+// made of, one process for each point.
 //
-//   txbench_request wanted{.run = {.machine = which, .index = "db/2pl:hle", .threads = 4, .operations = 200}};
+//   txbench_request wanted{.run = {.machine = which, .index = "db/2pl:hle", .threads = 4,
+//       .operations = 200}};
 //   wanted.think_cycles = 100'000;
 //   const txbench_result r = run_txbench_on_machine(wanted);
 //   r.run.mops * 1e6, r.idle_cycles, r.run.machine.conflicts ...
 //
-// The tables are loaded before the machine starts; the L3 caches begin with what fits of them. Each client first does a tenth of its
-// transactions for the caches' sake, then all meet and the clocks count from there. Behind the run each row is looked at: the values as loaded,
-// as many updates as were committed, texts that were written there.
+// The tables are loaded before the machine starts; the L3 caches begin with what fits of them. Each
+// client first does a tenth of its transactions for the caches' sake, then all meet and the clocks
+// count from there. Behind the run each row is looked at: the values as loaded, as many updates as
+// were committed, texts that were written there.
 //
-// A client thinks between its transactions for a time drawn evenly between 0 and twice think_cycles, so that clients do not march in step. That
-// time is spent idle, and drawing the request is a part of it: the thesis's client is another computer, of whose cycles its counters
+// A client thinks between its transactions for a time drawn evenly between 0 and twice
+// think_cycles, so that clients do not march in step. That time is spent idle, and drawing the
+// request is a part of it: the thesis's client is another computer, of whose cycles its counters
 // knew nothing. What a transaction waits for in the server is no part of it.
 //
-// Thread-safety: one run at a time in a process.
-// Errors: bad_input and std::invalid_argument for what cannot be run; std::runtime_error for a run that got stuck or left a wrong row.
-// From: papers/004 sections 4.2, 5.2 and 5.3. Deviations: no SQL layer and no network; no more clients than hardware threads, since the machine has
-// no scheduler. The thesis's own loop around HLE (TAS-T) stands beside the library's lock, for two variants (txbench_beside.cpp).
+// Thread-safety: one run at a time in a process. Errors: bad_input and std::invalid_argument for
+// what cannot be run; std::runtime_error for a run that got stuck or left a wrong row. From:
+// papers/004 sections 4.2, 5.2 and 5.3. Deviations: no SQL layer and no network; no more clients
+// than hardware threads, since the machine has no scheduler. The thesis's own loop around HLE
+// (TAS-T) stands beside the library's lock, for two variants (txbench_beside.cpp).
 
 #include <array>
 #include <cstdint>
@@ -40,7 +45,8 @@ struct txbench_request {
 
 /// Of the counted part, unless said otherwise.
 struct txbench_result {
-  /// Its operations are transactions, its keys the rows; its counters are the latches', with the warm-up's.
+  /// Its operations are transactions, its keys the rows; its counters are the latches', with the
+  /// warm-up's.
   sim_result run;
   std::array<latency_histogram, txbench::kinds> latency;
   std::uint64_t idle_cycles = 0;  // that clients thought, together

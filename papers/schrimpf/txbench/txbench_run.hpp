@@ -1,6 +1,7 @@
 #pragma once
-// txbench over one kind of latches on the simulated machine: the body of run_txbench_on_machine(), in a header so that the variants, each of which
-// compiles for half a minute, stand in several sources.
+// txbench over one kind of latches on the simulated machine: the body of run_txbench_on_machine(),
+// in a header so that the variants, each of which compiles for half a minute, stand in several
+// sources.
 //
 //   constexpr txbench_variant some[] = {{"db/2pl:hle", &run_txbench_with<hle_latches>}};
 //
@@ -76,7 +77,8 @@ txbench_result run_txbench_with(const txbench_request& wanted) {
       const auto think = [&](std::uint64_t& took) -> const txbench::request& {
         const std::uint64_t begin = sim::now();
         const txbench::request& next = one.draw();
-        const std::uint64_t wait = wanted.think_cycles == 0 ? 0 : pauses.below(2 * wanted.think_cycles);
+        const std::uint64_t wait =
+            wanted.think_cycles == 0 ? 0 : pauses.below(2 * wanted.think_cycles);
         took = sim::now() - begin;
         if (took < wait) sim::spend(wait - took);
         took = sim::now() - begin;
@@ -96,10 +98,12 @@ txbench_result run_txbench_with(const txbench_request& wanted) {
       }
     });
   }
-  run.machine = sim::run(
-      how.machine,
-      {.seed = how.seed, .quantum_cycles = how.quantum_cycles, .record_events = how.record_events, .warm_l3 = true},
-      bodies);
+  run.machine = sim::run(how.machine,
+                         {.seed = how.seed,
+                          .quantum_cycles = how.quantum_cycles,
+                          .record_events = how.record_events,
+                          .warm_l3 = true},
+                         bodies);
   if (!run.machine.stuck.empty()) throw std::runtime_error(run.machine.stuck);
   const lock_system_counts now = locks.counts();
   outcome.locks = {.requests = now.requests - locks_before.requests,
@@ -118,7 +122,8 @@ txbench_result run_txbench_with(const txbench_request& wanted) {
   txbench::expected<store> want(in, how.seed);
   for (unsigned t = 0; t < how.threads; ++t) want.add(seed_of(t), warm_up + how.operations);
   for (const std::string& one : want.violations()) throw std::runtime_error(how.index + ": " + one);
-  if (!locks.is_consistent()) throw std::runtime_error(how.index + ": the lock system's queues are not consistent");
+  if (!locks.is_consistent())
+    throw std::runtime_error(how.index + ": the lock system's queues are not consistent");
 
   for (const txbench_client_result& one : results) {
     outcome.idle_cycles += one.idle_cycles;
@@ -128,7 +133,8 @@ txbench_result run_txbench_with(const txbench_request& wanted) {
     }
   }
   run.operations = run.latency.samples();
-  const double seconds = static_cast<double>(run.machine.cycles) / (static_cast<double>(how.machine.megahertz) * 1e6);
+  const double seconds =
+      static_cast<double>(run.machine.cycles) / (static_cast<double>(how.machine.megahertz) * 1e6);
   run.mops = seconds > 0 ? static_cast<double>(run.operations) / seconds / 1e6 : 0;
   return outcome;
 }

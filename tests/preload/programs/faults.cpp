@@ -72,7 +72,8 @@ void statistics_signal() {
   for (auto& one : threads) one.join();
 }
 
-// fork() while other threads hold locks and while the caller does; the child locks, waits for threads, and exits.
+// fork() while other threads hold locks and while the caller does; the child locks, waits for
+// threads, and exits.
 void forks() {
   std::atomic<bool> done{false};
   std::vector<std::thread> threads;
@@ -119,7 +120,8 @@ void cancellation() {
           pthread_mutex_lock(&mutex);
           pthread_cleanup_push(
               [](void*) {
-                if (pthread_mutex_trylock(&mutex) != EBUSY) failed("the mutex is not held in the clean-up");
+                if (pthread_mutex_trylock(&mutex) != EBUSY)
+                  failed("the mutex is not held in the clean-up");
                 pthread_mutex_unlock(&mutex);
               },
               nullptr);

@@ -1,5 +1,6 @@
-// lock_stress SECONDS: eight threads under mutexes, reader-writer locks and conditions, for so long. Exits with 0 if what the
-// locks protect is as it must be and everything that was produced was consumed; hangs if a wake-up is lost.
+// lock_stress SECONDS: eight threads under mutexes, reader-writer locks and conditions, for so
+// long. Exits with 0 if what the locks protect is as it must be and everything that was produced
+// was consumed; hangs if a wake-up is lost.
 #include <pthread.h>
 
 #include <array>

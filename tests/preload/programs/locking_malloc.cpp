@@ -1,5 +1,5 @@
-// A program with a malloc of its own that takes a mutex, from the first allocation on: before any constructor, inside the
-// loader and inside dlsym.
+// A program with a malloc of its own that takes a mutex, from the first allocation on: before any
+// constructor, inside the loader and inside dlsym.
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -43,7 +43,9 @@ void* realloc(void* old, std::size_t bytes) {
 
 int main() {
   std::thread([] { delete new int; }).join();
-  std::printf("%s\n", calls > 0 && dlsym(RTLD_DEFAULT, "no_such_symbol") == nullptr && dlerror() != nullptr ? "survived"
-                                                                                                            : "failed");
+  std::printf("%s\n",
+              calls > 0 && dlsym(RTLD_DEFAULT, "no_such_symbol") == nullptr && dlerror() != nullptr
+                  ? "survived"
+                  : "failed");
   return 0;
 }

@@ -1,9 +1,10 @@
-// What POSIX says about mutexes, reader-writer locks and conditions, function by function and error by error: prints one
-// line for each answer, "ok" or "WRONG", and exits with the number of wrong ones. Run with and without the library, it must
-// print the same.
+// What POSIX says about mutexes, reader-writer locks and conditions, function by function and error
+// by error: prints one line for each answer, "ok" or "WRONG", and exits with the number of wrong
+// ones. Run with and without the library, it must print the same.
 //
-// Written after the text of POSIX.1-2017 (and clocklock and clockwait of POSIX.1-2024). Where the standard leaves an answer
-// open and programs rely on glibc's, glibc's is asked for and the line says so.
+// Written after the text of POSIX.1-2017 (and clocklock and clockwait of POSIX.1-2024). Where the
+// standard leaves an answer open and programs rely on glibc's, glibc's is asked for and the line
+// says so.
 #include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -92,8 +93,10 @@ void any_mutex(const char* name, const mutex_kind& kind) {
     answers("timedlock of another's, no time", pthread_mutex_timedlock(&m, &not_a_time), EINVAL);
     if (kind.protocol == PTHREAD_PRIO_NONE) {
       const timespec later = in_ms(CLOCK_MONOTONIC, 10);
-      answers("clocklock of another's", pthread_mutex_clocklock(&m, CLOCK_MONOTONIC, &later), ETIMEDOUT);
-      answers("clocklock by no clock", pthread_mutex_clocklock(&m, CLOCK_PROCESS_CPUTIME_ID, &later), EINVAL);
+      answers("clocklock of another's", pthread_mutex_clocklock(&m, CLOCK_MONOTONIC, &later),
+              ETIMEDOUT);
+      answers("clocklock by no clock",
+              pthread_mutex_clocklock(&m, CLOCK_PROCESS_CPUTIME_ID, &later), EINVAL);
     }
   });
   answers("unlock", pthread_mutex_unlock(&m), 0);
@@ -101,7 +104,8 @@ void any_mutex(const char* name, const mutex_kind& kind) {
   answers("unlock after trylock", pthread_mutex_unlock(&m), 0);
   answers("timedlock of a free one, too late", pthread_mutex_timedlock(&m, &long_ago), 0);
   answers("unlock after timedlock", pthread_mutex_unlock(&m), 0);
-  answers("timedlock of a free one, no time (glibc's answer)", pthread_mutex_timedlock(&m, &not_a_time), 0);
+  answers("timedlock of a free one, no time (glibc's answer)",
+          pthread_mutex_timedlock(&m, &not_a_time), 0);
   answers("unlock", pthread_mutex_unlock(&m), 0);
 
   std::atomic<bool> waits{false};
@@ -191,13 +195,16 @@ void normal_mutex() {
   pthread_mutex_t fixed = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&fixed);
   answers("trylock of one's own, static initialiser", pthread_mutex_trylock(&fixed), EBUSY);
-  answers("timedlock of one's own, static initialiser", pthread_mutex_timedlock(&fixed, &long_ago), ETIMEDOUT);
+  answers("timedlock of one's own, static initialiser", pthread_mutex_timedlock(&fixed, &long_ago),
+          ETIMEDOUT);
   pthread_mutex_unlock(&fixed);
   pthread_mutex_t adaptive = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
   answers("lock, adaptive", pthread_mutex_lock(&adaptive), 0);
-  in_thread([&] { answers("trylock of another's, adaptive", pthread_mutex_trylock(&adaptive), EBUSY); });
+  in_thread(
+      [&] { answers("trylock of another's, adaptive", pthread_mutex_trylock(&adaptive), EBUSY); });
   answers("unlock, adaptive", pthread_mutex_unlock(&adaptive), 0);
-  answers("destroy a held one (glibc's answer)", (pthread_mutex_lock(&fixed), pthread_mutex_destroy(&fixed)), EBUSY);
+  answers("destroy a held one (glibc's answer)",
+          (pthread_mutex_lock(&fixed), pthread_mutex_destroy(&fixed)), EBUSY);
   answers("unlock it", pthread_mutex_unlock(&fixed), 0);
   answers("destroy it", pthread_mutex_destroy(&fixed), 0);
   // What programs do though they must not, and get away with.
@@ -205,7 +212,9 @@ void normal_mutex() {
   answers("unlock of a free normal one (glibc's answer)", pthread_mutex_unlock(&loose), 0);
   loose = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&loose);
-  in_thread([&] { answers("unlock of another's normal one (glibc's answer)", pthread_mutex_unlock(&loose), 0); });
+  in_thread([&] {
+    answers("unlock of another's normal one (glibc's answer)", pthread_mutex_unlock(&loose), 0);
+  });
   answers("which is free then", pthread_mutex_trylock(&loose), 0);
   pthread_mutex_unlock(&loose);
 }
@@ -233,8 +242,8 @@ void shared_between_processes() {
     pthread_rwlock_t l;
     int turns;
   };
-  auto* const both =
-      static_cast<area*>(mmap(nullptr, sizeof(area), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* const both = static_cast<area*>(
+      mmap(nullptr, sizeof(area), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   make(both->m, {.shared = PTHREAD_PROCESS_SHARED});
   pthread_rwlockattr_t attributes;
   pthread_rwlockattr_init(&attributes);
@@ -255,7 +264,8 @@ void shared_between_processes() {
     one_lock(mutex);
     if (child == 0) _exit(0);
     waitpid(child, nullptr, 0);
-    check(mutex ? "mutex excludes the other process" : "rwlock excludes the other process", both->turns == 2 * each);
+    check(mutex ? "mutex excludes the other process" : "rwlock excludes the other process",
+          both->turns == 2 * each);
   }
 }
 
@@ -271,10 +281,12 @@ void reader_writer_lock(const char* name, int kind) {
     answers("tryrdlock beside a reader", pthread_rwlock_tryrdlock(&l), 0);
     answers("unlock", pthread_rwlock_unlock(&l), 0);
     answers("trywrlock beside a reader", pthread_rwlock_trywrlock(&l), EBUSY);
-    answers("timedwrlock beside a reader, too late", pthread_rwlock_timedwrlock(&l, &long_ago), ETIMEDOUT);
+    answers("timedwrlock beside a reader, too late", pthread_rwlock_timedwrlock(&l, &long_ago),
+            ETIMEDOUT);
     answers("timedwrlock, no time", pthread_rwlock_timedwrlock(&l, &not_a_time), EINVAL);
     const timespec soon = in_ms(CLOCK_MONOTONIC, 10);
-    answers("clockwrlock beside a reader", pthread_rwlock_clockwrlock(&l, CLOCK_MONOTONIC, &soon), ETIMEDOUT);
+    answers("clockwrlock beside a reader", pthread_rwlock_clockwrlock(&l, CLOCK_MONOTONIC, &soon),
+            ETIMEDOUT);
   });
   answers("rdlock again", pthread_rwlock_tryrdlock(&l), 0);
   answers("unlock", pthread_rwlock_unlock(&l), 0);
@@ -290,8 +302,10 @@ void reader_writer_lock(const char* name, int kind) {
     answers("timedrdlock beside a writer", pthread_rwlock_timedrdlock(&l, &soon), ETIMEDOUT);
     answers("timedrdlock, no time", pthread_rwlock_timedrdlock(&l, &not_a_time), EINVAL);
     const timespec later = in_ms(CLOCK_MONOTONIC, 10);
-    answers("clockrdlock beside a writer", pthread_rwlock_clockrdlock(&l, CLOCK_MONOTONIC, &later), ETIMEDOUT);
-    answers("clockrdlock by no clock", pthread_rwlock_clockrdlock(&l, CLOCK_PROCESS_CPUTIME_ID, &later), EINVAL);
+    answers("clockrdlock beside a writer", pthread_rwlock_clockrdlock(&l, CLOCK_MONOTONIC, &later),
+            ETIMEDOUT);
+    answers("clockrdlock by no clock",
+            pthread_rwlock_clockrdlock(&l, CLOCK_PROCESS_CPUTIME_ID, &later), EINVAL);
   });
   answers("unlock", pthread_rwlock_unlock(&l), 0);
   answers("timedrdlock of a free one, too late", pthread_rwlock_timedrdlock(&l, &long_ago), 0);
@@ -352,7 +366,8 @@ void conditions() {
   pthread_cond_init(&monotonic, &attributes);
   pthread_mutex_lock(&m);
   const timespec then = in_ms(CLOCK_MONOTONIC, 10);
-  answers("timedwait by the monotonic clock", pthread_cond_timedwait(&monotonic, &m, &then), ETIMEDOUT);
+  answers("timedwait by the monotonic clock", pthread_cond_timedwait(&monotonic, &m, &then),
+          ETIMEDOUT);
   pthread_mutex_unlock(&m);
   answers("destroy", pthread_cond_destroy(&monotonic), 0);
   answers("destroy the mutex after waiting with it", pthread_mutex_destroy(&m), 0);

@@ -2,7 +2,7 @@
 //
 //   blob_arena strings;
 //   detail::blob* s = strings.make("hello");   // may throw
-//   strings.destroy(s);                        // nobody has it: its room is used again if nothing came behind it
+//   strings.destroy(s);  // nobody has it: its room is used again if nothing came behind it
 //
 // arena_blobs is one for each of 16 threads, in the place of heap_blobs: for trees that only grow.
 //
@@ -57,7 +57,8 @@ class alignas(128) blob_arena {
 
   // Obtained from the system, in bytes.
   std::size_t memory_bytes() const noexcept {
-    return reserved_.load(std::memory_order_relaxed);  // a figure, orders nothing; pairs with the store in add_chunk()
+    // a figure, orders nothing; pairs with the store in add_chunk()
+    return reserved_.load(std::memory_order_relaxed);
   }
 
  private:
@@ -72,13 +73,15 @@ class alignas(128) blob_arena {
   void add_chunk(std::size_t wanted) {
     const std::size_t all = memory_bytes();
     std::size_t bytes = std::max(std::clamp(all / 4, chunk_bytes_min, chunk_bytes_max), wanted);
-    if (bytes > huge_page_bytes) bytes = (bytes + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
+    if (bytes > huge_page_bytes)
+      bytes = (bytes + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
     chunks_.reserve(chunks_.size() + 1);
     void* const begin = obtain_memory(bytes);
     chunks_.push_back({begin, bytes});
     unused_ = chunk_begin_ = static_cast<std::byte*>(begin);
     end_ = unused_ + bytes;
-    reserved_.store(all + bytes, std::memory_order_relaxed);  // pairs with memory_bytes(): see there
+    // pairs with memory_bytes(): see there
+    reserved_.store(all + bytes, std::memory_order_relaxed);
   }
 
   std::mutex mutex_;
@@ -94,7 +97,8 @@ class arena_blobs {
   static constexpr bool frees_all_itself = true;
   blob* make(std::string_view bytes) { return mine().make(bytes); }
   blob* make_room(std::size_t size) { return mine().make_room(size); }
-  void destroy(blob* b) noexcept { mine().destroy(b); }  // of another thread's arena: stays where it is
+  // of another thread's arena: stays where it is
+  void destroy(blob* b) noexcept { mine().destroy(b); }
   static constexpr std::size_t footprint_bytes(std::size_t /*size*/) noexcept { return 0; }
   std::size_t memory_bytes() const noexcept {
     std::size_t sum = 0;

@@ -1,16 +1,18 @@
-// The part of a column that takes new rows: for each its value's ID, behind a dictionary that is found by an index.
+// The part of a column that takes new rows: for each its value's ID, behind a dictionary that is
+// found by an index.
 //
 //   column_delta<std::uint64_t, std::uint32_t> delta(map_regions::automatic);
 //   delta.begin_at(1000);                             // the number of its first row
 //   auto row = delta.append(delta.id_of_new(42));     // 1000; nothing once it is closed
 //   delta.close();                                    // how many rows it has got, for good
 //
-// A row is claimed by counting up, and then written; a row that is not written yet is not there. The ID comes first: an exception
-// leaves a value without rows at worst, which the next merge leaves out. The highest bit of the counter says that the delta is closed.
+// A row is claimed by counting up, and then written; a row that is not written yet is not there.
+// The ID comes first: an exception leaves a value without rows at worst, which the next merge
+// leaves out. The highest bit of the counter says that the delta is closed.
 //
-// Thread-safety: all functions but constructor and destructor, begin_at() before others know of the delta. What a thread did before
-// append() is seen by whoever sees the row.
-// Errors: id_of_new() as keyed_delta_index's find_or_add(); append() throws std::bad_alloc, with nothing changed.
+// Thread-safety: all functions but constructor and destructor, begin_at() before others know of the
+// delta. What a thread did before append() is seen by whoever sees the row. Errors: id_of_new() as
+// keyed_delta_index's find_or_add(); append() throws std::bad_alloc, with nothing changed.
 #pragma once
 
 #include <algorithm>
@@ -50,7 +52,8 @@ class column_delta {
       if (position >= closed) return std::nullopt;
       ids_.provide(position + 1);
     } while (!used_.compare_exchange_weak(position, position + 1));
-    // release: pairs with the acquire loads of id_at() and for_each_row(): the ID's entry is written.
+    // release: pairs with the acquire loads of id_at() and for_each_row(): the ID's entry is
+    // written.
     ids_[position].store(stored(id), std::memory_order_release);
     return first_row_ + position;
   }
@@ -70,12 +73,13 @@ class column_delta {
   // Calls fn(position, id) for each row that is written, ascending.
   template <class Fn>
   void for_each_row(Fn&& fn) const {
-    ids_.for_each_stretch(0, rows(), [&](const std::atomic<Id>* ids, std::size_t first, std::size_t count) {
-      for (std::size_t i = 0; i < count; ++i) {
-        const Id found = ids[i].load(std::memory_order_acquire);  // pairs with append()
-        if (found != unwritten) fn(first + i, *loaded(found));
-      }
-    });
+    ids_.for_each_stretch(
+        0, rows(), [&](const std::atomic<Id>* ids, std::size_t first, std::size_t count) {
+          for (std::size_t i = 0; i < count; ++i) {
+            const Id found = ids[i].load(std::memory_order_acquire);  // pairs with append()
+            if (found != unwritten) fn(first + i, *loaded(found));
+          }
+        });
   }
 
   // The same for those with values from `lowest` to `highest`.
@@ -116,7 +120,8 @@ class column_delta {
     return sizeof(*this) - sizeof(index_) + index_.memory_bytes() + ids_.memory_bytes();
   }
 
-  // The values in ascending order, a batch at a time: each that was there when it was made, no other twice.
+  // The values in ascending order, a batch at a time: each that was there when it was made, no
+  // other twice.
   class values_ascending {
    public:
     // From *from on, or all.
@@ -142,7 +147,8 @@ class column_delta {
       at_ = 0;
       index_.scan(from, batch_values, [&](image_argument value, Id id) {
         if (without_from && value == from) return;
-        // A string that is handed out here lives as long as this call, the dictionary's as long as the delta.
+        // A string that is handed out here lives as long as this call, the dictionary's as long as
+        // the delta.
         if constexpr (std::is_same_v<Image, std::string>) {
           batch_.emplace_back(index_.view(id), id);
         } else {

@@ -78,9 +78,11 @@ auto column<T, Id>::range(argument lowest, argument highest) const -> std::vecto
   if (last < first) return found;
   const epoch_pin pin;
   const parts& in = now();
-  in.main->for_each_word(in.main->ids_between(first, last), deleted_, [&](std::size_t row, std::uint64_t bits) {
-    for (; bits != 0; bits &= bits - 1) found.push_back(row + static_cast<unsigned>(std::countr_zero(bits)));
-  });
+  in.main->for_each_word(in.main->ids_between(first, last), deleted_,
+                         [&](std::size_t row, std::uint64_t bits) {
+                           for (; bits != 0; bits &= bits - 1)
+                             found.push_back(row + static_cast<unsigned>(std::countr_zero(bits)));
+                         });
   for_each_delta_match(in, first, last, [&](row_number row) { found.push_back(row); });
   return found;
 }
@@ -99,8 +101,8 @@ std::size_t column<T, Id>::count(argument lowest, argument highest) const {
 
 template <class T, class Id>
 template <class Fn>
-void column<T, Id>::for_each_delta_match(const parts& in, image_argument lowest, image_argument highest,
-                                         Fn&& fn) const {
+void column<T, Id>::for_each_delta_match(const parts& in, image_argument lowest,
+                                         image_argument highest, Fn&& fn) const {
   for (const delta_part* const delta : {in.frozen, in.delta}) {
     if (delta == nullptr) continue;
     delta->for_each_match(lowest, highest, [&](std::size_t position) {
@@ -125,7 +127,9 @@ class values_of_rows {
   }
   bool valid() const noexcept { return at_.valid(); }
   auto value() const noexcept { return at_.value(); }
-  std::size_t rows() const noexcept { return at_.id() < rows_by_id_.size() ? rows_by_id_[at_.id()] : 0; }
+  std::size_t rows() const noexcept {
+    return at_.id() < rows_by_id_.size() ? rows_by_id_[at_.id()] : 0;
+  }
   void next() {
     at_.next();
     skip_values_without_rows();
@@ -223,7 +227,8 @@ template <class Progress>
 void column<T, Id>::merge_frozen(Progress& progress) {
   const parts before = now();
   const std::size_t deleted = deleted_.count();
-  auto main = detail::merge_parts(*before.main, *before.frozen, deleted_, std::numeric_limits<Id>::max(), progress);
+  auto main = detail::merge_parts(*before.main, *before.frozen, deleted_,
+                                  std::numeric_limits<Id>::max(), progress);
   auto next = std::make_unique<const parts>(parts{main.get(), nullptr, before.delta});
   static_cast<void>(main.release());
   publish(std::move(next));
@@ -237,7 +242,8 @@ void column<T, Id>::merge_frozen(Progress& progress) {
 template <class T, class Id>
 void column<T, Id>::check_may_merge() const {
   const detail::thread_record& mine = detail::this_thread_record();
-  if (mine.pin_depth != 0) throw std::logic_error("elidex: a function that a scan() calls must not merge");
+  if (mine.pin_depth != 0)
+    throw std::logic_error("elidex: a function that a scan() calls must not merge");
   // relaxed, without a partner: only this thread ever stores its own record here.
   if (merger_.load(std::memory_order_relaxed) == &mine)
     throw std::logic_error("elidex: a merge's progress function must not merge the same column");
@@ -268,7 +274,8 @@ void column<T, Id>::merge_all(Progress& progress) {
   const struct noted_merger {
     std::atomic<const detail::thread_record*>& of;
     explicit noted_merger(std::atomic<const detail::thread_record*>& merger) : of(merger) {
-      of.store(&detail::this_thread_record(), std::memory_order_relaxed);  // no partner, see check_may_merge()
+      // no partner, see check_may_merge()
+      of.store(&detail::this_thread_record(), std::memory_order_relaxed);
     }
     ~noted_merger() { of.store(nullptr, std::memory_order_relaxed); }  // as above: no partner
   } noted(merger_);
@@ -300,14 +307,16 @@ std::size_t column<T, Id>::size() const {
 template <class T, class Id>
 std::size_t column<T, Id>::memory_bytes() const {
   const column_stats all = stats();
-  return sizeof(*this) + sizeof(parts) + deleted_.memory_bytes() + all.main.bytes + all.frozen.bytes + all.delta.bytes;
+  return sizeof(*this) + sizeof(parts) + deleted_.memory_bytes() + all.main.bytes +
+         all.frozen.bytes + all.delta.bytes;
 }
 
 template <class T, class Id>
 column_stats column<T, Id>::stats() const {
   const auto of_delta = [](const delta_part* delta) {
-    return delta == nullptr ? column_stats::part{}
-                            : column_stats::part{delta->rows(), delta->distinct(), delta->memory_bytes()};
+    return delta == nullptr
+               ? column_stats::part{}
+               : column_stats::part{delta->rows(), delta->distinct(), delta->memory_bytes()};
   };
   const epoch_pin pin;
   const parts& in = now();

@@ -1,14 +1,19 @@
-// The part of a column that never changes: a sorted dictionary, and for each row its value's ID in as few bits as IDs need.
+// The part of a column that never changes: a sorted dictionary, and for each row its value's ID in
+// as few bits as IDs need.
 //
-//   const auto next = merge_parts(main, frozen, deleted, ids_max, progress);   // a main of both parts' rows
+//   // a main of both parts' rows
+//   const auto next = merge_parts(main, frozen, deleted, ids_max, progress);
 //   next->value_at(7);
-//   next->ids_between(lowest, highest);                                        // IDs order as their values do
+//   next->ids_between(lowest, highest);  // IDs order as their values do
 //
-// A row that was deleted when its main was built may have lost its value: value_at() of it gives any.
+// A row that was deleted when its main was built may have lost its value: value_at() of it gives
+// any.
 //
-// Thread-safety: immutable once made. merge_parts() needs a delta that nobody changes, and may run beside additions to the deleted rows.
-// Errors: merge_parts() throws std::bad_alloc, std::length_error where there are more than ids_max values, and what progress throws.
-// Source: paper 001, section 2; dictionaries first, then rows by maps from old to new IDs: Krueger et al., VLDB 2012 (column.hpp).
+// Thread-safety: immutable once made. merge_parts() needs a delta that nobody changes, and may run
+// beside additions to the deleted rows. Errors: merge_parts() throws std::bad_alloc,
+// std::length_error where there are more than ids_max values, and what progress throws. Source:
+// paper 001, section 2; dictionaries first, then rows by maps from old to new IDs: Krueger et al.,
+// VLDB 2012 (column.hpp).
 #pragma once
 
 #include <algorithm>
@@ -39,7 +44,8 @@ class column_main {
   using dictionary = sorted_dictionary<Image>;
 
   column_main() = default;
-  column_main(dictionary values, packed_ids ids) noexcept : values_(std::move(values)), ids_(std::move(ids)) {}
+  column_main(dictionary values, packed_ids ids) noexcept
+      : values_(std::move(values)), ids_(std::move(ids)) {}
 
   std::size_t rows() const noexcept { return ids_.size(); }
   const dictionary& values() const noexcept { return values_; }
@@ -53,7 +59,8 @@ class column_main {
             static_cast<std::uint32_t>(values_.upper_bound(highest))};
   }
 
-  // Calls fn(first, bits) for each 64 rows from `first` on of which some have one of the IDs and are not deleted.
+  // Calls fn(first, bits) for each 64 rows from `first` on of which some have one of the IDs and
+  // are not deleted.
   template <class Fn>
   void for_each_word(id_range wanted, const deleted_rows& deleted, Fn&& fn) const {
     ids_.for_each_word(wanted.first, wanted.last, [&](std::size_t first, std::uint64_t bits) {
@@ -115,7 +122,8 @@ class column_main {
   };
 
  private:
-  static constexpr std::size_t batch_rows = 32 * packed_ids::block_rows;  // chosen: they stay in a CPU's cache
+  // chosen: they stay in a CPU's cache
+  static constexpr std::size_t batch_rows = 32 * packed_ids::block_rows;
 
   dictionary values_;
   packed_ids ids_;
@@ -123,8 +131,9 @@ class column_main {
 
 // --- merge ---
 
-// For each old ID whether rows have it, then its new one. IDs that no row has stay 0, whatever that means later; there is an entry for ID
-// 0 even where no value is left, since deleted rows may say 0.
+// For each old ID whether rows have it, then its new one. IDs that no row has stay 0, whatever that
+// means later; there is an entry for ID 0 even where no value is left, since deleted rows may say
+// 0.
 class id_map {
  public:
   explicit id_map(std::size_t ids) : new_ids_(std::max<std::size_t>(ids, 1)) {}
@@ -163,7 +172,8 @@ class merge_of_parts {
   using image_argument = typename delta_part::image_argument;
 
  public:
-  merge_of_parts(const main_part& main, const delta_part& delta, const deleted_rows& deleted, Progress& progress)
+  merge_of_parts(const main_part& main, const delta_part& delta, const deleted_rows& deleted,
+                 Progress& progress)
       : main_(main),
         delta_(delta),
         deleted_(deleted),
@@ -200,7 +210,8 @@ class merge_of_parts {
 
   auto merge_values(std::size_t ids_max) {
     typename main_part::dictionary::builder merged;
-    typename main_part::values_ascending in_main(main_, static_cast<const image_argument*>(nullptr));
+    typename main_part::values_ascending in_main(main_,
+                                                 static_cast<const image_argument*>(nullptr));
     typename delta_part::values_ascending in_delta(delta_, nullptr);
     for (;;) {
       while (in_main.valid() && !from_main_.is_marked(in_main.id())) in_main.next();
@@ -209,8 +220,10 @@ class merge_of_parts {
       if (merged.size() == ids_max) throw no_ids_left(ids_max);
 
       const auto new_id = static_cast<std::uint32_t>(merged.size());
-      const bool take_main = in_main.valid() && (!in_delta.valid() || !(in_delta.value() < in_main.value()));
-      const bool take_delta = in_delta.valid() && (!in_main.valid() || !(in_main.value() < in_delta.value()));
+      const bool take_main =
+          in_main.valid() && (!in_delta.valid() || !(in_delta.value() < in_main.value()));
+      const bool take_delta =
+          in_delta.valid() && (!in_main.valid() || !(in_main.value() < in_delta.value()));
       merged.append(take_main ? in_main.value() : in_delta.value());
       if (take_main) {
         from_main_.set(in_main.id(), new_id);
@@ -257,9 +270,12 @@ class merge_of_parts {
 
 template <class Image, class Id, class Progress>
 std::unique_ptr<const column_main<Image>> merge_parts(const column_main<Image>& main,
-                                                      const column_delta<Image, Id>& delta, const deleted_rows& deleted,
+                                                      const column_delta<Image, Id>& delta,
+                                                      const deleted_rows& deleted,
                                                       std::size_t ids_max, Progress&& progress) {
-  return merge_of_parts<Image, Id, std::remove_reference_t<Progress>>(main, delta, deleted, progress).run(ids_max);
+  return merge_of_parts<Image, Id, std::remove_reference_t<Progress>>(main, delta, deleted,
+                                                                      progress)
+      .run(ids_max);
 }
 
 }  // namespace elidex::detail

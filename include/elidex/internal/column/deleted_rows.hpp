@@ -5,12 +5,12 @@
 //   deleted.contains(7);
 //   deleted.word(0);         // rows 0 to 63, the first one in the lowest bit
 //
-// A column without deleted rows has no memory for it, and its queries look at one flag. The flag is set before the first bit, so
-// whoever has to see a bit sees the flag.
+// A column without deleted rows has no memory for it, and its queries look at one flag. The flag is
+// set before the first bit, so whoever has to see a bit sees the flag.
 //
-// Thread-safety: all functions but constructor and destructor. What add() has returned for is seen by all that follows, and whoever
-// sees a bit sees what was done before add().
-// Errors: add() throws std::bad_alloc and has then changed nothing.
+// Thread-safety: all functions but constructor and destructor. What add() has returned for is seen
+// by all that follows, and whoever sees a bit sees what was done before add(). Errors: add() throws
+// std::bad_alloc and has then changed nothing.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,9 @@ class deleted_rows {
     if (!was_there) count_.fetch_add(1);
     return !was_there;
   }
-  bool contains(std::uint64_t row) const noexcept { return any() && (word(row / word_rows) & bit_of(row)) != 0; }
+  bool contains(std::uint64_t row) const noexcept {
+    return any() && (word(row / word_rows) & bit_of(row)) != 0;
+  }
   std::uint64_t word(std::size_t n) const noexcept {
     const std::atomic<std::uint64_t>* const at = words_.at(n);
     return at == nullptr ? 0 : at->load();
@@ -44,7 +46,9 @@ class deleted_rows {
 
  private:
   static constexpr std::size_t word_rows = 64;
-  static std::uint64_t bit_of(std::uint64_t row) noexcept { return std::uint64_t{1} << row % word_rows; }
+  static std::uint64_t bit_of(std::uint64_t row) noexcept {
+    return std::uint64_t{1} << row % word_rows;
+  }
 
   append_only_array<std::atomic<std::uint64_t>> words_{"deleted rows"};
   std::atomic<bool> any_{false};

@@ -3,26 +3,30 @@
 //   delta_dictionary<std::uint64_t, false, 1> values;   // one array, as in paper 001, section 2
 //   delta_dictionary<std::uint64_t, true, 16> values;   // 16 of them, as in its section 5.2.1
 //
-// An entry never changes and never moves, so whoever has an ID may look at its value. Values that are not sorted
-// need an index to be found by; delta_index.hpp has that.
+// An entry never changes and never moves, so whoever has an ID may look at its value. Values that
+// are not sorted need an index to be found by; delta_index.hpp has that.
 //
-// Parts. With one array for all, each appending thread writes the same counter and the same line: transactions that have
-// nothing else in common abort each other. With a part for each core a thread appends to its own, and an ID says part and
-// position: id = position * Parts + part. Deviation: a thread's part follows from its slot (thread_slot.hpp), not
-// from the core it runs on, so that it stays the same while the thread moves.
+// Parts. With one array for all, each appending thread writes the same counter and the same line:
+// transactions that have nothing else in common abort each other. With a part for each core a
+// thread appends to its own, and an ID says part and position: id = position * Parts + part.
+// Deviation: a thread's part follows from its slot (thread_slot.hpp), not from the core it runs on,
+// so that it stays the same while the thread moves.
 //
-// Appending is a step of a region: make_room() gets memory before it, and append() gives nothing where that has not been enough.
-// With Racing several threads may append to one part at once, with nothing but a leaf of the index locked; a claim is then one
-// compare-exchange of the part's counter, and others may take the room that a region has seen. Without Racing the region keeps
+// Appending is a step of a region: make_room() gets memory before it, and append() gives nothing
+// where that has not been enough. With Racing several threads may append to one part at once, with
+// nothing but a leaf of the index locked; a claim is then one compare-exchange of the part's
+// counter, and others may take the room that a region has seen. Without Racing the region keeps
 // others out.
 //
-// When IDs have run out. They never come back, so whoever has met that and then finds the value absent may say so; whoever has not
-// looked again must not, because somebody else may have given the last ID to just this value.
+// When IDs have run out. They never come back, so whoever has met that and then finds the value
+// absent may say so; whoever has not looked again must not, because somebody else may have given
+// the last ID to just this value.
 //
-// Why a racing reader may follow an ID. It has read it from a node; the entry was written before the ID was stored under
-// the leaf's lock. If the version it remembers of the node is of after that unlock, the entry is visible. If not, the store was a
-// change behind that version: what it reads may be anything, and the validation throws it away. A string's address is
-// followed only once the node has been validated.
+// Why a racing reader may follow an ID. It has read it from a node; the entry was written before
+// the ID was stored under the leaf's lock. If the version it remembers of the node is of after that
+// unlock, the entry is visible. If not, the store was a change behind that version: what it reads
+// may be anything, and the validation throws it away. A string's address is followed only once the
+// node has been validated.
 //
 // Thread-safety: as said above; size() and memory_bytes() from anywhere.
 // Errors: make_room() throws std::bad_alloc, and no_ids_left when there is none.
@@ -52,13 +56,15 @@ namespace elidex::detail {
 class no_ids_left : public std::length_error {
  public:
   explicit no_ids_left(std::size_t ids)
-      : std::length_error("elidex: a dictionary may have at most " + std::to_string(ids) + " values") {}
+      : std::length_error("elidex: a dictionary may have at most " + std::to_string(ids) +
+                          " values") {}
 };
 
 // Key: an unsigned integer type, or std::string.
 template <class Key, bool Racing, unsigned Parts, class Id = std::uint32_t>
 class delta_dictionary {
-  static_assert(sizeof(Id) <= sizeof(std::uint32_t), "racing readers may follow any ID that nodes can hold");
+  static_assert(sizeof(Id) <= sizeof(std::uint32_t),
+                "racing readers may follow any ID that nodes can hold");
 
  public:
   using keys = key_codec<Key>;
@@ -70,7 +76,8 @@ class delta_dictionary {
 
   // --- of an entry ---
 
-  // How the value of `id` compares with the probe's; torn when this thread cannot know the entry yet.
+  // How the value of `id` compares with the probe's; torn when this thread cannot know the entry
+  // yet.
   template <class StillValid>
   [[gnu::always_inline]] comparison compare(Id id, const typename keys::probe& wanted,
                                             StillValid&& still_valid) const noexcept {
@@ -85,7 +92,9 @@ class delta_dictionary {
   }
 
   // The entry of an ID that has come to this thread by a validated node or otherwise in order.
-  entry at(Id id) const noexcept { return parts_[id % Parts].entries[id / Parts].template load<Racing>(); }
+  entry at(Id id) const noexcept {
+    return parts_[id % Parts].entries[id / Parts].template load<Racing>();
+  }
 
   // --- inside a region ---
 
@@ -109,7 +118,8 @@ class delta_dictionary {
     return in;
   }
 
-  // Memory for one more entry, which others may take; returns the part that has it: `in`, unless its IDs are used up.
+  // Memory for one more entry, which others may take; returns the part that has it: `in`, unless
+  // its IDs are used up.
   unsigned make_room(unsigned in) {
     for (unsigned tried = 0; tried < Parts; ++tried, in = (in + 1) % Parts) {
       part& p = parts_[in];
@@ -121,7 +131,9 @@ class delta_dictionary {
     throw no_ids_left(ids_max);
   }
   blob* make_string(unsigned in, std::string_view bytes) { return parts_[in].strings.make(bytes); }
-  void take_back_string(unsigned in, blob* unwanted) noexcept { parts_[in].strings.destroy(unwanted); }
+  void take_back_string(unsigned in, blob* unwanted) noexcept {
+    parts_[in].strings.destroy(unwanted);
+  }
 
   // Entries; exact when nobody appends.
   std::size_t size() const noexcept {
@@ -156,13 +168,18 @@ class delta_dictionary {
   };
 
   // How many positions of a part have an ID, and how many of these have memory.
-  static constexpr std::size_t positions_in(unsigned in) noexcept { return (ids_max - 1 - in) / Parts + 1; }
+  static constexpr std::size_t positions_in(unsigned in) noexcept {
+    return (ids_max - 1 - in) / Parts + 1;
+  }
   static_assert(ids_max > Parts);
-  std::size_t room(unsigned in) const noexcept { return std::min(parts_[in].entries.provided(), positions_in(in)); }
+  std::size_t room(unsigned in) const noexcept {
+    return std::min(parts_[in].entries.provided(), positions_in(in));
+  }
 
   static std::size_t used(const part& p) noexcept {
     return p.used.load(
-        std::memory_order_relaxed);  // pairs with claim(); what lies there is published by the leaf's lock
+        // pairs with claim(); what lies there is published by the leaf's lock
+        std::memory_order_relaxed);
   }
 
   std::size_t claim(unsigned in) noexcept {
@@ -171,18 +188,23 @@ class delta_dictionary {
     if constexpr (Racing) {
       do {
         if (seen >= room(in)) return no_position;
-        // relaxed: pairs with itself; the entry is published by the leaf's lock, not by the counter.
+        // relaxed: pairs with itself; the entry is published by the leaf's lock, not by the
+        // counter.
       } while (!p.used.compare_exchange_weak(seen, seen + 1, std::memory_order_relaxed));
     } else {
-      p.used.store(seen + 1, std::memory_order_relaxed);  // pairs with used(); the region keeps other claims out
+      // pairs with used(); the region keeps other claims out
+      p.used.store(seen + 1, std::memory_order_relaxed);
     }
     return seen;
   }
 
   template <class StillValid>
-  static comparison order(const entry& value, const typename keys::probe& wanted, StillValid&& still_valid) noexcept {
+  static comparison order(const entry& value, const typename keys::probe& wanted,
+                          StillValid&& still_valid) noexcept {
     if constexpr (keys::compares_in_place) {
-      return value < wanted ? comparison::less : value == wanted ? comparison::equal : comparison::greater;
+      return value < wanted    ? comparison::less
+             : value == wanted ? comparison::equal
+                               : comparison::greater;
     } else {
       return keys::compare(value, wanted, 0, wanted.head, still_valid);
     }

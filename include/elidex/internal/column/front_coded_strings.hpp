@@ -1,5 +1,5 @@
-// The main's dictionary of strings: ascending different byte strings, of which neighbours share their beginnings, take little
-// memory and are found by their order.
+// The main's dictionary of strings: ascending different byte strings, of which neighbours share
+// their beginnings, take little memory and are found by their order.
 //
 //   front_coded_strings::builder made;
 //   for (std::string_view name : sorted) made.append(name);
@@ -8,23 +8,26 @@
 //   names.lower_bound("b");                                              // how many are less
 //   for (front_coded_strings::cursor at(names, 3); at.valid(); at.next()) use(at.value());
 //
-// Layout. A block has 16 strings. Its first is whole, the head; of each other one are stored the length of what it shares with its
-// predecessor, and the rest:
+// Layout. A block has 16 strings. Its first is whole, the head; of each other one are stored the
+// length of what it shares with its predecessor, and the rest:
 //
 //   shared[16]   rest[16]   the bytes of the head, of the first rest, of the second one, ...
 //
-// The lengths are bytes, and four bytes each in a block with a length over 255. They stand together so that a search reads them
-// without waiting for the strings in between, whose bytes it mostly doesn't need: with the length that the string looked for shares
-// with a predecessor, the shared lengths alone tell where to compare next. The last block is filled up with lengths of zero.
-// 1024 blocks are a segment, allocated when its size is known: nothing is moved when a dictionary grows. Of each block it has the
-// position and four bytes of the head, those behind what all heads of the segment share; of each segment there are eight bytes, those
-// behind what all of their first heads share. So a binary search reads heads only where these are equal.
-// (Front coding in blocks is old: Witten, Moffat and Bell, "Managing Gigabytes", 1999, section 4.1. The layout is ours.)
+// The lengths are bytes, and four bytes each in a block with a length over 255. They stand together
+// so that a search reads them without waiting for the strings in between, whose bytes it mostly
+// doesn't need: with the length that the string looked for shares with a predecessor, the shared
+// lengths alone tell where to compare next. The last block is filled up with lengths of zero. 1024
+// blocks are a segment, allocated when its size is known: nothing is moved when a dictionary grows.
+// Of each block it has the position and four bytes of the head, those behind what all heads of the
+// segment share; of each segment there are eight bytes, those behind what all of their first heads
+// share. So a binary search reads heads only where these are equal. (Front coding in blocks is old:
+// Witten, Moffat and Bell, "Managing Gigabytes", 1999, section 4.1. The layout is ours.)
 //
-// Thread-safety: immutable once made. A cursor and a builder are for one thread each. What has been moved from may only be destroyed
-// or assigned to; cursors must not outlive their dictionary nor its being moved.
-// Errors: the builder throws std::invalid_argument for a string that is not greater than the one before, std::length_error for one
-// over string_bytes_max, and std::bad_alloc, behind which it may only be destroyed; get() and cursors throw std::bad_alloc.
+// Thread-safety: immutable once made. A cursor and a builder are for one thread each. What has been
+// moved from may only be destroyed or assigned to; cursors must not outlive their dictionary nor
+// its being moved. Errors: the builder throws std::invalid_argument for a string that is not
+// greater than the one before, std::length_error for one over string_bytes_max, and std::bad_alloc,
+// behind which it may only be destroyed; get() and cursors throw std::bad_alloc.
 #pragma once
 
 #include <array>
@@ -50,7 +53,8 @@ class front_coded_strings {
   std::size_t size() const noexcept { return size_; }
   // i < size().
   std::string get(std::size_t i) const;
-  // Of the first string that is not less than `wanted`, or that is greater; size() if there is none. Bytes are unsigned.
+  // Of the first string that is not less than `wanted`, or that is greater; size() if there is
+  // none. Bytes are unsigned.
   std::size_t lower_bound(std::string_view wanted) const noexcept;
   std::size_t upper_bound(std::string_view wanted) const noexcept;
   std::size_t memory_bytes() const noexcept;
@@ -59,8 +63,9 @@ class front_coded_strings {
   static constexpr std::size_t segment_blocks = 1024;
 
   struct block_place {
-    std::uint32_t key;       // of the head
-    std::uint32_t position;  // times two in its segment's bytes, plus one if its lengths take four bytes each
+    std::uint32_t key;  // of the head
+    // times two in its segment's bytes, plus one if its lengths take four bytes each
+    std::uint32_t position;
   };
   struct segment {
     std::unique_ptr<block_place[]> blocks;

@@ -3,19 +3,23 @@
 //   elidex::keyed_delta_index<std::uint64_t> index;
 //   auto [id, is_new] = index.find_or_add(42);
 //
-// It does what delta_index does, on the tree that ordered_map is: a look-up touches nodes only, not the dictionary. The paper's
-// index (delta_index.hpp) waits for a line of the dictionary at each comparison, and no order of comparisons mends that
-// (docs/PERFORMANCE.md); this one takes some bytes more for each value instead. Strings are not stored twice: tree and
-// dictionary have the address of the same bytes.
+// It does what delta_index does, on the tree that ordered_map is: a look-up touches nodes only, not
+// the dictionary. The paper's index (delta_index.hpp) waits for a line of the dictionary at each
+// comparison, and no order of comparisons mends that (docs/PERFORMANCE.md); this one takes some
+// bytes more for each value instead. Strings are not stored twice: tree and dictionary have the
+// address of the same bytes.
 //
-// New values. The tree's get_or_insert_if_made() makes the ID with the leaf locked: it appends the value to the calling thread's part of
-// the dictionary (dictionary.hpp) and the tree stores the ID behind the key. So an ID is found by nobody before its entry is
-// written, and there is one for each value.
+// New values. The tree's get_or_insert_if_made() makes the ID with the leaf locked: it appends the
+// value to the calling thread's part of the dictionary (dictionary.hpp) and the tree stores the ID
+// behind the key. So an ID is found by nobody before its entry is written, and there is one for
+// each value.
 //
-// Values that come again. A column gets most values many times, so find_or_add() first guesses the ID by the value's hash
-// (remembered_ids.hpp) and looks whether the dictionary has the value there: two lines in place of a way down the tree.
+// Values that come again. A column gets most values many times, so find_or_add() first guesses the
+// ID by the value's hash (remembered_ids.hpp) and looks whether the dictionary has the value there:
+// two lines in place of a way down the tree.
 //
-// Linearization points: those of the tree (fixed_key_btree.hpp, btree.hpp); of a right guess, any moment of the call: values are never erased.
+// Linearization points: those of the tree (fixed_key_btree.hpp, btree.hpp); of a right guess, any
+// moment of the call: values are never erased.
 #pragma once
 
 #include <concepts>
@@ -48,7 +52,8 @@ struct key_codec<arena_string> : key_codec<std::string> {
 
 template <std::unsigned_integral Value>
 std::uint64_t hash_of(Value value) noexcept {
-  // Fibonacci hashing, twice, because the high bits of a product depend on all bits of the value and the low ones do not.
+  // Fibonacci hashing, twice, because the high bits of a product depend on all bits of the value
+  // and the low ones do not.
   constexpr std::uint64_t golden = 0x9E3779B97F4A7C15ULL;
   const std::uint64_t product = value * golden;
   return (product >> 32 ^ product) * golden;
@@ -68,16 +73,16 @@ struct keyed_delta_tree<std::string, Id> {
 
 }  // namespace detail
 
-// Value: an unsigned integer type, or std::string (given as std::string_view, compared as unsigned bytes, at most 64 KiB).
-// Id: an unsigned integer type; how many values there can be.
+// Value: an unsigned integer type, or std::string (given as std::string_view, compared as unsigned
+// bytes, at most 64 KiB). Id: an unsigned integer type; how many values there can be.
 //
-// Thread-safety: every function but constructor and destructor may be called from any thread at any time. find(), find_or_add()
-// and scan() are linearizable; size() and memory_bytes() are exact when no operation runs; view() may be called with an ID
-// that has come from this index.
+// Thread-safety: every function but constructor and destructor may be called from any thread at any
+// time. find(), find_or_add() and scan() are linearizable; size() and memory_bytes() are exact when
+// no operation runs; view() may be called with an ID that has come from this index.
 //
-// Errors: std::bad_alloc from find_or_add() and scan(), and from the first call of a thread; std::length_error from
-// find_or_add() when there is no ID left for a new value; std::invalid_argument for a string over 64 KiB. The index is then
-// unchanged.
+// Errors: std::bad_alloc from find_or_add() and scan(), and from the first call of a thread;
+// std::length_error from find_or_add() when there is no ID left for a new value;
+// std::invalid_argument for a string over 64 KiB. The index is then unchanged.
 template <class Value, class Id = std::uint32_t>
 class keyed_delta_index {
   static_assert(std::unsigned_integral<Value> || std::same_as<Value, std::string>);
@@ -108,9 +113,9 @@ class keyed_delta_index {
   // The ID of `value`, which gets one unless it has.
   added find_or_add(value_argument value);
 
-  // Calls fn(value, id) for up to `limit` values from `from` on, in ascending order, and returns how many there were. All of
-  // them were there at one moment, with no other value between them. fn runs after that moment, outside of all locks, and may use
-  // the index. Buffers what it returns.
+  // Calls fn(value, id) for up to `limit` values from `from` on, in ascending order, and returns
+  // how many there were. All of them were there at one moment, with no other value between them. fn
+  // runs after that moment, outside of all locks, and may use the index. Buffers what it returns.
   template <class Fn>
   std::size_t scan(value_argument from, std::size_t limit, Fn&& fn) const {
     return tree_.scan(from, limit, fn);
@@ -121,8 +126,11 @@ class keyed_delta_index {
     return tree_.scan(value_argument{}, std::numeric_limits<std::size_t>::max(), fn);
   }
 
-  // The value of an ID; view(id).get() gives it as functions take it, for strings valid as long as the index.
-  typename values::view view(Id id) const noexcept { return typename values::view(dictionary_.at(id)); }
+  // The value of an ID; view(id).get() gives it as functions take it, for strings valid as long as
+  // the index.
+  typename values::view view(Id id) const noexcept {
+    return typename values::view(dictionary_.at(id));
+  }
 
   // Different values.
   std::size_t size() const noexcept { return dictionary_.size(); }
@@ -131,8 +139,8 @@ class keyed_delta_index {
 
   // Everything obtained from the system for values, nodes and free nodes, in bytes.
   std::size_t memory_bytes() const noexcept {
-    return sizeof(*this) - sizeof(tree_) - sizeof(dictionary_) + tree_.memory_bytes() + dictionary_.memory_bytes() +
-           remembered_.memory_bytes();
+    return sizeof(*this) - sizeof(tree_) - sizeof(dictionary_) + tree_.memory_bytes() +
+           dictionary_.memory_bytes() + remembered_.memory_bytes();
   }
   btree_stats stats() const noexcept { return tree_.stats(); }
 
@@ -145,11 +153,13 @@ class keyed_delta_index {
 template <class Value, class Id>
 auto keyed_delta_index<Value, Id>::find_or_add(value_argument value) -> added {
   const std::uint64_t hash = detail::hash_of(value);
-  if (const auto guess = remembered_.guess(hash); guess && view(*guess).get() == value) return {*guess, false};
+  if (const auto guess = remembered_.guess(hash); guess && view(*guess).get() == value)
+    return {*guess, false};
   unsigned part = dictionary_.part_with_ids(this_thread_slot() % dictionary::parts);
   for (;;) {
     const auto got = tree_.get_or_insert_if_made(
-        value, [&](const typename dictionary::entry& entry) { return dictionary_.append(part, entry); });
+        value,
+        [&](const typename dictionary::entry& entry) { return dictionary_.append(part, entry); });
     if (got) {
       if (!got->second) remembered_.remember(hash, got->first, [&] { return size(); });
       return {got->first, got->second};

@@ -1,28 +1,33 @@
-// The main's vector of value IDs: as few bits for each as the largest one needs, read many at a time.
+// The main's vector of value IDs: as few bits for each as the largest one needs, read many at a
+// time.
 //
 //   const packed_ids rows = packed_ids::pack(ids, bits);    // every ID below 2^bits
 //   rows.get(7);                                            // one
 //   rows.unpack(0, 512, out);                               // many
 //   rows.count(10, 20);                                     // rows with an ID from 10 to 19
 //   rows.for_each(10, 20, [](std::size_t row) { ... });     // which these are, ascending
-//   rows.for_each_word(10, 20, [](std::size_t row, std::uint64_t these) { ... });  // 64 rows at a time
+//   // 64 rows at a time
+//   rows.for_each_word(10, 20, [](std::size_t row, std::uint64_t these) { ... });
 //
-//   packed_ids::writer made(rows, bits);                    // for those who don't have all IDs at once
+//   packed_ids::writer made(rows, bits);  // for those who don't have all IDs at once
 //   made.append(some);
 //   made.append(more);
 //   const packed_ids all = std::move(made).finish();
 //
-// Layout. A block has 512 rows, in 16 lanes of 32 rows: row i of a block lies in lane i % 16, as the (i / 16)-th there. A lane is
-// a stream of 32-bit words in which its IDs lie one behind the other, bit by bit; the words of the lanes take turns. So a
-// block takes 16 * bits words, and whatever the number of bits, the same shifts unpack 16 neighbouring rows at once: plain loops
-// over 16 lanes, which compilers turn into the vector instructions that the CPU has. (The idea of interleaved lanes: Lemire and
-// Boytsov, "Decoding billions of integers per second through vectorization", 2015; of lanes wider than any CPU's registers: Afroozeh
-// and Boncz, "The FastLanes compression layout", VLDB 2023. The order within a block is ours, and simpler.)
+// Layout. A block has 512 rows, in 16 lanes of 32 rows: row i of a block lies in lane i % 16, as
+// the (i / 16)-th there. A lane is a stream of 32-bit words in which its IDs lie one behind the
+// other, bit by bit; the words of the lanes take turns. So a block takes 16 * bits words, and
+// whatever the number of bits, the same shifts unpack 16 neighbouring rows at once: plain loops
+// over 16 lanes, which compilers turn into the vector instructions that the CPU has. (The idea of
+// interleaved lanes: Lemire and Boytsov, "Decoding billions of integers per second through
+// vectorization", 2015; of lanes wider than any CPU's registers: Afroozeh and Boncz, "The FastLanes
+// compression layout", VLDB 2023. The order within a block is ours, and simpler.)
 //
-// Thread-safety: immutable once made; a writer is for one thread.
-// Errors: pack() and the writer throw std::bad_alloc, and std::invalid_argument for more than 32 bits or an ID that does not fit
-// (the writer when a block is full, or at the end); the writer std::logic_error for more IDs than rows, of which it then takes none,
-// and for a finish() with fewer. Behind any other error it may only be destroyed.
+// Thread-safety: immutable once made; a writer is for one thread. Errors: pack() and the writer
+// throw std::bad_alloc, and std::invalid_argument for more than 32 bits or an ID that does not fit
+// (the writer when a block is full, or at the end); the writer std::logic_error for more IDs than
+// rows, of which it then takes none, and for a finish() with fewer. Behind any other error it may
+// only be destroyed.
 #pragma once
 
 #include <array>
@@ -48,7 +53,9 @@ class packed_ids {
 
   std::size_t size() const noexcept { return size_; }
   unsigned bits() const noexcept { return bits_; }
-  std::size_t memory_bytes() const noexcept { return sizeof(*this) + words_of(size_) * sizeof(std::uint32_t); }
+  std::size_t memory_bytes() const noexcept {
+    return sizeof(*this) + words_of(size_) * sizeof(std::uint32_t);
+  }
 
   // row < size().
   std::uint32_t get(std::size_t row) const noexcept;
@@ -63,12 +70,13 @@ class packed_ids {
   template <class Fn>
   void for_each(std::uint32_t first, std::uint32_t last, Fn&& fn) const {
     for_each_word(first, last, [&](std::size_t row, std::uint64_t these) {
-      for (; these != 0; these &= these - 1) fn(row + static_cast<std::size_t>(std::countr_zero(these)));
+      for (; these != 0; these &= these - 1)
+        fn(row + static_cast<std::size_t>(std::countr_zero(these)));
     });
   }
 
-  // Calls fn(row, these) for each 64 rows of which one at least has such an ID: row + i has if bit i of `these` is set. `row` is a
-  // multiple of 64; ascending.
+  // Calls fn(row, these) for each 64 rows of which one at least has such an ID: row + i has if bit
+  // i of `these` is set. `row` is a multiple of 64; ascending.
   template <class Fn>
   void for_each_word(std::uint32_t first, std::uint32_t last, Fn&& fn) const {
     if (first >= last) return;
@@ -84,8 +92,12 @@ class packed_ids {
   static constexpr std::size_t lanes = 16;
   using matches = std::array<std::uint64_t, block_rows / 64>;  // a bit for each row of a block
 
-  std::size_t words_of(std::size_t rows) const noexcept { return (rows + block_rows - 1) / block_rows * lanes * bits_; }
-  const std::uint32_t* block_at(std::size_t block) const noexcept { return words_.get() + block * lanes * bits_; }
+  std::size_t words_of(std::size_t rows) const noexcept {
+    return (rows + block_rows - 1) / block_rows * lanes * bits_;
+  }
+  const std::uint32_t* block_at(std::size_t block) const noexcept {
+    return words_.get() + block * lanes * bits_;
+  }
   matches matches_in(std::size_t block, std::uint32_t first, std::uint32_t last) const noexcept;
 
   std::unique_ptr<std::uint32_t[]> words_;

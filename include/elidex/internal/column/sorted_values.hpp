@@ -42,7 +42,8 @@ class sorted_values {
 
   class cursor {
    public:
-    cursor(const sorted_values& of, std::size_t from) noexcept : at_(of.values_.data() + from), end_(of.end()) {}
+    cursor(const sorted_values& of, std::size_t from) noexcept
+        : at_(of.values_.data() + from), end_(of.end()) {}
     bool valid() const noexcept { return at_ != end_; }
     Image value() const noexcept { return *at_; }
     void next() noexcept { ++at_; }
@@ -57,12 +58,16 @@ class sorted_values {
   std::size_t size() const noexcept { return values_.size(); }
   Image get(std::size_t id) const noexcept { return values_[id]; }
   std::size_t lower_bound(Image wanted) const noexcept {
-    return static_cast<std::size_t>(std::lower_bound(values_.begin(), values_.end(), wanted) - values_.begin());
+    return static_cast<std::size_t>(std::lower_bound(values_.begin(), values_.end(), wanted) -
+                                    values_.begin());
   }
   std::size_t upper_bound(Image wanted) const noexcept {
-    return static_cast<std::size_t>(std::upper_bound(values_.begin(), values_.end(), wanted) - values_.begin());
+    return static_cast<std::size_t>(std::upper_bound(values_.begin(), values_.end(), wanted) -
+                                    values_.begin());
   }
-  std::size_t memory_bytes() const noexcept { return sizeof(*this) + values_.capacity() * sizeof(Image); }
+  std::size_t memory_bytes() const noexcept {
+    return sizeof(*this) + values_.capacity() * sizeof(Image);
+  }
 
  private:
   explicit sorted_values(std::vector<Image> values) noexcept : values_(std::move(values)) {}
@@ -77,7 +82,8 @@ struct sorted_dictionary_of {
 };
 template <>
 struct sorted_dictionary_of<std::string> {
-  static_assert(front_coded_strings::string_bytes_max >= key_bytes_max, "a main takes what a delta takes");
+  static_assert(front_coded_strings::string_bytes_max >= key_bytes_max,
+                "a main takes what a delta takes");
   using type = front_coded_strings;
 };
 template <class Image>

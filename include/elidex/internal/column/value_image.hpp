@@ -1,5 +1,5 @@
-// What a column keeps in place of a value: an unsigned integer that orders as the value does, so that indexes, dictionaries and
-// vector code know unsigned integers and strings only.
+// What a column keeps in place of a value: an unsigned integer that orders as the value does, so
+// that indexes, dictionaries and vector code know unsigned integers and strings only.
 //
 //   value_image<double>::of(-1.5) < value_image<double>::of(0.25)
 //   value_image<double>::value_of(value_image<double>::of(0.25)) == 0.25
@@ -7,8 +7,9 @@
 //   value type            its image
 //   unsigned integer      itself, of 32 or 64 bits
 //   signed integer        the same with its sign bit turned over
-//   float, double         the bits of a number from +0.0 on with the sign bit set, all bits of a lower one turned over;
-//                         -0.0 is stored as 0.0, every NaN as one NaN, which is greater than all numbers
+//   float, double         the bits of a number from +0.0 on with the sign bit set, all bits of a
+//                         lower one turned over; -0.0 is stored as 0.0, every NaN as one NaN, which
+//                         is greater than all numbers
 //   std::string           itself
 //
 // Thread-safety: pure functions.
@@ -27,7 +28,8 @@ namespace elidex::detail {
 
 template <class T>
 struct value_image {
-  static_assert(sizeof(T) == 0, "columns hold integers of up to 64 bits but bool, float, double or std::string");
+  static_assert(sizeof(T) == 0,
+                "columns hold integers of up to 64 bits but bool, float, double or std::string");
   using type = std::uint64_t;
   using argument = T;
 };
@@ -45,7 +47,9 @@ struct value_image<T> {
       return value;
     }
   }
-  static T value_of(type image) noexcept { return static_cast<T>(std::signed_integral<T> ? image ^ sign_bit : image); }
+  static T value_of(type image) noexcept {
+    return static_cast<T>(std::signed_integral<T> ? image ^ sign_bit : image);
+  }
 
  private:
   static constexpr type sign_bit = type{1} << (std::numeric_limits<type>::digits - 1);

@@ -1,11 +1,12 @@
-// One byte of a hash for each key of a leaf: whoever looks for a key reads these first, and then only the few keys that have
-// the same. From: Oukid et al., "FPTree", SIGMOD 2016, section 4.2, where it saves reads of slow memory.
+// One byte of a hash for each key of a leaf: whoever looks for a key reads these first, and then
+// only the few keys that have the same. From: Oukid et al., "FPTree", SIGMOD 2016, section 4.2,
+// where it saves reads of slow memory.
 //
-// Eight lie in a word, and all of a word are compared at once. Of n keys that are not the wanted one, n / 256 are looked at
-// in vain.
+// Eight lie in a word, and all of a word are compared at once. Of n keys that are not the wanted
+// one, n / 256 are looked at in vain.
 //
-// Thread-safety: as the leaf's fields; what a racing reader makes of a word is worth something only if the leaf's version
-// stayed.
+// Thread-safety: as the leaf's fields; what a racing reader makes of a word is worth something only
+// if the leaf's version stayed.
 #pragma once
 
 #ifdef __SSE2__
@@ -27,7 +28,9 @@ class fingerprints {
  public:
   static constexpr unsigned words = (Capacity + 7) / 8;
 
-  std::uint8_t at(unsigned slot) const noexcept { return static_cast<std::uint8_t>(word(slot / 8) >> slot % 8 * 8); }
+  std::uint8_t at(unsigned slot) const noexcept {
+    return static_cast<std::uint8_t>(word(slot / 8) >> slot % 8 * 8);
+  }
 
   void set(unsigned slot, std::uint8_t print) noexcept {
     const unsigned shift = slot % 8 * 8;
@@ -38,7 +41,8 @@ class fingerprints {
   std::uint64_t word(unsigned i) const noexcept { return words_[i].template load<Racing>(); }
   void set_word(unsigned i, std::uint64_t w) noexcept { words_[i].template store<Racing>(w); }
 
-  // The first slot from 0 to count - 1 with this fingerprint for which is_wanted(slot), or Capacity.
+  // The first slot from 0 to count - 1 with this fingerprint for which is_wanted(slot), or
+  // Capacity.
   template <class IsWanted>
   unsigned find(std::uint8_t print, unsigned count, IsWanted&& is_wanted) const noexcept {
     return find_from<0>(print, count, is_wanted);
@@ -54,7 +58,8 @@ class fingerprints {
   unsigned find_from(std::uint8_t print, unsigned count, IsWanted&& is_wanted) const noexcept {
     constexpr unsigned last = std::min(First + words_at_once, words);
     std::uint64_t equal = equal_slots<First>(print, std::make_index_sequence<(last - First) / 2>());
-    if constexpr ((last - First) % 2 != 0) equal |= equal_pair(print, word(last - 1), 0) << (last - 1 - First) * 8;
+    if constexpr ((last - First) % 2 != 0)
+      equal |= equal_pair(print, word(last - 1), 0) << (last - 1 - First) * 8;
     for (; equal != 0; equal &= equal - 1) {
       const unsigned slot = First * 8 + static_cast<unsigned>(std::countr_zero(equal));
       if (slot >= count) return Capacity;
@@ -70,10 +75,12 @@ class fingerprints {
   template <unsigned First, std::size_t... Pairs>
   std::uint64_t equal_slots([[maybe_unused]] std::uint8_t print,
                             std::index_sequence<Pairs...> /*unrolled*/) const noexcept {
-    return ((equal_pair(print, word(First + 2 * Pairs), word(First + 2 * Pairs + 1)) << 16 * Pairs) | ... |
-            std::uint64_t{0});
+    return (
+        (equal_pair(print, word(First + 2 * Pairs), word(First + 2 * Pairs + 1)) << 16 * Pairs) |
+        ... | std::uint64_t{0});
   }
-  static std::uint64_t equal_pair(std::uint8_t print, std::uint64_t low, std::uint64_t high) noexcept {
+  static std::uint64_t equal_pair(std::uint8_t print, std::uint64_t low,
+                                  std::uint64_t high) noexcept {
 #ifdef __SSE2__
     const __m128i pair = _mm_set_epi64x(static_cast<long long>(high), static_cast<long long>(low));
     const __m128i equal = _mm_cmpeq_epi8(pair, _mm_set1_epi8(static_cast<char>(print)));
@@ -88,7 +95,8 @@ class fingerprints {
     constexpr std::uint64_t low_bits = 0x7F * ones;
     const std::uint64_t different = a ^ b;
     const std::uint64_t highest = ~(((different & low_bits) + low_bits) | different | low_bits);
-    return ((highest >> 7U) * 0x0102'0408'1020'4081u) >> 56U;  // gathers the bits, the first byte's as the lowest
+    // gathers the bits, the first byte's as the lowest
+    return ((highest >> 7U) * 0x0102'0408'1020'4081u) >> 56U;
   }
 
   std::array<field<std::uint64_t>, words> words_{};

@@ -1,30 +1,36 @@
-// What hash_map's table is made of: buckets of a cache line or two, each with a lock, a version and a level in one word.
+// What hash_map's table is made of: buckets of a cache line or two, each with a lock, a version and
+// a level in one word.
 //
-//   auto seen = bucket.lock.read();                    // waits while a writer is inside, else writes nothing
+//   auto seen = bucket.lock.read();  // waits while a writer is inside, else writes nothing
 //   ... tags(), key(i), value(i), next() of the bucket and of the blocks behind it ...
-//   if (!bucket.lock.validate(seen)) restart;          // nothing read so far may be believed before this
+//   if (!bucket.lock.validate(seen)) restart;  // nothing read so far may be believed before this
 //
-// A bucket's level L says which keys are its own: those whose hash agrees with the bucket's index in the lowest L bits. It lies in
-// the same word as the version, so that one validated look at one bucket tells both what is in it and for which keys that is
-// all there is (hash_table.hpp). A bucket of level "unborn" has no keys of its own yet.
+// A bucket's level L says which keys are its own: those whose hash agrees with the bucket's index
+// in the lowest L bits. It lies in the same word as the version, so that one validated look at one
+// bucket tells both what is in it and for which keys that is all there is (hash_table.hpp). A
+// bucket of level "unborn" has no keys of its own yet.
 //
-// The word: bit 0 locked, bits 1 to 6 the level + 1 (0: unborn), the rest counts changes; 57 bits of these do not wrap. Zeroed
-// memory is a table of unborn buckets.
+// The word: bit 0 locked, bits 1 to 6 the level + 1 (0: unborn), the rest counts changes; 57 bits
+// of these do not wrap. Zeroed memory is a table of unborn buckets.
 //
-// Why a validated read is right: as in version_lock.hpp, with the same fences. Beyond that, read() is a seq_cst load and
-// try_lock() a seq_cst exchange, and that is all that hash_map needs for one thread's operations to take effect in their order.
-// Suppose two threads each change a bucket and then read the other's, and both miss the change. Each change begins with an
-// exchange, each read begins with a load of the word: so in the one order of all seq_cst operations each load stands before the
-// other thread's exchange and behind its own: a cycle. (Other maps have a fence in each operation for that, epoch_pin's. It
-// would keep the processor from beginning the next look-up while this one waits for memory.)
+// Why a validated read is right: as in version_lock.hpp, with the same fences. Beyond that, read()
+// is a seq_cst load and try_lock() a seq_cst exchange, and that is all that hash_map needs for one
+// thread's operations to take effect in their order. Suppose two threads each change a bucket and
+// then read the other's, and both miss the change. Each change begins with an exchange, each read
+// begins with a load of the word: so in the one order of all seq_cst operations each load stands
+// before the other thread's exchange and behind its own: a cycle. (Other maps have a fence in each
+// operation for that, epoch_pin's. It would keep the processor from beginning the next look-up
+// while this one waits for memory.)
 //
-// A block holds up to `slots` records, without gaps, and their fingerprints and number in one word, the tags. When a bucket is
-// full, blocks of the same shape are chained to it: the block that gets a successor gives its last slot away for the address.
-// So in every chain all blocks but the last one hold `slots_chained` records.
+// A block holds up to `slots` records, without gaps, and their fingerprints and number in one word,
+// the tags. When a bucket is full, blocks of the same shape are chained to it: the block that gets
+// a successor gives its last slot away for the address. So in every chain all blocks but the last
+// one hold `slots_chained` records.
 //
-// Thread-safety: loads from any thread, validated afterwards; stores under the bucket's lock. Every field is read and
-// written with relaxed atomics. A block that is no bucket has an unused lock: there the pool keeps its link when it is free, so that
-// a late reader, who may still look at the rest, races with nobody.
+// Thread-safety: loads from any thread, validated afterwards; stores under the bucket's lock. Every
+// field is read and written with relaxed atomics. A block that is no bucket has an unused lock:
+// there the pool keeps its link when it is free, so that a late reader, who may still look at the
+// rest, races with nobody.
 #pragma once
 
 #include <algorithm>
@@ -47,8 +53,12 @@ class bucket_lock {
   class token {
    public:
     bool is_born() const noexcept { return (word_ & level_bits) != 0; }
-    unsigned level() const noexcept { return static_cast<unsigned>((word_ & level_bits) >> 1U) - 1; }
-    bool is_unlocked_at(unsigned level) const noexcept { return (word_ & (locked_bit | level_bits)) == bits_of(level); }
+    unsigned level() const noexcept {
+      return static_cast<unsigned>((word_ & level_bits) >> 1U) - 1;
+    }
+    bool is_unlocked_at(unsigned level) const noexcept {
+      return (word_ & (locked_bit | level_bits)) == bits_of(level);
+    }
 
    private:
     friend bucket_lock;
@@ -74,7 +84,8 @@ class bucket_lock {
   }
   [[nodiscard]] bool try_lock(token seen) noexcept {
     if (!word_.compare_exchange_strong(seen.word_, seen.word_ | locked_bit)) return false;
-    std::atomic_thread_fence(std::memory_order_release);  // pairs with the acquire fence of validate()
+    // pairs with the acquire fence of validate()
+    std::atomic_thread_fence(std::memory_order_release);
     return true;
   }
   token lock() noexcept {
@@ -98,7 +109,8 @@ class bucket_lock {
     word_.store(seen.word_, std::memory_order_release);  // pairs with look(), as above
     wake_waiters(&word_);
   }
-  // An unborn bucket, which nobody else writes to, gets its level; what was written to it before can be seen from now on.
+  // An unborn bucket, which nobody else writes to, gets its level; what was written to it before
+  // can be seen from now on.
   void be_born(unsigned level) noexcept {
     word_.store(bits_of(level), std::memory_order_release);  // pairs with look(), as above
   }
@@ -107,7 +119,9 @@ class bucket_lock {
   static constexpr std::uint64_t locked_bit = 1;
   static constexpr std::uint64_t level_bits = 0x7E;
   static constexpr std::uint64_t one_change = 0x80;
-  static constexpr std::uint64_t bits_of(unsigned level) noexcept { return std::uint64_t{level + 1} << 1U; }
+  static constexpr std::uint64_t bits_of(unsigned level) noexcept {
+    return std::uint64_t{level + 1} << 1U;
+  }
 
   [[gnu::noinline]] std::uint64_t wait_until_unlocked() const noexcept {
     std::uint64_t word = 0;
@@ -121,8 +135,8 @@ class bucket_lock {
   std::atomic<std::uint64_t> word_{0};
 };
 
-// The fingerprints and the number of a block's records: a byte for each slot, the first one's lowest, and in the highest
-// byte the number and whether another block follows.
+// The fingerprints and the number of a block's records: a byte for each slot, the first one's
+// lowest, and in the highest byte the number and whether another block follows.
 class block_tags {
  public:
   static constexpr unsigned slots_max = 7;
@@ -130,11 +144,16 @@ class block_tags {
   explicit constexpr block_tags(std::uint64_t word = 0) noexcept : word_(word) {}
   constexpr std::uint64_t word() const noexcept { return word_; }
 
-  constexpr unsigned count() const noexcept { return static_cast<unsigned>(word_ >> count_shift) & 0x7FU; }
+  constexpr unsigned count() const noexcept {
+    return static_cast<unsigned>(word_ >> count_shift) & 0x7FU;
+  }
   constexpr bool has_next() const noexcept { return (word_ & next_bit) != 0; }
-  constexpr std::uint8_t print(unsigned slot) const noexcept { return static_cast<std::uint8_t>(word_ >> 8 * slot); }
+  constexpr std::uint8_t print(unsigned slot) const noexcept {
+    return static_cast<std::uint8_t>(word_ >> 8 * slot);
+  }
 
-  // A bit in the byte of each record that may have this fingerprint: of all that have, and now and then of one that has not.
+  // A bit in the byte of each record that may have this fingerprint: of all that have, and now and
+  // then of one that has not.
   constexpr std::uint64_t candidates(std::uint8_t print) const noexcept {
     const std::uint64_t different = word_ ^ print * ones;
     const std::uint64_t zero_bytes = (different - ones) & ~different & (ones << 7U);
@@ -146,7 +165,8 @@ class block_tags {
 
   // Behind the last record.
   constexpr block_tags with(std::uint8_t print) const noexcept {
-    return block_tags((without_print(count()).word_ | std::uint64_t{print} << 8 * count()) + one_record);
+    return block_tags((without_print(count()).word_ | std::uint64_t{print} << 8 * count()) +
+                      one_record);
   }
   constexpr block_tags without_last() const noexcept { return block_tags(word_ - one_record); }
   constexpr block_tags with_at(unsigned slot, std::uint8_t print) const noexcept {
@@ -175,10 +195,12 @@ struct block_shape {
 
   static constexpr std::size_t line_bytes = 64;
 
-  static constexpr block_shape of(std::size_t record_bytes, std::size_t head_bytes, unsigned most) noexcept {
+  static constexpr block_shape of(std::size_t record_bytes, std::size_t head_bytes,
+                                  unsigned most) noexcept {
     block_shape best{};
     for (unsigned slots = std::min(4U, most); slots <= most; ++slots) {
-      const std::size_t bytes = (head_bytes + slots * record_bytes + line_bytes - 1) / line_bytes * line_bytes;
+      const std::size_t bytes =
+          (head_bytes + slots * record_bytes + line_bytes - 1) / line_bytes * line_bytes;
       if (best.slots == 0 || bytes * best.slots <= best.bytes * slots) best = {slots, bytes};
     }
     return best;
@@ -206,8 +228,12 @@ class alignas(block_shape::line_bytes) hash_block {
   void set_tags(block_tags tags) noexcept { tags_.template store<true>(tags.word()); }
 
   KeySlot key(unsigned slot) const noexcept { return records_[slot].key.template load<true>(); }
-  ValueSlot value(unsigned slot) const noexcept { return records_[slot].value.template load<true>(); }
-  void set_value(unsigned slot, const ValueSlot& value) noexcept { records_[slot].value.template store<true>(value); }
+  ValueSlot value(unsigned slot) const noexcept {
+    return records_[slot].value.template load<true>();
+  }
+  void set_value(unsigned slot, const ValueSlot& value) noexcept {
+    records_[slot].value.template store<true>(value);
+  }
   void set(unsigned slot, const KeySlot& key, const ValueSlot& value) noexcept {
     records_[slot].key.template store<true>(key);
     set_value(slot, value);

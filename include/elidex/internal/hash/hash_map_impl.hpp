@@ -1,5 +1,5 @@
-// The bodies of hash_map.hpp; included at its end. Read that header and hash_table.hpp first: they hold the argument for
-// correctness.
+// The bodies of hash_map.hpp; included at its end. Read that header and hash_table.hpp first: they
+// hold the argument for correctness.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 
 namespace elidex {
 
-// The memory that a change needs, set aside before it, and what it has unlinked, which goes to the retire list behind it.
+// The memory that a change needs, set aside before it, and what it has unlinked, which goes to the
+// retire list behind it.
 template <class Key, class Value, class Hash, class Rules>
 class hash_map<Key, Value, Hash, Rules>::operation {
  public:
@@ -55,7 +56,8 @@ class hash_map<Key, Value, Hash, Rules>::operation {
   block* take_block() noexcept { return std::exchange(spare_, nullptr); }
   void give_block(block* unused) noexcept { spare_ = unused; }
   record take_record(key_argument key, value_argument value) noexcept {
-    return {keys::slot_of(key, keys::needs_blob(key) ? std::exchange(key_blob_, nullptr) : nullptr), take_value(value)};
+    return {keys::slot_of(key, keys::needs_blob(key) ? std::exchange(key_blob_, nullptr) : nullptr),
+            take_value(value)};
   }
   value_slot take_value(value_argument value) noexcept {
     return values::slot_of(value, std::exchange(value_blob_, nullptr));
@@ -86,7 +88,8 @@ class hash_map<Key, Value, Hash, Rules>::operation {
 template <class Key, class Value, class Hash, class Rules>
 void hash_map<Key, Value, Hash, Rules>::destroy_blob(void* map, void* b) noexcept {
   auto* const gone = static_cast<detail::blob*>(b);
-  static_cast<hash_map*>(map)->blob_bytes_.add(-static_cast<std::int64_t>(detail::blob::footprint_bytes(gone->size())));
+  static_cast<hash_map*>(map)->blob_bytes_.add(
+      -static_cast<std::int64_t>(detail::blob::footprint_bytes(gone->size())));
   detail::blob::destroy(gone);
 }
 
@@ -114,8 +117,8 @@ void hash_map<Key, Value, Hash, Rules>::free_blobs() noexcept {
 // --- looking up ---
 
 template <class Key, class Value, class Hash, class Rules>
-auto hash_map<Key, Value, Hash, Rules>::find(const place& home, const wanted_key& wanted, spot& where) noexcept
-    -> finding {
+auto hash_map<Key, Value, Hash, Rules>::find(const place& home, const wanted_key& wanted,
+                                             spot& where) noexcept -> finding {
   for (block* in = home.bucket;;) {
     const tags t = in->tags();
     for (std::uint64_t left = t.candidates(wanted.print()); left != 0; left &= left - 1) {
@@ -139,12 +142,14 @@ auto hash_map<Key, Value, Hash, Rules>::find(const place& home, const wanted_key
   }
 }
 
-// What nearly every look-up comes down to, and nothing else. A processor that waits for a bucket goes on to the next look-ups only as
-// far as it has room to note down what it does meanwhile, stores above all; inlined, and calling nothing, this makes hardly any.
-// Measured, 1 M keys: 39 instead of 57 ns. `torn`: look_up() must do it.
+// What nearly every look-up comes down to, and nothing else. A processor that waits for a bucket
+// goes on to the next look-ups only as far as it has room to note down what it does meanwhile,
+// stores above all; inlined, and calling nothing, this makes hardly any. Measured, 1 M keys: 39
+// instead of 57 ns. `torn`: look_up() must do it.
 template <class Key, class Value, class Hash, class Rules>
 auto hash_map<Key, Value, Hash, Rules>::look_once(const wanted_key& wanted,
-                                                  std::optional<value_slot>& value) const noexcept -> finding {
+                                                  std::optional<value_slot>& value) const noexcept
+    -> finding {
   if constexpr (keys::compares_in_place) {
     const std::optional<place> home = table_.find_home_at_once(wanted.hash);
     if (!home) [[unlikely]]
@@ -152,7 +157,8 @@ auto hash_map<Key, Value, Hash, Rules>::look_once(const wanted_key& wanted,
     const block& in = *home->bucket;
     const tags t = in.tags();
     const std::uint64_t candidates = t.candidates(wanted.print());
-    if (candidates == 0) return !t.has_next() && still_valid(*home) ? finding::absent : finding::torn;
+    if (candidates == 0)
+      return !t.has_next() && still_valid(*home) ? finding::absent : finding::torn;
     const unsigned slot = tags::first_slot(candidates);
     if (in.key(slot) != wanted.key) [[unlikely]]
       return finding::torn;
@@ -165,7 +171,8 @@ auto hash_map<Key, Value, Hash, Rules>::look_once(const wanted_key& wanted,
 
 template <class Key, class Value, class Hash, class Rules>
 auto hash_map<Key, Value, Hash, Rules>::look_up(const wanted_key& wanted,
-                                                std::optional<value_slot>& value) const noexcept -> finding {
+                                                std::optional<value_slot>& value) const noexcept
+    -> finding {
   for (backoff wait;; wait.once()) {
     const place home = table_.find_home(wanted.hash);
     spot where;
@@ -211,7 +218,8 @@ bool hash_map<Key, Value, Hash, Rules>::contains(key_argument key) const {
 template <class Key, class Value, class Hash, class Rules>
 void hash_map<Key, Value, Hash, Rules>::multi_get(std::span<const key_argument> wanted_keys,
                                                   std::span<std::optional<Value>> found) const {
-  if (found.size() < wanted_keys.size()) throw std::invalid_argument("elidex: multi_get: fewer values than keys");
+  if (found.size() < wanted_keys.size())
+    throw std::invalid_argument("elidex: multi_get: fewer values than keys");
   constexpr std::size_t together = 16;  // chosen: as many as a core's requests for memory
   std::array<wanted_key, together> which;
   for (std::size_t first = 0; first < wanted_keys.size(); first += together) {
@@ -237,7 +245,8 @@ void hash_map<Key, Value, Hash, Rules>::multi_get(std::span<const key_argument> 
 
 template <class Key, class Value, class Hash, class Rules>
 auto hash_map<Key, Value, Hash, Rules>::home_to_change(std::uint64_t hash) noexcept -> place {
-  // The next exchange, of whatever bucket, waits until all that this change stores has its line: so they come together.
+  // The next exchange, of whatever bucket, waits until all that this change stores has its line: so
+  // they come together.
   table_.first_look(hash).prefetch();
   for (;;) {
     const place home = table_.find_home(hash);
@@ -249,7 +258,8 @@ auto hash_map<Key, Value, Hash, Rules>::home_to_change(std::uint64_t hash) noexc
 
 // Behind the last record of a block that has room.
 template <class Key, class Value, class Hash, class Rules>
-void hash_map<Key, Value, Hash, Rules>::append(block& last, const record& added, std::uint8_t print) noexcept {
+void hash_map<Key, Value, Hash, Rules>::append(block& last, const record& added,
+                                               std::uint8_t print) noexcept {
   const tags t = last.tags();
   last.set(t.count(), added.key, added.value);
   last.set_tags(t.with(print));
@@ -261,7 +271,8 @@ void hash_map<Key, Value, Hash, Rules>::chain(block& last, block& added_block, c
                                               std::uint8_t print) noexcept {
   tags before = last.tags();
   tags behind;
-  if constexpr (block::slots_chained < block::slots) {  // the address takes the place of the last record
+  // the address takes the place of the last record
+  if constexpr (block::slots_chained < block::slots) {
     constexpr unsigned moved = block::slots - 1;
     added_block.set(0, last.key(moved), last.value(moved));
     behind = behind.with(before.print(moved));
@@ -274,8 +285,8 @@ void hash_map<Key, Value, Hash, Rules>::chain(block& last, block& added_block, c
 }
 
 template <class Key, class Value, class Hash, class Rules>
-void hash_map<Key, Value, Hash, Rules>::add(block& last, operation& op, const record& added, std::uint8_t print,
-                                            bool full) noexcept {
+void hash_map<Key, Value, Hash, Rules>::add(block& last, operation& op, const record& added,
+                                            std::uint8_t print, bool full) noexcept {
   if (full) [[unlikely]] {
     chain(last, *op.take_block(), added, print);
   } else {
@@ -284,7 +295,8 @@ void hash_map<Key, Value, Hash, Rules>::add(block& last, operation& op, const re
 }
 
 template <class Key, class Value, class Hash, class Rules>
-void hash_map<Key, Value, Hash, Rules>::note_added(std::uint64_t hash, bool bucket_was_full) noexcept {
+void hash_map<Key, Value, Hash, Rules>::note_added(std::uint64_t hash,
+                                                   bool bucket_was_full) noexcept {
   size_.add(1);
   if (bucket_was_full) [[unlikely]]
     grow_if_full(hash);
@@ -312,7 +324,8 @@ auto hash_map<Key, Value, Hash, Rules>::remove(block& home, const spot& where) n
 }
 
 template <class Key, class Value, class Hash, class Rules>
-bool hash_map<Key, Value, Hash, Rules>::insert_or_overwrite(key_argument key, value_argument value, bool overwrite) {
+bool hash_map<Key, Value, Hash, Rules>::insert_or_overwrite(key_argument key, value_argument value,
+                                                            bool overwrite) {
   const wanted_key which = wanted(key);
   values::check(value);
   operation op(*this);
@@ -351,7 +364,8 @@ bool hash_map<Key, Value, Hash, Rules>::insert_or_overwrite(key_argument key, va
 
 template <class Key, class Value, class Hash, class Rules>
 template <class Make>
-std::pair<Value, bool> hash_map<Key, Value, Hash, Rules>::get_or_insert(key_argument key, Make&& make)
+std::pair<Value, bool> hash_map<Key, Value, Hash, Rules>::get_or_insert(key_argument key,
+                                                                        Make&& make)
   requires(!values::owns_blobs)
 {
   const wanted_key which = wanted(key);
@@ -395,7 +409,8 @@ bool hash_map<Key, Value, Hash, Rules>::update(key_argument key, Fn&& fn) {
     return update_string(key, fn);
   } else {
     const wanted_key which = wanted(key);
-    static_cast<void>(this_thread_slot());  // may throw on a thread's first use; what follows could not say so
+    // may throw on a thread's first use; what follows could not say so
+    static_cast<void>(this_thread_slot());
     [[maybe_unused]] const pin pinned;
     for (backoff wait;; wait.once()) {
       const place home = home_to_change(which.hash);
@@ -481,8 +496,8 @@ bool hash_map<Key, Value, Hash, Rules>::erase(key_argument key) {
 
 // --- growing ---
 
-// Asked where a bucket was full, which is seldom before the table is. The sum of a sharded count reads dozens of lines: so most of
-// those who come in a large table pass on.
+// Asked where a bucket was full, which is seldom before the table is. The sum of a sharded count
+// reads dozens of lines: so most of those who come in a large table pass on.
 template <class Key, class Value, class Hash, class Rules>
 void hash_map<Key, Value, Hash, Rules>::grow_if_full(std::uint64_t hash) noexcept {
   constexpr unsigned small_level = 10;  // chosen
@@ -523,7 +538,8 @@ void hash_map<Key, Value, Hash, Rules>::split(const place& p) noexcept {
 }
 
 template <class Key, class Value, class Hash, class Rules>
-void hash_map<Key, Value, Hash, Rules>::divide_bucket(block& low, block& high, unsigned bit) const noexcept {
+void hash_map<Key, Value, Hash, Rules>::divide_bucket(block& low, block& high,
+                                                      unsigned bit) const noexcept {
   const tags all = low.tags();
   tags stay;
   tags go;
@@ -543,12 +559,15 @@ void hash_map<Key, Value, Hash, Rules>::divide_bucket(block& low, block& high, u
 
 // Returns the blocks that are left over, linked.
 //
-// There are always enough: say r blocks have been read, the bucket's own included, so that r - 1 may be used again. They held at
-// most C (r - 1) + S records, where S is slots and C slots_chained. A chain of n records needs none behind its bucket if n <= S, else
-// ceil((n - S) / C). If one of the two needs none, then the other at most r - 1. If both do, with a and b records, then
-// at most (a + b - 2 S + 2 (C - 1)) / C <= r + (C - S - 2) / C < r together, as C <= S: so again r - 1 at most.
+// There are always enough: say r blocks have been read, the bucket's own included, so that r - 1
+// may be used again. They held at most C (r - 1) + S records, where S is slots and C slots_chained.
+// A chain of n records needs none behind its bucket if n <= S, else ceil((n - S) / C). If one of
+// the two needs none, then the other at most r - 1. If both do, with a and b records, then at most
+// (a + b - 2 S + 2 (C - 1)) / C <= r + (C - S - 2) / C < r together, as C <= S: so again r - 1 at
+// most.
 template <class Key, class Value, class Hash, class Rules>
-auto hash_map<Key, Value, Hash, Rules>::divide_chain(block& low, block& high, unsigned bit) const noexcept -> block* {
+auto hash_map<Key, Value, Hash, Rules>::divide_chain(block& low, block& high,
+                                                     unsigned bit) const noexcept -> block* {
   std::array<block*, 2> last{&low, &high};
   block* unused = nullptr;
   for (block* from = &low; from != nullptr;) {
@@ -586,13 +605,14 @@ std::size_t hash_map<Key, Value, Hash, Rules>::for_each(Fn&& fn) const {
   return count;
 }
 
-// The keys whose hashes agree with `residue` in the lowest `level` bits. They lie in one bucket, perhaps among others, or, if that has
-// been split further meanwhile, in it and in those that were split off: each of these has one more bit set that then counts, so
-// that no hash is visited twice whatever splits come in between.
+// The keys whose hashes agree with `residue` in the lowest `level` bits. They lie in one bucket,
+// perhaps among others, or, if that has been split further meanwhile, in it and in those that were
+// split off: each of these has one more bit set that then counts, so that no hash is visited twice
+// whatever splits come in between.
 template <class Key, class Value, class Hash, class Rules>
 template <class Fn>
-std::size_t hash_map<Key, Value, Hash, Rules>::visit(std::uint64_t residue, unsigned level, std::vector<record>& buffer,
-                                                     Fn& fn) const {
+std::size_t hash_map<Key, Value, Hash, Rules>::visit(std::uint64_t residue, unsigned level,
+                                                     std::vector<record>& buffer, Fn& fn) const {
   unsigned covered = 0;
   std::size_t count = 0;
   {
@@ -628,7 +648,8 @@ std::size_t hash_map<Key, Value, Hash, Rules>::visit(std::uint64_t residue, unsi
 
 template <class Key, class Value, class Hash, class Rules>
 std::size_t hash_map<Key, Value, Hash, Rules>::memory_bytes() const noexcept {
-  return sizeof(*this) + table_.memory_bytes() + blocks_.reserved_bytes() + retire_list_.reserved_bytes() +
+  return sizeof(*this) + table_.memory_bytes() + blocks_.reserved_bytes() +
+         retire_list_.reserved_bytes() +
          static_cast<std::size_t>(std::max<std::int64_t>(blob_bytes_.sum(), 0));
 }
 

@@ -1,15 +1,17 @@
-// The hash that hash_map takes unless it is given another one: every bit of it depends on every bit of the key.
+// The hash that hash_map takes unless it is given another one: every bit of it depends on every bit
+// of the key.
 //
 //   std::uint64_t h = default_hash<std::uint64_t>{}(42);
 //   std::uint64_t g = default_hash<std::string>{}("forty-two");
 //
-// A table of 2^n buckets takes the lowest n bits and, as a fingerprint, the highest 8: so keys that lie close together, or that
-// are all multiples of something, must come out as if drawn by lot. Integers: multiply, fold the product's high half into its low
-// one, twice. Strings: 16 bytes a step, likewise.
+// A table of 2^n buckets takes the lowest n bits and, as a fingerprint, the highest 8: so keys that
+// lie close together, or that are all multiples of something, must come out as if drawn by lot.
+// Integers: multiply, fold the product's high half into its low one, twice. Strings: 16 bytes a
+// step, likewise.
 //
-// Not for keys that an adversary chooses: there is no secret in it, and whoever wants to can find keys that meet.
-// Thread-safety: all of it. Errors: none.
-// Source: the folded product is that of Wang Yi's wyhash; the constants are the first digits of pi's and e's fractions, made odd.
+// Not for keys that an adversary chooses: there is no secret in it, and whoever wants to can find
+// keys that meet. Thread-safety: all of it. Errors: none. Source: the folded product is that of
+// Wang Yi's wyhash; the constants are the first digits of pi's and e's fractions, made odd.
 #pragma once
 
 #include <concepts>
@@ -58,8 +60,9 @@ struct default_hash<Key> {
   std::uint64_t operator()(Key key) const noexcept {
     using unsigned_key = std::make_unsigned_t<Key>;
     const auto word = static_cast<std::uint64_t>(static_cast<unsigned_key>(key));
-    return detail::folded_product(detail::folded_product(word ^ detail::hash_factor_2, detail::hash_factor_1),
-                                  detail::hash_factor_2);
+    return detail::folded_product(
+        detail::folded_product(word ^ detail::hash_factor_2, detail::hash_factor_1),
+        detail::hash_factor_2);
   }
 };
 

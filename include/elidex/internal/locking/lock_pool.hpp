@@ -1,4 +1,5 @@
-// Lock objects that nobody uses: each transaction has a few of its own, so that sections need not allocate.
+// Lock objects that nobody uses: each transaction has a few of its own, so that sections need not
+// allocate.
 //
 //   lock_pool pool;
 //   pool.fill(me, 2);              // before a section: at least so many spares
@@ -6,13 +7,14 @@
 //   push_spare(me, *one);
 //   pool.trim(me);                 // after the end: what is too many goes back for others
 //
-// Conversions let objects move from one transaction to another: taken from the spares of who asks, they end in the spares of who
-// holds the lock. Hence trim().
+// Conversions let objects move from one transaction to another: taken from the spares of who asks,
+// they end in the spares of who holds the lock. Hence trim().
 //
-// Invariants: spare objects have no bits and stand in no queue. Memory is given back when the pool ends.
+// Invariants: spare objects have no bits and stand in no queue. Memory is given back when the pool
+// ends.
 //
-// Thread-safety: fill(), trim() and memory_bytes() from any thread, each for its own transaction, outside of regions; fill()
-// throws std::bad_alloc.
+// Thread-safety: fill(), trim() and memory_bytes() from any thread, each for its own transaction,
+// outside of regions; fill() throws std::bad_alloc.
 #pragma once
 
 #include <cstddef>
@@ -73,7 +75,8 @@ class lock_pool {
 
   std::size_t memory_bytes() const {
     const std::lock_guard guard(lock_);
-    return chunks_.size() * objects_per_chunk * sizeof(lock_object) + chunks_.capacity() * sizeof(chunks_[0]);
+    return chunks_.size() * objects_per_chunk * sizeof(lock_object) +
+           chunks_.capacity() * sizeof(chunks_[0]);
   }
 
  private:

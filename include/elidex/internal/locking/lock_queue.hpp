@@ -1,5 +1,6 @@
-// What a lock system is made of: lock objects, the queues they stand in, who waits for whom. Knows nothing of latches and
-// threads: whoever calls holds what protects the queue (lock_system.hpp says what).
+// What a lock system is made of: lock objects, the queues they stand in, who waits for whom. Knows
+// nothing of latches and threads: whoever calls holds what protects the queue (lock_system.hpp says
+// what).
 //
 //   lock_bucket bucket;
 //   bucket.push_back(mine);                                  // granted, or with mine.waiting set
@@ -7,20 +8,25 @@
 //   bucket.remove(held); bucket.grant_waiters(name, woken);  // release
 //   lock_owner* victim = search.victim_of_cycle(me, bucket_of);
 //
-// Idea: one bucket of the hash table is one list, in the order of arrival, of all locks on the pages that fall into it. A lock
-// object stands for many records of one page, one bit each; a waiting one for the single record it waits for. A table's locks
-// are a queue of their own, in which every lock has bit 0: the same functions serve both.
+// Idea: one bucket of the hash table is one list, in the order of arrival, of all locks on the
+// pages that fall into it. A lock object stands for many records of one page, one bit each; a
+// waiting one for the single record it waits for. A table's locks are a queue of their own, in
+// which every lock has bit 0: the same functions serve both.
 //
-// Who waits for whom: a waiting lock W waits for a lock L of another transaction on the same record if must_wait(W, L) and
+// Who waits for whom: a waiting lock W waits for a lock L of another transaction on the same record
+// if must_wait(W, L) and
 //   - L is granted, wherever it stands in the list, or
-//   - L waits too, came before W, and does not itself wait for a lock that W's transaction holds on this record.
-// The exception lets a transaction upgrade its own lock although somebody waits for that lock; in MySQL 5.6 the two form a
-// deadlock (MySQL 8.0 has the exception too). Because granted locks count wherever they stand, a lock may be granted by setting
-// a bit in an object that is there already.
+//   - L waits too, came before W, and does not itself wait for a lock that W's transaction holds on
+//     this record.
+// The exception lets a transaction upgrade its own lock although somebody waits for that lock; in
+// MySQL 5.6 the two form a deadlock (MySQL 8.0 has the exception too). Because granted locks count
+// wherever they stand, a lock may be granted by setting a bit in an object that is there already.
 //
 // Invariants (a bucket's `is_consistent()` checks them):
-// 1. No two granted locks of different transactions on one record where the later one had to wait for the earlier.
-// 2. A waiting lock has somebody to wait for: it is granted in the very section in which the last of them leaves.
+// 1. No two granted locks of different transactions on one record where the later one had to wait
+//    for the earlier.
+// 2. A waiting lock has somebody to wait for: it is granted in the very section in which the last
+//    of them leaves.
 // 3. waits_in of a transaction is the one lock of its that waits, or null.
 //
 // Thread-safety: none of its own.
@@ -99,7 +105,8 @@ struct lock_owner {
   std::atomic<std::uint32_t> lock_count{0};
   std::atomic<std::uint64_t> changes{0};
 
-  // Under the latch of the queue that it waits in, or of all queues. Others look at it to learn whether it waits at all.
+  // Under the latch of the queue that it waits in, or of all queues. Others look at it to learn
+  // whether it waits at all.
   alignas(64) std::atomic<lock_object*> waits_in{nullptr};
   lock_outcome outcome = lock_outcome::granted;
   // Of whoever decided the outcome, until that thread has stored `awake`.
@@ -126,11 +133,13 @@ struct lock_owner {
   std::uint64_t weight() const noexcept {
     const std::uint64_t of_losses = (std::uint64_t{1} << std::min(losses, 32U)) - 1;
     // relaxed, without a partner: which victim is the cheapest is a guess in any case.
-    return lock_count.load(std::memory_order_relaxed) + changes.load(std::memory_order_relaxed) + of_losses;
+    return lock_count.load(std::memory_order_relaxed) + changes.load(std::memory_order_relaxed) +
+           of_losses;
   }
 };
 
-// Two cache lines. What does not change while the object stands in a queue comes without latch for those who hold any.
+// Two cache lines. What does not change while the object stands in a queue comes without latch for
+// those who hold any.
 struct alignas(64) lock_object {
   static constexpr std::size_t words = record_address::heap_numbers / 64;
 
@@ -162,8 +171,8 @@ class wake_list {
     first_ = &one;
   }
 
-  // Outside of all latches: a system call would end an elided section. An owner may be gone as soon as its signal is stored,
-  // but its memory stays.
+  // Outside of all latches: a system call would end an elided section. An owner may be gone as soon
+  // as its signal is stored, but its memory stays.
   void wake_all() noexcept {
     while (first_ != nullptr) {
       lock_owner& one = *first_;
@@ -186,7 +195,8 @@ struct lock_request {
   lock_kind kind;
 };
 
-// A bucket of the hash table, on a line of its own: threads that lock different pages shall not conflict.
+// A bucket of the hash table, on a line of its own: threads that lock different pages shall not
+// conflict.
 class alignas(64) lock_bucket {
  public:
   lock_object* first() const noexcept { return first_; }
@@ -221,8 +231,8 @@ class alignas(64) lock_bucket {
   // A granted lock of this owner, mode and kind on the same page, in which a bit may be set.
   lock_object* similar(const lock_request& wanted) const noexcept {
     for (lock_object* l = first_; l != nullptr; l = l->next) {
-      if (l->owner == wanted.owner && !l->waiting && l->name == wanted.name && l->mode == wanted.mode &&
-          l->kind == wanted.kind) {
+      if (l->owner == wanted.owner && !l->waiting && l->name == wanted.name &&
+          l->mode == wanted.mode && l->kind == wanted.kind) {
         return l;
       }
     }
@@ -248,9 +258,12 @@ class alignas(64) lock_bucket {
     return next_to_wait_for(waiting, first_, behind) != nullptr;
   }
 
-  // The first lock at `from` or after it that `waiting` waits for. `behind`: whether `from` lies behind `waiting`.
-  lock_object* next_to_wait_for(const lock_object& waiting, lock_object* from, bool& behind) const noexcept {
-    const lock_request wanted{waiting.owner, waiting.name, waiting.waited_for, waiting.mode, waiting.kind};
+  // The first lock at `from` or after it that `waiting` waits for. `behind`: whether `from` lies
+  // behind `waiting`.
+  lock_object* next_to_wait_for(const lock_object& waiting, lock_object* from,
+                                bool& behind) const noexcept {
+    const lock_request wanted{waiting.owner, waiting.name, waiting.waited_for, waiting.mode,
+                              waiting.kind};
     for (lock_object* l = from; l != nullptr; l = l->next) {
       if (l == &waiting) {
         behind = true;
@@ -265,12 +278,13 @@ class alignas(64) lock_bucket {
   bool waits_for_a_waiter(const lock_object& waiting) const noexcept {
     bool behind = false;
     lock_object* l = next_to_wait_for(waiting, first_, behind);
-    while (l != nullptr && l->owner->waits_in.load() == nullptr) l = next_to_wait_for(waiting, l->next, behind);
+    while (l != nullptr && l->owner->waits_in.load() == nullptr)
+      l = next_to_wait_for(waiting, l->next, behind);
     return l != nullptr;
   }
 
-  // After something has left: grants, in order, what waits for nobody any more. One pass is enough, since who is granted
-  // holds up those behind it as much as before.
+  // After something has left: grants, in order, what waits for nobody any more. One pass is enough,
+  // since who is granted holds up those behind it as much as before.
   void grant_waiters(const queue_name& name, wake_list& woken) noexcept {
     if (waiting_ == 0) return;
     for (lock_object* l = first_; l != nullptr; l = l->next) {
@@ -326,7 +340,8 @@ class alignas(64) lock_bucket {
     return false;
   }
 
-  // Against later ones only, each way: an insert's intention may have been granted before a gap lock, not after.
+  // Against later ones only, each way: an insert's intention may have been granted before a gap
+  // lock, not after.
   bool conflicts_with_granted(const lock_object& l) const noexcept {
     for (const lock_object* other = l.next; other != nullptr; other = other->next) {
       if (other->owner == l.owner || other->waiting || other->name != l.name) continue;
@@ -349,16 +364,18 @@ class alignas(64) lock_bucket {
 // Looks for a cycle of waiting transactions. Under the latches of all queues.
 class deadlock_search {
  public:
-  // Searches depth first from `start`, which waits. If it waits for itself, by way of others, returns the
-  // lightest transaction of the cycle (`start`, if none is lighter); otherwise null. `bucket_of(queue_name)`
-  // finds a queue. Visits each transaction once and needs no memory: the path is kept in the transactions.
+  // Searches depth first from `start`, which waits. If it waits for itself, by way of others,
+  // returns the lightest transaction of the cycle (`start`, if none is lighter); otherwise null.
+  // `bucket_of(queue_name)` finds a queue. Visits each transaction once and needs no memory: the
+  // path is kept in the transactions.
   template <class BucketOf>
   lock_owner* victim_of_cycle(lock_owner& start, const BucketOf& bucket_of) noexcept {
     ++number_;
     enter(start, nullptr, bucket_of);
     for (lock_owner* at = &start; at != nullptr;) {
       const lock_object& waiting = *at->waits_in.load();
-      lock_object* const found = bucket_of(waiting.name).next_to_wait_for(waiting, at->next_to_look_at, at->behind_own);
+      lock_object* const found =
+          bucket_of(waiting.name).next_to_wait_for(waiting, at->next_to_look_at, at->behind_own);
       if (found == nullptr) {
         at = at->came_from;
         continue;

@@ -7,7 +7,8 @@ namespace elidex {
 
 namespace detail {
 
-// Who a caller says has written the record: an id, an atomic that has it, or a function that reads it.
+// Who a caller says has written the record: an id, an atomic that has it, or a function that reads
+// it.
 template <class Writer>
 lock_owner_id ask_writer(const Writer& writer) {
   if constexpr (std::is_invocable_v<const Writer&>) {
@@ -33,8 +34,10 @@ lock_system<Latches>::lock_system(const lock_system_options& options)
     : options_(options),
       bucket_mask_(std::bit_ceil(std::max<std::size_t>(options.buckets, Latches::shards)) - 1),
       buckets_(std::make_unique<detail::lock_bucket[]>(bucket_mask_ + 1)),
-      members_(std::make_unique<std::atomic<member*>[]>(std::max<std::uint32_t>(options.transactions_max, 1))) {
-  detail::name_memory(buckets_.get(), (bucket_mask_ + 1) * sizeof(detail::lock_bucket), "queues of locks");
+      members_(std::make_unique<std::atomic<member*>[]>(
+          std::max<std::uint32_t>(options.transactions_max, 1))) {
+  detail::name_memory(buckets_.get(), (bucket_mask_ + 1) * sizeof(detail::lock_bucket),
+                      "queues of locks");
 }
 
 template <class Latches>
@@ -72,7 +75,8 @@ void lock_system<Latches>::give_back(member& one) noexcept {
 
 template <class Latches>
 auto lock_system<Latches>::member_of(lock_owner_id id) noexcept -> member* {
-  return id == 0 ? nullptr : members_[id % std::max<std::uint32_t>(options_.transactions_max, 1)].load();
+  return id == 0 ? nullptr
+                 : members_[id % std::max<std::uint32_t>(options_.transactions_max, 1)].load();
 }
 
 template <class Latches>
@@ -85,7 +89,8 @@ bool lock_system<Latches>::is_active(lock_owner_id id) {
 
 template <class Latches>
 lock_owner_id lock_system<Latches>::transaction::begin() {
-  if (me_.own_id != 0) throw std::logic_error("elidex::lock_system: begin() of a transaction that has not ended");
+  if (me_.own_id != 0)
+    throw std::logic_error("elidex::lock_system: begin() of a transaction that has not ended");
   const auto slots = std::max<std::uint32_t>(system_.options_.transactions_max, 1);
   const lock_owner_id id = ++me_.begun * slots + me_.slot;
   me_.changes.store(0);
@@ -131,7 +136,8 @@ void lock_system<Latches>::transaction::end() noexcept {
           bucket.grant_waiters(lock.name, woken);
         }
         detail::push_spare(me_, lock);
-      } while (++released < releases_per_section && list != nullptr && system_.shard_index(list->name) == place);
+      } while (++released < releases_per_section && list != nullptr &&
+               system_.shard_index(list->name) == place);
     }
     woken.wake_all();
   }
@@ -146,7 +152,8 @@ void lock_system<Latches>::transaction::give_turn_back() noexcept {
 }
 
 template <class Latches>
-void lock_system<Latches>::transaction::wait_for_turn(std::optional<std::chrono::nanoseconds> timeout) noexcept {
+void lock_system<Latches>::transaction::wait_for_turn(
+    std::optional<std::chrono::nanoseconds> timeout) noexcept {
   if (!std::exchange(was_victim_, false) || has_turn_) return;
   has_turn_ = system_.turn_of_victims_.try_acquire_until(
       detail::deadline_after(timeout.value_or(system_.options_.wait_timeout)));
@@ -156,18 +163,21 @@ void lock_system<Latches>::transaction::wait_for_turn(std::optional<std::chrono:
 
 // False: the owner is not, or no longer, the transaction that was meant (0: any).
 template <class Latches>
-bool lock_system<Latches>::add_to_owner(detail::lock_object& lock, member& owner, lock_owner_id if_still) {
+bool lock_system<Latches>::add_to_owner(detail::lock_object& lock, member& owner,
+                                        lock_owner_id if_still) {
   const std::lock_guard guard(owner.latch);
   if (owner.id == 0 || (if_still != 0 && owner.id != if_still)) return false;
   lock.next_of_owner = owner.locks;
   owner.locks = &lock;
   // relaxed, without a partner: written under the latch only, and read as a hint.
-  owner.lock_count.store(owner.lock_count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  owner.lock_count.store(owner.lock_count.load(std::memory_order_relaxed) + 1,
+                         std::memory_order_relaxed);
   return true;
 }
 
 template <class Latches>
-detail::lock_object& lock_system<Latches>::take_spare(member& from, const detail::lock_request& wanted) {
+detail::lock_object& lock_system<Latches>::take_spare(member& from,
+                                                      const detail::lock_request& wanted) {
   detail::lock_object& made = *detail::pop_spare(from);
   made.owner = wanted.owner;
   made.name = wanted.name;
@@ -186,7 +196,8 @@ auto lock_system<Latches>::decide(member& me, const detail::lock_request& wanted
   const bool held_up = bucket.is_held_up(wanted);
   if (held_up && !may_wait) return step::refused;
   if (!held_up) {
-    // With anybody else in the queue, somebody may be waiting for a weaker lock of this transaction, which it may give back.
+    // With anybody else in the queue, somebody may be waiting for a weaker lock of this
+    // transaction, which it may give back.
     if (implicit_in != nullptr && bucket.is_alone(wanted)) {
       implicit_in->store(me.own_id);
       return step::implicit;
@@ -222,7 +233,8 @@ bool lock_system<Latches>::convert(member& me, const detail::queue_name& name, s
       const std::lock_guard guard(owner->latch);
       if (owner->id != writer) return false;
     }
-    similar->set(bit);  // it stays until its owner, who may have ended by now, gets the latch of this queue
+    // it stays until its owner, who may have ended by now, gets the latch of this queue
+    similar->set(bit);
     return true;
   }
   detail::lock_object& made = take_spare(me, due);
@@ -234,10 +246,14 @@ bool lock_system<Latches>::convert(member& me, const detail::queue_name& name, s
   return true;
 }
 
-// Under all latches. Until nobody waits in a cycle through `from`, or `from` does not wait any more.
+// Under all latches. Until nobody waits in a cycle through `from`, or `from` does not wait any
+// more.
 template <class Latches>
-void lock_system<Latches>::search_for_cycles(detail::lock_owner& from, detail::wake_list& woken) noexcept {
-  const auto find = [this](const detail::queue_name& name) -> detail::lock_bucket& { return bucket_of(name); };
+void lock_system<Latches>::search_for_cycles(detail::lock_owner& from,
+                                             detail::wake_list& woken) noexcept {
+  const auto find = [this](const detail::queue_name& name) -> detail::lock_bucket& {
+    return bucket_of(name);
+  };
   while (from.waits_in.load() != nullptr) {
     detail::lock_owner* const victim = search_.victim_of_cycle(from, find);
     if (victim == nullptr) return;
@@ -250,39 +266,46 @@ void lock_system<Latches>::search_for_cycles(detail::lock_owner& from, detail::w
 
 template <class Latches>
 detail::queue_name lock_system<Latches>::transaction::check(const record_address& address) {
-  if (address.heap >= record_address::heap_numbers || address.page == detail::queue_name::whole_table) {
+  if (address.heap >= record_address::heap_numbers ||
+      address.page == detail::queue_name::whole_table) {
     throw std::invalid_argument("elidex::lock_system: no such record can be locked");
   }
   return {address.page, address.space};
 }
 
 template <class Latches>
-detail::lock_request lock_system<Latches>::transaction::record_request(const record_address& address, lock_mode mode,
-                                                                       lock_kind kind) {
-  const bool fits = kind == lock_kind::insert_intention ? mode == lock_mode::exclusive
-                                                        : mode == lock_mode::shared || mode == lock_mode::exclusive;
-  if (!fits || kind == lock_kind::table) throw std::invalid_argument("elidex::lock_system: not a lock for a record");
+detail::lock_request lock_system<Latches>::transaction::record_request(
+    const record_address& address, lock_mode mode, lock_kind kind) {
+  const bool fits = kind == lock_kind::insert_intention
+                        ? mode == lock_mode::exclusive
+                        : mode == lock_mode::shared || mode == lock_mode::exclusive;
+  if (!fits || kind == lock_kind::table)
+    throw std::invalid_argument("elidex::lock_system: not a lock for a record");
   return {&me_, check(address), address.heap, mode, kind};
 }
 
 template <class Latches>
-detail::lock_request lock_system<Latches>::transaction::table_request(std::uint32_t table, lock_mode mode) {
+detail::lock_request lock_system<Latches>::transaction::table_request(std::uint32_t table,
+                                                                      lock_mode mode) {
   return {&me_, {detail::queue_name::whole_table, table}, 0, mode, lock_kind::table};
 }
 
 template <class Latches>
 template <class Writer>
-lock_outcome lock_system<Latches>::transaction::request(const detail::lock_request& wanted, const Writer& writer,
-                                                        bool may_wait, std::atomic<lock_owner_id>* implicit_in) {
+lock_outcome lock_system<Latches>::transaction::request(const detail::lock_request& wanted,
+                                                        const Writer& writer, bool may_wait,
+                                                        std::atomic<lock_owner_id>* implicit_in) {
   if (me_.own_id == 0 || waiting_) {
-    throw std::logic_error("elidex::lock_system: a request outside of begin() and end(), or while one waits");
+    throw std::logic_error(
+        "elidex::lock_system: a request outside of begin() and end(), or while one waits");
   }
   system_.pool_.fill(me_, 2);  // one for the caller, one for who has an implicit lock
   step taken = step::held;
   bool converted = false;
   {
     const std::lock_guard guard(system_.latch_of(wanted.name));
-    const lock_owner_id written_by = covers_the_record(wanted.kind) ? detail::ask_writer(writer) : 0;
+    const lock_owner_id written_by =
+        covers_the_record(wanted.kind) ? detail::ask_writer(writer) : 0;
     if (written_by != me_.own_id || wanted.kind != lock_kind::record) {
       converted = written_by != 0 && system_.convert(me_, wanted.name, wanted.bit, written_by);
       taken = system_.decide(me_, wanted, may_wait, implicit_in);
@@ -329,18 +352,17 @@ lock_outcome lock_system<Latches>::transaction::request(const detail::lock_reque
 
 template <class Latches>
 template <class Writer>
-lock_outcome lock_system<Latches>::transaction::request_and_wait(const detail::lock_request& wanted,
-                                                                 const Writer& writer,
-                                                                 std::optional<std::chrono::nanoseconds> timeout,
-                                                                 std::atomic<lock_owner_id>* implicit_in) {
+lock_outcome lock_system<Latches>::transaction::request_and_wait(
+    const detail::lock_request& wanted, const Writer& writer,
+    std::optional<std::chrono::nanoseconds> timeout, std::atomic<lock_owner_id>* implicit_in) {
   const std::chrono::nanoseconds time = timeout.value_or(system_.options_.wait_timeout);
   const lock_outcome at_once = request(wanted, writer, time > time.zero(), implicit_in);
   return at_once == lock_outcome::waiting ? wait(time) : at_once;
 }
 
 template <class Latches>
-lock_outcome lock_system<Latches>::transaction::lock_table(std::uint32_t table, lock_mode mode,
-                                                           std::optional<std::chrono::nanoseconds> timeout) {
+lock_outcome lock_system<Latches>::transaction::lock_table(
+    std::uint32_t table, lock_mode mode, std::optional<std::chrono::nanoseconds> timeout) {
   return request_and_wait(table_request(table, mode), lock_owner_id{}, timeout);
 }
 
@@ -351,40 +373,45 @@ lock_outcome lock_system<Latches>::transaction::request_table(std::uint32_t tabl
 
 template <class Latches>
 template <class Writer>
-lock_outcome lock_system<Latches>::transaction::lock_record(const record_address& address, lock_mode mode,
-                                                            lock_kind kind, const Writer& writer,
-                                                            std::optional<std::chrono::nanoseconds> timeout) {
+lock_outcome lock_system<Latches>::transaction::lock_record(
+    const record_address& address, lock_mode mode, lock_kind kind, const Writer& writer,
+    std::optional<std::chrono::nanoseconds> timeout) {
   return request_and_wait(record_request(address, mode, kind), writer, timeout);
 }
 
 template <class Latches>
 template <class Writer>
-lock_outcome lock_system<Latches>::transaction::request_record(const record_address& address, lock_mode mode,
-                                                               lock_kind kind, const Writer& writer) {
+lock_outcome lock_system<Latches>::transaction::request_record(const record_address& address,
+                                                               lock_mode mode, lock_kind kind,
+                                                               const Writer& writer) {
   return request(record_request(address, mode, kind), writer, true, nullptr);
 }
 
 template <class Latches>
-lock_outcome lock_system<Latches>::transaction::write_record(const record_address& address,
-                                                             std::atomic<lock_owner_id>& writer,
-                                                             std::optional<std::chrono::nanoseconds> timeout) {
-  return request_and_wait(record_request(address, lock_mode::exclusive, lock_kind::record), writer, timeout, &writer);
+lock_outcome lock_system<Latches>::transaction::write_record(
+    const record_address& address, std::atomic<lock_owner_id>& writer,
+    std::optional<std::chrono::nanoseconds> timeout) {
+  return request_and_wait(record_request(address, lock_mode::exclusive, lock_kind::record), writer,
+                          timeout, &writer);
 }
 
 template <class Latches>
 lock_outcome lock_system<Latches>::transaction::request_write(const record_address& address,
                                                               std::atomic<lock_owner_id>& writer) {
-  return request(record_request(address, lock_mode::exclusive, lock_kind::record), writer, true, &writer);
+  return request(record_request(address, lock_mode::exclusive, lock_kind::record), writer, true,
+                 &writer);
 }
 
 // --- waiting ---
 
 // False: the time is up.
 template <class Latches>
-bool lock_system<Latches>::transaction::sleep_until_decided(std::chrono::nanoseconds for_so_long) noexcept {
+bool lock_system<Latches>::transaction::sleep_until_decided(
+    std::chrono::nanoseconds for_so_long) noexcept {
   const auto is_asleep = [this] { return me_.signal.load() == detail::lock_owner::asleep; };
-  // Some microseconds, a short transaction's rest, and no yield: beside programs that compute, one yield takes milliseconds, and who sleeps is
-  // back at once. Measured with 8 threads on 2 cores: 3 to 10 times as many transactions beside two such programs, 0.6 to 1.1 times alone.
+  // Some microseconds, a short transaction's rest, and no yield: beside programs that compute, one
+  // yield takes milliseconds, and who sleeps is back at once. Measured with 8 threads on 2 cores: 3
+  // to 10 times as many transactions beside two such programs, 0.6 to 1.1 times alone.
   for (backoff between_looks; !between_looks.is_spent(); between_looks.once()) {
     if (!is_asleep()) return true;
   }
@@ -395,7 +422,8 @@ bool lock_system<Latches>::transaction::sleep_until_decided(std::chrono::nanosec
   return true;
 }
 
-// Afterwards the request is decided, one way or the other, and whoever decided it has let go of this transaction.
+// Afterwards the request is decided, one way or the other, and whoever decided it has let go of
+// this transaction.
 template <class Latches>
 void lock_system<Latches>::transaction::give_up_waiting() {
   detail::wake_list woken;
@@ -410,7 +438,8 @@ void lock_system<Latches>::transaction::give_up_waiting() {
 }
 
 template <class Latches>
-lock_outcome lock_system<Latches>::transaction::wait(std::optional<std::chrono::nanoseconds> timeout) {
+lock_outcome lock_system<Latches>::transaction::wait(
+    std::optional<std::chrono::nanoseconds> timeout) {
   if (!waiting_) throw std::logic_error("elidex::lock_system: wait() without a request that waits");
   const std::chrono::nanoseconds time = timeout.value_or(system_.options_.wait_timeout);
   if (!is_decided()) {
@@ -437,7 +466,8 @@ lock_outcome lock_system<Latches>::transaction::end_of_wait() noexcept {
 // --- giving back, handing on ---
 
 template <class Latches>
-bool lock_system<Latches>::transaction::unlock_record(const record_address& address, lock_mode mode) {
+bool lock_system<Latches>::transaction::unlock_record(const record_address& address,
+                                                      lock_mode mode) {
   const detail::lock_request held = record_request(address, mode, lock_kind::record);
   bool found = false;
   detail::wake_list woken;
@@ -445,7 +475,8 @@ bool lock_system<Latches>::transaction::unlock_record(const record_address& addr
     const std::lock_guard guard(system_.latch_of(held.name));
     detail::lock_bucket& bucket = system_.bucket_of(held.name);
     for (detail::lock_object* l = bucket.first(); l != nullptr; l = l->next) {
-      if (l->owner != &me_ || l->mode != mode || l->kind != held.kind || !l->is_granted_on(held.name, held.bit))
+      if (l->owner != &me_ || l->mode != mode || l->kind != held.kind ||
+          !l->is_granted_on(held.name, held.bit))
         continue;
       l->clear(held.bit);
       found = true;
@@ -457,15 +488,16 @@ bool lock_system<Latches>::transaction::unlock_record(const record_address& addr
 }
 
 template <class Latches>
-auto lock_system<Latches>::inherit(member& me, const record_address& from, const record_address& to, gap_heirs heirs)
-    -> inheritance {
+auto lock_system<Latches>::inherit(member& me, const record_address& from, const record_address& to,
+                                   gap_heirs heirs) -> inheritance {
   const detail::queue_name from_page{from.page, from.space};
   const detail::queue_name to_page{to.page, to.space};
   detail::lock_bucket& heir = bucket_of(to_page);
   inheritance done{true, false};
   for (detail::lock_object* l = bucket_of(from_page).first(); l != nullptr; l = l->next) {
     if (!l->is_granted_on(from_page, from.heap)) continue;
-    if (!covers_the_gap(l->kind) && (heirs == gap_heirs::of_the_gap || !covers_the_record(l->kind))) continue;
+    if (!covers_the_gap(l->kind) && (heirs == gap_heirs::of_the_gap || !covers_the_record(l->kind)))
+      continue;
     const detail::lock_request due{l->owner, to_page, to.heap, l->mode, lock_kind::gap};
     if (heir.covering(due) != nullptr) continue;
     if (detail::lock_object* const similar = heir.similar(due); similar != nullptr) {
@@ -473,7 +505,8 @@ auto lock_system<Latches>::inherit(member& me, const record_address& from, const
     } else {
       if (me.spare == nullptr) return {false, done.to_who_waits};
       detail::lock_object& made = take_spare(me, due);
-      if (!add_to_owner(made, static_cast<member&>(*l->owner), 0)) {  // it is ending, and l is about to go
+      // it is ending, and l is about to go
+      if (!add_to_owner(made, static_cast<member&>(*l->owner), 0)) {
         detail::push_spare(me, made);
         continue;
       }
@@ -485,12 +518,13 @@ auto lock_system<Latches>::inherit(member& me, const record_address& from, const
 }
 
 template <class Latches>
-void lock_system<Latches>::transaction::inherit_gap(const record_address& from, const record_address& to,
-                                                    gap_heirs heirs) {
+void lock_system<Latches>::transaction::inherit_gap(const record_address& from,
+                                                    const record_address& to, gap_heirs heirs) {
   const detail::queue_name from_page = check(from);
   const detail::queue_name to_page = check(to);
   if (from == to) return;
-  const auto [first, last] = std::minmax({system_.shard_index(from_page), system_.shard_index(to_page)});
+  const auto [first, last] =
+      std::minmax({system_.shard_index(from_page), system_.shard_index(to_page)});
   inheritance done{false, false};
   bool to_who_waits = false;
   for (std::uint32_t spares = 8; !done.complete; spares *= 2) {
@@ -507,10 +541,12 @@ void lock_system<Latches>::transaction::inherit_gap(const record_address& from, 
   detail::wake_list woken;
   {
     const all_latches guard(system_);
-    // A victim's lock leaves the queue, and others of it may be granted: so from the beginning each time.
+    // A victim's lock leaves the queue, and others of it may be granted: so from the beginning each
+    // time.
     for (bool again = true; again;) {
       again = false;
-      for (detail::lock_object* l = system_.bucket_of(to_page).first(); l != nullptr && !again; l = l->next) {
+      for (detail::lock_object* l = system_.bucket_of(to_page).first(); l != nullptr && !again;
+           l = l->next) {
         if (!l->waiting || l->name != to_page || l->waited_for != to.heap) continue;
         detail::lock_owner& waiter = *l->owner;
         system_.search_for_cycles(waiter, woken);
@@ -572,8 +608,8 @@ std::size_t lock_system<Latches>::memory_bytes() const {
   std::size_t members = 0;
   for_each_member([&members](const member&) { ++members; });
   const std::size_t slots = std::max<std::uint32_t>(options_.transactions_max, 1);
-  return sizeof *this + (bucket_mask_ + 1) * sizeof(detail::lock_bucket) + slots * sizeof members_[0] +
-         members * sizeof(member) + pool_.memory_bytes();
+  return sizeof *this + (bucket_mask_ + 1) * sizeof(detail::lock_bucket) +
+         slots * sizeof members_[0] + members * sizeof(member) + pool_.memory_bytes();
 }
 
 template <class Latches>

@@ -1,20 +1,24 @@
-// The files under a log: one folder, files that grow at their end, and nothing else, so that tests can put a faulty disk in its place.
+// The files under a log: one folder, files that grow at their end, and nothing else, so that tests
+// can put a faulty disk in its place.
 //
 //   std::error_code error;
-//   auto folder = elidex::db::open_log_folder("/var/lib/store");     // locked against other processes; throws
+//   // locked against other processes; throws
+//   auto folder = elidex::db::open_log_folder("/var/lib/store");
 //   auto file = folder->create("redo-00000001.log", error);
-//   elidex::db::write_whole(*file, bytes, error);                    // continues after short writes and EINTR
+//   elidex::db::write_whole(*file, bytes, error);  // continues after short writes and EINTR
 //   file->sync(error);
 //
-// Contracts that the log relies on. Bytes that were written before a sync() that succeeds survive a crash; of bytes written since,
-// any part may, in any order, and the file may have any length between. A rename() replaces the other file at once. create(),
-// rename() and remove() survive a crash once sync() of the folder has succeeded; before, any of them may or may not.
-// After a sync() that failed nothing is known of what was written since the last one that succeeded: on Linux the next sync() may report
-// success although the pages are lost. So the log never tries again.
+// Contracts that the log relies on. Bytes that were written before a sync() that succeeds survive a
+// crash; of bytes written since, any part may, in any order, and the file may have any length
+// between. A rename() replaces the other file at once. create(), rename() and remove() survive a
+// crash once sync() of the folder has succeeded; before, any of them may or may not. After a sync()
+// that failed nothing is known of what was written since the last one that succeeded: on Linux the
+// next sync() may report success although the pages are lost. So the log never tries again.
 //
-// Functions report errors by `error`, which they clear first, and never throw but std::bad_alloc. write_some() and read_some() may do less
-// than they are asked for, and fail with std::errc::interrupted; the functions below them go on.
-// Thread-safety: of a folder, all; of a file, one thread at a time.
+// Functions report errors by `error`, which they clear first, and never throw but std::bad_alloc.
+// write_some() and read_some() may do less than they are asked for, and fail with
+// std::errc::interrupted; the functions below them go on. Thread-safety: of a folder, all; of a
+// file, one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +41,8 @@ class log_file {
   // Appends the first bytes of these and returns how many, at least one if nothing failed.
   virtual std::size_t write_some(std::span<const std::byte> bytes, std::error_code& error) = 0;
   // Reads from this offset on; 0 at the file's end.
-  virtual std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes, std::error_code& error) = 0;
+  virtual std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes,
+                                std::error_code& error) = 0;
   virtual std::uint64_t size(std::error_code& error) = 0;
   virtual void sync(std::error_code& error) = 0;
 };
@@ -69,7 +74,8 @@ enum class folder_use : std::uint8_t { write, read };
 // resource_unavailable_try_again if another process or object holds the lock;
 // function_not_supported on systems without POSIX and inside the simulated machine, which has no
 // files; otherwise the system's error.
-std::unique_ptr<log_folder> open_log_folder(const std::string& path, folder_use use = folder_use::write);
+std::unique_ptr<log_folder> open_log_folder(const std::string& path,
+                                            folder_use use = folder_use::write);
 
 // Everything, or an error; what of it was written then is unknown.
 inline void write_whole(log_file& file, std::span<const std::byte> bytes, std::error_code& error) {

@@ -1,13 +1,16 @@
-// What lies in the files of a log, byte by byte (docs/LOG_FORMAT.md has the tables): encoding, decoding and checksums, without files.
+// What lies in the files of a log, byte by byte (docs/LOG_FORMAT.md has the tables): encoding,
+// decoding and checksums, without files.
 //
 //   detail::byte_buffer bytes;
 //   detail::append_file_header(bytes, header);
 //   detail::append_block_header(bytes, block, seed);    // then the payload
 //
-// All numbers are little-endian. A file is a header and then blocks without gaps. A block's header says its kind, its epoch, where it
-// lies and how long its payload is, and has two CRC32C: of the payload, and of itself. The latter starts from the file header's CRC, which
-// covers a random number and the file's own: a block that comes from another file, or from another place of this one, is
-// never taken for one of this place, be it in a row's bytes or in a sector that the file system has used before.
+// All numbers are little-endian. A file is a header and then blocks without gaps. A block's header
+// says its kind, its epoch, where it lies and how long its payload is, and has two CRC32C: of the
+// payload, and of itself. The latter starts from the file header's CRC, which covers a random
+// number and the file's own: a block that comes from another file, or from another place of this
+// one, is never taken for one of this place, be it in a row's bytes or in a sector that the file
+// system has used before.
 //
 // Thread-safety: values, as of the standard library's containers.
 #pragma once
@@ -53,21 +56,25 @@ struct log_entry {
 // A key or a row has at most so many bytes.
 inline constexpr std::size_t log_bytes_max = 0x7FFF'FFFE;
 
-// Makes the change that an entry has logged. False: it does not fit the row, of which nothing has changed then.
+// Makes the change that an entry has logged. False: it does not fit the row, of which nothing has
+// changed then.
 bool apply_change(std::span<std::byte> row, const log_entry& change) noexcept;
 
 // --- What a reader may find ---
 
 enum class log_problem {
-  damaged,        // bytes that a sync had made safe are not what was written, or a file is missing
-  other_version,  // of a format that this version of the library does not read: a later one, or none that was released
-  other_schema,   // the fingerprint is not the caller's
+  damaged,  // bytes that a sync had made safe are not what was written, or a file is missing
+  // of a format that this version of the library does not read: a later one, or none that was
+  // released
+  other_version,
+  other_schema,  // the fingerprint is not the caller's
 };
 
 // what() names the file, the offset and the reason.
 class log_error : public std::runtime_error {
  public:
-  log_error(log_problem problem, const std::string& what) : std::runtime_error(what), problem_(problem) {}
+  log_error(log_problem problem, const std::string& what)
+      : std::runtime_error(what), problem_(problem) {}
   log_problem problem() const noexcept { return problem_; }
 
  private:
@@ -81,7 +88,8 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0)
 // The same on any CPU.
 std::uint32_t crc32c_by_tables(std::span<const std::byte> bytes, std::uint32_t before = 0) noexcept;
 
-// Bytes that grow at the end. As std::vector, but new ones are not zeroed first, and it is emptied without forgetting its memory.
+// Bytes that grow at the end. As std::vector, but new ones are not zeroed first, and it is emptied
+// without forgetting its memory.
 class byte_buffer {
  public:
   std::size_t size() const noexcept { return size_; }
@@ -90,7 +98,8 @@ class byte_buffer {
   std::byte* data() noexcept { return bytes_.get(); }
   std::span<const std::byte> bytes() const noexcept { return {bytes_.get(), size_}; }
 
-  // As many bytes more, to be written by the caller; throws std::bad_alloc and then changes nothing.
+  // As many bytes more, to be written by the caller; throws std::bad_alloc and then changes
+  // nothing.
   std::byte* grow(std::size_t bytes) {
     if (bytes > capacity_ - size_) enlarge(bytes);
     std::byte* const begin = bytes_.get() + size_;
@@ -131,7 +140,8 @@ T get_number(const std::byte* from) noexcept {
   if constexpr (std::endian::native == std::endian::little) {
     std::memcpy(&value, from, sizeof(T));
   } else {
-    for (std::size_t i = sizeof(T); i-- > 0;) value = static_cast<T>(value << 8) | std::to_integer<T>(from[i]);
+    for (std::size_t i = sizeof(T); i-- > 0;)
+      value = static_cast<T>(value << 8) | std::to_integer<T>(from[i]);
   }
   return value;
 }
@@ -152,11 +162,15 @@ struct file_header {
   std::uint64_t salt = 0;    // of this file: random
   std::uint64_t number = 0;  // as in its name, from 1 on
   std::uint64_t first_epoch =
-      0;  // segment: its entries have this epoch or a later one. Checkpoint: the log is replayed from it
-  std::uint64_t durable_epoch = 0;   // segment: the last epoch of the segments before it that has entries
-  std::uint64_t previous_bytes = 0;  // segment: so much of the one before it counts; 0: there was none
-  std::uint64_t first_segment = 0;   // checkpoint: the segment that the replay begins with
-  std::uint64_t fingerprint = 0;     // of the schema
+      // segment: its entries have this epoch or a later one. Checkpoint: the log is replayed from
+      // it
+      0;
+  // segment: the last epoch of the segments before it that has entries
+  std::uint64_t durable_epoch = 0;
+  // segment: so much of the one before it counts; 0: there was none
+  std::uint64_t previous_bytes = 0;
+  std::uint64_t first_segment = 0;  // checkpoint: the segment that the replay begins with
+  std::uint64_t fingerprint = 0;    // of the schema
 };
 
 void append_file_header(byte_buffer& to, const file_header& header);
@@ -184,17 +198,18 @@ struct block_header {
   std::uint64_t epoch = 0;
   std::uint64_t offset = 0;  // of the header, in its file
   std::uint64_t payload_bytes = 0;
-  std::uint64_t durable_epoch = 0;  // all epochs up to this one had been synced when this was written
+  // all epochs up to this one had been synced when this was written
+  std::uint64_t durable_epoch = 0;
   std::uint32_t payload_crc = 0;
 };
 
 void append_block_header(byte_buffer& to, const block_header& header, std::uint32_t seed);
 // Nothing if these bytes are no header of a block that lies at this offset.
-std::optional<block_header> parse_block_header(std::span<const std::byte> bytes, std::uint64_t offset,
-                                               std::uint32_t seed) noexcept;
+std::optional<block_header> parse_block_header(std::span<const std::byte> bytes,
+                                               std::uint64_t offset, std::uint32_t seed) noexcept;
 
-// The first place from `begin` on where a block header of this file lies, wherever it says that it should lie: bytes may have been put in or
-// left out before it. `begin` becomes that place.
+// The first place from `begin` on where a block header of this file lies, wherever it says that it
+// should lie: bytes may have been put in or left out before it. `begin` becomes that place.
 std::optional<block_header> find_block_header(std::span<const std::byte> bytes, std::size_t& begin,
                                               std::uint32_t seed) noexcept;
 
@@ -202,8 +217,9 @@ std::optional<block_header> find_block_header(std::span<const std::byte> bytes, 
 struct end_counts {
   std::uint64_t blocks = 0;
   std::uint64_t payload_bytes = 0;
-  std::uint64_t durable_epoch = 0;  // checkpoint: the log reaches at least to this epoch with entries
-  std::uint64_t last_epoch = 0;     // checkpoint: no entry is of a later epoch
+  // checkpoint: the log reaches at least to this epoch with entries
+  std::uint64_t durable_epoch = 0;
+  std::uint64_t last_epoch = 0;  // checkpoint: no entry is of a later epoch
 };
 inline constexpr std::size_t end_counts_bytes = 32;
 std::array<std::byte, end_counts_bytes> encode(const end_counts& counts) noexcept;
@@ -211,7 +227,8 @@ end_counts decode_end_counts(std::span<const std::byte> bytes) noexcept;  // of 
 
 // --- Records: one transaction's entries ---
 
-inline void put_record_header(std::byte* to, std::uint64_t stamp, std::uint32_t entries, std::uint32_t bytes) noexcept {
+inline void put_record_header(std::byte* to, std::uint64_t stamp, std::uint32_t entries,
+                              std::uint32_t bytes) noexcept {
   put_number(to, stamp);
   put_number(to + 8, entries);
   put_number(to + 12, bytes);
@@ -227,15 +244,19 @@ inline std::size_t bytes_of_record(const std::byte* record) noexcept {
 inline void begin_record(byte_buffer& to) {
   to.grow(record_header_bytes);
 }
-// Throws std::length_error if key or row are too long; then, and after std::bad_alloc, the buffer is as before. An erase has no row.
-void append_entry(byte_buffer& to, std::uint32_t table, log_operation operation, std::string_view key,
-                  std::string_view row);
-// As a change if that is shorter, otherwise as a put of `after`. Throws, and leaves the buffer, as append_entry().
-void append_change(byte_buffer& to, std::uint32_t table, std::string_view key, std::string_view before,
-                   std::string_view after);
+// Throws std::length_error if key or row are too long; then, and after std::bad_alloc, the buffer
+// is as before. An erase has no row.
+void append_entry(byte_buffer& to, std::uint32_t table, log_operation operation,
+                  std::string_view key, std::string_view row);
+// As a change if that is shorter, otherwise as a put of `after`. Throws, and leaves the buffer, as
+// append_entry().
+void append_change(byte_buffer& to, std::uint32_t table, std::string_view key,
+                   std::string_view before, std::string_view after);
 // The record that begins at `begin` ends at the buffer's end, less than 4 GiB behind.
-inline void finish_record(byte_buffer& to, std::size_t begin, std::uint64_t stamp, std::uint32_t entries) noexcept {
-  put_record_header(to.data() + begin, stamp, entries, static_cast<std::uint32_t>(to.size() - begin));
+inline void finish_record(byte_buffer& to, std::size_t begin, std::uint64_t stamp,
+                          std::uint32_t entries) noexcept {
+  put_record_header(to.data() + begin, stamp, entries,
+                    static_cast<std::uint32_t>(to.size() - begin));
 }
 
 // Walks over the entries of a payload of whole records.

@@ -1,22 +1,28 @@
-// A thread's records on their way to the log: one thread puts them in, the logger takes them out, and neither waits for the other.
+// A thread's records on their way to the log: one thread puts them in, the logger takes them out,
+// and neither waits for the other.
 //
 //   detail::log_queue queue;
-//   queue.stage(record);                                // the owner, before it locks anything: may throw
+//   queue.stage(record);  // the owner, before it locks anything: may throw
 //   queue.publish(stamp);                               // ... when it commits: cannot fail
-//   queue.take(epoch, [&](std::span<const std::byte> records) { ... });      // the logger: what was published with stamps up to there
+//   // the logger: what was published with stamps up to there
+//   queue.take(epoch, [&](std::span<const std::byte> records) { ... });
 //
-// Chunks in a list. A staged record lies whole behind what its chunk has published, where the logger doesn't look yet; publishing
-// writes its stamp and moves the chunk's mark behind it. A record that does not fit begins a new chunk. Who stages another one without
-// having published takes the old one's place.
+// Chunks in a list. A staged record lies whole behind what its chunk has published, where the
+// logger doesn't look yet; publishing writes its stamp and moves the chunk's mark behind it. A
+// record that does not fit begins a new chunk. Who stages another one without having published
+// takes the old one's place.
 //
-// Why the logger reads whole records: it loads a chunk's mark with acquire, which pairs with the release in publish(). Why it may
-// leave a chunk: it loads `next` first and the mark then. The owner links a new chunk when it will never publish in the old one again, so
-// behind a `next` that is there the mark is the last one.
+// Why the logger reads whole records: it loads a chunk's mark with acquire, which pairs with the
+// release in publish(). Why it may leave a chunk: it loads `next` first and the mark then. The
+// owner links a new chunk when it will never publish in the old one again, so behind a `next` that
+// is there the mark is the last one.
 //
-// The stamps of a thread ascend by epochs, so what is to be taken up to an epoch is what lies in front.
+// The stamps of a thread ascend by epochs, so what is to be taken up to an epoch is what lies in
+// front.
 //
-// Thread-safety: stage() and publish() by one thread at a time, take() by one at a time, waiting_bytes() by the owner.
-// Errors: stage() throws std::bad_alloc, and std::length_error for 4 GiB; then nothing is staged.
+// Thread-safety: stage() and publish() by one thread at a time, take() by one at a time,
+// waiting_bytes() by the owner. Errors: stage() throws std::bad_alloc, and std::length_error for 4
+// GiB; then nothing is staged.
 #pragma once
 
 #include <atomic>
@@ -45,18 +51,22 @@ class log_queue {
 
   // Published and not taken.
   std::size_t waiting_bytes() const noexcept {
-    return published_bytes_ - taken_bytes_.load(std::memory_order_relaxed);  // no partner: a measure, not a promise
+    // no partner: a measure, not a promise
+    return published_bytes_ - taken_bytes_.load(std::memory_order_relaxed);
   }
 
-  // Calls fn with pieces of whole records, in the order of publishing. If fn throws, what it has got stays in the queue.
+  // Calls fn with pieces of whole records, in the order of publishing. If fn throws, what it has
+  // got stays in the queue.
   template <class Fn>
   void take(std::uint64_t epoch, Fn&& fn) {
     for (;;) {
-      chunk* const next = head_->next.load(std::memory_order_acquire);  // pairs with the release in stage()
+      // pairs with the release in stage()
+      chunk* const next = head_->next.load(std::memory_order_acquire);
       const std::size_t published =
           head_->published.load(std::memory_order_acquire);  // pairs with the one in publish()
       std::size_t end = taken_;
-      while (end < published && commit_stamp(stamp_of_record(head_->bytes() + end)).epoch() <= epoch)
+      while (end < published &&
+             commit_stamp(stamp_of_record(head_->bytes() + end)).epoch() <= epoch)
         end += bytes_of_record(head_->bytes() + end);
       if (end > taken_) {
         fn(std::span<const std::byte>(head_->bytes() + taken_, end - taken_));

@@ -1,11 +1,14 @@
-// The logger's hand: epochs into segments. What redo_log.hpp argues about is done here, in this order.
+// The logger's hand: epochs into segments. What redo_log.hpp argues about is done here, in this
+// order.
 //
 //   detail::log_writer writer(folder, found, fingerprint, segment_bytes);
-//   writer.begin_epoch(7); writer.records(payload); ... ; writer.end_epoch();    // written and synced when this returns
-//   writer.after_epoch();                                                        // says so in the file, or begins the next segment
+//   // written and synced when this returns
+//   writer.begin_epoch(7); writer.records(payload); ... ; writer.end_epoch();
+//   writer.after_epoch();  // says so in the file, or begins the next segment
 //
-// Errors: every function throws std::system_error or std::bad_alloc; then the writer is of no use any more.
-// Thread-safety: one thread, but for what checkpoints call, which any thread may: from first_segment_with() on.
+// Errors: every function throws std::system_error or std::bad_alloc; then the writer is of no use
+// any more. Thread-safety: one thread, but for what checkpoints call, which any thread may: from
+// first_segment_with() on.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +52,8 @@ class block_file {
 
 class log_writer {
  public:
-  log_writer(log_folder& folder, const recovered_log& found, std::uint64_t fingerprint, std::size_t segment_bytes);
+  log_writer(log_folder& folder, const recovered_log& found, std::uint64_t fingerprint,
+             std::size_t segment_bytes);
 
   void begin_epoch(std::uint64_t epoch) noexcept;
   void records(std::span<const std::byte> payload);  // not empty

@@ -1,44 +1,57 @@
-// What a log's folder says after a crash: the newest checkpoint, and the log from there to the last whole epoch.
+// What a log's folder says after a crash: the newest checkpoint, and the log from there to the last
+// whole epoch.
 //
 //   auto folder = elidex::db::open_log_folder("/var/lib/store");
-//   const elidex::db::recovered_log found = elidex::db::recover_log(*folder, fingerprint, [&](const elidex::db::log_entry& entry) {
+//   const elidex::db::recovered_log found = elidex::db::recover_log(*folder, fingerprint, [&](const
+//       elidex::db::log_entry& entry) {
 //     row* there = tables[entry.table].find(entry.key);
-//     if (there != nullptr && there->stamp > entry.stamp) return;      // from a checkpoint that saw a later moment
+//     // from a checkpoint that saw a later moment
+//     if (there != nullptr && there->stamp > entry.stamp) return;
 //     switch (entry.operation) {
 //       case elidex::db::log_operation::put: ...upsert(entry.key, entry.row, entry.stamp); break;
 //       case elidex::db::log_operation::erase: ...erase(entry.key); break;
-//       case elidex::db::log_operation::change: if (there != nullptr) apply_change(there->bytes, entry), there->stamp = entry.stamp;
+//       case elidex::db::log_operation::change: if (there != nullptr) apply_change(there->bytes,
+//           entry), there->stamp = entry.stamp;
 //     }
 //   });
 //   elidex::db::commit_clock epochs;
-//   elidex::db::redo_log log(epochs, *folder, found, options);             // goes on in a new segment
+//   elidex::db::redo_log log(epochs, *folder, found, options);  // goes on in a new segment
 //
-// What the callback gets: first the rows of the checkpoint, all of them puts, then the log, group by group of epochs ascending. Of one key there are in
-// each group the last put or erase, if there is one, and the changes behind it, by ascending stamps, whichever threads wrote them. So the
-// rule of the example is enough, and nobody has to remember what has been erased: an entry that is older than the row that is there comes only from
-// before the moment at which the checkpoint saw that row, and everything later comes later. (Were a row erased before the checkpoint saw
-// its place, the log has that erase behind every older put.) Entries of epochs before the one at which the checkpoint began are left out.
+// What the callback gets: first the rows of the checkpoint, all of them puts, then the log, group
+// by group of epochs ascending. Of one key there are in each group the last put or erase, if there
+// is one, and the changes behind it, by ascending stamps, whichever threads wrote them. So the rule
+// of the example is enough, and nobody has to remember what has been erased: an entry that is older
+// than the row that is there comes only from before the moment at which the checkpoint saw that
+// row, and everything later comes later. (Were a row erased before the checkpoint saw its place,
+// the log has that erase behind every older put.) Entries of epochs before the one at which the
+// checkpoint began are left out.
 //
-// Why changes are enough. A change finds the row as it was before it. If the row that is there is of the checkpoint, with stamp c, all its changes up to
-// c are in it, and are skipped; those behind c have an epoch >= B or c would not be the last one before the scan (checkpoint.hpp), so they come, in
-// order. If it is of a put of the log, all changes behind that put come. If there is no row, the scan did not see it, though the log begins
-// with a change of it: it was there at the beginning of B and was erased before the scan saw its place, so the erase follows in the log, and
+// Why changes are enough. A change finds the row as it was before it. If the row that is there is
+// of the checkpoint, with stamp c, all its changes up to c are in it, and are skipped; those behind
+// c have an epoch >= B or c would not be the last one before the scan (checkpoint.hpp), so they
+// come, in order. If it is of a put of the log, all changes behind that put come. If there is no
+// row, the scan did not see it, though the log begins with a change of it: it was there at the
+// beginning of B and was erased before the scan saw its place, so the erase follows in the log, and
 // whatever makes the row anew is a put behind that. Until then its changes are of no use.
 //
-// What is the end of the log? Segments but the newest must be whole up to the length that the next one's header says. In the newest one
-// blocks are read as long as they are whole. Behind the first one that is not, the log has ended if that is what a crash can leave:
-// if nothing behind it says that it had been synced. Every block says which epochs had been synced when it was written, and after
-// each sync a small block says just that (without being synced itself). If any block header behind the bad place, found by its checksum at
-// whatever offset, tells of a synced epoch that has not been read whole, then bytes have been lost that were safe: log_error, damaged.
-// What cannot be told apart from a crash: damage in the last epoch if the bytes behind it are gone too, as after a truncation.
-// A group counts if its end block is whole and all its blocks are, as the end block counts them. So a group is taken whole
-// or not at all, and with it every transaction, whose entries all have one epoch. Below, and in the files, "epoch" is a group's name, its last epoch.
+// What is the end of the log? Segments but the newest must be whole up to the length that the next
+// one's header says. In the newest one blocks are read as long as they are whole. Behind the first
+// one that is not, the log has ended if that is what a crash can leave: if nothing behind it says
+// that it had been synced. Every block says which epochs had been synced when it was written, and
+// after each sync a small block says just that (without being synced itself). If any block header
+// behind the bad place, found by its checksum at whatever offset, tells of a synced epoch that has
+// not been read whole, then bytes have been lost that were safe: log_error, damaged. What cannot be
+// told apart from a crash: damage in the last epoch if the bytes behind it are gone too, as after a
+// truncation. A group counts if its end block is whole and all its blocks are, as the end block
+// counts them. So a group is taken whole or not at all, and with it every transaction, whose
+// entries all have one epoch. Below, and in the files, "epoch" is a group's name, its last epoch.
 //
-// Errors: log_error: damaged, other_version, other_schema; std::system_error from the files; what the callback throws. What the callback has
-// got until then is worth nothing; the files are as they were. Nothing is written here. What a killed process has left may be in the
-// system's cache only, and a power failure may still take its last epochs: the redo_log that goes on syncs it first, so the
-// recovered state is durable when that one's constructor has returned, and nobody is told of it before.
-// Thread-safety: a folder is recovered by one thread while nobody writes into it.
+// Errors: log_error: damaged, other_version, other_schema; std::system_error from the files; what
+// the callback throws. What the callback has got until then is worth nothing; the files are as they
+// were. Nothing is written here. What a killed process has left may be in the system's cache only,
+// and a power failure may still take its last epochs: the redo_log that goes on syncs it first, so
+// the recovered state is durable when that one's constructor has returned, and nobody is told of it
+// before. Thread-safety: a folder is recovered by one thread while nobody writes into it.
 #pragma once
 
 #include <cstdint>

@@ -1,21 +1,27 @@
-// What keeps a database's tables in a folder: recovery when it is opened, the log while it runs, checkpoints.
+// What keeps a database's tables in a folder: recovery when it is opened, the log while it runs,
+// checkpoints.
 //
-//   db::storage kept(open_log_folder("bank"), {.level = durability::sync}, epochs, tables);      // fills the tables
+//   // fills the tables
+//   db::storage kept(open_log_folder("bank"), {.level = durability::sync}, epochs, tables);
 //   redo_log::worker me(*kept.log());                      // transaction.hpp, log_with()
 //   kept.checkpoint([&] { return tables; });
 //
-// The folder describes itself: table 0 of the log and of checkpoints is the catalog, a row for each table by its name, which says
-// its number, the size of its rows, and its kind of keys. It is written before any row of that table, in the same epoch or an
-// earlier one, and a group's entries come back in the order of tables, so recovery knows each row's table when it meets it. Numbers are the folder's:
-// the program may make its tables in another order, and more of them.
+// The folder describes itself: table 0 of the log and of checkpoints is the catalog, a row for each
+// table by its name, which says its number, the size of its rows, and its kind of keys. It is
+// written before any row of that table, in the same epoch or an earlier one, and a group's entries
+// come back in the order of tables, so recovery knows each row's table when it meets it. Numbers
+// are the folder's: the program may make its tables in another order, and more of them.
 //
-// Rows are images of this machine's bytes; the fingerprint of the files says which order of bytes that is.
+// Rows are images of this machine's bytes; the fingerprint of the files says which order of bytes
+// that is.
 //
-// Why recovery is right stands in recovery.hpp and checkpoint.hpp. Here: the row with the larger stamp stays, an erase leaves an absent
-// record for the collections, and the clock goes on behind all epochs of the files.
+// Why recovery is right stands in recovery.hpp and checkpoint.hpp. Here: the row with the larger
+// stamp stays, an erase leaves an absent record for the collections, and the clock goes on behind
+// all epochs of the files.
 //
-// Thread-safety: the constructor alone, before anybody else has the tables; declare() and checkpoint() by any thread, declare() one at a
-// time. Errors: log_error, std::system_error (recovery.hpp, redo_log.hpp, checkpoint.hpp), unknown_table, schema_mismatch, std::bad_alloc. If
+// Thread-safety: the constructor alone, before anybody else has the tables; declare() and
+// checkpoint() by any thread, declare() one at a time. Errors: log_error, std::system_error
+// (recovery.hpp, redo_log.hpp, checkpoint.hpp), unknown_table, schema_mismatch, std::bad_alloc. If
 // the constructor throws, the folder has what it had, and the tables have some of the rows.
 #pragma once
 
@@ -40,7 +46,8 @@ namespace elidex::db {
 struct storage_options {
   // none: what the folder has is loaded, and nothing is written.
   durability level = durability::async;
-  // The longest between two groups of commits that are written together; at level async a crash loses so much, and one sync's time.
+  // The longest between two groups of commits that are written together; at level async a crash
+  // loses so much, and one sync's time.
   std::chrono::microseconds epoch_time{10'000};
   std::size_t segment_bytes = std::size_t{64} << 20;  // of a file of the log, about
 };
@@ -55,8 +62,9 @@ class storage {
   const recovered_log& found() const noexcept { return found_; }
   // A table that the folder does not have. Before anybody writes to it.
   void declare(table_base& made);
-  // All rows, while transactions run. `tables` is asked when the checkpoint has begun: what is declared later is in the log that it keeps.
-  // Throws std::system_error (operation_not_supported) with level none.
+  // All rows, while transactions run. `tables` is asked when the checkpoint has begun: what is
+  // declared later is in the log that it keeps. Throws std::system_error (operation_not_supported)
+  // with level none.
   finished_checkpoint checkpoint(const std::function<std::vector<table_base*>()>& tables);
 
  private:

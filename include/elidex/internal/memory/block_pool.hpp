@@ -4,10 +4,11 @@
 //   void* node = pool.allocate();    // 64-byte aligned, uninitialised
 //   pool.deallocate(node);
 //
-// Chunks grow with the pool, from two blocks to 4 MiB (more where a block is larger), and from 2 MiB on they are aligned
-// and marked for huge pages: random look-ups over 10 M keys spend half of their time on TLB misses with 4 KiB pages. Chunks go back to
-// the system when the pool is destroyed. Threads allocate from shards of their own and meet in the chunk only once
-// per `refill_blocks`.
+// Chunks grow with the pool, from two blocks to 4 MiB (more where a block is larger), and from 2
+// MiB on they are aligned and marked for huge pages: random look-ups over 10 M keys spend half of
+// their time on TLB misses with 4 KiB pages. Chunks go back to the system when the pool is
+// destroyed. Threads allocate from shards of their own and meet in the chunk only once per
+// `refill_blocks`.
 //
 // Thread-safety: all functions but constructor and destructor.
 // Errors: allocate() throws std::bad_alloc and then has changed nothing.
@@ -25,9 +26,10 @@ class block_pool {
  public:
   static constexpr std::size_t block_alignment = 64;
 
-  // What the blocks are, and how many of their bytes are head, is for the simulated machine's reports; and the head of a
-  // block that is free may be read.
-  explicit block_pool(std::size_t block_bytes, const char* name = "block", std::size_t head_bytes = 0) noexcept;
+  // What the blocks are, and how many of their bytes are head, is for the simulated machine's
+  // reports; and the head of a block that is free may be read.
+  explicit block_pool(std::size_t block_bytes, const char* name = "block",
+                      std::size_t head_bytes = 0) noexcept;
   ~block_pool();
   block_pool(const block_pool&) = delete;
   block_pool& operator=(const block_pool&) = delete;
@@ -48,7 +50,8 @@ class block_pool {
     mutable std::mutex mutex;
     free_block* free = nullptr;
     std::size_t free_count = 0;
-    std::ptrdiff_t in_use = 0;  // allocations less deallocations here; only the sum over shards means anything
+    // allocations less deallocations here; only the sum over shards means anything
+    std::ptrdiff_t in_use = 0;
   };
 
   shard& this_threads_shard() noexcept;

@@ -2,7 +2,7 @@
 //
 //   const std::uint64_t made_in = detail::fork_generation();
 //   ...
-//   if (made_in != detail::fork_generation()) ...      // made by a parent: its threads are not here
+//   if (made_in != detail::fork_generation()) ...  // made by a parent: its threads are not here
 //
 // In a child, before fork() returns there:
 //   * the generation is one more than the parent's;
@@ -38,7 +38,8 @@ inline std::uint64_t fork_generation() noexcept {
 // Whether the thread that owned this slot in this generation may exist in this process.
 inline bool may_be_here(std::uint32_t slot, std::uint64_t generation) noexcept {
   // relaxed, without a partner: as above.
-  return generation == fork_generation() || slot == slot_of_forking_thread.load(std::memory_order_relaxed);
+  return generation == fork_generation() ||
+         slot == slot_of_forking_thread.load(std::memory_order_relaxed);
 }
 
 // Registers the handler once; also called at program start. False if registration failed.

@@ -1,10 +1,11 @@
-// Memory for many small things at once: on huge pages where it is large enough, because random accesses to tens of MiB
-// spend half of their time on TLB misses with 4 KiB pages.
+// Memory for many small things at once: on huge pages where it is large enough, because random
+// accesses to tens of MiB spend half of their time on TLB misses with 4 KiB pages.
 //
 //   void* chunk = obtain_memory(bytes);   // 64-byte aligned, uninitialised; throws std::bad_alloc
 //   return_memory(chunk, bytes);
 //
-//   void* table = obtain_zeroed_memory(bytes);   // the same, all zero; large ones cost nothing before they are touched
+//   // the same, all zero; large ones cost nothing before they are touched
+//   void* table = obtain_zeroed_memory(bytes);
 //   return_zeroed_memory(table, bytes);
 //
 // Thread-safety: all of it.

@@ -1,6 +1,8 @@
-// Memory that is never freed: for what other threads and static objects may use until the process ends.
+// Memory that is never freed: for what other threads and static objects may use until the process
+// ends.
 //
-//   auto* record = ::new (lasting_memory(sizeof(thread_record), alignof(thread_record))) thread_record;
+//   auto* record = ::new (lasting_memory(sizeof(thread_record), alignof(thread_record)))
+//       thread_record;
 //
 // The first MiB is static data of the shared object (or program) that contains the library.
 // Unloading a plug-in therefore frees it, without a destructor that could run too early. Further

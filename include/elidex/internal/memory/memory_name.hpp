@@ -1,7 +1,8 @@
-// Tells the simulated machine what lies where, so that its reports can name the lines that threads fought over. Does
-// nothing in other builds.
+// Tells the simulated machine what lies where, so that its reports can name the lines that threads
+// fought over. Does nothing in other builds.
 //
-//   name_memory(chunk, chunk_bytes, "leaf", block_bytes, 16);   // blocks with a head of 16 bytes each
+//   // blocks with a head of 16 bytes each
+//   name_memory(chunk, chunk_bytes, "leaf", block_bytes, 16);
 //   name_memory(&lock, sizeof(lock), "lock");
 //
 // Thread-safety: any thread.
@@ -11,14 +12,15 @@
 
 #if defined(ELIDEX_SIMULATED)
 // Supplied by the simulated machine.
-extern "C" void elidex_sim_name_memory(const void* from, std::size_t bytes, const char* name, std::size_t block_bytes,
-                                       std::size_t head_bytes) noexcept;
+extern "C" void elidex_sim_name_memory(const void* from, std::size_t bytes, const char* name,
+                                       std::size_t block_bytes, std::size_t head_bytes) noexcept;
 #endif
 
 namespace elidex::detail {
 
 inline void name_memory([[maybe_unused]] const void* from, [[maybe_unused]] std::size_t bytes,
-                        [[maybe_unused]] const char* name, [[maybe_unused]] std::size_t block_bytes = 1,
+                        [[maybe_unused]] const char* name,
+                        [[maybe_unused]] std::size_t block_bytes = 1,
                         [[maybe_unused]] std::size_t head_bytes = 0) noexcept {
 #if defined(ELIDEX_SIMULATED)
   elidex_sim_name_memory(from, bytes, name, block_bytes, head_bytes);

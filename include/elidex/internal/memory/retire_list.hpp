@@ -5,14 +5,15 @@
 //   retired.retire(node, &destroy_node);        // cannot fail
 //   retired.unreserve();
 //
-// Retiring must not fail, because it follows a change that is already visible; so room is reserved ahead. Lists
-// are sharded by thread; entries of a shard are in the order of their epochs. Every `retirements_per_sweep`
-// retirements in a shard its ripe prefix is destroyed, and that of one other shard in turn, whose threads may have gone.
-// A sweep moves the epoch on by one at most and an entry waits for two, so a few times that many objects a shard wait at
-// any time, and those that a pinned thread holds back: steady churn does not grow memory.
+// Retiring must not fail, because it follows a change that is already visible; so room is reserved
+// ahead. Lists are sharded by thread; entries of a shard are in the order of their epochs. Every
+// `retirements_per_sweep` retirements in a shard its ripe prefix is destroyed, and that of one
+// other shard in turn, whose threads may have gone. A sweep moves the epoch on by one at most and
+// an entry waits for two, so a few times that many objects a shard wait at any time, and those that
+// a pinned thread holds back: steady churn does not grow memory.
 //
-// Thread-safety: all functions but the destructor, which needs the container to be quiet: it destroys what is left
-// at once, since nobody may be inside a container that is being destroyed.
+// Thread-safety: all functions but the destructor, which needs the container to be quiet: it
+// destroys what is left at once, since nobody may be inside a container that is being destroyed.
 // Errors: reserve() throws std::bad_alloc and then changes nothing.
 #pragma once
 
@@ -34,7 +35,8 @@ class retire_list {
 
   // Room that one reserve() call makes: an erase retires a key, a value, a node and a separator.
   static constexpr std::size_t reserved_entries = 8;
-  static constexpr std::size_t retirements_per_sweep = 64;  // chosen: a sweep looks at every thread's record
+  // chosen: a sweep looks at every thread's record
+  static constexpr std::size_t retirements_per_sweep = 64;
 
   explicit retire_list(void* owner) noexcept : owner_(owner) {}
   ~retire_list();
@@ -43,7 +45,8 @@ class retire_list {
 
   void reserve();
   void unreserve() noexcept;
-  // Needs a reservation of this thread; `object` must be unreachable for readers that pin from now on.
+  // Needs a reservation of this thread; `object` must be unreachable for readers that pin from now
+  // on.
   void retire(void* object, destroyer destroy) noexcept;
 
   // Objects waiting, over all shards.

@@ -2,11 +2,11 @@
 //
 //   counters[elidex::this_thread_slot() % shards].add(1);
 //
-// Invariants: two threads that live at the same time never have the same slot; a new thread gets the lowest that is
-// free; records are never freed, so a walk over them needs no lock.
-// Thread-safety: everything here may be called from any thread. The first call of a thread may throw
-// std::bad_alloc; later calls cannot fail. A thread's record is given back when it ends, behind the destructors of its
-// thread_local variables.
+// Invariants: two threads that live at the same time never have the same slot; a new thread gets
+// the lowest that is free; records are never freed, so a walk over them needs no lock.
+// Thread-safety: everything here may be called from any thread. The first call of a thread may
+// throw std::bad_alloc; later calls cannot fail. A thread's record is given back when it ends,
+// behind the destructors of its thread_local variables.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,8 @@ namespace detail {
 
 // One per live thread, on cache lines of its own (two, because of the adjacent-line prefetcher).
 struct alignas(128) thread_record {
-  // Epoch in which the thread is inside a pinned region, 0 when it is in none. Written by its thread only.
+  // Epoch in which the thread is inside a pinned region, 0 when it is in none. Written by its
+  // thread only.
   std::atomic<std::uint64_t> pinned_epoch{0};
   // How deeply pins are nested. Touched by its thread only.
   std::uint32_t pin_depth = 0;
@@ -51,8 +52,8 @@ inline std::uint32_t this_thread_slot() {
   return detail::this_thread_record().slot;
 }
 
-// The same, but 0 in a thread that has no slot yet, which may thus meet the owner of slot 0. For what must not fail, and
-// protects what it finds behind the slot.
+// The same, but 0 in a thread that has no slot yet, which may thus meet the owner of slot 0. For
+// what must not fail, and protects what it finds behind the slot.
 inline std::uint32_t this_thread_slot_or_0() noexcept {
   const detail::thread_record* const record = detail::current_thread_record;
   return record != nullptr ? record->slot : 0;

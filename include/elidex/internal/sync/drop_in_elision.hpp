@@ -1,6 +1,7 @@
-// What the drop-in locks have in common: how a section enters and leaves a region instead of the lock.
+// What the drop-in locks have in common: how a section enters and leaves a region instead of the
+// lock.
 //
-//   drop_in_elision<Htm> elision;              // a member of the lock; its address stands for the lock
+//   drop_in_elision<Htm> elision;  // a member of the lock; its address stands for the lock
 //   if (Htm::enabled()) {
 //     const auto entry = elision.enter([&] { return !lock.is_locked(); }, while_held::wait);
 //     if (entry.how == entry::elided) return;
@@ -8,13 +9,14 @@
 //     elision.took(entry);
 //   }
 //
-// Unlike elided (elided.hpp) it knows exactly which locks the running region stands for (region_locks.hpp), so that
-// unlock() of a lock that was really taken, or of one that nobody holds, does inside a region what it does outside, and
-// try_lock() inside a region can mostly be answered. It adapts by time and cause in a record that it finds by its address
+// Unlike elided (elided.hpp) it knows exactly which locks the running region stands for
+// (region_locks.hpp), so that unlock() of a lock that was really taken, or of one that nobody
+// holds, does inside a region what it does outside, and try_lock() inside a region can mostly be
+// answered. It adapts by time and cause in a record that it finds by its address
 // (elision_pause.hpp), and counts by name (lock_names.hpp): the lock itself stays small.
 //
-// A commit is counted for the lock that the region began with, whichever is the last to go: attempts and aborts were counted
-// there, and its pause weighs one against the other.
+// A commit is counted for the lock that the region began with, whichever is the last to go:
+// attempts and aborts were counted there, and its pause weighs one against the other.
 //
 // Invariants: those of elided.hpp numbered 1 and 2. enter() is called only where Htm::enabled().
 //
@@ -41,7 +43,8 @@ void take_and_count(lock_record& record, const TryLock& try_lock, const Lock& lo
   const auto began = std::chrono::steady_clock::now();
   lock();
   const auto waited = std::chrono::steady_clock::now() - began;
-  record.count_wait(static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(waited).count()));
+  record.count_wait(static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(waited).count()));
 }
 
 struct elided_lock {
@@ -49,7 +52,8 @@ struct elided_lock {
   lock_counters* counters;
 };
 
-// Of htm::native. Defined in the library: all parts of a program that share locks must find the same list.
+// Of htm::native. Defined in the library: all parts of a program that share locks must find the
+// same list.
 extern constinit thread_local region_locks<elided_lock> native_region;
 
 template <class Htm>
@@ -75,8 +79,8 @@ class drop_in_elision {
   constexpr drop_in_elision() noexcept = default;
   explicit drop_in_elision(lock_record& record) noexcept : record_(&record) {}
 
-  // `is_free`: regions may start beside whoever holds the lock now. Inside a region control may go back to the outermost
-  // begin instead of returning.
+  // `is_free`: regions may start beside whoever holds the lock now. Inside a region control may go
+  // back to the outermost begin instead of returning.
   template <class IsFree>
   attempt enter(const IsFree& is_free, while_held manner) {
     if (Htm::test()) return {join(is_free, manner), nothing_aborted, false};
@@ -100,15 +104,18 @@ class drop_in_elision {
     if (before.failed) elision_pause_of(this).gave_up(before.last);
   }
 
-  // True: the section was elided and has left its region. False: the lock was taken, or is not held.
+  // True: the section was elided and has left its region. False: the lock was taken, or is not
+  // held.
   bool leave() noexcept {
     if (!Htm::test()) return false;
     const auto left = here().remove(this);
     if (left != region::removal::last) return left == region::removal::others_left;
     Htm::commit();
-    // From here on nothing looks at this lock, which whoever held it last may have destroyed by now.
+    // From here on nothing looks at this lock, which whoever held it last may have destroyed by
+    // now.
     const elided_lock began = here().withdraw();
-    if (began.lock != nullptr && !Htm::test()) {  // inside a region that somebody else began nothing has committed yet
+    // inside a region that somebody else began nothing has committed yet
+    if (began.lock != nullptr && !Htm::test()) {
       began.counters->count_commit();
       elision_pause_of(began.lock).committed();
     }
@@ -125,8 +132,10 @@ class drop_in_elision {
 
   template <class IsFree>
   entry join(const IsFree& is_free, while_held manner) {
-    // Whether a try_lock() of one's own lock fails depends on how it is held, which the list doesn't say.
-    if (manner == while_held::give_up && here().contains(this)) Htm::template abort<htm::code_nested_trylock>();
+    // Whether a try_lock() of one's own lock fails depends on how it is held, which the list
+    // doesn't say.
+    if (manner == while_held::give_up && here().contains(this))
+      Htm::template abort<htm::code_nested_trylock>();
     if (!is_free()) {
       // Seen inside the region, so it is true when the region commits.
       if (manner == while_held::give_up) return entry::held;

@@ -1,20 +1,23 @@
-// The attempt to run a critical section as a hardware region: what elided.hpp, mutex.hpp and the interposed pthread
-// locks (preload/) have in common.
+// The attempt to run a critical section as a hardware region: what elided.hpp, mutex.hpp and the
+// interposed pthread locks (preload/) have in common.
 //
 //   htm::status last = detail::nothing_aborted;
 //   std::uint32_t aborts = 0;
-//   if (detail::try_to_elide<Htm>(policy, [&] { return word == 0; }, while_held::wait, counters, aborts, last) ==
+//   if (detail::try_to_elide<Htm>(policy, [&] { return word == 0; }, while_held::wait, counters,
+//   aborts, last) ==
 //       entry::elided) return;   // inside a region that has read the word
 //   take_the_lock();
 //
-// `is_free` says whether the underlying lock is free. Inside the region it puts the lock into the read set, so that
-// whoever takes the lock aborts the region (papers/001 section 3.3.2, papers/004 section 3.1).
+// `is_free` says whether the underlying lock is free. Inside the region it puts the lock into the
+// read set, so that whoever takes the lock aborts the region (papers/001 section 3.3.2, papers/004
+// section 3.1).
 //
-// Invariants: no attempt begins while the lock is held (the lemming effect): it is waited for, but no longer than
-// free_waits_max rounds. Between two attempts the retry policy is asked, whose budgets are finite; so this ends.
+// Invariants: no attempt begins while the lock is held (the lemming effect): it is waited for, but
+// no longer than free_waits_max rounds. Between two attempts the retry policy is asked, whose
+// budgets are finite; so this ends.
 //
-// Counters has prepare_this_thread() and count_abort(abort_cause); the former is called before the first region, where
-// allocating a thread's record would abort.
+// Counters has prepare_this_thread() and count_abort(abort_cause); the former is called before the
+// first region, where allocating a thread's record would abort.
 //
 // Thread-safety: any thread, outside of regions. Nothing throws.
 #pragma once
@@ -57,8 +60,8 @@ inline constexpr htm::status nothing_aborted{htm::status::conflict_bit};
 
 // Adds to `aborts` how many attempts aborted; `last` becomes the last one's status.
 template <class Htm, retry_policy RetryPolicy, class IsFree, class Counters>
-entry try_to_elide(const RetryPolicy& policy, const IsFree& is_free, while_held manner, Counters& counters,
-                   std::uint32_t& aborts, htm::status& last) noexcept {
+entry try_to_elide(const RetryPolicy& policy, const IsFree& is_free, while_held manner,
+                   Counters& counters, std::uint32_t& aborts, htm::status& last) noexcept {
   counters.prepare_this_thread();
   auto retries = policy.start();
   for (;;) {
@@ -78,8 +81,9 @@ entry try_to_elide(const RetryPolicy& policy, const IsFree& is_free, while_held 
   }
 }
 
-// Inside a region: makes the lock part of it, as a level of its own, so that unlock() needn't know whether it is the
-// outermost. An abort goes back to the outermost begin(), so there is no status to look at here.
+// Inside a region: makes the lock part of it, as a level of its own, so that unlock() needn't know
+// whether it is the outermost. An abort goes back to the outermost begin(), so there is no status
+// to look at here.
 template <class Htm, class IsFree>
 void join_region(const IsFree& is_free) {
   static_cast<void>(Htm::begin());

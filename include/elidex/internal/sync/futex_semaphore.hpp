@@ -1,4 +1,5 @@
-// A counting semaphore on a futex: std::counting_semaphore with a deadline, and with release() that wakes that many.
+// A counting semaphore on a futex: std::counting_semaphore with a deadline, and with release() that
+// wakes that many.
 //
 //   futex_semaphore sleepers;
 //   sleepers.acquire();     // sleeps until there is a token, and takes it
@@ -6,12 +7,13 @@
 //
 // Thread-safety: all members, from any thread, outside of regions. Nothing throws.
 //
-// Invariants: tokens at the start + tokens released = tokens acquired + value(). Each token ends one acquire(), whether it is
-// released before or after that began: no wake-up is lost, and none is spurious. The tokens are the whole state, so a lock
-// may free its memory after its last release().
+// Invariants: tokens at the start + tokens released = tokens acquired + value(). Each token ends
+// one acquire(), whether it is released before or after that began: no wake-up is lost, and none is
+// spurious. The tokens are the whole state, so a lock may free its memory after its last release().
 //
-// Linearization: acquire() and a successful try_acquire() or try_acquire_until() at the exchange that takes a token off,
-// release() at its addition. What happened before release() is visible after the acquire() that took its token.
+// Linearization: acquire() and a successful try_acquire() or try_acquire_until() at the exchange
+// that takes a token off, release() at its addition. What happened before release() is visible
+// after the acquire() that took its token.
 #pragma once
 
 #include <atomic>
@@ -28,10 +30,13 @@ class futex_semaphore {
   futex_semaphore& operator=(const futex_semaphore&) = delete;
 
   bool try_acquire() noexcept {
-    std::uint32_t there = tokens_.load(std::memory_order_relaxed);  // no partner: the exchange decides
+    // no partner: the exchange decides
+    std::uint32_t there = tokens_.load(std::memory_order_relaxed);
     while (there != 0) {
-      // acquire: pairs with the release in release(). The failure is relaxed: it only brings a value to try again with.
-      if (tokens_.compare_exchange_weak(there, there - 1, std::memory_order_acquire, std::memory_order_relaxed)) {
+      // acquire: pairs with the release in release(). The failure is relaxed: it only brings a
+      // value to try again with.
+      if (tokens_.compare_exchange_weak(there, there - 1, std::memory_order_acquire,
+                                        std::memory_order_relaxed)) {
         return true;
       }
     }

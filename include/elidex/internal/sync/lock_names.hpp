@@ -1,16 +1,20 @@
-// Statistics of locks by name: all locks of one name count together, and keep counting when they are gone.
+// Statistics of locks by name: all locks of one name count together, and keep counting when they
+// are gone.
 //
 //   elidex::mutex lock("orders");
 //   ...
-//   for (const elidex::named_lock_counts& one : elidex::named_lock_stats()) std::cout << one << '\n';
+//   for (const elidex::named_lock_counts& one : elidex::named_lock_stats()) std::cout << one <<
+//       '\n';
 //
-// prints  orders: locks 1200, waited 31 (0.4 ms); attempts 0, commits 0, aborts 0, fallbacks 1200 (100.0 %), off periods 0
+// prints  orders: locks 1200, waited 31 (0.4 ms); attempts 0, commits 0, aborts 0, fallbacks 1200
+// (100.0 %), off periods 0
 //
-// Locks without a name count as "(unnamed)", and only while the machine commits regions: elsewhere counting would cost them
-// more than they cost themselves.
+// Locks without a name count as "(unnamed)", and only while the machine commits regions: elsewhere
+// counting would cost them more than they cost themselves.
 //
-// Thread-safety: all functions, from any thread. Records are never freed, so reading them races with no lock's end.
-// lock_record_named() throws std::bad_alloc and std::system_error (of its mutex), named_lock_stats() the same.
+// Thread-safety: all functions, from any thread. Records are never freed, so reading them races
+// with no lock's end. lock_record_named() throws std::bad_alloc and std::system_error (of its
+// mutex), named_lock_stats() the same.
 #pragma once
 
 #include <atomic>

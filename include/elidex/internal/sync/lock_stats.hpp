@@ -1,20 +1,22 @@
-// What an elided lock did: how often it tried, committed, aborted and why, and took the lock after all.
+// What an elided lock did: how often it tried, committed, aborted and why, and took the lock after
+// all.
 //
 //   elidex::elided<elidex::ttas_lock> lock;
 //   ...
 //   const elidex::lock_counts counts = lock.stats();
 //   std::cout << counts << '\n';
 //
-// lock_counts is a plain snapshot; sums and differences of snapshots are snapshots. lock_counters are the
-// counters behind it, spread over the threads: as long as no more than owned_shards threads use the library
-// at a time, the hot path shares no cache line; later threads share shared_shards places.
+// lock_counts is a plain snapshot; sums and differences of snapshots are snapshots. lock_counters
+// are the counters behind it, spread over the threads: as long as no more than owned_shards threads
+// use the library at a time, the hot path shares no cache line; later threads share shared_shards
+// places.
 //
-// Invariants: counts never go down. acquisitions = commits + fallbacks, and attempts = commits + aborts,
-// once the threads are quiet; a snapshot taken while they run may miss what is in flight, and its numbers
-// may come from slightly different moments.
+// Invariants: counts never go down. acquisitions = commits + fallbacks, and attempts = commits +
+// aborts, once the threads are quiet; a snapshot taken while they run may miss what is in flight,
+// and its numbers may come from slightly different moments.
 //
-// Thread-safety: all members, from any thread. Nothing throws. A lock_counters takes 4.5 KiB, so give it to
-// the locks of trees and tables, not of nodes.
+// Thread-safety: all members, from any thread. Nothing throws. A lock_counters takes 4.5 KiB, so
+// give it to the locks of trees and tables, not of nodes.
 #pragma once
 
 #include <array>
@@ -34,7 +36,9 @@ struct lock_counts {
   std::uint64_t off_periods = 0;  // how often too many aborts switched elision off for a while
   std::array<std::uint64_t, htm::abort_cause_count> aborts{};  // by htm::abort_cause
 
-  std::uint64_t aborts_by(htm::abort_cause cause) const noexcept { return aborts[static_cast<std::size_t>(cause)]; }
+  std::uint64_t aborts_by(htm::abort_cause cause) const noexcept {
+    return aborts[static_cast<std::size_t>(cause)];
+  }
   std::uint64_t aborts_total() const noexcept;
   // Regions begun.
   std::uint64_t attempts() const noexcept { return commits + aborts_total(); }
@@ -55,7 +59,8 @@ inline lock_counts operator-(lock_counts later, const lock_counts& earlier) noex
   return later -= earlier;
 }
 
-// One line: "attempts 12, commits 9, aborts 3 (conflict 2, capacity 1), fallbacks 1 (10.0 %), off periods 0".
+// One line: "attempts 12, commits 9, aborts 3 (conflict 2, capacity 1), fallbacks 1 (10.0 %), off
+// periods 0".
 std::ostream& operator<<(std::ostream& out, const lock_counts& counts);
 
 class lock_counters {
@@ -72,8 +77,8 @@ class lock_counters {
     add_one(shards_[here.index].aborts[static_cast<std::size_t>(cause)], here.owned);
   }
 
-  // Does now what the first count of a thread would do: a lock calls it before a region, where allocating a
-  // thread's record would abort.
+  // Does now what the first count of a thread would do: a lock calls it before a region, where
+  // allocating a thread's record would abort.
   void prepare_this_thread() noexcept { static_cast<void>(this_threads_place()); }
 
   lock_counts read() const noexcept;
@@ -100,15 +105,18 @@ class lock_counters {
       if (slot < owned_shards) return {slot, true};
       return {owned_shards + slot % shared_shards, false};
     } catch (...) {
-      return {owned_shards, false};  // no memory for this thread's record: count where everybody may
+      // no memory for this thread's record: count where everybody may
+      return {owned_shards, false};
     }
   }
 
   static void add_one(counter& value, bool owned) noexcept {
-    // relaxed, without a partner: a count publishes nothing. An owned counter has one writer (who takes a
-    // slot over synchronises with its last owner), so load and store do what a much dearer fetch_add would.
+    // relaxed, without a partner: a count publishes nothing. An owned counter has one writer (who
+    // takes a slot over synchronises with its last owner), so load and store do what a much dearer
+    // fetch_add would.
     if (owned) {
-      value.store(value.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // as above
+      // as above
+      value.store(value.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     } else {
       value.fetch_add(1, std::memory_order_relaxed);  // as above
     }

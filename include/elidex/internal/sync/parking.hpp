@@ -15,9 +15,10 @@
 // `yields_before_sleep` times, then sleeps. In practice it sleeps only when the lock holder has
 // lost its processor to another program.
 //
-// Thread-safety: any thread, outside of hardware regions. Nothing throws or allocates. `is_blocked` may
-// run many times, but not again after it has returned false, so it may be the attempt to lock. It must
-// return true only if a wake-up will follow: a failed attempt is no reason (no weak compare-exchange).
+// Thread-safety: any thread, outside of hardware regions. Nothing throws or allocates. `is_blocked`
+// may run many times, but not again after it has returned false, so it may be the attempt to lock.
+// It must return true only if a wake-up will follow: a failed attempt is no reason (no weak
+// compare-exchange).
 //
 // Implementation notes
 //
@@ -87,7 +88,8 @@ struct parking {
 };
 
 template <looks, class IsBlocked>
-[[gnu::noinline]] void wait_while(const void* address, const IsBlocked& is_blocked, backoff& wait) noexcept {
+[[gnu::noinline]] void wait_while(const void* address, const IsBlocked& is_blocked,
+                                  backoff& wait) noexcept {
   for (std::uint32_t yields = 0; yields < yields_before_sleep;) {
     if (wait.is_spent()) ++yields;
     wait.once_or_yield();

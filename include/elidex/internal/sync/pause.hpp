@@ -2,9 +2,9 @@
 //
 //   while (!ready.load()) elidex::cpu_pause();
 //
-// It lets a hyperthread sibling run, saves power and softens the memory-order flush when the loop ends.
-// Inside a hardware region it aborts on some CPUs (papers/001 section 3.3.2 counts on that for HLE), so wait
-// outside.
+// It lets a hyperthread sibling run, saves power and softens the memory-order flush when the loop
+// ends. Inside a hardware region it aborts on some CPUs (papers/001 section 3.3.2 counts on that
+// for HLE), so wait outside.
 //
 // Thread-safety: any thread. No memory order of its own.
 #pragma once

@@ -1,21 +1,25 @@
-// Synchronisation policies: how the operations of an index are kept apart. An index is written once, against the
-// strictest of them, and takes its policy as a template parameter.
+// Synchronisation policies: how the operations of an index are kept apart. An index is written
+// once, against the strictest of them, and takes its policy as a template parameter.
 //
-//   btree<Key, Value, unsynchronized>              one thread, no locking: the papers' "no concurrency control"
+//   btree<Key, Value, unsynchronized>              one thread, no locking: the papers' "no
+//                                                  concurrency control"
 //   btree<Key, Value, coarse<posix_mutex>>         one lock around every operation
 //   btree<Key, Value, coarse<elided<ttas_lock>>>   the same lock, elided by hardware transactions
-//   btree<Key, Value, optimistic>                  a version and a lock in every node, readers write nothing
+//   btree<Key, Value, optimistic>                  a version and a lock in every node, readers
+//                                                  write nothing
 //   fixed_key_btree<Key, Value, split_regions<L>>  Eunomia's two regions (split_regions.hpp)
 //
 // A policy P gives
-//   P::node_lock               what each node carries: version_lock, or no_node_lock, whose calls vanish
-//   P::readers_race            true: readers look at fields while a writer changes them, so every field access is a
-//                              relaxed atomic and is believed only after validation
+//   P::node_lock               what each node carries: version_lock, or no_node_lock, whose calls
+//                              vanish
+//   P::readers_race            true: readers look at fields while a writer changes them, so every
+//                              field access is a relaxed atomic and is believed only after
+//                              validation
 //   p.shared(body)             runs body, a region that only reads; returns what body returns
 //   p.exclusive(body)          runs body, a region that may write
-// A region's body may run several times (an aborted transaction) and may be cut off anywhere, so it allocates and
-// frees nothing and lets no exception out: DESIGN.md's rule 3. It calls nothing outside the index but the functions that
-// the user gave to update() and get_or_insert().
+// A region's body may run several times (an aborted transaction) and may be cut off anywhere, so it
+// allocates and frees nothing and lets no exception out: DESIGN.md's rule 3. It calls nothing
+// outside the index but the functions that the user gave to update() and get_or_insert().
 #pragma once
 
 #include <concepts>
@@ -44,8 +48,8 @@ struct unsynchronized {
   }
 };
 
-// Optimistic lock coupling (Leis et al., "The ART of practical synchronization", 2016): all the work is done by the
-// version locks in the nodes.
+// Optimistic lock coupling (Leis et al., "The ART of practical synchronization", 2016): all the
+// work is done by the version locks in the nodes.
 struct optimistic {
   using node_lock = version_lock;
   using sequence = no_sequence;
@@ -85,8 +89,8 @@ concept shared_lockable = requires(Lock& lock) {
 };
 }  // namespace detail
 
-// One lock around every operation. A lock that can run a region itself (an elided one) is asked to; a lock with a
-// shared mode is taken shared by readers.
+// One lock around every operation. A lock that can run a region itself (an elided one) is asked to;
+// a lock with a shared mode is taken shared by readers.
 template <class Lock>
 class coarse {
  public:

@@ -1,6 +1,8 @@
-// Cheap random numbers for decisions that no caller sees: a thread's own sequence, seeded by its slot.
+// Cheap random numbers for decisions that no caller sees: a thread's own sequence, seeded by its
+// slot.
 //
-// Thread-safety: all of it. Not for keys, tests or secrets. Source: Marsaglia, "Xorshift RNGs" (2003), triple 13, 7, 17.
+// Thread-safety: all of it. Not for keys, tests or secrets. Source: Marsaglia, "Xorshift RNGs"
+// (2003), triple 13, 7, 17.
 #pragma once
 
 #include <cstdint>

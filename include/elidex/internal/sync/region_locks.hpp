@@ -1,22 +1,25 @@
 // Which locks the calling thread elides in the region that it is in.
 //
 //   auto& here = region_locks<held>::of_this_thread<Htm>();
-//   here.announce({&lock, ...});           // in lock(), before the region begins; withdraw() if none does
+//   here.announce({&lock, ...});  // in lock(), before the region begins; withdraw() if none does
 //   here.make_sure_of({&lock, ...});       // and when it has begun
 //   here.add({&other, ...});               // in lock(), inside a region
-//   switch (here.remove(&lock)) { ... }    // in unlock(), inside a region: was it elided, or taken?
+//   switch (here.remove(&lock)) { ... }  // in unlock(), inside a region: was it elided, or taken?
 //
 // `Held` is what is kept of a lock: its address, `const void* lock`, and what its owner likes.
 //
-// Drop-in locks must know this exactly: programs unlock in any order, unlock what they took before the region began, and
-// unlock what nobody holds. What is written inside the region is rolled back with it.
+// Drop-in locks must know this exactly: programs unlock in any order, unlock what they took before
+// the region began, and unlock what nobody holds. What is written inside the region is rolled back
+// with it.
 //
-// The lock that a region begins with is announced outside of it, because a line that a region has written must stay in the
-// L1, and would be pushed out by a section that reads much (papers/004 figures 3.1 and 3.2). A signal handler that elides
-// locks of its own between the announcement and the region's begin withdraws what it finds: hence make_sure_of().
+// The lock that a region begins with is announced outside of it, because a line that a region has
+// written must stay in the L1, and would be pushed out by a section that reads much (papers/004
+// figures 3.1 and 3.2). A signal handler that elides locks of its own between the announcement and
+// the region's begin withdraws what it finds: hence make_sure_of().
 //
-// It also makes one region of all nested sections: only the first lock begins a level of the hardware's nesting, of which
-// there are seven (papers/004 figure 3.8), and the last to go commits it.
+// It also makes one region of all nested sections: only the first lock begins a level of the
+// hardware's nesting, of which there are seven (papers/004 figure 3.8), and the last to go commits
+// it.
 //
 // Invariants: between regions nothing is announced and the list is empty.
 //
@@ -91,7 +94,8 @@ class region_locks {
       return removal::others_left;
     }
     --added_;
-    for (auto at = static_cast<std::size_t>(found - locks_.data()); at < added_; ++at) locks_[at] = locks_[at + 1];
+    for (auto at = static_cast<std::size_t>(found - locks_.data()); at < added_; ++at)
+      locks_[at] = locks_[at + 1];
     return empty() ? removal::last : removal::others_left;
   }
 

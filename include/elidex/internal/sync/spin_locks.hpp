@@ -3,22 +3,23 @@
 //   elidex::ttas_lock lock;
 //   { std::lock_guard guard(lock); ++shared; }
 //
-// tas_lock exchanges until it gets the word: every try takes the cache line away from the holder. ttas_lock
-// reads until the word is free and exchanges only then; nearly always the better one, and what an elided
-// lock should wrap.
+// tas_lock exchanges until it gets the word: every try takes the cache line away from the holder.
+// ttas_lock reads until the word is free and exchanges only then; nearly always the better one, and
+// what an elided lock should wrap.
 //
-// Invariants: the word is 0 (free) or 1 (held). Not fair, not recursive; unlock() by any thread frees it.
+// Invariants: the word is 0 (free) or 1 (held). Not fair, not recursive; unlock() by any thread
+// frees it.
 //
-// For elision (elided.hpp) a lock must be visible as held before its holder's first access to what it
-// protects. On x86, the only CPU here that commits regions, the exchange is a full barrier, whatever its
-// C++ order.
+// For elision (elided.hpp) a lock must be visible as held before its holder's first access to what
+// it protects. On x86, the only CPU here that commits regions, the exchange is a full barrier,
+// whatever its C++ order.
 //
-// Thread-safety: all members, from any thread. Nothing throws. Linearization: lock() and a successful
-// try_lock() at the exchange, unlock() at the store.
+// Thread-safety: all members, from any thread. Nothing throws. Linearization: lock() and a
+// successful try_lock() at the exchange, unlock() at the store.
 //
-// From: papers/001 section 3.3.2 (test before taking), papers/004 figures 2.7 (exchange) and 2.4 (a 4-byte
-// word). Deviation: a long wait ends in a sleep (parking.hpp); the papers had a core for each
-// thread.
+// From: papers/001 section 3.3.2 (test before taking), papers/004 figures 2.7 (exchange) and 2.4 (a
+// 4-byte word). Deviation: a long wait ends in a sleep (parking.hpp); the papers had a core for
+// each thread.
 #pragma once
 
 #include <atomic>
@@ -36,7 +37,8 @@ class basic_spin_lock {
   basic_spin_lock& operator=(const basic_spin_lock&) = delete;
 
   void lock() noexcept {
-    if (!try_lock()) detail::wait_while<detail::looks::often>(&word_, [this] { return !try_lock(); });
+    if (!try_lock())
+      detail::wait_while<detail::looks::often>(&word_, [this] { return !try_lock(); });
   }
 
   // False: held by somebody at this moment.
@@ -48,7 +50,8 @@ class basic_spin_lock {
   }
 
   void unlock() noexcept {
-    word_.store(0, std::memory_order_release);  // pairs with the acquires in try_lock() and is_locked()
+    // pairs with the acquires in try_lock() and is_locked()
+    word_.store(0, std::memory_order_release);
     detail::wake_waiters(&word_);
   }
 

@@ -7,23 +7,28 @@
 //   ... change the node ...
 //   node.lock.unlock();
 //
-// The word: bit 0 locked, bit 1 obsolete (the node has left the structure and never comes back), the rest counts
-// changes. 62 bits of changes do not wrap.
+// The word: bit 0 locked, bit 1 obsolete (the node has left the structure and never comes back),
+// the rest counts changes. 62 bits of changes do not wrap.
 //
-// Why a validated read is right (Boehm, "Can seqlocks get along with programming language memory models?", 2012):
-// suppose a reader's field load saw a store made under a lock that was taken after `seen` was read. The writer's
-// release fence in try_upgrade() comes before that store, the reader's acquire fence in validate() after that
-// load: so the fences synchronize, and the reader's second load sees the locked word or a later one, not `seen`.
-// The fields are atomics (relaxed), so a torn look is no data race; it is thrown away.
+// Why a validated read is right (Boehm, "Can seqlocks get along with programming language memory
+// models?", 2012): suppose a reader's field load saw a store made under a lock that was taken after
+// `seen` was read. The writer's release fence in try_upgrade() comes before that store, the
+// reader's acquire fence in validate() after that load: so the fences synchronize, and the reader's
+// second load sees the locked word or a later one, not `seen`. The fields are atomics (relaxed), so
+// a torn look is no data race; it is thrown away.
 //
 // The calls, and what each needs:
 //   call                 needs                    afterwards
-//   read()               nothing                  a version without the locked bit, perhaps obsolete
+//   read()               nothing                  a version without the locked bit, perhaps
+//                                                 obsolete
 //   validate(seen)       seen from read()         true: nothing changed since `seen`
-//   try_upgrade(seen)    seen from read()         true: locked by the caller, nothing changed since `seen`
-//   lock()               caller holds no lock that a holder of this one waits for;  locked; returns what it was
+//   try_upgrade(seen)    seen from read()         true: locked by the caller, nothing changed since
+//                                                 `seen`
+//   lock()               caller holds no lock that a holder of this one waits for;  locked; returns
+//                        what it was
 //   unlock()             locked by the caller     a new version
-//   unlock_unchanged(s)  locked; nothing changed  the version it had, s: readers in flight stay valid
+//   unlock_unchanged(s)  locked; nothing changed  the version it had, s: readers in flight stay
+//                        valid
 //   unlock_obsolete()    locked by the caller     a new version, obsolete
 #pragma once
 
@@ -48,7 +53,8 @@ class version_lock {
 
   [[nodiscard]] token read() const noexcept {
     token seen;
-    // acquire: pairs with the release store of unlock(): the fields written under that lock are visible.
+    // acquire: pairs with the release store of unlock(): the fields written under that lock are
+    // visible.
     seen.word_ = word_.load(std::memory_order_acquire);
     if ((seen.word_ & locked_bit) != 0) [[unlikely]]
       seen.word_ = wait_until_unlocked();
@@ -62,12 +68,14 @@ class version_lock {
   }
 
   [[nodiscard]] bool try_upgrade(token seen) noexcept {
-    // acquire: pairs with the previous holder's release store in unlock(). On failure nothing is read: relaxed.
-    if (!word_.compare_exchange_strong(seen.word_, seen.word_ | locked_bit, std::memory_order_acquire,
-                                       std::memory_order_relaxed)) {
+    // acquire: pairs with the previous holder's release store in unlock(). On failure nothing is
+    // read: relaxed.
+    if (!word_.compare_exchange_strong(seen.word_, seen.word_ | locked_bit,
+                                       std::memory_order_acquire, std::memory_order_relaxed)) {
       return false;
     }
-    std::atomic_thread_fence(std::memory_order_release);  // pairs with the acquire fence of validate()
+    // pairs with the acquire fence of validate()
+    std::atomic_thread_fence(std::memory_order_release);
     return true;
   }
 
@@ -91,8 +99,10 @@ class version_lock {
   static constexpr std::uint64_t one_change = 4;
 
   void leave(std::uint64_t also_set) noexcept {
-    const std::uint64_t held = word_.load(std::memory_order_relaxed);  // relaxed: only the holder writes it now
-    // release: pairs with the acquire load of read() and with the next holder's acquire in try_upgrade().
+    // relaxed: only the holder writes it now
+    const std::uint64_t held = word_.load(std::memory_order_relaxed);
+    // release: pairs with the acquire load of read() and with the next holder's acquire in
+    // try_upgrade().
     word_.store(((held & ~locked_bit) + one_change) | also_set, std::memory_order_release);
     detail::wake_waiters(&word_);
   }
@@ -109,7 +119,8 @@ class version_lock {
   std::atomic<std::uint64_t> word_{0};
 };
 
-// The same calls for structures whose outer lock already keeps everybody else out: all of them vanish.
+// The same calls for structures whose outer lock already keeps everybody else out: all of them
+// vanish.
 class no_node_lock {
  public:
   struct token {

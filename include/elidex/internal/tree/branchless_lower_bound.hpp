@@ -3,11 +3,13 @@
 
 namespace elidex::detail {
 
-// How many of `count` keys, which ascend, are less than `wanted` (OrEqual: or equal to it). Without branches on keys: the
-// halves are taken by conditional moves, which no random key mispredicts.
+// How many of `count` keys, which ascend, are less than `wanted` (OrEqual: or equal to it). Without
+// branches on keys: the halves are taken by conditional moves, which no random key mispredicts.
 template <bool OrEqual, class KeyAt, class Key>
 unsigned branchless_lower_bound(KeyAt&& key_at, unsigned count, Key wanted) noexcept {
-  const auto before = [&](unsigned i) { return OrEqual ? key_at(i) <= wanted : key_at(i) < wanted; };
+  const auto before = [&](unsigned i) {
+    return OrEqual ? key_at(i) <= wanted : key_at(i) < wanted;
+  };
   unsigned base = 0;
   unsigned length = count;
   while (length > 1) {

@@ -5,43 +5,54 @@
 //   tree.update(7, [](std::uint64_t& v) { ++v; });
 //   tree.scan(0, 10, [](std::uint64_t key, std::uint64_t value) { ... });
 //
-// The algorithm is that of optimistic lock coupling: go down from node to node, remember the version of the parent
-// and of the node, look at nothing twice without validating it, lock by upgrading a remembered version, and begin
-// again when that fails. Under a coarse policy the node locks and validations vanish and what stays is the ordinary
-// B+tree of papers 001 (section 4.1) and 003 (section 2), inside one region per attempt.
+// The algorithm is that of optimistic lock coupling: go down from node to node, remember the
+// version of the parent and of the node, look at nothing twice without validating it, lock by
+// upgrading a remembered version, and begin again when that fails. Under a coarse policy the node
+// locks and validations vanish and what stays is the ordinary B+tree of papers 001 (section 4.1)
+// and 003 (section 2), inside one region per attempt.
 //
 // Invariants
-//   * Keys in a node ascend; child i of an inner node holds the keys k with key(i - 1) <= k < key(i).
-//   * All leaves have the same depth. A node that can be reached is not obsolete; one that has left the tree stays
-//     obsolete until its memory is used again, two epochs later (internal/memory/epoch.hpp).
-//   * Only the parent's lock and the node's own lock together allow splitting, merging or removing a node.
+//   * Keys in a node ascend; child i of an inner node holds the keys k with key(i - 1) <= k <
+//     key(i).
+//   * All leaves have the same depth. A node that can be reached is not obsolete; one that has left
+//     the tree stays obsolete until its memory is used again, two epochs later
+//     (internal/memory/epoch.hpp).
+//   * Only the parent's lock and the node's own lock together allow splitting, merging or removing
+//     a node.
 //   * A separator in an inner node owns its bytes. It outlives the key it was made from.
-//   * Of strings: all keys that can come to a node begin alike for as many bytes as it says (key_prefix.hpp).
+//   * Of strings: all keys that can come to a node begin alike for as many bytes as it says
+//     (key_prefix.hpp).
 //
-// Order of locks: parent, node, sibling, each by try_upgrade, which never waits: whoever fails lets go of all and
-// begins again. Only range_collector waits for a lock with another one held; there, from left to right.
+// Order of locks: parent, node, sibling, each by try_upgrade, which never waits: whoever fails lets
+// go of all and begins again. Only range_collector waits for a lock with another one held; there,
+// from left to right.
 //
 // Linearization points
-//   get, contains      the read of the leaf's version in enter(): the validation proves that the leaf held then what
-//                      was read from it, and the parent's that it was then the leaf for the key
-//   insert, upsert, get_or_insert, update, erase that change something: the try_upgrade() of the leaf. Everybody else who looks for
+//   get, contains      the read of the leaf's version in enter(): the validation proves that the
+//                      leaf held then what was read from it, and the parent's that it was then the
+//                      leaf for the key
+//   insert, upsert, get_or_insert, update, erase that change something: the try_upgrade() of the
+//   leaf. Everybody else who looks for
 //                      a key of the leaf waits until the unlock, and sees the change
 //   those that change nothing: as get
 //   scan               range_collector.hpp
-//   That one thread's operations take effect in their order needs a fence between a change and the reads of the next
-//   operation (else two threads could each miss the other's last change, as in any store buffer): epoch_pin has it.
-//   Under a coarse policy: the acquisition of the lock, or the commit of the transaction.
+//   That one thread's operations take effect in their order needs a fence between a change and the
+//   reads of the next operation (else two threads could each miss the other's last change, as in
+//   any store buffer): epoch_pin has it. Under a coarse policy: the acquisition of the lock, or the
+//   commit of the transaction.
 //
-// Splits are made on the way down wherever an inner node is full, so that a split never has to climb; merges
-// likewise on the way down of an erase, wherever a node is sparse and fits into a sibling, left or right. Each is a region of its
-// own that leaves the contents as they were, after which the operation begins again. An inner node left with one child
-// gets some of its sibling's when the two don't fit into one: so an erase finds a sibling for every leaf that it empties,
-// no leaf but the root is ever empty, and churn leaves no nodes behind. Memory is never allocated
+// Splits are made on the way down wherever an inner node is full, so that a split never has to
+// climb; merges likewise on the way down of an erase, wherever a node is sparse and fits into a
+// sibling, left or right. Each is a region of its own that leaves the contents as they were, after
+// which the operation begins again. An inner node left with one child gets some of its sibling's
+// when the two don't fit into one: so an erase finds a sibling for every leaf that it empties, no
+// leaf but the root is ever empty, and churn leaves no nodes behind. Memory is never allocated
 // inside a region: a body that lacks some says so and is run again with it (`operation`).
 //
-// Deviations from the papers' B+tree: leaves have no links to their neighbours. A scan goes on through the parent it
-// came by, or descends again to the leaf's fence; so a split locks no third node, and backward is as easy as forward.
-// Nodes are merged when sparse (a third full), not when half full.
+// Deviations from the papers' B+tree: leaves have no links to their neighbours. A scan goes on
+// through the parent it came by, or descends again to the leaf's fence; so a split locks no third
+// node, and backward is as easy as forward. Nodes are merged when sparse (a third full), not when
+// half full.
 #pragma once
 
 #include <algorithm>
@@ -73,29 +84,31 @@ namespace elidex {
 
 namespace detail {
 
-// Memory can be reused at once after a region, unless a reader may still follow an address it found inside: always with
-// racing readers, and with blobs because they are copied out behind the region.
+// Memory can be reused at once after a region, unless a reader may still follow an address it found
+// inside: always with racing readers, and with blobs because they are copied out behind the region.
 template <class Key, class Value, class Sync>
 inline constexpr bool btree_defers_reclamation =
     Sync::readers_race || key_codec<Key>::owns_blobs || value_codec<Value>::owns_blobs;
 
 template <class Key, class Value, class Sync, class Shape>
-using btree_inner_of =
-    btree_inner<Key, Sync, Shape, btree_leaf<Key, Value, Sync, Shape>, btree_defers_reclamation<Key, Value, Sync>>;
+using btree_inner_of = btree_inner<Key, Sync, Shape, btree_leaf<Key, Value, Sync, Shape>,
+                                   btree_defers_reclamation<Key, Value, Sync>>;
 
 }  // namespace detail
 
-// Key: an integer type, or std::string (given as std::string_view, compared as unsigned bytes, at most 64 KiB).
-// Value: a trivially copyable type, or std::string (given as std::string_view).
+// Key: an integer type, or std::string (given as std::string_view, compared as unsigned bytes, at
+// most 64 KiB). Value: a trivially copyable type, or std::string (given as std::string_view).
 //
-// Thread-safety: that of the policy. unsynchronized: one thread at a time, const functions included. All others:
-// every function but constructor and destructor may be called from any thread at any time, and all are linearizable
-// except size(), empty(), memory_bytes() and stats(), which are exact when no operation runs, and cursors (cursor.hpp).
+// Thread-safety: that of the policy. unsynchronized: one thread at a time, const functions
+// included. All others: every function but constructor and destructor may be called from any thread
+// at any time, and all are linearizable except size(), empty(), memory_bytes() and stats(), which
+// are exact when no operation runs, and cursors (cursor.hpp).
 //
-// Errors: std::invalid_argument for a key over 64 KiB. std::bad_alloc from any function that changes something (erase()
-// too: what it unlinks is noted until no reader has it), from scans and cursors (their buffer), where a std::string is
-// returned, and from the first call of a thread; the tree is then unchanged. Destructor, reclaim(), size(), empty(),
-// memory_bytes() and stats() never throw.
+// Errors: std::invalid_argument for a key over 64 KiB. std::bad_alloc from any function that
+// changes something (erase() too: what it unlinks is noted until no reader has it), from scans and
+// cursors (their buffer), where a std::string is returned, and from the first call of a thread; the
+// tree is then unchanged. Destructor, reclaim(), size(), empty(), memory_bytes() and stats() never
+// throw.
 template <class Key, class Value, class Sync, class Shape = paper_fan_out>
 class btree : detail::btree_inner_of<Key, Value, Sync, Shape> {
   using inner_levels = detail::btree_inner_of<Key, Value, Sync, Shape>;
@@ -131,47 +144,55 @@ class btree : detail::btree_inner_of<Key, Value, Sync, Shape> {
   std::optional<Value> get(key_argument key) const;
   bool contains(key_argument key) const;
 
-  // get() of many keys, in any order: found[i] becomes the value of wanted[i], if it is there. Each look-up is linearizable by
-  // itself; together they are no snapshot. Under `optimistic`, look-ups wait for memory together instead of one after the
-  // other (group prefetching: Chen, Ailamaki, Gibbons, Mowry, ICDE 2004), which is two to three times as fast when the tree is
-  // larger than the caches. Throws std::invalid_argument if `found` is shorter than `wanted`, and as get() for a key that
-  // is too long: others may have been set then.
+  // get() of many keys, in any order: found[i] becomes the value of wanted[i], if it is there. Each
+  // look-up is linearizable by itself; together they are no snapshot. Under `optimistic`, look-ups
+  // wait for memory together instead of one after the other (group prefetching: Chen, Ailamaki,
+  // Gibbons, Mowry, ICDE 2004), which is two to three times as fast when the tree is larger than
+  // the caches. Throws std::invalid_argument if `found` is shorter than `wanted`, and as get() for
+  // a key that is too long: others may have been set then.
   void multi_get(std::span<const key_argument> wanted, std::span<std::optional<Value>> found) const;
 
   // Adds `key` unless it is there; says whether it added it.
-  bool insert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, false); }
+  bool insert(key_argument key, value_argument value) {
+    return insert_or_overwrite(key, value, false);
+  }
 
   // Adds `key` or overwrites its value; says whether it added it.
-  bool upsert(key_argument key, value_argument value) { return insert_or_overwrite(key, value, true); }
+  bool upsert(key_argument key, value_argument value) {
+    return insert_or_overwrite(key, value, true);
+  }
 
-  // The value of `key`, which becomes make()'s if it is not there, as one atomic step; second: whether it was added. make()
-  // must not use the tree, and should be short: others who want the leaf wait for it. It may run more than once when transactions
-  // abort. If it throws, the exception comes out of get_or_insert() and nothing is added.
-  // Not for values that are strings.
+  // The value of `key`, which becomes make()'s if it is not there, as one atomic step; second:
+  // whether it was added. make() must not use the tree, and should be short: others who want the
+  // leaf wait for it. It may run more than once when transactions abort. If it throws, the
+  // exception comes out of get_or_insert() and nothing is added. Not for values that are strings.
   template <class Make>
   std::pair<Value, bool> get_or_insert(key_argument key, Make&& make)
     requires(!values::owns_blobs);
-  // The same where make(slot), with the key as nodes have it, may give nothing: then nothing is added, and nothing returned. For a
-  // dictionary beside the map (internal/column/keyed_delta_index.hpp).
+  // The same where make(slot), with the key as nodes have it, may give nothing: then nothing is
+  // added, and nothing returned. For a dictionary beside the map
+  // (internal/column/keyed_delta_index.hpp).
   template <class Make>
   std::optional<std::pair<Value, bool>> get_or_insert_if_made(key_argument key, Make&& make)
     requires(!values::owns_blobs);
 
-  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there.
-  // fn(Value&) must not use the tree, and should be short: others who want the leaf wait for it. It may run more
-  // than once, with effects only of the last time, when transactions abort or when Value is std::string. If it
-  // throws, the exception comes out of update() and the value stays.
+  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the
+  // key was there. fn(Value&) must not use the tree, and should be short: others who want the leaf
+  // wait for it. It may run more than once, with effects only of the last time, when transactions
+  // abort or when Value is std::string. If it throws, the exception comes out of update() and the
+  // value stays.
   template <value_change<Value> Fn>
   bool update(key_argument key, Fn&& fn);
 
   // Removes `key`; says whether it was there.
   bool erase(key_argument key);
 
-  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how many there were.
-  // All of them were in the tree at one moment, with no other key between them. fn runs after that moment, outside
-  // of all locks, and may use the tree. Buffers what it returns: for long ranges prefer a cursor. Strings are given
-  // to fn as string_views that are valid until it returns. With string keys or values no map of the process gives memory
-  // back while fn runs, so it should not block then.
+  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how
+  // many there were. All of them were in the tree at one moment, with no other key between them. fn
+  // runs after that moment, outside of all locks, and may use the tree. Buffers what it returns:
+  // for long ranges prefer a cursor. Strings are given to fn as string_views that are valid until
+  // it returns. With string keys or values no map of the process gives memory back while fn runs,
+  // so it should not block then.
   template <class Fn>
   std::size_t scan(key_argument from, std::size_t limit, Fn&& fn) const;
 
@@ -185,7 +206,8 @@ class btree : detail::btree_inner_of<Key, Value, Sync, Shape> {
   std::size_t memory_bytes() const noexcept;
   btree_stats stats() const noexcept;
 
-  // Frees what was erased before this call, as far as no reader was in the way, now instead of at the next erasures.
+  // Frees what was erased before this call, as far as no reader was in the way, now instead of at
+  // the next erasures.
   void reclaim() noexcept { retire_list_.sweep_all(); }
 
   // The policy's state, for an elided lock's statistics.
@@ -235,14 +257,16 @@ class btree : detail::btree_inner_of<Key, Value, Sync, Shape> {
 
   bool insert_or_overwrite(key_argument key, value_argument value, bool overwrite);
   step try_get(const probe& key, std::optional<value_slot>& value) const noexcept;
-  step try_put(const probe& where, key_argument key, value_argument value, bool overwrite, operation& op) noexcept;
+  step try_put(const probe& where, key_argument key, value_argument value, bool overwrite,
+               operation& op) noexcept;
   template <class Make>
-  step try_get_or_insert(const probe& where, key_argument key, Make& make, operation& op, std::optional<Value>& value,
-                         std::exception_ptr& thrown) noexcept;
+  step try_get_or_insert(const probe& where, key_argument key, Make& make, operation& op,
+                         std::optional<Value>& value, std::exception_ptr& thrown) noexcept;
   step try_erase(const probe& key, operation& op) noexcept;
   template <class Fn>
   step try_update(const probe& key, Fn& fn, std::exception_ptr& thrown) noexcept;
-  step try_replace(const probe& key, const value_slot& expected, value_argument value, operation& op) noexcept;
+  step try_replace(const probe& key, const value_slot& expected, value_argument value,
+                   operation& op) noexcept;
 
   step split_leaf(position& p, unsigned insert_rank, operation& op) noexcept;
   step erase_and_merge(position& p, unsigned rank, operation& op) noexcept;
@@ -264,7 +288,8 @@ class btree : detail::btree_inner_of<Key, Value, Sync, Shape> {
   detail::busy_counter size_;
   detail::busy_counter blob_bytes_;
   [[no_unique_address]] typename keys::blob_store key_blobs_;
-  retire_list retire_list_{this};  // destroyed first: what is in it gives its memory back to the pools
+  // destroyed first: what is in it gives its memory back to the pools
+  retire_list retire_list_{this};
 };
 
 }  // namespace elidex

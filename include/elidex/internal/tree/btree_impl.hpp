@@ -1,11 +1,13 @@
-// The bodies of btree.hpp; included at its end. Read that header first: it holds the argument for correctness.
+// The bodies of btree.hpp; included at its end. Read that header first: it holds the argument for
+// correctness.
 #pragma once
 
 namespace elidex {
 
 template <class Key, class Value, class Sync, class Shape>
 btree<Key, Value, Sync, Shape>::btree() {
-  static_cast<void>(this_thread_slot());  // may throw on a thread's first use; what follows could not say so
+  // may throw on a thread's first use; what follows could not say so
+  static_cast<void>(this_thread_slot());
   detail::name_memory(this, sizeof(*this), "tree");
   root_.template store<racing>(::new (leaf_pool_.allocate()) leaf);
 }
@@ -37,7 +39,8 @@ void btree<Key, Value, Sync, Shape>::free_blobs_below(node* n) noexcept {
 // --- descending ---
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::find(const position& p, const probe& key) noexcept -> found_slot {
+auto btree<Key, Value, Sync, Shape>::find(const position& p, const probe& key) noexcept
+    -> found_slot {
   const leaf& l = p.as_leaf();
   found_slot f;
   f.count = l.count();
@@ -66,7 +69,8 @@ auto btree<Key, Value, Sync, Shape>::run_shared(Body&& body) const -> step {
 // --- looking up ---
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::try_get(const probe& key, std::optional<value_slot>& value) const noexcept
+auto btree<Key, Value, Sync, Shape>::try_get(const probe& key,
+                                             std::optional<value_slot>& value) const noexcept
     -> step {
   position p;
   if (!descend_to_leaf(key, p)) return step::restart;
@@ -96,7 +100,8 @@ bool btree<Key, Value, Sync, Shape>::contains(key_argument key) const {
 template <class Key, class Value, class Sync, class Shape>
 void btree<Key, Value, Sync, Shape>::multi_get(std::span<const key_argument> wanted,
                                                std::span<std::optional<Value>> found) const {
-  if (found.size() < wanted.size()) throw std::invalid_argument("elidex: multi_get: fewer values than keys");
+  if (found.size() < wanted.size())
+    throw std::invalid_argument("elidex: multi_get: fewer values than keys");
   const auto read = [&](std::size_t i, const probe& key, const position& p, unsigned /*slot*/) {
     const found_slot f = find(p, key);
     if (f.torn) return false;
@@ -117,7 +122,8 @@ void btree<Key, Value, Sync, Shape>::multi_get(std::span<const key_argument> wan
 // --- inserting ---
 
 template <class Key, class Value, class Sync, class Shape>
-bool btree<Key, Value, Sync, Shape>::insert_or_overwrite(key_argument key, value_argument value, bool overwrite) {
+bool btree<Key, Value, Sync, Shape>::insert_or_overwrite(key_argument key, value_argument value,
+                                                         bool overwrite) {
   const probe where = keys::probe_of(key);
   values::check(value);
   operation op(*this);
@@ -126,14 +132,16 @@ bool btree<Key, Value, Sync, Shape>::insert_or_overwrite(key_argument key, value
     static_cast<void>(op.has_value(value));
     op.provide();
   }
-  const step s =
-      run_changing(op, [&] { return sync_.exclusive([&] { return try_put(where, key, value, overwrite, op); }); });
+  const step s = run_changing(op, [&] {
+    return sync_.exclusive([&] { return try_put(where, key, value, overwrite, op); });
+  });
   if (s == step::yes) size_.add(1);
   return s == step::yes;
 }
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::try_put(const probe& where, key_argument key, value_argument value, bool overwrite,
+auto btree<Key, Value, Sync, Shape>::try_put(const probe& where, key_argument key,
+                                             value_argument value, bool overwrite,
                                              operation& op) noexcept -> step {
   position p;
   if (const step s = descend_splitting(where, p, op); s != step::yes) return s;
@@ -162,21 +170,23 @@ template <class Make>
 std::pair<Value, bool> btree<Key, Value, Sync, Shape>::get_or_insert(key_argument key, Make&& make)
   requires(!values::owns_blobs)
 {
-  return *get_or_insert_if_made(key, [&](const key_slot& /*slot*/) { return std::optional<Value>(make()); });
+  return *get_or_insert_if_made(
+      key, [&](const key_slot& /*slot*/) { return std::optional<Value>(make()); });
 }
 
 template <class Key, class Value, class Sync, class Shape>
 template <class Make>
-std::optional<std::pair<Value, bool>> btree<Key, Value, Sync, Shape>::get_or_insert_if_made(key_argument key,
-                                                                                            Make&& make)
+std::optional<std::pair<Value, bool>> btree<Key, Value, Sync, Shape>::get_or_insert_if_made(
+    key_argument key, Make&& make)
   requires(!values::owns_blobs)
 {
   const probe where = keys::probe_of(key);
   operation op(*this);
   std::optional<Value> value;
   std::exception_ptr thrown;
-  const step s = run_changing(
-      op, [&] { return sync_.exclusive([&] { return try_get_or_insert(where, key, make, op, value, thrown); }); });
+  const step s = run_changing(op, [&] {
+    return sync_.exclusive([&] { return try_get_or_insert(where, key, make, op, value, thrown); });
+  });
   if (s == step::threw) std::rethrow_exception(thrown);
   if (s == step::unmade) return std::nullopt;
   if (s == step::yes) size_.add(1);
@@ -185,8 +195,10 @@ std::optional<std::pair<Value, bool>> btree<Key, Value, Sync, Shape>::get_or_ins
 
 template <class Key, class Value, class Sync, class Shape>
 template <class Make>
-auto btree<Key, Value, Sync, Shape>::try_get_or_insert(const probe& where, key_argument key, Make& make, operation& op,
-                                                       std::optional<Value>& value, std::exception_ptr& thrown) noexcept
+auto btree<Key, Value, Sync, Shape>::try_get_or_insert(const probe& where, key_argument key,
+                                                       Make& make, operation& op,
+                                                       std::optional<Value>& value,
+                                                       std::exception_ptr& thrown) noexcept
     -> step {
   position p;
   if (const step s = descend_splitting(where, p, op); s != step::yes) return s;
@@ -217,14 +229,15 @@ auto btree<Key, Value, Sync, Shape>::try_get_or_insert(const probe& where, key_a
 }
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::split_leaf(position& p, unsigned insert_rank, operation& op) noexcept -> step {
+auto btree<Key, Value, Sync, Shape>::split_leaf(position& p, unsigned insert_rank,
+                                                operation& op) noexcept -> step {
   const bool is_root = p.parent == nullptr;
   if (!op.has_nodes(true, is_root ? 1 : 0)) return step::need_memory;
   if (!p.try_lock_parent_and_node()) return step::restart;
   leaf& left = p.as_leaf();
 
-  // Keys that arrive in ascending order would leave half-full leaves behind: at the parent's right edge, split off one
-  // key. (A random key comes to that place once in a parent's life or so.)
+  // Keys that arrive in ascending order would leave half-full leaves behind: at the parent's right
+  // edge, split off one key. (A random key comes to that place once in a parent's life or so.)
   const bool ascending = insert_rank == leaf::capacity && (is_root || p.index == p.parent->count());
   const unsigned middle = ascending ? leaf::capacity - 1 : leaf::capacity / 2;
 
@@ -253,12 +266,14 @@ bool btree<Key, Value, Sync, Shape>::update(key_argument key, Fn&& fn) {
   operation op(*this);
   if constexpr (!values::owns_blobs) {
     std::exception_ptr thrown;
-    const step s = run_changing(op, [&] { return sync_.exclusive([&] { return try_update(where, fn, thrown); }); });
+    const step s = run_changing(
+        op, [&] { return sync_.exclusive([&] { return try_update(where, fn, thrown); }); });
     if (s == step::threw) std::rethrow_exception(thrown);
     return s == step::yes;
   } else {
-    // The new blob must be made outside of the region, so: read, compute, and replace if it is still the same blob.
-    // While pinned, a blob's address is not used again, so the same address means the same value.
+    // The new blob must be made outside of the region, so: read, compute, and replace if it is
+    // still the same blob. While pinned, a blob's address is not used again, so the same address
+    // means the same value.
     const epoch_pin pinned;
     for (;;) {
       std::optional<value_slot> old;
@@ -268,8 +283,9 @@ bool btree<Key, Value, Sync, Shape>::update(key_argument key, Fn&& fn) {
       values::check(value);
       operation replacement(*this);
       if (!replacement.has_value(value)) replacement.provide();
-      const step s = run_changing(
-          replacement, [&] { return sync_.exclusive([&] { return try_replace(where, *old, value, replacement); }); });
+      const step s = run_changing(replacement, [&] {
+        return sync_.exclusive([&] { return try_replace(where, *old, value, replacement); });
+      });
       if (s == step::yes) return true;
     }
   }
@@ -277,7 +293,8 @@ bool btree<Key, Value, Sync, Shape>::update(key_argument key, Fn&& fn) {
 
 template <class Key, class Value, class Sync, class Shape>
 template <class Fn>
-auto btree<Key, Value, Sync, Shape>::try_update(const probe& key, Fn& fn, std::exception_ptr& thrown) noexcept -> step {
+auto btree<Key, Value, Sync, Shape>::try_update(const probe& key, Fn& fn,
+                                                std::exception_ptr& thrown) noexcept -> step {
   position p;
   if (!descend_to_leaf(key, p)) return step::restart;
   leaf& l = p.as_leaf();
@@ -299,8 +316,9 @@ auto btree<Key, Value, Sync, Shape>::try_update(const probe& key, Fn& fn, std::e
 }
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::try_replace(const probe& key, const value_slot& expected, value_argument value,
-                                                 operation& op) noexcept -> step {
+auto btree<Key, Value, Sync, Shape>::try_replace(const probe& key, const value_slot& expected,
+                                                 value_argument value, operation& op) noexcept
+    -> step {
   position p;
   if (!descend_to_leaf(key, p)) return step::restart;
   leaf& l = p.as_leaf();
@@ -321,7 +339,8 @@ template <class Key, class Value, class Sync, class Shape>
 bool btree<Key, Value, Sync, Shape>::erase(key_argument key) {
   const probe where = keys::probe_of(key);
   operation op(*this);
-  const step s = run_changing(op, [&] { return sync_.exclusive([&] { return try_erase(where, op); }); });
+  const step s =
+      run_changing(op, [&] { return sync_.exclusive([&] { return try_erase(where, op); }); });
   if (s == step::yes) size_.add(-1);
   return s == step::yes;
 }
@@ -348,14 +367,15 @@ auto btree<Key, Value, Sync, Shape>::try_erase(const probe& key, operation& op) 
 }
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, unsigned rank, operation& op) noexcept -> step {
+auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, unsigned rank,
+                                                     operation& op) noexcept -> step {
   const step s = erase_and_merge(p, side::left, rank, op);
   return s != step::no ? s : erase_and_merge(p, side::right, rank, op);
 }
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, side where, unsigned rank, operation& op) noexcept
-    -> step {
+auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, side where, unsigned rank,
+                                                     operation& op) noexcept -> step {
   position left;
   position right;
   if (const step s = find_sibling(p, where, left, right); s != step::yes) return s;
@@ -389,7 +409,8 @@ auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, side where, un
 
 template <class Key, class Value, class Sync, class Shape>
 template <class Fn>
-std::size_t btree<Key, Value, Sync, Shape>::scan(key_argument from, std::size_t limit, Fn&& fn) const {
+std::size_t btree<Key, Value, Sync, Shape>::scan(key_argument from, std::size_t limit,
+                                                 Fn&& fn) const {
   using collector = detail::range_collector<btree>;
   collector range(*this, limit);
   const auto collect = [&] { range.collect_forward(collector::start::at(keys::probe_of(from))); };
@@ -415,7 +436,8 @@ std::size_t btree<Key, Value, Sync, Shape>::scan(key_argument from, std::size_t 
 
 template <class Key, class Value, class Sync, class Shape>
 std::size_t btree<Key, Value, Sync, Shape>::memory_bytes() const noexcept {
-  return sizeof(*this) + this->node_bytes_reserved() + retire_list_.reserved_bytes() + key_blobs_.memory_bytes() +
+  return sizeof(*this) + this->node_bytes_reserved() + retire_list_.reserved_bytes() +
+         key_blobs_.memory_bytes() +
          static_cast<std::size_t>(std::max<std::int64_t>(blob_bytes_.sum(), 0));
 }
 

@@ -1,13 +1,17 @@
-// The inner nodes of a B+tree, over leaves of any kind: finding the way to a leaf, and what splits and merges of nodes do
-// further up. btree.hpp and fixed_key_btree.hpp are its two users; btree.hpp's header holds the argument for correctness.
+// The inner nodes of a B+tree, over leaves of any kind: finding the way to a leaf, and what splits
+// and merges of nodes do further up. btree.hpp and fixed_key_btree.hpp are its two users;
+// btree.hpp's header holds the argument for correctness.
 //
 //   position p;
-//   if (!descend_to_leaf(key, p)) restart;      // p.as_leaf() is the leaf for the key at the moment of its version p.seen
+//   // p.as_leaf() is the leaf for the key at the moment of its version p.seen
+//   if (!descend_to_leaf(key, p)) restart;
 //
-// All functions are parts of regions: re-runnable, without allocation. They return restart (or false) when what they
-// stand on has changed, restructured when they have split or merged a node and the operation must begin again.
+// All functions are parts of regions: re-runnable, without allocation. They return restart (or
+// false) when what they stand on has changed, restructured when they have split or merged a node
+// and the operation must begin again.
 //
-// Leaf is derived from btree_node<Sync>; look_up_together() asks it for bytes_for_look_up and approach().
+// Leaf is derived from btree_node<Sync>; look_up_together() asks it for bytes_for_look_up and
+// approach().
 #pragma once
 
 #include <algorithm>
@@ -58,14 +62,16 @@ class btree_inner {
   using probe = typename keys::probe;
   static constexpr bool racing = Sync::readers_race;
 
-  // A node is sparse, and worth merging, at a third of its slots; the merged node keeps room for a few inserts, so
-  // that it does not split again at once, unless one of the two was empty. Both chosen.
+  // A node is sparse, and worth merging, at a third of its slots; the merged node keeps room for a
+  // few inserts, so that it does not split again at once, unless one of the two was empty. Both
+  // chosen.
   static constexpr unsigned leaf_sparse = leaf::capacity / 3;
   static constexpr unsigned leaf_merged_max = leaf::capacity * 5 / 6;
   static constexpr unsigned inner_sparse = inner::capacity / 3;
   static constexpr unsigned inner_merged_max = inner::capacity * 5 / 6;
 
-  // Where a descent stands: a node, its parent, and the versions under which both were what they seem.
+  // Where a descent stands: a node, its parent, and the versions under which both were what they
+  // seem.
   struct position {
     node_lock* parent_lock;  // of the parent, or root_lock_
     token parent_seen;
@@ -82,8 +88,9 @@ class btree_inner {
     void unlock_both_unchanged() noexcept;
   };
 
-  // Down and sideways: each returns false when what it stands on has changed. The approach functions only make out the node;
-  // enter() reads it, and should come when its memory had time to arrive.
+  // Down and sideways: each returns false when what it stands on has changed. The approach
+  // functions only make out the node; enter() reads it, and should come when its memory had time to
+  // arrive.
   [[gnu::always_inline]] bool enter(position& p) const noexcept;
   bool approach_root(position& p) const noexcept;
   [[gnu::always_inline]] bool approach_child(position& p, unsigned index) const noexcept;
@@ -91,7 +98,8 @@ class btree_inner {
   [[gnu::always_inline]] bool approach_sibling(position& p, unsigned index) const noexcept;
   [[gnu::always_inline]] bool enter_root(position& p) const noexcept;
   bool enter_child(position& p, unsigned index) const noexcept;
-  [[gnu::always_inline]] bool enter_child_for(const probe& key, position& p, unsigned count) const noexcept;
+  [[gnu::always_inline]] bool enter_child_for(const probe& key, position& p,
+                                              unsigned count) const noexcept;
   bool enter_sibling(position& p, unsigned index) const noexcept;
   bool descend_to_leaf(const probe& key, position& p) const noexcept;
   // The same, of integer keys; narrows `stretch` to those keys for which the leaf is the one, too.
@@ -104,9 +112,10 @@ class btree_inner {
     }
     return enter(p);
   }
-  // Looks up `many` keys, some at a time and all of these a level at a time: while one waits for a node's memory, others
-  // search theirs. key_at(i) is the i-th one's probe; read(i, probe, position, slot) looks into its leaf, in `slot` first if that is
-  // no no_slot, and says whether that was an answer; otherwise(i) is called for those without one, when nothing is pinned.
+  // Looks up `many` keys, some at a time and all of these a level at a time: while one waits for a
+  // node's memory, others search theirs. key_at(i) is the i-th one's probe; read(i, probe,
+  // position, slot) looks into its leaf, in `slot` first if that is no no_slot, and says whether
+  // that was an answer; otherwise(i) is called for those without one, when nothing is pinned.
   template <class KeyAt, class Read, class Otherwise>
   void look_up_together(std::size_t many, KeyAt&& key_at, Read&& read, Otherwise&& otherwise) const;
   // How many are on their way at once. Measured (docs/PERFORMANCE.md).
@@ -117,11 +126,11 @@ class btree_inner {
   template <std::size_t Bytes>
   bool step_down(const probe& key, position& p) const noexcept;
 
-  // How many of the node's keys are less than `key` (or_equal: or equal to it); false when torn. A probe that knows how to
-  // search a node (of IDs, delta_index.hpp) does it itself.
+  // How many of the node's keys are less than `key` (or_equal: or equal to it); false when torn. A
+  // probe that knows how to search a node (of IDs, delta_index.hpp) does it itself.
   template <bool OrEqual, class Node, class StillValid>
-  static bool rank_in_node(const Node& n, unsigned count, const probe& key, StillValid&& still_valid,
-                           unsigned& result) noexcept;
+  static bool rank_in_node(const Node& n, unsigned count, const probe& key,
+                           StillValid&& still_valid, unsigned& result) noexcept;
 
   // Down to the leaf for the key; a full inner node on the way is split and a sparse one merged.
   template <class Operation>
@@ -148,8 +157,8 @@ class btree_inner {
   template <class Operation>
   step collapse_root(position& p, Operation& op) noexcept;
 
-  // Runs attempt(), which runs a region, until the operation is done: gets it the memory it wants and hands over what it
-  // has unlinked.
+  // Runs attempt(), which runs a region, until the operation is done: gets it the memory it wants
+  // and hands over what it has unlinked.
   template <class Operation, class Attempt>
   step run_changing(Operation& op, Attempt&& attempt);
 
@@ -170,14 +179,17 @@ class btree_inner {
 };
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter(position& p) const noexcept {
+inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter(
+    position& p) const noexcept {
   p.seen = p.at->lock.read();
-  // The node's version was read while the parent still pointed at it: the node is the right one at that version.
+  // The node's version was read while the parent still pointed at it: the node is the right one at
+  // that version.
   return p.parent_lock->validate(p.parent_seen) && !p.seen.is_obsolete();
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_root(position& p) const noexcept {
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_root(
+    position& p) const noexcept {
   p.parent_lock = &root_lock_;
   p.parent = nullptr;
   p.index = 0;
@@ -187,13 +199,14 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_root(posit
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter_root(position& p) const noexcept {
+inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter_root(
+    position& p) const noexcept {
   return approach_root(p) && enter(p);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child(position& p,
-                                                                                   unsigned index) const noexcept {
+inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child(
+    position& p, unsigned index) const noexcept {
   p.parent = &p.as_inner();
   p.parent_lock = &p.parent->lock;
   p.parent_seen = p.seen;
@@ -201,8 +214,8 @@ inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_chi
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_sibling(position& p,
-                                                                                     unsigned index) const noexcept {
+inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_sibling(
+    position& p, unsigned index) const noexcept {
   p.index = index;
   p.at = p.parent->child(index);
   // Nothing may be followed before it is known to have been a child of the parent.
@@ -211,20 +224,22 @@ inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_sib
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child(position& p, unsigned index) const noexcept {
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child(
+    position& p, unsigned index) const noexcept {
   if (!approach_child(p, index)) return false;
   return fetch_and_enter(p);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter_sibling(position& p, unsigned index) const noexcept {
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter_sibling(
+    position& p, unsigned index) const noexcept {
   if (!approach_sibling(p, index)) return false;
   return fetch_and_enter(p);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child_for(const probe& key, position& p,
-                                                                                unsigned count) const noexcept {
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child_for(
+    const probe& key, position& p, unsigned count) const noexcept {
   unsigned index = 0;
   return rank_in_node<true>(
              p.as_inner(), count, key, [&] { return p.still_valid(); }, index) &&
@@ -232,15 +247,15 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child_for(
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child_for(const probe& key, position& p,
-                                                                                    unsigned count) const noexcept {
+inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child_for(
+    const probe& key, position& p, unsigned count) const noexcept {
   if (!approach_child_for(key, p, count)) return false;
   return fetch_and_enter(p);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(const probe& key,
-                                                                             position& p) const noexcept {
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(
+    const probe& key, position& p) const noexcept {
   if (!enter_root(p)) return false;
   while (!p.at->is_leaf()) {
     if (!enter_child_for(key, p, p.as_inner().count())) return false;
@@ -248,10 +263,11 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(con
   return true;
 }
 
-// A node's keys change with its version only, so that what is read on the way holds when the leaf's version is read.
+// A node's keys change with its version only, so that what is read on the way holds when the leaf's
+// version is read.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(const probe& key, position& p,
-                                                                             key_range<Key>& stretch) const noexcept {
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(
+    const probe& key, position& p, key_range<Key>& stretch) const noexcept {
   if (!enter_root(p)) return false;
   while (!p.at->is_leaf()) {
     const inner& from = p.as_inner();
@@ -266,7 +282,8 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(con
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <std::size_t Bytes>
-bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::step_down(const probe& key, position& p) const noexcept {
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::step_down(const probe& key,
+                                                                       position& p) const noexcept {
   if (p.parent != nullptr && !enter(p)) return false;  // the root has been entered
   if (!approach_child_for(key, p, p.as_inner().count())) return false;
   prefetch_bytes<Bytes>(p.at);
@@ -275,9 +292,8 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::step_down(const pro
 
 // Down to where the leaves have been asked for; says for which keys.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaves(std::span<const probe> wanted,
-                                                                               position* positions) const noexcept
-    -> few_keys {
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaves(
+    std::span<const probe> wanted, position* positions) const noexcept -> few_keys {
   position root;
   if (!enter_root(root)) return 0;
   const auto many = static_cast<unsigned>(wanted.size());
@@ -286,8 +302,9 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaves(s
   for (unsigned level = root.at->level; level > 0; --level) {
     for (unsigned i = 0; i < many; ++i) {
       if ((on_their_way >> i & 1U) == 0) continue;
-      const bool descends_further = level == 1 ? step_down<leaf::bytes_for_look_up>(wanted[i], positions[i])
-                                               : step_down<inner::bytes_for_look_up>(wanted[i], positions[i]);
+      const bool descends_further =
+          level == 1 ? step_down<leaf::bytes_for_look_up>(wanted[i], positions[i])
+                     : step_down<inner::bytes_for_look_up>(wanted[i], positions[i]);
       if (!descends_further) on_their_way &= ~(few_keys{1} << i);
     }
   }
@@ -296,11 +313,11 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaves(s
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class KeyAt, class Read, class Otherwise>
-void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::look_up_together(std::size_t many, KeyAt&& key_at,
-                                                                              Read&& read,
-                                                                              Otherwise&& otherwise) const {
+void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::look_up_together(
+    std::size_t many, KeyAt&& key_at, Read&& read, Otherwise&& otherwise) const {
   for (std::size_t first = 0; first < many; first += look_ups_at_once) {
-    const auto together = static_cast<unsigned>(std::min<std::size_t>(many - first, look_ups_at_once));
+    const auto together =
+        static_cast<unsigned>(std::min<std::size_t>(many - first, look_ups_at_once));
     few_keys answered = 0;
     if constexpr (racing) {
       std::array<probe, look_ups_at_once> probes;
@@ -331,10 +348,9 @@ void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::look_up_together(st
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <bool OrEqual, class Node, class StillValid>
-bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::rank_in_node(const Node& n, unsigned count,
-                                                                          const probe& key,
-                                                                          [[maybe_unused]] StillValid&& still_valid,
-                                                                          unsigned& result) noexcept {
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::rank_in_node(
+    const Node& n, unsigned count, const probe& key, [[maybe_unused]] StillValid&& still_valid,
+    unsigned& result) noexcept {
   if constexpr (requires { key.template rank<OrEqual>(n, count, still_valid, result); }) {
     return key.template rank<OrEqual>(n, count, still_valid, result);
   } else if constexpr (keys::compares_in_place) {
@@ -351,7 +367,8 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::rank_in_node(const 
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::position::try_lock_parent_and_node() noexcept {
+bool btree_inner<Key, Sync, Shape, Leaf,
+                 DefersReclamation>::position::try_lock_parent_and_node() noexcept {
   if (!parent_lock->try_upgrade(parent_seen)) return false;
   if (at->lock.try_upgrade(seen)) return true;
   parent_lock->unlock_unchanged(parent_seen);
@@ -365,14 +382,17 @@ void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::position::unlock_bo
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::position::unlock_both_unchanged() noexcept {
+void btree_inner<Key, Sync, Shape, Leaf,
+                 DefersReclamation>::position::unlock_both_unchanged() noexcept {
   at->lock.unlock_unchanged(seen);
   parent_lock->unlock_unchanged(parent_seen);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation, class Attempt>
-auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::run_changing(Operation& op, Attempt&& attempt) -> step {
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::run_changing(Operation& op,
+                                                                          Attempt&& attempt)
+    -> step {
   for (backoff wait;;) {
     step s;
     {
@@ -398,8 +418,8 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::run_changing(Operat
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
-auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_splitting(const probe& key, position& p,
-                                                                               Operation& op) noexcept -> step {
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_splitting(
+    const probe& key, position& p, Operation& op) noexcept -> step {
   if (!enter_root(p)) return step::restart;
   while (!p.at->is_leaf()) {
     const unsigned count = p.as_inner().count();
@@ -411,8 +431,10 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_splitting(c
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
-auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_merging(const probe& key, position& p,
-                                                                             Operation& op) noexcept -> step {
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_merging(const probe& key,
+                                                                             position& p,
+                                                                             Operation& op) noexcept
+    -> step {
   if (!enter_root(p)) return step::restart;
   while (!p.at->is_leaf()) {
     const unsigned count = p.as_inner().count();
@@ -428,7 +450,9 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_merging(con
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
-auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::split_inner(position& p, Operation& op) noexcept -> step {
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::split_inner(position& p,
+                                                                         Operation& op) noexcept
+    -> step {
   if (!op.has_nodes(false, p.parent == nullptr ? 2 : 1)) return step::need_memory;
   if (!p.try_lock_parent_and_node()) return step::restart;
   inner& left = p.as_inner();
@@ -447,8 +471,8 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::split_inner(positio
 // The parent has room: an inner node that is full is split before anything below it is looked at.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
-void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::link_right_half(position& p, const key_slot& separator,
-                                                                             node* right, Operation& op) noexcept {
+void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::link_right_half(
+    position& p, const key_slot& separator, node* right, Operation& op) noexcept {
   if (p.parent != nullptr) {
     p.parent->insert(p.index, separator, right);
     return;
@@ -459,13 +483,15 @@ void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::link_right_half(pos
   root_.template store<racing>(root);
 }
 
-// Locks the parent of a node that the caller has locked, last of all and for as short as can be: everybody on the way to a node
-// below it would wait. It may have changed since the descent; p.index becomes where the node is now. False, and nothing is
-// locked: it is another one's child by now, the parent has no room for so many more, or `right` is not the node's sibling there.
-// Waits for the parent, which is safe with a leaf's lock held: who holds an inner node's lock waits for no leaf's.
+// Locks the parent of a node that the caller has locked, last of all and for as short as can be:
+// everybody on the way to a node below it would wait. It may have changed since the descent;
+// p.index becomes where the node is now. False, and nothing is locked: it is another one's child by
+// now, the parent has no room for so many more, or `right` is not the node's sibling there. Waits
+// for the parent, which is safe with a leaf's lock held: who holds an inner node's lock waits for
+// no leaf's.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::lock_parent_of_locked(position& p, unsigned more,
-                                                                                   const node* right) noexcept {
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::lock_parent_of_locked(
+    position& p, unsigned more, const node* right) noexcept {
   p.parent_seen = p.parent_lock->lock();
   if (p.parent == nullptr) {
     if (root_.template load<racing>() == p.at) return true;
@@ -474,7 +500,8 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::lock_parent_of_lock
     // Mostly it is where it was.
     unsigned index = p.index <= count && p.parent->child(p.index) == p.at ? p.index : 0;
     while (index < count && p.parent->child(index) != p.at) ++index;
-    const bool right_too = right == nullptr || (index < count && p.parent->child(index + 1) == right);
+    const bool right_too =
+        right == nullptr || (index < count && p.parent->child(index + 1) == right);
     if (p.parent->child(index) == p.at && right_too && count + more <= inner::capacity) {
       p.index = index;
       return true;
@@ -484,20 +511,24 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::lock_parent_of_lock
   return false;
 }
 
-// The node with its sibling on one side: no when there is none, restart when the parent has changed.
+// The node with its sibling on one side: no when there is none, restart when the parent has
+// changed.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::find_sibling(const position& p, side where, position& left,
-                                                                          position& right) const noexcept -> step {
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::find_sibling(
+    const position& p, side where, position& left, position& right) const noexcept -> step {
   const bool there = where == side::left ? p.index > 0 : p.index < p.parent->count();
   if (!there) return p.parent_lock->validate(p.parent_seen) ? step::no : step::restart;
   left = right = p;
-  const bool entered = where == side::left ? enter_sibling(left, p.index - 1) : enter_sibling(right, p.index + 1);
+  const bool entered =
+      where == side::left ? enter_sibling(left, p.index - 1) : enter_sibling(right, p.index + 1);
   return entered ? step::yes : step::restart;
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
-auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(position& p, Operation& op) noexcept -> step {
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(position& p,
+                                                                         Operation& op) noexcept
+    -> step {
   for (const if_full otherwise : {if_full::leave, if_full::share}) {
     // To share makes sense for a node with one child only: the leaf that it may be has no sibling.
     if (otherwise == if_full::share && p.at->count() != 0) break;
@@ -510,8 +541,10 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(positio
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
-auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(position& p, side where, if_full otherwise,
-                                                                         Operation& op) noexcept -> step {
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(position& p, side where,
+                                                                         if_full otherwise,
+                                                                         Operation& op) noexcept
+    -> step {
   position left;
   position right;
   if (const step s = find_sibling(p, where, left, right); s != step::yes) return s;
@@ -541,11 +574,13 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(positio
   return step::restructured;
 }
 
-// Parts the children of a node that has one and of its full sibling anew. Takes the separator between them and returns
-// the new one.
+// Parts the children of a node that has one and of its full sibling anew. Takes the separator
+// between them and returns the new one.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::share_children(inner& left, const key_slot& between,
-                                                                            inner& right) noexcept -> key_slot {
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::share_children(inner& left,
+                                                                            const key_slot& between,
+                                                                            inner& right) noexcept
+    -> key_slot {
   constexpr unsigned half = inner::capacity / 2;
   if (left.count() == 0) {
     const key_slot separator = right.key(half - 1);
@@ -562,7 +597,8 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::share_children(inne
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
-auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::collapse_root(position& p, Operation& op) noexcept
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::collapse_root(position& p,
+                                                                           Operation& op) noexcept
     -> step {
   if (!op.may_retire()) return step::need_memory;
   if (!p.try_lock_parent_and_node()) return step::restart;

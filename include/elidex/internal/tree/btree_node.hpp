@@ -1,9 +1,12 @@
-// The nodes of the B+tree: a leaf holds slots of key and value in order, an inner node keys that part its children.
+// The nodes of the B+tree: a leaf holds slots of key and value in order, an inner node keys that
+// part its children.
 //
-// Child i of an inner node holds the keys k with key(i - 1) <= k < key(i). A node never changes between leaf and
-// inner, not even when its memory is used again, because leaves and inner nodes come from pools of their own.
+// Child i of an inner node holds the keys k with key(i - 1) <= k < key(i). A node never changes
+// between leaf and inner, not even when its memory is used again, because leaves and inner nodes
+// come from pools of their own.
 //
-// Members that only read take the policy's readers_race into account; those that change need the node's lock.
+// Members that only read take the policy's readers_race into account; those that change need the
+// node's lock.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +43,8 @@ struct node_bytes {
     return slots < 4 ? 4 : static_cast<unsigned>(slots);
   }
   static constexpr unsigned inner_slots(std::size_t key_bytes) {
-    const std::size_t slots = (InnerBytes - header_bytes - sizeof(void*)) / (key_bytes + sizeof(void*));
+    const std::size_t slots =
+        (InnerBytes - header_bytes - sizeof(void*)) / (key_bytes + sizeof(void*));
     return slots < 4 ? 4 : static_cast<unsigned>(slots);
   }
 };
@@ -50,9 +54,11 @@ using paper_fan_out = fan_out<16, 16>;
 
 namespace detail {
 
-// Always inline: GCC takes a function that does nothing but prefetch for one without effect, and drops calls of it.
+// Always inline: GCC takes a function that does nothing but prefetch for one without effect, and
+// drops calls of it.
 template <int Locality, std::size_t... Line>
-[[gnu::always_inline]] inline void prefetch_lines(const char* first, std::index_sequence<Line...> /*lines*/) noexcept {
+[[gnu::always_inline]] inline void prefetch_lines(const char* first,
+                                                  std::index_sequence<Line...> /*lines*/) noexcept {
   (__builtin_prefetch(first + 64 * Line, 0, Locality), ...);
 }
 
@@ -63,8 +69,8 @@ template <std::size_t Bytes, int Locality = 3>
   constexpr std::size_t lines = (std::min(Bytes, prefetch_max) + 63) / 64;
   prefetch_lines<Locality>(static_cast<const char*>(address), std::make_index_sequence<lines>());
 }
-// Into the second-level cache: for what is wanted after other work. The first level can wait for some twenty lines only, and
-// whoever asks for more waits himself.
+// Into the second-level cache: for what is wanted after other work. The first level can wait for
+// some twenty lines only, and whoever asks for more waits himself.
 template <std::size_t Bytes>
 [[gnu::always_inline]] inline void prefetch_bytes_for_later(const void* address) noexcept {
   prefetch_bytes<Bytes, 2>(address);
@@ -81,13 +87,16 @@ struct btree_node {
   using node_lock = typename Sync::node_lock;
   static constexpr bool racing = Sync::readers_race;
 
-  explicit btree_node(unsigned level_above_leaves) noexcept : level(static_cast<std::uint8_t>(level_above_leaves)) {
+  explicit btree_node(unsigned level_above_leaves) noexcept
+      : level(static_cast<std::uint8_t>(level_above_leaves)) {
     set_count(0);
   }
 
   // Slots in use; never more than the node has, even when it is read while a writer changes it.
   unsigned count() const noexcept { return count_.template load<racing>(); }
-  void set_count(unsigned n) noexcept { count_.template store<racing>(static_cast<std::uint16_t>(n)); }
+  void set_count(unsigned n) noexcept {
+    count_.template store<racing>(static_cast<std::uint16_t>(n));
+  }
   bool is_leaf() const noexcept { return level == 0; }
 
   [[no_unique_address]] mutable node_lock lock;
@@ -110,7 +119,8 @@ struct btree_leaf : btree_node<Sync> {
   static constexpr bool in_order = true;
   static constexpr std::size_t value_locks = 0;  // the leaf's lock is the values' lock too
   struct ordered_view {};                        // none needed
-  static constexpr std::size_t bytes_for_look_up = sizeof(btree_node<Sync>) + capacity * sizeof(slot);
+  static constexpr std::size_t bytes_for_look_up =
+      sizeof(btree_node<Sync>) + capacity * sizeof(slot);
   static_assert(capacity <= slots_max);
 
   btree_leaf() noexcept : btree_node<Sync>(0) {}
@@ -126,9 +136,13 @@ struct btree_leaf : btree_node<Sync> {
   // As it lies here, with its head behind the prefix.
   key_slot stored_key(unsigned i) const noexcept { return slots[i].key.template load<racing>(); }
   void store_key(unsigned i, const key_slot& k) noexcept { slots[i].key.template store<racing>(k); }
-  std::uint64_t head(unsigned i) const noexcept { return slots[i].key.template load_word<racing>(0); }
+  std::uint64_t head(unsigned i) const noexcept {
+    return slots[i].key.template load_word<racing>(0);
+  }
   value_slot value(unsigned i) const noexcept { return slots[i].value.template load<racing>(); }
-  void set_value(unsigned i, const value_slot& v) noexcept { slots[i].value.template store<racing>(v); }
+  void set_value(unsigned i, const value_slot& v) noexcept {
+    slots[i].value.template store<racing>(v);
+  }
 
   void insert(unsigned position, const key_slot& k, const value_slot& v) noexcept {
     const unsigned n = this->count();
@@ -192,14 +206,18 @@ struct btree_inner_node : btree_node<Sync> {
   static constexpr bool racing = Sync::readers_race;
   static constexpr unsigned capacity = Shape::inner_slots(sizeof(key_slot));
   static_assert(capacity <= slots_max);
-  using keys_type = typename inner_keys_of<key_slot, racing, capacity, Shape::summarizes_keys>::type;
+  using keys_type =
+      typename inner_keys_of<key_slot, racing, capacity, Shape::summarizes_keys>::type;
   // Head, keys and children: asked for together, a look-up waits once.
-  static constexpr std::size_t bytes_for_look_up = sizeof(node) + sizeof(keys_type) + (capacity + 1) * sizeof(node*);
+  static constexpr std::size_t bytes_for_look_up =
+      sizeof(node) + sizeof(keys_type) + (capacity + 1) * sizeof(node*);
 
   explicit btree_inner_node(unsigned level_above_leaves) noexcept : node(level_above_leaves) {}
 
   key_slot key(unsigned i) const noexcept { return keys::taken_out(stored_key(i), prefix.get()); }
-  void set_key(unsigned i, const key_slot& k) noexcept { store_key(i, keys::put_in(k, prefix.get())); }
+  void set_key(unsigned i, const key_slot& k) noexcept {
+    store_key(i, keys::put_in(k, prefix.get()));
+  }
   // As it lies here, with its head behind the prefix.
   key_slot stored_key(unsigned i) const noexcept { return separators.key(i); }
   void store_key(unsigned i, const key_slot& k) noexcept { separators.set_key(i, k); }
@@ -233,8 +251,8 @@ struct btree_inner_node : btree_node<Sync> {
     }
     this->set_count(n - 1);
   }
-  // Moves the children behind key `middle` to the empty node `right`, which has the same prefix; key `middle` itself goes to
-  // neither.
+  // Moves the children behind key `middle` to the empty node `right`, which has the same prefix;
+  // key `middle` itself goes to neither.
   void split(unsigned middle, btree_inner_node& right) noexcept {
     const unsigned n = this->count();
     right.copy_child(0, *this, middle + 1);
@@ -245,8 +263,8 @@ struct btree_inner_node : btree_node<Sync> {
     right.set_count(n - middle - 1);
     this->set_count(middle);
   }
-  // Appends `k` and the first `taken` children of `right`, which has the same prefix and keeps them; key `taken - 1` of `right`
-  // goes to neither.
+  // Appends `k` and the first `taken` children of `right`, which has the same prefix and keeps
+  // them; key `taken - 1` of `right` goes to neither.
   void append(const key_slot& k, const btree_inner_node& right, unsigned taken) noexcept {
     const unsigned n = this->count();
     set_key(n, k);
@@ -274,7 +292,9 @@ struct btree_inner_node : btree_node<Sync> {
 
  private:
   // The caller holds the lock of `from`.
-  void copy_key(unsigned i, const btree_inner_node& from, unsigned j) noexcept { store_key(i, from.stored_key(j)); }
+  void copy_key(unsigned i, const btree_inner_node& from, unsigned j) noexcept {
+    store_key(i, from.stored_key(j));
+  }
   void copy_child(unsigned i, const btree_inner_node& from, unsigned j) noexcept {
     children[i].template store<racing>(from.children[j].template load<false>());
   }

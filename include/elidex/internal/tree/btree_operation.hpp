@@ -1,5 +1,5 @@
-// What an operation on a map carries from attempt to attempt: besides nodes (node_operation.hpp), the blobs of its key, its
-// value and a separator.
+// What an operation on a map carries from attempt to attempt: besides nodes (node_operation.hpp),
+// the blobs of its key, its value and a separator.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,8 @@ class btree_operation : public node_operation<Tree> {
 
   ~btree_operation() {
     if constexpr (keys::owns_blobs) {
-      for (blob* b : {separator_blob_, key_blob_}) {  // mostly the later one first: an arena can take that back
+      // mostly the later one first: an arena can take that back
+      for (blob* b : {separator_blob_, key_blob_}) {
         if (b != nullptr) destroy_key_blob(&this->tree(), b);
       }
     }
@@ -66,10 +67,13 @@ class btree_operation : public node_operation<Tree> {
   }
   template <class Separator>
   typename keys::slot take_separator(const Separator& separator) noexcept {
-    return separator.to_slot(separator.blob_bytes() == 0 ? nullptr : std::exchange(separator_blob_, nullptr));
+    return separator.to_slot(separator.blob_bytes() == 0 ? nullptr
+                                                         : std::exchange(separator_blob_, nullptr));
   }
 
-  void retire_key(const typename keys::slot& key) noexcept { this->retire(keys::blob_of(key), &destroy_key_blob); }
+  void retire_key(const typename keys::slot& key) noexcept {
+    this->retire(keys::blob_of(key), &destroy_key_blob);
+  }
   void retire_value(const typename values::slot& value) noexcept {
     this->retire(values::blob_of(value), &destroy_value_blob);
   }
@@ -80,14 +84,18 @@ class btree_operation : public node_operation<Tree> {
   void provide() {
     node_operation<Tree>::provide();
     if constexpr (keys::owns_blobs) {
-      if (wants_key_ && key_blob_ == nullptr) key_blob_ = counted<key_blobs>(this->tree().key_blobs_.make(wanted_key_));
+      if (wants_key_ && key_blob_ == nullptr)
+        key_blob_ = counted<key_blobs>(this->tree().key_blobs_.make(wanted_key_));
       if (wanted_separator_bytes_ != 0) {
-        if (separator_blob_ != nullptr) destroy_key_blob(&this->tree(), std::exchange(separator_blob_, nullptr));
-        separator_blob_ = counted<key_blobs>(this->tree().key_blobs_.make_room(wanted_separator_bytes_));
+        if (separator_blob_ != nullptr)
+          destroy_key_blob(&this->tree(), std::exchange(separator_blob_, nullptr));
+        separator_blob_ =
+            counted<key_blobs>(this->tree().key_blobs_.make_room(wanted_separator_bytes_));
       }
     }
     if constexpr (values::owns_blobs) {
-      if (wants_value_ && value_blob_ == nullptr) value_blob_ = counted<heap_blobs>(heap_blobs::make(wanted_value_));
+      if (wants_value_ && value_blob_ == nullptr)
+        value_blob_ = counted<heap_blobs>(heap_blobs::make(wanted_value_));
     }
     wants_key_ = wants_value_ = false;
     wanted_separator_bytes_ = 0;

@@ -1,17 +1,20 @@
-// Fills an empty tree with sorted records: builds its nodes aside, from the leaves up, and makes them the tree at one moment.
+// Fills an empty tree with sorted records: builds its nodes aside, from the leaves up, and makes
+// them the tree at one moment.
 //
 //   bulk_loader<Tree> loader(tree);
-//   for (const auto& [key, value] : sorted) loader.add(key, value);     // may throw: then nothing was loaded
+//   // may throw: then nothing was loaded
+//   for (const auto& [key, value] : sorted) loader.add(key, value);
 //   loader.publish();
 //
-// Leaves and inner nodes are filled to fifteen sixteenths, so that the first inserts don't split all of them. The children of
-// a level are parted evenly over its nodes.
+// Leaves and inner nodes are filled to fifteen sixteenths, so that the first inserts don't split
+// all of them. The children of a level are parted evenly over its nodes.
 //
-// Invariant: until publish() nobody else knows the nodes. publish() puts the new root in the place of the old one, an empty
-// leaf, under that leaf's lock and the root's, or in both regions: its linearization point is the store of the root.
+// Invariant: until publish() nobody else knows the nodes. publish() puts the new root in the place
+// of the old one, an empty leaf, under that leaf's lock and the root's, or in both regions: its
+// linearization point is the store of the root.
 //
-// Thread-safety: one thread; others may use the tree meanwhile, and find it empty until publish(). If they have put something into
-// it by then, publish() throws and nothing is loaded.
+// Thread-safety: one thread; others may use the tree meanwhile, and find it empty until publish().
+// If they have put something into it by then, publish() throws and nothing is loaded.
 #pragma once
 
 #include <algorithm>
@@ -61,8 +64,8 @@ class bulk_loader {
     for (unsigned level = 1; level_.size() > 1; ++level) build_level(level);
     btree_operation<Tree> op(tree_);
     node* const root = level_.empty() ? nullptr : level_.front().at;
-    const step s =
-        tree_.run_changing(op, [&] { return tree_.sync_.both([&] { return tree_.try_replace_empty(root, op); }); });
+    const step s = tree_.run_changing(
+        op, [&] { return tree_.sync_.both([&] { return tree_.try_replace_empty(root, op); }); });
     if (s == step::no) throw std::logic_error("elidex: bulk_load: the map is not empty");
     if (root == nullptr) return;
     leaves_.clear();  // they are the tree's now

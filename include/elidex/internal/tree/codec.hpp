@@ -2,22 +2,26 @@
 //
 //   key type        in the API          in a slot
 //   integer         by value            itself
-//   std::string     std::string_view    8 of its bytes as a big-endian number (the head), and either the first 7 and the
-//                                       length (of up to 8 bytes) or the address of a blob that holds all of it
+//   std::string     std::string_view    8 of its bytes as a big-endian number (the head), and
+//                                       either the first 7 and the
+//                                       length (of up to 8 bytes) or the address of a blob that
+//                                       holds all of it
 //   value type      in the API          in a slot
 //   trivial         const T&            itself
 //   std::string     std::string_view    the address of a blob
 //
-// Most comparisons of strings end at the head, without leaving the node. Byte strings compare as unsigned bytes,
-// a prefix before what it is a prefix of; NUL is a byte like any other.
+// Most comparisons of strings end at the head, without leaving the node. Byte strings compare as
+// unsigned bytes, a prefix before what it is a prefix of; NUL is a byte like any other.
 //
-// A node of strings has a prefix (key_prefix.hpp): the heads in it are the 8 bytes behind the first so many, which all of its keys
-// have in common. put_in() gives a slot its head for a node, taken_out() makes it one for anywhere else: that of an inline key
-// holds the key again, that of a blob means nothing. A prefix never has 8 bytes, so that the last byte of an inline key of
-// 8 bytes is always in its head.
+// A node of strings has a prefix (key_prefix.hpp): the heads in it are the 8 bytes behind the first
+// so many, which all of its keys have in common. put_in() gives a slot its head for a node,
+// taken_out() makes it one for anywhere else: that of an inline key holds the key again, that of a
+// blob means nothing. A prefix never has 8 bytes, so that the last byte of an inline key of 8 bytes
+// is always in its head.
 //
-// A codec's `compare(slot, probe, ..., still_valid)` may have to follow an address out of a slot that was read while a
-// writer changed it. It asks still_valid() first; a torn slot gives `torn` and is not followed.
+// A codec's `compare(slot, probe, ..., still_valid)` may have to follow an address out of a slot
+// that was read while a writer changed it. It asks still_valid() first; a torn slot gives `torn`
+// and is not followed.
 #pragma once
 
 #include <algorithm>
@@ -88,7 +92,8 @@ struct key_codec<std::string> {
   using argument = std::string_view;
   struct slot {
     std::uint64_t head;
-    std::uint64_t tail;  // odd: the first 7 bytes, then twice the length plus one; even: the blob's address
+    // odd: the first 7 bytes, then twice the length plus one; even: the blob's address
+    std::uint64_t tail;
   };
   struct probe {
     std::uint64_t head;
@@ -100,7 +105,8 @@ struct key_codec<std::string> {
   static constexpr bool has_prefixes = true;
 
   static probe probe_of(argument key) {
-    if (key.size() > key_bytes_max) throw std::invalid_argument("elidex: a key may have at most 65536 bytes");
+    if (key.size() > key_bytes_max)
+      throw std::invalid_argument("elidex: a key may have at most 65536 bytes");
     return {head_of(key), key.size(), key.data()};
   }
   // Of a slot that was taken out.
@@ -116,7 +122,9 @@ struct key_codec<std::string> {
     return {head, reinterpret_cast<std::uintptr_t>(b)};
   }
   // The slot's blob, or null where the key lies in the slot.
-  static blob* blob_of(slot s) noexcept { return is_inline(s) ? nullptr : reinterpret_cast<blob*>(s.tail); }
+  static blob* blob_of(slot s) noexcept {
+    return is_inline(s) ? nullptr : reinterpret_cast<blob*>(s.tail);
+  }
   static std::string owned(slot s) { return std::string(view(s).get()); }
 
   // From one that was taken out, or that slot_of() has made.
@@ -148,15 +156,19 @@ struct key_codec<std::string> {
   }
   // The longest prefix that a node may have.
   static unsigned prefix_no_longer_than(unsigned length) noexcept {
-    return length == inline_bytes ? length - 1 : std::min<unsigned>(length, std::numeric_limits<std::uint16_t>::max());
+    return length == inline_bytes
+               ? length - 1
+               : std::min<unsigned>(length, std::numeric_limits<std::uint16_t>::max());
   }
 
-  // A slot in a node with a prefix of so many bytes, and a probe that begins with it too; `head` is the probe's behind it.
+  // A slot in a node with a prefix of so many bytes, and a probe that begins with it too; `head` is
+  // the probe's behind it.
   template <class StillValid>
   static comparison compare(slot s, const probe& p, unsigned prefix, std::uint64_t head,
                             StillValid&& still_valid) noexcept {
     if (s.head != head) return s.head < head ? comparison::less : comparison::greater;
-    // Heads are padded with zeros, so of two keys with equal heads the one that ends in its head is a prefix of the other one.
+    // Heads are padded with zeros, so of two keys with equal heads the one that ends in its head is
+    // a prefix of the other one.
     if (is_inline(s)) return order(inline_size(s), p.size);
     if (p.size <= inline_bytes) return comparison::greater;
     if (!still_valid()) return comparison::torn;
@@ -170,9 +182,11 @@ struct key_codec<std::string> {
 
   class view {
    public:
-    explicit view(slot s) noexcept : head_(big_endian(s.head)), blob_(blob_of(s)), size_(inline_size(s)) {}
+    explicit view(slot s) noexcept
+        : head_(big_endian(s.head)), blob_(blob_of(s)), size_(inline_size(s)) {}
     argument get() const noexcept {
-      return blob_ != nullptr ? blob_->view() : argument(reinterpret_cast<const char*>(&head_), size_);
+      return blob_ != nullptr ? blob_->view()
+                              : argument(reinterpret_cast<const char*>(&head_), size_);
     }
 
    private:
@@ -207,7 +221,9 @@ struct key_codec<std::string> {
  private:
   static constexpr std::uint64_t length_byte = 0xFF;
   static bool is_inline(slot s) noexcept { return (s.tail & 1) != 0; }
-  static std::size_t inline_size(slot s) noexcept { return static_cast<std::size_t>((s.tail & length_byte) >> 1); }
+  static std::size_t inline_size(slot s) noexcept {
+    return static_cast<std::size_t>((s.tail & length_byte) >> 1);
+  }
   static comparison order(std::size_t a, std::size_t b) noexcept {
     return a < b ? comparison::less : a > b ? comparison::greater : comparison::equal;
   }
@@ -216,10 +232,12 @@ struct key_codec<std::string> {
   }
   static std::uint64_t head_of(argument key) noexcept {
     std::uint64_t head = 0;
-    if (!key.empty()) std::memcpy(&head, key.data(), key.size() < inline_bytes ? key.size() : inline_bytes);
+    if (!key.empty())
+      std::memcpy(&head, key.data(), key.size() < inline_bytes ? key.size() : inline_bytes);
     return big_endian(head);
   }
-  // The 8 bytes behind the prefix, zeros where the key ends; of a key longer than 8 bytes, and of a prefix of any length.
+  // The 8 bytes behind the prefix, zeros where the key ends; of a key longer than 8 bytes, and of a
+  // prefix of any length.
   static std::uint64_t head_behind(argument key, std::size_t prefix) noexcept {
     const std::size_t at = std::min(prefix, key.size() - inline_bytes);
     std::uint64_t head = 0;
@@ -231,7 +249,8 @@ struct key_codec<std::string> {
 
 template <class Value>
 struct value_codec {
-  static_assert(std::is_trivially_copyable_v<Value>, "values are trivially copyable types or std::string");
+  static_assert(std::is_trivially_copyable_v<Value>,
+                "values are trivially copyable types or std::string");
   using argument = const Value&;
   using slot = Value;
   static constexpr bool owns_blobs = false;

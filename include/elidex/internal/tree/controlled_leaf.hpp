@@ -1,4 +1,5 @@
-// What all leaves of a fixed_key_btree have in common: their head, and records gathered from a leaf in key order.
+// What all leaves of a fixed_key_btree have in common: their head, and records gathered from a leaf
+// in key order.
 //
 // Thread-safety: as separated_leaf.hpp. From: papers/003 section 5.
 #pragma once
@@ -28,20 +29,22 @@ struct never_controlled {
 template <class Sync, class Shape, unsigned Capacity>
 struct controlled_leaf : btree_node<Sync> {
   using control_type = typename Shape::template control<std::min(2 * Capacity, 32u)>;
-  using control_pointer =
-      std::conditional_t<Shape::has_controls, std::atomic<control_type*>, never_controlled<control_type>>;
-  // Where readers race, versions tell requests what they need: the number is for threads that remember leaves.
-  using sequence_type =
-      std::conditional_t<Sync::readers_race && Shape::has_leaf_hints, region_sequence, typename Sync::sequence>;
+  using control_pointer = std::conditional_t<Shape::has_controls, std::atomic<control_type*>,
+                                             never_controlled<control_type>>;
+  // Where readers race, versions tell requests what they need: the number is for threads that
+  // remember leaves.
+  using sequence_type = std::conditional_t<Sync::readers_race && Shape::has_leaf_hints,
+                                           region_sequence, typename Sync::sequence>;
 
   controlled_leaf() noexcept : btree_node<Sync>(0) {}
 
   [[no_unique_address]] sequence_type sequence{in_reused_memory{}};
-  // Null unless the leaf is hot. Stored with release order and loaded with acquire: its words were set before.
+  // Null unless the leaf is hot. Stored with release order and loaded with acquire: its words were
+  // set before.
   [[no_unique_address]] control_pointer control{};
 
-  // What a request for a key reads first. approach() is called when that has been asked for: it may ask for more, and says
-  // in which slot the key very likely is, if it can.
+  // What a request for a key reads first. approach() is called when that has been asked for: it may
+  // ask for more, and says in which slot the key very likely is, if it can.
   static constexpr std::size_t bytes_for_look_up = 1024;
   template <class Key>
   unsigned approach(Key /*key*/) const noexcept {
@@ -59,7 +62,8 @@ class gathered_records {
     Value value;
   };
 
-  unsigned count() const noexcept { return std::min(count_, Capacity); }  // tells the compiler what add() keeps to
+  // tells the compiler what add() keeps to
+  unsigned count() const noexcept { return std::min(count_, Capacity); }
   const Key& key(unsigned i) const noexcept { return records_[i].key; }
   const Value& value(unsigned i) const noexcept { return records_[i].value; }
 
@@ -71,7 +75,8 @@ class gathered_records {
     for (; i > 0 && key < records_[i - 1].key; --i) records_[i] = records_[i - 1];
     records_[i] = {key, value};
   }
-  // Without keeping the order, which sort_behind() makes: its first `sorted` are in order, and the others few.
+  // Without keeping the order, which sort_behind() makes: its first `sorted` are in order, and the
+  // others few.
   void append(const Key& key, const Value& value) noexcept { records_[count_++] = {key, value}; }
   void sort_behind(unsigned sorted) noexcept {
     if (sorted == count_) return;
@@ -111,11 +116,12 @@ unsigned lower_bound(const Leaf& leaf, unsigned count, Key wanted) noexcept {
   return base;
 }
 
-// A key that is neither gathered nor `also_not`: one out of Capacity + 2 candidates at least. The candidates are scattered,
-// so that keys that come in order don't hit one.
+// A key that is neither gathered nor `also_not`: one out of Capacity + 2 candidates at least. The
+// candidates are scattered, so that keys that come in order don't hit one.
 template <class Records, class Key>
 Key unused_key(const Records& records, Key also_not) noexcept {
-  static_assert(sizeof(Key) > 1 || Records::capacity + 2 < 255, "a leaf needs a key that is not in it");
+  static_assert(sizeof(Key) > 1 || Records::capacity + 2 < 255,
+                "a leaf needs a key that is not in it");
   static_assert(!std::is_same_v<Key, bool>, "for two keys no tree is needed");
   for (std::uint64_t i = 1;; ++i) {
     // An odd factor: distinct for all i below the number of keys.
@@ -132,7 +138,8 @@ struct record_slot {
 
 }  // namespace detail
 
-// A shape says how many slots nodes have, what kind of leaf there is, its conflict control, and what full leaves do.
+// A shape says how many slots nodes have, what kind of leaf there is, its conflict control, and
+// what full leaves do.
 template <unsigned LeafSlots, unsigned InnerSlots>
 struct controlled_fan_out : fan_out<LeafSlots, InnerSlots> {
   static constexpr bool shares_with_siblings = false;  // see fixed_key_btree's try_share()

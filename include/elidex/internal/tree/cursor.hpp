@@ -4,18 +4,20 @@
 //   for (c.seek(100); c.valid(); c.next()) use(c.key(), c.value());
 //   for (c.seek_last(); c.valid(); c.prev()) use(c.key(), c.value());
 //
-// The cursor copies what it walks over, a leaf at a time, and holds no lock, no pin and no address of the map in
-// between: so it stays valid while others insert and erase (the key it stands on included), it holds back no
-// reclamation however long it lives, and it may be moved to another thread.
+// The cursor copies what it walks over, a leaf at a time, and holds no lock, no pin and no address
+// of the map in between: so it stays valid while others insert and erase (the key it stands on
+// included), it holds back no reclamation however long it lives, and it may be moved to another
+// thread.
 //
-// What it shows: every leaf's worth is a snapshot, taken when the cursor came to it. Keys come in strictly ascending
-// (next) or descending (prev) order. A key that is in the map during the whole walk is met exactly once; one that is
-// inserted or erased meanwhile may be met or not. For a range as of one moment use scan().
+// What it shows: every leaf's worth is a snapshot, taken when the cursor came to it. Keys come in
+// strictly ascending (next) or descending (prev) order. A key that is in the map during the whole
+// walk is met exactly once; one that is inserted or erased meanwhile may be met or not. For a range
+// as of one moment use scan().
 //
-// Thread-safety: a cursor is for one thread at a time; the map may be used by all. The map must outlive it.
-// Errors: std::bad_alloc from the seeks, next() and prev(): the cursor is then as it was. std::invalid_argument for a
-// key over 64 KiB. key(), value(), next() and prev() need valid(); what key() and value() return is valid until the cursor
-// moves.
+// Thread-safety: a cursor is for one thread at a time; the map may be used by all. The map must
+// outlive it. Errors: std::bad_alloc from the seeks, next() and prev(): the cursor is then as it
+// was. std::invalid_argument for a key over 64 KiB. key(), value(), next() and prev() need valid();
+// what key() and value() return is valid until the cursor moves.
 #pragma once
 
 #include <algorithm>
@@ -90,7 +92,8 @@ class map_cursor {
       range.stop_after_one_leaf();
       (range.*collect)(from);
       filled.reserve(range.entries().size());
-      for (const auto& e : range.entries()) filled.emplace_back(keys::owned(e.key), values::owned(e.value));
+      for (const auto& e : range.entries())
+        filled.emplace_back(keys::owned(e.key), values::owned(e.value));
     }
     stretch_ = std::move(filled);
     at_ = 0;

@@ -1,13 +1,14 @@
 // Fields of a node that readers may look at while a writer changes them.
 //
 //   field<std::uint64_t> key;
-//   auto k = key.load<true>();   // racing: relaxed atomic loads, to be believed only after validation
+//   // racing: relaxed atomic loads, to be believed only after validation
+//   auto k = key.load<true>();
 //   auto k = key.load<false>();  // nobody can be writing
 //
-// A value wider than a word is read and written word by word, so a racing load may be torn: it yields some bits,
-// never undefined behaviour, and the caller's validation throws it away. Values are held as words and not as their
-// own type, because only words have atomic loads.
-// Memory order: relaxed throughout; the version lock's fences order them (version_lock.hpp).
+// A value wider than a word is read and written word by word, so a racing load may be torn: it
+// yields some bits, never undefined behaviour, and the caller's validation throws it away. Values
+// are held as words and not as their own type, because only words have atomic loads. Memory order:
+// relaxed throughout; the version lock's fences order them (version_lock.hpp).
 #pragma once
 
 #include <array>
@@ -22,7 +23,8 @@ namespace elidex::detail {
 template <std::size_t Bytes>
 using widest_word = std::conditional_t<
     Bytes % 8 == 0, std::uint64_t,
-    std::conditional_t<Bytes % 4 == 0, std::uint32_t, std::conditional_t<Bytes % 2 == 0, std::uint16_t, std::uint8_t>>>;
+    std::conditional_t<Bytes % 4 == 0, std::uint32_t,
+                       std::conditional_t<Bytes % 2 == 0, std::uint16_t, std::uint8_t>>>;
 
 template <class T>
 class field {

@@ -1,64 +1,79 @@
-// An ordered index for keys of a fixed size that stays fast when many threads want the same few leaves.
+// An ordered index for keys of a fixed size that stays fast when many threads want the same few
+// leaves.
 //
-//   elidex::fixed_key_btree<std::uint64_t, std::uint64_t, elidex::optimistic, elidex::separated_fan_out<>> tree;
+//   elidex::fixed_key_btree<std::uint64_t, std::uint64_t, elidex::optimistic,
+//       elidex::separated_fan_out<>> tree;
 //   tree.insert(7, 70);
 //
-// It is papers/003's Euno-B+Tree, with the leaf and the control of leaves as parameters; with the paper's own:
-// papers/eunomia/euno_btree.hpp.
+// It is papers/003's Euno-B+Tree, with the leaf and the control of leaves as parameters; with the
+// paper's own: papers/eunomia/euno_btree.hpp.
 //
 // The four principles of papers/003 section 4.2, and where each is:
-//   splitting regions      the policy's upper() leads to a leaf, its lower() works in it: at_leaf(). Between the two the
-//                          leaf may be split or removed, which its sequence number tells (split_regions.hpp)
+//   splitting regions      the policy's upper() leads to a leaf, its lower() works in it:
+//                          at_leaf(). Between the two the leaf may be split or removed, which its
+//                          sequence number tells (split_regions.hpp)
 //   partitioned layout     the leaf, chosen by the Shape: separated_leaf.hpp, or the paper's
 //   conflict control       conflict_control.hpp: at_controlled_leaf()
-//   adaptive control       `Control`: a leaf gets its conflict control when its requests collide, and loses it when they
-//                          don't any more: at_bare_leaf(), switch_on(), switch_off()
+//   adaptive control       `Control`: a leaf gets its conflict control when its requests collide,
+//                          and loses it when they don't any more: at_bare_leaf(), switch_on(),
+//                          switch_off()
 //
-// Under `optimistic` there are no hardware regions: upper() is optimistic lock coupling down to the leaf (btree.hpp), and
-// the lower region is the leaf's version for readers and its lock for writers. The leaf's version then takes the place of
-// the sequence number.
+// Under `optimistic` there are no hardware regions: upper() is optimistic lock coupling down to the
+// leaf (btree.hpp), and the lower region is the leaf's version for readers and its lock for
+// writers. The leaf's version then takes the place of the sequence number.
 //
-// Splits and merges of nodes are operations of their own, in both regions, that leave the contents as they were
-// (try_split, try_share, try_merge); an insert that finds its leaf full has it split, or share with a sibling, and begins again.
-// Erasing balances later, too: it leaves the leaf as it is, and merges it afterwards once it is sparse (papers/003 section 5.3).
+// Splits and merges of nodes are operations of their own, in both regions, that leave the contents
+// as they were (try_split, try_share, try_merge); an insert that finds its leaf full has it split,
+// or share with a sibling, and begins again. Erasing balances later, too: it leaves the leaf as it
+// is, and merges it afterwards once it is sparse (papers/003 section 5.3).
 //
 // Invariants
 //   * those of btree.hpp for inner nodes. A leaf may be empty for a while.
-//   * Everything that a leaf for a key was asked in one region was asked while it was the leaf for that key: under
-//     split regions because the region validates the sequence number, which whoever splits, merges or removes the leaf
-//     changes in both regions; under `optimistic` because the lock's version is validated last.
-//   * While a leaf has a conflict control and its sequence number stays, each of its keys has its mark set: insert marks
-//     first, under the slot's lock bit; erase clears afterwards, under the same bit, if no other key has the mark. What
-//     moves keys into a leaf (a merge) takes its control away. What moves keys out of it (a split) clears their marks
-//     after the region and before it lets go of the split lock. A request that has the new sequence number waits for that
-//     lock before it looks at any mark (it has seen the number, so it sees the lock, which was taken before): a mark that
-//     it finds is not about to be cleared. One that has the old number marks in vain and begins again.
-//   * A share moves records between two leaves without controls, of one parent, and the separator between them, with the locks of
-//     both (and of the values) or in both regions. The separator moves under the parent's lock as well, which is let go before
-//     the records move: who is sent to either leaf by the new one waits for its lock. Splits do likewise. Who was sent to the
-//     leaf that gives by the old separator finds its version, or its sequence number, changed. To the leaf that takes nobody was
-//     sent for a key that comes.
-//   * The keys for which a leaf is the one change together with its sequence number: so a thread may come back to a leaf without
-//     the way down (leaf_hint.hpp).
-//   * A leaf's control changes together with its sequence number, so that no request works under the wrong assumption.
-//   * Under split regions a request is not pinned between its regions: leaves are only ever reused as leaves, with sequence
-//     numbers that never come again (split_regions.hpp). To use a control it pins itself and then validates the sequence
-//     number: the control was the leaf's after the pin, so it is not reused before the unpinning. Under `optimistic` a
-//     request is pinned as a whole.
+//   * Everything that a leaf for a key was asked in one region was asked while it was the leaf for
+//     that key: under split regions because the region validates the sequence number, which whoever
+//     splits, merges or removes the leaf changes in both regions; under `optimistic` because the
+//     lock's version is validated last.
+//   * While a leaf has a conflict control and its sequence number stays, each of its keys has its
+//     mark set: insert marks first, under the slot's lock bit; erase clears afterwards, under the
+//     same bit, if no other key has the mark. What moves keys into a leaf (a merge) takes its
+//     control away. What moves keys out of it (a split) clears their marks after the region and
+//     before it lets go of the split lock. A request that has the new sequence number waits for
+//     that lock before it looks at any mark (it has seen the number, so it sees the lock, which was
+//     taken before): a mark that it finds is not about to be cleared. One that has the old number
+//     marks in vain and begins again.
+//   * A share moves records between two leaves without controls, of one parent, and the separator
+//     between them, with the locks of both (and of the values) or in both regions. The separator
+//     moves under the parent's lock as well, which is let go before the records move: who is sent
+//     to either leaf by the new one waits for its lock. Splits do likewise. Who was sent to the
+//     leaf that gives by the old separator finds its version, or its sequence number, changed. To
+//     the leaf that takes nobody was sent for a key that comes.
+//   * The keys for which a leaf is the one change together with its sequence number: so a thread
+//     may come back to a leaf without the way down (leaf_hint.hpp).
+//   * A leaf's control changes together with its sequence number, so that no request works under
+//     the wrong assumption.
+//   * Under split regions a request is not pinned between its regions: leaves are only ever reused
+//     as leaves, with sequence numbers that never come again (split_regions.hpp). To use a control
+//     it pins itself and then validates the sequence number: the control was the leaf's after the
+//     pin, so it is not reused before the unpinning. Under `optimistic` a request is pinned as a
+//     whole.
 //
-// Order of locks: split lock or a slot's lock bit, neither of which is waited for with the other one held, and both outside
-// of regions; upper region; lower region; node, sibling by try_upgrade; locks of values, leaf by leaf; the parent, which is waited
-// for (lock_parent_of_locked(); merges try for it first), because everybody on the way to another of its leaves waits meanwhile.
+// Order of locks: split lock or a slot's lock bit, neither of which is waited for with the other
+// one held, and both outside of regions; upper region; lower region; node, sibling by try_upgrade;
+// locks of values, leaf by leaf; the parent, which is waited for (lock_parent_of_locked(); merges
+// try for it first), because everybody on the way to another of its leaves waits meanwhile.
 //
 // Linearization points
-//   split regions   the commit of the lower region, or the unlocking of its fallback lock; of a request that a clear mark
-//                   sends away: the reading of the mark, when the sequence number is validated behind it
-//   optimistic      get, contains and all that change nothing: the reading of the leaf's version in the upper region (a
-//                   clear mark: the reading of the mark); changes: the try_upgrade() of the leaf
+//   split regions   the commit of the lower region, or the unlocking of its fallback lock; of a
+//                   request that a clear mark sends away: the reading of the mark, when the
+//                   sequence number is validated behind it
+//   optimistic      get, contains and all that change nothing: the reading of the leaf's version in
+//                   the upper region (a clear mark: the reading of the mark); changes: the
+//                   try_upgrade() of the leaf
 //   scan            range_collector.hpp, in both regions
 //
-// Deviations from papers/003 section 5: a split is a region of its own; scans sort in private memory instead of moving what
-// they read to the reserved keys, so that reading never writes; leaves have no links (btree.hpp); see also conflict_control.hpp.
+// Deviations from papers/003 section 5: a split is a region of its own; scans sort in private
+// memory instead of moving what they read to the reserved keys, so that reading never writes;
+// leaves have no links (btree.hpp); see also conflict_control.hpp.
 #pragma once
 
 #include <algorithm>
@@ -95,10 +110,12 @@
 
 namespace elidex {
 
-// When a leaf gets a conflict control and when it loses it; all numbers are our choice, the paper has none.
+// When a leaf gets a conflict control and when it loses it; all numbers are our choice, the paper
+// has none.
 struct control_bounds {
-  // A leaf's suspicion grows by one with each abort or restart and shrinks by one with every 64th request that met nobody:
-  // about one collision in 64 requests is tolerated. At this much it gets a control.
+  // A leaf's suspicion grows by one with each abort or restart and shrinks by one with every 64th
+  // request that met nobody: about one collision in 64 requests is tolerated. At this much it gets
+  // a control.
   static constexpr std::uint32_t collisions_to_switch_on = 8;
   static constexpr std::uint64_t calm_requests = 64;
   // A control's period, and the least number of collisions in it that keeps the control.
@@ -123,24 +140,27 @@ struct adaptive_control : control_bounds {
 // Counts since construction; each exact when no operation runs.
 struct fixed_key_btree_stats : btree_stats {
   std::int64_t controls_switched_on = 0;
-  std::int64_t controls_switched_off = 0;  // by the contention detector; a merge takes controls away, too
-  std::size_t controls = 0;                // in use, retired ones included
+  // by the contention detector; a merge takes controls away, too
+  std::int64_t controls_switched_off = 0;
+  std::size_t controls = 0;  // in use, retired ones included
 };
 
 // Key: an integer type. Value: a trivially copyable type. Sync: split_regions<Lock> or optimistic.
 //
-// Thread-safety: every function but constructor and destructor may be called from any thread at any time, and all are
-// linearizable except size(), empty(), memory_bytes() and stats(), which are exact when no operation runs, and cursors
-// (cursor.hpp).
+// Thread-safety: every function but constructor and destructor may be called from any thread at any
+// time, and all are linearizable except size(), empty(), memory_bytes() and stats(), which are
+// exact when no operation runs, and cursors (cursor.hpp).
 //
-// Errors: std::bad_alloc from functions that add or erase keys, from scans and cursors (their buffer), and from the first
-// call of a thread; the tree is then unchanged. Destructor, reclaim(), size(), empty(), memory_bytes() and stats() never
-// throw.
+// Errors: std::bad_alloc from functions that add or erase keys, from scans and cursors (their
+// buffer), and from the first call of a thread; the tree is then unchanged. Destructor, reclaim(),
+// size(), empty(), memory_bytes() and stats() never throw.
 template <std::integral Key, class Value, class Sync, class Shape, class Control = no_control>
-class fixed_key_btree : detail::btree_inner<Key, Sync, Shape, typename Shape::template leaf<Key, Value, Sync>, true> {
+class fixed_key_btree
+    : detail::btree_inner<Key, Sync, Shape, typename Shape::template leaf<Key, Value, Sync>, true> {
   static_assert(std::is_trivially_copyable_v<Value>);
   static_assert(Shape::has_controls || !Control::enabled);
-  using inner_levels = detail::btree_inner<Key, Sync, Shape, typename Shape::template leaf<Key, Value, Sync>, true>;
+  using inner_levels =
+      detail::btree_inner<Key, Sync, Shape, typename Shape::template leaf<Key, Value, Sync>, true>;
   using values = detail::value_codec<Value>;
   using value_slot = Value;
   using operation = detail::btree_operation<fixed_key_btree>;
@@ -168,7 +188,8 @@ class fixed_key_btree : detail::btree_inner<Key, Sync, Shape, typename Shape::te
   using cursor_type = detail::map_cursor<fixed_key_btree>;
 
   fixed_key_btree();
-  ~fixed_key_btree() = default;  // nodes and controls need no destruction; the pools give their memory back
+  // nodes and controls need no destruction; the pools give their memory back
+  ~fixed_key_btree() = default;
   fixed_key_btree(const fixed_key_btree&) = delete;
   fixed_key_btree& operator=(const fixed_key_btree&) = delete;
 
@@ -176,10 +197,11 @@ class fixed_key_btree : detail::btree_inner<Key, Sync, Shape, typename Shape::te
   std::optional<Value> get(Key key) const;
   bool contains(Key key) const { return get(key).has_value(); }
 
-  // get() of many keys, in any order: found[i] becomes the value of wanted[i], if it is there. Each look-up is linearizable by
-  // itself; together they are no snapshot. Where readers race, look-ups wait for memory together instead of one after the
-  // other (group prefetching: Chen, Ailamaki, Gibbons, Mowry, ICDE 2004), which is two to three times as fast when the tree is
-  // larger than the caches. Throws std::invalid_argument if `found` is shorter than `wanted`.
+  // get() of many keys, in any order: found[i] becomes the value of wanted[i], if it is there. Each
+  // look-up is linearizable by itself; together they are no snapshot. Where readers race, look-ups
+  // wait for memory together instead of one after the other (group prefetching: Chen, Ailamaki,
+  // Gibbons, Mowry, ICDE 2004), which is two to three times as fast when the tree is larger than
+  // the caches. Throws std::invalid_argument if `found` is shorter than `wanted`.
   void multi_get(std::span<const Key> wanted, std::span<std::optional<Value>> found) const;
 
   // Adds `key` unless it is there; says whether it added it.
@@ -188,35 +210,40 @@ class fixed_key_btree : detail::btree_inner<Key, Sync, Shape, typename Shape::te
   // Adds `key` or overwrites its value; says whether it added it.
   bool upsert(Key key, const Value& value) { return insert_or_overwrite(key, value, true); }
 
-  // The value of `key`, which becomes make()'s if it is not there, as one atomic step; second: whether it was added. make()
-  // must not use the tree, and should be short: others who want the leaf wait for it. It may run more than once when transactions
-  // abort. If it throws, the exception comes out of get_or_insert() and nothing is added.
+  // The value of `key`, which becomes make()'s if it is not there, as one atomic step; second:
+  // whether it was added. make() must not use the tree, and should be short: others who want the
+  // leaf wait for it. It may run more than once when transactions abort. If it throws, the
+  // exception comes out of get_or_insert() and nothing is added.
   template <class Make>
   std::pair<Value, bool> get_or_insert(Key key, Make&& make);
-  // The same where make(slot), with the key as nodes have it, may give nothing: then nothing is added, and nothing returned. For a
-  // dictionary beside the map (internal/column/keyed_delta_index.hpp).
+  // The same where make(slot), with the key as nodes have it, may give nothing: then nothing is
+  // added, and nothing returned. For a dictionary beside the map
+  // (internal/column/keyed_delta_index.hpp).
   template <class Make>
   std::optional<std::pair<Value, bool>> get_or_insert_if_made(Key key, Make&& make);
 
-  // Fills the map, which must be empty, with the records of a range whose keys ascend; its elements have a key as `first` and a
-  // value as `second`. All of them appear at one moment, and much faster than by inserting them; leaves are nearly full
-  // afterwards. Throws std::invalid_argument if the keys don't ascend, std::logic_error if the map is not empty or others
-  // have filled it meanwhile, std::bad_alloc, and what the range throws; the map is then as it was.
+  // Fills the map, which must be empty, with the records of a range whose keys ascend; its elements
+  // have a key as `first` and a value as `second`. All of them appear at one moment, and much
+  // faster than by inserting them; leaves are nearly full afterwards. Throws std::invalid_argument
+  // if the keys don't ascend, std::logic_error if the map is not empty or others have filled it
+  // meanwhile, std::bad_alloc, and what the range throws; the map is then as it was.
   template <std::ranges::input_range Range>
   void bulk_load(Range&& sorted);
 
-  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the key was there. fn(Value&)
-  // must not use the tree, and should be short. It may run more than once, with effects only of the last time. If it throws,
-  // the exception comes out of update() and the value stays.
+  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the
+  // key was there. fn(Value&) must not use the tree, and should be short. It may run more than
+  // once, with effects only of the last time. If it throws, the exception comes out of update() and
+  // the value stays.
   template <value_change<Value> Fn>
   bool update(Key key, Fn&& fn);
 
   // Removes `key`; says whether it was there.
   bool erase(Key key);
 
-  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how many there were.
-  // All of them were in the tree at one moment, with no other key between them. fn runs after that moment, outside
-  // of all locks, and may use the tree. Buffers what it returns: for long ranges prefer a cursor.
+  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how
+  // many there were. All of them were in the tree at one moment, with no other key between them. fn
+  // runs after that moment, outside of all locks, and may use the tree. Buffers what it returns:
+  // for long ranges prefer a cursor.
   template <class Fn>
   std::size_t scan(Key from, std::size_t limit, Fn&& fn) const;
 
@@ -230,7 +257,8 @@ class fixed_key_btree : detail::btree_inner<Key, Sync, Shape, typename Shape::te
   std::size_t memory_bytes() const noexcept;
   fixed_key_btree_stats stats() const noexcept;
 
-  // Frees what was erased before this call, as far as no reader was in the way, now instead of at the next erasures.
+  // Frees what was erased before this call, as far as no reader was in the way, now instead of at
+  // the next erasures.
   void reclaim() noexcept { retire_list_.sweep_all(); }
 
   // The policy's state, for an elided lock's statistics.
@@ -266,9 +294,11 @@ class fixed_key_btree : detail::btree_inner<Key, Sync, Shape, typename Shape::te
   using inner_levels::shares_;
   using inner_levels::splits_;
   using inner_levels::sync_;
-  // Records that a full leaf hands over, or it splits. Chosen: what the next few inserts would fill again is not worth it.
+  // Records that a full leaf hands over, or it splits. Chosen: what the next few inserts would fill
+  // again is not worth it.
   static constexpr unsigned shared_at_least = std::max(1U, leaf::capacity / 15);
-  // See leaf_hint.hpp. Under regions nobody is pinned who comes back to a leaf, and a control may be gone by then.
+  // See leaf_hint.hpp. Under regions nobody is pinned who comes back to a leaf, and a control may
+  // be gone by then.
   static constexpr bool has_leaf_hints = Shape::has_leaf_hints && (racing || !Control::enabled);
   // Whether values have locks apart from the leaf's.
   static constexpr bool locks_values_apart = racing && leaf::value_locks != 0;
@@ -284,7 +314,8 @@ class fixed_key_btree : detail::btree_inner<Key, Sync, Shape, typename Shape::te
       if constexpr (racing) return at->lock.validate(seen);
       return at->sequence.validate(sequence);
     }
-    // The same at the end of a region that has begun with it: only racing readers have to look again.
+    // The same at the end of a region that has begun with it: only racing readers have to look
+    // again.
     bool was_right() const noexcept { return !racing || is_still_right(); }
   };
 
@@ -321,10 +352,11 @@ class fixed_key_btree : detail::btree_inner<Key, Sync, Shape, typename Shape::te
   bool insert_or_overwrite(Key key, const Value& value, bool overwrite);
   step try_get(const place& p, Key key, std::optional<Value>& value) const noexcept;
   step try_read(const place& p, unsigned slot, std::optional<Value>& value) const noexcept;
-  step try_put(const place& p, Key key, const Value& value, bool overwrite, bool known_absent) noexcept;
+  step try_put(const place& p, Key key, const Value& value, bool overwrite,
+               bool known_absent) noexcept;
   template <class Make>
-  step try_get_or_insert(const place& p, Key key, Make& make, bool known_absent, std::optional<Value>& value,
-                         std::exception_ptr& thrown) noexcept;
+  step try_get_or_insert(const place& p, Key key, Make& make, bool known_absent,
+                         std::optional<Value>& value, std::exception_ptr& thrown) noexcept;
   template <class Fn>
   step change_value(const place& p, unsigned slot, Fn&& fn) noexcept;
   step try_erase(const place& p, Key key, outcome& result) noexcept;
@@ -334,7 +366,8 @@ class fixed_key_btree : detail::btree_inner<Key, Sync, Shape, typename Shape::te
   step try_split(Key key, operation& op, std::uint64_t nth_leaf, const control* locked,
                  std::uint64_t& kept_marks) noexcept;
   step try_share(const position& p, Key key, bool ascending, operation& op) noexcept;
-  // Where a leaf that is filled by ascending keys is parted for the next one: before it, or at the last record.
+  // Where a leaf that is filled by ascending keys is parted for the next one: before it, or at the
+  // last record.
   static unsigned end_of_run(const typename leaf::ordered_copy& all, Key key) noexcept {
     return std::clamp(all.rank(key), 1U, all.count() - 1);
   }
@@ -371,7 +404,8 @@ class fixed_key_btree : detail::btree_inner<Key, Sync, Shape, typename Shape::te
   // leaves have the same hash, one may get a control that it does not need.
   static constexpr std::size_t suspects = 256;
   alignas(64) mutable std::array<std::atomic<std::uint32_t>, suspects> suspicion_{};
-  mutable retire_list retire_list_{this};  // destroyed first: what is in it gives its memory back to the pools
+  // destroyed first: what is in it gives its memory back to the pools
+  mutable retire_list retire_list_{this};
 };
 
 }  // namespace elidex

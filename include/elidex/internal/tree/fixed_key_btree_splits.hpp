@@ -1,5 +1,5 @@
-// How the leaves of fixed_key_btree.hpp split, share with a sibling and merge; included at its end. Read that header first: it
-// holds the argument for correctness.
+// How the leaves of fixed_key_btree.hpp split, share with a sibling and merge; included at its end.
+// Read that header first: it holds the argument for correctness.
 #pragma once
 
 namespace elidex {
@@ -26,7 +26,8 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::split(Key key, const pla
   std::uint64_t nth_leaf = 0;
   std::uint64_t kept_marks = ~std::uint64_t{0};
   tree.run_changing(op, [&] {
-    // Counted only where leaves have sequence numbers, and for a new one: it is a line that everybody who splits writes.
+    // Counted only where leaves have sequence numbers, and for a new one: it is a line that
+    // everybody who splits writes.
     if (!std::is_empty_v<typename leaf::sequence_type> && op.has_spare_leaf())
       nth_leaf = tree.leaves_made_.fetch_add(1);
     return sync_.both([&] { return tree.try_split(key, op, nth_leaf, controlled_by, kept_marks); });
@@ -35,9 +36,9 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::split(Key key, const pla
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, operation& op, std::uint64_t nth_leaf,
-                                                                  const control* locked,
-                                                                  std::uint64_t& kept_marks) noexcept -> step {
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(
+    Key key, operation& op, std::uint64_t nth_leaf, const control* locked,
+    std::uint64_t& kept_marks) noexcept -> step {
   kept_marks = ~std::uint64_t{0};
   position p;
   if (const step s = descend_splitting(key, p, op); s != step::yes) return s;
@@ -58,8 +59,8 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
   typename leaf::ordered_copy all;
   left.copy_in_order(all);
   const unsigned count = all.count();
-  // Keys that arrive in ascending order would leave half-full leaves behind: part before those that come next, or split off one.
-  // At the parent's right edge they are taken to arrive so.
+  // Keys that arrive in ascending order would leave half-full leaves behind: part before those that
+  // come next, or split off one. At the parent's right edge they are taken to arrive so.
   ascending |= all.rank(key) == count && (is_root || p.index == p.parent->count());
   const unsigned middle = ascending ? end_of_run(all, key) : count / 2;
 
@@ -77,8 +78,8 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
   p.parent_lock->unlock();
   left.keep(all, 0, middle);
   if constexpr (Control::enabled) {
-    // The leaf for the key may have become another one, with another control, since the split lock was taken.
-    // relaxed: ordered by the region.
+    // The leaf for the key may have become another one, with another control, since the split lock
+    // was taken. relaxed: ordered by the region.
     if (left.control.load(std::memory_order_relaxed) == locked) kept_marks = marks_of(left);
   }
   unlock_values(left);
@@ -87,13 +88,15 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(Key key, opera
   return step::yes;
 }
 
-// A full leaf parts its records evenly with a sibling that has room: so leaves are five sixths full after random inserts in
-// place of two thirds (B*-trees: Knuth, TAOCP 3, section 6.2.4). No: there is no such sibling. A hot leaf is not shared, and
-// neither is the outermost of a parent, which keys that ascend fill. A leaf that they fill elsewhere gives its right sibling only
-// what lies behind `key`: so what came before it stays together, and keys that only look as if they ascended don't get a leaf
-// each.
+// A full leaf parts its records evenly with a sibling that has room: so leaves are five sixths full
+// after random inserts in place of two thirds (B*-trees: Knuth, TAOCP 3, section 6.2.4). No: there
+// is no such sibling. A hot leaf is not shared, and neither is the outermost of a parent, which
+// keys that ascend fill. A leaf that they fill elsewhere gives its right sibling only what lies
+// behind `key`: so what came before it stays together, and keys that only look as if they ascended
+// don't get a leaf each.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_share(const position& p, Key key, bool ascending,
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_share(const position& p, Key key,
+                                                                  bool ascending,
                                                                   operation& op) noexcept -> step {
   if (p.parent == nullptr || p.index >= p.parent->count()) return step::no;
   for (const side where : {side::right, side::left}) {
@@ -105,8 +108,11 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_share(const position
     if (found == step::no) continue;
     leaf& full = p.as_leaf();
     leaf& other = where == side::left ? left.as_leaf() : right.as_leaf();
-    // relaxed, partner of the stores in switch_on() and switch_off(): a guess here; below ordered by the leaf's lock or the region.
-    const auto is_hot = [](const leaf& l) { return l.control.load(std::memory_order_relaxed) != nullptr; };
+    // relaxed, partner of the stores in switch_on() and switch_off(): a guess here; below ordered
+    // by the leaf's lock or the region.
+    const auto is_hot = [](const leaf& l) {
+      return l.control.load(std::memory_order_relaxed) != nullptr;
+    };
     if (full.used() < other.used() + 2 * shared_at_least || is_hot(full) || is_hot(other)) continue;
     if (!left.at->lock.try_upgrade(left.seen)) return step::restart;
     if (!right.at->lock.try_upgrade(right.seen)) {
@@ -121,8 +127,8 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_share(const position
     const unsigned count = all.count();
     const unsigned moved = ascending ? count - end_of_run(all, key) : (count - other.used()) / 2;
     const unsigned first = where == side::left ? 0 : count - moved;
-    const bool fits =
-        !is_hot(full) && !is_hot(other) && other.has_room_for(all.key(first), all.key(first + moved - 1), moved);
+    const bool fits = !is_hot(full) && !is_hot(other) &&
+                      other.has_room_for(all.key(first), all.key(first + moved - 1), moved);
     const bool goes = fits && lock_parent_of_locked(left, 0, right.at);
     if (goes) {
       full.sequence.invalidate();
@@ -159,7 +165,8 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::merge_if_sparse(Key key)
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_merge(Key key, operation& op) noexcept -> step {
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_merge(Key key, operation& op) noexcept
+    -> step {
   position p;
   if (const step s = descend_merging(key, p, op); s != step::yes) return s;
   const unsigned here = p.as_leaf().used();
@@ -215,7 +222,8 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_merge(Key key, opera
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-void fixed_key_btree<Key, Value, Sync, Shape, Control>::take_control_away(leaf& l, operation& op) noexcept {
+void fixed_key_btree<Key, Value, Sync, Shape, Control>::take_control_away(leaf& l,
+                                                                          operation& op) noexcept {
   // relaxed and release: ordered by the region, which excludes all others that change it.
   control* const taken = l.control.load(std::memory_order_relaxed);
   l.control.store(nullptr, std::memory_order_release);

@@ -1,25 +1,32 @@
 // What the keys of a node of strings have in common, and how a string finds its place behind that.
 //
-// Strings that lie in one node mostly begin alike ("https://www."), so that their first 8 bytes part none of them. A node of
-// strings therefore has a prefix: so many first bytes that all keys have in common that can ever come to it. The heads in its
-// slots (codec.hpp) are the 8 bytes behind the prefix. A search is one of integers, and only of keys with equal heads does it
-// follow the blobs.
+// Strings that lie in one node mostly begin alike ("https://www."), so that their first 8 bytes
+// part none of them. A node of strings therefore has a prefix: so many first bytes that all keys
+// have in common that can ever come to it. The heads in its slots (codec.hpp) are the 8 bytes
+// behind the prefix. A search is one of integers, and only of keys with equal heads does it follow
+// the blobs.
 //
 // Only the prefix's length is stored, and nobody compares the prefix itself. Why that is enough:
-//   * A node lies between two separators, its fences: low <= key < high for all keys in it and for all that are looked for in
-//     it (low < key <= high for a walk backward from `key`). Strings between two that begin with P begin with P. So whoever
-//     was led to the node has a key that begins with what low and high have in common, be it in the tree or not.
-//   * So every length up to what the fences have in common is right; 0 where there is no fence, at the tree's ends.
-//   * Fences move only when the node is locked: when it is split, merged, or shares its children. A node at one version has
-//     one pair of fences, and the length and the heads that were stored with them.
-//   * A split moves the fences closer together: what was right stays right. Each half's prefix is then lengthened to what its new
-//     fences have in common, as far as the parent shows them, if two of its heads are equal: that reads all of its blobs.
-//   * Where two neighbours become one (or one gets children of the other), with a separator s between them, low and high have
-//     in common what low and s, and s and high both have: of the two lengths the smaller one is right for both.
+//   * A node lies between two separators, its fences: low <= key < high for all keys in it and for
+//     all that are looked for in it (low < key <= high for a walk backward from `key`). Strings
+//     between two that begin with P begin with P. So whoever was led to the node has a key that
+//     begins with what low and high have in common, be it in the tree or not.
+//   * So every length up to what the fences have in common is right; 0 where there is no fence, at
+//     the tree's ends.
+//   * Fences move only when the node is locked: when it is split, merged, or shares its children. A
+//     node at one version has one pair of fences, and the length and the heads that were stored
+//     with them.
+//   * A split moves the fences closer together: what was right stays right. Each half's prefix is
+//     then lengthened to what its new fences have in common, as far as the parent shows them, if
+//     two of its heads are equal: that reads all of its blobs.
+//   * Where two neighbours become one (or one gets children of the other), with a separator s
+//     between them, low and high have in common what low and s, and s and high both have: of the
+//     two lengths the smaller one is right for both.
 //
-// Readers that race with a writer: a length or heads that don't fit together give some rank, from 0 to the count. It is believed
-// only after the node's version is validated, and validated before the first address is followed. head_behind() reads no byte
-// outside of the key that is looked for, whatever the length.
+// Readers that race with a writer: a length or heads that don't fit together give some rank, from 0
+// to the count. It is believed only after the node's version is validated, and validated before the
+// first address is followed. head_behind() reads no byte outside of the key that is looked for,
+// whatever the length.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +51,9 @@ class prefix_length<Keys, Racing, true> {
  public:
   prefix_length() noexcept { set(0); }
   unsigned get() const noexcept { return length_.template load<Racing>(); }
-  void set(unsigned length) noexcept { length_.template store<Racing>(static_cast<std::uint16_t>(length)); }
+  void set(unsigned length) noexcept {
+    length_.template store<Racing>(static_cast<std::uint16_t>(length));
+  }
 
  private:
   field<std::uint16_t> length_;
@@ -87,8 +96,9 @@ void share_prefix(Node& left, Node& right) noexcept {
   }
 }
 
-// The halves of a node that was split at `separator`; it is child `index` of `parent`, which holds the separator not yet (null:
-// it is the root). At the parent's ends the fence is not in sight, but it begins with the parent's prefix, as all do in it.
+// The halves of a node that was split at `separator`; it is child `index` of `parent`, which holds
+// the separator not yet (null: it is the root). At the parent's ends the fence is not in sight, but
+// it begins with the parent's prefix, as all do in it.
 template <class Node, class Parent, class KeySlot>
 void lengthen_prefixes(Node& left, Node& right, const Parent* parent, unsigned index,
                        const KeySlot& separator) noexcept {
@@ -97,16 +107,18 @@ void lengthen_prefixes(Node& left, Node& right, const Parent* parent, unsigned i
     if (parent == nullptr) return;
     const unsigned least = parent->prefix.get();
     lengthen_prefix(left, index > 0 ? keys::in_common(parent->key(index - 1), separator) : least);
-    lengthen_prefix(right, index < parent->count() ? keys::in_common(separator, parent->key(index)) : least);
+    lengthen_prefix(
+        right, index < parent->count() ? keys::in_common(separator, parent->key(index)) : least);
   }
 }
 
 // --- by readers ---
 
-// How many of the node's keys are less than `key` (OrEqual: or equal to it), and whether one is equal; false when torn.
+// How many of the node's keys are less than `key` (OrEqual: or equal to it), and whether one is
+// equal; false when torn.
 template <bool OrEqual, class Node, class Probe, class StillValid>
-bool rank_by_heads(const Node& n, unsigned count, const Probe& key, StillValid&& still_valid, unsigned& rank,
-                   bool& exact) noexcept {
+bool rank_by_heads(const Node& n, unsigned count, const Probe& key, StillValid&& still_valid,
+                   unsigned& rank, bool& exact) noexcept {
   using keys = typename Node::keys;
   exact = false;
   const unsigned prefix = n.prefix.get();

@@ -1,16 +1,17 @@
-// What an operation that changes a tree carries from attempt to attempt: nodes set aside for it, and what it has
-// unlinked.
+// What an operation that changes a tree carries from attempt to attempt: nodes set aside for it,
+// and what it has unlinked.
 //
 //   operation op(tree);
 //   for (;;) switch (region(op)) {
 //     case step::need_memory: op.provide(); continue;      // may throw: the tree is unchanged
 //     ...
 //   }
-//   op.settle();                                           // what was unlinked goes to the retire list
+//   op.settle();  // what was unlinked goes to the retire list
 //
-// Region bodies allocate nothing (DESIGN.md, rule 3): a body that lacks memory notes what it lacks and returns
-// need_memory, before it has changed anything. What is set aside and not used goes back at the end.
-// Everything here is touched by one thread. An aborted hardware transaction rolls it back together with the tree.
+// Region bodies allocate nothing (DESIGN.md, rule 3): a body that lacks memory notes what it lacks
+// and returns need_memory, before it has changed anything. What is set aside and not used goes back
+// at the end. Everything here is touched by one thread. An aborted hardware transaction rolls it
+// back together with the tree.
 #pragma once
 
 #include <array>
@@ -38,7 +39,8 @@ enum class step : std::uint8_t {
 
 struct no_pin {};
 
-// Tree has leaf_pool_, inner_pool_, splits_, merges_ and shares_, and a retire_list_ where it defers reclamation.
+// Tree has leaf_pool_, inner_pool_, splits_, merges_ and shares_, and a retire_list_ where it
+// defers reclamation.
 template <class Tree>
 class node_operation {
   using leaf = typename Tree::leaf;
@@ -52,7 +54,8 @@ class node_operation {
 
   ~node_operation() {
     if (spare_leaf_ != nullptr) tree_.leaf_pool_.deallocate(spare_leaf_);
-    while (spare_inner_count_ > 0) tree_.inner_pool_.deallocate(spare_inners_[--spare_inner_count_]);
+    while (spare_inner_count_ > 0)
+      tree_.inner_pool_.deallocate(spare_inners_[--spare_inner_count_]);
     if constexpr (Tree::defers_reclamation) {
       if (may_retire_) tree_.retire_list_.unreserve();
     }
@@ -75,7 +78,9 @@ class node_operation {
 
   leaf* take_leaf() noexcept { return ::new (std::exchange(spare_leaf_, nullptr)) leaf; }
   void put_back_leaf(leaf* unused) noexcept { spare_leaf_ = unused; }
-  inner* take_inner(unsigned level) noexcept { return ::new (spare_inners_[--spare_inner_count_]) inner(level); }
+  inner* take_inner(unsigned level) noexcept {
+    return ::new (spare_inners_[--spare_inner_count_]) inner(level);
+  }
 
   void retire_leaf(leaf* l) noexcept { retire(l, &destroy_leaf); }
   void retire_inner(inner* n) noexcept { retire(n, &destroy_inner); }
@@ -136,8 +141,12 @@ class node_operation {
     retire_list::destroyer destroy;
   };
 
-  static void destroy_leaf(void* tree, void* l) noexcept { static_cast<Tree*>(tree)->leaf_pool_.deallocate(l); }
-  static void destroy_inner(void* tree, void* n) noexcept { static_cast<Tree*>(tree)->inner_pool_.deallocate(n); }
+  static void destroy_leaf(void* tree, void* l) noexcept {
+    static_cast<Tree*>(tree)->leaf_pool_.deallocate(l);
+  }
+  static void destroy_inner(void* tree, void* n) noexcept {
+    static_cast<Tree*>(tree)->inner_pool_.deallocate(n);
+  }
 
   Tree& tree_;
   void* spare_leaf_ = nullptr;

@@ -1,23 +1,26 @@
-// The keys of one leaf as distances from the leaf's base: a byte and some bits for each, in place of the whole key.
+// The keys of one leaf as distances from the leaf's base: a byte and some bits for each, in place
+// of the whole key.
 //
-//   keys     base + 0x3a51f07, base + 0x11e24c8, ...      each less than base + 2^width: the leaf's frame
+//   keys     base + 0x3a51f07, base + 0x11e24c8, ...      each less than base + 2^width: the leaf's
+//                                                         frame
 //   low bytes, hashed   | one byte each, all compared at once            "fingerprints"
 //   the other bits      | width - 8 bits each, one behind the other      "rests"
 //
-// A leaf's keys are neighbours in key order, so that their distances are short (frame of reference: Goldstein,
-// Ramakrishnan, Shaft, "Compressing relations and indexes", ICDE 1998). A distance's low byte, xored with a hash of the other
-// bits, serves as fingerprint (fingerprints.hpp) and costs nothing: from it and the other bits the low byte comes back
-// (quotienting: Knuth, TAOCP 3, section 6.4, exercise 13). Without the hash keys that are multiples of 256 would all have the
-// same.
+// A leaf's keys are neighbours in key order, so that their distances are short (frame of reference:
+// Goldstein, Ramakrishnan, Shaft, "Compressing relations and indexes", ICDE 1998). A distance's low
+// byte, xored with a hash of the other bits, serves as fingerprint (fingerprints.hpp) and costs
+// nothing: from it and the other bits the low byte comes back (quotienting: Knuth, TAOCP 3, section
+// 6.4, exercise 13). Without the hash keys that are multiples of 256 would all have the same.
 //
-// How many keys fit depends on the frame: Slots at most, and as many as have room for their rests. A frame is chosen as wide as
-// it may be without costing a slot, with its keys in the middle, so that few later keys fall outside of it.
-// A frame lies within the key's type, unless it is all of it: one that went round the type's end would have keys of both ends,
-// which no frame has room for when they are to be encoded anew.
+// How many keys fit depends on the frame: Slots at most, and as many as have room for their rests.
+// A frame is chosen as wide as it may be without costing a slot, with its keys in the middle, so
+// that few later keys fall outside of it. A frame lies within the key's type, unless it is all of
+// it: one that went round the type's end would have keys of both ends, which no frame has room for
+// when they are to be encoded anew.
 //
-// Thread-safety: as the leaf's fields. A racing reader may see a base, a width and rests that do not belong together; what it
-// makes of them is a number, or a slot below Slots, and worth something only if the leaf's version stayed.
-// All functions run inside regions.
+// Thread-safety: as the leaf's fields. A racing reader may see a base, a width and rests that do
+// not belong together; what it makes of them is a number, or a slot below Slots, and worth
+// something only if the leaf's version stayed. All functions run inside regions.
 #pragma once
 
 #include <algorithm>
@@ -38,8 +41,9 @@
 
 namespace elidex::detail {
 
-// The width of the frames for which a leaf is laid out: for 8-byte keys 48 bits, which is enough for a full leaf of a map of
-// five million random keys. Maps of fewer such keys have fuller bytes and emptier leaves.
+// The width of the frames for which a leaf is laid out: for 8-byte keys 48 bits, which is enough
+// for a full leaf of a map of five million random keys. Maps of fewer such keys have fuller bytes
+// and emptier leaves.
 template <std::integral Key>
 inline constexpr unsigned planned_key_bits = 8 + (8 * sizeof(Key) - 8) * 5 / 7;
 
@@ -54,9 +58,11 @@ class packed_keys {
  public:
   static constexpr unsigned capacity = Slots;
   static constexpr bool are_found_by_order = false;
-  static constexpr std::size_t bytes_for_look_up = 2 * sizeof(std::uint64_t) + Slots;  // what approach() reads
+  // what approach() reads
+  static constexpr std::size_t bytes_for_look_up = 2 * sizeof(std::uint64_t) + Slots;
   static_assert(Slots >= 2 && rest_room >= 2 * (key_bits - 8),
-                "a leaf must hold two keys however far apart they are: larger leaves or smaller values, please");
+                "a leaf must hold two keys however far apart they are: larger leaves or smaller "
+                "values, please");
 
   packed_keys() noexcept { set_frame({Key{}, free_rest_bits}); }
 
@@ -79,8 +85,10 @@ class packed_keys {
     }
     for (unsigned slot = first; slot < last;) {
       std::uint64_t prints = prints_.word(slot / 8) >> slot % 8 * 8;
-      for (const unsigned end = std::min(last, slot / 8 * 8 + 8); slot < end; ++slot, prints >>= 8U) {
-        fn(slot, key_of(rests.at(slot * bits) & mask(bits), static_cast<std::uint8_t>(prints), base));
+      for (const unsigned end = std::min(last, slot / 8 * 8 + 8); slot < end;
+           ++slot, prints >>= 8U) {
+        fn(slot,
+           key_of(rests.at(slot * bits) & mask(bits), static_cast<std::uint8_t>(prints), base));
       }
     }
   }
@@ -91,7 +99,8 @@ class packed_keys {
     prints_.set(slot, print_of(d));
     set_rest(slot, rest_bits(), d >> 8U);
   }
-  // Puts key_at(0) to key_at(count - 1), which lie between `lowest` and `highest`, in the place of what is here.
+  // Puts key_at(0) to key_at(count - 1), which lie between `lowest` and `highest`, in the place of
+  // what is here.
   template <class KeyAt>
   void fill(unsigned count, Key lowest, Key highest, KeyAt&& key_at) noexcept {
     fill(count, frame_of(lowest, highest), key_at);
@@ -115,8 +124,8 @@ class packed_keys {
   static unsigned room_between(Key lowest, Key highest) noexcept {
     return slots_of(frame_of(lowest, highest).rest_bits);
   }
-  // Whether `more` keys from `lowest` to `highest` have room beside the first `count` that are here. make_room_for() changes the
-  // frame for them if it must; or does nothing, and says so.
+  // Whether `more` keys from `lowest` to `highest` have room beside the first `count` that are
+  // here. make_room_for() changes the frame for them if it must; or does nothing, and says so.
   bool has_room_for(unsigned count, Key lowest, Key highest, unsigned more) const noexcept {
     frame ignored = frame_now();
     return count + more <= room_with(count, lowest, highest, more, ignored);
@@ -159,7 +168,8 @@ class packed_keys {
     }
 
    private:
-    std::array<std::uint64_t, RestWords + 1 + vector_unpack::window_bytes / 8> words_;  // a window of room for vectors
+    // a window of room for vectors
+    std::array<std::uint64_t, RestWords + 1 + vector_unpack::window_bytes / 8> words_;
   };
 
   // The keys of the slots from `first` to `last - 1`, by vectors.
@@ -170,10 +180,13 @@ class packed_keys {
       std::array<std::uint64_t, prints_type::words + 1> prints;
       for (unsigned i = first / 8; i <= (last - 1) / 8; ++i) prints[i] = of.prints_.word(i);
       vector_unpack::unpack(rests.words(), first * bits, bits,
-                            reinterpret_cast<const std::uint8_t*>(prints.data()) + first, last - first,
-                            static_cast<unsigned_key>(of.base()), hash_multiplier, keys_.data());
+                            reinterpret_cast<const std::uint8_t*>(prints.data()) + first,
+                            last - first, static_cast<unsigned_key>(of.base()), hash_multiplier,
+                            keys_.data());
     }
-    Key at(unsigned i) const noexcept { return static_cast<Key>(static_cast<unsigned_key>(keys_[i])); }
+    Key at(unsigned i) const noexcept {
+      return static_cast<Key>(static_cast<unsigned_key>(keys_[i]));
+    }
 
    private:
     std::array<std::uint64_t, Slots + vector_unpack::lane_count> keys_;
@@ -193,13 +206,15 @@ class packed_keys {
     const distance spare = (~distance{0} >> (64 - width)) - range;
     const distance below_at_least = spare - std::min(spare, behind_highest);
     const distance below = std::min(std::max(spare / 2, below_at_least), before_lowest);
-    return {static_cast<Key>(static_cast<unsigned_key>(lowest) - static_cast<unsigned_key>(below)), width - 8};
+    return {static_cast<Key>(static_cast<unsigned_key>(lowest) - static_cast<unsigned_key>(below)),
+            width - 8};
   }
   frame frame_now() const noexcept { return {base(), rest_bits()}; }
 
-  // How many keys could be here in a frame that has `more` from `lowest` to `highest`, too; puts that frame into `now` if it must
-  // be another one.
-  unsigned room_with(unsigned count, Key lowest, Key highest, unsigned more, frame& now) const noexcept {
+  // How many keys could be here in a frame that has `more` from `lowest` to `highest`, too; puts
+  // that frame into `now` if it must be another one.
+  unsigned room_with(unsigned count, Key lowest, Key highest, unsigned more,
+                     frame& now) const noexcept {
     const unsigned room = slots_of(now.rest_bits);
     if (count + more <= room && lies_in_frame(lowest) && lies_in_frame(highest)) return room;
     if (count + more > Slots) return Slots;
@@ -214,26 +229,31 @@ class packed_keys {
 
   distance distance_of(Key key) const noexcept { return distance_between(base(), key); }
   static distance distance_between(Key base, Key key) noexcept {
-    return static_cast<unsigned_key>(static_cast<unsigned_key>(key) - static_cast<unsigned_key>(base));
+    return static_cast<unsigned_key>(static_cast<unsigned_key>(key) -
+                                     static_cast<unsigned_key>(base));
   }
   static Key key_of(distance rest, std::uint8_t print, Key base) noexcept {
     const distance d = rest << 8U | (print ^ hash(rest));
-    return static_cast<Key>(static_cast<unsigned_key>(static_cast<unsigned_key>(base) + static_cast<unsigned_key>(d)));
+    return static_cast<Key>(
+        static_cast<unsigned_key>(static_cast<unsigned_key>(base) + static_cast<unsigned_key>(d)));
   }
   static constexpr std::uint64_t hash_multiplier = 0x9E37'79B9'7F4A'7C15u;  // the golden ratio's
   static std::uint8_t hash(distance rest) noexcept {
     return static_cast<std::uint8_t>((rest * hash_multiplier) >> 56U);
   }
-  static std::uint8_t print_of(distance d) noexcept { return static_cast<std::uint8_t>(d) ^ hash(d >> 8U); }
+  static std::uint8_t print_of(distance d) noexcept {
+    return static_cast<std::uint8_t>(d) ^ hash(d >> 8U);
+  }
 
   template <class IsWanted>
   unsigned slot_with(Key wanted, unsigned count, IsWanted&& is_wanted) const noexcept {
-    const unsigned slot = prints_.find(print_of(distance_of(wanted)), std::min(count, Slots), is_wanted);
+    const unsigned slot =
+        prints_.find(print_of(distance_of(wanted)), std::min(count, Slots), is_wanted);
     return slot == Slots ? no_slot : slot;
   }
 
-  // Rests lie across words: the low part in one, the high part in the next. One word more than is needed, so that there is a
-  // next one.
+  // Rests lie across words: the low part in one, the high part in the next. One word more than is
+  // needed, so that there is a next one.
   distance rest_at(unsigned slot, unsigned bits) const noexcept {
     return rest_from(word_of(slot * bits), slot * bits % 64, bits);
   }
@@ -243,7 +263,8 @@ class packed_keys {
     return (low | high) & mask(bits);
   }
   static unsigned word_of(unsigned bit) noexcept {
-    return std::min<unsigned>(bit / 64, RestWords - 1);  // a racing reader's product may lead too far
+    // a racing reader's product may lead too far
+    return std::min<unsigned>(bit / 64, RestWords - 1);
   }
   void set_rest(unsigned slot, unsigned bits, distance rest) noexcept {
     const unsigned first = slot * bits;

@@ -2,21 +2,25 @@
 //
 //   range_collector range(tree, limit);
 //   range.collect_forward(start::at(probe));    // up to `limit` slots, in ascending order
-//   for (const auto& e : range.entries()) ...   // slots: the caller stays pinned while it follows their addresses
+//   // slots: the caller stays pinned while it follows their addresses
+//   for (const auto& e : range.entries()) ...
 //
-// How: walk over the leaves, copy their slots, keep each leaf with the version it had, and validate all of them at
-// the end. If none has changed, every one of them held what was copied at the moment of the first validation: that
-// is the linearization point. No key can have come between two of the leaves, since only splitting one of them
-// could make room there, and that would have changed its version; and the fence that led from one to the next
-// stays the fence as long as neither is split or merged.
+// How: walk over the leaves, copy their slots, keep each leaf with the version it had, and validate
+// all of them at the end. If none has changed, every one of them held what was copied at the moment
+// of the first validation: that is the linearization point. No key can have come between two of the
+// leaves, since only splitting one of them could make room there, and that would have changed its
+// version; and the fence that led from one to the next stays the fence as long as neither is split
+// or merged.
 //
-// A range that is being changed all the time would never validate. After `optimistic_attempts` the leaves are
-// locked instead, from left to right, each before it is read, and all are let go at the end; the linearization point
-// is then any moment at which all are held. This cannot deadlock: those who wait for a leaf while they hold another
-// are all in here and wait for one further right; all others only try for leaves, and with one held wait for its parent at most,
-// whose holders wait for no leaf.
+// A range that is being changed all the time would never validate. After `optimistic_attempts` the
+// leaves are locked instead, from left to right, each before it is read, and all are let go at the
+// end; the linearization point is then any moment at which all are held. This cannot deadlock:
+// those who wait for a leaf while they hold another are all in here and wait for one further right;
+// all others only try for leaves, and with one held wait for its parent at most, whose holders wait
+// for no leaf.
 //
-// Where values have locks of their own (leaf::value_locks), these are noted, validated and locked behind the leaf's.
+// Where values have locks of their own (leaf::value_locks), these are noted, validated and locked
+// behind the leaf's.
 //
 // Under a coarse policy there is nothing to remember or to validate: the region is one moment.
 //
@@ -56,9 +60,12 @@ class range_collector {
   // Where a range begins, seen in the direction of the walk.
   class start {
    public:
-    static start at(const probe& p) noexcept { return {kind::at, p}; }          // this key or the next
-    static start beyond(const probe& p) noexcept { return {kind::beyond, p}; }  // strictly behind this key
-    static start at_end() noexcept { return {kind::end, probe{}}; }             // the tree's end where walks begin
+    // this key or the next
+    static start at(const probe& p) noexcept { return {kind::at, p}; }
+    // strictly behind this key
+    static start beyond(const probe& p) noexcept { return {kind::beyond, p}; }
+    // the tree's end where walks begin
+    static start at_end() noexcept { return {kind::end, probe{}}; }
 
    private:
     friend range_collector;
@@ -138,7 +145,8 @@ class range_collector {
   template <bool Forward>
   step walk(start from) noexcept {
     for (;;) {
-      // Where the parent's stretch of keys ends, in the direction of the walk; nothing at the end of the tree.
+      // Where the parent's stretch of keys ends, in the direction of the walk; nothing at the end
+      // of the tree.
       std::optional<key_slot> fence;
       position p;
       if (!descend<Forward>(from, p, fence)) return step::restart;
@@ -175,14 +183,17 @@ class range_collector {
       if (in.level > 1 && (Forward ? index < count : index > 0)) {
         fence.emplace(in.key(Forward ? index : index - 1));
       }
-      // This validates `in` behind the reading of the fence: its address may be followed from here on.
+      // This validates `in` behind the reading of the fence: its address may be followed from here
+      // on.
       if (!tree_.enter_child(p, index)) return false;
-      if (Forward && in.level == 1 && index < count && limit_ > leaf::capacity / 2) prefetch_leaf(in, index + 1);
+      if (Forward && in.level == 1 && index < count && limit_ > leaf::capacity / 2)
+        prefetch_leaf(in, index + 1);
     }
     return true;
   }
 
-  // Copies what is in the range: yes when the range is complete, no when it goes on behind this leaf.
+  // Copies what is in the range: yes when the range is complete, no when it goes on behind this
+  // leaf.
   template <bool Forward>
   step visit_leaf(const start& from, position& p) noexcept {
     leaf& l = p.as_leaf();
@@ -198,8 +209,9 @@ class range_collector {
         return step::restart;
       }
       visited_.push({&l.lock, p.seen});
-      l.for_each_value_lock(
-          [&](node_lock& values) { visited_.push({&values, locking_ ? values.lock() : values.read()}); });
+      l.for_each_value_lock([&](node_lock& values) {
+        visited_.push({&values, locking_ ? values.lock() : values.read()});
+      });
     }
     if constexpr (leaf::in_order) {
       return copy_records<Forward>(from, p, l);
@@ -210,7 +222,8 @@ class range_collector {
     }
   }
 
-  // A leaf that can be put in order is, unless somebody else wants it: the next scan gains by it. False: it has changed.
+  // A leaf that can be put in order is, unless somebody else wants it: the next scan gains by it.
+  // False: it has changed.
   static bool sort_if_worthwhile(position& p) noexcept {
     if constexpr (requires(leaf& l) { l.sort_in(); }) {
       leaf& l = p.as_leaf();
@@ -218,7 +231,8 @@ class range_collector {
         l.sort_in();
         l.lock.unlock();
         p.seen = l.lock.read();
-        return !p.seen.is_obsolete() && p.parent_lock->validate(p.parent_seen);  // as in tree_.enter()
+        // as in tree_.enter()
+        return !p.seen.is_obsolete() && p.parent_lock->validate(p.parent_seen);
       }
     }
     return true;
@@ -230,16 +244,19 @@ class range_collector {
     const unsigned count = ordered.count();
     unsigned bound = Forward ? 0 : count;
     if (from.which != start::kind::end &&
-        !rank_of<Forward, false>(from, ordered, count, [&] { return locking_ || p.still_valid(); }, bound)) {
+        !rank_of<Forward, false>(
+            from, ordered, count, [&] { return locking_ || p.still_valid(); }, bound)) {
       return step::restart;
     }
     const std::size_t available = Forward ? count - bound : bound;
     const std::size_t wanted = std::min(available, limit_ - entries_.size());
     if (entries_.room() < wanted) return step::need_memory;
     entry* to = entries_.extend(wanted);
-    if constexpr (Forward && requires { ordered.for_each_record(0u, 0u, [](const auto&, const auto&) {}); }) {
+    if constexpr (Forward &&
+                  requires { ordered.for_each_record(0u, 0u, [](const auto&, const auto&) {}); }) {
       const auto last = bound + static_cast<unsigned>(wanted);
-      ordered.for_each_record(bound, last, [&](const key_slot& k, const value_slot& v) { *to++ = {k, v}; });
+      ordered.for_each_record(bound, last,
+                              [&](const key_slot& k, const value_slot& v) { *to++ = {k, v}; });
     } else {
       for (unsigned i = 0; i < wanted; ++i) {
         const unsigned slot = Forward ? bound + i : bound - 1 - i;
@@ -250,7 +267,8 @@ class range_collector {
     return complete ? step::yes : step::no;
   }
 
-  // In an inner node the child to go to, in a leaf where to cut: how many keys come before `from` in key order.
+  // In an inner node the child to go to, in a leaf where to cut: how many keys come before `from`
+  // in key order.
   template <bool Forward, bool InInner, class Node, class StillValid>
   static bool rank_of(const start& from, const Node& n, unsigned count, StillValid&& still_valid,
                       unsigned& result) noexcept {

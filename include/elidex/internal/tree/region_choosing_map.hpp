@@ -1,8 +1,8 @@
-// Eunomia's tree (fixed_key_btree.hpp) behind one face for both kinds of regions: hardware transactions or optimistic
-// versions, chosen when the map is made.
+// Eunomia's tree (fixed_key_btree.hpp) behind one face for both kinds of regions: hardware
+// transactions or optimistic versions, chosen when the map is made.
 //
-// Every function passes on to the tree, which holds its thread-safety, errors and linearization. A choice costs one
-// predictable branch.
+// Every function passes on to the tree, which holds its thread-safety, errors and linearization. A
+// choice costs one predictable branch.
 #pragma once
 
 #include <cstddef>
@@ -82,7 +82,8 @@ class region_choosing_map {
     decltype(auto) of_either(Fn&& fn) const {
       return std::visit(fn, cursor_);
     }
-    std::variant<typename optimistic_tree::cursor_type, typename hardware_tree::cursor_type> cursor_;
+    std::variant<typename optimistic_tree::cursor_type, typename hardware_tree::cursor_type>
+        cursor_;
   };
 
   explicit region_choosing_map(map_regions which = map_regions::automatic) {
@@ -98,7 +99,8 @@ class region_choosing_map {
 
   // What was chosen.
   map_regions regions() const noexcept {
-    return std::holds_alternative<hardware_tree>(tree_) ? map_regions::hardware : map_regions::optimistic;
+    return std::holds_alternative<hardware_tree>(tree_) ? map_regions::hardware
+                                                        : map_regions::optimistic;
   }
 
   std::optional<Value> get(Key key) const {
@@ -160,7 +162,8 @@ class region_choosing_map {
   // What the hardware regions did; all zero for optimistic ones.
   lock_counts region_counts() const noexcept {
     const auto* const tree = std::get_if<hardware_tree>(&tree_);
-    return tree == nullptr ? lock_counts{} : tree->sync().upper_lock().stats() + tree->sync().lower_lock().stats();
+    return tree == nullptr ? lock_counts{}
+                           : tree->sync().upper_lock().stats() + tree->sync().lower_lock().stats();
   }
 
  private:

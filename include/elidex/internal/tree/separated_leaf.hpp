@@ -1,28 +1,35 @@
-// A leaf that keeps its keys apart from its values, so that looking for a key never meets a write to a value.
+// A leaf that keeps its keys apart from its values, so that looking for a key never meets a write
+// to a value.
 //
-//   | head | keys 0 ............ count - 1 |  values 0, L, 2L, ... (lock) |  values 1, L + 1, ... (lock) |  ...
+//   | head | keys 0 ............ count - 1 |  values 0, L, 2L, ... (lock) |  values 1, L + 1, ...
+//                                             (lock) |  ...
 //            in order up to `sorted`, then    line 0                         line 1, of L lines
 //            as they came
 //
-// A request for a key that is there reads the head and the keys, which only inserts and erases write, and one line of
-// values. Values of neighbours in key order lie on different lines: a hot stretch of keys is spread over all of them.
-// Under `optimistic` each line begins with a lock of its own, which an update takes instead of the leaf's: so updates on
-// different lines don't wait for each other, and the lock comes with the line that is written anyway.
+// A request for a key that is there reads the head and the keys, which only inserts and erases
+// write, and one line of values. Values of neighbours in key order lie on different lines: a hot
+// stretch of keys is spread over all of them. Under `optimistic` each line begins with a lock of
+// its own, which an update takes instead of the leaf's: so updates on different lines don't wait
+// for each other, and the lock comes with the line that is written anyway.
 //
-// A new key goes behind the others without moving them (the reserved keys and the append area of papers/003 section 5.1
-// with a single segment). A scan puts the leaf in order when it passes by, so that the next one finds it in order (as there).
+// A new key goes behind the others without moving them (the reserved keys and the append area of
+// papers/003 section 5.1 with a single segment). A scan puts the leaf in order when it passes by,
+// so that the next one finds it in order (as there).
 //
 // How keys are kept is the shape's choice:
-//   plain_keys    one behind the other. A request searches the keys in order and then the others, of which there are few:
-//                 when eight have come they are sorted in
+//   plain_keys    one behind the other. A request searches the keys in order and then the others,
+//                 of which there are few: when eight have come they are sorted in
 //   packed_keys   packed_keys.hpp: in less room, and found by fingerprints, in any order
 //
-// Locks of values: needed to write a value, to move one, and to read one that may be written (as a version). Who moves
-// values, or makes slots, has the leaf's lock first. A new value in a slot behind `count` needs the leaf's lock only.
+// Locks of values: needed to write a value, to move one, and to read one that may be written (as a
+// version). Who moves values, or makes slots, has the leaf's lock first. A new value in a slot
+// behind `count` needs the leaf's lock only.
 //
-// Thread-safety: reading functions may race with a writer where the policy says so, and are believed after validation;
-// changing ones need the leaf's lock or region. All run inside regions: no allocation, no library calls that could. From: papers/003 section 4.2, "partitioning data layout", carried further;
-// the idea that reads of keys should not conflict with writes of values is ours.
+// Thread-safety: reading functions may race with a writer where the policy says so, and are
+// believed after validation; changing ones need the leaf's lock or region. All run inside regions:
+// no allocation, no library calls that could. From: papers/003 section 4.2, "partitioning data
+// layout", carried further; the idea that reads of keys should not conflict with writes of values
+// is ours.
 #pragma once
 
 #include <algorithm>
@@ -86,7 +93,8 @@ struct alignas(64) value_line {
 };
 
 template <class Key, class Value, class Sync, class Shape>
-class separated_leaf : public controlled_leaf<Sync, Shape, Shape::template keys_of<Key, Value, Sync>::capacity> {
+class separated_leaf
+    : public controlled_leaf<Sync, Shape, Shape::template keys_of<Key, Value, Sync>::capacity> {
   static constexpr bool racing = Sync::readers_race;
   using node_lock = typename Sync::node_lock;
   using leaf_keys = typename Shape::template keys_of<Key, Value, Sync>;
@@ -101,7 +109,8 @@ class separated_leaf : public controlled_leaf<Sync, Shape, Shape::template keys_
   using ordered_copy = gathered_records<Key, Value, capacity>;
 
   // See controlled_leaf.
-  static constexpr std::size_t bytes_for_look_up = head_bytes + sizeof(std::uint64_t) + leaf_keys::bytes_for_look_up;
+  static constexpr std::size_t bytes_for_look_up =
+      head_bytes + sizeof(std::uint64_t) + leaf_keys::bytes_for_look_up;
   unsigned approach(Key wanted) const noexcept {
     const unsigned slot = keys_.approach(wanted, this->count());
     if (slot != no_slot) {
@@ -172,7 +181,9 @@ class separated_leaf : public controlled_leaf<Sync, Shape, Shape::template keys_
     });
   }
   unsigned used() const noexcept { return this->count(); }
-  static unsigned room_between(Key lowest, Key highest) noexcept { return leaf_keys::room_between(lowest, highest); }
+  static unsigned room_between(Key lowest, Key highest) noexcept {
+    return leaf_keys::room_between(lowest, highest);
+  }
   bool has_room_for(Key lowest, Key highest, unsigned more) const noexcept {
     return keys_.has_room_for(this->count(), lowest, highest, more);
   }
@@ -184,9 +195,10 @@ class separated_leaf : public controlled_leaf<Sync, Shape, Shape::template keys_
   }
 
   bool is_in_order() const noexcept { return sorted() == this->count(); }
-  // Whether the few keys that came last and `next` lie side by side in the order of keys: then they may be some of many
-  // that come in ascending order, if perhaps by several threads, at the end of the leaf or before keys that were there. A guess:
-  // a leaf that has been put in order looks like it, too, when a key comes near its end.
+  // Whether the few keys that came last and `next` lie side by side in the order of keys: then they
+  // may be some of many that come in ascending order, if perhaps by several threads, at the end of
+  // the leaf or before keys that were there. A guess: a leaf that has been put in order looks like
+  // it, too, when a key comes near its end.
   bool continues_a_run(Key next) const noexcept {
     const unsigned n = this->count();
     if (n < run_length) return false;
@@ -202,7 +214,9 @@ class separated_leaf : public controlled_leaf<Sync, Shape, Shape::template keys_
     bool another_between = false;
     for (unsigned last = before; last > 0 && !another_between;) {
       const unsigned first = last - std::min(last, 8U);
-      keys_.for_each(first, last, [&](unsigned /*slot*/, Key k) { another_between |= lowest < k && k < highest; });
+      keys_.for_each(first, last, [&](unsigned /*slot*/, Key k) {
+        another_between |= lowest < k && k < highest;
+      });
       last = first;
     }
     return !another_between;
@@ -225,14 +239,16 @@ class separated_leaf : public controlled_leaf<Sync, Shape, Shape::template keys_
   void fill(const ordered_copy& records, unsigned first, unsigned last) noexcept {
     const unsigned n = last - first;
     if (n != 0) {
-      keys_.fill(n, records.key(first), records.key(last - 1), [&](unsigned i) { return records.key(first + i); });
+      keys_.fill(n, records.key(first), records.key(last - 1),
+                 [&](unsigned i) { return records.key(first + i); });
     }
     for (unsigned i = 0; i < n; ++i) set_value(i, records.value(first + i));
     this->set_count(n);
     set_sorted(n);
   }
 
-  // Keeps those from `first` to `last` of its own records, which `all` holds. Needs the locks of the values.
+  // Keeps those from `first` to `last` of its own records, which `all` holds. Needs the locks of
+  // the values.
   void keep(const ordered_copy& all, unsigned first, unsigned last) noexcept {
     if (first != 0 || !is_in_order()) {
       fill(all, first, last);
@@ -258,13 +274,15 @@ class separated_leaf : public controlled_leaf<Sync, Shape, Shape::template keys_
     return true;
   }
 
-  // Puts those from `first` to `last` behind its own, where they have room. Needs no locks of values.
+  // Puts those from `first` to `last` behind its own, where they have room. Needs no locks of
+  // values.
   void append(const ordered_copy& records, unsigned first, unsigned last) noexcept {
     const unsigned n = this->count();
     const unsigned more = last - first;
     keys_.make_room_for(n, records.key(first), records.key(last - 1), more);
     if (is_in_order() && (n == 0 || key(n - 1) < records.key(first))) set_sorted(n + more);
-    for (unsigned i = 0; i < more; ++i) set(n + i, records.key(first + i), records.value(first + i));
+    for (unsigned i = 0; i < more; ++i)
+      set(n + i, records.key(first + i), records.value(first + i));
     this->set_count(n + more);
   }
 
@@ -291,16 +309,20 @@ class separated_leaf : public controlled_leaf<Sync, Shape, Shape::template keys_
   }
 
  private:
-  // Of keys out of order, when a request looks at one after the other: as many as a line of eight-byte keys holds.
+  // Of keys out of order, when a request looks at one after the other: as many as a line of
+  // eight-byte keys holds.
   static constexpr unsigned tail_max = 8;
-  // Chosen: the four that came last and the next one are side by side three times in a million, of 75 keys in random order.
+  // Chosen: the four that came last and the next one are side by side three times in a million, of
+  // 75 keys in random order.
   static constexpr unsigned run_length = std::clamp(capacity / 16, 2U, 4U);
 
   using line = value_line<Value, Sync, values_per_line>;
   const field<Value>& at(unsigned i) const noexcept { return lines_[i % lines].values[i / lines]; }
   field<Value>& at(unsigned i) noexcept { return lines_[i % lines].values[i / lines]; }
   unsigned sorted() const noexcept { return sorted_.template load<racing>(); }
-  void set_sorted(unsigned n) noexcept { sorted_.template store<racing>(static_cast<std::uint16_t>(n)); }
+  void set_sorted(unsigned n) noexcept {
+    sorted_.template store<racing>(static_cast<std::uint16_t>(n));
+  }
   void set(unsigned i, Key k, const Value& v) noexcept {
     keys_.set(i, k);
     set_value(i, v);
@@ -314,7 +336,8 @@ class separated_leaf : public controlled_leaf<Sync, Shape, Shape::template keys_
 // How many values lie on a line of so many bytes, beside the line's lock.
 template <class Value, class Sync, std::size_t LineBytes>
 inline constexpr unsigned values_on_line = static_cast<unsigned>(std::max<std::size_t>(
-    1, (LineBytes - (std::is_empty_v<typename Sync::node_lock> ? 0 : sizeof(typename Sync::node_lock))) /
+    1, (LineBytes -
+        (std::is_empty_v<typename Sync::node_lock> ? 0 : sizeof(typename Sync::node_lock))) /
            sizeof(field<Value>)));
 
 }  // namespace detail
@@ -330,8 +353,8 @@ struct separated_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
   using leaf = detail::separated_leaf<Key, Value, Sync, separated_fan_out>;
 };
 
-// The same with packed keys, and leaves that share with their siblings before they split. RestBytes is the room for what the
-// fingerprints leave of the keys.
+// The same with packed keys, and leaves that share with their siblings before they split. RestBytes
+// is the room for what the fingerprints leave of the keys.
 template <unsigned LeafSlots, unsigned InnerSlots, std::size_t RestBytes = 5 * LeafSlots>
 struct packed_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
   static constexpr bool shares_with_siblings = true;
@@ -345,8 +368,8 @@ struct packed_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
   using leaf = detail::separated_leaf<Key, Value, Sync, packed_fan_out>;
 };
 
-// The same with nodes of so many bytes. Values lie on pairs of cache lines, which CPUs like to fetch together: a lock takes
-// half as much room then.
+// The same with nodes of so many bytes. Values lie on pairs of cache lines, which CPUs like to
+// fetch together: a lock takes half as much room then.
 template <std::size_t LeafBytes, std::size_t InnerBytes>
 struct packed_node_bytes : node_bytes<LeafBytes, InnerBytes> {
   static constexpr bool shares_with_siblings = true;
@@ -358,7 +381,8 @@ struct packed_node_bytes : node_bytes<LeafBytes, InnerBytes> {
     const std::size_t block = 64 / key_bytes;
     const std::size_t bytes_per_block = 64 + key_bytes + block * sizeof(void*);
     const std::size_t blocks =
-        (InnerBytes - node_bytes<LeafBytes, InnerBytes>::header_bytes - sizeof(void*) + key_bytes) / bytes_per_block;
+        (InnerBytes - node_bytes<LeafBytes, InnerBytes>::header_bytes - sizeof(void*) + key_bytes) /
+        bytes_per_block;
     return static_cast<unsigned>(std::max<std::size_t>(1, blocks) * block);
   }
   template <unsigned Bits>
@@ -367,21 +391,25 @@ struct packed_node_bytes : node_bytes<LeafBytes, InnerBytes> {
   static constexpr unsigned values_per_line = detail::values_on_line < Value,
                             Sync, std::is_empty_v<typename Sync::node_lock> ? 64 : 128 > ;
 
-  // As many lines of values as fit beside the head and the keys that they have room for; what is left goes to the keys.
+  // As many lines of values as fit beside the head and the keys that they have room for; what is
+  // left goes to the keys.
   template <class Key, class Value, class Sync>
   struct layout {
     static constexpr std::size_t head_bytes = 48;  // of leaf and keys
-    static constexpr std::size_t line_bytes = sizeof(detail::value_line<Value, Sync, values_per_line<Value, Sync>>);
+    static constexpr std::size_t line_bytes =
+        sizeof(detail::value_line<Value, Sync, values_per_line<Value, Sync>>);
     static constexpr unsigned slots_on(std::size_t value_lines) {
       return static_cast<unsigned>(value_lines) * values_per_line<Value, Sync>;
     }
     static constexpr std::size_t prints_bytes(std::size_t keys) { return (keys + 7) / 8 * 8; }
     static constexpr std::size_t rest_bytes(unsigned keys) {
-      return std::max<std::size_t>(16, (keys * (detail::planned_key_bits<Key> - 8) / 8 + 15) / 8 * 8);
+      return std::max<std::size_t>(16,
+                                   (keys * (detail::planned_key_bits<Key> - 8) / 8 + 15) / 8 * 8);
     }
     static constexpr std::size_t bytes_with(std::size_t value_lines) {
       const unsigned keys = slots_on(value_lines);
-      return (head_bytes + prints_bytes(keys) + rest_bytes(keys) + 63) / 64 * 64 + value_lines * line_bytes;
+      return (head_bytes + prints_bytes(keys) + rest_bytes(keys) + 63) / 64 * 64 +
+             value_lines * line_bytes;
     }
     static constexpr std::size_t lines = [] {
       std::size_t n = 1;
@@ -390,7 +418,10 @@ struct packed_node_bytes : node_bytes<LeafBytes, InnerBytes> {
     }();
     static constexpr unsigned slots = slots_on(lines);
     static constexpr std::size_t rest_words =
-        (std::max(LeafBytes, bytes_with(lines)) - lines * line_bytes - head_bytes - prints_bytes(slots)) / 8 - 1;
+        (std::max(LeafBytes, bytes_with(lines)) - lines * line_bytes - head_bytes -
+         prints_bytes(slots)) /
+            8 -
+        1;
   };
   template <class Key, class Value, class Sync>
   using keys_of = detail::packed_keys<Key, Sync::readers_race, layout<Key, Value, Sync>::slots,

@@ -1,6 +1,6 @@
-// A list of trivially copyable things that is filled inside a region, where nothing may be allocated: push() fails
-// when it is full, and grow() is called outside. Up to InlineBytes lie in the object itself.
-// Thread-safety: one thread.
+// A list of trivially copyable things that is filled inside a region, where nothing may be
+// allocated: push() fails when it is full, and grow() is called outside. Up to InlineBytes lie in
+// the object itself. Thread-safety: one thread.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,8 @@ class staging_buffer {
   // Makes room for twice as many and forgets what is in it. Throws std::bad_alloc.
   void grow() {
     const std::size_t capacity = std::max<std::size_t>(2 * capacity_, 16);
-    heap_.reset(static_cast<std::byte*>(::operator new(capacity * sizeof(T), std::align_val_t{alignof(T)})));
+    heap_.reset(static_cast<std::byte*>(
+        ::operator new(capacity * sizeof(T), std::align_val_t{alignof(T)})));
     data_ = heap_.get();
     capacity_ = capacity;
     size_ = 0;
@@ -47,12 +48,16 @@ class staging_buffer {
   std::size_t size() const noexcept { return size_; }
   bool full() const noexcept { return size_ == capacity_; }
   std::size_t room() const noexcept { return capacity_ - size_; }
-  std::span<const T> items() const noexcept { return {std::launder(reinterpret_cast<const T*>(data_)), size_}; }
+  std::span<const T> items() const noexcept {
+    return {std::launder(reinterpret_cast<const T*>(data_)), size_};
+  }
 
  private:
   static constexpr std::size_t inline_count = InlineBytes / sizeof(T);
   struct deleter {
-    void operator()(std::byte* p) const noexcept { ::operator delete(p, std::align_val_t{alignof(T)}); }
+    void operator()(std::byte* p) const noexcept {
+      ::operator delete(p, std::align_val_t{alignof(T)});
+    }
   };
 
   alignas(T) std::byte inline_[inline_count == 0 ? 1 : inline_count * sizeof(T)];

@@ -1,6 +1,8 @@
-// What the maps' update() takes: a function of `Value&`, or of `auto&`, that changes the value where it stands.
+// What the maps' update() takes: a function of `Value&`, or of `auto&`, that changes the value
+// where it stands.
 //
-// One that would also take a temporary works on a copy of its own, and changes nothing: a mistake that compiles.
+// One that would also take a temporary works on a copy of its own, and changes nothing: a mistake
+// that compiles.
 #pragma once
 
 #include <concepts>

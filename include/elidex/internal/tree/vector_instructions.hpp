@@ -1,6 +1,6 @@
-// What the CPU can do with whole cache lines of keys, found out when the program starts: code for it stands beside code that
-// runs anywhere, and is never run where it can't be. Not used where threads are checked or simulated: the checker sees no
-// vector loads.
+// What the CPU can do with whole cache lines of keys, found out when the program starts: code for
+// it stands beside code that runs anywhere, and is never run where it can't be. Not used where
+// threads are checked or simulated: the checker sees no vector loads.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ inline vector_instructions find_vector_instructions() noexcept {
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("avx2")) return vector_instructions::none;
   if (!__builtin_cpu_supports("avx512f")) return vector_instructions::avx2;
-  const bool moves_bytes =
-      __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  const bool moves_bytes = __builtin_cpu_supports("avx512vbmi") &&
+                           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   return moves_bytes ? vector_instructions::avx512_vbmi : vector_instructions::avx512;
 }
 // None until static objects are made, which is right, too.

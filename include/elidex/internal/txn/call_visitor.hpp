@@ -1,5 +1,5 @@
-// Calls the function that a scan was given, for one row. False: it wants no more rows. A function that returns nothing
-// sees all rows.
+// Calls the function that a scan was given, for one row. False: it wants no more rows. A function
+// that returns nothing sees all rows.
 #pragma once
 
 #include <type_traits>

@@ -1,10 +1,11 @@
-// The commit that this CPU favours, decided once: DBX's where hardware regions commit, Silo's where they don't.
+// The commit that this CPU favours, decided once: DBX's where hardware regions commit, Silo's where
+// they don't.
 //
 //   basic_database<db::capability_commit> db;           // what elidex::database is
 //   db.protocol().by_regions()
 //
-// Of DBX's two it takes the one that locks in its region (dbx_locking_commit.hpp): with TPC-C's rows it was twice as fast on the simulated machine,
-// where the other one's regions outgrow the L1.
+// Of DBX's two it takes the one that locks in its region (dbx_locking_commit.hpp): with TPC-C's
+// rows it was twice as fast on the simulated machine, where the other one's regions outgrow the L1.
 //
 // Thread-safety and errors: as the two have them.
 #pragma once

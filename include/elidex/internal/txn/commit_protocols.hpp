@@ -1,23 +1,27 @@
 // How an optimistic transaction commits: the two protocols that are a policy of the database.
 //
-//   silo_commit   locks what it writes, in the order of addresses; reads the epoch; validates what it has read; writes and unlocks
-//   dbx_commit    does all of that as one hardware region, which writes no lock; where the region doesn't commit, as Silo does, with the
-//                 lock held that all regions read
+//   silo_commit   locks what it writes, in the order of addresses; reads the epoch; validates what
+//                 it has read; writes and unlocks
+//   dbx_commit    does all of that as one hardware region, which writes no lock; where the region
+//                 doesn't commit, as Silo does, with the lock held that all regions read
 //
-// Linearization: where the epoch is read. Silo: behind the locks and before validation, all that it writes is locked and all that it
-// has read is unchanged at that moment or the validation fails (a seq_cst fence separates the three). What was not there was not there at that
-// moment either: a row that came and went since the first look is still in the index, with a stamp that says so (table.hpp). DBX: the
-// region's commit.
+// Linearization: where the epoch is read. Silo: behind the locks and before validation, all that it
+// writes is locked and all that it has read is unchanged at that moment or the validation fails (a
+// seq_cst fence separates the three). What was not there was not there at that moment either: a row
+// that came and went since the first look is still in the index, with a stamp that says so
+// (table.hpp). DBX: the region's commit.
 //
-// Both at once are right too (a region next to a fallback): a region reads the stamps of all that it touches, so it aborts when one of
-// them is locked, and fails when one is locked already; hence regions needn't read a global lock. DBX has one all the same, so that the fallback
-// runs alone and ends: papers/003 section 7.1 and its code's budgets (dbx_budgets, internal/sync/retry.hpp).
+// Both at once are right too (a region next to a fallback): a region reads the stamps of all that
+// it touches, so it aborts when one of them is locked, and fails when one is locked already; hence
+// regions needn't read a global lock. DBX has one all the same, so that the fallback runs alone and
+// ends: papers/003 section 7.1 and its code's budgets (dbx_budgets, internal/sync/retry.hpp).
 //
-// No deadlock: locks are taken in one order, and nobody waits for anything else while holding one. A transaction that fails has
-// met one that committed or is about to, or that failed to lock or validate at the same time: the back-off of transact() parts those.
+// No deadlock: locks are taken in one order, and nobody waits for anything else while holding one.
+// A transaction that fails has met one that committed or is about to, or that failed to lock or
+// validate at the same time: the back-off of transact() parts those.
 //
-// From: Silo, section 4.4; DBX (Wang et al., EuroSys 2014), as papers/003 section 7 uses it. Deviations: versions for snapshots are
-// allocated before anything is locked (rule 3 of the house).
+// From: Silo, section 4.4; DBX (Wang et al., EuroSys 2014), as papers/003 section 7 uses it.
+// Deviations: versions for snapshots are allocated before anything is locked (rule 3 of the house).
 #pragma once
 
 #include <algorithm>
@@ -42,13 +46,16 @@ enum class commit_result : std::uint8_t { committed, conflict };
 
 namespace detail {
 
-// Whether a row that had this stamp has to be kept for snapshots, when it is overwritten in that epoch.
+// Whether a row that had this stamp has to be kept for snapshots, when it is overwritten in that
+// epoch.
 inline bool wants_version(const record& row, commit_stamp had, std::uint64_t epoch) noexcept {
   if (had.epoch() >= epoch) return false;
-  return !had.absent() || row.has_versions();  // a snapshot must find that it was not there between two lives
+  // a snapshot must find that it was not there between two lives
+  return !had.absent() || row.has_versions();
 }
 
-// So that no allocation is needed later, mostly: what is missing then is allocated here at the next try.
+// So that no allocation is needed later, mostly: what is missing then is allocated here at the next
+// try.
 inline void provide_versions(transaction& t, commit_clock& epochs) {
   const std::uint64_t epoch = epochs.now();
   bool any = false;
@@ -60,7 +67,8 @@ inline void provide_versions(transaction& t, commit_clock& epochs) {
   if (any) epochs.move_horizon();  // so that what is kept is no more than needed
 }
 
-// What it has read is as it was. `own_lock`: its own writes are locked now, and have their former stamps in `had`.
+// What it has read is as it was. `own_lock`: its own writes are locked now, and have their former
+// stamps in `had`.
 inline bool reads_hold(const transaction& t, bool own_lock) noexcept {
   for (const transaction::read& r : t.reads()) {
     const commit_stamp now = r.row->stamp();
@@ -119,7 +127,8 @@ inline bool lacks_version(transaction& t, std::uint64_t epoch) noexcept {
 
 enum class locking : std::uint8_t { locked, conflict, lacks_version, out_of_numbers };
 
-// The new rows' stamp, unless something is missing for them. All that the transaction writes is locked, or the caller is in a region.
+// The new rows' stamp, unless something is missing for them. All that the transaction writes is
+// locked, or the caller is in a region.
 inline locking stamp_for(transaction& t, std::uint64_t epoch, commit_stamp& stamp) noexcept {
   const commit_stamp before = newest(t);
   if (is_last_of(before, epoch)) return locking::out_of_numbers;
@@ -128,8 +137,8 @@ inline locking stamp_for(transaction& t, std::uint64_t epoch, commit_stamp& stam
   return locking::locked;
 }
 
-// How a hardware region begins that commits or locks: it reads the epoch and validates all reads, with no lock among its writes. What it has
-// read so stays in the region's read set.
+// How a hardware region begins that commits or locks: it reads the epoch and validates all reads,
+// with no lock among its writes. What it has read so stays in the region's read set.
 inline locking validate_in_region(transaction& t, const commit_clock& epochs, commit_stamp& stamp) {
   const std::uint64_t epoch = epochs.now();
   for (transaction::write& w : t.writes()) {
@@ -153,7 +162,8 @@ inline locking lock_one_by_one(transaction& t, const commit_clock& epochs, commi
     unlock(i + 1);
     return locking::conflict;
   }
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // 2 of commit_clock.hpp: locked before, validated after
+  // 2 of commit_clock.hpp: locked before, validated after
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::uint64_t epoch = epochs.now();
   std::atomic_thread_fence(std::memory_order_seq_cst);
   bool holds = reads_hold(t, true);
@@ -176,7 +186,8 @@ commit_result commit_by_locks(transaction& t, commit_clock& epochs, Lock&& lock)
   for (;;) {
     provide_versions(t, epochs);
     const commit_clock::commit_phase phase(epochs);
-    epochs.note_commit(epochs.now());  // mostly the right one: then it costs nothing where rows are locked
+    // mostly the right one: then it costs nothing where rows are locked
+    epochs.note_commit(epochs.now());
     commit_stamp stamp;
     switch (lock(stamp)) {
       case locking::locked:
@@ -199,8 +210,8 @@ commit_result commit_by_locks(transaction& t, commit_clock& epochs, Lock&& lock)
 class silo_commit {
  public:
   commit_result operator()(transaction& t, commit_clock& epochs) {
-    return detail::commit_by_locks(t, epochs,
-                                   [&](commit_stamp& stamp) { return detail::lock_one_by_one(t, epochs, stamp); });
+    return detail::commit_by_locks(
+        t, epochs, [&](commit_stamp& stamp) { return detail::lock_one_by_one(t, epochs, stamp); });
   }
 };
 
@@ -212,7 +223,9 @@ class dbx_commit {
   static constexpr std::size_t region_reads_max = 128;
   static constexpr std::size_t region_writes_max = 64;
 
-  dbx_commit() noexcept { elidex::detail::name_memory(&lock_.underlying(), sizeof(ttas_lock), "commit's lock"); }
+  dbx_commit() noexcept {
+    elidex::detail::name_memory(&lock_.underlying(), sizeof(ttas_lock), "commit's lock");
+  }
 
   commit_result operator()(transaction& t, commit_clock& epochs) {
     if (t.reads().size() > region_reads_max || t.writes().size() > region_writes_max) {
@@ -222,8 +235,10 @@ class dbx_commit {
     t.seal_for_log();
     for (;;) {
       detail::provide_versions(t, epochs);
-      epochs.note_commit(epochs.now());  // mostly the right one: then the region has nothing to write there
-      const detail::locking result = t.is_logged() ? commit_for_log(t, epochs) : commit_once(t, epochs);
+      // mostly the right one: then the region has nothing to write there
+      epochs.note_commit(epochs.now());
+      const detail::locking result =
+          t.is_logged() ? commit_for_log(t, epochs) : commit_once(t, epochs);
       if (result == detail::locking::conflict) return commit_result::conflict;
       if (result == detail::locking::locked) return commit_result::committed;
       if (result == detail::locking::out_of_numbers) epochs.advance();
@@ -233,7 +248,8 @@ class dbx_commit {
   lock_counts region_counts() const noexcept { return lock_.stats(); }
 
  private:
-  // The log waits for what has been committed in an epoch and is not in its queue yet, which is for after the region.
+  // The log waits for what has been committed in an epoch and is not in its queue yet, which is for
+  // after the region.
   detail::locking commit_for_log(transaction& t, commit_clock& epochs) {
     const commit_clock::commit_phase phase(epochs);
     return commit_once(t, epochs);
@@ -245,17 +261,19 @@ class dbx_commit {
     const detail::locking result = lock_.run([&] {
       if (Htm::test()) return as_region(t, epochs, stamp);
       fell_back = true;
-      return fallback_(t, epochs) == commit_result::committed ? detail::locking::locked : detail::locking::conflict;
+      return fallback_(t, epochs) == commit_result::committed ? detail::locking::locked
+                                                              : detail::locking::conflict;
     });
     if (result == detail::locking::locked && !fell_back) t.committed_with(stamp);
     return result;
   }
 
-  // Without a log it needs no commit_phase: the clock is in the region's read set, so it still shows this epoch when the region commits,
-  // and whoever finds a later one comes after that.
+  // Without a log it needs no commit_phase: the clock is in the region's read set, so it still
+  // shows this epoch when the region commits, and whoever finds a later one comes after that.
   static detail::locking as_region(transaction& t, commit_clock& epochs, commit_stamp& stamp) {
     const detail::locking result = detail::validate_in_region(t, epochs, stamp);
-    if (result == detail::locking::locked) detail::write_rows<detail::commit_by::region>(t, stamp, epochs);
+    if (result == detail::locking::locked)
+      detail::write_rows<detail::commit_by::region>(t, stamp, epochs);
     return result;
   }
 

@@ -1,18 +1,20 @@
 // The word of a record: when it was committed last, and in which state it is.
 //
 //   bits 63..15  the epoch of that commit (commit_clock.hpp)
-//   bits 14..3   a number within the epoch, larger than those of all records that the transaction read or wrote
+//   bits 14..3   a number within the epoch, larger than those of all records that the transaction
+//                read or wrote
 //   bit 2        dead: unlinked from its index, and soon freed. Never cleared
 //   bit 1        absent: inserted by nobody who has committed, or erased
 //   bit 0        locked by a committing transaction
 //
 // Stamps of one record only grow, so an equal word means an unchanged record.
 //
-// The bits are shared out so that the epochs last: a million a second, each with a commit and a snapshot, use them up in 17 years. Where the numbers of
-// an epoch do not suffice, the clock moves on.
+// The bits are shared out so that the epochs last: a million a second, each with a commit and a
+// snapshot, use them up in 17 years. Where the numbers of an epoch do not suffice, the clock moves
+// on.
 //
-// Thread-safety: a value. From: Silo (Tu et al., SOSP 2013), section 4.2; its "latest" bit isn't needed, because older versions hang
-// on records that stay where they are.
+// Thread-safety: a value. From: Silo (Tu et al., SOSP 2013), section 4.2; its "latest" bit isn't
+// needed, because older versions hang on records that stay where they are.
 #pragma once
 
 #include <compare>
@@ -40,7 +42,9 @@ class commit_stamp {
 
   constexpr commit_stamp as_locked() const noexcept { return commit_stamp(word_ | locked_bit); }
   constexpr commit_stamp as_absent() const noexcept { return commit_stamp(word_ | absent_bit); }
-  constexpr commit_stamp as_dead() const noexcept { return commit_stamp(word_ | dead_bit | absent_bit); }
+  constexpr commit_stamp as_dead() const noexcept {
+    return commit_stamp(word_ | dead_bit | absent_bit);
+  }
   // The time alone, without the state.
   constexpr std::uint64_t time() const noexcept { return word_ >> state_bits; }
 

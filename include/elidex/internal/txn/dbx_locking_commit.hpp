@@ -1,24 +1,30 @@
-// DBX's commit with short regions: one hardware region validates what a transaction has read and locks what it writes; the rows are copied
-// behind it.
+// DBX's commit with short regions: one hardware region validates what a transaction has read and
+// locks what it writes; the rows are copied behind it.
 //
 //   basic_database<db::dbx_locking_commit<>, db::htm_btree_indexes> db;
 //
-// Why beside dbx_commit: that one copies rows inside its region, and those of TPC-C (a customer's 700 bytes, ten stocks' 350, and the
-// versions kept for snapshots) are more than an L1 keeps for a transaction: on the simulated machine four commits in ten of a thread
-// by itself take the lock, and hold it for as long as the copying takes. DBX's records have a pointer to their row, of which a commit exchanges one
-// word. Here the word is the stamp: a region writes one line of each record as well, and the fallback holds its lock for no longer.
+// Why beside dbx_commit: that one copies rows inside its region, and those of TPC-C (a customer's
+// 700 bytes, ten stocks' 350, and the versions kept for snapshots) are more than an L1 keeps for a
+// transaction: on the simulated machine four commits in ten of a thread by itself take the lock,
+// and hold it for as long as the copying takes. DBX's records have a pointer to their row, of which
+// a commit exchanges one word. Here the word is the stamp: a region writes one line of each record
+// as well, and the fallback holds its lock for no longer.
 //
-// Linearization: the region's commit, or in the fallback where the epoch is read. All reads are then unchanged and all writes are locked, both at
-// one moment; until the unlocking everybody who wants one of the rows waits, or repeats what it has read of it, as under silo_commit. The
-// argument for snapshots is that one's, too (commit_clock.hpp): the phase is announced before anything is locked, and the epoch is read in the
-// region, which would abort if the clock moved on before it commits.
+// Linearization: the region's commit, or in the fallback where the epoch is read. All reads are
+// then unchanged and all writes are locked, both at one moment; until the unlocking everybody who
+// wants one of the rows waits, or repeats what it has read of it, as under silo_commit. The
+// argument for snapshots is that one's, too (commit_clock.hpp): the phase is announced before
+// anything is locked, and the epoch is read in the region, which would abort if the clock moved on
+// before it commits.
 //
-// No deadlock: a region takes all its locks or none and waits for nothing. The fallback waits for locks, in the order of addresses and one
-// fallback at a time; whoever else holds one has nothing left to do but to copy.
+// No deadlock: a region takes all its locks or none and waits for nothing. The fallback waits for
+// locks, in the order of addresses and one fallback at a time; whoever else holds one has nothing
+// left to do but to copy.
 //
 // Thread-safety: operator(), from any thread. Errors: std::bad_alloc, and then nothing has changed.
-// From: papers/003 section 7.1; DBX (Wang et al., EuroSys 2014). Deviations: rows stay in place, see above; phantoms are found by looking
-// again (transaction.hpp), where DBX compares versions of leaves; budgets by cause below the outermost region, too (retry.hpp).
+// From: papers/003 section 7.1; DBX (Wang et al., EuroSys 2014). Deviations: rows stay in place,
+// see above; phantoms are found by looking again (transaction.hpp), where DBX compares versions of
+// leaves; budgets by cause below the outermost region, too (retry.hpp).
 #pragma once
 
 #include <atomic>
@@ -44,14 +50,17 @@ class dbx_locking_commit {
   }
 
   commit_result operator()(transaction& t, commit_clock& epochs) {
-    const bool too_large = t.reads().size() > region_reads_max || t.writes().size() > region_writes_max;
+    const bool too_large =
+        t.reads().size() > region_reads_max || t.writes().size() > region_writes_max;
     return detail::commit_by_locks(t, epochs, [&](commit_stamp& stamp) {
       if (too_large) {
         const std::lock_guard guard(lock_.underlying());
         return detail::lock_one_by_one(t, epochs, stamp);
       }
-      return lock_.run(
-          [&] { return Htm::test() ? lock_in_region(t, epochs, stamp) : detail::lock_one_by_one(t, epochs, stamp); });
+      return lock_.run([&] {
+        return Htm::test() ? lock_in_region(t, epochs, stamp)
+                           : detail::lock_one_by_one(t, epochs, stamp);
+      });
     });
   }
 

@@ -1,5 +1,6 @@
-// What a transaction's functions throw. Each leaves the transaction as it was before the call, so that who catches it inside may go on; if it leaves the
-// transaction's function, as any exception, all is rolled back. None is thrown because of what other transactions do at the same time.
+// What a transaction's functions throw. Each leaves the transaction as it was before the call, so
+// that who catches it inside may go on; if it leaves the transaction's function, as any exception,
+// all is rolled back. None is thrown because of what other transactions do at the same time.
 #pragma once
 
 #include <stdexcept>

@@ -2,25 +2,30 @@
 //
 //   auto& accounts = db.create_table<std::uint64_t, account>("accounts");
 //   elidex::db::indexed_table by(db, accounts);
-//   const auto owner = by.add_index<std::string>("accounts by owner", [](std::uint64_t, const account& a) { return a.owner_name(); });
+//   const auto owner = by.add_index<std::string>("accounts by owner", [](std::uint64_t, const
+//       account& a) { return a.owner_name(); });
 //   const auto number = by.add_unique_index<std::int64_t>("accounts by number", number_of);
 //   db.transact([&](auto& t) {
-//     by.insert(t, 7, ada);                              // and update, put, erase: indexes and table together, or nothing (duplicate_key)
+//     // and update, put, erase: indexes and table together, or nothing (duplicate_key)
+//     by.insert(t, 7, ada);
 //     by.find(t, owner, "Ada", [&](std::uint64_t key, const account& row) { ...; return true; });
 //     by.scan(t, number, 100, 200, fn);                  // [100, 200), in the index's order
 //   });
 //
-// An index is a table of its own, by ordered_key: what the function gives of a row, then the row's key. So equal values lie side by side, in the
-// order of the rows' keys, and phantoms are found as in any table. In a unique index the value is the whole key, so a second one is a
-// duplicate_key at every isolation level.
+// An index is a table of its own, by ordered_key: what the function gives of a row, then the row's
+// key. So equal values lie side by side, in the order of the rows' keys, and phantoms are found as
+// in any table. In a unique index the value is the whole key, so a second one is a duplicate_key at
+// every isolation level.
 //
-// The function must give the same for the same row for ever. Who changes the table past this class leaves the indexes as they are.
+// The function must give the same for the same row for ever. Who changes the table past this class
+// leaves the indexes as they are.
 //
-// Thread-safety: after the last add_index(), all members from any thread, each in a transaction of its own. Table and database outlive it.
-// Errors: duplicate_key, also of a unique index: row and indexes are unchanged, and a function that
-// catches it may continue. std::logic_error for a transaction of another database or an index of
-// another indexed_table: the call changes nothing. Errors of transactions and of the functions.
-// After std::bad_alloc the transaction must not be committed.
+// Thread-safety: after the last add_index(), all members from any thread, each in a transaction of
+// its own. Table and database outlive it. Errors: duplicate_key, also of a unique index: row and
+// indexes are unchanged, and a function that catches it may continue. std::logic_error for a
+// transaction of another database or an index of another indexed_table: the call changes nothing.
+// Errors of transactions and of the functions. After std::bad_alloc the transaction must not be
+// committed.
 //
 // Requires a database whose Indexes support string keys.
 #pragma once
@@ -71,7 +76,8 @@ class indexed_table {
   struct string_entry {
     std::uint32_t value_bytes;
   };
-  using entry = std::conditional_t<std::integral<typename Table::key_type>, integer_entry, string_entry>;
+  using entry =
+      std::conditional_t<std::integral<typename Table::key_type>, integer_entry, string_entry>;
   using index_table = typename Database::template table<std::string, entry>;
 
  public:
@@ -88,10 +94,12 @@ class indexed_table {
   };
 
   // Throws std::logic_error if another database made the table.
-  indexed_table(Database& db, Table& table) : db_(db), table_(table) { table.check_owner(detail::owner_mark(db)); }
+  indexed_table(Database& db, Table& table) : db_(db), table_(table) {
+    table.check_owner(detail::owner_mark(db));
+  }
 
-  // Before the table's first row, and before open(). Throws as create_table(), std::logic_error if there are rows; open() throws schema_mismatch if
-  // the folder has rows without the index.
+  // Before the table's first row, and before open(). Throws as create_table(), std::logic_error if
+  // there are rows; open() throws schema_mismatch if the folder has rows without the index.
   template <class Value, class Fn>
   index_of<Value> add_index(std::string name, Fn value_of) {
     return add<Value>(std::move(name), std::move(value_of), false);
@@ -111,8 +119,9 @@ class indexed_table {
     t.insert(table_, key, row);
     add_entries(t, key, row);
   }
-  // False: not there. As the table's update(), it notes what it has read at every level, so that table and indexes stay together.
-  // `change` must not write the same row: the indexes would keep what the row was in between.
+  // False: not there. As the table's update(), it notes what it has read at every level, so that
+  // table and indexes stay together. `change` must not write the same row: the indexes would keep
+  // what the row was in between.
   template <class Transaction, value_change<row_type> Fn>
   bool update(Transaction& t, key_argument key, Fn&& change) const {
     return t.update(table_, key, [&](row_type& row) {
@@ -150,9 +159,11 @@ class indexed_table {
     return true;
   }
 
-  // Calls fn(key, row) for the rows of that value, in the order of their keys, until it says false, if it says anything. In snapshots, too.
+  // Calls fn(key, row) for the rows of that value, in the order of their keys, until it says false,
+  // if it says anything. In snapshots, too.
   template <class Transaction, class Value, class Fn>
-  void find(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& value, Fn&& fn) const {
+  void find(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& value,
+            Fn&& fn) const {
     const std::string from = ordered_key().add(value).take();
     t.scan(entries_of(in), from, end_of_prefix(from), row_of_entry(t, fn));
   }
@@ -160,11 +171,13 @@ class indexed_table {
   template <class Transaction, class Value, class Fn>
   void scan(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& from,
             const std::type_identity_t<Value>& to, Fn&& fn) const {
-    t.scan(entries_of(in), ordered_key().add(from).take(), ordered_key().add(to).take(), row_of_entry(t, fn));
+    t.scan(entries_of(in), ordered_key().add(from).take(), ordered_key().add(to).take(),
+           row_of_entry(t, fn));
   }
   // To the last one.
   template <class Transaction, class Value, class Fn>
-  void scan(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& from, Fn&& fn) const {
+  void scan(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& from,
+            Fn&& fn) const {
     t.scan(entries_of(in), ordered_key().add(from).take(), row_of_entry(t, fn));
   }
 
@@ -177,7 +190,8 @@ class indexed_table {
 
   template <class Value, class Fn>
   index_of<Value> add(std::string name, Fn value_of, bool unique) {
-    if (table_.has_rows()) throw std::logic_error(name + ": an index is made before the first row of its table");
+    if (table_.has_rows())
+      throw std::logic_error(name + ": an index is made before the first row of its table");
     auto& entries = db_.template create_table<std::string, entry>(std::move(name));
     entries.set_indexed(table_);
     indexes_.push_back({&entries,
@@ -208,7 +222,8 @@ class indexed_table {
   }
 
   template <class Transaction>
-  static void add_entry(Transaction& t, const index& to, key_argument key, const std::string& value) {
+  static void add_entry(Transaction& t, const index& to, key_argument key,
+                        const std::string& value) {
     entry made;
     if constexpr (std::integral<key_type>) {
       made.key = key;
@@ -217,7 +232,8 @@ class indexed_table {
     }
     t.insert(*to.entries, entry_key(to, key, value), made);
   }
-  // Of a row that the transaction has just inserted, and takes back if a unique index has one of its values.
+  // Of a row that the transaction has just inserted, and takes back if a unique index has one of
+  // its values.
   template <class Transaction>
   void add_entries(Transaction& t, key_argument key, const row_type& row) const {
     try {
@@ -227,9 +243,11 @@ class indexed_table {
       throw;
     }
   }
-  // From what the row was, if it was there, to what it is. The new entries come first: if a unique index has one of them already, all are as before.
+  // From what the row was, if it was there, to what it is. The new entries come first: if a unique
+  // index has one of them already, all are as before.
   template <class Transaction>
-  void move_entries(Transaction& t, key_argument key, const row_type* before, const row_type& after) const {
+  void move_entries(Transaction& t, key_argument key, const row_type* before,
+                    const row_type& after) const {
     struct move {
       const index* of;
       std::optional<std::string> from;
@@ -254,7 +272,8 @@ class indexed_table {
     }
   }
   template <class Transaction>
-  static void erase_entry(Transaction& t, const index& of, key_argument key, const std::string& value) {
+  static void erase_entry(Transaction& t, const index& of, key_argument key,
+                          const std::string& value) {
     t.erase(*of.entries, entry_key(of, key, value));
   }
   // For an index's scan: fn with the row that an entry tells of.

@@ -1,10 +1,12 @@
 // Keys of several parts, as strings that are in the order of the parts.
 //
 //   std::string key = ordered_key().add(std::int64_t{-5}).add("Ada").add(7u).take();
-//   key.starts_with(ordered_key().add(std::int64_t{-5}).take());          // so a part's keys are a range, up to end_of_prefix()
+//   // so a part's keys are a range, up to end_of_prefix()
+//   key.starts_with(ordered_key().add(std::int64_t{-5}).take());
 //
-// Integers: a byte 01, then eight bytes, the highest first, signed ones with their sign turned. Strings: their bytes, a zero byte as two (00 FF), and two
-// zero bytes as the end, so that no string's image begins another's and what follows does not disturb the order.
+// Integers: a byte 01, then eight bytes, the highest first, signed ones with their sign turned.
+// Strings: their bytes, a zero byte as two (00 FF), and two zero bytes as the end, so that no
+// string's image begins another's and what follows does not disturb the order.
 //
 // Thread-safety: values. Errors: std::bad_alloc.
 #pragma once
@@ -25,7 +27,8 @@ class ordered_key {
     auto image = static_cast<std::uint64_t>(part);  // of a negative one: with ones in front
     if constexpr (std::is_signed_v<Integer>) image ^= std::uint64_t{1} << 63;
     bytes_.push_back('\x01');  // so that something lies behind every prefix
-    for (int shift = 56; shift >= 0; shift -= 8) bytes_.push_back(static_cast<char>(image >> shift & 0xFF));
+    for (int shift = 56; shift >= 0; shift -= 8)
+      bytes_.push_back(static_cast<char>(image >> shift & 0xFF));
     return *this;
   }
   ordered_key& add(std::string_view part) {

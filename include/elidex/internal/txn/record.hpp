@@ -1,19 +1,23 @@
 // A row of a table: its stamp, its bytes, and its older versions.
 //
 //   record* r = record::make(memory, words, key);               // absent
-//   commit_stamp seen = r->read(into);                          // a whole row and the stamp that it has
+//   commit_stamp seen = r->read(into);  // a whole row and the stamp that it has
 //   if (r->read_as_of(epoch, into)) ...                         // as a snapshot sees it
-//   r->lock(); r->keep_version(version); r->write(row); r->unlock(stamp);      // a committing transaction
+//   // a committing transaction
+//   r->lock(); r->keep_version(version); r->write(row); r->unlock(stamp);
 //
-// The bytes change in place. Readers look at the stamp, the bytes, and the stamp again (Silo, section 4.5). The row as it was
-// before a commit is kept only if that commit is of a later epoch than the row: within an epoch no snapshot can want it.
+// The bytes change in place. Readers look at the stamp, the bytes, and the stamp again (Silo,
+// section 4.5). The row as it was before a commit is kept only if that commit is of a later epoch
+// than the row: within an epoch no snapshot can want it.
 //
-// Why a read is whole: write() stores behind the fence of lock() and before the release of unlock(); a reader that got one of its words
-// sees, at its second look behind an acquire fence, at least the locked word. (As in version_lock.hpp. In a hardware region, all of it
-// is one moment.) The same makes a snapshot's read right: a version hangs on `older_` before the row changes.
+// Why a read is whole: write() stores behind the fence of lock() and before the release of
+// unlock(); a reader that got one of its words sees, at its second look behind an acquire fence, at
+// least the locked word. (As in version_lock.hpp. In a hardware region, all of it is one moment.)
+// The same makes a snapshot's read right: a version hangs on `older_` before the row changes.
 //
-// Thread-safety: read functions from any thread that keeps the record from being freed (an epoch_pin since it was found). The others:
-// who holds the lock, or is inside a hardware region that has read the stamp unlocked.
+// Thread-safety: read functions from any thread that keeps the record from being freed (an
+// epoch_pin since it was found). The others: who holds the lock, or is inside a hardware region
+// that has read the stamp unlocked.
 #pragma once
 
 #include <atomic>
@@ -40,7 +44,9 @@ class record {
   struct version {
     commit_stamp stamp;
     std::atomic<version*> older{nullptr};
-    const std::uint64_t* row() const noexcept { return reinterpret_cast<const std::uint64_t*>(this + 1); }
+    const std::uint64_t* row() const noexcept {
+      return reinterpret_cast<const std::uint64_t*>(this + 1);
+    }
     std::uint64_t* row() noexcept { return reinterpret_cast<std::uint64_t*>(this + 1); }
   };
 
@@ -54,8 +60,11 @@ class record {
     for (std::size_t i = 0; i < row_words; ++i) new (made->row() + i) std::uint64_t(0);
     return made;
   }
-  // Of a table whose records have a word more, behind the row: who has locked it implicitly (two_phase_transaction.hpp).
-  void make_writer(std::size_t row_words) noexcept { new (row() + row_words) std::atomic<std::uint64_t>(0); }
+  // Of a table whose records have a word more, behind the row: who has locked it implicitly
+  // (two_phase_transaction.hpp).
+  void make_writer(std::size_t row_words) noexcept {
+    new (row() + row_words) std::atomic<std::uint64_t>(0);
+  }
   std::atomic<std::uint64_t>& writer(std::size_t row_words) noexcept {
     static_assert(sizeof(std::atomic<std::uint64_t>) == sizeof(std::uint64_t));
     return *std::launder(reinterpret_cast<std::atomic<std::uint64_t>*>(row() + row_words));
@@ -88,14 +97,17 @@ class record {
     }
   }
 
-  // The row as it was at the end of that epoch, and the stamp that it had: absent if it was not there.
+  // The row as it was at the end of that epoch, and the stamp that it had: absent if it was not
+  // there.
   commit_stamp read_as_of(std::uint64_t epoch, std::span<std::uint64_t> into) const noexcept {
     for (backoff wait;;) {
       const commit_stamp before = unlocked_stamp();
       if (before.epoch() <= epoch && !before.absent()) copy_row(into);
-      // Behind it stands what the row was before; a commit that is under way may have hung its version there already.
+      // Behind it stands what the row was before; a commit that is under way may have hung its
+      // version there already.
       const version* old = older_.load(std::memory_order_acquire);  // pairs with keep_version()
-      std::atomic_thread_fence(std::memory_order_acquire);          // pairs with the release fence of lock()
+      // pairs with the release fence of lock()
+      std::atomic_thread_fence(std::memory_order_acquire);
       // relaxed: ordered by the fence.
       if (stamp_.load(std::memory_order_relaxed) == before.word()) {
         if (before.epoch() <= epoch) return before;
@@ -113,7 +125,8 @@ class record {
   bool try_lock(commit_stamp seen) noexcept {
     std::uint64_t expected = seen.word();
     if (!stamp_.compare_exchange_strong(expected, seen.as_locked().word())) return false;
-    std::atomic_thread_fence(std::memory_order_release);  // pairs with the acquire fences of the readers
+    // pairs with the acquire fences of the readers
+    std::atomic_thread_fence(std::memory_order_release);
     return true;
   }
   // Whatever it is. The stamp that it had.
@@ -130,14 +143,15 @@ class record {
   }
   // By a hardware region, which has locked nothing, so that nobody waits.
   void replace_stamp(commit_stamp now) noexcept {
-    stamp_.store(now.word(), std::memory_order_release);  // pairs with the acquire in unlocked_stamp()
+    // pairs with the acquire in unlocked_stamp()
+    stamp_.store(now.word(), std::memory_order_release);
   }
 
   // Hangs up what the row is now, with the stamp that it has had, before it changes.
   void keep_version(version& old, commit_stamp had, std::size_t row_words) noexcept {
     old.stamp = had;
     for (std::size_t i = 0; i < row_words; ++i) old.row()[i] = word(i);
-    // relaxed: only who holds the lock changes it.
+    // relaxed: only the holder of the lock changes it.
     old.older.store(older_.load(std::memory_order_relaxed), std::memory_order_relaxed);
     older_.store(&old, std::memory_order_release);  // pairs with the acquire in read_as_of()
   }
@@ -148,8 +162,9 @@ class record {
     }
   }
 
-  // Cuts off the versions that no snapshot from `horizon` on can want: the newest of an epoch up to there is the last one wanted.
-  // Whoever reads as of the horizon or later stops there, so nobody can reach the rest.
+  // Cuts off the versions that no snapshot from `horizon` on can want: the newest of an epoch up to
+  // there is the last one wanted. Whoever reads as of the horizon or later stops there, so nobody
+  // can reach the rest.
   version* cut_versions(std::uint64_t horizon, commit_stamp now) noexcept {
     if (now.epoch() <= horizon) return older_.exchange(nullptr);
     for (version* v = older_.load(); v != nullptr; v = v->older.load()) {
@@ -179,7 +194,9 @@ class record {
   }
 
   std::uint64_t* row() noexcept { return reinterpret_cast<std::uint64_t*>(this + 1); }
-  const std::uint64_t* row() const noexcept { return reinterpret_cast<const std::uint64_t*>(this + 1); }
+  const std::uint64_t* row() const noexcept {
+    return reinterpret_cast<const std::uint64_t*>(this + 1);
+  }
   std::uint64_t word(std::size_t i) const noexcept {
     // relaxed: pairs with write(); ordered by the stamp.
     return std::atomic_ref(const_cast<std::uint64_t&>(row()[i])).load(std::memory_order_relaxed);

@@ -1,6 +1,7 @@
 // Rows whose columns are known only when the program runs.
 //
-//   const db::schema columns({{"owner", db::column_type::text, 30}, {"balance", db::column_type::integer}});
+//   const db::schema columns({{"owner", db::column_type::text, 30}, {"balance",
+//       db::column_type::integer}});
 //   auto& accounts = database.create_table<std::uint64_t>("accounts", columns);
 //   db::row ada = accounts.make_row();                              // zeros and empty texts
 //   ada.set("owner", "Ada").set("balance", 70);
@@ -10,13 +11,15 @@
 //     return t.get(accounts, 7)->text("owner");
 //   });
 //
-// A row is stored in as many bytes as its schema needs at most: 8 for each number, and for a text 4 and its longest length, filled up
-// to 8. A table in a folder remembers its schema, names included (storage.hpp).
+// A row is stored in as many bytes as its schema needs at most: 8 for each number, and for a text 4
+// and its longest length, filled up to 8. A table in a folder remembers its schema, names included
+// (storage.hpp).
 //
-// Thread-safety: a schema is a value that doesn't change; a row belongs to one thread, as std::string does. Views of a row's text are
-// valid until the row is changed or gone. A row that was moved from has no columns until it is assigned.
-// Errors: schema_mismatch: an unknown column, another type, a row of another schema, columns that can't be; row_too_large: a text that
-// is longer than its column, a schema of more than row_bytes_max.
+// Thread-safety: a schema is a value that doesn't change; a row belongs to one thread, as
+// std::string does. Views of a row's text are valid until the row is changed or gone. A row that
+// was moved from has no columns until it is assigned. Errors: schema_mismatch: an unknown column,
+// another type, a row of another schema, columns that can't be; row_too_large: a text that is
+// longer than its column, a schema of more than row_bytes_max.
 #pragma once
 
 #include <cstddef>
@@ -87,7 +90,9 @@ class row {
   row& set(std::string_view column, int value) { return set(column, std::int64_t{value}); }
   row& set(std::string_view column, double value);
   row& set(std::string_view column, std::string_view value);
-  row& set(std::string_view column, const char* value) { return set(column, std::string_view(value)); }
+  row& set(std::string_view column, const char* value) {
+    return set(column, std::string_view(value));
+  }
 
   friend bool operator==(const row& a, const row& b) noexcept {
     return a.columns_ == b.columns_ && a.words_ == b.words_;

@@ -1,8 +1,10 @@
-// A transaction that only reads: the database as it was when it began. It never aborts, and no writer waits for it.
+// A transaction that only reads: the database as it was when it began. It never aborts, and no
+// writer waits for it.
 //
 //   db.read_only([&](auto& t) { ... t.get(accounts, 1) ... t.scan(accounts, 10, 20, fn) ... });
 //
-// It reads the versions of its epoch (commit_clock.hpp) and notes nothing. While it lives, what it may still want is kept.
+// It reads the versions of its epoch (commit_clock.hpp) and notes nothing. While it lives, what it
+// may still want is kept.
 //
 // Thread-safety: belongs to one thread. Errors: std::logic_error for a table of another database;
 // std::bad_alloc.
@@ -34,8 +36,9 @@ class snapshot_transaction {
     return found == nullptr ? std::nullopt : read(table, *found);
   }
 
-  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, or to the last one, until it says false, if it says anything. fn keeps
-  // memory from being used again as long as it runs.
+  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, or to the
+  // last one, until it says false, if it says anything. fn keeps memory from being used again as
+  // long as it runs.
   template <class Table, class Key, class Fn>
   void scan(const Table& table, const Key& from, const Key& to, Fn&& fn) {
     using key_type = typename Table::key_type;
@@ -47,12 +50,14 @@ class snapshot_transaction {
   }
 
   std::uint64_t epoch() const noexcept { return snapshot_.epoch(); }
-  // All that it has seen survives a crash once this epoch is durable, if erased records stay until they are (level sync).
+  // All that it has seen survives a crash once this epoch is durable, if erased records stay until
+  // they are (level sync).
   std::uint64_t epoch_to_be_durable() const noexcept { return newest_seen_; }
 
  private:
   template <class Table, class Key, class Fn>
-  void scan_up_to(const Table& table, const Key& from, const std::optional<typename Table::key_type>& to, Fn& fn) {
+  void scan_up_to(const Table& table, const Key& from,
+                  const std::optional<typename Table::key_type>& to, Fn& fn) {
     using key_type = typename Table::key_type;
     table.check_owner(database_);
     const epoch_pin pinned;

@@ -3,18 +3,24 @@
 //   auto& accounts = db.create_table<std::uint64_t, account>("accounts");       // database.hpp
 //   db.transact([&](auto& t) { t.insert(accounts, 7, account{.balance = 70}); });
 //
-// Row is trivially copyable, or rows have a schema (schema.hpp). Key is an integer or std::string; keys order the table. The index holds a pointer to each record, also to
-// absent ones: those that nobody has committed yet, and those erased that a snapshot may still want. collect() unlinks the others.
+// Row is trivially copyable, or rows have a schema (schema.hpp). Key is an integer or std::string;
+// keys order the table. The index holds a pointer to each record, also to absent ones: those that
+// nobody has committed yet, and those erased that a snapshot may still want. collect() unlinks the
+// others.
 //
-// An erased record stays until all transactions have ended that ran when it was erased: else one that looks again for phantoms could miss a
-// row that had come and gone since its first look, though it was there at the moment for which the transaction commits.
+// An erased record stays until all transactions have ended that ran when it was erased: else one
+// that looks again for phantoms could miss a row that had come and gone since its first look,
+// though it was there at the moment for which the transaction commits.
 //
-// Why unlinking is right: it locks the record as it was erased (so nobody has inserted it again), unlinks it, and then marks it
-// dead. A transaction that found it before saw an absent record, and fails to validate or to lock the dead one; one that comes later
-// makes a new record. Memory goes to the retire list: whoever found the record had an epoch_pin then, and has it still. Where there are
-// locks, an unlinking_rule asks for them while the record is locked (two_phase_transaction.hpp).
+// Why unlinking is right: it locks the record as it was erased (so nobody has inserted it again),
+// unlinks it, and then marks it dead. A transaction that found it before saw an absent record, and
+// fails to validate or to lock the dead one; one that comes later makes a new record. Memory goes
+// to the retire list: whoever found the record had an epoch_pin then, and has it still. Where there
+// are locks, an unlinking_rule asks for them while the record is locked
+// (two_phase_transaction.hpp).
 //
-// Thread-safety: all members but the destructor. Errors: std::bad_alloc, and then nothing has changed.
+// Thread-safety: all members but the destructor. Errors: std::bad_alloc, and then nothing has
+// changed.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +52,8 @@
 
 namespace elidex::db {
 
-// Keys as the records and the transactions' notes have them; and as the log has them: an integer as eight bytes of this machine's order.
+// Keys as the records and the transactions' notes have them; and as the log has them: an integer as
+// eight bytes of this machine's order.
 template <class Key>
 struct key_words {
   using argument = Key;
@@ -91,8 +98,12 @@ struct key_words<std::string> {
   static constexpr std::string_view least() noexcept { return {}; }
   static std::string_view bytes_of(const std::uint64_t& word) noexcept { return of(word); }
   static std::optional<argument> from_bytes(std::string_view bytes) noexcept { return bytes; }
-  static std::uint64_t keep(std::string_view key) { return reinterpret_cast<std::uintptr_t>(new std::string(key)); }
-  static std::string_view of(std::uint64_t word) noexcept { return *reinterpret_cast<const std::string*>(word); }
+  static std::uint64_t keep(std::string_view key) {
+    return reinterpret_cast<std::uintptr_t>(new std::string(key));
+  }
+  static std::string_view of(std::uint64_t word) noexcept {
+    return *reinterpret_cast<const std::string*>(word);
+  }
   static void drop(std::uint64_t word) noexcept { delete reinterpret_cast<std::string*>(word); }
 };
 
@@ -109,8 +120,8 @@ struct row_locking {
 
 class table_base;
 
-// Somebody else's say in which erased records may leave the index. Asked while the record's word is locked as it was erased; with false it
-// stays until the next collection.
+// Somebody else's say in which erased records may leave the index. Asked while the record's word is
+// locked as it was erased; with false it stays until the next collection.
 struct unlinking_rule {
   virtual ~unlinking_rule() = default;
   virtual bool allows(const table_base& table, record& erased) = 0;
@@ -125,7 +136,8 @@ class table_base {
         row_bytes_(row_bytes),
         row_words_(words_for(row_bytes)),
         locking_(locking),
-        pool_(record::bytes_for(words_for(row_bytes) + locking.words_behind_row), "record", record::bytes_for(0)) {}
+        pool_(record::bytes_for(words_for(row_bytes) + locking.words_behind_row), "record",
+              record::bytes_for(0)) {}
   virtual ~table_base() = default;
   table_base(const table_base&) = delete;
   table_base& operator=(const table_base&) = delete;
@@ -155,7 +167,8 @@ class table_base {
   // For an index: whose rows it tells of. Null: it is none.
   const table_base* indexed() const noexcept { return indexed_; }
   void set_indexed(const table_base& table) noexcept { indexed_ = &table; }
-  // By the bytes of a key. Null: there is none; or, get_or_create_by_bytes(), these are no key's. The caller is pinned.
+  // By the bytes of a key. Null: there is none; or, get_or_create_by_bytes(), these are no key's.
+  // The caller is pinned.
   virtual record* find_by_bytes(std::string_view key) const = 0;
   virtual record* get_or_create_by_bytes(std::string_view key) = 0;
   // All rows, each as some commit has left it, while others commit.
@@ -166,8 +179,8 @@ class table_base {
     while (first != nullptr) pool_.deallocate(std::exchange(first, first->older.load()));
   }
 
-  // An absent record, which is to be unlinked. On the list once at most: the second entry would outlive the record. The caller is
-  // pinned since it found it. Cannot fail.
+  // An absent record, which is to be unlinked. On the list once at most: the second entry would
+  // outlive the record. The caller is pinned since it found it. Cannot fail.
   void note_absent(record& absent) noexcept {
     if (absent.waits_for_unlinking().exchange(true)) return;
     const absent_record one{&absent, absent.stamp(), epoch_after_unlinking()};
@@ -175,11 +188,13 @@ class table_base {
     try {
       absent_.push_back(one);
     } catch (const std::bad_alloc&) {
-      absent.waits_for_unlinking().store(false);  // It stays in the index, where the next insert of its key finds it.
+      // It stays in the index, where the next insert of its key finds it.
+      absent.waits_for_unlinking().store(false);
     }
   }
-  // Unlinks those that no snapshot from `horizon` on can want, and that have been absent since before every running transaction.
-  // `now` is the epoch of reclamation, which the caller has tried to move on.
+  // Unlinks those that no snapshot from `horizon` on can want, and that have been absent since
+  // before every running transaction. `now` is the epoch of reclamation, which the caller has tried
+  // to move on.
   void collect(std::uint64_t horizon, std::uint64_t now, unlinking_rule* rule = nullptr) {
     const epoch_pin pinned;
     std::vector<absent_record> listed;
@@ -195,14 +210,16 @@ class table_base {
         const commit_stamp state = one.row->stamp();
         if (!state.absent()) {
           one.row->waits_for_unlinking().store(false);
-          // Looked at again: it may have been erased in between, by somebody who found it on the list.
+          // Looked at again: it may have been erased in between, by somebody who found it on the
+          // list.
           if (one.row->stamp().absent()) note_absent(*one.row);
           continue;
         }
         if (state != one.since) {
           one.since = state;
           one.epoch = epoch_after_unlinking();
-        } else if (now >= one.epoch + 2 && state.epoch() <= horizon && unlink(*one.row, state, rule)) {
+        } else if (now >= one.epoch + 2 && state.epoch() <= horizon &&
+                   unlink(*one.row, state, rule)) {
           continue;
         }
         listed[kept++] = one;
@@ -283,7 +300,8 @@ class keyed_table : public table_base {
   };
 
   keyed_table(std::string name, std::size_t row_bytes, std::string schema_text, row_locking locking)
-      : table_base(std::move(name), row_bytes, std::move(schema_text), locking), retire_list_(this) {}
+      : table_base(std::move(name), row_bytes, std::move(schema_text), locking),
+        retire_list_(this) {}
   ~keyed_table() override {
     map_.scan(key_words<Key>::least(), std::size_t(-1), [&](auto&&, record* one) {
       key_words<Key>::drop(one->key());
@@ -296,8 +314,9 @@ class keyed_table : public table_base {
     const auto found = map_.get(key);
     return found ? *found : nullptr;
   }
-  // The record of `key`, made if there is none. `likely` says which is tried first: it makes a difference in speed alone.
-  // prepare(record&) is called with what is made before anybody can see it, perhaps several times; it may throw.
+  // The record of `key`, made if there is none. `likely` says which is tried first: it makes a
+  // difference in speed alone. prepare(record&) is called with what is made before anybody can see
+  // it, perhaps several times; it may throw.
   template <class Prepare = nothing>
   record* get_or_create(key_likely_is likely, key_argument key, const Prepare& prepare = {}) {
     if (likely == key_likely_is::present) {
@@ -309,8 +328,9 @@ class keyed_table : public table_base {
     }
   }
 
-  // Calls fn(record*) in the keys' order, from `from` on, up to but without `end` if there is one, until it says false; whether it got to
-  // the end. A few records at a time: those of a group as they were at one moment. Allocates nothing. The caller is pinned.
+  // Calls fn(record*) in the keys' order, from `from` on, up to but without `end` if there is one,
+  // until it says false; whether it got to the end. A few records at a time: those of a group as
+  // they were at one moment. Allocates nothing. The caller is pinned.
   template <class Fn>
   bool walk(key_argument from, const std::optional<Key>& end, Fn&& fn) const {
     return walk_to(from, end ? &*end : nullptr, fn);
@@ -327,7 +347,9 @@ class keyed_table : public table_base {
       return {0, false};
     }
   }
-  std::string_view key_bytes(const record& one) const noexcept override { return key_words<Key>::bytes_of(one.key()); }
+  std::string_view key_bytes(const record& one) const noexcept override {
+    return key_words<Key>::bytes_of(one.key());
+  }
   record* find_by_bytes(std::string_view key) const override {
     const auto found = key_words<Key>::from_bytes(key);
     return found ? find(*found) : nullptr;
@@ -338,7 +360,8 @@ class keyed_table : public table_base {
   }
   bool has_rows() const override {
     const epoch_pin pinned;
-    return !walk(Key(key_words<Key>::least()), [](const record* one) { return one->stamp().absent(); });
+    return !walk(Key(key_words<Key>::least()),
+                 [](const record* one) { return one->stamp().absent(); });
   }
   void write_rows(checkpoint_writer& to) override {
     std::vector<std::uint64_t> row(row_words());
@@ -353,14 +376,17 @@ class keyed_table : public table_base {
         }
         const commit_stamp stamp = one->read(row);
         if (stamp.absent()) return true;
-        to.add_row(id(), key_bytes(*one), {reinterpret_cast<const char*>(row.data()), row.size() * sizeof row[0]},
+        to.add_row(id(), key_bytes(*one),
+                   {reinterpret_cast<const char*>(row.data()), row.size() * sizeof row[0]},
                    stamp.word());
         return true;
       });
     }
   }
 
-  std::size_t memory_bytes() const noexcept { return map_.memory_bytes() + pool().reserved_bytes(); }
+  std::size_t memory_bytes() const noexcept {
+    return map_.memory_bytes() + pool().reserved_bytes();
+  }
   Map& map() noexcept { return map_; }
 
  private:
@@ -377,7 +403,8 @@ class keyed_table : public table_base {
       for (std::size_t i = 0; i < found; ++i) {
         if (group[i] == last) continue;
         const key_argument key = key_words<Key>::of(group[i]->key());
-        if (last != nullptr && key == key_words<Key>::of(last->key())) continue;  // it was erased and inserted again
+        // it was erased and inserted again
+        if (last != nullptr && key == key_words<Key>::of(last->key())) continue;
         if (end != nullptr && !(key < key_argument(*end))) return true;
         if (!fn(group[i])) return false;
       }
@@ -448,7 +475,8 @@ class keyed_table : public table_base {
 };
 
 template <class Key>
-concept table_key = (std::integral<Key> && !std::same_as<Key, bool>) || std::same_as<Key, std::string>;
+concept table_key =
+    (std::integral<Key> && !std::same_as<Key, bool>) || std::same_as<Key, std::string>;
 
 // With rows of a type.
 template <table_key Key, class Row, class Map>
@@ -479,7 +507,8 @@ class schema_table : public keyed_table<Key, Map> {
  public:
   using row_type = row;
   schema_table(std::string name, const schema& columns, row_locking locking = {})
-      : keyed_table<Key, Map>(std::move(name), columns.row_bytes(), columns.text(), locking), columns_(columns) {}
+      : keyed_table<Key, Map>(std::move(name), columns.row_bytes(), columns.text(), locking),
+        columns_(columns) {}
 
   const schema& columns() const noexcept { return columns_; }
   row make_row() const { return row(columns_); }
@@ -487,7 +516,8 @@ class schema_table : public keyed_table<Key, Map> {
   row row_of(std::span<const std::uint64_t> words) const { return row(columns_, words); }
   // Throws schema_mismatch.
   void write_words(const row& from, std::span<std::uint64_t> to) const {
-    if (from.columns() != columns_) throw schema_mismatch(this->name() + ": a row of another schema");
+    if (from.columns() != columns_)
+      throw schema_mismatch(this->name() + ": a row of another schema");
     if (from.words().empty()) throw schema_mismatch(this->name() + ": a row that was moved from");
     std::copy(from.words().begin(), from.words().end(), to.begin());
   }

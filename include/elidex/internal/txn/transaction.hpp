@@ -1,27 +1,34 @@
-// An optimistic transaction: what it has read and what it wants to write, until it commits (commit_protocols.hpp).
+// An optimistic transaction: what it has read and what it wants to write, until it commits
+// (commit_protocols.hpp).
 //
-//   db.transact([&](auto& t) {                       // database.hpp; the function may run several times
+//   db.transact([&](auto& t) {  // database.hpp; the function may run several times
 //     auto a = t.get(accounts, 1);                   // std::optional<account>
 //     t.update(accounts, 1, [](account& row) { row.balance -= 5; });
 //     t.insert(accounts, 3, account{});              // db::duplicate_key if it is there
 //     t.erase(accounts, 2);
-//     t.scan(accounts, 10, 20, [](std::uint64_t key, const account& row) { return true; });      // [10, 20), until false
+//     // [10, 20), until false
+//     t.scan(accounts, 10, 20, [](std::uint64_t key, const account& row) { return true; });
 //   });
 //
-// Nobody sees its writes before it commits; it sees them itself. What it reads are committed rows, each whole, but of different moments: that
-// they belong together is known only when it commits. So a function may see what never was; its loops must end all the same, and an
-// exception that it throws is believed only if what it has read still stands.
+// Nobody sees its writes before it commits; it sees them itself. What it reads are committed rows,
+// each whole, but of different moments: that they belong together is known only when it commits. So
+// a function may see what never was; its loops must end all the same, and an exception that it
+// throws is believed only if what it has read still stands.
 //
 // It notes
-//   reads         records and the stamp that they had; also absent ones, so an insert between is seen
-//   writes        records and the new row, none for an erase. An insert puts an absent record into the index at once
-//   observations  keys that were not in the index, and ranges with the records that were there (phantoms). Checked by looking again, which
-//                 works with any index. The transaction's own inserts don't count, nor what nobody has committed yet
+//   reads         records and the stamp that they had; also absent ones, so an insert between is
+//                 seen
+//   writes        records and the new row, none for an erase. An insert puts an absent record into
+//                 the index at once
+//   observations  keys that were not in the index, and ranges with the records that were there
+//                 (phantoms). Checked by looking again, which works with any index. The
+//                 transaction's own inserts don't count, nor what nobody has committed yet
 //
 // Isolation levels leave some of that out:
 //   serializable      nothing
 //   repeatable_read   no observations: phantoms, and write skew through them
-//   read_committed    no reads either: non-repeatable reads, lost updates of get() and upsert(), read and write skew
+//   read_committed    no reads either: non-repeatable reads, lost updates of get() and upsert(),
+//                     read and write skew
 //   read_uncommitted  as read_committed: there is nothing uncommitted to be seen
 // update() of one row is atomic at every level: it notes what it has read.
 //
@@ -55,7 +62,12 @@
 
 namespace elidex::db {
 
-enum class isolation : std::uint8_t { read_uncommitted, read_committed, repeatable_read, serializable };
+enum class isolation : std::uint8_t {
+  read_uncommitted,
+  read_committed,
+  repeatable_read,
+  serializable
+};
 
 class transaction {
  public:
@@ -102,7 +114,8 @@ class transaction {
     for (;;) {
       record& r = *table.get_or_create(key_likely_is::absent, argument<Table>(key));
       if (write* const mine = own(r)) {
-        if (mine->words != nullptr) throw duplicate_key(table.name() + ": insert of a key that is there");
+        if (mine->words != nullptr)
+          throw duplicate_key(table.name() + ": insert of a key that is there");
         mine->words = words;
         return;
       }
@@ -130,7 +143,8 @@ class transaction {
       }
       const commit_stamp seen = r.unlocked_stamp();
       if (seen.dead()) continue;
-      // Observations step over what this transaction inserts; so that it was absent has to hold by itself.
+      // Observations step over what this transaction inserts; so that it was absent has to hold by
+      // itself.
       if (seen.absent()) reads_.push_back({&r, seen});
       note_write(table, r, words, seen.absent());
       return;
@@ -152,7 +166,8 @@ class transaction {
       mine->words = changed;
     } else {
       note_write(table, *r, changed, false);
-      writes_.back().before = before;  // the read that was noted says that it still is so when this commits
+      // the read that was noted says that it still is so when this commits
+      writes_.back().before = before;
     }
     return true;
   }
@@ -172,11 +187,12 @@ class transaction {
     return true;
   }
 
-  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, or to the last one, until it says
-  // false, if it says anything.
+  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, or to the
+  // last one, until it says false, if it says anything.
   template <class Table, class Key, class Fn>
   void scan(Table& table, const Key& from, const Key& to, Fn&& fn) {
-    scan_up_to(table, argument<Table>(from), std::optional<typename Table::key_type>(argument<Table>(to)), fn);
+    scan_up_to(table, argument<Table>(from),
+               std::optional<typename Table::key_type>(argument<Table>(to)), fn);
   }
   template <class Table, class Key, class Fn>
   void scan(Table& table, const Key& from, Fn&& fn) {
@@ -187,7 +203,9 @@ class transaction {
   isolation level() const noexcept { return level_; }
   const std::vector<read>& reads() const noexcept { return reads_; }
   std::vector<write>& writes() noexcept { return writes_; }
-  const write* own(const record& r) const noexcept { return const_cast<transaction*>(this)->own(r); }
+  const write* own(const record& r) const noexcept {
+    return const_cast<transaction*>(this)->own(r);
+  }
   // In the order of addresses, for locking.
   void sort_writes() noexcept {
     std::sort(writes_.begin(), writes_.end(), by_address);
@@ -215,7 +233,8 @@ class transaction {
         record.erase(w.of->id(), key);
       } else {
         const auto bytes = [&](const std::uint64_t* words) {
-          return std::string_view(reinterpret_cast<const char*>(words), w.of->row_words() * sizeof *words);
+          return std::string_view(reinterpret_cast<const char*>(words),
+                                  w.of->row_words() * sizeof *words);
         };
         if (w.before == nullptr) {
           record.upsert(w.of->id(), key, bytes(w.words));
@@ -232,13 +251,18 @@ class transaction {
     if (logged_) logged_->keep(stamp);
   }
   std::uint64_t newest_seen() const noexcept { return newest_seen_; }
-  // All that this transaction has seen and done survives a crash once this epoch is durable, if erased records stay until they are (level
-  // sync). After the commit.
-  std::uint64_t epoch_to_be_durable() const noexcept { return writes_.empty() ? newest_seen_ : committed_.epoch(); }
+  // All that this transaction has seen and done survives a crash once this epoch is durable, if
+  // erased records stay until they are (level sync). After the commit.
+  std::uint64_t epoch_to_be_durable() const noexcept {
+    return writes_.empty() ? newest_seen_ : committed_.epoch();
+  }
   // The same of what it has done alone; 0: nothing.
-  std::uint64_t epoch_of_writes() const noexcept { return writes_.empty() ? 0 : committed_.epoch(); }
+  std::uint64_t epoch_of_writes() const noexcept {
+    return writes_.empty() ? 0 : committed_.epoch();
+  }
 
-  // After the commit, or without one: what is absent now is to leave the indexes. How many records that were.
+  // After the commit, or without one: what is absent now is to leave the indexes. How many records
+  // that were.
   std::size_t note_absent_records(bool committed) noexcept {
     std::size_t many = 0;
     for (const write& w : writes_) {
@@ -271,8 +295,9 @@ class transaction {
     const Table& of;
     const typename Table::key_type key;
   };
-  // The records from `from` on, as many as there are in `seen`, and no other before `end`, if there is one, or at all, if it is to the last. There is
-  // an end if the walk came to it, or stopped at an insert of its own.
+  // The records from `from` on, as many as there are in `seen`, and no other before `end`, if there
+  // is one, or at all, if it is to the last. There is an end if the walk came to it, or stopped at
+  // an insert of its own.
   template <class Table>
   struct range : observation {
     range(const Table& table, typename Table::key_argument begin) : of(table), from(begin) {}
@@ -306,7 +331,8 @@ class transaction {
     return kept;
   }
 
-  // The row as the transaction sees it, valid until the next is read; empty: not there. Its record, if there is one.
+  // The row as the transaction sees it, valid until the next is read; empty: not there. Its record,
+  // if there is one.
   struct found_row {
     record* of;
     std::span<const std::uint64_t> words;
@@ -325,7 +351,8 @@ class transaction {
     }
   }
   // No value: it is dead.
-  std::optional<std::span<const std::uint64_t>> read_record(const table_base& table, record& r, bool note) {
+  std::optional<std::span<const std::uint64_t>> read_record(const table_base& table, record& r,
+                                                            bool note) {
     if (const write* const mine = own(r)) {
       if (mine->words == nullptr) return std::span<const std::uint64_t>();
       return std::span<const std::uint64_t>(mine->words, table.row_words());
@@ -348,8 +375,9 @@ class transaction {
       return nullptr;
     }
     if (sorted_) {
-      const auto at = std::lower_bound(writes_.begin(), writes_.end(), &r,
-                                       [](const write& w, const record* row) { return std::less<>()(w.row, row); });
+      const auto at = std::lower_bound(
+          writes_.begin(), writes_.end(), &r,
+          [](const write& w, const record* row) { return std::less<>()(w.row, row); });
       return at != writes_.end() && at->row == &r ? &*at : nullptr;
     }
     const std::uint32_t at = places_.find(r);
@@ -359,14 +387,20 @@ class transaction {
     const write* const mine = own(r);
     return mine != nullptr && mine->inserts;
   }
-  // A record that was not in the index at the first look, and was never there in between: an insert of one's own, or of somebody who has
-  // not committed. What has ever been committed counts, even if it is absent again: it may have been there at the moment for which this
-  // transaction commits, and is in the index as long as this one runs (table.hpp). Who locks it after this look commits after this one.
-  bool counts_not(const record& r) const noexcept { return r.stamp() == commit_stamp() || inserted(r); }
-  // So that noting one more read and write does not fail: nothing is left half done in an index then.
+  // A record that was not in the index at the first look, and was never there in between: an insert
+  // of one's own, or of somebody who has not committed. What has ever been committed counts, even
+  // if it is absent again: it may have been there at the moment for which this transaction commits,
+  // and is in the index as long as this one runs (table.hpp). Who locks it after this look commits
+  // after this one.
+  bool counts_not(const record& r) const noexcept {
+    return r.stamp() == commit_stamp() || inserted(r);
+  }
+  // So that noting one more read and write does not fail: nothing is left half done in an index
+  // then.
   void make_room() {
     const auto one_more = [](auto& notes) {
-      if (notes.size() == notes.capacity()) notes.reserve(std::max<std::size_t>(16, 2 * notes.size()));
+      if (notes.size() == notes.capacity())
+        notes.reserve(std::max<std::size_t>(16, 2 * notes.size()));
     };
     one_more(reads_);
     one_more(writes_);
@@ -379,7 +413,9 @@ class transaction {
     const std::size_t first = writes_.size() == unindexed_writes_max + 1 ? 0 : writes_.size() - 1;
     for (std::size_t i = first; i < writes_.size(); ++i) places_.add(*writes_[i].row, i);
   }
-  void note_seen(commit_stamp seen) noexcept { newest_seen_ = std::max(newest_seen_, seen.epoch()); }
+  void note_seen(commit_stamp seen) noexcept {
+    newest_seen_ = std::max(newest_seen_, seen.epoch());
+  }
   // As long as the transaction is there; again: nothing.
   void pin() {
     if (!pinned_) pinned_.emplace();
@@ -387,10 +423,12 @@ class transaction {
 
  private:
   template <class Table, class Fn>
-  void scan_up_to(Table& table, typename Table::key_argument from, const std::optional<typename Table::key_type>& to,
-                  Fn& fn);
+  void scan_up_to(Table& table, typename Table::key_argument from,
+                  const std::optional<typename Table::key_type>& to, Fn& fn);
 
-  static bool by_address(const write& a, const write& b) noexcept { return std::less<>()(a.row, b.row); }
+  static bool by_address(const write& a, const write& b) noexcept {
+    return std::less<>()(a.row, b.row);
+  }
 
   // Chosen: so many are found faster by looking at all.
   static constexpr std::size_t unindexed_writes_max = 8;

@@ -9,8 +9,10 @@ namespace elidex::db {
 
 template <class LockSystem, class Phantoms>
 template <class Table>
-record* two_phase_transaction<LockSystem, Phantoms>::lock_existing(Table& table, typename Table::key_argument key,
-                                                                   lock_mode mode, bool and_absence) {
+record* two_phase_transaction<LockSystem, Phantoms>::lock_existing(Table& table,
+                                                                   typename Table::key_argument key,
+                                                                   lock_mode mode,
+                                                                   bool and_absence) {
   for (;; wait()) {
     const epoch_pin pinned;
     for (;;) {
@@ -40,7 +42,9 @@ record& two_phase_transaction<LockSystem, Phantoms>::lock_or_make(Table& table, 
       const record* made = nullptr;
       record& found = *find(locking_what_is_made(table, made));
       if (&found == made || own(found) != nullptr) return found;
-      if (!granted(locks_.request_write(lock_address(table, found), found.writer(table.row_words())))) break;
+      if (!granted(
+              locks_.request_write(lock_address(table, found), found.writer(table.row_words()))))
+        break;
       if (!is_gone(found)) return found;
     }
   }
@@ -48,7 +52,8 @@ record& two_phase_transaction<LockSystem, Phantoms>::lock_or_make(Table& table, 
 
 template <class LockSystem, class Phantoms>
 template <class Table>
-bool two_phase_transaction<LockSystem, Phantoms>::lock_gap(Table& table, typename Table::key_argument key) {
+bool two_phase_transaction<LockSystem, Phantoms>::lock_gap(Table& table,
+                                                           typename Table::key_argument key) {
   const record* locked = nullptr;
   bool looked_before = false;
   for (;;) {
@@ -57,7 +62,8 @@ bool two_phase_transaction<LockSystem, Phantoms>::lock_gap(Table& table, typenam
       next = one;
       return false;
     });
-    if (next != nullptr && key_words<typename Table::key_type>::of(next->key()) == key) return false;
+    if (next != nullptr && key_words<typename Table::key_type>::of(next->key()) == key)
+      return false;
     if (looked_before && next == locked) return true;
     lock_gap_before(table, next);
     looked_before = next == nullptr || !is_gone(*next);
@@ -68,10 +74,10 @@ bool two_phase_transaction<LockSystem, Phantoms>::lock_gap(Table& table, typenam
 
 template <class LockSystem, class Phantoms>
 template <class Table>
-bool two_phase_transaction<LockSystem, Phantoms>::lock_next(Table& table, typename Table::key_argument from,
-                                                            const record* after,
-                                                            const std::optional<typename Table::key_type>& to,
-                                                            std::size_t wanted, std::vector<record*>& locked) {
+bool two_phase_transaction<LockSystem, Phantoms>::lock_next(
+    Table& table, typename Table::key_argument from, const record* after,
+    const std::optional<typename Table::key_type>& to, std::size_t wanted,
+    std::vector<record*>& locked) {
   using key_argument = typename Table::key_argument;
   std::optional<const record*> gap_before;  // that is locked: of this one; null: of the table's end
   std::vector<record*> found;
@@ -95,8 +101,9 @@ bool two_phase_transaction<LockSystem, Phantoms>::lock_next(Table& table, typena
         const auto known = std::find(locked.begin(), locked.end(), one);
         if (known == locked.end()) {
           news = true;
-          waits = !granted(locks_.request_record(lock_address(table, *one), lock_mode::shared, lock_kind::next_key,
-                                                 one->writer(table.row_words())));
+          waits =
+              !granted(locks_.request_record(lock_address(table, *one), lock_mode::shared,
+                                             lock_kind::next_key, one->writer(table.row_words())));
           if (waits || is_gone(*one)) return false;
         }
       }
@@ -126,7 +133,8 @@ bool two_phase_transaction<LockSystem, Phantoms>::lock_next(Table& table, typena
 
 template <class LockSystem, class Phantoms>
 template <class Table>
-void two_phase_transaction<LockSystem, Phantoms>::ask_for_gap(Table& table, const record& inserted) {
+void two_phase_transaction<LockSystem, Phantoms>::ask_for_gap(Table& table,
+                                                              const record& inserted) {
   const auto may_insert_before = [&](const record_address& at) {
     return granted(locks_.request_record(at, lock_mode::exclusive, lock_kind::insert_intention));
   };
@@ -138,7 +146,8 @@ void two_phase_transaction<LockSystem, Phantoms>::ask_for_gap(Table& table, cons
       may = may_insert_before(lock_address(table, *one));
       return may && !was_ever_committed(*one) && own(*one) == nullptr;
     };
-    const bool to_the_end = table.walk(key_words<typename Table::key_type>::of(inserted.key()), ask);
+    const bool to_the_end =
+        table.walk(key_words<typename Table::key_type>::of(inserted.key()), ask);
     if (to_the_end) may = may_insert_before(end_of_table(table));
     if (may) return;
   }
@@ -148,7 +157,8 @@ void two_phase_transaction<LockSystem, Phantoms>::ask_for_gap(Table& table, cons
 
 template <class LockSystem, class Phantoms>
 template <class Table, class Key>
-std::optional<typename Table::row_type> two_phase_transaction<LockSystem, Phantoms>::get(Table& table, const Key& key) {
+std::optional<typename Table::row_type> two_phase_transaction<LockSystem, Phantoms>::get(
+    Table& table, const Key& key) {
   check_is_ours(table);
   check_not_doomed();
   const typename Table::key_argument wanted = argument<Table>(key);
@@ -189,7 +199,8 @@ void two_phase_transaction<LockSystem, Phantoms>::insert(Table& table, const Key
     return table.get_or_create(key_likely_is::absent, argument<Table>(key), lock_made);
   });
   if (write* const mine = own(r)) {
-    if (mine->words != nullptr) throw duplicate_key(table.name() + ": insert of a key that is there");
+    if (mine->words != nullptr)
+      throw duplicate_key(table.name() + ": insert of a key that is there");
     mine->words = words;
     return;
   }
@@ -219,14 +230,17 @@ void two_phase_transaction<LockSystem, Phantoms>::upsert(Table& table, const Key
 
 template <class LockSystem, class Phantoms>
 template <class Table, class Key, value_change<typename Table::row_type> Fn>
-bool two_phase_transaction<LockSystem, Phantoms>::update(Table& table, const Key& key, Fn&& change) {
+bool two_phase_transaction<LockSystem, Phantoms>::update(Table& table, const Key& key,
+                                                         Fn&& change) {
   check_is_ours(table);
   lock_table(table, lock_mode::intention_exclusive);
-  record* const r = lock_existing(table, argument<Table>(key), lock_mode::exclusive, reads_with_locks());
+  record* const r =
+      lock_existing(table, argument<Table>(key), lock_mode::exclusive, reads_with_locks());
   if (r == nullptr) return false;
   const std::span<const std::uint64_t> words = read_locked(table, *r);
   if (words.empty()) return false;
-  const std::uint64_t* const before = kept_for_log(words);  // what it stays, because the row is locked
+  // what it stays, because the row is locked
+  const std::uint64_t* const before = kept_for_log(words);
   auto row = table.row_of(words);
   change(row);
   make_room();
@@ -245,7 +259,8 @@ template <class Table, class Key>
 bool two_phase_transaction<LockSystem, Phantoms>::erase(Table& table, const Key& key) {
   check_is_ours(table);
   lock_table(table, lock_mode::intention_exclusive);
-  record* const r = lock_existing(table, argument<Table>(key), lock_mode::exclusive, reads_with_locks());
+  record* const r =
+      lock_existing(table, argument<Table>(key), lock_mode::exclusive, reads_with_locks());
   if (r == nullptr || read_locked(table, *r).empty()) return false;
   make_room();
   if (write* const mine = own(*r)) {
@@ -258,9 +273,9 @@ bool two_phase_transaction<LockSystem, Phantoms>::erase(Table& table, const Key&
 
 template <class LockSystem, class Phantoms>
 template <class Table, class Fn>
-void two_phase_transaction<LockSystem, Phantoms>::scan_up_to(Table& table, typename Table::key_argument from,
-                                                             const std::optional<typename Table::key_type>& to,
-                                                             Fn& fn) {
+void two_phase_transaction<LockSystem, Phantoms>::scan_up_to(
+    Table& table, typename Table::key_argument from,
+    const std::optional<typename Table::key_type>& to, Fn& fn) {
   check_is_ours(table);
   check_not_doomed();
   if (reads_with_locks()) {
@@ -281,9 +296,9 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_up_to(Table& table, typen
 
 template <class LockSystem, class Phantoms>
 template <class Table, class Fn>
-void two_phase_transaction<LockSystem, Phantoms>::scan_locked(Table& table, typename Table::key_argument from,
-                                                              const std::optional<typename Table::key_type>& to,
-                                                              Fn& fn) {
+void two_phase_transaction<LockSystem, Phantoms>::scan_locked(
+    Table& table, typename Table::key_argument from,
+    const std::optional<typename Table::key_type>& to, Fn& fn) {
   using key_type = typename Table::key_type;
   typename Table::key_argument next = from;
   if (to && !(next < typename Table::key_argument(*to))) return;
@@ -296,7 +311,8 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_locked(Table& table, type
     for (record* const one : locked) {
       const std::span<const std::uint64_t> words = read_locked(table, *one);
       if (words.empty()) continue;
-      if (!detail::call_visitor(fn, key_words<key_type>::of(one->key()), table.row_of(words))) return;
+      if (!detail::call_visitor(fn, key_words<key_type>::of(one->key()), table.row_of(words)))
+        return;
     }
     if (all) return;
     last = locked.back();
@@ -307,9 +323,9 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_locked(Table& table, type
 
 template <class LockSystem, class Phantoms>
 template <class Table, class Fn>
-void two_phase_transaction<LockSystem, Phantoms>::scan_snapshot(Table& table, typename Table::key_argument from,
-                                                                const std::optional<typename Table::key_type>& to,
-                                                                Fn& fn) {
+void two_phase_transaction<LockSystem, Phantoms>::scan_snapshot(
+    Table& table, typename Table::key_argument from,
+    const std::optional<typename Table::key_type>& to, Fn& fn) {
   using key_type = typename Table::key_type;
   using key_argument = typename Table::key_argument;
   const std::size_t row_words = table.row_words();
@@ -318,7 +334,8 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_snapshot(Table& table, ty
   std::optional<key_type> last;  // the key that was seen last
   std::size_t wanted = 4;
   for (bool more = true; more;) {
-    // What the snapshot sees is not unlinked as long as it is there, and what is locked neither; so no pin while fn runs.
+    // What the snapshot sees is not unlinked as long as it is there, and what is locked neither; so
+    // no pin while fn runs.
     seen.clear();
     more = false;
     {
@@ -332,7 +349,8 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_snapshot(Table& table, ty
         }
         rows.resize((seen.size() + 1) * row_words);
         const std::span<std::uint64_t> into(rows.data() + seen.size() * row_words, row_words);
-        if (!read_snapshot(*one, into).absent() || own(*one) != nullptr) seen.push_back({one, key_type(key)});
+        if (!read_snapshot(*one, into).absent() || own(*one) != nullptr)
+          seen.push_back({one, key_type(key)});
         return true;
       });
     }

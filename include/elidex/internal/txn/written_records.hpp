@@ -1,4 +1,5 @@
-// Where among a transaction's writes a record is: a hash table that is emptied in no time and used again.
+// Where among a transaction's writes a record is: a hash table that is emptied in no time and used
+// again.
 //
 //   written_records places;
 //   places.reserve(1);
@@ -6,7 +7,8 @@
 //   places.find(row);                 // 12; none for another
 //   places.clear();
 //
-// Open addressing, at most half full. A slot counts only if it is of the present generation, so clear() touches none.
+// Open addressing, at most half full. A slot counts only if it is of the present generation, so
+// clear() touches none.
 //
 // Thread-safety: belongs to one thread. Errors: reserve() throws std::bad_alloc.
 #pragma once
@@ -59,7 +61,8 @@ class written_records {
 
   // By Fibonacci hashing: records are as far apart as their pool has them.
   std::size_t first(const record* row) const noexcept {
-    return (reinterpret_cast<std::uintptr_t>(row) * 0x9E37'79B9'7F4A'7C15u >> 32U) & (slots_.size() - 1);
+    return (reinterpret_cast<std::uintptr_t>(row) * 0x9E37'79B9'7F4A'7C15u >> 32U) &
+           (slots_.size() - 1);
   }
   void place(slot one) noexcept {
     std::size_t i = first(one.row);
