@@ -2,11 +2,13 @@
 // how small.
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "bench/runner/machine.hpp"
 #include "bench/support/bad_input.hpp"
 #include "cli/column_source.hpp"
+#include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/flags.hpp"
 #include "cli/json_output.hpp"
@@ -16,6 +18,12 @@
 #include "elidex/internal/column/packed_ids.hpp"
 
 namespace elidex::cli {
+
+struct column_load_flags : column_flags {
+  std::string rows;
+  std::string threads = "1";
+};
+
 namespace {
 
 // A limit against slips of the keyboard: IDs of 32 bits would not do for more different values.
@@ -166,7 +174,7 @@ nlohmann::ordered_json json_of(const column_load_flags& flags, const csv_column&
 
 }  // namespace
 
-int column_load_command(const column_load_flags& flags) {
+static int column_load_command(const column_load_flags& flags) {
   const unsigned threads = threads_of(flags);
   const std::optional<std::uint64_t> rows = rows_of(flags);
   const json_output json(flags.json);
@@ -190,6 +198,26 @@ int column_load_command(const column_load_flags& flags) {
   if (json.wanted()) json.write(dump(json_of(flags, source.csv, result)));
   if (!json.to_stdout()) print(text_of(flags, source.csv, result));
   return 0;
+}
+
+void add_column_load_command(CLI::App& app, int& status) {
+  const auto flags = std::make_shared<column_load_flags>();
+  CLI::App* const command =
+      app.add_subcommand("load", "fill a column with the cells and merge it: how fast, how small");
+  command->footer(
+      R"(Columns: distinct % is of the rows; CSV MB/s counts the file's bytes, M rows/s millions of
+insertions a second, all threads together; bytes/row is what the delta takes before the
+merge, the main after it, and a std::vector of the same values; ID bits is what a row takes
+in the main beside the dictionary.)");
+  add_column_options(*command, *flags);
+  command
+      ->add_option("--rows", flags->rows,
+                   "rows to insert, such as 10M; the file's are repeated [as the file has]")
+      ->type_name("N");
+  command->add_option("--threads", flags->threads, "threads that insert")
+      ->type_name("N")
+      ->capture_default_str();
+  command->callback([flags, &status] { status = column_load_command(*flags); });
 }
 
 }  // namespace elidex::cli

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <queue>
 
 #include "bench/support/bad_input.hpp"
 #include "cli/column_source.hpp"
+#include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/flags.hpp"
 #include "cli/json_output.hpp"
@@ -17,6 +19,17 @@
 #include "elidex/column.hpp"
 
 namespace elidex::cli {
+
+// Queries with their values; empty where not asked.
+struct column_query_flags : column_flags {
+  std::vector<std::string> find;   // one value
+  std::vector<std::string> range;  // lowest, highest
+  std::vector<std::string> count;  // lowest, highest
+  bool distinct = false;
+  std::string top;
+  std::string limit = "20";
+};
+
 namespace {
 
 using nlohmann::ordered_json;
@@ -276,7 +289,7 @@ std::vector<answer> ask(const column_query_flags& flags, const limits& most, con
 
 }  // namespace
 
-int column_query_command(const column_query_flags& flags) {
+static int column_query_command(const column_query_flags& flags) {
   const limits most = limits_of(flags);
   const json_output json(flags.json);
   column_source source;
@@ -305,6 +318,34 @@ int column_query_command(const column_query_flags& flags) {
   if (json.wanted()) json.write(dump(document));
   if (!json.to_stdout()) print(text);
   return 0;
+}
+
+void add_column_query_command(CLI::App& app, int& status) {
+  const auto flags = std::make_shared<column_query_flags>();
+  CLI::App* const command =
+      app.add_subcommand("query", "fill a column with the cells, merge it and ask it");
+  command->footer(
+      R"(Rows are counted from 1 behind the header, also those left out. Values from LO to HI, both
+included; strings are compared as bytes.)");
+  add_column_options(*command, *flags);
+  command->add_option("--find", flags->find, "the rows that have a value")
+      ->type_name("V")
+      ->expected(1)
+      ->allow_extra_args(false);
+  command->add_option("--range", flags->range, "the rows with values from LO to HI")
+      ->type_name("LO HI")
+      ->expected(2)
+      ->allow_extra_args(false);
+  command->add_option("--count", flags->count, "how many rows have values from LO to HI")
+      ->type_name("LO HI")
+      ->expected(2)
+      ->allow_extra_args(false);
+  command->add_flag("--distinct", flags->distinct, "how many different values there are");
+  command->add_option("--top", flags->top, "the N most frequent values")->type_name("N");
+  command->add_option("--limit", flags->limit, "rows to list at most, of --find and of --range")
+      ->type_name("N")
+      ->capture_default_str();
+  command->callback([flags, &status] { status = column_query_command(*flags); });
 }
 
 }  // namespace elidex::cli

@@ -1,7 +1,9 @@
 // elidex doctor: what this machine offers. The facts and their wording are doctor.hpp's.
 
+#include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/doctor.hpp"
 #include "cli/flags.hpp"
@@ -10,11 +12,23 @@
 
 namespace elidex::cli {
 
-int doctor_command(const doctor_flags& flags) {
+struct doctor_flags {
+  std::string json;
+};
+
+static int doctor_command(const doctor_flags& flags) {
   const json_output json(flags.json);
   if (json.wanted()) json.write(results_document().dump(2));
   if (!json.to_stdout()) print(to_text(collect()));
   return 0;
+}
+
+void add_doctor_command(CLI::App& app, int& status) {
+  const auto flags = std::make_shared<doctor_flags>();
+  CLI::App* const command =
+      app.add_subcommand("doctor", "what this machine offers: transactions, caches, huge pages");
+  command->add_option("--json", flags->json, json_help)->type_name("FILE");
+  command->callback([flags, &status] { status = doctor_command(*flags); });
 }
 
 }  // namespace elidex::cli

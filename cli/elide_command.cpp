@@ -16,15 +16,24 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 
 #include "bench/support/bad_input.hpp"
+#include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/flags.hpp"
 #include "preload/stats_file.hpp"
 
 namespace elidex::cli {
+
+struct elide_flags {
+  std::vector<std::string> command;  // the program and its arguments
+  std::string stats;
+  std::string elision;
+};
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -155,7 +164,7 @@ void set(const char* name, const std::string& value) {
 
 }  // namespace
 
-int elide_command(const elide_flags& flags) {
+static int elide_command(const elide_flags& flags) {
   if (!flags.elision.empty() && flags.elision != "on" && flags.elision != "off") {
     refuse_value("--elision", flags.elision, "on or off");
   }
@@ -198,6 +207,23 @@ int elide_command(const elide_flags& flags) {
   arguments.push_back(nullptr);
   ::execv(program.c_str(), arguments.data());
   refuse_to_run(name, read, errno);
+}
+
+void add_elide_command(CLI::App& app, int& status) {
+  const auto flags = std::make_shared<elide_flags>();
+  CLI::App* const command = app.add_subcommand(
+      "elide",
+      "run a program with its locks elided, or counted: elidex elide [FLAGS] -- PROGRAM ARGS");
+  command->footer(
+      "Without hardware transactions nothing is elided; --stats works everywhere. See "
+      "docs/PRELOAD.md.");
+  command
+      ->add_option("--stats", flags->stats,
+                   "a table of what its locks did, at its end; - for standard error")
+      ->type_name("FILE");
+  command->add_option("--elision", flags->elision, "on | off [on]")->type_name("S");
+  command->add_option("PROGRAM", flags->command, "and its arguments, behind --")->type_name(" ");
+  command->callback([flags, &status] { status = elide_command(*flags); });
 }
 
 }  // namespace elidex::cli

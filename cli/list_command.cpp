@@ -1,9 +1,11 @@
 // elidex list: what bench can be asked for.
 
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "bench/indexes/registry.hpp"
 #include "bench/table_store/databases.hpp"
+#include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/flags.hpp"
 #include "cli/json_output.hpp"
@@ -13,6 +15,11 @@
 #include "cli/workload_families.hpp"
 
 namespace elidex::cli {
+
+struct list_flags {
+  std::string json;
+};
+
 namespace {
 
 std::string limits_of(const bench::index_info& index) {
@@ -58,7 +65,7 @@ constexpr named distributions[] = {
 
 }  // namespace
 
-int list_command(const list_flags& flags) {
+static int list_command(const list_flags& flags) {
   const json_output json(flags.json);
   if (json.wanted()) {
     nlohmann::ordered_json document = results_document();
@@ -118,6 +125,13 @@ int list_command(const list_flags& flags) {
   print(indexes.text() + "\n" + databases.text() + "\n" + workloads.text() + "\n" + where.text() +
         "\n  machines: " + machines + "\n");
   return 0;
+}
+
+void add_list_command(CLI::App& app, int& status) {
+  const auto flags = std::make_shared<list_flags>();
+  CLI::App* const command = app.add_subcommand("list", "the indexes, workloads and distributions");
+  command->add_option("--json", flags->json, json_help)->type_name("FILE");
+  command->callback([flags, &status] { status = list_command(*flags); });
 }
 
 }  // namespace elidex::cli

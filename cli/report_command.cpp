@@ -5,15 +5,23 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <stdexcept>
 #include <string_view>
 
 #include "bench/support/bad_input.hpp"
+#include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/flags.hpp"
 #include "cli/process.hpp"
 
 namespace elidex::cli {
+
+struct report_flags {
+  std::vector<std::string> files;
+  std::string out = "results/report.html";
+};
+
 namespace fs = std::filesystem;
 namespace {
 
@@ -88,7 +96,7 @@ std::string last_line(std::string_view text) {
 
 }  // namespace
 
-int report_command(const report_flags& flags) {
+static int report_command(const report_flags& flags) {
   const std::vector<std::string> files = flags.files.empty() ? all_results() : flags.files;
   check_input(files);
   check_output(flags.out);
@@ -103,6 +111,17 @@ int report_command(const report_flags& flags) {
   if (drawn.status != 0) tell_failure(command.front(), drawn);
   print(fs::absolute(flags.out, error).string() + "\n");
   return 0;
+}
+
+void add_report_command(CLI::App& app, int& status) {
+  const auto flags = std::make_shared<report_flags>();
+  CLI::App* const command = app.add_subcommand("report", "one HTML page of everything measured");
+  command
+      ->add_option("files", flags->files,
+                   "results in JSON [results/*.json and docs/results/*.json]")
+      ->type_name("FILE");
+  command->add_option("--out", flags->out, "the page")->type_name("FILE")->capture_default_str();
+  command->callback([flags, &status] { status = report_command(*flags); });
 }
 
 }  // namespace elidex::cli

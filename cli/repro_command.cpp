@@ -1,9 +1,11 @@
 // elidex repro: hands over to the script that runs the experiments, judges and draws.
 
 #include <algorithm>
+#include <memory>
 
 #include "bench/runner/machine.hpp"
 #include "bench/support/bad_input.hpp"
+#include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/flags.hpp"
 #include "cli/json_output.hpp"
@@ -13,7 +15,17 @@
 
 namespace elidex::cli {
 
-int repro_command(const repro_flags& flags) {
+struct repro_flags {
+  std::vector<std::string> ids;
+  std::string scale = "smoke";
+  std::string machine;
+  std::string seed = "1";
+  std::string out = "results";
+  std::string jobs;
+  std::string json;
+};
+
+static int repro_command(const repro_flags& flags) {
   constexpr std::uint64_t jobs_max = 256;
   if (flags.scale != "smoke" && flags.scale != "full") {
     refuse_value("--scale", flags.scale, "smoke or full", {"smoke", "full"});
@@ -35,6 +47,32 @@ int repro_command(const repro_flags& flags) {
   if (json.wanted()) command.insert(command.end(), {"--json", flags.json});
   command.insert(command.end(), flags.ids.begin(), flags.ids.end());
   return run_program(command);
+}
+
+void add_repro_command(CLI::App& app, int& status) {
+  const auto flags = std::make_shared<repro_flags>();
+  CLI::App* const command =
+      app.add_subcommand("repro", "repeat the papers' figures and tables, and say what agrees");
+  command
+      ->add_option("id", flags->ids,
+                   "a claim (S-3.5), a figure with all its claims (E-F2), a paper (K, E, S), all")
+      ->type_name("ID")
+      ->required();
+  command->add_option("--scale", flags->scale, "smoke | full")
+      ->type_name("S")
+      ->capture_default_str();
+  command->add_option("--machine", flags->machine, "another machine than the paper's")
+      ->type_name("M");
+  command->add_option("--seed", flags->seed, "equal seeds give equal results")
+      ->type_name("N")
+      ->capture_default_str();
+  command->add_option("--out", flags->out, "the directory for plots")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command->add_option("--jobs", flags->jobs, "runs at the same time [the CPUs here]")
+      ->type_name("N");
+  command->add_option("--json", flags->json, json_help)->type_name("FILE");
+  command->callback([flags, &status] { status = repro_command(*flags); });
 }
 
 }  // namespace elidex::cli

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "bench/support/bad_input.hpp"
 #include "bench/support/input_file.hpp"
 #include "bench/support/near_match.hpp"
+#include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/flags.hpp"
 #include "cli/json_output.hpp"
@@ -26,6 +28,19 @@
 #include "machine/machine.hpp"
 
 namespace elidex::cli {
+
+struct sim_flags : workload_flags {
+  std::string machine = "haswell-ep-2x10";
+  std::string cores = "1";
+  std::string operations = "2000";
+  std::string retries;
+  std::string leaf_version = "none";
+  std::string quantum = "0";
+  std::vector<std::string> set;
+  std::string trace;
+  std::string jobs;
+};
+
 namespace {
 
 using nlohmann::ordered_json;
@@ -302,7 +317,7 @@ std::string fetch_tables(const std::vector<ordered_json>& runs) {
 
 }  // namespace
 
-int sim_command(const sim_flags& flags) {
+static int sim_command(const sim_flags& flags) {
   const json_output json(flags.json);
   const std::filesystem::path file = machine_file(flags.machine);
   sim::machine which;
@@ -353,6 +368,50 @@ int sim_command(const sim_flags& flags) {
   for (const std::string& one : skipped) text += "\nskipped: " + one;
   print(text + (skipped.empty() ? "" : "\n"));
   return 0;
+}
+
+void add_sim_command(CLI::App& app, int& status) {
+  const auto flags = std::make_shared<sim_flags>();
+  CLI::App* const command = app.add_subcommand(
+      "sim",
+      "the same on a simulated machine with hardware transactions; equal flags give equal runs");
+  add_workload_options(*command, *flags);
+  command->add_option("--machine", flags->machine, "a name from 'elidex list', or a machine file")
+      ->type_name("M")
+      ->capture_default_str();
+  command
+      ->add_option("--cores,--threads", flags->cores,
+                   "threads, each on a hardware thread of its own")
+      ->type_name("N,M")
+      ->capture_default_str();
+  command->add_option("--ops", flags->operations, "operations of each thread")
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--retries", flags->retries,
+          "after conflicts, of all that elide by RTM but */rtm-noretry [their own: 8; of DBX 128]")
+      ->type_name("N");
+  command
+      ->add_option("--leaf-version", flags->leaf_version,
+                   "of btree/htm-dbx: none | head | line (counted by each write)")
+      ->type_name("V")
+      ->capture_default_str();
+  command
+      ->add_option("--quantum", flags->quantum,
+                   "cycles that a core may run ahead; 0 for published numbers")
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      ->add_option("--set", flags->set, "another value for a machine's parameter; may be repeated")
+      ->type_name("NAME=N");
+  command
+      ->add_option("--trace", flags->trace,
+                   "write a timeline of all transactions to FILE, for a trace viewer")
+      ->type_name("FILE");
+  command->add_option("--jobs", flags->jobs, "runs at the same time [the CPUs here]")
+      ->type_name("N");
+  command->callback([flags, &status] { status = sim_command(*flags); });
 }
 
 }  // namespace elidex::cli

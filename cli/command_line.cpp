@@ -1,0 +1,122 @@
+#include "cli/command_line.hpp"
+
+#include <algorithm>
+
+#include "bench/support/bad_input.hpp"
+#include "bench/support/near_match.hpp"
+#include "cli/flags.hpp"
+
+namespace elidex::cli {
+
+// What the parser would only call a missing subcommand.
+void check_command(const CLI::App& app, const char* first) {
+  const std::string word = first == nullptr ? "" : first;
+  if (word.starts_with("-")) return;
+  std::vector<std::string> names;
+  std::string list;
+  for (const CLI::App* const one : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (one->check_name(word)) return;
+    names.push_back(one->get_name());
+    list += (list.empty() ? "" : ", ") + one->get_name();
+  }
+  throw bench::bad_input(
+      (word.empty() ? "a command is missing" : "'" + word + "' is not a command") + " (expected " +
+      list + ")" + bench::did_you_mean(word, names));
+}
+
+// A value that a column is asked for may be empty, and an argument of another program.
+void refuse_empty_values(CLI::App& app) {
+  constexpr std::string_view may_be_empty[] = {"--find", "--range", "--count", "PROGRAM"};
+  for (CLI::Option* const one : app.get_options()) {
+    const std::string name = one->get_name();
+    if (std::find(std::begin(may_be_empty), std::end(may_be_empty), name) != std::end(may_be_empty))
+      continue;
+    one->check([name, type = one->get_type_name()](const std::string& text) {
+      if (text.empty()) refuse_value(name, text, type == " " ? "a file" : type);
+      return std::string();
+    });
+  }
+  for (CLI::App* const one : app.get_subcommands([](const CLI::App*) { return true; }))
+    refuse_empty_values(*one);
+}
+
+// What the parser has to say, with the command whose --help says more.
+std::string parse_error_text(const CLI::App& app, const CLI::ParseError& error) {
+  std::string command = "elidex ";
+  const CLI::App* at = &app;
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
+    command += at->get_name() + " ";
+  }
+  const std::string text = std::string(error.what()) + " (" + command + "--help)";
+  std::vector<std::string> flags;
+  for (const CLI::Option* const one : at->get_options()) {
+    for (const std::string& name : one->get_lnames()) flags.push_back("--" + name);
+  }
+  for (const std::string& word : at->remaining()) {
+    if (word.starts_with("--"))
+      return text + bench::did_you_mean(word.substr(0, word.find('=')), flags);
+  }
+  return text;
+}
+
+void add_workload_options(CLI::App& command, workload_flags& flags) {
+  command.add_option("--index", flags.index, "names from 'elidex list'")
+      ->type_name("A,B")
+      ->capture_default_str();
+  command
+      .add_option("--workload", flags.workload,
+                  "a|b|c|d|e|f|load|bulk-load|delete|churn|mix:N (N % read, the rest "
+                  "update)|insert-mix:N (N % insert, the rest read)|multi-get:N (N keys with one "
+                  "call); of databases, in bench: tpcc|ycsb-txn:a (b, c, f)|smallbank")
+      ->type_name("A,B")
+      ->capture_default_str();
+  command
+      .add_option("--dist", flags.dist,
+                  "uniform | zipf:THETA[:scrambled], THETA 0 to 1.2 | hot:THETA, 0 to 1")
+      ->type_name("A,B")
+      ->capture_default_str();
+  command.add_option("--keys", flags.keys, "keys to load, such as 10M [1M, or the whole key file]")
+      ->type_name("N");
+  command
+      .add_option("--key-type", flags.key_type,
+                  "u64 | string [u64, or string with --key-file]; string: URLs of 30-80 bytes")
+      ->type_name("T");
+  command
+      .add_option("--key-file", flags.key_file,
+                  "string keys, one per line, in place of URLs: at most 64 KiB each, 1 GiB and "
+                  "100M together")
+      ->type_name("FILE");
+  command
+      .add_option("--scan-length", flags.scan_length,
+                  "of workload e: N, or LOW-HIGH drawn uniformly (YCSB: 1-100)")
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      .add_option("--order", flags.order, "of load and delete: random | ascending | interleaved")
+      ->type_name("O")
+      ->capture_default_str();
+  command.add_option("--seed", flags.seed, "equal seeds give equal requests")
+      ->type_name("N")
+      ->capture_default_str();
+  command.add_option("--json", flags.json, json_help)->type_name("FILE");
+}
+
+void add_column_options(CLI::App& command, column_flags& flags) {
+  command.add_option("FILE", flags.file, "a CSV file whose first row names the columns")
+      ->type_name(" ")
+      ->required();
+  command.add_option("--column", flags.column, "which column, by its name")
+      ->type_name("NAME")
+      ->required();
+  command
+      .add_option("--type", flags.type,
+                  "auto | int | double | string; auto: the first of the rest that takes all cells")
+      ->type_name("T")
+      ->capture_default_str();
+  command.add_flag("--skip-bad", flags.skip_bad,
+                   "leave out rows that are wrong, and say so, instead of refusing the file");
+  command.add_option("--json", flags.json, json_help)->type_name("FILE");
+}
+
+}  // namespace elidex::cli
