@@ -402,9 +402,9 @@ TEST_F(InterposedLocks, WaitingAndDestroyingEndTheRegion) {
 TEST_F(InterposedLocks, ALockThatIsTakenBetweenTheLookAndTheRegionAborts) {
   if (unlocks_are_watched)
     GTEST_SKIP() << "ThreadSanitizer objects to wrong unlocks, which are what is tested";
-  std::thread holder([&] {
-    while (__atomic_load_n(&a_.__data.__lock, __ATOMIC_SEQ_CST) == 0) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  // Lets go when the transaction has found the lock held.
+  std::thread holder([&, before = scripted_htm::aborts_in_process()] {
+    while (scripted_htm::aborts_in_process() == before) std::this_thread::yield();
     pthread_mutex_unlock(&a_);  // glibc's normal kind lets anybody
   });
   // The wait for a free mutex is bounded; it ends in the real one, or in a region after the holder

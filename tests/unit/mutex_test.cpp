@@ -342,9 +342,14 @@ TEST_F(DropIn, NamesCountTogetherAndOutliveTheirLocks) {
 
 TEST(NamedLocks, WaitingIsCounted) {
   mutex lock("waited for");
+  std::atomic<bool> comes{false};
   lock.lock();
-  std::thread other([&] { const std::lock_guard guard(lock); });
-  std::this_thread::sleep_for(20ms);
+  std::thread other([&] {
+    comes = true;
+    const std::lock_guard guard(lock);
+  });
+  while (!comes) std::this_thread::yield();
+  std::this_thread::sleep_for(50ms);
   lock.unlock();
   other.join();
   const named_lock_counts counts = counts_of("waited for");

@@ -11,6 +11,7 @@
 // Belongs to one thread, and to one test at a time.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -72,6 +73,8 @@ class scripted_htm {
   // commit() outside a region or begin() on a machine without HTM: a fault on real hardware.
   static std::size_t faults() { return state_.faults; }
   static const std::vector<std::uint8_t>& abort_codes() { return state_.abort_codes; }
+  // Explicit aborts of all threads since the process began. Any thread may ask.
+  static std::size_t aborts_in_process() { return aborts_in_process_.load(); }
 
   // The machine that `elided` sees.
   static bool enabled() noexcept { return state_.enabled; }
@@ -105,6 +108,7 @@ class scripted_htm {
     const htm::status entry = htm::status::of_abort(Code);
     if (state_.depth == 0) return entry;
     state_.abort_codes.push_back(Code);
+    ++aborts_in_process_;
     const bool at_outermost_begin = state_.depth == 1 && Code == htm::code_lock_busy;
     state_.depth = 0;
     if (at_outermost_begin) return entry;
@@ -113,6 +117,7 @@ class scripted_htm {
 
  private:
   inline static scripted_state state_;
+  inline static std::atomic<std::size_t> aborts_in_process_{0};
 };
 
 }  // namespace elidex::test
