@@ -95,39 +95,100 @@ double share(double part, double whole) {
 
 constexpr std::size_t fetches_reported_max = 16;  // chosen: the rest is small
 
-ordered_json document_of(const bench::sim_request& wanted, const bench::sim_result& result) {
-  const sim::thread_report all = result.machine.total();
-  const auto operations = static_cast<double>(result.operations);
-  const auto aborts = [&](std::initializer_list<sim::abort_reason> reasons) {
-    std::uint64_t sum = 0;
-    for (const sim::abort_reason r : reasons) sum += all.aborts[static_cast<std::size_t>(r)];
-    return sum;
-  };
+std::uint64_t aborts_for(const sim::thread_report& all,
+                         std::initializer_list<sim::abort_reason> reasons) {
+  std::uint64_t sum = 0;
+  for (const sim::abort_reason r : reasons) sum += all.aborts[static_cast<std::size_t>(r)];
+  return sum;
+}
+
+// By the causes that a program is told.
+ordered_json aborts_of(const sim::thread_report& all) {
   using enum sim::abort_reason;
+  return {{"conflict", aborts_for(all, {conflict})},
+          {"capacity", aborts_for(all, {write_capacity, read_capacity})},
+          {"explicit", aborts_for(all, {explicit_})},
+          {"interrupt", aborts_for(all, {interrupt, page_fault, system_call, nesting, elision})},
+          {"other", 0}};
+}
+
+// By the reasons that the machine knows.
+ordered_json aborts_by_reason_of(const sim::thread_report& all) {
   ordered_json by_reason;
   for (std::size_t i = 0; i < sim::abort_reasons; ++i) {
     by_reason[std::string(sim::to_string(static_cast<sim::abort_reason>(i)))] = all.aborts[i];
   }
+  return by_reason;
+}
+
+ordered_json clocks_of(const sim::report& machine) {
+  ordered_json clocks = ordered_json::array();
+  for (const sim::thread_report& t : machine.threads) clocks.push_back(t.cycles);
+  return clocks;
+}
+
+ordered_json hits_of(const sim::report& machine) {
+  return {{"l1", machine.l1_hits},
+          {"l2", machine.l2_hits},
+          {"l3", machine.l3_hits},
+          {"other_core", machine.other_core_hits},
+          {"dram", machine.dram_accesses}};
+}
+
+ordered_json conflicts_of(const sim::report& machine) {
   ordered_json conflicts = ordered_json::array();
-  for (const sim::conflict_report& c : result.machine.conflicts) {
+  for (const sim::conflict_report& c : machine.conflicts) {
     conflicts.push_back(
         {{"where", c.where}, {"true_sharing", c.true_sharing}, {"false_sharing", c.false_sharing}});
   }
+  return conflicts;
+}
+
+// The lines that took longest.
+ordered_json fetches_of(const sim::report& machine) {
   ordered_json fetches = ordered_json::array();
-  sim::fetch_report fetched;
-  for (const sim::fetch_report& f : result.machine.fetches) {
-    fetched.accesses += f.accesses;
-    fetched.met_others += f.met_others;
-    fetched.cycles += f.cycles;
-    if (fetches.size() == fetches_reported_max) continue;
+  for (const sim::fetch_report& f : machine.fetches) {
+    if (fetches.size() == fetches_reported_max) break;
     fetches.push_back({{"where", f.where},
                        {"line", f.line},
                        {"accesses", f.accesses},
                        {"met_others", f.met_others},
                        {"cycles", f.cycles}});
   }
-  ordered_json clocks = ordered_json::array();
-  for (const sim::thread_report& t : result.machine.threads) clocks.push_back(t.cycles);
+  return fetches;
+}
+
+// All lines together, those that fetches_of() leaves out included.
+ordered_json fetched_of(const sim::report& machine) {
+  sim::fetch_report fetched;
+  for (const sim::fetch_report& f : machine.fetches) {
+    fetched.accesses += f.accesses;
+    fetched.met_others += f.met_others;
+    fetched.cycles += f.cycles;
+  }
+  return {{"lines", machine.fetches.size()},
+          {"accesses", fetched.accesses},
+          {"met_others", fetched.met_others},
+          {"cycles", fetched.cycles}};
+}
+
+// The names of `perf stat -T` (tx-conflict and so on are those of Haswell's event list), and
+// papers/004's equations 2.1 and 2.2.
+ordered_json perf_of(const sim::thread_report& all) {
+  using enum sim::abort_reason;
+  return {{"cycles", all.cycles},
+          {"cycles-t", all.transactional_cycles},
+          {"cycles-ct", all.transactional_cycles - all.aborted_cycles},
+          {"tx-start", all.begun},
+          {"tx-commit", all.committed},
+          {"tx-abort", all.aborted()},
+          {"tx-conflict", aborts_for(all, {conflict})},
+          {"tx-capacity", aborts_for(all, {write_capacity, read_capacity})}};
+}
+
+ordered_json document_of(const bench::sim_request& wanted, const bench::sim_result& result) {
+  const sim::thread_report all = result.machine.total();
+  const auto operations = static_cast<double>(result.operations);
   const auto transactional = static_cast<double>(all.transactional_cycles);
   const auto aborted = static_cast<double>(all.aborted_cycles);
   const auto cycles = static_cast<double>(all.cycles);
@@ -141,12 +202,7 @@ ordered_json document_of(const bench::sim_request& wanted, const bench::sim_resu
           {"ns_p50", result.latency.percentile(50)},
           {"ns_p99", result.latency.percentile(99)},
           {"aborts_per_op", share(static_cast<double>(all.aborted()), operations)},
-          {"aborts",
-           {{"conflict", aborts({conflict})},
-            {"capacity", aborts({write_capacity, read_capacity})},
-            {"explicit", aborts({explicit_})},
-            {"interrupt", aborts({interrupt, page_fault, system_call, nesting, elision})},
-            {"other", 0}}},
+          {"aborts", aborts_of(all)},
           {"fallback_pct",
            100 * share(static_cast<double>(result.counters.fallbacks),
                        static_cast<double>(result.counters.commits + result.counters.fallbacks))},
@@ -160,34 +216,15 @@ ordered_json document_of(const bench::sim_request& wanted, const bench::sim_resu
           {"requests", result.operations},
           {"misses", result.misses},
           {"cycles", result.machine.cycles},
-          {"clocks", clocks},
+          {"clocks", clocks_of(result.machine)},
           {"accesses", all.accesses},
           {"accesses_per_op", share(static_cast<double>(all.accesses), operations)},
-          {"hits",
-           {{"l1", result.machine.l1_hits},
-            {"l2", result.machine.l2_hits},
-            {"l3", result.machine.l3_hits},
-            {"other_core", result.machine.other_core_hits},
-            {"dram", result.machine.dram_accesses}}},
-          {"aborts_by_reason", by_reason},
-          {"conflicts", conflicts},
-          {"fetches", fetches},
-          {"fetched",  // all of them, those that "fetches" leaves out included
-           {{"lines", result.machine.fetches.size()},
-            {"accesses", fetched.accesses},
-            {"met_others", fetched.met_others},
-            {"cycles", fetched.cycles}}},
-          // The names of `perf stat -T` (tx-conflict and so on are those of Haswell's event list),
-          // and papers/004's equations 2.1 and 2.2.
-          {"perf",
-           {{"cycles", all.cycles},
-            {"cycles-t", all.transactional_cycles},
-            {"cycles-ct", all.transactional_cycles - all.aborted_cycles},
-            {"tx-start", all.begun},
-            {"tx-commit", all.committed},
-            {"tx-abort", all.aborted()},
-            {"tx-conflict", aborts({conflict})},
-            {"tx-capacity", aborts({write_capacity, read_capacity})}}},
+          {"hits", hits_of(result.machine)},
+          {"aborts_by_reason", aborts_by_reason_of(all)},
+          {"conflicts", conflicts_of(result.machine)},
+          {"fetches", fetches_of(result.machine)},
+          {"fetched", fetched_of(result.machine)},
+          {"perf", perf_of(all)},
           {"lines_per_commit",
            share(static_cast<double>(all.committed_lines), static_cast<double>(all.committed))},
           {"transactional_pct", 100 * share(transactional, cycles)},

@@ -54,6 +54,59 @@ class lasting_threads {
   std::vector<std::jthread> threads_;  // joined first
 };
 
+// Uses up the library's own memory for records: new ones then come from the heap, which can be used
+// up.
+void use_up_lasting_memory() {
+  if (const std::size_t left = detail::lasting_bytes_left(); left != 0)
+    static_cast<void>(detail::lasting_memory(left, 1));
+}
+
+// Takes the records that threads of earlier tests have given back: the next thread needs a new one.
+void take_records_given_back(lasting_threads& threads) {
+  std::size_t given_back = 0;
+  for (const auto* record = detail::first_thread_record(); record != nullptr;
+       record = record->next) {
+    if (!record->in_use) ++given_back;
+  }
+  while (given_back-- > 0) threads.run([] { static_cast<void>(this_thread_slot()); });
+}
+
+struct operation {
+  const char* name;
+  std::function<void()> on_map;
+  std::function<void()> on_model;
+};
+
+// Runs `op` as the first call of a new thread until it comes through, a later allocation failing
+// each time. After a failure the map is as expected, to that thread too, which looks for `there`.
+// Returns how many calls failed.
+template <class Map, class Expected>
+int failures_of(const operation& op, lasting_threads& threads, const Map& map,
+                const Expected& expected, const typename Map::key_type& there) {
+  int failures = 0;
+  bool done = false;
+  int nth = 0;
+  while (!done) {
+    ++nth;
+    threads.run([&] {
+      {
+        const failing_allocation armed(nth);
+        try {
+          op.on_map();
+          done = true;
+        } catch (const std::bad_alloc&) {
+          ++failures;
+        }
+      }
+      if (done) return;
+      EXPECT_EQ(content_difference(map, expected), "") << op.name << ", allocation " << nth;
+      EXPECT_EQ(map.get(there),
+                expected.contains(there) ? std::optional(expected.at(there)) : std::nullopt);
+    });
+  }
+  return failures;
+}
+
 template <class Map>
 class FirstCall : public ::testing::Test {};
 using u64 = std::uint64_t;
@@ -78,11 +131,6 @@ TYPED_TEST(FirstCall, MayFailAndBeTriedAgain) {
   const key_type there = key(5);
   const key_type absent = key(90);
   const mapped_type other = value(77);
-  struct operation {
-    const char* name;
-    std::function<void()> on_map;
-    std::function<void()> on_model;
-  };
   const std::vector<operation> operations{
       {"get", [&] { EXPECT_EQ(map.get(there), expected.at(there)); }, [] {}},
       {"contains", [&] { EXPECT_TRUE(map.contains(there)); }, [] {}},
@@ -102,41 +150,13 @@ TYPED_TEST(FirstCall, MayFailAndBeTriedAgain) {
       {"erase", [&] { EXPECT_TRUE(map.erase(there)); }, [&] { expected.erase(there); }},
   };
 
-  // New records come from the heap, which can be used up, when the library's own memory for them
-  // is.
-  if (const std::size_t left = detail::lasting_bytes_left(); left != 0)
-    static_cast<void>(detail::lasting_memory(left, 1));
+  use_up_lasting_memory();
   lasting_threads threads;
-  // What threads of earlier tests have given back is taken first.
-  std::size_t given_back = 0;
-  for (const auto* record = detail::first_thread_record(); record != nullptr;
-       record = record->next) {
-    if (!record->in_use) ++given_back;
-  }
-  while (given_back-- > 0) threads.run([] { static_cast<void>(this_thread_slot()); });
+  take_records_given_back(threads);
 
   int failures = 0;
   for (const operation& op : operations) {
-    bool done = false;
-    int nth = 0;
-    while (!done) {
-      ++nth;
-      threads.run([&] {
-        {
-          const failing_allocation armed(nth);
-          try {
-            op.on_map();
-            done = true;
-          } catch (const std::bad_alloc&) {
-            ++failures;
-          }
-        }
-        if (done) return;
-        EXPECT_EQ(content_difference(map, expected), "") << op.name << ", allocation " << nth;
-        EXPECT_EQ(map.get(there),
-                  expected.contains(there) ? std::optional(expected.at(there)) : std::nullopt);
-      });
-    }
+    failures += failures_of(op, threads, map, expected, there);
     op.on_model();
     ASSERT_EQ(content_difference(map, expected), "") << op.name;
   }

@@ -35,89 +35,122 @@ struct own_row {
   bool erased;
 };
 
-// What goes wrong; empty if nothing. Each thread inserts values of its own and one that all have,
-// and erases some of its own.
+// A column under writers, each of which inserts values of its own and one that all have, and erases
+// some of its own.
 template <class Column>
-std::string first_harm(int writers, u64 rows_each) {
+class column_under_stress {
+ public:
   using value_type = typename Column::value_type;
-  constexpr u64 values_each = 200;
-  constexpr u64 new_values = 2'000'000;  // from here on values that come once each
-  Column column;
-  const value_type shared = nth_value<value_type>(1'000'000);
-  std::atomic<int> running{writers};
-  std::mutex saying;
-  std::string harm;
-  const auto say = [&](const std::string& what) {
-    const std::lock_guard guard(saying);
-    if (harm.empty()) harm = what;
-  };
-  std::vector<std::vector<own_row>> own(static_cast<std::size_t>(writers));
-  {
-    std::vector<std::jthread> threads;
-    for (int t = 0; t < writers; ++t) {
-      threads.emplace_back([&, t] {
-        stay_on_nth_core(t);
-        random_numbers random(seed_or(1) + static_cast<u64>(t));
-        std::vector<own_row>& mine = own[static_cast<std::size_t>(t)];
-        for (u64 i = 0; i < rows_each; ++i) {
-          const u64 value = static_cast<u64>(t) * values_each + random.below(values_each);
-          mine.push_back({column.insert(nth_value<value_type>(value)), value, false});
-          if (i % 4 == 0) column.insert(shared);
-          if (i % 16 == 0)
-            column.insert(nth_value<value_type>(new_values + i * static_cast<u64>(writers) +
-                                                static_cast<u64>(t)));
-          const own_row& some = mine[random.below(mine.size())];
-          const auto got = column.get(some.row);
-          if (got.has_value() == some.erased)
-            say(some.erased ? "get: an erased row" : "get: a row is missing");
-          if (got && *got != nth_value<value_type>(some.value)) say("get: another value");
-          if (i % 8 == 0) {
-            own_row& victim = mine[random.below(mine.size())];
-            if (column.erase(victim.row) == victim.erased) say("erase");
-            victim.erased = true;
-          }
-          if (i % 64 == 0) {
-            u64 expected = 0;
-            for (const own_row& one : mine) expected += one.value == value && !one.erased ? 1 : 0;
-            if (column.find(nth_value<value_type>(value)).size() != expected) say("find");
-          }
-        }
-        --running;
+
+  column_under_stress(int writers, u64 rows_each)
+      : writers_(writers),
+        rows_each_(rows_each),
+        running_(writers),
+        own_(static_cast<std::size_t>(writers)) {}
+
+  // What goes wrong; empty if nothing.
+  std::string first_harm() {
+    {
+      std::vector<std::jthread> threads;
+      for (int t = 0; t < writers_; ++t) threads.emplace_back([this, t] { write(t); });
+      threads.emplace_back([this] {
+        while (running_ > 0) column_.merge();
       });
+      look();
     }
-    threads.emplace_back([&] {
-      while (running > 0) column.merge();
-    });
+    check_the_end();
+    return harm_;
+  }
+
+ private:
+  static constexpr u64 values_each = 200;
+  static constexpr u64 new_values = 2'000'000;  // from here on values that come once each
+
+  void say(const std::string& what) {
+    const std::lock_guard guard(saying_);
+    if (harm_.empty()) harm_ = what;
+  }
+
+  // The t-th writer.
+  void write(int t) {
+    stay_on_nth_core(t);
+    random_numbers random(seed_or(1) + static_cast<u64>(t));
+    std::vector<own_row>& mine = own_[static_cast<std::size_t>(t)];
+    for (u64 i = 0; i < rows_each_; ++i) {
+      const u64 value = static_cast<u64>(t) * values_each + random.below(values_each);
+      mine.push_back({column_.insert(nth_value<value_type>(value)), value, false});
+      if (i % 4 == 0) column_.insert(shared_);
+      if (i % 16 == 0)
+        column_.insert(nth_value<value_type>(new_values + i * static_cast<u64>(writers_) +
+                                             static_cast<u64>(t)));
+      const own_row& some = mine[random.below(mine.size())];
+      const auto got = column_.get(some.row);
+      if (got.has_value() == some.erased)
+        say(some.erased ? "get: an erased row" : "get: a row is missing");
+      if (got && *got != nth_value<value_type>(some.value)) say("get: another value");
+      if (i % 8 == 0) {
+        own_row& victim = mine[random.below(mine.size())];
+        if (column_.erase(victim.row) == victim.erased) say("erase");
+        victim.erased = true;
+      }
+      if (i % 64 == 0) {
+        u64 expected = 0;
+        for (const own_row& one : mine) expected += one.value == value && !one.erased ? 1 : 0;
+        if (column_.find(nth_value<value_type>(value)).size() != expected) say("find");
+      }
+    }
+    --running_;
+  }
+
+  // Asks until the last writer is done.
+  void look() {
     u64 seen = 0;
-    while (running > 0) {
-      const u64 now = column.count(shared);
+    while (running_ > 0) {
+      const u64 now = column_.count(shared_);
       if (now < seen) say("a count that falls");
       seen = now;
       u64 rows = 0;
-      column.scan(shared, 1, [&](const auto& /*value*/, std::size_t there) { rows = there; });
+      column_.scan(shared_, 1, [&](const auto& /*value*/, std::size_t there) { rows = there; });
       if (rows < seen) say("a scan with fewer rows than a count before it");
       // While values come that are newer than the query.
-      if (column.range(value_type{}, nth_value<value_type>(~u64{0})).size() < seen)
+      if (column_.range(value_type{}, nth_value<value_type>(~u64{0})).size() < seen)
         say("a range with fewer rows");
-      if (column.distinct() == 0 && seen != 0) say("no values");
+      if (column_.distinct() == 0 && seen != 0) say("no values");
     }
   }
-  u64 there = 0;
-  u64 inserted = 0;
-  for (const auto& of_thread : own) {
-    for (const own_row& one : of_thread) {
-      const auto got = column.get(one.row);
-      if (got.has_value() == one.erased) say("at the end: a row");
-      there += one.erased ? 0 : 1;
-      ++inserted;
+
+  // Looks for each row, when all threads are gone.
+  void check_the_end() {
+    u64 there = 0;
+    u64 inserted = 0;
+    for (const auto& of_thread : own_) {
+      for (const own_row& one : of_thread) {
+        const auto got = column_.get(one.row);
+        if (got.has_value() == one.erased) say("at the end: a row");
+        there += one.erased ? 0 : 1;
+        ++inserted;
+      }
     }
+    const u64 all_shared = static_cast<u64>(writers_) * ((rows_each_ + 3) / 4);
+    const u64 once = static_cast<u64>(writers_) * ((rows_each_ + 15) / 16);
+    if (column_.count(shared_) != all_shared) say("at the end: the value of all");
+    if (column_.size() != there + all_shared + once) say("at the end: size");
+    if (column_.get(inserted + all_shared + once)) say("rows that nobody inserted");
   }
-  const u64 all_shared = static_cast<u64>(writers) * ((rows_each + 3) / 4);
-  const u64 once = static_cast<u64>(writers) * ((rows_each + 15) / 16);
-  if (column.count(shared) != all_shared) say("at the end: the value of all");
-  if (column.size() != there + all_shared + once) say("at the end: size");
-  if (column.get(inserted + all_shared + once)) say("rows that nobody inserted");
-  return harm;
+
+  const int writers_;
+  const u64 rows_each_;
+  Column column_;
+  const value_type shared_ = nth_value<value_type>(1'000'000);
+  std::atomic<int> running_;
+  std::mutex saying_;
+  std::string harm_;
+  std::vector<std::vector<own_row>> own_;  // of each writer
+};
+
+template <class Column>
+std::string first_harm(int writers, u64 rows_each) {
+  return column_under_stress<Column>(writers, rows_each).first_harm();
 }
 
 // Two columns are merged at once and without end, beside threads that live for a few calls only,

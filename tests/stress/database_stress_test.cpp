@@ -6,6 +6,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -51,100 +52,149 @@ struct list_row {
   std::array<element, room> elements{};
 };
 
-// A history in which each transaction reads and appends to some lists; lists are rows, so a full
-// one is left alone. With `creating` the rows are inserted by whoever needs them first, and read by
-// scans as well.
+std::vector<element> elements_of(const list_row& row) {
+  return {row.elements.begin(), row.elements.begin() + row.size};
+}
+
+// What a transaction sees of a list; an absent row is an empty list.
+list_observation observation_of(u64 key, const std::optional<list_row>& row) {
+  return {key, row ? elements_of(*row) : std::vector<element>()};
+}
+
+// A database of lists, and what its transactions saw and appended. Lists are rows, so a full one is
+// left alone. With `creating` the rows are inserted by whoever needs them first, and read by scans
+// as well.
 template <class Database>
-std::string history_of(int turns, u64 seed, isolation level, bool creating) {
-  constexpr u64 keys = 4;
-  Database db;
-  auto& lists = db.template create_table<u64, list_row>("lists");
-  std::vector<std::vector<appending_transaction>> histories(threads);
-  std::vector<std::vector<appending_transaction>> of_snapshots(threads);
-  std::atomic<element> next{1};
-  for (int round = 0; round < turns / 20; ++round) {
-    const u64 first_key = static_cast<u64>(round) * keys;
-    if (!creating) {
-      db.transact([&](auto& t) {
-        for (u64 k = 0; k < keys; ++k) t.insert(lists, first_key + k, list_row());
+class list_histories {
+ public:
+  list_histories(isolation level, bool creating)
+      : level_(level), creating_(creating), histories_(threads), of_snapshots_(threads) {}
+
+  // All threads work on the same few lists, which are new in each round.
+  void round(int nth, u64 seed) {
+    const u64 first_key = static_cast<u64>(nth) * keys;
+    if (!creating_) {
+      db_.transact([&](auto& t) {
+        for (u64 k = 0; k < keys; ++k) t.insert(lists_, first_key + k, list_row());
       });
     }
     spinning_meeting all(threads);
     in_threads(threads, [&](int me) {
-      random_numbers random(seed * 1000 + static_cast<u64>(round * threads + me));
+      random_numbers random(seed * 1000 + static_cast<u64>(nth * threads + me));
       all.meet(0);
       for (int turn = 0; turn < 20; ++turn) {
         const u64 a = first_key + random.below(keys);
         const u64 b = first_key + random.below(keys);
         const unsigned what = static_cast<unsigned>(random.below(4));
-        const auto seen_of = [&](u64 key, const list_row& row) {
-          return list_observation{key, {row.elements.begin(), row.elements.begin() + row.size}};
-        };
         if (what == 3) {
-          of_snapshots[static_cast<std::size_t>(me)].push_back(db.read_only([&](auto& t) {
-            appending_transaction mine;
-            for (const u64 key : {a, b}) {
-              const auto row = t.get(lists, key);
-              mine.reads.push_back(row ? seen_of(key, *row) : list_observation{key, {}});
-            }
-            return mine;
-          }));
+          of_snapshots_[static_cast<std::size_t>(me)].push_back(
+              db_.read_only([&](auto& t) { return read_both(t, a, b); }));
           continue;
         }
-        histories[static_cast<std::size_t>(me)].push_back(db.transact(level, [&](auto& t) {
-          appending_transaction mine;
-          const auto append = [&](u64 key) {
-            auto row = t.get(lists, key);
-            if (!row && !creating) return;
-            mine.reads.push_back(row ? seen_of(key, *row) : list_observation{key, {}});
-            const bool is_new = !row;
-            if (is_new) row.emplace();
-            if (row->size == list_row::room) return;
-            const element one = next++;
-            row->elements[row->size++] = one;
-            mine.appends.emplace_back(key, one);
-            if (is_new) {
-              t.insert(lists, key, *row);
-            } else {
-              t.upsert(lists, key, *row);
-            }
-          };
-          if (what == 0) {
-            append(a);
-            if (a != b) append(b);
-          } else if (what == 1) {
-            const auto other = t.get(lists, b);
-            if (a != b) mine.reads.push_back(other ? seen_of(b, *other) : list_observation{b, {}});
-            append(a);
-          } else {
-            std::map<u64, list_observation> found;
-            for (u64 k = 0; k < keys; ++k) found[first_key + k] = {first_key + k, {}};
-            t.scan(lists, first_key, first_key + keys, [&](u64 key, const list_row& row) {
-              found[key] = seen_of(key, row);
-              return true;
-            });
-            for (const auto& [key, one] : found) {
-              if (key != a) mine.reads.push_back(one);
-            }
-            append(a);
-          }
-          return mine;
+        histories_[static_cast<std::size_t>(me)].push_back(db_.transact(level_, [&](auto& t) {
+          if (what == 0) return append_to_both(t, a, b);
+          if (what == 1) return read_one_append_to_other(t, b, a);
+          return read_all_append_to_one(t, first_key, a);
         }));
       }
     });
   }
-  std::vector<appending_transaction> history;
-  for (const auto* part : {&histories, &of_snapshots}) {
-    for (const auto& one : *part) history.insert(history.end(), one.begin(), one.end());
+
+  // The first cycle, in words; empty: none.
+  std::string cycle() {
+    std::vector<appending_transaction> history;
+    for (const auto* part : {&histories_, &of_snapshots_}) {
+      for (const auto& one : *part) history.insert(history.end(), one.begin(), one.end());
+    }
+    std::map<u64, std::vector<element>> finally;
+    db_.read_only([&](auto& t) {
+      t.scan(lists_, u64{0}, ~u64{0}, [&](u64 key, const list_row& row) {
+        finally[key] = elements_of(row);
+        return true;
+      });
+    });
+    return find_cycle(history, finally);
   }
-  std::map<u64, std::vector<element>> finally;
-  db.read_only([&](auto& t) {
-    t.scan(lists, u64{0}, ~u64{0}, [&](u64 key, const list_row& row) {
-      finally[key] = {row.elements.begin(), row.elements.begin() + row.size};
+
+ private:
+  static constexpr u64 keys = 4;  // of a round
+
+  template <class Snapshot>
+  appending_transaction read_both(Snapshot& t, u64 a, u64 b) {
+    appending_transaction mine;
+    for (const u64 key : {a, b}) mine.reads.push_back(observation_of(key, t.get(lists_, key)));
+    return mine;
+  }
+
+  template <class Transaction>
+  appending_transaction append_to_both(Transaction& t, u64 a, u64 b) {
+    appending_transaction mine;
+    append(t, a, mine);
+    if (a != b) append(t, b, mine);
+    return mine;
+  }
+
+  template <class Transaction>
+  appending_transaction read_one_append_to_other(Transaction& t, u64 one, u64 other) {
+    appending_transaction mine;
+    const auto row = t.get(lists_, one);
+    if (one != other) mine.reads.push_back(observation_of(one, row));
+    append(t, other, mine);
+    return mine;
+  }
+
+  template <class Transaction>
+  appending_transaction read_all_append_to_one(Transaction& t, u64 first_key, u64 appended_to) {
+    appending_transaction mine;
+    std::map<u64, list_observation> found;
+    for (u64 k = 0; k < keys; ++k) found[first_key + k] = {first_key + k, {}};
+    t.scan(lists_, first_key, first_key + keys, [&](u64 key, const list_row& row) {
+      found[key] = {key, elements_of(row)};
       return true;
     });
-  });
-  return find_cycle(history, finally);
+    for (const auto& [key, one] : found) {
+      if (key != appended_to) mine.reads.push_back(one);
+    }
+    append(t, appended_to, mine);
+    return mine;
+  }
+
+  // Reads the list and appends an element of its own to it.
+  template <class Transaction>
+  void append(Transaction& t, u64 key, appending_transaction& mine) {
+    auto row = t.get(lists_, key);
+    if (!row && !creating_) return;
+    mine.reads.push_back(observation_of(key, row));
+    const bool is_new = !row;
+    if (is_new) row.emplace();
+    if (row->size == list_row::room) return;
+    const element one = next_++;
+    row->elements[row->size++] = one;
+    mine.appends.emplace_back(key, one);
+    if (is_new) {
+      t.insert(lists_, key, *row);
+    } else {
+      t.upsert(lists_, key, *row);
+    }
+  }
+
+  const isolation level_;
+  const bool creating_;
+  Database db_;
+  typename Database::template table<u64, list_row>& lists_ =
+      db_.template create_table<u64, list_row>("lists");
+  // Of each thread:
+  std::vector<std::vector<appending_transaction>> histories_;
+  std::vector<std::vector<appending_transaction>> of_snapshots_;
+  std::atomic<element> next_{1};
+};
+
+// What is wrong with a history in which each transaction reads and appends to some lists.
+template <class Database>
+std::string history_of(int turns, u64 seed, isolation level, bool creating) {
+  list_histories<Database> lists(level, creating);
+  for (int round = 0; round < turns / 20; ++round) lists.round(round, seed);
+  return lists.cycle();
 }
 
 TYPED_TEST(DatabaseStress, HistoriesHaveNoCycles) {

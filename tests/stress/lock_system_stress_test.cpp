@@ -50,96 +50,142 @@ struct storm_result {
   bool violated() const { return torn_sums != 0 || money != accounts * each_begins_with; }
 };
 
-// Forgets one lock in so many (the canary); 0: none.
+// What the threads of one storm share: the locks, the accounts that they protect, and counters.
 template <class Latches, class Cell>
-storm_result storm(std::uint64_t seed, int rounds, std::uint64_t forgets_one_in = 0) {
-  using transaction = typename lock_system<Latches>::transaction;
+struct storm_bank {
   struct account {
     Cell money;
     std::atomic<lock_owner_id> writer{0};
   };
-  lock_system<Latches> locks({.transactions_max = threads, .buckets = 16});
+
+  storm_result result() {
+    storm_result found;
+    found.commits = commits;
+    found.torn_sums = torn;
+    found.timeouts = timeouts;
+    for (const account& one : all) found.money += one.money.get();
+    found.consistent = locks.is_consistent();
+    found.counts = locks.counts();
+    return found;
+  }
+
+  lock_system<Latches> locks{lock_system_options{.transactions_max = threads, .buckets = 16}};
   std::array<account, accounts> all;
   std::atomic<std::uint64_t> commits{0};
   std::atomic<std::uint64_t> torn{0};
   std::atomic<std::uint64_t> timeouts{0};
+};
 
-  const auto address = [](std::uint32_t i) { return at(i, i % 3); };
-  const auto work = [&](int thread) {
-    random_numbers random(seed * 1000 + static_cast<std::uint64_t>(thread));
-    transaction t(locks);
-    const auto lock = [&](std::uint32_t i, bool write) {
-      if (forgets_one_in != 0 && random.below(forgets_one_in) == 0) return true;
-      lock_outcome outcome;
-      if (!write) {
-        outcome =
-            t.lock_record(address(i), lock_mode::shared, lock_kind::record, all[i].writer, 60s);
-      } else if (random.below(2) == 0) {
-        outcome = t.write_record(address(i), all[i].writer, 60s);
-      } else {
-        outcome =
-            t.lock_record(address(i), lock_mode::exclusive, lock_kind::record, all[i].writer, 60s);
-      }
-      if (outcome == lock_outcome::timed_out) ++timeouts;
-      return outcome == lock_outcome::granted;
-    };
-    const auto transfer = [&] {
-      if (t.lock_table(1, lock_mode::intention_exclusive, 60s) != lock_outcome::granted)
-        return false;
-      const auto from = static_cast<std::uint32_t>(random.below(accounts));
-      const auto to =
-          static_cast<std::uint32_t>((from + 1 + random.below(accounts - 1)) % accounts);
-      // Half of them read first and upgrade then.
-      if (random.below(2) == 0 && !lock(from, false)) return false;
-      if (!lock(from, true)) return false;
-      const std::int64_t had = all[from].money.get();
-      all[from].money.set(had - 7);
-      t.add_changes(1);
-      if (random.below(8) == 0) std::this_thread::yield();
-      if (!lock(to, true)) {
-        all[from].money.set(all[from].money.get() + 7);
-        return false;
-      }
-      all[to].money.set(all[to].money.get() + 7);
-      return true;
-    };
-    const auto look = [&] {
-      if (random.below(2) == 0) {
-        if (t.lock_table(1, lock_mode::shared, 60s) != lock_outcome::granted) return false;
-      } else {
-        if (t.lock_table(1, lock_mode::intention_shared, 60s) != lock_outcome::granted)
-          return false;
-        const auto begin = static_cast<std::uint32_t>(random.below(accounts));
-        for (std::uint32_t i = 0; i < accounts; ++i) {
-          if (!lock((begin + i) % accounts, false)) return false;
-        }
-      }
-      std::int64_t sum = 0;
-      for (const account& one : all) sum += one.money.get();
-      if (sum != accounts * each_begins_with) ++torn;
-      return true;
-    };
+// One thread of a storm. It skips one record lock in `forgets_one_in`, or none if that is 0.
+template <class Latches, class Cell>
+class storm_client {
+ public:
+  using bank = storm_bank<Latches, Cell>;
+
+  storm_client(bank& of, std::uint64_t seed, std::uint64_t forgets_one_in)
+      : bank_(of), forgets_one_in_(forgets_one_in), random_(seed), transaction_(of.locks) {}
+
+  // Runs `rounds` transactions, and repeats each one until all its locks are granted.
+  void run(int rounds) {
     for (int round = 0; round < rounds; ++round) {
       for (bool done = false; !done;) {
-        t.begin();
-        done = random.below(8) == 0 ? look() : transfer();
-        t.end();
+        transaction_.begin();
+        done = random_.below(8) == 0 ? look() : transfer();
+        transaction_.end();
       }
-      ++commits;
+      ++bank_.commits;
     }
-  };
+  }
+
+ private:
+  static record_address address(std::uint32_t i) { return at(i, i % 3); }
+
+  bool lock_table(lock_mode mode) {
+    return transaction_.lock_table(1, mode, 60s) == lock_outcome::granted;
+  }
+
+  bool lock_record(std::uint32_t i, bool write) {
+    if (forgets_one_in_ != 0 && random_.below(forgets_one_in_) == 0) return true;
+    auto& writer = bank_.all[i].writer;
+    lock_outcome outcome;
+    if (!write) {
+      outcome =
+          transaction_.lock_record(address(i), lock_mode::shared, lock_kind::record, writer, 60s);
+    } else if (random_.below(2) == 0) {
+      outcome = transaction_.write_record(address(i), writer, 60s);
+    } else {
+      outcome = transaction_.lock_record(address(i), lock_mode::exclusive, lock_kind::record,
+                                         writer, 60s);
+    }
+    if (outcome == lock_outcome::timed_out) ++bank_.timeouts;
+    return outcome == lock_outcome::granted;
+  }
+
+  // Moves money between two random accounts. Returns false and changes nothing if a lock fails.
+  bool transfer() {
+    if (!lock_table(lock_mode::intention_exclusive)) return false;
+    const auto from = static_cast<std::uint32_t>(random_.below(accounts));
+    const auto to = static_cast<std::uint32_t>((from + 1 + random_.below(accounts - 1)) % accounts);
+    // Half of the transfers read first and then upgrade.
+    if (random_.below(2) == 0 && !lock_record(from, false)) return false;
+    if (!lock_record(from, true)) return false;
+    add(from, -7);
+    transaction_.add_changes(1);
+    if (random_.below(8) == 0) std::this_thread::yield();
+    if (!lock_record(to, true)) {
+      add(from, 7);
+      return false;
+    }
+    add(to, 7);
+    return true;
+  }
+
+  void add(std::uint32_t i, std::int64_t amount) {
+    Cell& money = bank_.all[i].money;
+    money.set(money.get() + amount);
+  }
+
+  // Reads all accounts under locks and counts a sum that is wrong. Returns false if a lock fails.
+  bool look() {
+    if (!lock_for_reading_all()) return false;
+    std::int64_t sum = 0;
+    for (const auto& one : bank_.all) sum += one.money.get();
+    if (sum != accounts * each_begins_with) ++bank_.torn;
+    return true;
+  }
+
+  // Locks either the table or each of its records, in a random rotation.
+  bool lock_for_reading_all() {
+    if (random_.below(2) == 0) return lock_table(lock_mode::shared);
+    if (!lock_table(lock_mode::intention_shared)) return false;
+    const auto begin = static_cast<std::uint32_t>(random_.below(accounts));
+    for (std::uint32_t i = 0; i < accounts; ++i) {
+      if (!lock_record((begin + i) % accounts, false)) return false;
+    }
+    return true;
+  }
+
+  bank& bank_;
+  std::uint64_t forgets_one_in_;
+  random_numbers random_;
+  typename lock_system<Latches>::transaction transaction_;
+};
+
+// Runs one storm. The canary's clients forget locks.
+template <class Latches, class Cell>
+storm_result storm(std::uint64_t seed, int rounds, std::uint64_t forgets_one_in = 0) {
+  storm_bank<Latches, Cell> bank;
   {
     std::vector<std::jthread> running;
-    for (int i = 0; i < threads; ++i) running.emplace_back(work, i);
+    for (int i = 0; i < threads; ++i) {
+      running.emplace_back([&, i] {
+        storm_client<Latches, Cell> client(bank, seed * 1000 + static_cast<std::uint64_t>(i),
+                                           forgets_one_in);
+        client.run(rounds);
+      });
+    }
   }
-  storm_result result;
-  result.commits = commits;
-  result.torn_sums = torn;
-  result.timeouts = timeouts;
-  for (const account& one : all) result.money += one.money.get();
-  result.consistent = locks.is_consistent();
-  result.counts = locks.counts();
-  return result;
+  return bank.result();
 }
 
 template <class Latches>

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
-#include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -18,6 +18,8 @@
 #include "support/random_seed.hpp"
 
 namespace {
+
+using elidex::testing::random_numbers;
 
 struct account {
   std::int64_t balance;
@@ -130,6 +132,111 @@ std::string text(const script& of) {
   return all;
 }
 
+script random_script(random_numbers& random, std::uint64_t keys, std::size_t steps_max) {
+  script made(1 + random.below(steps_max));
+  for (auto& s : made)
+    s = {decltype(s.what)(random.below(step::last)), random.below(keys), random.below(keys + 2),
+         1 + random.below(random.below(2) ? 2 : 20)};
+  return made;
+}
+
+template <class Db, class Table>
+model content_of(Db& db, Table& rows) {
+  model found;
+  db.read_only([&](auto& t) {
+    t.scan(rows, 0, 1000, [&](auto key, const account& a) {
+      found[key] = a.balance;
+      return true;
+    });
+  });
+  return found;
+}
+template <class Db, class Table>
+void erase_all(Db& db, Table& rows) {
+  db.transact([&](auto& t) {
+    for (std::uint64_t k = 0; k < 25; ++k) t.erase(rows, k);
+  });
+}
+
+// A script, and others that commit inside of its first attempt.
+struct nested_scripts {
+  script outer;
+  std::vector<script> inner;
+  std::vector<std::size_t> when;  // before which of the outer's steps each inner one runs
+  bool collects = false;          // whether rows are collected behind each inner one
+};
+nested_scripts random_nested_scripts(random_numbers& random) {
+  const std::uint64_t keys = 1 + random.below(20);
+  nested_scripts made;
+  made.outer = random_script(random, keys, 6);
+  made.inner.resize(1 + random.below(2));
+  for (auto& one : made.inner) {
+    one = random_script(random, keys, 3);
+    made.when.push_back(random.below(made.outer.size() + 1));
+  }
+  std::sort(made.when.begin(), made.when.end());
+  made.collects = random.below(3) == 0;
+  return made;
+}
+std::string text(const nested_scripts& of) {
+  std::string all = "outer: " + text(of.outer);
+  for (std::size_t i = 0; i < of.inner.size(); ++i)
+    all.append(" | before its step ")
+        .append(std::to_string(of.when[i]))
+        .append(": ")
+        .append(text(of.inner[i]));
+  return all;
+}
+
+struct nested_outcome {
+  int attempts = 0;  // of the outer script
+  results outer;
+  std::vector<results> inner;
+};
+template <class Db, class Table>
+nested_outcome run_nested(Db& db, Table& rows, const nested_scripts& scripts) {
+  nested_outcome found;
+  found.inner.resize(scripts.inner.size());
+  const auto commit_inner = [&](std::size_t number) {
+    db.transact([&](auto& t) {
+      found.inner[number].clear();
+      for (const auto& s : scripts.inner[number]) run(t, rows, s, found.inner[number]);
+    });
+    if (scripts.collects) db.collect(), db.collect();
+  };
+  db.transact([&](auto& t) {
+    found.outer.clear();
+    const bool first = found.attempts++ == 0;
+    std::size_t next = 0;
+    for (std::size_t i = 0; i <= scripts.outer.size(); ++i) {
+      while (first && next < scripts.inner.size() && scripts.when[next] == i) {
+        // Transactions do not nest in one thread.
+        std::thread(commit_inner, next).join();
+        ++next;
+      }
+      if (i < scripts.outer.size()) run(t, rows, scripts.outer[i], found.outer);
+    }
+  });
+  return found;
+}
+
+// Whether the outer script explains all results at some place between the inner ones. After more
+// than one attempt its only place is the last.
+bool is_serial(const nested_scripts& scripts, const nested_outcome& found, const model& before,
+               const model& after) {
+  const std::size_t inner = scripts.inner.size();
+  for (std::size_t place = found.attempts == 1 ? 0 : inner; place <= inner; ++place) {
+    model m = before;
+    bool same = true;
+    for (std::size_t i = 0; i <= inner; ++i) {
+      if (i == place) same = same && replay(m, scripts.outer) == found.outer;
+      if (i < inner) same = same && replay(m, scripts.inner[i]) == found.inner[i];
+    }
+    if (same && m == after) return true;
+  }
+  return false;
+}
+
 template <class Db>
 class SerialOrders : public ::testing::Test {};
 using databases = ::testing::Types<elidex::basic_database<elidex::db::silo_commit>,
@@ -137,8 +244,7 @@ using databases = ::testing::Types<elidex::basic_database<elidex::db::silo_commi
 TYPED_TEST_SUITE(SerialOrders, databases);
 
 TYPED_TEST(SerialOrders, OneInsideOfWhichOthersCommit) {
-  std::mt19937_64 random(elidex::testing::seed_or(1));
-  const auto below = [&](std::uint64_t n) { return random() % n; };
+  random_numbers random(elidex::testing::seed_or(1));
   const int rounds = elidex::testing::repetitions(3000);
   TypeParam db;
   auto& rows = db.template create_table<std::uint64_t, account>("rows");
@@ -146,80 +252,20 @@ TYPED_TEST(SerialOrders, OneInsideOfWhichOthersCommit) {
   int first_attempts = 0;
   int wrong = 0;
   for (int round = 0; round < rounds && wrong < 3; ++round) {
-    const std::uint64_t keys = 1 + below(20);
-    const auto make = [&](std::size_t most) {
-      script made(1 + below(most));
-      for (auto& s : made)
-        s = {decltype(s.what)(below(step::last)), below(keys), below(keys + 2),
-             1 + below(below(2) ? 2 : 20)};
-      return made;
-    };
-    const script outer = make(6);
-    std::vector<script> inner(1 + below(2));
-    std::vector<std::size_t> when;
-    for (auto& one : inner) {
-      one = make(3);
-      when.push_back(below(outer.size() + 1));
-    }
-    std::sort(when.begin(), when.end());
-    const bool collects = below(3) == 0;
-    std::vector<results> seen(inner.size() + 1);
-    int attempts = 0;
-    db.transact([&](auto& t) {
-      seen[0].clear();
-      const bool first = attempts++ == 0;
-      std::size_t next = 0;
-      for (std::size_t i = 0; i <= outer.size(); ++i) {
-        while (first && next < inner.size() && when[next] == i) {
-          std::thread([&] {
-            db.transact([&](auto& t2) {
-              seen[next + 1].clear();
-              for (const auto& s : inner[next]) run(t2, rows, s, seen[next + 1]);
-            });
-            if (collects) db.collect(), db.collect();
-          }).join();
-          ++next;
-        }
-        if (i < outer.size()) run(t, rows, outer[i], seen[0]);
-      }
-    });
-    if (attempts == 1) ++first_attempts;
-    model after;
-    db.read_only([&](auto& t) {
-      t.scan(rows, 0, 1000, [&](auto key, const account& a) {
-        after[key] = a.balance;
-        return true;
-      });
-    });
-    bool explained = false;
-    for (std::size_t place = attempts == 1 ? 0 : inner.size(); place <= inner.size() && !explained;
-         ++place) {
-      model m = before;
-      bool same = true;
-      for (std::size_t i = 0; i <= inner.size(); ++i) {
-        if (i == place) same = same && replay(m, outer) == seen[0];
-        if (i < inner.size()) same = same && replay(m, inner[i]) == seen[i + 1];
-      }
-      explained = same && m == after;
-    }
-    if (!explained) {
+    const nested_scripts scripts = random_nested_scripts(random);
+    const nested_outcome found = run_nested(db, rows, scripts);
+    if (found.attempts == 1) ++first_attempts;
+    const model after = content_of(db, rows);
+    if (!is_serial(scripts, found, before, after)) {
       ++wrong;
-      std::string what = std::to_string(round) + ". round, " + std::to_string(attempts) +
+      std::string what = std::to_string(round) + ". round, " + std::to_string(found.attempts) +
                          " attempts, keys before:";
       for (auto& [k, v] : before) what.append(" ").append(std::to_string(k));
-      what.append("; outer: ").append(text(outer));
-      for (std::size_t i = 0; i < inner.size(); ++i)
-        what.append(" | before its step ")
-            .append(std::to_string(when[i]))
-            .append(": ")
-            .append(text(inner[i]));
-      ADD_FAILURE() << what;
+      ADD_FAILURE() << what << "; " << text(scripts);
     }
     before = after;
-    if (below(4) == 0) {
-      db.transact([&](auto& t) {
-        for (std::uint64_t k = 0; k < 25; ++k) t.erase(rows, k);
-      });
+    if (random.below(4) == 0) {
+      erase_all(db, rows);
       before.clear();
       for (int i = 0; i < 4; ++i) db.collect();
     }
@@ -227,14 +273,28 @@ TYPED_TEST(SerialOrders, OneInsideOfWhichOthersCommit) {
   EXPECT_GT(first_attempts, rounds / 20);
 }
 
+constexpr int threads = 3;
+
+// Whether the scripts explain all results in some order, one behind the other.
+bool some_order_explains(const std::array<script, threads>& scripts,
+                         const std::array<results, threads>& seen, const model& before,
+                         const model& after) {
+  std::array<std::size_t, threads> order{0, 1, 2};
+  do {
+    model m = before;
+    bool same = true;
+    for (const auto i : order) same = same && replay(m, scripts[i]) == seen[i];
+    if (same && m == after) return true;
+  } while (std::next_permutation(order.begin(), order.end()));
+  return false;
+}
+
 // Three at the same time: some order of the three explains all.
 TYPED_TEST(SerialOrders, ThreeAtOnce) {
-  std::mt19937_64 random(elidex::testing::seed_or(1));
-  const auto below = [&](std::uint64_t n) { return random() % n; };
+  random_numbers random(elidex::testing::seed_or(1));
   const int rounds = elidex::testing::repetitions(3000);
   TypeParam db;
   auto& rows = db.template create_table<std::uint64_t, account>("rows");
-  constexpr int threads = 3;
   std::array<script, threads> scripts;
   std::array<results, threads> seen;
   std::atomic<int> round_now{0};
@@ -262,42 +322,21 @@ TYPED_TEST(SerialOrders, ThreeAtOnce) {
   model before;
   int wrong = 0;
   for (int round = 1; round <= rounds && wrong < 3; ++round) {
-    const std::uint64_t keys = 1 + below(6);
-    for (auto& one : scripts) {
-      one.resize(1 + below(5));
-      for (auto& s : one)
-        s = {decltype(s.what)(below(step::last)), below(keys), below(keys + 2),
-             1 + below(below(2) ? 2 : 20)};
-    }
+    const std::uint64_t keys = 1 + random.below(6);
+    for (auto& one : scripts) one = random_script(random, keys, 5);
     arrived = 0;
     ++round_now;
     while (arrived < threads) std::this_thread::yield();
-    model after;
-    db.read_only([&](auto& t) {
-      t.scan(rows, 0, 1000, [&](auto key, const account& a) {
-        after[key] = a.balance;
-        return true;
-      });
-    });
-    std::array<std::size_t, threads> order{0, 1, 2};
-    bool explained = false;
-    do {
-      model m = before;
-      bool same = true;
-      for (const auto i : order) same = same && replay(m, scripts[i]) == seen[i];
-      explained = same && m == after;
-    } while (!explained && std::next_permutation(order.begin(), order.end()));
-    if (!explained) {
+    const model after = content_of(db, rows);
+    if (!some_order_explains(scripts, seen, before, after)) {
       ++wrong;
       std::string what = std::to_string(round) + ". round:";
       for (const auto& one : scripts) what.append(" | ").append(text(one));
       ADD_FAILURE() << what;
     }
     before = after;
-    if (below(6) == 0) {
-      db.transact([&](auto& t) {
-        for (std::uint64_t k = 0; k < 25; ++k) t.erase(rows, k);
-      });
+    if (random.below(6) == 0) {
+      erase_all(db, rows);
       before.clear();
     }
   }

@@ -417,83 +417,112 @@ TEST(DurabilityOfRegions, TheLogWaitsForWhatARegionHasCommitted) {
   EXPECT_EQ(bank<scripted_database>(disk, with(durability::none)).rows(), expected);
 }
 
-// Transfers by several threads, each of which counts its own in a row of its own, beside
-// checkpoints and collections; the power goes at a random moment, again and again.
+// Transfers by several threads over one bank. Each thread counts its transfers in a row of its own.
+template <class Database>
+struct counted_transfers {
+  static constexpr std::uint64_t accounts = 16;
+  static constexpr std::uint64_t threads = 3;
+
+  void insert_rows() {
+    now.db.transact([&](auto& t) {
+      for (std::uint64_t i = 0; i < accounts; ++i) t.insert(*now.numbered, i, account{100});
+      for (std::uint64_t i = 0; i < threads; ++i) t.insert(*now.numbered, 1000 + i, account{0});
+    });
+    now.db.wait_durable();
+  }
+
+  // Returns when each thread has done its work or has met the failed disk.
+  void run_beside_checkpoints(random_numbers& random) {
+    std::vector<std::jthread> running;
+    for (std::uint64_t me = 0; me < threads; ++me) {
+      running.emplace_back(
+          [this, me, seed = random()] { transfer_until_the_power_fails(me, seed); });
+    }
+    running.emplace_back([this] { write_checkpoints_until_the_power_fails(); });
+  }
+
+  void transfer_until_the_power_fails(std::uint64_t me, std::uint64_t seed) {
+    random_numbers mine(seed);
+    try {
+      for (int i = 0; i < 2'000; ++i) {
+        const std::int64_t count = transfer(me, mine);
+        if (level == durability::sync) promised[me].store(count);
+      }
+    } catch (const std::system_error&) {
+      // The power is off.
+    }
+  }
+  void write_checkpoints_until_the_power_fails() {
+    try {
+      for (int i = 0; i < 20; ++i) {
+        now.db.checkpoint();
+        now.db.collect();
+      }
+    } catch (const std::system_error&) {
+      // The power is off.
+    }
+  }
+
+  // Returns how many transfers the thread has committed, this one included.
+  std::int64_t transfer(std::uint64_t me, random_numbers& random) {
+    return now.db.transact([&](auto& t) {
+      const std::uint64_t from = random.below(accounts);
+      const std::uint64_t to = random.below(accounts);
+      const auto amount = static_cast<std::int64_t>(random.below(10));
+      t.update(*now.numbered, from, [&](account& a) { a.balance -= amount; });
+      t.update(*now.numbered, to, [&](account& a) { a.balance += amount; });
+      std::int64_t number = 0;
+      t.update(*now.numbered, 1000 + me, [&](account& a) { number = ++a.balance; });
+      // This row is there after odd transfers only.
+      if (number % 2 == 1) {
+        t.upsert(*now.named, std::to_string(me), account{number});
+      } else {
+        t.erase(*now.named, std::to_string(me));
+      }
+      return number;
+    });
+  }
+
+  // Checks what a recovery has found: whole transfers only, and all that were promised.
+  void check(const content& rows, int life) const {
+    std::int64_t sum = 0;
+    for (std::uint64_t i = 0; i < accounts; ++i) sum += rows.at("numbered " + std::to_string(i));
+    ASSERT_EQ(sum, std::int64_t{accounts} * 100) << "life " << life;
+    for (std::uint64_t me = 0; me < threads; ++me) {
+      const std::int64_t count = rows.at("numbered " + std::to_string(1000 + me));
+      ASSERT_GE(count, promised[me].load());
+      const auto odd = rows.find("named " + std::to_string(me));
+      ASSERT_EQ(odd != rows.end(), count % 2 == 1);
+      if (odd != rows.end()) {
+        ASSERT_EQ(odd->second, count);
+      }
+    }
+  }
+
+  bank<Database>& now;
+  durability level;
+  // How many transfers of each thread have returned at level sync.
+  std::array<std::atomic<std::int64_t>, threads> promised{};
+};
+
+// Transfers run beside checkpoints and collections. The power goes at a random moment, again and
+// again.
 TYPED_TEST(Durability, PowerFailuresUnderThreads) {
   random_numbers random(seed_or(23));
-  constexpr std::uint64_t accounts = 16;
-  constexpr std::uint64_t threads = 3;
   for (const durability level : {durability::async, durability::sync}) {
     faulty_disk disk;
     for (int life = 0; life < repetitions(12); ++life) {
       bank<TypeParam> now(disk, {.level = level, .epoch_time = 200us, .segment_bytes = 10'000});
-      if (life == 0) {
-        now.db.transact([&](auto& t) {
-          for (std::uint64_t i = 0; i < accounts; ++i) t.insert(*now.numbered, i, account{100});
-          for (std::uint64_t i = 0; i < threads; ++i) t.insert(*now.numbered, 1000 + i, account{0});
-        });
-        now.db.wait_durable();
-      }
-      std::array<std::atomic<std::int64_t>, threads> promised{};
+      counted_transfers<TypeParam> transfers{now, level};
+      if (life == 0) transfers.insert_rows();
       const std::uint64_t last = disk.operations() + random.below(200);
       disk.change_faults([&](disk_faults& f) { f.power_off_at = last; });
-      {
-        std::vector<std::jthread> running;
-        for (std::uint64_t me = 0; me < threads; ++me) {
-          running.emplace_back([&, me, seed = random()] {
-            random_numbers mine(seed);
-            try {
-              for (int i = 0; i < 2'000; ++i) {
-                const std::int64_t count = now.db.transact([&](auto& t) {
-                  const std::uint64_t from = mine.below(accounts);
-                  const std::uint64_t to = mine.below(accounts);
-                  const auto amount = static_cast<std::int64_t>(mine.below(10));
-                  t.update(*now.numbered, from, [&](account& a) { a.balance -= amount; });
-                  t.update(*now.numbered, to, [&](account& a) { a.balance += amount; });
-                  std::int64_t number = 0;
-                  t.update(*now.numbered, 1000 + me, [&](account& a) { number = ++a.balance; });
-                  // Comes and goes; is there after odd transactions.
-                  if (number % 2 == 1) {
-                    t.upsert(*now.named, std::to_string(me), account{number});
-                  } else {
-                    t.erase(*now.named, std::to_string(me));
-                  }
-                  return number;
-                });
-                if (level == durability::sync) promised[me].store(count);
-              }
-            } catch (const std::system_error&) {
-              // The power is off.
-            }
-          });
-        }
-        running.emplace_back([&] {
-          try {
-            for (int i = 0; i < 20; ++i) {
-              now.db.checkpoint();
-              now.db.collect();
-            }
-          } catch (const std::system_error&) {
-            // As above.
-          }
-        });
-      }
+      transfers.run_beside_checkpoints(random);
       disk = disk.after_power_failure(random);
       faulty_disk left = disk.copy();
       bank<TypeParam> after(left, with(durability::none));
-      content rows = after.rows();
-      std::int64_t sum = 0;
-      for (std::uint64_t i = 0; i < accounts; ++i) sum += rows.at("numbered " + std::to_string(i));
-      ASSERT_EQ(sum, std::int64_t{accounts} * 100) << "life " << life;
-      for (std::uint64_t me = 0; me < threads; ++me) {
-        const std::int64_t count = rows.at("numbered " + std::to_string(1000 + me));
-        ASSERT_GE(count, promised[me].load());
-        const auto odd = rows.find("named " + std::to_string(me));
-        ASSERT_EQ(odd != rows.end(), count % 2 == 1);
-        if (odd != rows.end()) {
-          ASSERT_EQ(odd->second, count);
-        }
-      }
+      transfers.check(after.rows(), life);
+      if (::testing::Test::HasFatalFailure()) return;
     }
   }
 }

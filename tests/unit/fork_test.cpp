@@ -17,6 +17,7 @@
 #  include "elidex/internal/memory/epoch.hpp"
 #  include "elidex/mutex.hpp"
 #  include "elidex/ordered_map.hpp"
+#  include "elidex/shared_mutex.hpp"
 #  include "support/databases.hpp"
 #  include "support/forked_child.hpp"
 

@@ -39,6 +39,58 @@ struct alignas(128) txbench_client_result {
   std::uint64_t idle_cycles = 0;
 };
 
+// Fills in the rows of the loaded tables and the memory that they take.
+template <class Store>
+void measure_tables(Store& in, sim_result& run) {
+  std::size_t bytes = 0;
+  for (auto* const table : in.all) {
+    run.keys += table->map().size();
+    bytes += table->memory_bytes();
+  }
+  run.bytes_per_key = static_cast<double>(bytes) / static_cast<double>(run.keys);
+}
+
+// What the lock system has counted between two looks at it.
+[[nodiscard]] inline lock_system_counts counts_between(const lock_system_counts& before,
+                                                       const lock_system_counts& now) {
+  return {.requests = now.requests - before.requests,
+          .held_already = now.held_already - before.held_already,
+          .implicit = now.implicit - before.implicit,
+          .granted_at_once = now.granted_at_once - before.granted_at_once,
+          .waits = now.waits - before.waits,
+          .deadlocks = now.deadlocks - before.deadlocks,
+          .timeouts = now.timeouts - before.timeouts,
+          .conversions = now.conversions - before.conversions,
+          .searches = now.searches - before.searches,
+          .waited_ns = now.waited_ns - before.waited_ns};
+}
+
+// Throws std::runtime_error unless each row is what the clients' transactions leave behind.
+// `seed_of` gives the seed of each client; each client has made so many steps.
+template <class Store, class SeedOf>
+void check_rows(Store& in, const sim_request& how, const SeedOf& seed_of, std::uint64_t steps) {
+  txbench::expected<Store> want(in, how.seed);
+  for (unsigned t = 0; t < how.threads; ++t) want.add(seed_of(t), steps);
+  for (const std::string& one : want.violations()) throw std::runtime_error(how.index + ": " + one);
+}
+
+// Adds up what the clients have measured, and derives the throughput from the machine's cycles.
+inline void add_up(const std::vector<txbench_client_result>& results, const sim::machine& machine,
+                   txbench_result& outcome) {
+  sim_result& run = outcome.run;
+  for (const txbench_client_result& one : results) {
+    outcome.idle_cycles += one.idle_cycles;
+    for (std::size_t k = 0; k < txbench::kinds; ++k) {
+      outcome.latency[k] += one.latency[k];
+      run.latency += one.latency[k];
+    }
+  }
+  run.operations = run.latency.samples();
+  const double seconds =
+      static_cast<double>(run.machine.cycles) / (static_cast<double>(machine.megahertz) * 1e6);
+  run.mops = seconds > 0 ? static_cast<double>(run.operations) / seconds / 1e6 : 0;
+}
+
 template <class Latches>
 txbench_result run_txbench_with(const txbench_request& wanted) {
   using database = basic_database<db::two_phase_locking<Latches>>;
@@ -52,14 +104,9 @@ txbench_result run_txbench_with(const txbench_request& wanted) {
   detail::name_memory(&locks, sizeof locks, "lock system");  // its mutexes
   store in(*db, wanted.is);
   in.load(how.seed);
-  std::size_t bytes = 0;
   txbench_result outcome;
   sim_result& run = outcome.run;
-  for (auto* const table : in.all) {
-    run.keys += table->map().size();
-    bytes += table->memory_bytes();
-  }
-  run.bytes_per_key = static_cast<double>(bytes) / static_cast<double>(run.keys);
+  measure_tables(in, run);
 
   std::vector<txbench_client_result> results(how.threads);
   const auto seed_of = [&](unsigned t) { return how.seed * 1'000 + t; };
@@ -105,37 +152,14 @@ txbench_result run_txbench_with(const txbench_request& wanted) {
                           .warm_l3 = true},
                          bodies);
   if (!run.machine.stuck.empty()) throw std::runtime_error(run.machine.stuck);
-  const lock_system_counts now = locks.counts();
-  outcome.locks = {.requests = now.requests - locks_before.requests,
-                   .held_already = now.held_already - locks_before.held_already,
-                   .implicit = now.implicit - locks_before.implicit,
-                   .granted_at_once = now.granted_at_once - locks_before.granted_at_once,
-                   .waits = now.waits - locks_before.waits,
-                   .deadlocks = now.deadlocks - locks_before.deadlocks,
-                   .timeouts = now.timeouts - locks_before.timeouts,
-                   .conversions = now.conversions - locks_before.conversions,
-                   .searches = now.searches - locks_before.searches,
-                   .waited_ns = now.waited_ns - locks_before.waited_ns};
+  outcome.locks = counts_between(locks_before, locks.counts());
   outcome.repeated = db->stats().conflicts - repeated_before;
   run.counters = counters_of(locks.latch_counts() - latches_before);
 
-  txbench::expected<store> want(in, how.seed);
-  for (unsigned t = 0; t < how.threads; ++t) want.add(seed_of(t), warm_up + how.operations);
-  for (const std::string& one : want.violations()) throw std::runtime_error(how.index + ": " + one);
+  check_rows(in, how, seed_of, warm_up + how.operations);
   if (!locks.is_consistent())
     throw std::runtime_error(how.index + ": the lock system's queues are not consistent");
-
-  for (const txbench_client_result& one : results) {
-    outcome.idle_cycles += one.idle_cycles;
-    for (std::size_t k = 0; k < txbench::kinds; ++k) {
-      outcome.latency[k] += one.latency[k];
-      run.latency += one.latency[k];
-    }
-  }
-  run.operations = run.latency.samples();
-  const double seconds =
-      static_cast<double>(run.machine.cycles) / (static_cast<double>(how.machine.megahertz) * 1e6);
-  run.mops = seconds > 0 ? static_cast<double>(run.operations) / seconds / 1e6 : 0;
+  add_up(results, how.machine, outcome);
   return outcome;
 }
 
