@@ -335,9 +335,9 @@ TEST(Checkpoint, OneAtATimeAndNothingLeftOfAnUnfinishedOne) {
     checkpoint_writer abandoned(log);
     EXPECT_EQ(code_thrown_by([&] { checkpoint_writer second(log); }),
               std::errc::operation_in_progress);
-    EXPECT_THROW(abandoned.upsert(0, "k", "r", make_stamp(epochs.now() + 1, 0)),
+    EXPECT_THROW(abandoned.add_row(0, "k", "r", make_stamp(epochs.now() + 1, 0)),
                  std::invalid_argument);
-    abandoned.upsert(0, "k", "r", make_stamp(epochs.now(), 1));
+    abandoned.add_row(0, "k", "r", make_stamp(epochs.now(), 1));
   }
   EXPECT_THAT(disk.names(), UnorderedElementsAre("redo-00000001.log"));
   const finished_checkpoint report = store.checkpoint(log, [] {});
