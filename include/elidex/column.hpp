@@ -1,59 +1,63 @@
-// A column of values that many threads add to and search at once: small where it is old, quick to
-// change where it is new.
+// A column of values that many threads add to and search at once. Old rows are compressed, new rows
+// are quick to add.
 //
 //   elidex::column<std::string> cities;
-//   const auto row = cities.insert("Oslo");      // its number, for good
+//   const auto row = cities.insert("Oslo");      // the row's number, which never changes
 //   cities.get(row);                             // "Oslo"
 //   cities.find("Oslo");                         // the rows that have it, ascending
-//   cities.count("A", "N");                      // rows from "A" to "N", both included
+//   cities.count("A", "N");                      // how many rows from "A" to "N", both included
 //   cities.erase(row);
-//   cities.merge_if_due();  // by whichever thread, while others read and write
+//   cities.merge_if_due();                       // by any thread, while others read and write
 //
-// Parts, as in SAP HANA (paper 001, section 2). Every row lies in one of them:
+// Values are integers, float, double or std::string.
+//
+// Thread-safety and errors: at the class below.
+// fork(): a child has its own copy of the column. The child may use, merge and destroy the copy if
+// no other thread was inside a call of the column when the process forked. Otherwise locks that
+// such a thread held stay locked in the child, and a merge that it ran never ends there.
+//
+// Implementation notes
+// Every row lies in one of three parts, as in SAP HANA (paper 001, section 2):
 //   main      sorted dictionary, IDs in as few bits as they need (column_main.hpp); never changes
 //   delta     dictionary in the order of arrival, found by an index, IDs in the order of the rows
 //             (column_delta.hpp); only grows
-//   frozen    a delta that a merge is turning into a part of the next main; takes no rows any more
-// Row numbers count from 0 through main, frozen and delta, and a row keeps its number. Which rows
-// are deleted says one bit for each beside all parts (deleted_rows.hpp). Deviation: the paper's
-// index of a delta holds IDs only; this one holds values (keyed_delta_index.hpp says why).
+//   frozen    a delta that a merge is turning into a part of the next main; takes no new rows
+// Row numbers count from 0 through main, frozen and delta, and a row keeps its number. One bit for
+// each row, beside all parts, says whether the row is deleted (deleted_rows.hpp). Deviation: the
+// paper's index of a delta holds IDs only; this one holds values (keyed_delta_index.hpp says why).
 //
-// How merge() lets everybody go on. All threads find the parts behind one pointer, which they read
-// once per operation under an epoch pin (internal/memory/epoch.hpp), and parts that are read stay
-// as they are but for what the delta takes. A merge
-//   1. closes the delta: rows get their number by counting it up, and closing is a bit of that
-//      counter, so it has its last number of rows at once; who comes late finds it closed and looks
-//      for the next one;
-//   2. publishes {main, the closed one as frozen, a new delta whose first row is the next number};
-//   3. waits until all pins from before have ended: from now on everybody knows the new delta, and
-//      every row of the frozen one is written, because a row is written under the pin under which
-//      it got its number;
-//   4. builds the next main from main and frozen, which nobody changes, reading the bits of deleted
-//      rows;
+// merge() stops nobody. All threads find the parts behind one pointer. An operation reads the
+// pointer once, under an epoch pin (internal/memory/epoch.hpp). Parts that are read do not change,
+// except for rows that are added to the delta. A merge
+//   1. closes the delta. A row gets its number by counting up, and closing is a bit of that
+//      counter, so the delta has its last number of rows at once. A later insert finds it closed
+//      and looks for the next delta.
+//   2. publishes {main, the closed delta as frozen, a new delta whose first row is the next
+//      number}.
+//   3. waits until all pins from before have ended. From then on every thread knows the new delta.
+//      Every row of the frozen one is written, because a row is written under the pin under which
+//      it got its number.
+//   4. builds the next main from main and frozen, which nobody changes, and reads the bits of
+//      deleted rows.
 //   5. publishes {next main, nothing frozen, the same delta}, waits for all pins again and destroys
 //      what was replaced.
-// Nothing is lost: a row that has its number is in the count of step 1 and written by step 4, or in
-// the next delta. Nothing comes twice: whatever state a query has read, its parts have no row in
-// common. Between 1 and 2 writers wait; there lies one assignment, memory having been obtained
-// before.
+// No row is lost: a row that has its number is in the count of step 1 and written by step 4, or in
+// the next delta. No row comes twice: the parts of each published state have no row in common.
+// Between 1 and 2 writers wait for one assignment; the memory has been obtained before.
 //
-// Values whose rows are all deleted are left out in step 4, so an ID of such a row in the next main
-// means nothing. Nobody follows it: the merger saw the row's bit set before it published that main,
-// so whoever looks at the bit after reading the pointer sees it. Hence all functions read the
-// pointer first, then the bits.
+// Step 4 leaves out values whose rows are all deleted, so the ID of such a row in the next main
+// means nothing. No thread follows it. The merger saw the row's bit set before it published that
+// main, so a thread that looks at the bit after reading the pointer sees it set. Hence all
+// functions read the pointer first, then the bits.
 //
 // If building the next main fails, the state of step 2 stays, everything works as before, and the
 // next merge() begins with step 4.
 //
 // Linearization points: insert(): the store of the row's ID. erase(): the fetch_or that sets the
-// row's bit. get(): the load of that bit where it is set, that of the ID otherwise.
+// row's bit. get(): the load of that bit if it is set, the load of the ID otherwise.
 //
-// fork(): a child has its own copy of the column. The child can use, merge and destroy the copy if
-// no other thread was inside a call of the column when the process forked. Otherwise locks that
-// such a thread held stay locked in the child, and a merge that it ran never ends there.
-//
-// Source: paper 001, section 2; the merge that does not stop anybody: Krueger et al., "Fast Updates
-// on Read-Optimized Databases Using Multi-Core CPUs", VLDB 2012.
+// Source: paper 001, section 2; the merge that stops nobody: Krueger et al., "Fast Updates on
+// Read-Optimized Databases Using Multi-Core CPUs", VLDB 2012.
 #pragma once
 
 #include <atomic>

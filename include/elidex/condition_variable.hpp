@@ -6,38 +6,32 @@
 //   { std::lock_guard guard(lock); queue.push(x); }
 //   not_empty.notify_one();
 //
-// (std::condition_variable_any works with the mutexes too, and ends each region that waits or
-// notifies.)
+// Any mutex works in the unique_lock. A recursive mutex must be held once, because waiting gives up
+// one level. Threads that wait at the same time must use the same mutex. Spurious wake-ups are
+// possible.
 //
-// An elided section that waits commits first: waiting gives the lock up, so what the section did so
-// far may be seen anyway, and control comes back with the lock newly taken or elided. Notifying is
-// free of system calls while nobody waits; with somebody waiting it ends a region, so notify after
-// unlock() where the program allows it.
+// Thread-safety: all members, from any thread.
+// Errors: waiting throws std::system_error (operation_not_permitted) if the unique_lock does not
+// hold its mutex, and whatever the predicate throws.
+// Destruction: allowed when all waiters have been notified, even if some have not returned yet. The
+// destructor sleeps until they have; they need no lock for that.
+// fork(): a child may use and destroy the object if no thread was waiting when the process forked.
+// Not offered: stop tokens, notify_all_at_thread_exit, native_handle().
 //
-// State: a sequence number that each notification changes and that waiters sleep on, and how many
-// waiters there are.
+// Performance: an elided section that waits commits first, and returns with the lock newly taken or
+// elided. Notifying makes no system call while nobody waits. While somebody waits, it aborts a
+// hardware transaction, so notify after unlock() where the program allows it.
+// std::condition_variable_any works with the mutexes, too, but aborts each transaction that waits
+// or notifies.
 //
-// No notification is lost: a waiter counts itself and reads the number while it holds the lock. A
-// notification for a change that it has not seen comes from somebody who got the lock later; so it
-// finds the waiter counted and changes the number after the waiter has read it, and the system lets
-// nobody sleep on a number that has changed. In an elided section counting and reading are part of
-// the region, and happen when it commits.
-//
-// Spurious wake-ups are possible. Destroying it is allowed when all waiters have been notified,
-// though some may not have returned yet: the destructor sleeps until they have left it (they need
-// no lock for that).
-//
-// fork(): a child may use it, and destroy it, if no thread was waiting when the process forked.
-//
-// Thread-safety: all members, from any thread. Threads that wait at the same time must use the same
-// mutex. Errors: waiting throws std::system_error (operation_not_permitted) where the unique_lock
-// does not hold its mutex, and whatever the predicate throws.
-//
-// Any mutex will do in the unique_lock. A recursive one must be held once: waiting gives up one
-// level.
-//
-// Not here, unlike std::condition_variable's surroundings: stop tokens, notify_all_at_thread_exit,
-// native_handle.
+// Implementation notes
+// State: a sequence number, which each notification changes and on which waiters sleep, and the
+// number of waiters.
+// No notification is lost. A waiter counts itself and reads the number while it holds the lock. A
+// notification for a change that the waiter has not seen comes from a thread that took the lock
+// later. So that thread finds the waiter counted, and changes the number after the waiter has read
+// it. The system lets nobody sleep on a number that has changed. In an elided section, counting and
+// reading belong to the transaction and take effect when it commits.
 #pragma once
 
 #include <atomic>

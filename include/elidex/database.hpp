@@ -1,67 +1,61 @@
-// An in-memory database: tables with typed rows, and transactions over them.
+// Tables with typed rows in memory, and serializable transactions over them. A write-ahead log in a
+// directory is optional.
 //
 //   struct account { std::int64_t balance; };
 //   elidex::database db;
 //   auto& accounts = db.create_table<std::uint64_t, account>("accounts");
 //   db.transact([&](auto& t) {  // all of it or nothing; may run several times
 //     const auto from = t.get(accounts, 1);
-//     // commits as well: only an exception rolls back
-//     if (!from || from->balance < 5) return false;
+//     if (!from || from->balance < 5) return false;  // commits; an exception rolls back
 //     t.update(accounts, 1, [](account& a) { a.balance -= 5; });
 //     t.update(accounts, 2, [](account& a) { a.balance += 5; });
 //     return true;
 //   });
-//   db.read_only([&](auto& t) { t.scan(accounts, 0, 100, [&](auto key, const account& a) { sum +=
-//       a.balance; }); });
+//   db.read_only([&](auto& t) {
+//     t.scan(accounts, 0, 100, [&](auto key, const account& a) { sum += a.balance; });
+//   });
 //
-// What a transaction can do: internal/txn/transaction.hpp; one that only reads:
-// internal/txn/snapshot_transaction.hpp. Both are templates' `auto&`, so that the same function
-// runs under every concurrency control.
+// transact() runs the function, commits, and returns what the function returned. After a conflict
+// it backs off and runs the function again. So the function must be harmless to repeat, and must
+// keep nothing of what it has seen but its result. An exception rolls the transaction back and
+// passes through, unless the transaction had read outdated rows: then the function runs again.
+// Transactions do not nest in one thread. What a transaction offers: internal/txn/transaction.hpp;
+// a read-only one: internal/txn/snapshot_transaction.hpp. Take both as `auto&`, so that one
+// function works under every commit protocol.
 //
-// transact() runs the function, commits, and returns what the function returned; after a conflict
-// it backs off and runs it again. So the function must be harmless to repeat, and keep nothing of
-// what it has seen but its result. An exception rolls the transaction back and comes out, unless
-// what it had read was out of date: then it is run again. Transactions don't nest in one thread.
+// Isolation: serializable by default; internal/txn/transaction.hpp lists what each level permits.
+// Commits are strictly serializable: transact() and read_only() see what was committed before they
+// were called. read_only() sees a snapshot. It never aborts, and no writer waits for it.
 //
-// Isolation: serializable unless asked otherwise (internal/txn/transaction.hpp says what each level
-// lets through). Commits are strictly serializable: what has committed before transact() or
-// read_only() is called is seen. read_only() sees one moment, never aborts, and no writer waits for
-// it.
+// Durability: a database lives in memory until open() gives it a directory.
 //
-// Durability: a database lives in memory until open() gives it a folder. Then what has been
-// committed comes back (internal/log/redo_log.hpp):
-//
-//   elidex::database db;
-//   // also the tables that the folder has
-//   auto& accounts = db.create_table<std::uint64_t, account>("accounts");
+//   auto& accounts = db.create_table<std::uint64_t, account>("accounts");  // the directory's, too
 //   db.open("bank", {.level = elidex::db::durability::sync});  // recovers what is there
-//   db.transact(...);  // sync: durable when it returns
-//   db.checkpoint();  // now and then, while others run: shortens the log
-//   db.close();  // async: makes the rest durable
+//   db.transact(...);                                          // sync: durable when it returns
+//   db.checkpoint();                                           // shortens the log
+//   db.close();                                                // async: makes the rest durable
 //
-//   none   loads what the folder has, and writes nothing
-//   async  a crash loses at most what was committed in the last epoch_time and during the sync that
-//          ran then: whole transactions, none of which a surviving one has seen
-//   sync   transact() and read_only() return when all that they have done and seen is durable
+//   none   loads what the directory has, and writes nothing
+//   async  a crash loses at most the transactions committed in the last epoch_time and during the
+//          fsync that ran then: whole transactions, none of which a surviving one has seen
+//   sync   transact() and read_only() return when everything that they did and saw is durable
 //
-// `database` is basic_database<db::capability_commit>: DBX's regions where this CPU commits them,
-// Silo's locks where it doesn't (internal/txn/commit_protocols.hpp).
-// basic_database<db::two_phase_locking<>> locks rows instead of validating
-// (internal/txn/two_phase_locking.hpp). Indexes says which maps the tables have: those below, or a
-// set of papers/eunomia/index_sets.hpp.
-//
-// Thread-safety: all members but constructor and destructor, from any thread.
-// Lifetime: a table lives as long as its database. A transaction lives until the function that
-// received it returns. A reference or pointer to either must not be used afterwards; nothing checks
-// that. No transaction may be running when a database is destroyed. docs/MISUSE.md lists the
-// results of calls inside a transaction and after close().
-// A handle of another database (table, schema_table or indexed_table) throws std::logic_error at
-// its first use in a transaction or snapshot. The call changes nothing, so a function may catch the
-// error and continue. Transactions of two databases may run inside one another, each with its own
-// tables.
+// Thread-safety: all members but constructor and destructor, from any thread. Lifetime: a table
+// lives as long as its database. A transaction lives until the function that received it returns. A
+// reference or pointer to either must not be used afterwards; nothing checks that. No transaction
+// may be running when a database is destroyed. docs/MISUSE.md lists the results of calls inside a
+// transaction and after close(). Handles: a table, schema_table or indexed_table of another
+// database throws std::logic_error at its first use in a transaction or snapshot. The call changes
+// nothing, so a function may catch the error and continue. Transactions of two databases may run
+// inside one another, each with its own tables. Errors: those of internal/txn/errors.hpp.
+// std::bad_alloc. std::length_error: more than 512 threads. std::out_of_range: a key outside the
+// table's key type. std::invalid_argument: a key of more than 64 KiB. std::logic_error: a
+// transaction inside a transaction. All leave the database unchanged. With a directory also
+// std::system_error: nothing commits afterwards. A transaction that throws it because it could not
+// be made durable is committed in memory, and may be on disk.
 //
 // fork(): a child has its own copy of the database.
-//   in memory,     The child can use and destroy the copy if no other thread was inside a call of a
+//   in memory,     The child may use and destroy the copy if no other thread was inside a call of a
 //   level none     transaction or of the database when the process forked. A thread that was
 //                  running the function of a transact() or read_only() does not count as inside.
 //                  Its pin and snapshot end in the child. Its row locks, under two-phase locking,
@@ -77,13 +71,12 @@
 //                  file. The directory stays locked until the parent destroys the database. If the
 //                  parent is killed, it stays locked until its children end or call exec().
 //
-// Errors: internal/txn/errors.hpp; std::bad_alloc; std::length_error with more than 512 threads,
-// std::out_of_range for a key that its table's type cannot be, std::invalid_argument for a key of
-// more than 64 KiB, std::logic_error for a transaction inside a transaction. All leave the database
-// as it was. With a folder also std::system_error: from then on nothing commits any more; a
-// transaction that throws it because it could not be made durable is committed in memory, and on
-// disk or not. From: papers/003 section 7 (DBX); Silo (Tu et al., SOSP 2013). Deviations stand at
-// the parts.
+// Implementation notes `database` is basic_database<db::capability_commit>: DBX's transactions on
+// CPUs that commit them, Silo's locks elsewhere (internal/txn/commit_protocols.hpp).
+// basic_database<db::two_phase_locking<>> locks rows instead of validating
+// (internal/txn/two_phase_locking.hpp). `Indexes` chooses the tables' maps: ordered_map, or a set
+// of papers/eunomia/index_sets.hpp. Recovery: internal/log/redo_log.hpp. From: papers/003 section 7
+// (DBX); Silo (Tu et al., SOSP 2013). Deviations: at the parts.
 #pragma once
 
 #include <algorithm>

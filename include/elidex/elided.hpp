@@ -1,53 +1,48 @@
-// A lock whose critical sections run as hardware regions: threads that don't touch the same data
-// don't wait.
+// A lock whose critical sections run as hardware transactions: threads that touch different data do
+// not wait for each other.
 //
-//   elidex::elided<elidex::ttas_lock> lock;  // ttas_lock: internal/sync/spin_locks.hpp
+//   elidex::elided<elidex::ttas_lock> lock;
 //   { std::lock_guard guard(lock); ++table[i]; }
 //   const int seen = lock.run([&] { return table[j]; });
 //   std::cout << lock.stats() << '\n';
 //
-// lock() begins a region and only reads the underlying lock; unlock() commits. If the region
-// aborts, control comes back to lock(), which asks the retry policy (retry.hpp) whether to try
-// again, and takes the underlying lock at last. Where no region commits on this machine, each
-// acquisition takes it at once, and the statistics say so.
+// lock() begins a transaction and only reads the underlying lock; unlock() commits. After an abort,
+// control returns to lock(). It asks the retry policy (internal/sync/retry.hpp) whether to try
+// again, and takes the underlying lock in the end. On a CPU that commits no transaction, lock()
+// takes the lock at once, and the statistics say so.
 //
-// Lock has lock(), try_lock(), unlock() and is_locked() const. While it is held, is_locked() must
-// be true for the regions of other threads before the holder's first access to what it protects.
-// RetryPolicy says how often to try again; `adaptive<...>` also switches elision off for a while
-// when it doesn't pay. Htm is the machine: htm::native, or a scripted one in tests.
+// Lock        has lock(), try_lock(), unlock() and is_locked() const. While the lock is held,
+//             is_locked() must be true for other threads' transactions before the holder's first
+//             access to what the lock protects.
+// RetryPolicy how often to try again, by abort cause. `adaptive<...>` also switches elision off for
+//             a while when it does not pay.
+// Htm         the machine: htm::native, or a scripted one in tests.
 //
+// A section may run several times. Each time everything it wrote to memory is undone, and nothing
+// else: do no I/O inside. A system call aborts the transaction, and the section runs again with the
+// lock held. Exceptions work as with any lock.
+//
+// Thread-safety: all members, from any thread.
+// Errors: lock() and try_lock() throw what the underlying lock's functions throw.
+// Size: about 4.6 KiB, nearly all of it statistics. unlock() counts after the section's end, so the
+// lock must outlive all calls of unlock(), not only all sections. elidex::mutex has no such rule.
+//
+// Implementation notes
 // Invariants:
-//
-// 1. A region reads the underlying lock first and aborts if it is held. So no region commits while
-//    somebody holds the lock, and taking the lock aborts all regions.
-//
-// 2. No attempt begins while the lock is held (the lemming effect): it is waited for, but no longer
-//    than free_waits_max rounds; then the caller queues for it like everybody.
-//
-// 3. lock() inside a region joins it: the region reads this lock too, and each unlock() ends one
-//    level, in any order. Nothing commits before the outermost level does.
-//
-// 4. try_lock() inside a region aborts it and lets the outermost section take its lock: inside a
-//    region nobody can know whether the caller "holds" this lock already, so neither answer would
-//    be true.
-//
-// 5. unlock() commits only inside a region and only if the underlying lock is free; every other
-//    unlock() goes to the underlying lock, which answers a wrong one exactly as it does without
+// 1. A transaction reads the underlying lock first and aborts if the lock is held. So no
+//    transaction commits while a thread holds the lock, and taking the lock aborts all of them.
+// 2. No attempt begins while the lock is held (the lemming effect). lock() waits for the lock to be
+//    free, at most free_waits_max rounds; then it queues for the lock.
+// 3. lock() inside a transaction joins it: the transaction reads this lock, too, and each unlock()
+//    ends one level, in any order. Nothing commits before the outermost level does.
+// 4. try_lock() inside a transaction aborts it, and the outermost section takes its lock. Inside a
+//    transaction nobody can know whether the caller already "holds" this lock, so neither answer
+//    would be true.
+// 5. unlock() commits only inside a transaction and only if the underlying lock is free. Every
+//    other unlock() goes to the underlying lock, which treats a wrong one as it does without
 //    elision.
-//
-// Order of locks: as with the underlying lock. Waiting happens outside regions only.
-//
+// Order of locks: as with the underlying lock. Waiting happens outside transactions only.
 // Linearization: an elided section at its commit, any other at the underlying lock's.
-//
-// The body of a section may run several times. What memory holds is rolled back each time, nothing
-// else is: no I/O. A system call aborts, and the section runs again with the lock held. Exceptions
-// work as with any lock.
-//
-// Thread-safety: all members, from any thread. lock() and try_lock() throw what the underlying
-// lock's throw. An object takes some 4.6 KiB, nearly all of it statistics. unlock() counts after
-// the section's end, so the lock must outlive all calls of unlock(), not only all sections
-// (elidex::mutex does without that).
-//
 // From: papers/001 sections 3.1 to 3.3. Deviations: budgets by abort cause instead of one number of
 // retries; the wait for a free lock is bounded; the bounds of adaptation are ours, since the paper
 // gives none.

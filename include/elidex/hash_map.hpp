@@ -1,26 +1,32 @@
-// A concurrent hash map that grows under its readers and writers: for keys whose order nobody asks
-// for.
+// An unordered map that any number of threads may read and change at once.
 //
-//   // or <std::string, ...>: keys as std::string_view
-//   elidex::hash_map<std::uint64_t, std::uint64_t> map;
-//   map.reserve(1'000'000);  // if it is known how many there will be
+//   elidex::hash_map<std::uint64_t, std::uint64_t> map;     // or <std::string, ...>
+//   map.reserve(1'000'000);                                  // optional
 //   map.upsert(7, 70);
 //   if (auto value = map.get(7)) ...
-//   map.update(7, [](std::uint64_t& v) { ++v; });                  // atomic
-//   // atomic, and made only if it is not there
-//   map.get_or_insert(8, [] { return std::uint64_t{80}; });
-//   map.multi_get(keys, values);  // many look-ups that wait for memory together
+//   map.update(7, [](std::uint64_t& v) { ++v; });            // atomic
+//   map.get_or_insert(8, [] { return std::uint64_t{80}; });  // atomic; called only if 8 is absent
+//   map.multi_get(keys, values);                             // many look-ups at once
 //   map.for_each([](std::uint64_t key, std::uint64_t value) { ... });
 //
-// A bucket is a pair of cache lines (for 8-byte keys and values: seven of them) with a word that is
-// lock, version and level at once, and a byte of each key's hash. A look-up reads one bucket and
-// validates its version; it writes nothing, and of numbers it reads nothing that is ever given
-// back, so that it needs no pin and the processor goes on to the next look-up while this one waits
-// for memory. The table doubles by adding as many buckets as it has, and each bucket's keys are
-// then divided between it and its new twin, one bucket at a time, by whoever changes something:
-// nothing is ever stopped for that, and no reader waits for more than one bucket's division. Why
-// all that is right: internal/hash/hash_table.hpp (growing), internal/hash/hash_bucket.hpp
-// (reading).
+// Thread-safety, linearizability, lifetime and errors: at the class below.
+// Complexity: O(1) expected for one key.
+// Memory: the table doubles when its keys fill more than fill_percent_max of its slots. 8-byte keys
+// and values take 24 to 49 bytes each, and a few more for chained blocks. The table grows in place:
+// there is never a second one. It does not shrink. Later keys use the slots that erase() empties.
+// fork(): a child has its own copy of the map. The child may use and destroy the copy if no other
+// thread was inside a call of the map when the process forked. Otherwise a bucket or pool that such
+// a thread had locked stays locked in the child.
+//
+// Implementation notes
+// A bucket is a pair of cache lines: seven 8-byte keys and values, one byte of each key's hash, and
+// a word that holds lock, version and level. A look-up reads one bucket and validates its version.
+// It writes nothing. A look-up of a number reads only memory that is never given back, so it needs
+// no pin, and the processor starts the next look-up while this one waits for memory.
+// The table doubles by adding as many buckets as it has. Each bucket's keys are then divided
+// between the bucket and its new twin, one bucket at a time, by threads that change something.
+// Nothing is stopped for that, and no reader waits for more than one division. The proofs:
+// internal/hash/hash_table.hpp (growing), internal/hash/hash_bucket.hpp (reading).
 //
 // Invariants
 //   * those of hash_table.hpp: at each moment one bucket has all keys of a hash.
@@ -29,27 +35,18 @@
 //   * A block behind a bucket is only ever used again as such, in this map, so that its fields can
 //     be read however late.
 //
-// Order of locks: a bucket's; then, inside, none. Memory is obtained before and given back behind
-// it.
+// Order of locks: a bucket's; inside it, none. Memory is obtained before and freed after.
 //
 // Linearization points
-//   get, contains      the reading of the bucket's word in find_home(): the validation proves that
-//                      the bucket held then what was read from it, and its level that it was then
-//                      the bucket for the key
-//   what changes       the try_lock() of the bucket: others who look for a key of it wait until the
-//                      unlock, and see the change
-//   what changes       nothing (insert() of a key that is there, say): as get
-//   Splits of buckets change no contents. That one thread's operations take effect in their order:
-//   hash_bucket.hpp.
-//
-// Memory: the table doubles when it holds more keys than fill_percent_max of its slots: so 8-byte
-// keys and values take 24 to 49 bytes each, and a few for chained blocks, and there is no second
-// table while it grows. It does not shrink: what erase() empties is used again by later keys,
-// chained blocks by later chains, and blobs are freed.
-//
-// fork(): a child has its own copy of the map. The child can use and destroy the copy if no other
-// thread was inside a call of the map when the process forked. Otherwise a bucket or pool that such
-// a thread had locked stays locked in the child.
+//   get, contains      the reading of the bucket's word in find_home(). The validation proves that
+//                      the bucket then held what was read from it; its level proves that it was
+//                      then the bucket of the key.
+//   changes            the try_lock() of the bucket. Others that look for one of its keys wait
+//                      until the unlock, and see the change.
+//   changes of         as get (an insert() of a key that is present, for example)
+//   nothing
+//   Divisions of buckets change no contents. Why one thread's operations take effect in their
+//   order: hash_bucket.hpp.
 //
 // Sources: internal/hash/hash_table.hpp, internal/hash/hash_bucket.hpp. Fingerprints as in
 // internal/hash/fingerprints.hpp.

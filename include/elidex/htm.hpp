@@ -1,43 +1,40 @@
-// Hardware transactional memory: begin, commit, abort, test, and whether any of it works on this
-// machine.
+// Hardware transactional memory: begin, commit, abort, test, and whether any of it works here.
 //
 //   using namespace elidex;
 //   if (htm::enabled()) {
 //     const htm::status entry = htm::begin();
-//     // inside the region; an abort comes back here with started() == false
-//     if (entry.started()) {
+//     if (entry.started()) {  // inside the transaction; an abort returns here, not started()
 //       balance += amount;
 //       htm::commit();
 //     } else if (entry.cause() == htm::abort_cause::conflict) { ... }
 //   }
 //   std::puts(htm::capability().reason);
 //
-// This is the only file of the library that knows the instructions. They are written as bytes, so
-// that neither the library nor its users need -mrtm or -mhle. What they become:
-//
-//   x86-64                    Intel RTM and HLE, after the run-time check behind enabled()
-//   ELIDEX_SIMULATED defined  calls of the simulated machine (the elidex_sim_* functions below)
-//   other CPUs, real TSan     nothing: enabled() and test() are false and begin() reports an abort
-//                             (TSan would see neither a region nor its rollback)
-//
-// A program must not mix objects built with and without ELIDEX_SIMULATED.
-//
-// Invariants: begin() may run only while enabled() is true, commit() only while test() is true:
-// elsewhere these instructions fault. abort() and test() are harmless everywhere. Regions nest
-// flatly: an abort at any depth goes back to the outermost begin(), and only the outermost commit()
+// begin() may run only while enabled() is true, and commit() only while test() is true: elsewhere
+// these instructions fault. abort() and test() are harmless everywhere. Transactions nest flatly:
+// an abort at any depth returns to the outermost begin(), and only the outermost commit()
 // publishes.
 //
-// Order: a region is atomic and totally ordered with other regions; begin() and commit() are
-// compiler barriers.
+// Thread-safety: all functions, from any thread. The first use in a process detects the machine
+// (enabled(), test() and capability() do it), and retest() detects again. Call neither inside a
+// transaction.
+// Errors: none. Nothing here throws or allocates.
 //
-// Thread-safety: all functions may be called from any thread. The first use in a process detects
-// (enabled(), test() and capability() do), and retest() does so again: neither inside a region.
-// Nothing here throws or allocates.
+// Which machine a build uses:
+//   x86-64                    Intel RTM and HLE, after the run-time check behind enabled()
+//   ELIDEX_SIMULATED defined  calls of the simulated machine (the elidex_sim_* functions below)
+//   other CPUs, real TSan     none: enabled() and test() are false, and begin() reports an abort.
+//                             TSan would see neither a transaction nor its rollback.
+// A program must not mix objects built with and without ELIDEX_SIMULATED.
 //
-// From: papers/001 sections 3.1 and 3.3.1 (programming interface, abort causes); detection as the
-// Intel manual describes it. Deviation: the paper needed no run-time check, because its one machine
-// always committed; today microcode may make every region abort while CPUID still shows RTM, hence
-// the trial.
+// Implementation notes
+// This is the only file of the library that knows the instructions. They are written as bytes, so
+// that neither the library nor its users need -mrtm or -mhle.
+// Order: a transaction is atomic and totally ordered with other transactions. begin() and commit()
+// are compiler barriers.
+// From: papers/001 sections 3.1 and 3.3.1 (programming interface, abort causes). Detection follows
+// Intel's manual. Deviation: the paper's one machine always committed, so it needed no run-time
+// check. Today microcode may abort every transaction while CPUID still shows RTM; hence the trial.
 #pragma once
 
 #include <atomic>

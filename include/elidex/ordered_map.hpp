@@ -1,42 +1,44 @@
-// The ordered map to use.
+// A sorted map that any number of threads may read and change at once.
 //
-//   // or <std::string, ...>: keys as std::string_view
-//   elidex::ordered_map<std::uint64_t, std::uint64_t> map;
+//   elidex::ordered_map<std::uint64_t, std::uint64_t> map;   // or <std::string, ...>
 //   map.upsert(7, 70);
 //   if (auto value = map.get(7)) ...
-//   map.update(7, [](std::uint64_t& v) { ++v; });                   // atomic
-//   map.multi_get(keys, values);  // many look-ups that wait for memory together
-//   map.bulk_load(sorted);  // into an empty map, all at one moment
+//   map.update(7, [](std::uint64_t& v) { ++v; });             // atomic
+//   map.multi_get(keys, values);                              // many look-ups at once
 //   map.scan(5, 100, [](std::uint64_t key, std::uint64_t value) { ... });
+//   for (auto c = map.cursor(); ...)                          // internal/tree/cursor.hpp
 //
-// For integer keys with trivially copyable values of up to 56 bytes it is Eunomia's B+tree with
-// keys apart from values (internal/tree/fixed_key_btree.hpp, internal/tree/separated_leaf.hpp):
-// readers write nothing, and two updates meet only if their values lie on the same pair of cache
-// lines. Where hardware transactions commit it uses them, elsewhere optimistic versions;
-// map_regions::hardware or map_regions::optimistic, given to the constructor, forces one of the
-// two, and regions() says which.
+// Keys are integers or std::string (passed as std::string_view, compared as unsigned bytes).
+// Values are trivially copyable types or std::string. Each function is documented at its
+// declaration: internal/tree/fixed_key_btree.hpp for integer keys with trivially copyable values of
+// at most 56 bytes, internal/tree/btree.hpp for all others. Only the former has bulk_load().
 //
-// For others it is a B+tree under optimistic lock coupling (internal/tree/btree.hpp), where writers
-// of the same leaf meet; it has no bulk_load(), regions() and constructor's argument.
+// Thread-safety: every function but constructors and destructor, from any thread at any time.
+// Every operation is linearizable except size(), empty(), memory_bytes(), stats() and cursors.
+// A scan is a snapshot. multi_get() is not: each of its look-ups is linearizable by itself.
+// multi_get() takes a span of keys and a span of std::optional values, which it empties where a key
+// is absent.
+// Complexity: O(log n) for one key; a scan adds O(1) for each entry.
+// Lifetime: the map copies keys and values in and out. A std::string_view that scan() passes to its
+// function is valid until the function returns; a cursor's key() and value() until the cursor
+// moves. The map cannot be copied or moved.
+// Errors: std::bad_alloc leaves the map unchanged. std::invalid_argument: a key of more than 64
+// KiB, too little room for multi_get(), keys for bulk_load() that do not ascend. std::logic_error:
+// bulk_load() into a map that is not empty. An exception from the caller's function passes through.
+// fork(): a child has its own copy of the map. The child may use and destroy the copy if no other
+// thread was inside a call of the map when the process forked. Otherwise a node or pool that such a
+// thread had locked stays locked in the child. Cursors of other threads do not matter.
 //
-// What both promise; each function's own part stands at its declaration in those two headers:
-//   thread-safety    any thread may call anything at any time, but for constructor and destructor.
-//                    All is linearizable but size(), empty(), memory_bytes(), stats() and cursors.
-//                    A scan is a snapshot, multi_get() is none
-//   lifetime         keys and values are copied in and out. The string_views that a scan hands to
-//                    its function are valid until that returns; a cursor's key() and value() until
-//                    it moves. Not copyable, not movable
-//   errors           std::bad_alloc: the map is as it was. std::invalid_argument: a key over 64
-//                    KiB, multi_get() without enough room, bulk_load() of keys that don't ascend.
-//                    std::logic_error: bulk_load() into a map that is not empty. What the caller's
-//                    function throws comes out
-//   fork()           a child has its own copy of the map. The child can use and destroy the copy if
-//                    no other thread was inside a call of the map when the process forked.
-//                    Otherwise a node or pool that such a thread had locked stays locked in the
-//                    child. Cursors of other threads do not matter
-// multi_get() takes a span of keys (of std::string_view for strings) and one of std::optional
-// values, which become empty where there is no such key. Why these trees and these node sizes:
-// docs/PERFORMANCE.md.
+// Implementation notes
+// Small values: Eunomia's B+tree with leaves that keep keys apart from values
+// (internal/tree/fixed_key_btree.hpp, internal/tree/separated_leaf.hpp). Readers write nothing, and
+// two updates meet only if their values lie on the same pair of cache lines. The map uses hardware
+// transactions where the CPU commits them, and optimistic versions elsewhere. A constructor
+// argument, map_regions::hardware or map_regions::optimistic, forces one of the two; regions()
+// returns which one is in use.
+// Other values: a B+tree under optimistic lock coupling (internal/tree/btree.hpp). Writers of the
+// same leaf wait for each other.
+// Why these trees and node sizes: docs/PERFORMANCE.md.
 #pragma once
 
 #include <concepts>

@@ -22,8 +22,7 @@ using namespace std::chrono_literals;
 struct thrown_by_callback {};
 
 constexpr std::string_view mutex_header = "elidex/mutex.hpp";
-constexpr std::string_view errors_of_the_program =
-    "an error of the program, as with the standard's";
+constexpr std::string_view errors_of_the_program = "errors of the program, as with std::mutex";
 
 template <class Fn>
 void on_another_thread(Fn&& fn) {
@@ -138,9 +137,9 @@ TEST(SharedMutexMisuse, UnlockedByOthers) {
 TEST(LockMisuse, NamesAndTheEndOfALock) {
   for (const std::string kind : {"mutex", "recursive_mutex", "shared_mutex"}) {
     undefined_row(kind + "::" + kind, misuse::bad_argument, "a null name", mutex_header,
-                  "A name is copied, and may not be null");
+                  "A name is copied and must not be null");
     undefined_row(kind + "::" + kind, misuse::closed_object, "destroyed while held or waited for",
-                  mutex_header, "Destroying a lock that is held, or waited for, is an error");
+                  mutex_header, "Destroying a lock that is held or waited for is an error");
   }
   for (const named_lock_counts& one : named_lock_stats()) EXPECT_FALSE(one.name.empty());
   {
@@ -191,7 +190,7 @@ TEST(ConditionVariableMisuse, WaitingWithoutTheLock) {
                   "Threads that wait at the same time must use the same mutex");
     undefined_row("condition_variable::" + std::string(function), misuse::reentrance,
                   "a recursive_mutex that is held twice: the other threads stay locked out",
-                  "elidex/condition_variable.hpp", "A recursive one must be held once");
+                  "elidex/condition_variable.hpp", "A recursive mutex must be held once");
   }
 }
 
@@ -252,7 +251,7 @@ TEST(ConditionVariableMisuse, NotifyingWithoutWaiters) {
   undefined_row("condition_variable::~condition_variable", misuse::closed_object,
                 "destroyed while a thread waits that was not notified",
                 "elidex/condition_variable.hpp",
-                "Destroying it is allowed when all waiters have been notified");
+                "Destruction: allowed when all waiters have been notified");
 }
 
 // --- hardware transactions ---

@@ -86,7 +86,7 @@ TEST(RowMisuse, MovedFrom) {
   });
   // NOLINTEND(bugprone-use-after-move)
   store.read_only([&](auto& t) { EXPECT_EQ(t.get(accounts, 1)->text("owner"), "Ada"); });
-  for (const char* const function : {"insert", "put"}) {
+  for (const char* const function : {"insert", "upsert"}) {
     misuse_row("transaction::" + std::string(function), misuse::bad_argument,
                "a row that was moved from: throws db::schema_mismatch; the transaction may go on");
   }
@@ -129,7 +129,7 @@ TEST(RowMisuse, OfAnotherSchema) {
     EXPECT_THROW(t.upsert(accounts, 1, other), db::schema_mismatch);
     EXPECT_FALSE(t.get(accounts, 1));
   });
-  for (const char* const function : {"insert", "put"}) {
+  for (const char* const function : {"insert", "upsert"}) {
     misuse_row("transaction::" + std::string(function), misuse::wrong_handle,
                "a row of another schema: throws db::schema_mismatch; the transaction may go on");
   }
@@ -210,7 +210,7 @@ TEST_F(IndexedTableMisuse, IndexFunctionThrows) {
   store.transact([&](auto& t) { EXPECT_TRUE(by.erase(t, 1)); });
   EXPECT_EQ(found(100), keys{});
   for (const char* const function :
-       {"add_index", "add_unique_index", "insert", "put", "update", "erase"}) {
+       {"add_index", "add_unique_index", "insert", "upsert", "update", "erase"}) {
     misuse_row("indexed_table::" + std::string(function), misuse::callback_throws,
                "what an index's function throws comes out of insert(), upsert(), update() and "
                "erase(): row "
@@ -270,7 +270,7 @@ TEST_F(IndexedTableMisuse, FunctionsUseTheTable) {
   }
   misuse_row("indexed_table::update", misuse::reentrance,
              "its function may change other rows; both changes are in the indexes");
-  for (const char* const function : {"get", "insert", "put", "erase"}) {
+  for (const char* const function : {"get", "insert", "upsert", "erase"}) {
     misuse_row("indexed_table::" + std::string(function), misuse::reentrance,
                "from a callback of find(), scan() or update(): works as usual");
   }
@@ -355,7 +355,8 @@ TEST_F(IndexedTableMisuse, WrongHandles) {
   });
   EXPECT_EQ(found(100), keys{1});
   EXPECT_EQ(found(200), keys{});
-  for (const char* const function : {"get", "insert", "put", "update", "erase", "find", "scan"}) {
+  for (const char* const function :
+       {"get", "insert", "upsert", "update", "erase", "find", "scan"}) {
     misuse_row("indexed_table::" + std::string(function), misuse::wrong_handle,
                "a transaction of another database: throws std::logic_error; it may go on");
   }

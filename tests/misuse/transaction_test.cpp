@@ -128,7 +128,7 @@ TYPED_TEST(TransactionMisuse, UpdatesFunctionUsesTheTransaction) {
   EXPECT_EQ(this->balance(2), -1);
   EXPECT_EQ(this->balance(3), 30);
   EXPECT_EQ(this->balance(9), 90);
-  for (const char* const function : {"get", "insert", "put", "erase", "scan", "update"}) {
+  for (const char* const function : {"get", "insert", "upsert", "erase", "scan", "update"}) {
     misuse_row(this->named(function), misuse::reentrance,
                "from update()'s function, for other rows: works as usual");
   }
@@ -212,7 +212,7 @@ TYPED_TEST(TransactionMisuse, SnapshotFromItsScansFunction) {
 // --- after the end, and on other threads ---
 
 TYPED_TEST(TransactionMisuse, AfterItsFunctionOrOnAnotherThread) {
-  for (const char* const function : {"get", "insert", "put", "update", "erase", "scan"}) {
+  for (const char* const function : {"get", "insert", "upsert", "update", "erase", "scan"}) {
     undefined_row(this->named(function), misuse::closed_object,
                   "used after the function that received the transaction has returned",
                   "elidex/database.hpp",
@@ -266,7 +266,7 @@ TYPED_TEST(TransactionMisuse, TablesOfAnotherDatabase) {
   other.read_only([&](auto& t) { EXPECT_FALSE(t.get(others, 1)); });
   constexpr std::string_view refused =
       "a table of another database: throws std::logic_error; the transaction may go on";
-  for (const char* const function : {"get", "insert", "put", "update", "erase", "scan"}) {
+  for (const char* const function : {"get", "insert", "upsert", "update", "erase", "scan"}) {
     misuse_row(this->named(function), misuse::wrong_handle, refused);
   }
   for (const char* const function : {"get", "scan"}) {
@@ -301,7 +301,7 @@ TYPED_TEST(TransactionMisuse, KeysThatAreThereOrCannotBe) {
   constexpr std::string_view out_of_range =
       "a number outside the range of the table's key type: throws std::out_of_range; the "
       "transaction may go on";
-  for (const char* const function : {"get", "insert", "put", "update", "erase", "scan"}) {
+  for (const char* const function : {"get", "insert", "upsert", "update", "erase", "scan"}) {
     misuse_row(this->named(function), misuse::bad_argument, out_of_range);
   }
   misuse_row("snapshot_transaction::get", misuse::bad_argument, out_of_range);
@@ -324,7 +324,7 @@ TYPED_TEST(TransactionMisuse, KeysThatAreTooLong) {
     EXPECT_THROW(t.get(named, key), std::invalid_argument);
     EXPECT_EQ(t.get(named, "short")->balance, 7);
   });
-  for (const char* const function : {"get", "insert", "put", "update", "erase", "scan"}) {
+  for (const char* const function : {"get", "insert", "upsert", "update", "erase", "scan"}) {
     misuse_row(this->named(function), misuse::bad_argument,
                "a string key over 64 KiB: throws std::invalid_argument; the transaction may go on");
   }

@@ -254,8 +254,8 @@ void shared(const std::string& path, const std::string& other_path) {
   // A thread remembers the leaf of a map to which it came several times, by the map's number.
   void* const maps[] = {a.new_map(), b.new_map()};
   for (std::uint32_t key = 0; key < 1000; ++key) {
-    a.upsert(maps[0], key, key + 1);
-    a.upsert(maps[1], key, key + 2);
+    a.put(maps[0], key, key + 1);
+    a.put(maps[1], key, key + 2);
   }
   for (const std::uint32_t which : {0U, 1U, 0U}) {
     for (int n = 0; n < 4; ++n) {
