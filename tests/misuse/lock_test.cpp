@@ -270,7 +270,7 @@ TEST(HtmMisuse, OutsideARegion) {
   for (const char* const function : {"htm::enabled", "htm::capability", "htm::retest"}) {
     undefined_row(function, misuse::reentrance,
                   "the first call of the process, or retest(), inside a region", header,
-                  "and retest() does so again: neither inside a region");
+                  "and retest() detects again. Call neither inside a transaction");
   }
   EXPECT_STREQ(htm::to_string(static_cast<htm::abort_cause>(200)), "other");
   misuse_row("htm::to_string", misuse::bad_argument, "a value outside the enumeration: \"other\"");
