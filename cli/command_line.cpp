@@ -48,7 +48,7 @@ std::string parse_error_text(const CLI::App& app, const CLI::ParseError& error) 
     at = at->get_subcommands().front();
     command += at->get_name() + " ";
   }
-  const std::string text = std::string(error.what()) + " (" + command + "--help)";
+  std::string text = std::string(error.what()) + " (" + command + "--help)";
   std::vector<std::string> flags;
   for (const CLI::Option* const one : at->get_options()) {
     for (const std::string& name : one->get_lnames()) flags.push_back("--" + name);
