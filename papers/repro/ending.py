@@ -5,6 +5,7 @@
         write_files()
 
     ending.check()                       # raises Ended if a signal came before
+    ending.came()                        # has one come? for loops within put_off()
 
 An import may swallow Ended, so imports run under put_off().
 """
@@ -27,16 +28,20 @@ class _State:
 
 
 def _take(number, _):
-    if _State.came is not None:
+    if came():
         return
     _State.came = number  # a second signal would interrupt the clean-up
     if not _State.put_off:
         raise Ended
 
 
+def came():
+    return _State.came is not None
+
+
 def check():
     """Raises Ended if a signal came. Signals interrupt the main thread alone."""
-    if _State.came is not None and threading.current_thread() is threading.main_thread():
+    if came() and threading.current_thread() is threading.main_thread():
         raise Ended
 
 
@@ -63,7 +68,7 @@ def by_signal(main):
         status = main()
     except Ended:
         pass
-    if _State.came is not None:
+    if came():
         signal.signal(_State.came, signal.SIG_DFL)
         os.kill(os.getpid(), _State.came)
     return status

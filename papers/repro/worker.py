@@ -11,7 +11,10 @@ import time
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 from claims import BadInput
-from ending import Ended, check, put_off
+from ending import came, check, put_off
+
+
+SIGNAL_POLL_SECONDS = 0.1
 
 
 class WorkerFailed(Exception):
@@ -111,20 +114,28 @@ def ask_all(program, requests, jobs, asking=None):
     progress = Progress(len(requests))
     running = Running()
     asking = asking or functools.partial(ask, running=running)
-    pool = ThreadPoolExecutor(max(1, min(jobs, len(requests))))
-    try:
-        futures = {}
-        for key, request in requests.items():
-            futures[key] = pool.submit(asking, program, request)
-            futures[key].add_done_callback(lambda f, r=request: f.cancelled() or progress.step(name_of(r)))
-        wait(futures.values(), return_when=FIRST_EXCEPTION)
-        failed = [f for f in futures.values() if f.done() and not f.cancelled() and f.exception()]
-        if failed:
-            raise failed[0].exception()
-        return {key: future.result() for key, future in futures.items()}
-    except Ended:
-        running.end()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-        progress.close()
+    with put_off():  # an exception inside the pool's own code would leave a lock held or a thread unknown
+        pool = ThreadPoolExecutor(max(1, min(jobs, len(requests))))
+        try:
+            futures = {}
+            for key, request in requests.items():
+                futures[key] = pool.submit(asking, program, request)
+                futures[key].add_done_callback(lambda f, r=request: f.cancelled() or progress.step(name_of(r)))
+            left = futures.values()
+            while left and not came():
+                left = wait(left, timeout=SIGNAL_POLL_SECONDS, return_when=FIRST_EXCEPTION).not_done
+                for future in left if failures(futures) else ():
+                    future.cancel()
+            if came():
+                running.end()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            progress.close()
+    failed = failures(futures)
+    if failed:
+        raise failed[0]
+    return {key: future.result() for key, future in futures.items()}
+
+
+def failures(futures):
+    return [f.exception() for f in futures.values() if f.done() and not f.cancelled() and f.exception()]

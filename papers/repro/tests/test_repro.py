@@ -225,6 +225,30 @@ class EndedBySignal(unittest.TestCase):
             with self.subTest(number):
                 self.end(number, "S-3.8", "S-3.9")
 
+    def test_a_signal_that_comes_while_the_threads_start(self):
+        """An exception in Thread.start() makes the pool forget the thread, and so the run that it has begun."""
+        with tempfile.TemporaryDirectory() as folder:
+            running = Path(folder) / "running"
+            running.mkdir()
+            program = Path(folder) / "program.py"
+            program.write_text(
+                f"import os, signal, sys, threading, time\nfrom pathlib import Path\n"
+                f"sys.path.insert(0, {str(Path(repro.__file__).parent)!r})\nimport ending, worker\n"
+                "start = threading.Thread.start\n"
+                "def slow_start(thread):\n"
+                "    start(thread)\n"
+                f"    while not list(Path({str(running)!r}).iterdir()):\n"
+                "        time.sleep(0.01)\n"
+                "    os.kill(os.getpid(), signal.SIGTERM)\n"
+                "threading.Thread.start = slow_start\n"
+                f"sys.exit(ending.by_signal(lambda: worker.ask_all({str(FAKE)!r}, {{'a': {{'experiment': 'S-3.8'}}}}, 1)))\n")
+            ran = subprocess.run([sys.executable, program], env=os.environ | {"FAKE_HANGS": str(running)},
+                                 stderr=subprocess.PIPE)
+            left = [run.name for run in running.iterdir() if Path(f"/proc/{run.name}").exists()]
+            for run in left:
+                os.kill(int(run), signal.SIGKILL)
+            self.assertEqual((ran.returncode, ran.stderr, left), (-signal.SIGTERM, b"", []))
+
     def test_a_signal_while_files_are_written_comes_behind_them(self):
         with tempfile.TemporaryDirectory() as folder:
             program = Path(folder) / "program.py"
