@@ -231,56 +231,56 @@ static int bench_command(const bench_flags& flags) {
 }
 
 // Flags of workloads over databases.
-static void add_database_options(CLI::App& command, bench_flags& flags) {
+static void add_database_options(command_parser& command, bench_flags& flags) {
   command
       .add_option("--warehouses", flags.warehouses,
                   "of the workload tpcc, which takes databases as --index [1]")
-      ->type_name("N,M");
+      .type_name("N,M");
   command
       .add_option("--readers", flags.readers,
                   "of tpcc, the transactions that only read: snapshots | transactions [snapshots]")
-      ->type_name("R");
+      .type_name("R");
   command
       .add_option("--durability", flags.durability,
                   "of databases: none, async, sync: each is a variant; a log is written to a "
                   "folder of its own [none]")
-      ->type_name("LEVEL,...");
+      .type_name("LEVEL,...");
   command
       .add_option("--folder", flags.folder,
                   "in which databases make those folders [the system's temporary one]")
-      ->type_name("PATH");
+      .type_name("PATH");
   command
       .add_option("--customers", flags.customers,
                   "of tpcc, in each district [3000]; of smallbank, in all [18000]")
-      ->type_name("N");
-  command.add_option("--items", flags.items, "of tpcc [100000]")->type_name("N");
+      .type_name("N");
+  command.add_option("--items", flags.items, "of tpcc [100000]").type_name("N");
   command
       .add_option("--ops-per-txn", flags.operations,
                   "of ycsb-txn, whose --keys are 100K: different keys each [16]")
-      ->type_name("N");
+      .type_name("N");
   command
       .add_option("--theta", flags.theta, "of ycsb-txn, by Zipf's law: 0 (all alike) to 1.2 [0.99]")
-      ->type_name("T,...");
+      .type_name("T,...");
   command
       .add_option("--isolation", flags.isolation,
                   "of ycsb-txn and smallbank: serializable, repeatable-read, read-committed, "
                   "read-uncommitted: each is "
                   "a variant [serializable]")
-      ->type_name("LEVEL,...");
+      .type_name("LEVEL,...");
   command.add_option("--hot", flags.hot, "of smallbank: how many customers are hot [1000]")
-      ->type_name("N");
+      .type_name("N");
   command
       .add_option("--hot-percent", flags.hot_percent,
                   "of smallbank: how many of those drawn are hot [90]")
-      ->type_name("P");
+      .type_name("P");
 }
 
-void add_bench_command(CLI::App& app, int& status) {
+void add_bench_command(command_parser& app) {
   const auto flags = std::make_shared<bench_flags>();
-  CLI::App* const command = app.add_subcommand("bench",
-                                               "compare indexes on this machine; flags with a "
-                                               "list take commas, and all combinations are run");
-  command->footer(
+  command_parser command = app.add_command("bench",
+                                           "compare indexes on this machine; flags with a "
+                                           "list take commas, and all combinations are run");
+  command.footer(
       R"(Columns: Mops/s is the median over the rounds of millions of requests a second, all threads
 together, and min..max its slowest and fastest round; x first is the ratio of medians to the
 index named first; p50 and p99 are of single requests (of multi-get: of calls), sampled;
@@ -291,24 +291,22 @@ that were repeated, of all transactions; lost is what the sum behind a run lacks
 (ycsb-txn) or cents (smallbank). A loss that the isolation level promises not to have ends
 the command with status 1.)");
   flags->index = bench_index_default;
-  add_workload_options(*command, *flags);
-  command->add_option("--threads", flags->threads, "threads")
-      ->type_name("N,M")
-      ->capture_default_str();
-  command->add_flag("--oversubscribe", flags->oversubscribe,
-                    "allow more threads than the machine has CPUs");
-  command->add_option("--seconds", flags->seconds, "measured time of each run")
-      ->type_name("S")
-      ->capture_default_str();
+  add_workload_options(command, *flags);
+  command.add_option("--threads", flags->threads, "threads").type_name("N,M").shows_default();
+  command.add_flag("--oversubscribe", flags->oversubscribe,
+                   "allow more threads than the machine has CPUs");
+  command.add_option("--seconds", flags->seconds, "measured time of each run")
+      .type_name("S")
+      .shows_default();
   command
-      ->add_option("--warm-up", flags->warm_up,
-                   "time before the measurement [a fifth of --seconds, at most 1]")
-      ->type_name("S");
-  command->add_option("--repeat", flags->repeat, "rounds; medians are reported")
-      ->type_name("R")
-      ->capture_default_str();
-  add_database_options(*command, *flags);
-  command->callback([flags, &status] { status = bench_command(*flags); });
+      .add_option("--warm-up", flags->warm_up,
+                  "time before the measurement [a fifth of --seconds, at most 1]")
+      .type_name("S");
+  command.add_option("--repeat", flags->repeat, "rounds; medians are reported")
+      .type_name("R")
+      .shows_default();
+  add_database_options(command, *flags);
+  command.runs([flags] { return bench_command(*flags); });
 }
 
 }  // namespace elidex::cli

@@ -19,6 +19,8 @@
 
 namespace elidex::cli {
 
+using namespace internal;
+
 struct column_load_flags : column_flags {
   std::string rows;
   std::string threads = "1";
@@ -200,24 +202,24 @@ static int column_load_command(const column_load_flags& flags) {
   return 0;
 }
 
-void add_column_load_command(CLI::App& app, int& status) {
+void add_column_load_command(command_parser& app) {
   const auto flags = std::make_shared<column_load_flags>();
-  CLI::App* const command =
-      app.add_subcommand("load", "fill a column with the cells and merge it: how fast, how small");
-  command->footer(
+  command_parser command =
+      app.add_command("load", "fill a column with the cells and merge it: how fast, how small");
+  command.footer(
       R"(Columns: distinct % is of the rows; CSV MB/s counts the file's bytes, M rows/s millions of
 insertions a second, all threads together; bytes/row is what the delta takes before the
 merge, the main after it, and a std::vector of the same values; ID bits is what a row takes
 in the main beside the dictionary.)");
-  add_column_options(*command, *flags);
+  add_column_options(command, *flags);
   command
-      ->add_option("--rows", flags->rows,
-                   "rows to insert, such as 10M; the file's are repeated [as the file has]")
-      ->type_name("N");
-  command->add_option("--threads", flags->threads, "threads that insert")
-      ->type_name("N")
-      ->capture_default_str();
-  command->callback([flags, &status] { status = column_load_command(*flags); });
+      .add_option("--rows", flags->rows,
+                  "rows to insert, such as 10M; the file's are repeated [as the file has]")
+      .type_name("N");
+  command.add_option("--threads", flags->threads, "threads that insert")
+      .type_name("N")
+      .shows_default();
+  command.runs([flags] { return column_load_command(*flags); });
 }
 
 }  // namespace elidex::cli

@@ -70,7 +70,7 @@ struct value_range {
 // As columns order values: NaN behind all numbers.
 template <class T>
 bool comes_before(const T& a, const T& b) {
-  return elidex::detail::value_image<T>::of(a) < elidex::detail::value_image<T>::of(b);
+  return elidex::internal::value_image<T>::of(a) < elidex::internal::value_image<T>::of(b);
 }
 
 template <class T>
@@ -320,32 +320,27 @@ static int column_query_command(const column_query_flags& flags) {
   return 0;
 }
 
-void add_column_query_command(CLI::App& app, int& status) {
+void add_column_query_command(command_parser& app) {
   const auto flags = std::make_shared<column_query_flags>();
-  CLI::App* const command =
-      app.add_subcommand("query", "fill a column with the cells, merge it and ask it");
-  command->footer(
+  command_parser command =
+      app.add_command("query", "fill a column with the cells, merge it and ask it");
+  command.footer(
       R"(Rows are counted from 1 behind the header, also those left out. Values from LO to HI, both
 included; strings are compared as bytes.)");
-  add_column_options(*command, *flags);
-  command->add_option("--find", flags->find, "the rows that have a value")
-      ->type_name("V")
-      ->expected(1)
-      ->allow_extra_args(false);
-  command->add_option("--range", flags->range, "the rows with values from LO to HI")
-      ->type_name("LO HI")
-      ->expected(2)
-      ->allow_extra_args(false);
-  command->add_option("--count", flags->count, "how many rows have values from LO to HI")
-      ->type_name("LO HI")
-      ->expected(2)
-      ->allow_extra_args(false);
-  command->add_flag("--distinct", flags->distinct, "how many different values there are");
-  command->add_option("--top", flags->top, "the N most frequent values")->type_name("N");
-  command->add_option("--limit", flags->limit, "rows to list at most, of --find and of --range")
-      ->type_name("N")
-      ->capture_default_str();
-  command->callback([flags, &status] { status = column_query_command(*flags); });
+  add_column_options(command, *flags);
+  command.add_option("--find", flags->find, "the rows that have a value").type_name("V").takes(1);
+  command.add_option("--range", flags->range, "the rows with values from LO to HI")
+      .type_name("LO HI")
+      .takes(2);
+  command.add_option("--count", flags->count, "how many rows have values from LO to HI")
+      .type_name("LO HI")
+      .takes(2);
+  command.add_flag("--distinct", flags->distinct, "how many different values there are");
+  command.add_option("--top", flags->top, "the N most frequent values").type_name("N");
+  command.add_option("--limit", flags->limit, "rows to list at most, of --find and of --range")
+      .type_name("N")
+      .shows_default();
+  command.runs([flags] { return column_query_command(*flags); });
 }
 
 }  // namespace elidex::cli

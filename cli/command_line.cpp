@@ -1,21 +1,28 @@
 #include "cli/command_line.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <utility>
 
 #include "bench/support/bad_input.hpp"
 #include "bench/support/near_match.hpp"
 #include "cli/flags.hpp"
+#include "elidex/version.hpp"
 
 namespace elidex::cli {
+namespace {
 
 // What the parser would only call a missing subcommand.
-void check_command(const CLI::App& app, const char* first) {
-  const std::string word = first == nullptr ? "" : first;
+void check_commands(const CLI::App& app, char** words, char** end) {
+  const std::string word = words >= end ? "" : *words;
   if (word.starts_with("-")) return;
   std::vector<std::string> names;
   std::string list;
   for (const CLI::App* const one : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (one->check_name(word)) return;
+    if (one->check_name(word)) {
+      if (one->get_require_subcommand_min() > 0) check_commands(*one, words + 1, end);
+      return;
+    }
     names.push_back(one->get_name());
     list += (list.empty() ? "" : ", ") + one->get_name();
   }
@@ -60,63 +67,131 @@ std::string parse_error_text(const CLI::App& app, const CLI::ParseError& error) 
   return text;
 }
 
-void add_workload_options(CLI::App& command, workload_flags& flags) {
+}  // namespace
+
+flag_parser& flag_parser::type_name(const char* name) {
+  option_->type_name(name);
+  return *this;
+}
+
+flag_parser& flag_parser::shows_default() {
+  option_->capture_default_str();
+  return *this;
+}
+
+flag_parser& flag_parser::required() {
+  option_->required();
+  return *this;
+}
+
+flag_parser& flag_parser::takes(int values) {
+  option_->expected(values)->allow_extra_args(false);
+  return *this;
+}
+
+command_parser::command_parser(const char* name, const std::string& description)
+    : app_(std::make_shared<CLI::App>(description, name)),
+      command_(app_.get()),
+      status_(std::make_shared<int>(0)) {
+  app_->set_version_flag("--version", std::string("elidex ") + version);
+  app_->failure_message(CLI::FailureMessage::simple);
+}
+
+command_parser command_parser::add_command(const char* name, const std::string& description) {
+  command_->require_subcommand(1);
+  return command_parser(*this, command_->add_subcommand(name, description));
+}
+
+flag_parser command_parser::add_option(const char* names, std::string& value,
+                                       const std::string& help) {
+  return flag_parser(*command_->add_option(names, value, help));
+}
+
+flag_parser command_parser::add_option(const char* names, std::vector<std::string>& values,
+                                       const std::string& help) {
+  return flag_parser(*command_->add_option(names, values, help));
+}
+
+void command_parser::add_flag(const char* name, bool& value, const std::string& help) {
+  command_->add_flag(name, value, help);
+}
+
+void command_parser::footer(const std::string& text) {
+  command_->footer(text);
+}
+
+void command_parser::runs(std::function<int()> what) {
+  command_->callback([what = std::move(what), status = status_] { *status = what(); });
+}
+
+int command_parser::run(int argc, char** argv) {
+  refuse_empty_values(*app_);
+  check_commands(*app_, argv + 1, argv + argc);
+  try {
+    app_->parse(argc, argv);
+    return *status_;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app_->exit(error);  // --help and --version
+    throw bench::bad_input(parse_error_text(*app_, error));
+  }
+}
+
+void add_workload_options(command_parser& command, workload_flags& flags) {
   command.add_option("--index", flags.index, "names from 'elidex list'")
-      ->type_name("A,B")
-      ->capture_default_str();
+      .type_name("A,B")
+      .shows_default();
   command
       .add_option("--workload", flags.workload,
                   "a|b|c|d|e|f|load|bulk-load|delete|churn|mix:N (N % read, the rest "
                   "update)|insert-mix:N (N % insert, the rest read)|multi-get:N (N keys with one "
                   "call); of databases, in bench: tpcc|ycsb-txn:a (b, c, f)|smallbank")
-      ->type_name("A,B")
-      ->capture_default_str();
+      .type_name("A,B")
+      .shows_default();
   command
       .add_option("--dist", flags.dist,
                   "uniform | zipf:THETA[:scrambled], THETA 0 to 1.2 | hot:THETA, 0 to 1")
-      ->type_name("A,B")
-      ->capture_default_str();
+      .type_name("A,B")
+      .shows_default();
   command.add_option("--keys", flags.keys, "keys to load, such as 10M [1M, or the whole key file]")
-      ->type_name("N");
+      .type_name("N");
   command
       .add_option("--key-type", flags.key_type,
                   "u64 | string [u64, or string with --key-file]; string: URLs of 30-80 bytes")
-      ->type_name("T");
+      .type_name("T");
   command
       .add_option("--key-file", flags.key_file,
                   "string keys, one per line, in place of URLs: at most 64 KiB each, 1 GiB and "
                   "100M together")
-      ->type_name("FILE");
+      .type_name("FILE");
   command
       .add_option("--scan-length", flags.scan_length,
                   "of workload e: N, or LOW-HIGH drawn uniformly (YCSB: 1-100)")
-      ->type_name("N")
-      ->capture_default_str();
-  command
-      .add_option("--order", flags.order, "of load and delete: random | ascending | interleaved")
-      ->type_name("O")
-      ->capture_default_str();
+      .type_name("N")
+      .shows_default();
+  command.add_option("--order", flags.order, "of load and delete: random | ascending | interleaved")
+      .type_name("O")
+      .shows_default();
   command.add_option("--seed", flags.seed, "equal seeds give equal requests")
-      ->type_name("N")
-      ->capture_default_str();
-  command.add_option("--json", flags.json, json_help)->type_name("FILE");
+      .type_name("N")
+      .shows_default();
+  command.add_option("--json", flags.json, json_help).type_name("FILE");
 }
 
-void add_column_options(CLI::App& command, column_flags& flags) {
+void add_column_options(command_parser& command, column_flags& flags) {
   command.add_option("FILE", flags.file, "a CSV file whose first row names the columns")
-      ->type_name(" ")
-      ->required();
+      .type_name(" ")
+      .required();
   command.add_option("--column", flags.column, "which column, by its name")
-      ->type_name("NAME")
-      ->required();
+      .type_name("NAME")
+      .required();
   command
       .add_option("--type", flags.type,
                   "auto | int | double | string; auto: the first of the rest that takes all cells")
-      ->type_name("T")
-      ->capture_default_str();
+      .type_name("T")
+      .shows_default();
   command.add_flag("--skip-bad", flags.skip_bad,
                    "leave out rows that are wrong, and say so, instead of refusing the file");
-  command.add_option("--json", flags.json, json_help)->type_name("FILE");
+  command.add_option("--json", flags.json, json_help).type_name("FILE");
 }
 
 }  // namespace elidex::cli

@@ -13,18 +13,21 @@
 #include "cli/workload_flags.hpp"
 
 namespace elidex::cli {
+
+using namespace internal;
+
 namespace {
 
 namespace store = bench::table_store;
 
 constexpr std::array<std::string_view, 3> level_names{"none", "async", "sync"};
 
-std::string_view name_of(db::durability level) {
+std::string_view name_of(internal::durability level) {
   return level_names[static_cast<std::size_t>(level)];
 }
-db::durability level_of(const std::string& text) {
+internal::durability level_of(const std::string& text) {
   for (std::size_t i = 0; i < level_names.size(); ++i) {
-    if (level_names[i] == text) return static_cast<db::durability>(i);
+    if (level_names[i] == text) return static_cast<internal::durability>(i);
   }
   refuse_value("--durability", text, "none, async or sync",
                {level_names.begin(), level_names.end()});
@@ -227,9 +230,9 @@ database_bench read_database_flags(const bench_flags& flags, const bench_time& t
   return bench;
 }
 
-std::vector<db::isolation> read_isolation(const std::string& text) {
-  if (text.empty()) return {db::isolation::serializable};
-  std::vector<db::isolation> levels;
+std::vector<internal::isolation> read_isolation(const std::string& text) {
+  if (text.empty()) return {internal::isolation::serializable};
+  std::vector<internal::isolation> levels;
   for (const std::string& one : list_of("--isolation", text)) {
     const auto found = std::find(isolation_names.begin(), isolation_names.end(), one);
     if (found == isolation_names.end()) {
@@ -237,12 +240,12 @@ std::vector<db::isolation> read_isolation(const std::string& text) {
                    "serializable, repeatable-read, read-committed or read-uncommitted",
                    {isolation_names.begin(), isolation_names.end()});
     }
-    levels.push_back(static_cast<db::isolation>(found - isolation_names.begin()));
+    levels.push_back(static_cast<internal::isolation>(found - isolation_names.begin()));
   }
   return levels;
 }
 
-std::string_view name_of(db::isolation level) {
+std::string_view name_of(internal::isolation level) {
   return isolation_names[static_cast<std::size_t>(level)];
 }
 

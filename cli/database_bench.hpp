@@ -24,6 +24,8 @@
 
 namespace elidex::cli {
 
+using namespace internal;
+
 /// A workload with its settings, and how it is told from the others.
 struct told_point {
   bench::table_store::workload_point point;
@@ -51,8 +53,8 @@ struct database_bench {
                                                  std::string_view workload);
 
 /// "serializable, repeatable-read, ..": serializable if empty.
-[[nodiscard]] std::vector<db::isolation> read_isolation(const std::string& text);
-[[nodiscard]] std::string_view name_of(db::isolation level);
+[[nodiscard]] std::vector<internal::isolation> read_isolation(const std::string& text);
+[[nodiscard]] std::string_view name_of(internal::isolation level);
 
 /// The exit status: 1 if a run broke what must be true behind it.
 int run_database_bench(const bench_flags& flags, const database_bench& bench);

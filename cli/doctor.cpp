@@ -17,6 +17,7 @@
 #include <utility>
 
 namespace elidex::cli {
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -23,12 +23,12 @@ static int doctor_command(const doctor_flags& flags) {
   return 0;
 }
 
-void add_doctor_command(CLI::App& app, int& status) {
+void add_doctor_command(command_parser& app) {
   const auto flags = std::make_shared<doctor_flags>();
-  CLI::App* const command =
-      app.add_subcommand("doctor", "what this machine offers: transactions, caches, huge pages");
-  command->add_option("--json", flags->json, json_help)->type_name("FILE");
-  command->callback([flags, &status] { status = doctor_command(*flags); });
+  command_parser command =
+      app.add_command("doctor", "what this machine offers: transactions, caches, huge pages");
+  command.add_option("--json", flags->json, json_help).type_name("FILE");
+  command.runs([flags] { return doctor_command(*flags); });
 }
 
 }  // namespace elidex::cli

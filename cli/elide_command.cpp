@@ -24,6 +24,7 @@
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/flags.hpp"
+#include "cli/installation.hpp"
 #include "preload/stats_file.hpp"
 
 namespace elidex::cli {
@@ -43,7 +44,7 @@ constexpr const char* library_name = "libelidex-preload.so";
 // Beside this program, where an installation has it, and where the build has it.
 fs::path library() {
   std::error_code error;
-  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const fs::path here = program_directory();
   constexpr const char* installed = "../" ELIDEX_INSTALL_LIBDIR;
   for (const char* const folder : {".", "../lib", "../lib64", installed, "../preload"}) {
     const fs::path found = (here / folder / library_name).lexically_normal();
@@ -209,21 +210,21 @@ static int elide_command(const elide_flags& flags) {
   refuse_to_run(name, read, errno);
 }
 
-void add_elide_command(CLI::App& app, int& status) {
+void add_elide_command(command_parser& app) {
   const auto flags = std::make_shared<elide_flags>();
-  CLI::App* const command = app.add_subcommand(
+  command_parser command = app.add_command(
       "elide",
       "run a program with its locks elided, or counted: elidex elide [FLAGS] -- PROGRAM ARGS");
-  command->footer(
+  command.footer(
       "Without hardware transactions nothing is elided; --stats works everywhere. See "
       "docs/PRELOAD.md.");
   command
-      ->add_option("--stats", flags->stats,
-                   "a table of what its locks did, at its end; - for standard error")
-      ->type_name("FILE");
-  command->add_option("--elision", flags->elision, "on | off [on]")->type_name("S");
-  command->add_option("PROGRAM", flags->command, "and its arguments, behind --")->type_name(" ");
-  command->callback([flags, &status] { status = elide_command(*flags); });
+      .add_option("--stats", flags->stats,
+                  "a table of what its locks did, at its end; - for standard error")
+      .type_name("FILE");
+  command.add_option("--elision", flags->elision, "on | off [on]").type_name("S");
+  command.add_option("PROGRAM", flags->command, "and its arguments, behind --").type_name(" ");
+  command.runs([flags] { return elide_command(*flags); });
 }
 
 }  // namespace elidex::cli

@@ -127,11 +127,11 @@ static int list_command(const list_flags& flags) {
   return 0;
 }
 
-void add_list_command(CLI::App& app, int& status) {
+void add_list_command(command_parser& app) {
   const auto flags = std::make_shared<list_flags>();
-  CLI::App* const command = app.add_subcommand("list", "the indexes, workloads and distributions");
-  command->add_option("--json", flags->json, json_help)->type_name("FILE");
-  command->callback([flags, &status] { status = list_command(*flags); });
+  command_parser command = app.add_command("list", "the indexes, workloads and distributions");
+  command.add_option("--json", flags->json, json_help).type_name("FILE");
+  command.runs([flags] { return list_command(*flags); });
 }
 
 }  // namespace elidex::cli

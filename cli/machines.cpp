@@ -4,15 +4,16 @@
 
 #include "bench/support/bad_input.hpp"
 #include "cli/flags.hpp"
+#include "cli/installation.hpp"
 
 namespace elidex::cli {
+
 namespace fs = std::filesystem;
 
 std::vector<std::string> machine_names() {
   std::vector<std::string> names;
   std::error_code error;
-  for (const auto& entry :
-       fs::directory_iterator(fs::path(ELIDEX_SOURCE_DIR) / "machine/machines", error)) {
+  for (const auto& entry : fs::directory_iterator(data_path("machine/machines"), error)) {
     if (entry.path().extension() == ".machine") names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
@@ -22,7 +23,7 @@ std::vector<std::string> machine_names() {
 fs::path machine_file(const std::string& name_or_file) {
   const auto names = machine_names();
   if (std::find(names.begin(), names.end(), name_or_file) != names.end()) {
-    return fs::path(ELIDEX_SOURCE_DIR) / "machine/machines" / (name_or_file + ".machine");
+    return data_path("machine/machines") / (name_or_file + ".machine");
   }
   std::error_code error;
   if (fs::is_regular_file(name_or_file, error)) return fs::absolute(name_or_file);
@@ -32,7 +33,7 @@ fs::path machine_file(const std::string& name_or_file) {
 
 fs::path sim_worker() {
 #if defined(ELIDEX_SIM_WORKER)
-  return ELIDEX_SIM_WORKER;
+  return helper_program(ELIDEX_SIM_WORKER);
 #else
   throw bench::bad_input(
       "sim: this build has no simulated machine (expected a build by GCC on x86-64 Linux)");
@@ -41,7 +42,7 @@ fs::path sim_worker() {
 
 fs::path native_structures() {
 #if defined(ELIDEX_NATIVE_STRUCTURES)
-  return ELIDEX_NATIVE_STRUCTURES;
+  return helper_program(ELIDEX_NATIVE_STRUCTURES);
 #else
   throw bench::bad_input(
       "sim: this build has no simulated machine (expected a build by GCC on x86-64 Linux)");

@@ -8,10 +8,11 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string>
+#include <string_view>
 
 #include "bench/support/bad_input.hpp"
 #include "cli/command_line.hpp"
-#include "elidex/version.hpp"
 
 namespace {
 
@@ -32,35 +33,20 @@ void print_error(std::string text) {
 
 int main(int argc, char** argv) {
   using namespace elidex::cli;
-  CLI::App app("Ordered in-memory indexes and locks that stay fast under contention", "elidex");
-  app.set_version_flag("--version", std::string("elidex ") + elidex::version);
-  app.require_subcommand(1);
-  app.failure_message(CLI::FailureMessage::simple);
-  int status = 0;
-  add_doctor_command(app, status);
-  add_list_command(app, status);
-  add_bench_command(app, status);
-  add_sim_command(app, status);
-  add_repro_command(app, status);
-  add_elide_command(app, status);
-  CLI::App* const column_app =
-      app.add_subcommand("column", "a column of a CSV file in elidex::column");
-  column_app->require_subcommand(1);
-  add_column_load_command(*column_app, status);
-  add_column_query_command(*column_app, status);
-  add_report_command(app, status);
-
-  refuse_empty_values(app);
+  command_parser app("elidex",
+                     "Ordered in-memory indexes and locks that stay fast under contention");
+  add_doctor_command(app);
+  add_list_command(app);
+  add_bench_command(app);
+  add_sim_command(app);
+  add_repro_command(app);
+  add_elide_command(app);
+  command_parser column = app.add_command("column", "a column of a CSV file in elidex::column");
+  add_column_load_command(column);
+  add_column_query_command(column);
+  add_report_command(app);
   try {
-    check_command(app, argc > 1 ? argv[1] : nullptr);
-    if (column_app->check_name(argc > 1 ? argv[1] : ""))
-      check_command(*column_app, argc > 2 ? argv[2] : nullptr);
-    app.parse(argc, argv);
-    return status;
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    print_error(parse_error_text(app, error));
-    return status_bad_input;
+    return app.run(argc, argv);
   } catch (const elidex::bench::bad_input& error) {
     print_error(error.what());
     return status_bad_input;

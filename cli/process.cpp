@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "bench/support/cleanup.hpp"
+#include "cli/installation.hpp"
 
 namespace elidex::cli {
 namespace {
@@ -67,7 +68,7 @@ std::optional<std::string> output_of(const std::vector<std::string>& command) {
 std::string python() {
   if (const char* const wish = std::getenv("ELIDEX_PYTHON"); wish != nullptr && *wish != '\0')
     return wish;
-  const std::filesystem::path own = std::filesystem::path(ELIDEX_SOURCE_DIR) / ".venv/bin/python";
+  const std::filesystem::path own = data_path(".venv/bin/python");
   std::error_code error;
   return std::filesystem::exists(own, error) ? own.string() : "python3";
 }

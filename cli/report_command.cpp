@@ -13,6 +13,7 @@
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/flags.hpp"
+#include "cli/installation.hpp"
 #include "cli/process.hpp"
 
 namespace elidex::cli {
@@ -101,7 +102,7 @@ static int report_command(const report_flags& flags) {
   check_input(files);
   check_output(flags.out);
   std::error_code error;
-  const fs::path script = fs::path(ELIDEX_SOURCE_DIR) / "cli/report/report.py";
+  const fs::path script = data_path("cli/report/report.py");
   if (!fs::exists(script, error)) throw std::runtime_error(script.string() + " is missing");
 
   std::vector<std::string> command{python(), script.string()};
@@ -113,15 +114,14 @@ static int report_command(const report_flags& flags) {
   return 0;
 }
 
-void add_report_command(CLI::App& app, int& status) {
+void add_report_command(command_parser& app) {
   const auto flags = std::make_shared<report_flags>();
-  CLI::App* const command = app.add_subcommand("report", "one HTML page of everything measured");
+  command_parser command = app.add_command("report", "one HTML page of everything measured");
   command
-      ->add_option("files", flags->files,
-                   "results in JSON [results/*.json and docs/results/*.json]")
-      ->type_name("FILE");
-  command->add_option("--out", flags->out, "the page")->type_name("FILE")->capture_default_str();
-  command->callback([flags, &status] { status = report_command(*flags); });
+      .add_option("files", flags->files, "results in JSON [results/*.json and docs/results/*.json]")
+      .type_name("FILE");
+  command.add_option("--out", flags->out, "the page").type_name("FILE").shows_default();
+  command.runs([flags] { return report_command(*flags); });
 }
 
 }  // namespace elidex::cli

@@ -8,6 +8,7 @@
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/flags.hpp"
+#include "cli/installation.hpp"
 #include "cli/json_output.hpp"
 #include "cli/machines.hpp"
 #include "cli/process.hpp"
@@ -34,7 +35,7 @@ static int repro_command(const repro_flags& flags) {
   const std::uint64_t jobs = flags.jobs.empty() ? bench::allowed_cpus().size()
                                                 : parse_count("--jobs", flags.jobs, 1, jobs_max);
   std::vector<std::string> command{
-      python(),   std::string(ELIDEX_SOURCE_DIR) + "/papers/repro/repro.py",
+      python(),   data_path("papers/repro/repro.py").string(),
       "--worker", sim_worker().string(),
       "--native", native_structures().string(),
       "--commit", source_commit(),
@@ -49,30 +50,27 @@ static int repro_command(const repro_flags& flags) {
   return run_program(command);
 }
 
-void add_repro_command(CLI::App& app, int& status) {
+void add_repro_command(command_parser& app) {
   const auto flags = std::make_shared<repro_flags>();
-  CLI::App* const command =
-      app.add_subcommand("repro", "repeat the papers' figures and tables, and say what agrees");
+  command_parser command =
+      app.add_command("repro", "repeat the papers' figures and tables, and say what agrees");
   command
-      ->add_option("id", flags->ids,
-                   "a claim (S-3.5), a figure with all its claims (E-F2), a paper (K, E, S), all")
-      ->type_name("ID")
-      ->required();
-  command->add_option("--scale", flags->scale, "smoke | full")
-      ->type_name("S")
-      ->capture_default_str();
-  command->add_option("--machine", flags->machine, "another machine than the paper's")
-      ->type_name("M");
-  command->add_option("--seed", flags->seed, "equal seeds give equal results")
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--out", flags->out, "the directory for plots")
-      ->type_name("DIR")
-      ->capture_default_str();
-  command->add_option("--jobs", flags->jobs, "runs at the same time [the CPUs here]")
-      ->type_name("N");
-  command->add_option("--json", flags->json, json_help)->type_name("FILE");
-  command->callback([flags, &status] { status = repro_command(*flags); });
+      .add_option("id", flags->ids,
+                  "a claim (S-3.5), a figure with all its claims (E-F2), a paper (K, E, S), all")
+      .type_name("ID")
+      .required();
+  command.add_option("--scale", flags->scale, "smoke | full").type_name("S").shows_default();
+  command.add_option("--machine", flags->machine, "another machine than the paper's")
+      .type_name("M");
+  command.add_option("--seed", flags->seed, "equal seeds give equal results")
+      .type_name("N")
+      .shows_default();
+  command.add_option("--out", flags->out, "the directory for plots")
+      .type_name("DIR")
+      .shows_default();
+  command.add_option("--jobs", flags->jobs, "runs at the same time [the CPUs here]").type_name("N");
+  command.add_option("--json", flags->json, json_help).type_name("FILE");
+  command.runs([flags] { return repro_command(*flags); });
 }
 
 }  // namespace elidex::cli

@@ -4,7 +4,9 @@
 
 #include "bench/runner/machine.hpp"
 #include "cli/doctor.hpp"
+#include "cli/installation.hpp"
 #include "cli/process.hpp"
+#include "elidex/version.hpp"
 
 namespace elidex::cli {
 namespace {
@@ -67,6 +69,7 @@ ordered_json run_document(const bench::bench_options& options, const bench::benc
 }  // namespace
 
 std::string source_commit() {
+  if (is_installed()) return std::string("elidex ") + version;
   // A tree with the same commit but other sources must not pass for it.
   return output_of({"git", "-C", ELIDEX_SOURCE_DIR, "describe", "--always", "--dirty",
                     "--abbrev=12", "--exclude=*"})

@@ -370,48 +370,47 @@ static int sim_command(const sim_flags& flags) {
   return 0;
 }
 
-void add_sim_command(CLI::App& app, int& status) {
+void add_sim_command(command_parser& app) {
   const auto flags = std::make_shared<sim_flags>();
-  CLI::App* const command = app.add_subcommand(
+  command_parser command = app.add_command(
       "sim",
       "the same on a simulated machine with hardware transactions; equal flags give equal runs");
-  add_workload_options(*command, *flags);
-  command->add_option("--machine", flags->machine, "a name from 'elidex list', or a machine file")
-      ->type_name("M")
-      ->capture_default_str();
+  add_workload_options(command, *flags);
+  command.add_option("--machine", flags->machine, "a name from 'elidex list', or a machine file")
+      .type_name("M")
+      .shows_default();
   command
-      ->add_option("--cores,--threads", flags->cores,
-                   "threads, each on a hardware thread of its own")
-      ->type_name("N,M")
-      ->capture_default_str();
-  command->add_option("--ops", flags->operations, "operations of each thread")
-      ->type_name("N")
-      ->capture_default_str();
+      .add_option("--cores,--threads", flags->cores,
+                  "threads, each on a hardware thread of its own")
+      .type_name("N,M")
+      .shows_default();
+  command.add_option("--ops", flags->operations, "operations of each thread")
+      .type_name("N")
+      .shows_default();
   command
-      ->add_option(
+      .add_option(
           "--retries", flags->retries,
           "after conflicts, of all that elide by RTM but */rtm-noretry [their own: 8; of DBX 128]")
-      ->type_name("N");
+      .type_name("N");
   command
-      ->add_option("--leaf-version", flags->leaf_version,
-                   "of btree/htm-dbx: none | head | line (counted by each write)")
-      ->type_name("V")
-      ->capture_default_str();
+      .add_option("--leaf-version", flags->leaf_version,
+                  "of btree/htm-dbx: none | head | line (counted by each write)")
+      .type_name("V")
+      .shows_default();
   command
-      ->add_option("--quantum", flags->quantum,
-                   "cycles that a core may run ahead; 0 for published numbers")
-      ->type_name("N")
-      ->capture_default_str();
+      .add_option("--quantum", flags->quantum,
+                  "cycles that a core may run ahead; 0 for published numbers")
+      .type_name("N")
+      .shows_default();
   command
-      ->add_option("--set", flags->set, "another value for a machine's parameter; may be repeated")
-      ->type_name("NAME=N");
+      .add_option("--set", flags->set, "another value for a machine's parameter; may be repeated")
+      .type_name("NAME=N");
   command
-      ->add_option("--trace", flags->trace,
-                   "write a timeline of all transactions to FILE, for a trace viewer")
-      ->type_name("FILE");
-  command->add_option("--jobs", flags->jobs, "runs at the same time [the CPUs here]")
-      ->type_name("N");
-  command->callback([flags, &status] { status = sim_command(*flags); });
+      .add_option("--trace", flags->trace,
+                  "write a timeline of all transactions to FILE, for a trace viewer")
+      .type_name("FILE");
+  command.add_option("--jobs", flags->jobs, "runs at the same time [the CPUs here]").type_name("N");
+  command.runs([flags] { return sim_command(*flags); });
 }
 
 }  // namespace elidex::cli

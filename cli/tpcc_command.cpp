@@ -9,6 +9,9 @@
 #include "cli/workload_flags.hpp"
 
 namespace elidex::cli {
+
+using namespace internal;
+
 namespace {
 
 namespace tpcc = bench::tpcc;

@@ -21,8 +21,8 @@
 
 namespace {
 
-using elidex::front_coded_strings;
-using elidex::packed_ids;
+using elidex::internal::front_coded_strings;
+using elidex::internal::packed_ids;
 using id_vector = std::vector<std::uint32_t>;
 using string_vector = std::vector<std::string>;
 

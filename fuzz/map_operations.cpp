@@ -25,9 +25,9 @@
 
 namespace {
 
-using elidex::btree;
-using elidex::coarse;
-using elidex::fan_out;
+using elidex::internal::btree;
+using elidex::internal::coarse;
+using elidex::internal::fan_out;
 using u64 = std::uint64_t;
 
 class program {
@@ -162,14 +162,14 @@ void run(program p) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const program p(data, size);
-  run<btree<u64, u64, elidex::unsynchronized, fan_out<2, 3>>>(p);
-  run<btree<u64, u64, coarse<elidex::posix_mutex>, fan_out<3, 4>>>(p);
+  run<btree<u64, u64, elidex::internal::unsynchronized, fan_out<2, 3>>>(p);
+  run<btree<u64, u64, coarse<elidex::papers::posix_mutex>, fan_out<3, 4>>>(p);
   run<btree<u64, u64, coarse<std::shared_mutex>>>(p);
-  run<btree<u64, u64, coarse<elidex::hle_lock>, fan_out<5, 3>>>(p);
+  run<btree<u64, u64, coarse<elidex::papers::hle_lock>, fan_out<5, 3>>>(p);
   run<btree<u64, u64, coarse<elidex::elided<elidex::ttas_lock>>, fan_out<2, 3>>>(p);
-  run<btree<u64, u64, elidex::optimistic, fan_out<2, 3>>>(p);
+  run<btree<u64, u64, elidex::internal::optimistic, fan_out<2, 3>>>(p);
   run<elidex::ordered_map<u64, u64>>(p);
-  run<btree<std::string, u64, elidex::optimistic, fan_out<2, 3>>>(p);
+  run<btree<std::string, u64, elidex::internal::optimistic, fan_out<2, 3>>>(p);
   run<btree<std::string, std::string, coarse<elidex::ttas_lock>, fan_out<4, 3>>>(p);
   run<elidex::ordered_map<std::string, std::string>>(p);
   using elidex::hash_map;

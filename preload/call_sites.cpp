@@ -5,6 +5,9 @@
 #include <time.h>
 
 namespace elidex::preload {
+
+using namespace internal;
+
 namespace {
 
 constinit std::atomic<thread_counts*> newest{nullptr};

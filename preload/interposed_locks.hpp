@@ -68,6 +68,8 @@
 
 namespace elidex::preload {
 
+using namespace internal;
+
 // Which function took a lock.
 enum class operation : std::uint8_t {
   mutex_lock,
@@ -248,8 +250,8 @@ class interposed_locks {
   static void forget_regions() noexcept { sections().forget(); }  // for tests, see region_locks
 
  private:
-  using while_held = elidex::detail::while_held;
-  using entry = elidex::detail::entry;
+  using while_held = elidex::internal::while_held;
+  using entry = elidex::internal::entry;
   using section_list = region_locks<elided_section>;
 
   static section_list& sections() noexcept { return section_list::template of_this_thread<Htm>(); }
@@ -295,10 +297,10 @@ class interposed_locks {
     elision_pause& pause = elision_pause_of(l);
     if (pause.is_on()) return false;
     std::uint32_t aborts = 0;
-    htm::status last = elidex::detail::nothing_aborted;
+    htm::status last = elidex::internal::nothing_aborted;
     const elided_section mine{l, use, here};
     sections().announce(mine);
-    const entry result = elidex::detail::try_to_elide<Htm>(
+    const entry result = elidex::internal::try_to_elide<Htm>(
         elision_budgets, [l, use] { return is_free(*l, use); }, manner, here, aborts, last);
     if (result == entry::elided) {
       sections().make_sure_of(mine);

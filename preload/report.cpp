@@ -16,6 +16,9 @@
 #include "preload/text.hpp"
 
 namespace elidex::preload {
+
+using namespace internal;
+
 namespace {
 
 const settings* wanted = nullptr;

@@ -14,6 +14,7 @@
 #include <algorithm>
 
 namespace elidex::preload {
+
 namespace {
 
 // Where the loader has put an object, as its own entry says. The list itself is not walked: it

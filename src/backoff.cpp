@@ -4,7 +4,7 @@
 #  include <sched.h>
 #endif
 
-namespace elidex {
+namespace elidex::internal {
 
 void yield_processor() noexcept {
 #if defined(ELIDEX_SIMULATED)
@@ -14,4 +14,4 @@ void yield_processor() noexcept {
 #endif
 }
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -19,7 +19,7 @@
 #  include <sanitizer/asan_interface.h>
 #endif
 
-namespace elidex {
+namespace elidex::internal {
 namespace {
 
 // AddressSanitizer does not know our blocks: tell it which ones nobody may touch, beyond the link
@@ -38,7 +38,6 @@ void permit_access([[maybe_unused]] void* block, [[maybe_unused]] std::size_t by
 #endif
 }
 
-using detail::huge_page_bytes;
 constexpr std::size_t chunk_bytes_max = std::size_t{4} << 20;  // chosen: 2 % of a tree of 10 M keys
 // chosen: 1/16 lock of the chunk per block
 constexpr std::size_t refill_blocks = 16;
@@ -55,7 +54,7 @@ block_pool::block_pool(std::size_t block_bytes, const char* name, std::size_t he
 block_pool::~block_pool() {
   for (const auto& [memory, bytes] : chunks_) {
     permit_access(memory, bytes);
-    detail::return_memory(memory, bytes);
+    return_memory(memory, bytes);
   }
 }
 
@@ -125,9 +124,9 @@ void block_pool::add_chunk() {
             huge_page_bytes;
   }
   chunks_.reserve(chunks_.size() + 1);
-  void* const memory = detail::obtain_memory(bytes);
+  void* const memory = obtain_memory(bytes);
   chunks_.emplace_back(memory, bytes);
-  detail::name_memory(memory, bytes, name_, block_bytes_, head_bytes_);
+  name_memory(memory, bytes, name_, block_bytes_, head_bytes_);
   unused_begin_ = static_cast<std::byte*>(memory);
   unused_end_ = unused_begin_ + bytes / block_bytes_ * block_bytes_;
   reserved_bytes_ += bytes;
@@ -143,4 +142,4 @@ std::size_t block_pool::blocks_in_use() const noexcept {
   return static_cast<std::size_t>(std::max<std::ptrdiff_t>(sum, 0));
 }
 
-}  // namespace elidex
+}  // namespace elidex::internal

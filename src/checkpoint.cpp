@@ -6,10 +6,8 @@
 
 #include "elidex/internal/log/log_writer.hpp"
 
-namespace elidex::db {
+namespace elidex::internal {
 namespace {
-
-using namespace detail;
 
 constexpr std::size_t block_bytes = std::size_t{256} << 10;  // about; a row lies in one block
 
@@ -125,4 +123,4 @@ void checkpoint_writer::remove_older(finished_checkpoint& report) {
   }
 }
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

@@ -1,7 +1,7 @@
 #include "elidex/internal/sync/drop_in_elision.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 constinit thread_local region_locks<elided_lock> native_region;
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

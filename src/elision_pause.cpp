@@ -4,7 +4,7 @@
 #include <bit>
 #include <chrono>
 
-namespace elidex {
+namespace elidex::internal {
 namespace {
 
 constexpr std::size_t records = 1024;  // chosen: far more than a program has hot locks
@@ -104,4 +104,4 @@ void elision_pause::begin(htm::status last, std::uint64_t now) noexcept {
   until_ns_.store((now + pause_ns) | 1, std::memory_order_relaxed);  // no partner
 }
 
-}  // namespace elidex
+}  // namespace elidex::internal

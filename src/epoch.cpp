@@ -6,12 +6,12 @@
 #include "elidex/internal/memory/fork_generation.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 namespace {
 
 // Runs before any thread can be pinned. (Without memory for the handler, a child keeps the pins of
 // its parent's threads.)
-[[maybe_unused]] const bool forks_are_watched = detail::watch_forks();
+[[maybe_unused]] const bool forks_are_watched = watch_forks();
 
 // Pins last for microseconds. A thread that stays pinned after the pauses is preempted or runs a
 // caller's function. The end of a pin wakes no waiter.
@@ -28,18 +28,17 @@ void pause_or_sleep(backoff& wait) {
 }  // namespace
 
 // Starts above 0, which means "not pinned".
-constinit std::atomic<std::uint64_t> detail::global_epoch{2};
+constinit std::atomic<std::uint64_t> global_epoch{2};
 
 std::uint64_t try_advance_epoch() noexcept {
-  std::uint64_t epoch = detail::global_epoch.load();
+  std::uint64_t epoch = global_epoch.load();
   std::atomic_thread_fence(std::memory_order_seq_cst);  // A in the argument of epoch.hpp
-  for (const auto* record = detail::first_thread_record(); record != nullptr;
-       record = record->next) {
+  for (const auto* record = first_thread_record(); record != nullptr; record = record->next) {
     // acquire: pairs with the release store of ~epoch_pin().
     const std::uint64_t pinned = record->pinned_epoch.load(std::memory_order_acquire);
     if (pinned != 0 && pinned != epoch) return epoch;
   }
-  if (detail::global_epoch.compare_exchange_strong(epoch, epoch + 1)) return epoch + 1;
+  if (global_epoch.compare_exchange_strong(epoch, epoch + 1)) return epoch + 1;
   return epoch;  // another thread advanced it; the failed exchange has loaded the newer value
 }
 
@@ -56,4 +55,4 @@ void wait_for_pins() noexcept {
   }
 }
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -8,7 +8,7 @@
 #  define ELIDEX_HAS_FORK 1
 #endif
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 constinit std::atomic<std::uint64_t> generation_of_process{0};
 constinit std::atomic<std::uint32_t> slot_of_forking_thread{no_forking_thread};
@@ -39,4 +39,4 @@ bool watch_forks() noexcept {
 }
 #endif
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace elidex {
+namespace elidex::internal {
 namespace {
 
 constexpr std::size_t block_strings = front_coded_strings::block_strings;
@@ -344,4 +344,4 @@ void front_coded_strings::cursor::read() {
   rest_ += rest;
 }
 
-}  // namespace elidex
+}  // namespace elidex::internal

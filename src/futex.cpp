@@ -11,7 +11,7 @@
 #  include <thread>
 #endif
 
-namespace elidex {
+namespace elidex::internal {
 
 #if defined(__linux__)
 namespace {
@@ -69,4 +69,4 @@ bool futex_wait_until(const futex_word& word, std::uint32_t expected,
 void futex_wake(const futex_word&, std::uint32_t) noexcept {}
 #endif
 
-}  // namespace elidex
+}  // namespace elidex::internal

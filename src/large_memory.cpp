@@ -13,7 +13,7 @@
 #  define ELIDEX_MAPS_MEMORY 1
 #endif
 
-namespace elidex::detail {
+namespace elidex::internal {
 namespace {
 
 constexpr std::size_t line_bytes = 64;
@@ -69,4 +69,4 @@ void return_zeroed_memory(void* memory, std::size_t bytes) noexcept {
   return_memory(memory, bytes);
 }
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

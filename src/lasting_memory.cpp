@@ -4,7 +4,7 @@
 #include <atomic>
 #include <new>
 
-namespace elidex::detail {
+namespace elidex::internal {
 namespace {
 
 #if defined(ELIDEX_SIMULATED)
@@ -34,4 +34,4 @@ std::size_t lasting_bytes_left() noexcept {
   return bytes_here - used.load();
 }
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -8,7 +8,7 @@
 
 #include "elidex/internal/memory/lasting_memory.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 namespace {
 
 struct named_record {
@@ -32,8 +32,7 @@ lock_record& lock_record_named(std::string_view name) {
     if (one->name == name) return one->record;
   }
   // The name lies behind its record.
-  void* const memory =
-      detail::lasting_memory(sizeof(named_record) + name.size(), alignof(named_record));
+  void* const memory = lasting_memory(sizeof(named_record) + name.size(), alignof(named_record));
   char* const text = static_cast<char*>(memory) + sizeof(named_record);
   newest = ::new (memory)
       named_record{.name = {text, name.copy(text, name.size())}, .next = newest, .record = {}};
@@ -68,4 +67,4 @@ std::ostream& operator<<(std::ostream& out, const named_lock_counts& one) {
              << " (" << waited << "); " << one.counts;
 }
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <ostream>
 
-namespace elidex {
+namespace elidex::internal {
 
 std::uint64_t lock_counts::aborts_total() const noexcept {
   return std::accumulate(aborts.begin(), aborts.end(), std::uint64_t{0});
@@ -62,4 +62,4 @@ lock_counts lock_counters::read() const noexcept {
   return sum;
 }
 
-}  // namespace elidex
+}  // namespace elidex::internal

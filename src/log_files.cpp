@@ -13,7 +13,7 @@
 #  define ELIDEX_HAS_FILES 1
 #endif
 
-namespace elidex::db {
+namespace elidex::internal {
 
 #if defined(ELIDEX_HAS_FILES)
 namespace {
@@ -94,7 +94,7 @@ class system_folder final : public log_folder {
   // A child of fork() shares the lock. Closing the descriptor gives it back only when all have
   // closed it, so the process that locked gives it back itself, and no other does.
   ~system_folder() override {
-    if (made_in_ == elidex::detail::fork_generation()) ::flock(descriptor_.get(), LOCK_UN);
+    if (made_in_ == fork_generation()) ::flock(descriptor_.get(), LOCK_UN);
   }
 
   std::vector<std::string> names(std::error_code& error) override {
@@ -170,7 +170,7 @@ class system_folder final : public log_folder {
 
   descriptor descriptor_;
   const folder_use use_;
-  const std::uint64_t made_in_ = elidex::detail::fork_generation();
+  const std::uint64_t made_in_ = fork_generation();
 };
 
 }  // namespace
@@ -225,4 +225,4 @@ std::unique_ptr<log_folder> open_log_folder(const std::string& path, folder_use)
 
 #endif
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

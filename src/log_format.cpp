@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace elidex::db::detail {
+namespace elidex::internal {
 namespace {
 
 constexpr std::uint32_t polynomial = 0x82F6'3B78;  // Castagnoli's, bits reversed
@@ -369,22 +369,16 @@ std::optional<std::uint64_t> number_of(file_kind kind, std::string_view name) no
   return number;
 }
 
-}  // namespace elidex::db::detail
-
-namespace elidex::db {
-
 bool apply_change(std::span<std::byte> row, const log_entry& change) noexcept {
   const auto* const pieces = reinterpret_cast<const std::byte*>(change.row.data());
   const std::size_t bytes = change.row.size();
   // First whether all of them fit, then all of them.
   for (const bool write : {false, true}) {
     for (std::size_t at = 0; at < bytes;) {
-      if (bytes - at < detail::piece_header_bytes) return false;
-      const std::size_t first =
-          detail::get_number<std::uint16_t>(pieces + at) * sizeof(std::uint64_t);
-      const std::size_t many =
-          detail::get_number<std::uint16_t>(pieces + at + 2) * sizeof(std::uint64_t);
-      at += detail::piece_header_bytes;
+      if (bytes - at < piece_header_bytes) return false;
+      const std::size_t first = get_number<std::uint16_t>(pieces + at) * sizeof(std::uint64_t);
+      const std::size_t many = get_number<std::uint16_t>(pieces + at + 2) * sizeof(std::uint64_t);
+      at += piece_header_bytes;
       if (many > bytes - at || first + many > row.size()) return false;
       if (write) std::memcpy(row.data() + first, pieces + at, many);
       at += many;
@@ -393,4 +387,4 @@ bool apply_change(std::span<std::byte> row, const log_entry& change) noexcept {
   return true;
 }
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

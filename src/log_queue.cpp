@@ -5,7 +5,7 @@
 #include <new>
 #include <stdexcept>
 
-namespace elidex::db::detail {
+namespace elidex::internal {
 
 log_queue::log_queue() : tail_(make_chunk(chunk_bytes)), head_(tail_) {}
 
@@ -69,4 +69,4 @@ void log_queue::publish(commit_stamp stamp) noexcept {
   tail_->published.store(end_, std::memory_order_release);  // pairs with the acquire in take()
 }
 
-}  // namespace elidex::db::detail
+}  // namespace elidex::internal

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <system_error>
 
-namespace elidex::db::detail {
+namespace elidex::internal {
 namespace {
 
 // Payloads that are shorter are copied to those before them, so that an epoch of small buffers is
@@ -190,4 +190,4 @@ void log_writer::end_checkpoint() {
   checkpoint_runs_ = false;
 }
 
-}  // namespace elidex::db::detail
+}  // namespace elidex::internal

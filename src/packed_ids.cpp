@@ -8,7 +8,7 @@
 
 #include "elidex/internal/tree/vector_instructions.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 namespace {
 
 constexpr std::size_t lanes = 16;
@@ -237,8 +237,8 @@ const kernels& kernels_of_this_cpu() noexcept {
 #if defined(ELIDEX_VECTORS)
   static constexpr kernels avx2 = kernels_for<for_avx2>();
   static constexpr kernels avx512 = kernels_for<for_avx512>();
-  if (detail::vectors_of_this_cpu >= detail::vector_instructions::avx512) return avx512;
-  if (detail::vectors_of_this_cpu == detail::vector_instructions::avx2) return avx2;
+  if (vectors_of_this_cpu >= vector_instructions::avx512) return avx512;
+  if (vectors_of_this_cpu == vector_instructions::avx2) return avx2;
 #endif
   static constexpr kernels any = kernels_for<for_any_cpu>();
   return any;
@@ -365,4 +365,4 @@ auto packed_ids::matches_in(std::size_t block, std::uint32_t first,
   return found;
 }
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -16,7 +16,7 @@
 #    include <cerrno>
 #  endif
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 alignas(64) constinit std::atomic<std::uint32_t> threads_parked{0};
 
@@ -91,6 +91,6 @@ void parking::wake(const void* address) noexcept {
   futex_wake(here.wakes, futex_wake_all);
 }
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal
 
 #endif

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
-namespace elidex::db {
+namespace elidex::internal {
 namespace {
-
-using namespace detail;
 
 class input {
  public:
@@ -363,4 +361,4 @@ recovered_log recover_log(log_folder& folder, std::uint64_t fingerprint,
   return reader(folder, fingerprint, apply).run();
 }
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

@@ -8,7 +8,7 @@
 #include "elidex/internal/log/log_writer.hpp"
 #include "elidex/internal/txn/errors.hpp"
 
-namespace elidex::db {
+namespace elidex::internal {
 
 redo_log::redo_log(commit_clock& epochs, log_folder& folder, const recovered_log& found,
                    const redo_log_options& options)
@@ -16,12 +16,12 @@ redo_log::redo_log(commit_clock& epochs, log_folder& folder, const recovered_log
   if (options_.level == durability::none)
     throw std::invalid_argument("elidex: a log with durability none");
   // a child could not tell that it is one
-  if (!elidex::detail::watch_forks()) throw std::bad_alloc();
+  if (!watch_forks()) throw std::bad_alloc();
   options_.epoch_time = std::clamp<std::chrono::microseconds>(
       options_.epoch_time, std::chrono::microseconds(1), std::chrono::hours(24));
   epochs_.begin_at(found.first_epoch);
-  writer_ = std::make_unique<detail::log_writer>(folder, found, options_.fingerprint,
-                                                 options_.segment_bytes);
+  writer_ = std::make_unique<internal::log_writer>(folder, found, options_.fingerprint,
+                                                   options_.segment_bytes);
   durable_.store(epochs_.now() - 1);
   logger_ = std::thread([this] { run(); });
 }
@@ -192,4 +192,4 @@ void redo_log::fail(std::error_code error, const char* what) noexcept {
   futex_wake(progress_, futex_wake_all);
 }
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

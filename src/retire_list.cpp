@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <new>
 
-namespace elidex {
+namespace elidex::internal {
 namespace {
 
 // entries of a shard; chosen: lists below that are not worth shrinking
@@ -106,4 +106,4 @@ void retire_list::sweep_all() noexcept {
   }
 }
 
-}  // namespace elidex
+}  // namespace elidex::internal

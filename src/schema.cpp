@@ -6,7 +6,7 @@
 
 #include "elidex/internal/txn/errors.hpp"
 
-namespace elidex::db {
+namespace elidex::internal {
 namespace {
 
 constexpr std::array<const char*, 3> type_names{"integer", "real", "text"};
@@ -125,4 +125,4 @@ row& row::set(std::string_view column, std::string_view value) {
   return *this;
 }
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

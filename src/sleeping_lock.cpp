@@ -2,7 +2,7 @@
 
 #include "elidex/internal/sync/backoff.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 void sleeping_lock::wait_and_lock() noexcept {
   std::uint32_t owned = 0;  // `trying`, if it is ours to clear
@@ -53,4 +53,4 @@ void sleeping_lock::unlock_and_wake() noexcept {
   }
 }
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -2,7 +2,7 @@
 
 #include "elidex/internal/sync/backoff.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 // All exchanges of this file are acquire where they take the lock and release where they leave it;
 // each pairs with the other kind. Relaxed are those that only announce, loads before an exchange
@@ -80,4 +80,4 @@ void sleeping_shared_lock::unlock_and_wake() noexcept {
   }
 }
 
-}  // namespace elidex
+}  // namespace elidex::internal

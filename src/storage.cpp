@@ -8,7 +8,7 @@
 
 #include "elidex/internal/txn/errors.hpp"
 
-namespace elidex::db {
+namespace elidex::internal {
 namespace {
 
 constexpr std::uint32_t catalog_table = 0;
@@ -239,4 +239,4 @@ finished_checkpoint storage::checkpoint(const std::function<std::vector<table_ba
   return to.finish();
 }
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

@@ -8,7 +8,7 @@
 #include "elidex/internal/memory/lasting_memory.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 constinit thread_local thread_record* current_thread_record = nullptr;
 
@@ -102,4 +102,4 @@ thread_record& register_this_thread() {
   return *record;
 }
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -5,6 +5,10 @@
 #include "papers/karnagel/hle_lock.hpp"
 
 namespace elidex::bench {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 template <class Key>

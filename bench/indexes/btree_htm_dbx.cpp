@@ -9,6 +9,9 @@
 #include "elidex/internal/tree/btree.hpp"
 
 namespace elidex::bench {
+
+using namespace internal;
+
 namespace {
 
 using lock = coarse<elided<ttas_lock, asked_for<dbx_budgets>>>;

@@ -5,6 +5,10 @@
 #include "papers/karnagel/posix_mutex.hpp"
 
 namespace elidex::bench {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 template <class Key>

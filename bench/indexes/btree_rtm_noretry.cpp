@@ -6,6 +6,9 @@
 #include "elidex/internal/tree/btree.hpp"
 
 namespace elidex::bench {
+
+using namespace internal;
+
 namespace {
 
 template <class Key>

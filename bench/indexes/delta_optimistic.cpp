@@ -5,6 +5,9 @@
 #include "elidex/internal/column/keyed_delta_index.hpp"
 
 namespace elidex::bench {
+
+using namespace internal;
+
 namespace {
 
 // Optimistic on every machine.

@@ -14,6 +14,8 @@
 
 namespace elidex::bench {
 
+using namespace papers;
+
 template <class Index>
 class delta_set {
   using value_argument = typename Index::value_argument;

@@ -19,6 +19,8 @@
 
 namespace elidex::bench {
 
+using namespace internal;
+
 template <class Sync>
   requires requires(const Sync& sync) { sync.lock().stats(); }
 auto lock_counts_of(const Sync& sync) {

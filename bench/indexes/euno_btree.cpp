@@ -9,6 +9,10 @@
 #include "elidex/internal/tree/separated_leaf.hpp"
 
 namespace elidex::bench {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 using key = std::uint64_t;

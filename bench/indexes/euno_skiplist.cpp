@@ -6,6 +6,10 @@
 #include "papers/eunomia/euno_skip_list.hpp"
 
 namespace elidex::bench {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 struct split_only : euno_skip_parts {

@@ -9,6 +9,10 @@
 #include "elidex/internal/sync/spin_locks.hpp"
 
 namespace elidex::bench {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 template <class Key>

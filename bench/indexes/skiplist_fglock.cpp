@@ -4,6 +4,9 @@
 #include "papers/eunomia/locked_skip_list.hpp"
 
 namespace elidex::bench {
+
+using namespace papers;
+
 namespace {
 
 template <class Key>

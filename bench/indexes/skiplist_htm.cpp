@@ -8,6 +8,10 @@
 #include "papers/eunomia/skip_list.hpp"
 
 namespace elidex::bench {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 template <class Key>

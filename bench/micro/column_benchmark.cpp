@@ -125,8 +125,8 @@ void unpack(benchmark::State& state) {
   std::vector<std::uint32_t> ids(many_rows);
   random_numbers random;
   for (auto& id : ids) id = static_cast<std::uint32_t>(random.below(u64{1} << bits));
-  const auto packed = elidex::packed_ids::pack(ids, bits);
-  std::vector<std::uint32_t> out(elidex::packed_ids::block_rows * 32);
+  const auto packed = elidex::internal::packed_ids::pack(ids, bits);
+  std::vector<std::uint32_t> out(elidex::internal::packed_ids::block_rows * 32);
   for (auto _ : state) {
     for (std::size_t row = 0; row + out.size() <= many_rows; row += out.size()) {
       packed.unpack(row, out.size(), out.data());
@@ -147,7 +147,7 @@ BENCHMARK(unpack)
 
 void copy(benchmark::State& state) {
   const std::vector<std::uint32_t> ids(many_rows, 7);
-  std::vector<std::uint32_t> out(elidex::packed_ids::block_rows * 32);
+  std::vector<std::uint32_t> out(elidex::internal::packed_ids::block_rows * 32);
   for (auto _ : state) {
     for (std::size_t row = 0; row + out.size() <= many_rows; row += out.size()) {
       std::memcpy(out.data(), ids.data() + row, out.size() * sizeof(ids[0]));

@@ -137,7 +137,7 @@ const std::vector<contender> exclusive_locks{
     {"tbb::mutex", millions_a_second<tbb::mutex>},
     {"absl::Mutex", millions_a_second<absl_mutex>},
     {"tbb::spin_mutex", millions_a_second<tbb::spin_mutex>},
-    {"elidex::ttas_lock", millions_a_second<elidex::ttas_lock>},
+    {"elidex::internal::ttas_lock", millions_a_second<elidex::ttas_lock>},
 };
 const std::vector<contender> shared_locks{
     {"std::shared_mutex", millions_a_second<std::shared_mutex>},

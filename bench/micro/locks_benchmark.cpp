@@ -20,10 +20,10 @@ void lock_and_unlock(benchmark::State& state) {
   }
 }
 BENCHMARK(lock_and_unlock<std::mutex>);
-BENCHMARK(lock_and_unlock<elidex::posix_mutex>);
+BENCHMARK(lock_and_unlock<elidex::papers::posix_mutex>);
 BENCHMARK(lock_and_unlock<elidex::tas_lock>);
 BENCHMARK(lock_and_unlock<elidex::ttas_lock>);
-BENCHMARK(lock_and_unlock<elidex::hle_lock>);
+BENCHMARK(lock_and_unlock<elidex::papers::hle_lock>);
 BENCHMARK(lock_and_unlock<elidex::elided<elidex::ttas_lock>>);
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "bench/peers/libcds_threads.hpp"
 
 namespace elidex::bench {
+
 namespace {
 
 struct compare_keys {

@@ -9,6 +9,7 @@
 #include "bench/support/bad_input.hpp"
 
 namespace elidex::bench {
+
 namespace {
 
 constexpr std::uint64_t keys_default = 1'000'000;

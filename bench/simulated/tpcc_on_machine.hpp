@@ -31,6 +31,8 @@
 
 namespace elidex::bench {
 
+using namespace internal;
+
 struct tpcc_request {
   /// The machine, the database's name in place of an index's, threads, transactions of each, seed,
   /// retries, leaf version.

@@ -9,6 +9,7 @@
 #include "machine/memory.hpp"
 
 namespace elidex::bench {
+
 namespace {
 
 using nlohmann::ordered_json;

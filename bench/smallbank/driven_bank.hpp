@@ -19,6 +19,8 @@
 
 namespace elidex::bench::smallbank {
 
+using namespace internal;
+
 // Of get(), then upsert(): docs/DATABASE.md has a table for each way to keep transactions apart.
 template <class Database>
 constexpr bool loses_updates(isolation level) noexcept {

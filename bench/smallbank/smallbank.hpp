@@ -37,6 +37,8 @@
 
 namespace elidex::bench::smallbank {
 
+using namespace internal;
+
 using money = std::int64_t;  // cents
 
 enum class kind : std::uint8_t {

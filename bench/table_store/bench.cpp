@@ -19,8 +19,8 @@ namespace {
 // Nothing without a log.
 class folder_for_a_run {
  public:
-  folder_for_a_run(db::durability level, const std::string& in) {
-    if (level == db::durability::none) return;
+  folder_for_a_run(internal::durability level, const std::string& in) {
+    if (level == internal::durability::none) return;
     std::error_code error;
     const std::filesystem::path parent =
         in.empty() ? std::filesystem::temp_directory_path(error) : std::filesystem::path(in);
@@ -49,7 +49,7 @@ class bench {
       for (const unsigned threads : options_.threads) {
         for (const database_info* what : options_.databases) {
           for (std::size_t p = 0; p < options_.groups[g].size(); ++p) {
-            for (const db::durability level : options_.levels)
+            for (const internal::durability level : options_.levels)
               runs.push_back(
                   {.what = what, .group = g, .point = p, .threads = threads, .level = level});
           }

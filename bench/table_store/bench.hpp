@@ -42,7 +42,7 @@ struct bench_options {
   std::vector<std::vector<workload_point>> groups;
   std::vector<unsigned> threads{1};
   /// Each is a variant of each database.
-  std::vector<db::durability> levels{db::durability::none};
+  std::vector<internal::durability> levels{internal::durability::none};
   /// In which each run with a log has one of its own, which is removed behind it; empty: the
   /// system's for temporary files.
   std::string folder = {};
@@ -57,7 +57,7 @@ struct bench_run {
   std::size_t group = 0;
   std::size_t point = 0;  // of the group's
   unsigned threads = 1;
-  db::durability level = db::durability::none;
+  internal::durability level = internal::durability::none;
   std::vector<double> raw_tps = {};  // by round
   double tps = 0;                    // their median
   double tps_min = 0;

@@ -4,6 +4,9 @@
 #include "elidex/htm.hpp"
 
 namespace elidex::bench::table_store {
+
+using namespace internal;
+
 namespace {
 
 std::string remark_on_choice() {

@@ -21,6 +21,8 @@
 
 namespace elidex::bench::table_store {
 
+using namespace internal;
+
 using dbx_index_lock = elided<ttas_lock, asked_for<dbx_budgets>>;
 struct versioned_index_region : coarse<dbx_index_lock> {
   using node_lock = node_version<alignof(std::uint64_t)>;
@@ -30,14 +32,14 @@ struct region_with_version_line : coarse<dbx_index_lock> {
   using node_lock = node_version<64>;
 };
 
-using htm_btree_set = db::btree_indexes<coarse<dbx_index_lock>>;
+using htm_btree_set = papers::btree_indexes<coarse<dbx_index_lock>>;
 // The paper's: with a version in each leaf.
-using versioned_htm_btree_set = db::btree_indexes<versioned_index_region>;
-using version_line_htm_btree_set = db::btree_indexes<region_with_version_line>;
-using euno_btree_set = db::fixed_key_btree_indexes<split_regions<dbx_index_lock>>;
-using euno_btree_plus_set =
-    db::fixed_key_btree_indexes<split_regions<elided<ttas_lock, asked_for<short_region_budgets>>>,
-                                separated_fan_out<>, no_control>;
+using versioned_htm_btree_set = papers::btree_indexes<versioned_index_region>;
+using version_line_htm_btree_set = papers::btree_indexes<region_with_version_line>;
+using euno_btree_set = papers::fixed_key_btree_indexes<split_regions<dbx_index_lock>>;
+using euno_btree_plus_set = papers::fixed_key_btree_indexes<
+    split_regions<elided<ttas_lock, asked_for<short_region_budgets>>>, separated_fan_out<>,
+    no_control>;
 
 // Rows copied inside the commit's region, and behind it.
 template <class Indexes>
@@ -45,6 +47,6 @@ using dbx_over = basic_database<db::dbx_commit<asked_for<nesting_dbx_budgets>>, 
 template <class Indexes>
 using dbx_locking_over =
     basic_database<db::dbx_locking_commit<asked_for<nesting_dbx_budgets>>, Indexes>;
-using silo_over_masstree = basic_database<db::silo_commit, db::masstree_indexes>;
+using silo_over_masstree = basic_database<db::silo_commit, papers::masstree_indexes>;
 
 }  // namespace elidex::bench::table_store

@@ -23,6 +23,8 @@
 
 namespace elidex::bench::table_store {
 
+using namespace internal;
+
 struct run_settings {
   unsigned threads = 1;
   double seconds = 1;
@@ -34,7 +36,7 @@ struct run_settings {
 
 /// How a database is kept: in memory only, or with a log in a folder.
 struct kept_in {
-  db::durability level = db::durability::none;
+  internal::durability level = internal::durability::none;
   std::string folder = {};
 };
 

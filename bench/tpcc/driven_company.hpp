@@ -16,6 +16,8 @@
 
 namespace elidex::bench::tpcc {
 
+using namespace internal;
+
 template <class Database>
 class driven_company {
  public:

@@ -8,6 +8,7 @@
 #include "bench/support/input_file.hpp"
 
 namespace elidex::bench {
+
 namespace {
 
 // Keys inserted during a run come from identifiers above every loaded one, a range of 2^40 for each

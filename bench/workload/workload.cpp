@@ -10,6 +10,7 @@
 #include "bench/workload/zipf.hpp"
 
 namespace elidex::bench {
+
 namespace {
 
 constexpr unsigned percent_max = 100;

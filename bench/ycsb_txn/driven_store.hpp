@@ -16,6 +16,8 @@
 
 namespace elidex::bench::ycsb_txn {
 
+using namespace internal;
+
 template <class Database>
 class driven_store {
  public:

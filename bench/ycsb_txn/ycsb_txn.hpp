@@ -44,6 +44,8 @@
 
 namespace elidex::bench::ycsb_txn {
 
+using namespace internal;
+
 struct mix {
   std::string_view name;
   unsigned read_pct;  // of the accesses; the others change

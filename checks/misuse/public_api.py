@@ -1,6 +1,7 @@
 """What is public: the one list of headers and classes for public_functions.py and table.py."""
 
-# Every function and class of these outside of a namespace `detail` is public.
+# What these declare is public, but of namespace elidex::internal only what a public header names with
+# `using internal::X;`.
 HEADERS = (
     "elidex/column.hpp",
     "elidex/condition_variable.hpp",
@@ -24,17 +25,17 @@ NAMES = {
     "elidex::basic_mutex": "mutex",
     "elidex::basic_recursive_mutex": "recursive_mutex",
     "elidex::basic_shared_mutex": "shared_mutex",
-    "elidex::btree": "ordered_map",  # of strings
-    "elidex::detail::region_choosing_map": "ordered_map",  # of integers
-    "elidex::detail::region_choosing_map::cursor_type": "ordered_map::cursor_type",
-    "elidex::detail::map_cursor": "ordered_map::cursor_type",
-    "elidex::db::transaction": "transaction",
-    "elidex::db::two_phase_transaction": "two_phase_transaction",
-    "elidex::db::snapshot_transaction": "snapshot_transaction",
-    "elidex::db::table_base": "table",
-    "elidex::db::keyed_table": "table",
-    "elidex::db::table": "table",
-    "elidex::db::schema_table": "table",
+    "elidex::internal::btree": "ordered_map",  # of strings
+    "elidex::internal::region_choosing_map": "ordered_map",  # of integers
+    "elidex::internal::region_choosing_map::cursor_type": "ordered_map::cursor_type",
+    "elidex::internal::map_cursor": "ordered_map::cursor_type",
+    "elidex::internal::transaction": "transaction",
+    "elidex::internal::two_phase_transaction": "two_phase_transaction",
+    "elidex::internal::snapshot_transaction": "snapshot_transaction",
+    "elidex::internal::table_base": "table",
+    "elidex::internal::keyed_table": "table",
+    "elidex::internal::table": "table",
+    "elidex::internal::schema_table": "table",
 }
 
 # The kinds of misuse for which each function of a class has a row.

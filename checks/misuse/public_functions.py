@@ -9,6 +9,7 @@ functions, or it does not work.
 
 import argparse
 import fnmatch
+import functools
 import re
 import subprocess
 import sys
@@ -59,6 +60,8 @@ def parse_node(line):
     if not found:
         return None
     prefix, kind, rest = found.groups()
+    if kind == "CXXRecordDecl" and rest.startswith("parent "):
+        return None  # the definition, outside of its class, of a nested one
     rest = LOCATION.sub("", rest)
     declared, quote, behind = rest.partition(" '")
     types = behind.rpartition("'")[0] if quote else ""
@@ -173,6 +176,13 @@ def dump(headers, include, compiler="clang++-19"):
     return answer.stdout.splitlines()
 
 
+@functools.cache
+def named_for_users():
+    """What public headers name of namespace elidex::internal."""
+    headers = (ROOT / "include" / "elidex").glob("*.hpp")
+    return {name for header in headers for name in re.findall(r"^using internal::(\w+);", header.read_text(), re.MULTILINE)}
+
+
 def users_name(function, headers):
     """How the table calls a function, or None if it is not public."""
     scope, _, name = function.name.rpartition("::")
@@ -183,9 +193,12 @@ def users_name(function, headers):
         if name.lstrip("~") == of_class.split("::")[-1]:  # a constructor or destructor
             name = ("~" if name.startswith("~") else "") + scope.split("::")[-1]
         return f"{scope}::{name}"
+    inside = function.name.split("::")[1:]
+    if inside[0] == "internal" and inside[1] not in named_for_users() and "operator" not in inside[1]:
+        return None
     if not function.file.endswith(tuple(headers)) or "detail" in scope.split("::"):
         return None
-    short = re.sub(r"^elidex(::db)?(::|$)", "", scope)
+    short = re.sub(r"^elidex(::internal|::db)?(::|$)", "", scope)
     return f"{short}::{name}" if short else name
 
 
@@ -230,6 +243,9 @@ def complaints(functions, rows):
                 yield f"{name}: a public function without a row in docs/MISUSE.md"
         elif missing := kinds_wanted(name, functions[name]) - kinds[name]:
             yield f"{name}: no row for: {', '.join(sorted(missing))}"
+    for name in sorted(functions):
+        if any("internal::" in one for one in functions[name]):
+            yield f"{name}: a public signature names an internal type"
     scopes = {name.rpartition("::")[0] for name in functions}
     for name in sorted(set(kinds) - set(functions)):
         scope, _, own = name.rpartition("::")

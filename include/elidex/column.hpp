@@ -120,10 +120,10 @@ struct column_stats {
 template <class T, class Id = std::uint32_t>
 class column {
   static_assert(std::unsigned_integral<Id> && sizeof(Id) <= sizeof(std::uint32_t));
-  using images = detail::value_image<T>;
+  using images = internal::value_image<T>;
   using image = typename images::type;
-  using main_part = detail::column_main<image>;
-  using delta_part = detail::column_delta<image, Id>;
+  using main_part = internal::column_main<image>;
+  using delta_part = internal::column_delta<image, Id>;
   using image_argument = typename delta_part::image_argument;
 
  public:
@@ -235,9 +235,9 @@ class column {
 
   const column_options options_;
   std::atomic<const parts*> state_;
-  detail::deleted_rows deleted_;
-  std::mutex merging_;                                         // held while state_ changes
-  std::atomic<const detail::thread_record*> merger_{nullptr};  // the thread that holds merging_
+  internal::deleted_rows deleted_;
+  std::mutex merging_;                                           // held while state_ changes
+  std::atomic<const internal::thread_record*> merger_{nullptr};  // the thread that holds merging_
   std::size_t deletions_when_merged_ = 0;
   std::atomic<std::size_t> merges_{0};
 };

@@ -52,16 +52,16 @@ class condition_variable {
   condition_variable& operator=(const condition_variable&) = delete;
   ~condition_variable() {
     std::uint32_t there = waiters_.fetch_or(ending) | ending;
-    for (; there != ending; there = waiters_.load()) futex_wait(waiters_, there);
+    for (; there != ending; there = waiters_.load()) internal::futex_wait(waiters_, there);
   }
 
   void notify_one() noexcept { notify(1); }
-  void notify_all() noexcept { notify(futex_wake_all); }
+  void notify_all() noexcept { notify(internal::futex_wake_all); }
 
   template <class Mutex>
   void wait(std::unique_lock<Mutex>& lock) {
     sleep(lock, [&](std::uint32_t seen) {
-      futex_wait(sequence_, seen);
+      internal::futex_wait(sequence_, seen);
       return true;
     });
   }
@@ -71,9 +71,12 @@ class condition_variable {
   }
 
   template <class Mutex>
-  std::cv_status wait_until(std::unique_lock<Mutex>& lock, futex_deadline deadline) {
-    const bool in_time = sleep(
-        lock, [&](std::uint32_t seen) { return futex_wait_until(sequence_, seen, deadline); });
+  std::cv_status wait_until(
+      std::unique_lock<Mutex>& lock,
+      std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds> deadline) {
+    const bool in_time = sleep(lock, [&](std::uint32_t seen) {
+      return internal::futex_wait_until(sequence_, seen, deadline);
+    });
     return in_time ? std::cv_status::no_timeout : std::cv_status::timeout;
   }
   // Clocks other than the steady one are asked again after each sleep, since they may be set.
@@ -118,8 +121,8 @@ class condition_variable {
   }
 
   template <class Rep, class Period>
-  static futex_deadline from_now(const std::chrono::duration<Rep, Period>& how_long) {
-    return futex_deadline::clock::now() + in_bounds(how_long, [&] {
+  static internal::futex_deadline from_now(const std::chrono::duration<Rep, Period>& how_long) {
+    return internal::futex_deadline::clock::now() + in_bounds(how_long, [&] {
              return std::chrono::ceil<std::chrono::nanoseconds>(how_long);
            });
   }
@@ -142,7 +145,7 @@ class condition_variable {
     lock.unlock();
     const bool in_time = until_woken(seen);
     // The last access to this object: waking only names an address.
-    if (waiters_.fetch_sub(1) == (ending | 1)) futex_wake(waiters_, 1);
+    if (waiters_.fetch_sub(1) == (ending | 1)) internal::futex_wake(waiters_, 1);
     lock.lock();
     return in_time;
   }
@@ -150,14 +153,14 @@ class condition_variable {
   void notify(std::uint32_t count) noexcept {
     if (waiters_.load() == 0) return;
     sequence_.fetch_add(1);
-    futex_wake(sequence_, count);
+    internal::futex_wake(sequence_, count);
   }
 
   // in waiters_: the destructor sleeps there
   static constexpr std::uint32_t ending = std::uint32_t{1} << 31;
 
-  futex_word sequence_{0};
-  futex_word waiters_{0};
+  internal::futex_word sequence_{0};
+  internal::futex_word waiters_{0};
 };
 
 }  // namespace elidex

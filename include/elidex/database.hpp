@@ -116,12 +116,55 @@
 
 namespace elidex {
 
-using db::isolation;
+namespace db {
+
+// Tables, rows and keys.
+using internal::column_definition;
+using internal::column_type;
+using internal::end_of_prefix;
+using internal::indexed_table;
+using internal::ordered_key;
+using internal::row;
+using internal::row_bytes_max;
+using internal::schema;
+using internal::string_of_image;
+
+// Durability.
+using internal::durability;
+using internal::finished_checkpoint;
+using internal::log_folder;
+using internal::recovered_log;
+using internal::storage_options;
+
+// Transactions, and how they commit.
+using internal::capability_commit;
+using internal::dbx_commit;
+using internal::dbx_locking_commit;
+using internal::isolation;
+using internal::silo_commit;
+using internal::snapshot_transaction;
+using internal::transaction;
+using internal::two_phase_locking;
+using internal::two_phase_transaction;
+
+// Errors.
+using internal::duplicate_key;
+using internal::error;
+using internal::forked_child;
+using internal::lock_refused;
+using internal::log_error;
+using internal::row_too_large;
+using internal::schema_mismatch;
+using internal::unknown_table;
+
+}  // namespace db
+
+using internal::isolation;
 
 // Tables over ordered_map.
 struct ordered_map_indexes {
   template <class Key>
-  using map = ordered_map<Key, db::record*>;
+  using map = ordered_map<Key, internal::record*>;
 };
 
 // What transactions did.
@@ -130,7 +173,7 @@ struct database_stats {
   std::size_t conflicts = 0;  // attempts that had to be repeated
 };
 
-namespace db::detail {
+namespace internal {
 // The transactions of a policy: its own, or those of transaction.hpp.
 template <class Commit>
 struct transaction_of {
@@ -141,18 +184,18 @@ template <class Commit>
 struct transaction_of<Commit> {
   using type = typename Commit::transaction;
 };
-}  // namespace db::detail
+}  // namespace internal
 
 template <class Commit = db::capability_commit, class Indexes = ordered_map_indexes>
 class basic_database {
  public:
-  using transaction = typename db::detail::transaction_of<Commit>::type;
+  using transaction = typename internal::transaction_of<Commit>::type;
   template <class Key, class Row>
-  using table = db::table<Key, Row, typename Indexes::template map<Key>>;
+  using table = internal::table<Key, Row, typename Indexes::template map<Key>>;
   template <class Key>
-  using schema_table = db::schema_table<Key, typename Indexes::template map<Key>>;
+  using schema_table = internal::schema_table<Key, typename Indexes::template map<Key>>;
 
-  basic_database() { detail::name_memory(&epochs_, sizeof epochs_, "epochs"); }
+  basic_database() { internal::name_memory(&epochs_, sizeof epochs_, "epochs"); }
   basic_database(const basic_database&) = delete;
   basic_database& operator=(const basic_database&) = delete;
 
@@ -190,7 +233,8 @@ class basic_database {
     check_may_open();
     usable_ = false;
     const bool reads = options.level == db::durability::none;
-    return load(db::open_log_folder(folder, reads ? db::folder_use::read : db::folder_use::write),
+    return load(internal::open_log_folder(
+                    folder, reads ? internal::folder_use::read : internal::folder_use::write),
                 options);
   }
   const db::recovered_log& open(std::unique_ptr<db::log_folder> folder,
@@ -230,7 +274,7 @@ class basic_database {
   auto transact(isolation level, Fn&& fn) {
     using result = std::remove_cvref_t<std::invoke_result_t<Fn&, transaction&>>;
     const borrowed_memory memory(*this);
-    for (backoff wait;; wait.once()) {
+    for (internal::backoff wait;; wait.once()) {
       std::conditional_t<std::is_void_v<result>, std::monostate, std::optional<result>> kept;
       std::uint64_t epoch = 0;
       {
@@ -319,13 +363,13 @@ class basic_database {
   // A thread's, from one transaction to the next.
   struct alignas(64) thread_memory {
     std::unique_ptr<typename transaction::memory> notes;
-    std::optional<db::redo_log::worker> log;
+    std::optional<internal::redo_log::worker> log;
     bool in_use = false;
   };
   class borrowed_memory {
    public:
     explicit borrowed_memory(basic_database& from)
-        : mine_(from.thread_memory_[db::commit_clock::thread_number()]) {
+        : mine_(from.thread_memory_[internal::commit_clock::thread_number()]) {
       if (mine_.in_use)
         throw std::logic_error("elidex::database: a transaction inside a transaction");
       if (!from.usable_) throw std::logic_error(not_opened);
@@ -339,15 +383,16 @@ class basic_database {
     borrowed_memory& operator=(const borrowed_memory&) = delete;
     typename transaction::memory& notes() const noexcept { return *mine_.notes; }
     // Null: there is none.
-    db::redo_log::worker* log() const noexcept { return mine_.log ? &*mine_.log : nullptr; }
+    internal::redo_log::worker* log() const noexcept { return mine_.log ? &*mine_.log : nullptr; }
 
    private:
     thread_memory& mine_;
   };
 
-  const db::recovered_log& load(std::unique_ptr<db::log_folder> folder,
+  const db::recovered_log& load(std::unique_ptr<internal::log_folder> folder,
                                 const db::storage_options& options) {
-    storage_ = std::make_unique<db::storage>(std::move(folder), options, epochs_, all_tables());
+    storage_ =
+        std::make_unique<internal::storage>(std::move(folder), options, epochs_, all_tables());
     log_ = storage_->log();
     collect();
     usable_ = true;
@@ -355,7 +400,7 @@ class basic_database {
   }
   // Checks the calling thread only.
   void check_not_in_transaction(const char* function) const {
-    const std::size_t mine = this_thread_slot();
+    const std::size_t mine = internal::this_thread_slot();
     if ((mine < thread_memory_.size() && thread_memory_[mine].in_use) ||
         epochs_.has_snapshot_here())
       throw std::logic_error(std::string("elidex::database: ") + function +
@@ -402,13 +447,13 @@ class basic_database {
     throw db::unknown_table(std::string(name) + ": there is no table of that name");
   }
   // Under tables_mutex_, or alone.
-  std::vector<db::table_base*> all_tables() const {
-    std::vector<db::table_base*> all;
+  std::vector<internal::table_base*> all_tables() const {
+    std::vector<internal::table_base*> all;
     all.reserve(tables_.size());
     for (const auto& one : tables_) all.push_back(one.get());
     return all;
   }
-  static db::row_locking locking_of([[maybe_unused]] std::uint32_t number) noexcept {
+  static internal::row_locking locking_of([[maybe_unused]] std::uint32_t number) noexcept {
     if constexpr (requires { Commit::locking_of(number); }) {
       return Commit::locking_of(number);
     } else {
@@ -430,7 +475,7 @@ class basic_database {
       // In this order: what holds at the second look has held since the first one, so both held
       // when the reads were looked at.
       try {
-        return db::detail::reads_hold(t, false) && t.observations_hold();
+        return internal::reads_hold(t, false) && t.observations_hold();
       } catch (const std::bad_alloc&) {
         return true;  // Unknown. A retry might never end.
       }
@@ -439,7 +484,7 @@ class basic_database {
 
   // False: run it again.
   bool commits(transaction& t) {
-    if (commit_(t, epochs_) == db::commit_result::conflict) {
+    if (commit_(t, epochs_) == internal::commit_result::conflict) {
       roll_back(t);
       conflicts_.add(1);
       return false;
@@ -473,7 +518,7 @@ class basic_database {
     // erase that is durable.
     if (log_ != nullptr && log_->level() == db::durability::sync)
       horizon = std::min(horizon, log_->durable_epoch());
-    const std::uint64_t reclaimed = try_advance_epoch();
+    const std::uint64_t reclaimed = internal::try_advance_epoch();
     // An old snapshot holds the one, a long transaction the other: what has been erased since is
     // not ripe, and looking at all of it each time would take ever longer.
     if (horizon == collected_up_to_ || reclaimed == collected_in_) return;
@@ -487,19 +532,19 @@ class basic_database {
     collected_in_ = reclaimed;
   }
 
-  db::commit_clock epochs_;
+  internal::commit_clock epochs_;
   Commit commit_;
   std::mutex tables_mutex_;
-  std::vector<std::unique_ptr<db::table_base>> tables_;
+  std::vector<std::unique_ptr<internal::table_base>> tables_;
   std::uint64_t collected_up_to_ = 0;  // under tables_mutex_, as the next one
   std::uint64_t collected_in_ = 0;     // epoch of reclamation
-  std::unique_ptr<db::storage> storage_;
-  db::redo_log* log_ = nullptr;  // storage_'s
-  bool usable_ = true;           // no open() has failed
+  std::unique_ptr<internal::storage> storage_;
+  internal::redo_log* log_ = nullptr;  // storage_'s
+  bool usable_ = true;                 // no open() has failed
   std::atomic<std::size_t> erased_{0};
-  detail::sharded_counter commits_;
-  detail::sharded_counter conflicts_;
-  std::array<thread_memory, db::commit_clock::threads_max> thread_memory_;
+  internal::sharded_counter commits_;
+  internal::sharded_counter conflicts_;
+  std::array<thread_memory, internal::commit_clock::threads_max> thread_memory_;
 };
 
 using database = basic_database<>;

@@ -61,7 +61,7 @@
 
 namespace elidex {
 
-namespace detail {
+namespace internal {
 
 // What `adaptive` needs: whether elision is off now, and the window of acquisitions that is being
 // judged.
@@ -115,7 +115,20 @@ class elision_switch<adaptive<Base>> {
   std::uint64_t commits_before_window_ = 0;
 };
 
-}  // namespace detail
+}  // namespace internal
+
+// Locks to wrap, and retry policies.
+using internal::adaptive;
+using internal::dbx_budgets;
+using internal::default_retry;
+using internal::no_retry;
+using internal::retry_budgets;
+using internal::retry_policy;
+using internal::tas_lock;
+using internal::ttas_lock;
+
+// What an elided lock has counted.
+using internal::lock_counts;
 
 template <class Lock, retry_policy RetryPolicy = default_retry, class Htm = htm::native>
 class elided {
@@ -126,8 +139,8 @@ class elided {
  public:
   elided() noexcept : elided(RetryPolicy()) {}
   explicit elided(const RetryPolicy& policy) noexcept : policy_(policy) {
-    detail::name_memory(&lock_, sizeof lock_, "lock");
-    detail::name_memory(&counters_, sizeof counters_, "lock's counters");
+    internal::name_memory(&lock_, sizeof lock_, "lock");
+    internal::name_memory(&counters_, sizeof counters_, "lock's counters");
   }
   elided(const elided&) = delete;
   elided& operator=(const elided&) = delete;
@@ -139,11 +152,11 @@ class elided {
   // Adds to `aborts` how many attempts aborted before the one that the caller is in.
   void lock(std::uint32_t& aborts) {
     if (Htm::test()) {
-      detail::join_region<Htm>(is_free());
+      internal::join_region<Htm>(is_free());
       return;
     }
-    const detail::entry result = try_to_elide(detail::while_held::wait, aborts);
-    if (result == detail::entry::elided) return;
+    const internal::entry result = try_to_elide(internal::while_held::wait, aborts);
+    if (result == internal::entry::elided) return;
     lock_.lock();
     after_lock(result);
   }
@@ -153,9 +166,9 @@ class elided {
   bool try_lock() {
     if (Htm::test()) Htm::template abort<htm::code_nested_trylock>();
     std::uint32_t ignored = 0;
-    const detail::entry result = try_to_elide(detail::while_held::give_up, ignored);
-    if (result == detail::entry::elided) return true;
-    if (result == detail::entry::held || !lock_.try_lock()) return false;
+    const internal::entry result = try_to_elide(internal::while_held::give_up, ignored);
+    if (result == internal::entry::elided) return true;
+    if (result == internal::entry::held || !lock_.try_lock()) return false;
     after_lock(result);
     return true;
   }
@@ -207,23 +220,23 @@ class elided {
     return [this] { return !lock_.is_locked(); };
   }
 
-  detail::entry try_to_elide(detail::while_held manner, std::uint32_t& aborts) noexcept {
-    if (!Htm::enabled() || switch_.is_off()) return detail::entry::not_tried;
-    htm::status ignored = detail::nothing_aborted;
-    return detail::try_to_elide<Htm>(policy_, is_free(), manner, counters_, aborts, ignored);
+  internal::entry try_to_elide(internal::while_held manner, std::uint32_t& aborts) noexcept {
+    if (!Htm::enabled() || switch_.is_off()) return internal::entry::not_tried;
+    htm::status ignored = internal::nothing_aborted;
+    return internal::try_to_elide<Htm>(policy_, is_free(), manner, counters_, aborts, ignored);
   }
 
-  void after_lock(detail::entry result) noexcept {
+  void after_lock(internal::entry result) noexcept {
     counters_.count_fallback();
-    switch_.after_lock(result == detail::entry::out_of_retries, policy_, counters_);
+    switch_.after_lock(result == internal::entry::out_of_retries, policy_, counters_);
   }
 
   // Apart from what lies around the object: any write beside it would abort regions. The two behind
   // it change only while the lock is held.
   alignas(64) Lock lock_;
-  detail::elision_switch<RetryPolicy> switch_;
+  internal::elision_switch<RetryPolicy> switch_;
   [[no_unique_address]] RetryPolicy policy_{};
-  lock_counters counters_;
+  internal::lock_counters counters_;
 };
 
 }  // namespace elidex

@@ -75,6 +75,8 @@
 
 namespace elidex {
 
+using internal::default_hash;
+
 // What could be otherwise; tests take tables that are always growing, and broken ones.
 struct hash_map_rules {
   // of a block; so many there are for 8-byte keys and values
@@ -121,14 +123,14 @@ class hash_map {
                 "keys are integers or std::string");
   static_assert(std::is_trivially_copyable_v<Value> || std::same_as<Value, std::string>,
                 "values are trivially copyable or std::string");
-  using keys = detail::key_codec<Key>;
-  using values = detail::value_codec<Value>;
+  using keys = internal::key_codec<Key>;
+  using values = internal::value_codec<Value>;
   using key_slot = typename keys::slot;
   using value_slot = typename values::slot;
-  using block = detail::hash_block<key_slot, value_slot, Rules::slots_max>;
-  using table = detail::hash_table<block, Rules>;
+  using block = internal::hash_block<key_slot, value_slot, Rules::slots_max>;
+  using table = internal::hash_table<block, Rules>;
   using place = typename table::place;
-  using tags = detail::block_tags;
+  using tags = internal::block_tags;
 
  public:
   using key_type = Key;
@@ -138,7 +140,7 @@ class hash_map {
   using value_argument = typename values::argument;
 
   explicit hash_map(Hash hash = Hash()) : hash_(std::move(hash)) {
-    detail::name_memory(this, sizeof(*this), "hash_map");
+    internal::name_memory(this, sizeof(*this), "hash_map");
   }
   ~hash_map();
   hash_map(const hash_map&) = delete;
@@ -176,7 +178,7 @@ class hash_map {
   // key was there. fn(Value&) must not use the map, and should be short: others who want the bucket
   // wait for it. It may run more than once, with effects only of the last time, when Value is
   // std::string. If it throws, the exception comes out of update() and the value stays.
-  template <value_change<Value> Fn>
+  template <internal::value_change<Value> Fn>
   bool update(key_argument key, Fn&& fn);
 
   // Removes `key`; says whether it was there.
@@ -210,7 +212,7 @@ class hash_map {
   static constexpr bool owns_blobs = keys::owns_blobs || values::owns_blobs;
   struct no_pin {};
   // Only blobs are ever freed while the map lives.
-  using pin = std::conditional_t<owns_blobs, epoch_pin, no_pin>;
+  using pin = std::conditional_t<owns_blobs, internal::epoch_pin, no_pin>;
   using probe = typename keys::probe;
 
   // What is looked for.
@@ -288,12 +290,12 @@ class hash_map {
 
   [[no_unique_address]] Hash hash_;
   table table_;
-  block_pool blocks_{sizeof(block), "chained block", sizeof(block)};
-  detail::busy_counter size_;
-  detail::sharded_counter blob_bytes_;
-  mutable detail::sharded_counter restarts_;
-  detail::sharded_counter splits_;
-  retire_list retire_list_{this};  // destroyed first: what is in it counts as the map's
+  internal::block_pool blocks_{sizeof(block), "chained block", sizeof(block)};
+  internal::busy_counter size_;
+  internal::sharded_counter blob_bytes_;
+  mutable internal::sharded_counter restarts_;
+  internal::sharded_counter splits_;
+  internal::retire_list retire_list_{this};  // destroyed first: what is in it counts as the map's
 };
 
 }  // namespace elidex

@@ -57,6 +57,15 @@
 
 namespace elidex {
 
+// The statistics of locks by name.
+using internal::forget_elision_pauses;
+using internal::lock_counts;
+using internal::lock_record;
+using internal::lock_record_named;
+using internal::named_lock_counts;
+using internal::named_lock_stats;
+using internal::record_of_unnamed_locks;
+
 template <class Htm>
 class alignas(64) basic_mutex {
  public:
@@ -76,10 +85,11 @@ class alignas(64) basic_mutex {
   // False: held by somebody at this moment. Never waits.
   bool try_lock() {
     if (!Htm::enabled())
-      return take_if(lock_.try_lock(), {detail::entry::not_tried, detail::nothing_aborted, false});
-    const auto attempt = elision_.enter(is_free(), detail::while_held::give_up);
-    if (attempt.how == detail::entry::elided) return true;
-    return attempt.how != detail::entry::held && take_if(lock_.try_lock(), attempt);
+      return take_if(lock_.try_lock(),
+                     {internal::entry::not_tried, internal::nothing_aborted, false});
+    const auto attempt = elision_.enter(is_free(), internal::while_held::give_up);
+    if (attempt.how == internal::entry::elided) return true;
+    return attempt.how != internal::entry::held && take_if(lock_.try_lock(), attempt);
   }
 
   void unlock() {
@@ -96,14 +106,14 @@ class alignas(64) basic_mutex {
   }
 
   [[gnu::noinline]] void lock_the_long_way() {
-    typename detail::drop_in_elision<Htm>::attempt attempt{detail::entry::not_tried,
-                                                           detail::nothing_aborted, false};
+    typename internal::drop_in_elision<Htm>::attempt attempt{internal::entry::not_tried,
+                                                             internal::nothing_aborted, false};
     if (Htm::enabled()) {
-      attempt = elision_.enter(is_free(), detail::while_held::wait);
-      if (attempt.how == detail::entry::elided) return;
+      attempt = elision_.enter(is_free(), internal::while_held::wait);
+      if (attempt.how == internal::entry::elided) return;
     }
     if (lock_record* const record = elision_.record(); record != nullptr) {
-      detail::take_and_count(
+      internal::take_and_count(
           *record, [this] { return lock_.try_lock(); }, [this] { lock_.lock(); });
     } else {
       lock_.lock();
@@ -111,13 +121,14 @@ class alignas(64) basic_mutex {
     elision_.took(attempt);
   }
 
-  bool take_if(bool taken, const typename detail::drop_in_elision<Htm>::attempt& before) noexcept {
+  bool take_if(bool taken,
+               const typename internal::drop_in_elision<Htm>::attempt& before) noexcept {
     if (taken && (Htm::enabled() || elision_.record() != nullptr)) elision_.took(before);
     return taken;
   }
 
-  sleeping_lock lock_;
-  detail::drop_in_elision<Htm> elision_;
+  internal::sleeping_lock lock_;
+  internal::drop_in_elision<Htm> elision_;
 };
 
 // lock() by the thread that holds it already adds a level; unlock() takes one away.
@@ -155,7 +166,7 @@ class alignas(64) basic_recursive_mutex {
  private:
   // An address that no other live thread has.
   static const void* me() noexcept {
-    return static_cast<const void*>(&detail::current_thread_record);
+    return static_cast<const void*>(&internal::current_thread_record);
   }
 
   // relaxed, without a partner: only this thread ever writes its own mark here, so nobody else's

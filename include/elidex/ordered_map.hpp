@@ -52,7 +52,7 @@
 
 namespace elidex {
 
-namespace detail {
+namespace internal {
 
 using ordered_map_shape = packed_node_bytes<1152, 1024>;
 
@@ -75,10 +75,12 @@ struct ordered_map_of<Key, Value> {
   using type = region_choosing_map<Key, Value, ordered_map_shape>;
 };
 
-}  // namespace detail
+}  // namespace internal
+
+using internal::map_regions;
 
 template <class Key, class Value>
-using ordered_map_base = typename detail::ordered_map_of<Key, Value>::type;
+using ordered_map_base = typename internal::ordered_map_of<Key, Value>::type;
 
 template <class Key, class Value>
 class ordered_map : public ordered_map_base<Key, Value> {
@@ -89,11 +91,14 @@ class ordered_map : public ordered_map_base<Key, Value> {
 };
 
 // The common instances are compiled once, in src/ordered_map.cpp.
-extern template class fixed_key_btree<std::uint64_t, std::uint64_t, optimistic,
-                                      detail::ordered_map_shape, no_control>;
-extern template class fixed_key_btree<std::uint64_t, std::uint64_t, htm_split_regions,
-                                      detail::ordered_map_shape, no_control>;
-extern template class btree<std::string, std::uint64_t, optimistic, node_bytes<1024, 1024>>;
-extern template class btree<std::string, std::string, optimistic, node_bytes<1024, 1024>>;
+extern template class internal::fixed_key_btree<std::uint64_t, std::uint64_t, internal::optimistic,
+                                                internal::ordered_map_shape, internal::no_control>;
+extern template class internal::fixed_key_btree<std::uint64_t, std::uint64_t,
+                                                internal::htm_split_regions,
+                                                internal::ordered_map_shape, internal::no_control>;
+extern template class internal::btree<std::string, std::uint64_t, internal::optimistic,
+                                      internal::node_bytes<1024, 1024>>;
+extern template class internal::btree<std::string, std::string, internal::optimistic,
+                                      internal::node_bytes<1024, 1024>>;
 
 }  // namespace elidex

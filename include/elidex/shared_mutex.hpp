@@ -28,6 +28,13 @@
 
 namespace elidex {
 
+using internal::lock_counts;
+using internal::lock_record;
+using internal::lock_record_named;
+using internal::named_lock_counts;
+using internal::named_lock_stats;
+using internal::record_of_unnamed_locks;
+
 // Readers elide like writers, and beside readers that hold it.
 template <class Htm>
 class alignas(64) basic_shared_mutex {
@@ -56,19 +63,23 @@ class alignas(64) basic_shared_mutex {
 
  private:
   struct exclusive {
-    static bool is_free(const sleeping_shared_lock& lock) noexcept { return !lock.is_locked(); }
-    static void lock(sleeping_shared_lock& lock) noexcept { lock.lock(); }
-    static bool try_lock(sleeping_shared_lock& lock) noexcept { return lock.try_lock(); }
+    static bool is_free(const internal::sleeping_shared_lock& lock) noexcept {
+      return !lock.is_locked();
+    }
+    static void lock(internal::sleeping_shared_lock& lock) noexcept { lock.lock(); }
+    static bool try_lock(internal::sleeping_shared_lock& lock) noexcept { return lock.try_lock(); }
   };
   struct shared {
-    static bool is_free(const sleeping_shared_lock& lock) noexcept {
+    static bool is_free(const internal::sleeping_shared_lock& lock) noexcept {
       return !lock.is_locked_exclusive();
     }
-    static void lock(sleeping_shared_lock& lock) noexcept { lock.lock_shared(); }
-    static bool try_lock(sleeping_shared_lock& lock) noexcept { return lock.try_lock_shared(); }
+    static void lock(internal::sleeping_shared_lock& lock) noexcept { lock.lock_shared(); }
+    static bool try_lock(internal::sleeping_shared_lock& lock) noexcept {
+      return lock.try_lock_shared();
+    }
   };
 
-  using attempt = typename detail::drop_in_elision<Htm>::attempt;
+  using attempt = typename internal::drop_in_elision<Htm>::attempt;
 
   template <class Mode>
   void lock_as() {
@@ -81,13 +92,13 @@ class alignas(64) basic_shared_mutex {
 
   template <class Mode>
   [[gnu::noinline]] void lock_the_long_way() {
-    attempt before{detail::entry::not_tried, detail::nothing_aborted, false};
+    attempt before{internal::entry::not_tried, internal::nothing_aborted, false};
     if (Htm::enabled()) {
-      before = elision_.enter([this] { return Mode::is_free(lock_); }, detail::while_held::wait);
-      if (before.how == detail::entry::elided) return;
+      before = elision_.enter([this] { return Mode::is_free(lock_); }, internal::while_held::wait);
+      if (before.how == internal::entry::elided) return;
     }
     if (lock_record* const record = elision_.record(); record != nullptr) {
-      detail::take_and_count(
+      internal::take_and_count(
           *record, [this] { return Mode::try_lock(lock_); }, [this] { Mode::lock(lock_); });
     } else {
       Mode::lock(lock_);
@@ -97,19 +108,20 @@ class alignas(64) basic_shared_mutex {
 
   template <class Mode>
   bool try_lock_as() {
-    attempt before{detail::entry::not_tried, detail::nothing_aborted, false};
+    attempt before{internal::entry::not_tried, internal::nothing_aborted, false};
     if (Htm::enabled()) {
-      before = elision_.enter([this] { return Mode::is_free(lock_); }, detail::while_held::give_up);
-      if (before.how == detail::entry::elided) return true;
-      if (before.how == detail::entry::held) return false;
+      before =
+          elision_.enter([this] { return Mode::is_free(lock_); }, internal::while_held::give_up);
+      if (before.how == internal::entry::elided) return true;
+      if (before.how == internal::entry::held) return false;
     }
     if (!Mode::try_lock(lock_)) return false;
     if (Htm::enabled() || elision_.record() != nullptr) elision_.took(before);
     return true;
   }
 
-  sleeping_shared_lock lock_;
-  detail::drop_in_elision<Htm> elision_;
+  internal::sleeping_shared_lock lock_;
+  internal::drop_in_elision<Htm> elision_;
 };
 
 using shared_mutex = basic_shared_mutex<htm::native>;

@@ -1,7 +1,7 @@
 // Paper 003's Euno-B+Tree: the tree for fixed keys with the paper's leaves, two regions and
 // adaptive conflict control.
 //
-//   elidex::euno_btree<std::uint64_t, std::uint64_t> tree;
+//   euno_btree<std::uint64_t, std::uint64_t> tree;
 //
 // Where the paper's four principles are: internal/tree/fixed_key_btree.hpp. The leaf:
 // partitioned_leaf.hpp.
@@ -16,10 +16,12 @@
 #include "elidex/internal/tree/fixed_key_btree.hpp"
 #include "papers/eunomia/partitioned_leaf.hpp"
 
-namespace elidex {
+namespace elidex::papers {
+
+using namespace internal;
 
 template <std::integral Key, class Value, class Sync = htm_split_regions,
           class Shape = partitioned_fan_out<>, class Control = adaptive_control>
 using euno_btree = fixed_key_btree<Key, Value, Sync, Shape, Control>;
 
-}  // namespace elidex
+}  // namespace elidex::papers

@@ -1,7 +1,7 @@
 // A skip list that stays fast where many threads want the same keys: the Euno-SkipList of paper
 // 003.
 //
-//   elidex::euno_skip_list<std::uint64_t, std::uint64_t, elidex::htm_split_regions> list;
+//   euno_skip_list<std::uint64_t, std::uint64_t, htm_split_regions> list;
 //   list.upsert(7, 70);
 //   list.update(7, [](std::uint64_t& v) { ++v; });
 //   list.scan(0, 10, [](std::uint64_t key, std::uint64_t value) { ... });
@@ -95,7 +95,9 @@
 #include "papers/eunomia/segment_control.hpp"
 #include "papers/eunomia/skip_list_node.hpp"
 
-namespace elidex {
+namespace elidex::papers {
+
+using namespace internal;
 
 // Which of the paper's principles a list follows.
 struct euno_skip_parts {
@@ -107,8 +109,6 @@ struct euno_skip_parts {
   static constexpr unsigned requests_per_period = 1024;
   static constexpr unsigned conflicts_to_stay = 16;  // chosen: 1.5 %
 };
-
-namespace detail {
 
 // A link that knows where it leads: who need not go there reads no line of the target.
 template <class Key, class Target>
@@ -165,8 +165,6 @@ class euno_skip_tower {
   link* links() noexcept { return std::launder(reinterpret_cast<link*>(this + 1)); }
 };
 
-}  // namespace detail
-
 // Key: an integer type. Value: a trivially copyable type. Sync: split_regions of any lock.
 //
 // Thread-safety: every function but constructor and destructor may be called from any thread at any
@@ -180,14 +178,14 @@ template <std::integral Key, class Value, class Sync, class Parts = euno_skip_pa
 class euno_skip_list {
   static_assert(std::is_trivially_copyable_v<Value>);
   using control = typename Parts::control;
-  using node = detail::euno_skip_record<Key, Value, Parts::partitioned>;
+  using node = papers::euno_skip_record<Key, Value, Parts::partitioned>;
   using tower =
-      detail::euno_skip_tower<Key, node, typename Sync::sequence, control, Parts::partitioned>;
+      papers::euno_skip_tower<Key, node, typename Sync::sequence, control, Parts::partitioned>;
   using node_link = typename node::link;
   using tower_link = typename tower::link;
-  using step = detail::step;
+  using step = internal::step;
   static constexpr unsigned low_levels = 2;  // those of the lower region
-  static constexpr unsigned high_levels = detail::skip_levels - low_levels;
+  static constexpr unsigned high_levels = papers::skip_levels - low_levels;
 
   static constexpr std::size_t round_up(std::size_t bytes, std::size_t to) noexcept {
     return (bytes + to - 1) / to * to;
@@ -217,8 +215,8 @@ class euno_skip_list {
   using key_argument = Key;
   using value_argument = const Value&;
 
-  euno_skip_list() : head_(tower_of(make_node(detail::skip_levels, Key{}, Value{}))) {
-    detail::name_memory(this, sizeof(*this), "list");
+  euno_skip_list() : head_(tower_of(make_node(papers::skip_levels, Key{}, Value{}))) {
+    internal::name_memory(this, sizeof(*this), "list");
   }
   euno_skip_list(const euno_skip_list&) = delete;
   euno_skip_list& operator=(const euno_skip_list&) = delete;
@@ -307,12 +305,12 @@ class euno_skip_list {
   const Sync& sync() const noexcept { return sync_; }
 
  private:
-  friend detail::spare_node<euno_skip_list>;
+  friend papers::spare_node<euno_skip_list>;
   struct entry {
     Key key;
     Value value;
   };
-  using scan_buffer = detail::staging_buffer<entry, 4096>;
+  using scan_buffer = internal::staging_buffer<entry, 4096>;
   enum class purpose : std::uint8_t { look, change, remove, add, scan };
 
   // The nodes before a key on all levels.
@@ -431,7 +429,7 @@ class euno_skip_list {
   }
 
   step try_put(const place& from, Key key, const Value& value, bool overwrite,
-               detail::spare_node<euno_skip_list>& spare) noexcept {
+               papers::spare_node<euno_skip_list>& spare) noexcept {
     std::array<node*, low_levels> before;
     node* const found = is_first(from, key)
                             ? from.at->first
@@ -489,7 +487,7 @@ class euno_skip_list {
   }
 
   step insert_or_overwrite_with_tower(Key key, const Value& value, bool overwrite,
-                                      detail::spare_node<euno_skip_list>& spare) noexcept {
+                                      papers::spare_node<euno_skip_list>& spare) noexcept {
     path way;
     if (node* const found = find_path(key, way); found != nullptr) {
       if (overwrite) found->value = value;
@@ -599,13 +597,13 @@ class euno_skip_list {
   bool insert_or_overwrite(Key key, const Value& value, bool overwrite);
 
   mutable Sync sync_;
-  detail::leveled_pools<layout> pools_;
+  papers::leveled_pools<layout> pools_;
   mutable block_pool control_pool_{sizeof(control), "control"};
   alignas(64) tower* const head_;
   std::atomic<unsigned> high_levels_used_{1};
-  alignas(64) detail::level_generator<BitsPerLevel> levels_;
-  detail::busy_counter size_;
-  mutable detail::sharded_counter restarts_;
+  alignas(64) papers::level_generator<BitsPerLevel> levels_;
+  internal::busy_counter size_;
+  mutable internal::sharded_counter restarts_;
   // destroyed first: what is in it gives its memory back to the pools
   mutable retire_list retire_list_{this};
 };
@@ -615,7 +613,7 @@ bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::insert_or_overwrite(
                                                                                 const Value& value,
                                                                                 bool overwrite) {
   const epoch_pin pinned;
-  detail::spare_node<euno_skip_list> spare(*this);
+  papers::spare_node<euno_skip_list> spare(*this);
   if (!overwrite) spare.provide(key, value);  // will be needed, but for duplicates
   for (;;) {
     step s = on_segment<purpose::add>(key, [&](const place& from) noexcept {
@@ -726,4 +724,4 @@ void euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::take_control(
   retire_list_.unreserve();
 }
 
-}  // namespace elidex
+}  // namespace elidex::papers

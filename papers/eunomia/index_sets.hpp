@@ -2,13 +2,13 @@
 // (database.hpp).
 //
 //   // HTM-B+Tree under DBX's commit: the paper's DBX
-//   basic_database<db::dbx_commit<>, db::htm_btree_indexes> dbx;
+//   basic_database<db::dbx_commit<>, htm_btree_indexes> dbx;
 //   // Euno-B+Tree under the same: Euno-DBX
-//   basic_database<db::dbx_commit<>, db::euno_btree_indexes> euno_dbx;
-//   basic_database<db::silo_commit, db::masstree_indexes> silo;  // Masstree under Silo's commit
+//   basic_database<db::dbx_commit<>, euno_btree_indexes> euno_dbx;
+//   basic_database<db::silo_commit, masstree_indexes> silo;  // Masstree under Silo's commit
 //
-// A set has `template <class Key> using map`, a map from Key to db::record* with get, insert, erase
-// and scan (table.hpp). Those of Eunomia and Masstree have integer keys only; a table with string
+// A set has `template <class Key> using map`, a map from Key to record* with get, insert, erase and
+// scan (table.hpp). Those of Eunomia and Masstree have integer keys only; a table with string
 // keys is an ordered_map in these sets.
 //
 // What a look-up does inside a hardware region. DBX's commit looks into the indexes again from
@@ -59,9 +59,9 @@
 #include "papers/eunomia/euno_btree.hpp"
 #include "papers/eunomia/masstree.hpp"
 
-namespace elidex::db {
+namespace elidex::papers {
 
-namespace detail {
+using namespace internal;
 
 // Map<Key> where Key is an integer, ordered_map elsewhere.
 template <class Key, template <class> class Map>
@@ -72,8 +72,6 @@ template <std::integral Key, template <class> class Map>
 struct integer_map<Key, Map> {
   using type = Map<Key>;
 };
-
-}  // namespace detail
 
 // One B+tree a table, under any policy. Strings too.
 template <class Sync, class Shape = paper_fan_out>
@@ -89,7 +87,7 @@ class fixed_key_btree_indexes {
 
  public:
   template <class Key>
-  using map = typename detail::integer_map<Key, tree>::type;
+  using map = typename integer_map<Key, tree>::type;
 };
 
 class masstree_indexes {
@@ -98,7 +96,7 @@ class masstree_indexes {
 
  public:
   template <class Key>
-  using map = typename detail::integer_map<Key, tree>::type;
+  using map = typename integer_map<Key, tree>::type;
 };
 
 // The paper's: all retry as DBX does.
@@ -108,4 +106,4 @@ using euno_btree_indexes = fixed_key_btree_indexes<split_regions<elided<ttas_loc
 using euno_btree_plus_indexes =
     fixed_key_btree_indexes<htm_split_regions, separated_fan_out<>, no_control>;
 
-}  // namespace elidex::db
+}  // namespace elidex::papers

@@ -1,6 +1,6 @@
 // A skip list without locks: the LockFree-SkipList of paper 003.
 //
-//   elidex::lock_free_skip_list<std::uint64_t, std::uint64_t> list;
+//   lock_free_skip_list<std::uint64_t, std::uint64_t> list;
 //   list.upsert(7, 70);
 //   list.update(7, [](std::uint64_t& v) { ++v; });
 //   list.scan(0, 10, [](std::uint64_t key, std::uint64_t value) { ... });  // weakly consistent
@@ -71,14 +71,16 @@
 #include "elidex/internal/tree/value_change.hpp"
 #include "papers/eunomia/skip_list_node.hpp"
 
-namespace elidex {
+namespace elidex::papers {
+
+using namespace internal;
 
 // What keeps the list right; tests break it.
 struct lock_free_list_rules {
   static constexpr bool marks_before_unlinking = true;
   static constexpr bool keeps_equal_keys_apart = true;  // link_above()
   template <unsigned BitsPerLevel>
-  using heights = detail::level_generator<BitsPerLevel>;
+  using heights = papers::level_generator<BitsPerLevel>;
 };
 
 // Key: an integer type. Value: a trivially copyable type.
@@ -100,11 +102,11 @@ class lock_free_skip_list {
     std::atomic<std::uint8_t> users_left;
   };
   using link = std::atomic<std::uintptr_t>;
-  using node = detail::leveled_node<Key, record, link>;
+  using node = papers::leveled_node<Key, record, link>;
   // The neighbours of a key, on the levels that a search has been on.
   struct path {
-    std::array<node*, detail::skip_levels> before;
-    std::array<node*, detail::skip_levels> after;
+    std::array<node*, papers::skip_levels> before;
+    std::array<node*, papers::skip_levels> after;
     unsigned height = 0;
   };
 
@@ -116,8 +118,8 @@ class lock_free_skip_list {
   static constexpr bool scans_are_snapshots = false;
 
   lock_free_skip_list()
-      : head_(node::make(pools_.allocate(detail::skip_levels), detail::skip_levels, Key{})) {
-    detail::name_memory(this, sizeof(*this), "list");
+      : head_(node::make(pools_.allocate(papers::skip_levels), papers::skip_levels, Key{})) {
+    internal::name_memory(this, sizeof(*this), "list");
   }
   lock_free_skip_list(const lock_free_skip_list&) = delete;
   lock_free_skip_list& operator=(const lock_free_skip_list&) = delete;
@@ -193,7 +195,7 @@ class lock_free_skip_list {
   // cuts it off; others may be. fn may use the list.
   template <class Fn>
   std::size_t scan(key_argument from, std::size_t limit, Fn&& fn) const {
-    return detail::scan_in_parts<scan_part>(
+    return papers::scan_in_parts<scan_part>(
         from, limit,
         [&](Key at, std::size_t most, scan_part& part) { return collect(at, most, part); }, fn);
   }
@@ -231,12 +233,12 @@ class lock_free_skip_list {
   void reclaim() noexcept { retire_list_.sweep_all(); }
 
  private:
-  friend detail::spare_node<lock_free_skip_list>;
+  friend papers::spare_node<lock_free_skip_list>;
   struct entry {
     Key key;
     Value value;
   };
-  using scan_part = detail::staging_buffer<entry, std::max(sizeof(entry), std::size_t{2048})>;
+  using scan_part = internal::staging_buffer<entry, std::max(sizeof(entry), std::size_t{2048})>;
 
   class reservation {
    public:
@@ -389,7 +391,7 @@ class lock_free_skip_list {
 
   bool insert_or_overwrite(Key key, const Value& value, bool overwrite) {
     const epoch_pin pinned;
-    detail::spare_node<lock_free_skip_list> spare(*this);
+    papers::spare_node<lock_free_skip_list> spare(*this);
     for (;;) {
       path way;
       node* const found = find(key, way);
@@ -482,15 +484,15 @@ class lock_free_skip_list {
     return std::nullopt;
   }
 
-  mutable detail::leveled_pools<node> pools_;
+  mutable papers::leveled_pools<node> pools_;
   block_pool value_pool_{sizeof(Value), "value"};
   node* const head_;
   std::atomic<unsigned> height_{1};
   alignas(64) typename Rules::template heights<BitsPerLevel> levels_;
-  detail::busy_counter size_;
-  mutable detail::sharded_counter restarts_;
+  internal::busy_counter size_;
+  mutable internal::sharded_counter restarts_;
   // destroyed first: what is in it gives its memory back to the pools
   retire_list retire_list_{this};
 };
 
-}  // namespace elidex
+}  // namespace elidex::papers

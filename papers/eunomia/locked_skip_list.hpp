@@ -1,6 +1,6 @@
 // A skip list with a lock on every link: the FGLock-SkipList of paper 003.
 //
-//   elidex::locked_skip_list<std::uint64_t, std::uint64_t> list;
+//   locked_skip_list<std::uint64_t, std::uint64_t> list;
 //   list.upsert(7, 70);
 //   auto value = list.get(7);                                          // takes no lock
 //   list.scan(0, 10, [](std::uint64_t key, std::uint64_t value) { ... });  // weakly consistent
@@ -80,7 +80,9 @@
 #include "elidex/internal/tree/value_change.hpp"
 #include "papers/eunomia/skip_list_node.hpp"
 
-namespace elidex {
+namespace elidex::papers {
+
+using namespace internal;
 
 // Key: an integer type. Value: a trivially copyable type.
 //
@@ -94,13 +96,13 @@ class locked_skip_list {
   static_assert(std::is_trivially_copyable_v<Value>);
   struct record {
     version_lock lock;
-    detail::field<Value> value;
+    internal::field<Value> value;
   };
   using link = std::atomic<std::uintptr_t>;
-  using node = detail::leveled_node<Key, record, link>;
+  using node = papers::leveled_node<Key, record, link>;
   // The nodes before a key, on the levels that a search has been on.
   struct path {
-    std::array<node*, detail::skip_levels> before;
+    std::array<node*, papers::skip_levels> before;
     unsigned height = 0;
   };
 
@@ -112,8 +114,8 @@ class locked_skip_list {
   static constexpr bool scans_are_snapshots = false;
 
   locked_skip_list()
-      : head_(node::make(pools_.allocate(detail::skip_levels), detail::skip_levels, Key{})) {
-    detail::name_memory(this, sizeof(*this), "list");
+      : head_(node::make(pools_.allocate(papers::skip_levels), papers::skip_levels, Key{})) {
+    internal::name_memory(this, sizeof(*this), "list");
   }
   locked_skip_list(const locked_skip_list&) = delete;
   locked_skip_list& operator=(const locked_skip_list&) = delete;
@@ -172,7 +174,7 @@ class locked_skip_list {
   // cuts it off; others may be. fn runs outside of all locks and may use the list.
   template <class Fn>
   std::size_t scan(key_argument from, std::size_t limit, Fn&& fn) const {
-    return detail::scan_in_parts<scan_part>(
+    return papers::scan_in_parts<scan_part>(
         from, limit,
         [&](Key at, std::size_t most, scan_part& part) { return collect(at, most, part); }, fn);
   }
@@ -195,12 +197,12 @@ class locked_skip_list {
   void reclaim() noexcept { retire_list_.sweep_all(); }
 
  private:
-  friend detail::spare_node<locked_skip_list>;
+  friend papers::spare_node<locked_skip_list>;
   struct entry {
     Key key;
     Value value;
   };
-  using scan_part = detail::staging_buffer<entry, std::max(sizeof(entry), std::size_t{2048})>;
+  using scan_part = internal::staging_buffer<entry, std::max(sizeof(entry), std::size_t{2048})>;
   class node_guard {
    public:
     explicit node_guard(version_lock& lock) noexcept : lock_(lock), was_(lock.lock()) {}
@@ -255,7 +257,7 @@ class locked_skip_list {
              !l.compare_exchange_strong(seen, seen | locked_bit, std::memory_order_acquire,
                                         std::memory_order_relaxed);
     };
-    if (is_locked()) detail::wait_while<detail::looks::often>(&l, is_locked);
+    if (is_locked()) internal::wait_while<internal::looks::often>(&l, is_locked);
     return target(seen);
   }
   // Searches don't look at locks: a store that still waits in this core's buffer when its operation
@@ -266,7 +268,7 @@ class locked_skip_list {
   // Gives the link its new target, and unlocks it.
   static void unlock_link(link& l, node* to) noexcept {
     l.store(word_of(to), std::memory_order_release);  // pairs with the acquires above
-    detail::wake_waiters(&l);
+    internal::wake_waiters(&l);
   }
 
   bool is_before(const node* n, Key key) const noexcept { return n == head_ || n->key < key; }
@@ -346,7 +348,7 @@ class locked_skip_list {
   }
 
   bool insert_or_overwrite(Key key, const Value& value, bool overwrite) {
-    detail::spare_node<locked_skip_list> spare(*this);
+    papers::spare_node<locked_skip_list> spare(*this);
     for (;;) {
       const epoch_pin pinned;
       path way;
@@ -433,14 +435,14 @@ class locked_skip_list {
     return std::nullopt;
   }
 
-  detail::leveled_pools<node> pools_;
+  papers::leveled_pools<node> pools_;
   node* const head_;
   std::atomic<unsigned> height_{1};
-  alignas(64) detail::level_generator<BitsPerLevel> levels_;
-  detail::busy_counter size_;
-  mutable detail::sharded_counter restarts_;
+  alignas(64) papers::level_generator<BitsPerLevel> levels_;
+  internal::busy_counter size_;
+  mutable internal::sharded_counter restarts_;
   // destroyed first: what is in it gives its memory back to the pools
   retire_list retire_list_{this};
 };
 
-}  // namespace elidex
+}  // namespace elidex::papers

@@ -1,7 +1,7 @@
 // Masstree for keys of one slice: a B+tree whose readers write nothing and whose leaves are changed
 // by single stores.
 //
-//   elidex::masstree<std::uint64_t, std::uint64_t, elidex::optimistic> tree;
+//   masstree<std::uint64_t, std::uint64_t, optimistic> tree;
 //   tree.insert(7, 70);
 //   tree.update(7, [](std::uint64_t& v) { ++v; });
 //   tree.scan(0, 10, [](std::uint64_t key, std::uint64_t value) { ... });
@@ -108,7 +108,9 @@
 #include "papers/eunomia/masstree_operation.hpp"
 #include "papers/eunomia/masstree_range.hpp"
 
-namespace elidex {
+namespace elidex::papers {
+
+using namespace internal;
 
 // Counts since construction; each exact when no operation runs.
 struct masstree_stats {
@@ -136,14 +138,14 @@ class masstree {
   static_assert(std::is_trivially_copyable_v<Value>);
   static_assert(Width >= 3 && Width <= 15);
 
-  using node = detail::masstree_node<Key, Sync, Width>;
-  using leaf = detail::masstree_leaf<Key, Value, Sync, Width>;
-  using inner = detail::masstree_inner<Key, Sync, Width>;
+  using node = papers::masstree_node<Key, Sync, Width>;
+  using leaf = papers::masstree_leaf<Key, Value, Sync, Width>;
+  using inner = papers::masstree_inner<Key, Sync, Width>;
   using version = typename node::version_type;
   using token = typename version::token;
   using order = typename leaf::order;
-  using operation = detail::masstree_operation<masstree>;
-  using step = detail::step;
+  using operation = papers::masstree_operation<masstree>;
+  using step = internal::step;
 
  public:
   using key_type = Key;
@@ -199,12 +201,12 @@ class masstree {
 
  private:
   friend operation;
-  friend detail::masstree_range<masstree>;
+  friend papers::masstree_range<masstree>;
 
   static constexpr bool racing = Sync::readers_race;
   // Only racing readers can follow an address behind the region in which they found it.
   static constexpr bool defers_reclamation = racing;
-  using pin = std::conditional_t<defers_reclamation, epoch_pin, detail::no_pin>;
+  using pin = std::conditional_t<defers_reclamation, epoch_pin, internal::no_pin>;
 
   // Inner nodes above a leaf at most. Not even a tree of the smallest width gets there: a node must
   // take in two new children at least between two splits of it, so each level more takes twice as
@@ -278,14 +280,14 @@ class masstree {
   std::atomic<node*> root_;
   block_pool leaf_pool_{sizeof(leaf), "leaf", leaf::head_bytes};
   block_pool inner_pool_{sizeof(inner), "inner", inner::head_bytes};
-  detail::busy_counter size_;
-  mutable detail::sharded_counter restarts_;
-  detail::sharded_counter splits_;
-  detail::sharded_counter removals_;
+  internal::busy_counter size_;
+  mutable internal::sharded_counter restarts_;
+  internal::sharded_counter splits_;
+  internal::sharded_counter removals_;
   // destroyed first: what is in it gives its memory back to the pools
   retire_list retire_list_{this};
 };
 
-}  // namespace elidex
+}  // namespace elidex::papers
 
 #include "papers/eunomia/masstree_impl.hpp"

@@ -2,13 +2,15 @@
 // for correctness.
 #pragma once
 
-namespace elidex {
+namespace elidex::papers {
+
+using namespace internal;
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
 masstree<Key, Value, Sync, Width>::masstree() {
   // may throw on a thread's first use; what follows could not say so
   static_cast<void>(this_thread_slot());
-  detail::name_memory(this, sizeof(*this), "tree");
+  internal::name_memory(this, sizeof(*this), "tree");
   void* const block = leaf_pool_.allocate();
   root_ = ::new (block) leaf(std::numeric_limits<Key>::min(), version::state::unlocked_root);
 }
@@ -24,7 +26,7 @@ bool masstree<Key, Value, Sync, Width>::find_leaf(Key key, leaf*& l, token& seen
   while (!seen.is_leaf()) {
     const inner& in = *static_cast<inner*>(at);
     node* const child = in.child(in.index_of(key));
-    detail::prefetch_bytes<sizeof(leaf)>(child);
+    internal::prefetch_bytes<sizeof(leaf)>(child);
     const token childs = child->version.stable();
     if (!in.version.changed_since(seen)) {
       at = child;
@@ -444,7 +446,7 @@ auto masstree<Key, Value, Sync, Width>::give_up_root(operation& op) noexcept -> 
 template <std::integral Key, class Value, class Sync, unsigned Width>
 template <class Fn>
 std::size_t masstree<Key, Value, Sync, Width>::scan(Key from, std::size_t limit, Fn&& fn) const {
-  detail::masstree_range<masstree> range(*this, limit);
+  papers::masstree_range<masstree> range(*this, limit);
   {
     [[maybe_unused]] const pin pinned;
     range.collect(from);
@@ -471,4 +473,4 @@ masstree_stats masstree<Key, Value, Sync, Width>::stats() const noexcept {
   return s;
 }
 
-}  // namespace elidex
+}  // namespace elidex::papers

@@ -26,7 +26,9 @@
 #include "elidex/internal/tree/field.hpp"
 #include "papers/eunomia/masstree_version.hpp"
 
-namespace elidex::detail {
+namespace elidex::papers {
+
+using namespace internal;
 
 // Which slots of a leaf are in use, and in which order: one word, so that one store of it inserts
 // or removes a key. From the bottom: 4 bits count, then 4 bits for each slot, those in use in the
@@ -301,4 +303,4 @@ struct masstree_inner : masstree_node<Key, Sync, Width> {
   static constexpr std::size_t head_bytes = sizeof(node) + sizeof(std::uint64_t);
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::papers

@@ -21,7 +21,9 @@
 #include "elidex/internal/memory/retire_list.hpp"
 #include "elidex/internal/memory/thread_slot.hpp"
 
-namespace elidex::detail {
+namespace elidex::papers {
+
+using namespace internal;
 
 template <class Tree>
 class masstree_operation {
@@ -134,4 +136,4 @@ class masstree_operation {
   std::array<retired, nodes_max> retired_;
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::papers

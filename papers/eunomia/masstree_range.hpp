@@ -30,7 +30,9 @@
 #include "elidex/internal/tree/node_operation.hpp"
 #include "elidex/internal/tree/staging_buffer.hpp"
 
-namespace elidex::detail {
+namespace elidex::papers {
+
+using namespace internal;
 
 template <class Tree>
 class masstree_range {
@@ -128,4 +130,4 @@ class masstree_range {
   staging_buffer<visited, 512> visited_;
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::papers

@@ -44,7 +44,9 @@
 
 #include "elidex/internal/sync/parking.hpp"
 
-namespace elidex::detail {
+namespace elidex::papers {
+
+using namespace internal;
 
 template <bool Racing>
 class masstree_version {
@@ -204,4 +206,4 @@ class masstree_version {
   std::atomic<word_type> word_;
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::papers

@@ -32,8 +32,9 @@
 #include "elidex/internal/sync/random.hpp"
 #include "elidex/internal/tree/controlled_leaf.hpp"
 
-namespace elidex {
-namespace detail {
+namespace elidex::papers {
+
+using namespace internal;
 
 // Whole segments, as many as it takes for the shape's slots.
 template <class Shape, class Slot>
@@ -280,8 +281,6 @@ class dense_leaf
   std::array<slot, capacity> slots_;
 };
 
-}  // namespace detail
-
 // The papers' tree: leaves of LeafSlots records in segments of a cache line (or of SegmentSlots
 // records).
 template <unsigned LeafSlots = 16, unsigned InnerSlots = 16, unsigned SegmentSlots = 0>
@@ -292,14 +291,14 @@ struct partitioned_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
                              : 1;
   }
   template <class Key, class Value, class Sync>
-  using leaf = detail::partitioned_leaf<Key, Value, Sync, partitioned_fan_out>;
+  using leaf = papers::partitioned_leaf<Key, Value, Sync, partitioned_fan_out>;
 };
 
 // The same with dense leaves.
 template <unsigned LeafSlots = 16, unsigned InnerSlots = 16>
 struct dense_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
   template <class Key, class Value, class Sync>
-  using leaf = detail::dense_leaf<Key, Value, Sync, dense_fan_out>;
+  using leaf = papers::dense_leaf<Key, Value, Sync, dense_fan_out>;
 };
 
-}  // namespace elidex
+}  // namespace elidex::papers

@@ -27,7 +27,7 @@
 #include "elidex/internal/sync/parking.hpp"
 #include "elidex/internal/tree/conflict_control.hpp"
 
-namespace elidex {
+namespace elidex::papers {
 
 class segment_control {
   static constexpr unsigned lanes = 16;
@@ -37,7 +37,7 @@ class segment_control {
 
   template <std::integral Key>
   static unsigned slot_of(Key key) noexcept {
-    return detail::control_slot<slots>(key);
+    return internal::control_slot<slots>(key);
   }
   static constexpr std::uint64_t bit(unsigned slot) noexcept { return std::uint64_t{1} << slot; }
 
@@ -54,7 +54,7 @@ class segment_control {
       return (seen & mine) != 0 || (word.fetch_or(mine, std::memory_order_acquire) & mine) != 0;
     };
     if (!is_locked()) return false;
-    detail::wait_while<detail::looks::often>(&word, is_locked);
+    internal::wait_while<internal::looks::often>(&word, is_locked);
     return true;
   }
 
@@ -70,7 +70,7 @@ class segment_control {
     const std::uint64_t counts =
         (word.fetch_add(counted - lock_bit(slot), std::memory_order_release) + counted) &
         ~lock_bits;
-    detail::wake_waiters(&word);
+    internal::wake_waiters(&word);
     if ((counts % one_conflict) / one_request < requests_per_period) return false;
     // A new period. Two who end one together subtract both, and the second one sees that it came
     // too late.
@@ -123,4 +123,4 @@ class segment_control {
   alignas(64) std::atomic<bool> some_lane_was_busy_{true};
 };
 
-}  // namespace elidex
+}  // namespace elidex::papers

@@ -1,6 +1,6 @@
 // A skip list, written for one thread and run under one region per operation.
 //
-//   elidex::skip_list<std::uint64_t, std::uint64_t, elidex::coarse<elidex::posix_mutex>> list;
+//   skip_list<std::uint64_t, std::uint64_t, coarse<posix_mutex>> list;
 //   list.insert(7, 70);
 //   list.update(7, [](std::uint64_t& v) { ++v; });
 //   list.scan(0, 10, [](std::uint64_t key, std::uint64_t value) { ... });
@@ -36,7 +36,9 @@
 #include "elidex/internal/tree/value_change.hpp"
 #include "papers/eunomia/skip_list_node.hpp"
 
-namespace elidex {
+namespace elidex::papers {
+
+using namespace internal;
 
 // Key: an integer type. Value: a trivially copyable type. Sync: unsynchronized or coarse.
 //
@@ -52,12 +54,12 @@ class skip_list {
   static_assert(std::is_trivially_copyable_v<Value>);
   static_assert(!Sync::readers_race, "one region protects all of it");
   struct node_link;
-  using node = detail::leveled_node<Key, Value, node_link>;
+  using node = papers::leveled_node<Key, Value, node_link>;
   struct node_link {
     node* to = nullptr;
   };
-  using step = detail::step;
-  using predecessors = std::array<node*, detail::skip_levels>;
+  using step = internal::step;
+  using predecessors = std::array<node*, papers::skip_levels>;
 
  public:
   using key_type = Key;
@@ -68,8 +70,8 @@ class skip_list {
 
   skip_list()
       : head_(
-            node::make(pools_.allocate(detail::skip_levels), detail::skip_levels, Key{}, Value{})) {
-    detail::name_memory(this, sizeof(*this), "list");
+            node::make(pools_.allocate(papers::skip_levels), papers::skip_levels, Key{}, Value{})) {
+    internal::name_memory(this, sizeof(*this), "list");
   }
   skip_list(const skip_list&) = delete;
   skip_list& operator=(const skip_list&) = delete;
@@ -136,7 +138,7 @@ class skip_list {
   template <class Fn>
   std::size_t scan(key_argument from, std::size_t limit, Fn&& fn) const {
     if (limit == 0) return 0;
-    detail::staging_buffer<entry, 4096> entries;
+    internal::staging_buffer<entry, 4096> entries;
     while (sync_.shared([&]() noexcept { return collect(from, limit, entries); }) ==
            step::need_memory)
       entries.grow();
@@ -156,7 +158,7 @@ class skip_list {
   const Sync& sync() const noexcept { return sync_; }
 
  private:
-  friend detail::spare_node<skip_list>;
+  friend papers::spare_node<skip_list>;
   struct entry {
     Key key;
     Value value;
@@ -195,7 +197,7 @@ class skip_list {
   }
 
   step try_put(Key key, const Value& value, bool overwrite,
-               detail::spare_node<skip_list>& spare) noexcept {
+               papers::spare_node<skip_list>& spare) noexcept {
     predecessors before;
     node* const at = lower_bound(key, before);
     if (at != nullptr && at->key == key) {
@@ -229,7 +231,7 @@ class skip_list {
   }
 
   step collect(Key from, std::size_t limit,
-               detail::staging_buffer<entry, 4096>& entries) const noexcept {
+               internal::staging_buffer<entry, 4096>& entries) const noexcept {
     entries.clear();
     for (node* at = lower_bound(from); at != nullptr && entries.size() < limit;
          at = at->link(0).to) {
@@ -241,7 +243,7 @@ class skip_list {
   // --- outside ---
 
   bool insert_or_overwrite(Key key, const Value& value, bool overwrite) {
-    detail::spare_node<skip_list> spare(*this);
+    papers::spare_node<skip_list> spare(*this);
     if (!overwrite) spare.provide(key, value);  // will be needed, but for duplicates
     for (;;) {
       const step s =
@@ -253,12 +255,12 @@ class skip_list {
   }
 
   [[no_unique_address]] mutable Sync sync_;
-  detail::leveled_pools<node> pools_;
+  papers::leveled_pools<node> pools_;
   // The head's line: every operation reads it, and it changes with the height.
   alignas(64) node* const head_;
   unsigned height_ = 0;
-  alignas(64) detail::level_generator<BitsPerLevel> levels_;
-  detail::busy_counter size_;
+  alignas(64) papers::level_generator<BitsPerLevel> levels_;
+  internal::busy_counter size_;
 };
 
-}  // namespace elidex
+}  // namespace elidex::papers

@@ -27,7 +27,9 @@
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/thread_slot.hpp"
 
-namespace elidex {
+namespace elidex::papers {
+
+using namespace internal;
 
 // Counts since construction; each exact when no operation runs.
 struct skip_list_stats {
@@ -37,8 +39,6 @@ struct skip_list_stats {
   // segments with conflict control (euno_skip_list.hpp), retired ones included
   std::size_t controls = 0;
 };
-
-namespace detail {
 
 inline constexpr unsigned skip_levels = 16;
 
@@ -182,5 +182,4 @@ std::size_t scan_in_parts(Key from, std::size_t limit, Collect&& collect, Fn&& f
   return count;
 }
 
-}  // namespace detail
-}  // namespace elidex
+}  // namespace elidex::papers

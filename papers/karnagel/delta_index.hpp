@@ -2,7 +2,7 @@
 // 001, section 2). Its nodes hold IDs only, and every comparison looks into the dictionary: so
 // nodes have one size whatever the values are, and a value is stored once.
 //
-//   elidex::delta_index<std::string, elidex::optimistic, elidex::elision_friendly_delta> index;
+//   delta_index<std::string, optimistic, elision_friendly_delta> index;
 //   auto [id, is_new] = index.find_or_add("Oakland");
 //   index.find("Oakland");                                       // the ID again
 //   index.scan("M", 10, [](std::string_view name, std::uint32_t id) { ... });
@@ -51,7 +51,9 @@
 #include "papers/karnagel/delta_index_operation.hpp"
 #include "papers/karnagel/id_search.hpp"
 
-namespace elidex {
+namespace elidex::papers {
+
+using namespace internal;
 
 // The branching factor of paper 001, section 2.2.
 using delta_fan_out = fan_out<30, 30>;
@@ -71,8 +73,6 @@ struct elision_friendly_delta {
   static constexpr bool takes_nodes_inside = false;
 };
 
-namespace detail {
-
 template <class Key, class Sync, class Parts, class Id>
 using delta_dictionary_of = delta_dictionary<Key, Sync::readers_race, Parts::dictionaries, Id>;
 
@@ -80,8 +80,6 @@ template <class Key, class Sync, class Parts, class Id>
 using delta_inner_of =
     btree_inner<value_id<delta_dictionary_of<Key, Sync, Parts, Id>, typename Parts::search>, Sync,
                 typename Parts::shape, id_leaf<Id, Sync, typename Parts::shape>, false>;
-
-}  // namespace detail
 
 // Value: an unsigned integer type, or std::string (given as std::string_view, compared as unsigned
 // bytes, at most 64 KiB). Id: an unsigned integer type; how many values there can be.
@@ -94,15 +92,15 @@ using delta_inner_of =
 // std::length_error from find_or_add() when there is no ID left for a new value;
 // std::invalid_argument for a string over 64 KiB. The index is then unchanged.
 template <class Value, class Sync, class Parts = elision_friendly_delta, class Id = std::uint32_t>
-class delta_index : detail::delta_inner_of<Value, Sync, Parts, Id> {
+class delta_index : papers::delta_inner_of<Value, Sync, Parts, Id> {
   static_assert(std::unsigned_integral<Value> || std::same_as<Value, std::string>);
   static_assert(std::unsigned_integral<Id>);
   static_assert(!Parts::takes_nodes_inside || !Sync::readers_race,
                 "the stock of nodes is protected by the region");
-  using inner_levels = detail::delta_inner_of<Value, Sync, Parts, Id>;
-  using dictionary = detail::delta_dictionary_of<Value, Sync, Parts, Id>;
-  using step = detail::step;
-  using operation = detail::delta_index_operation<delta_index>;
+  using inner_levels = papers::delta_inner_of<Value, Sync, Parts, Id>;
+  using dictionary = papers::delta_dictionary_of<Value, Sync, Parts, Id>;
+  using step = internal::step;
+  using operation = papers::delta_index_operation<delta_index>;
   using typename inner_levels::inner;
   using typename inner_levels::key_slot;
   using typename inner_levels::leaf;
@@ -167,8 +165,8 @@ class delta_index : detail::delta_inner_of<Value, Sync, Parts, Id> {
 
  private:
   friend operation;
-  friend detail::node_operation<delta_index>;
-  friend detail::range_collector<delta_index>;
+  friend internal::node_operation<delta_index>;
+  friend internal::range_collector<delta_index>;
 
   using inner_levels::defers_reclamation;
   using inner_levels::descend_splitting;
@@ -217,9 +215,9 @@ class delta_index : detail::delta_inner_of<Value, Sync, Parts, Id> {
   }
 
   dictionary dictionary_;
-  [[no_unique_address]] detail::node_stock<Parts::takes_nodes_inside> stock_;
+  [[no_unique_address]] papers::node_stock<Parts::takes_nodes_inside> stock_;
 };
 
-}  // namespace elidex
+}  // namespace elidex::papers
 
 #include "papers/karnagel/delta_index_impl.hpp"

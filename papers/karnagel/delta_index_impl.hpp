@@ -1,13 +1,15 @@
 // The bodies of delta_index.hpp; included at its end. Read that header first.
 #pragma once
 
-namespace elidex {
+namespace elidex::papers {
+
+using namespace internal;
 
 template <class Value, class Sync, class Parts, class Id>
 delta_index<Value, Sync, Parts, Id>::delta_index() {
   // may throw on a thread's first use; what follows could not say so
   static_cast<void>(this_thread_slot());
-  detail::name_memory(this, sizeof(*this), "delta index");
+  internal::name_memory(this, sizeof(*this), "delta index");
   root_.template store<racing>(::new (leaf_pool_.allocate()) leaf);
 }
 
@@ -60,7 +62,7 @@ auto delta_index<Value, Sync, Parts, Id>::find_or_add(value_argument value) -> a
     const step s =
         run_changing(op, [&] { return sync_.exclusive([&] { return try_add(where, op, id); }); });
     return {id, s == step::yes};
-  } catch (const detail::no_ids_left&) {
+  } catch (const internal::no_ids_left&) {
     if (const auto given_meanwhile = find(value)) return {*given_meanwhile, false};
     throw;
   }
@@ -117,7 +119,7 @@ template <class Start, class Fn>
 std::size_t delta_index<Value, Sync, Parts, Id>::scan_from(Start&& start, std::size_t limit,
                                                            Fn&& fn) const {
   order_behind_changes();
-  detail::range_collector<delta_index> range(*this, limit);
+  internal::range_collector<delta_index> range(*this, limit);
   range.collect_forward(start());
   for (const auto& e : range.entries()) {
     const auto value = view(e.key);
@@ -130,15 +132,15 @@ template <class Value, class Sync, class Parts, class Id>
 template <class Fn>
 std::size_t delta_index<Value, Sync, Parts, Id>::scan(value_argument from, std::size_t limit,
                                                       Fn&& fn) const {
-  return scan_from([&] { return detail::range_collector<delta_index>::start::at(probe_of(from)); },
-                   limit, fn);
+  return scan_from(
+      [&] { return internal::range_collector<delta_index>::start::at(probe_of(from)); }, limit, fn);
 }
 
 template <class Value, class Sync, class Parts, class Id>
 template <class Fn>
 std::size_t delta_index<Value, Sync, Parts, Id>::scan_all(Fn&& fn) const {
-  using collector = detail::range_collector<delta_index>;
+  using collector = internal::range_collector<delta_index>;
   return scan_from([] { return collector::start::at_end(); }, collector::unlimited, fn);
 }
 
-}  // namespace elidex
+}  // namespace elidex::papers

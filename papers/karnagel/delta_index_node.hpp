@@ -10,14 +10,20 @@
 #include "elidex/internal/tree/field.hpp"
 #include "papers/karnagel/id_search.hpp"
 
-namespace elidex::detail {
+namespace elidex::papers {
+
+using namespace internal;
 
 // Stands for the key type of such nodes.
 template <class Dictionary, class Search>
 struct value_id;
 
+}  // namespace elidex::papers
+
+namespace elidex::internal {
+
 template <class Dictionary, class Search>
-struct key_codec<value_id<Dictionary, Search>> {
+struct key_codec<papers::value_id<Dictionary, Search>> {
   using slot = typename Dictionary::id_type;
   static constexpr bool owns_blobs = false;
   static constexpr bool compares_in_place = false;
@@ -47,6 +53,10 @@ struct key_codec<value_id<Dictionary, Search>> {
     }
   };
 };
+
+}  // namespace elidex::internal
+
+namespace elidex::papers {
 
 template <class Id, class Sync, class Shape>
 struct id_leaf : btree_node<Sync> {
@@ -85,4 +95,4 @@ struct id_leaf : btree_node<Sync> {
   std::array<field<Id>, capacity> ids_;
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::papers

@@ -14,7 +14,9 @@
 #include "elidex/internal/tree/blob.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 
-namespace elidex::detail {
+namespace elidex::papers {
+
+using namespace internal;
 
 // Nodes that splits take inside their region, with the same counters for all threads: the shared
 // allocator of paper 001, section 5.2.2. Protected by the region.
@@ -170,4 +172,4 @@ class delta_index_operation : public node_operation<Index> {
   bool wants_nodes_ = false;
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::papers

@@ -1,7 +1,7 @@
 // A spin lock whose exchange and store carry the HLE prefixes: the CPU elides it by itself, where
 // it has HLE.
 //
-//   elidex::hle_lock lock;
+//   hle_lock lock;
 //   { std::lock_guard guard(lock); ++shared; }
 //   std::cout << lock.stats() << '\n';
 //
@@ -31,7 +31,9 @@
 #include "elidex/internal/sync/parking.hpp"
 #include "elidex/internal/sync/pause.hpp"
 
-namespace elidex {
+namespace elidex::papers {
+
+using namespace internal;
 
 class hle_lock {
  public:
@@ -44,7 +46,7 @@ class hle_lock {
     backoff wait;
     for (;;) {
       if (is_locked())
-        detail::wait_while<detail::looks::often>(&word_, [this] { return is_locked(); }, wait);
+        internal::wait_while<internal::looks::often>(&word_, [this] { return is_locked(); }, wait);
       if (htm::hle_exchange_acquire(word_, 1) == 0) return;
       // an elided exchange that found 1 is a region watching a held lock: the pause ends it
       wait.once();
@@ -65,7 +67,7 @@ class hle_lock {
     const bool inside_region = htm::test();
     htm::hle_store_release(word_, 0);
     // Also in a region that is not this lock's: it may release a lock that was really taken.
-    if (!inside_region || htm::test()) detail::wake_waiters(&word_);
+    if (!inside_region || htm::test()) internal::wake_waiters(&word_);
     if (!inside_region) {
       counters_.count_fallback();
     } else if (!htm::test()) {
@@ -87,4 +89,4 @@ class hle_lock {
   lock_counters counters_;
 };
 
-}  // namespace elidex
+}  // namespace elidex::papers

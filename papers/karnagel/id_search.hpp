@@ -17,7 +17,7 @@
 
 #include "elidex/internal/tree/codec.hpp"
 
-namespace elidex {
+namespace elidex::papers {
 
 struct linear_search {
   template <bool OrEqual, class Compare>
@@ -25,10 +25,10 @@ struct linear_search {
     exact = false;
     unsigned i = 0;
     for (; i < count; ++i) {
-      const detail::comparison c = compare(i);
-      if (c == detail::comparison::less) continue;
-      if (c == detail::comparison::torn) return false;
-      exact = c == detail::comparison::equal;
+      const internal::comparison c = compare(i);
+      if (c == internal::comparison::less) continue;
+      if (c == internal::comparison::torn) return false;
+      exact = c == internal::comparison::equal;
       break;
     }
     result = i + (OrEqual && exact ? 1 : 0);
@@ -44,14 +44,14 @@ struct binary_search {
     unsigned end = count;
     while (begin < end) {
       const unsigned middle = (begin + end) / 2;
-      const detail::comparison c = compare(middle);
-      if (c == detail::comparison::torn) return false;
-      if (c == detail::comparison::equal) {
+      const internal::comparison c = compare(middle);
+      if (c == internal::comparison::torn) return false;
+      if (c == internal::comparison::equal) {
         exact = true;
         begin = middle + (OrEqual ? 1 : 0);
         break;
       }
-      if (c == detail::comparison::less) {
+      if (c == internal::comparison::less) {
         begin = middle + 1;
       } else {
         end = middle;
@@ -62,4 +62,4 @@ struct binary_search {
   }
 };
 
-}  // namespace elidex
+}  // namespace elidex::papers

@@ -1,8 +1,8 @@
 // The system's mutex with one question more: is it held? Elision asks, since a region must watch
 // the lock.
 //
-//   elidex::posix_mutex mutex;                          // a std::mutex, at std::mutex's price
-//   elidex::elided<elidex::posix_mutex> elided_mutex;   // see elided.hpp
+//   posix_mutex mutex;                          // a std::mutex, at std::mutex's price
+//   elidex::elided<posix_mutex> elided_mutex;   // see elided.hpp
 //
 // Where the answer comes from is a probe.
 //
@@ -29,7 +29,7 @@
 #include <atomic>
 #include <mutex>
 
-namespace elidex {
+namespace elidex::papers {
 
 class held_flag {
  public:
@@ -94,4 +94,4 @@ using posix_mutex = basic_posix_mutex<libc_lock_word>;
 using posix_mutex = basic_posix_mutex<held_flag>;
 #endif
 
-}  // namespace elidex
+}  // namespace elidex::papers

@@ -28,7 +28,9 @@
 #include "papers/karnagel/hle_lock.hpp"
 #include "papers/karnagel/posix_mutex.hpp"
 
-namespace elidex {
+namespace elidex::papers {
+
+using namespace internal;
 
 // Any abort is followed by another attempt, so many times (papers/004 section 4.2.2).
 template <std::uint32_t Times>
@@ -55,4 +57,4 @@ struct pthread_elision_latches : latches<mutex, mutex> {};
 struct elided_lock_mutex_latches : latches<hle_lock, posix_mutex> {};
 struct elided_transaction_latches : latches<posix_mutex, hle_lock> {};
 
-}  // namespace elidex
+}  // namespace elidex::papers

@@ -14,6 +14,9 @@
 #include "support/failing_allocations.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using u64 = std::uint64_t;
@@ -58,7 +61,7 @@ class CommitAllocation : public ::testing::Test {
     const epoch_pin pinned;
     std::string found;
     const auto look = [&](const char* in) {
-      return [&found, in](const db::record* row) {
+      return [&found, in](const internal::record* row) {
         if (row->stamp().locked()) found = std::string("a row of ") + in + " is locked";
         return found.empty();
       };

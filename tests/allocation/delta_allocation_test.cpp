@@ -13,6 +13,10 @@
 #include "support/samples.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 using u64 = std::uint64_t;

@@ -11,6 +11,10 @@
 #include "support/policies_under_test.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+using namespace papers;
+
 // Fixed-key trees merge leaves and switch controls if there is memory, and the skip list does the
 // latter.
 template <class Sync, class Shape, class Control>

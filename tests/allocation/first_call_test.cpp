@@ -16,6 +16,9 @@
 #include "support/policies_under_test.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 // Threads that live until the end: what one of them has registered is not there for the next one to
@@ -57,14 +60,14 @@ class lasting_threads {
 // Uses up the library's own memory for records: new ones then come from the heap, which can be used
 // up.
 void use_up_lasting_memory() {
-  if (const std::size_t left = detail::lasting_bytes_left(); left != 0)
-    static_cast<void>(detail::lasting_memory(left, 1));
+  if (const std::size_t left = internal::lasting_bytes_left(); left != 0)
+    static_cast<void>(internal::lasting_memory(left, 1));
 }
 
 // Takes the records that threads of earlier tests have given back: the next thread needs a new one.
 void take_records_given_back(lasting_threads& threads) {
   std::size_t given_back = 0;
-  for (const auto* record = detail::first_thread_record(); record != nullptr;
+  for (const auto* record = internal::first_thread_record(); record != nullptr;
        record = record->next) {
     if (!record->in_use) ++given_back;
   }

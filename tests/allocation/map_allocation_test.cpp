@@ -9,6 +9,8 @@
 
 namespace elidex::testing {
 
+using namespace internal;
+
 // Of integers: merges leaves if there is memory.
 template <>
 inline constexpr bool hides_failures<ordered_map<std::uint64_t, std::uint64_t>> = true;

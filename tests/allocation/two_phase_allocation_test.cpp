@@ -13,6 +13,9 @@
 #include "support/failing_allocations.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using u64 = std::uint64_t;

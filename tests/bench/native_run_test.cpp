@@ -12,6 +12,9 @@
 #include "support/databases.hpp"
 
 namespace elidex::bench {
+
+using namespace internal;
+
 namespace {
 
 using table_store::native_run;

@@ -39,6 +39,9 @@
 #include "support/random_seed.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using namespace std::chrono_literals;

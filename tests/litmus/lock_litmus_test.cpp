@@ -22,6 +22,10 @@
 #include "support/two_cores.hpp"
 
 namespace elidex {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 using namespace std::chrono_literals;

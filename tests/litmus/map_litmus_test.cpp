@@ -17,6 +17,10 @@
 #include "support/two_cores.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 using u64 = std::uint64_t;

@@ -9,6 +9,9 @@
 #include "papers/eunomia/euno_btree.hpp"
 
 namespace elidex::testing {
+
+using namespace papers;
+
 namespace {
 
 using u64 = std::uint64_t;

@@ -8,6 +8,7 @@
 #include "machine/machine.hpp"
 
 namespace elidex::sim {
+
 namespace {
 
 using ::testing::HasSubstr;

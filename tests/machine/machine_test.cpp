@@ -28,6 +28,9 @@
 #include "machine/simulation.hpp"
 
 namespace elidex::sim {
+
+using namespace internal;
+
 namespace {
 
 TEST(Region, AnAbortBringsMemoryStackAndRegistersBack) {

@@ -12,6 +12,7 @@
 #include "machine/simulation.hpp"
 
 namespace elidex::sim {
+
 namespace {
 
 report timeline_of(const bodies& what) {

@@ -14,6 +14,9 @@
 #include "misuse/rows.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 struct thrown_by_callback {};

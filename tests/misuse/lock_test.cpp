@@ -15,6 +15,9 @@
 #include "misuse/rows.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using namespace std::chrono_literals;

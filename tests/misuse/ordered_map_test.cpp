@@ -18,6 +18,7 @@
 #include "misuse/rows.hpp"
 
 namespace elidex::testing {
+
 namespace {
 
 struct thrown_by_callback {};

@@ -19,6 +19,8 @@
 
 namespace elidex::testing {
 
+using namespace internal;
+
 enum class misuse {
   wrong_handle,
   closed_object,

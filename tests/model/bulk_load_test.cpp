@@ -10,6 +10,10 @@
 #include "support/model.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 template <class Map>

@@ -376,7 +376,7 @@ TEST(ColumnOfNumbers, TellsValuesWithLikeHashesApart) {
   };
   const u64 one = value_with(0x1234'5678'0000'0042);
   const u64 other = value_with(0x1234'5678'4000'0042);
-  ASSERT_EQ(detail::hash_of(one) ^ detail::hash_of(other), u64{1} << 30);
+  ASSERT_EQ(internal::hash_of(one) ^ internal::hash_of(other), u64{1} << 30);
   column<u64> real;
   for (int i = 0; i < 4; ++i) real.insert(one);
   const u64 row = real.insert(other);

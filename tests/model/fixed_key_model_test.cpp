@@ -3,6 +3,10 @@
 #include "support/integer_model_tests.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 using maps = ::testing::Types<

@@ -18,6 +18,9 @@
 #include "support/random_seed.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using enum lock_mode;

@@ -17,6 +17,9 @@
 #include "support/model.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using u64 = std::uint64_t;

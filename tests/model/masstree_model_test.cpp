@@ -7,6 +7,10 @@
 #include "support/integer_model_tests.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 using u64 = std::uint64_t;
@@ -53,7 +57,7 @@ TEST(MasstreeMemory, ComesBackWhenAllKeysAreErased) {
 }
 
 TEST(MasstreePermutation, KeepsSlotsApart) {
-  using order = detail::permutation<15>;
+  using order = papers::permutation<15>;
   random_numbers random(seed_or(1));
   order p = order::first_slots(0);
   std::vector<unsigned> expected;

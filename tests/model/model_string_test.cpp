@@ -13,6 +13,9 @@
 #include "support/policies_under_test.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 template <class Map>

@@ -2,6 +2,9 @@
 #include "support/integer_model_tests.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using u64 = std::uint64_t;

@@ -6,6 +6,10 @@
 #include "support/integer_model_tests.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 using u64 = std::uint64_t;

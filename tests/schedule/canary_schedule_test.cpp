@@ -14,6 +14,9 @@
 #include "schedule/explore.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using bodies_type = std::vector<std::function<void()>>;

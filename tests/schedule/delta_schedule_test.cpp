@@ -13,6 +13,10 @@
 #include "support/policies_under_test.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 using u64 = std::uint64_t;

@@ -13,6 +13,10 @@
 #include "support/model.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 // Leaves whose keys share two marks.
@@ -23,9 +27,9 @@ struct with_two_marks : Shape {
   template <class Key, class Value, class Sync>
   using leaf = Leaf<Key, Value, Sync, with_two_marks>;
 };
-using partitioned_with_two_marks = with_two_marks<tiny_partitioned, detail::partitioned_leaf>;
-using apart_with_two_marks = with_two_marks<separated_fan_out<3, 3>, detail::separated_leaf>;
-using dense_with_two_marks = with_two_marks<dense_fan_out<3, 3>, detail::dense_leaf>;
+using partitioned_with_two_marks = with_two_marks<tiny_partitioned, papers::partitioned_leaf>;
+using apart_with_two_marks = with_two_marks<separated_fan_out<3, 3>, internal::separated_leaf>;
+using dense_with_two_marks = with_two_marks<dense_fan_out<3, 3>, papers::dense_leaf>;
 
 enum class change : std::uint8_t { split, merge, both, share };
 

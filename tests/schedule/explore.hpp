@@ -24,6 +24,8 @@
 
 namespace elidex::testing {
 
+using namespace internal;
+
 // Under one schedule; what is wrong, in words.
 template <class Program>
 std::string under(sim::strategy& schedule, [[maybe_unused]] std::uint64_t seed = 0) {

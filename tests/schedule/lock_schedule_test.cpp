@@ -15,6 +15,10 @@
 #include "schedule/explore.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 template <class Lock>

@@ -16,6 +16,10 @@
 #include "support/lock_systems.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 using bodies_type = std::vector<std::function<void()>>;

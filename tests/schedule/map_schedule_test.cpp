@@ -22,6 +22,10 @@
 #include "support/strings_as_integers.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 constexpr std::size_t threads = 3;
@@ -137,8 +141,8 @@ TEST(MapSchedulesCanary, ALockThatValidatesNothingIsFound) {
 // A Masstree whose operations never walk right, nor begin again, when a node on their way has been
 // split.
 struct ignores_splits : optimistic {
-  struct masstree_version : detail::masstree_version<true> {
-    using detail::masstree_version<true>::masstree_version;
+  struct masstree_version : papers::masstree_version<true> {
+    using papers::masstree_version<true>::masstree_version;
     static bool split_between(token, token) noexcept { return false; }
   };
 };
@@ -148,8 +152,8 @@ TEST(MapSchedulesCanary, AMasstreeThatIgnoresSplitsIsFound) {
 }
 // One whose readers believe what they saw of a node that was being changed.
 struct ignores_marks : optimistic {
-  struct masstree_version : detail::masstree_version<true> {
-    using detail::masstree_version<true>::masstree_version;
+  struct masstree_version : papers::masstree_version<true> {
+    using papers::masstree_version<true>::masstree_version;
     bool changed_since(token) const noexcept { return false; }
   };
 };

@@ -192,7 +192,7 @@ void threads_that_come_and_go() {
     std::uint32_t slot = 0;
     std::jthread([&] {
       map.upsert(n, n);
-      slot = elidex::this_thread_slot();
+      slot = elidex::internal::this_thread_slot();
     });
     expect(slot < 2 * threads + 8);  // those that are gone have given theirs back
   }

@@ -21,19 +21,19 @@ elidex::recursive_mutex& lock_at(void* lock) {
 }  // namespace
 
 std::uint32_t state_slot() {
-  return elidex::this_thread_slot();
+  return elidex::internal::this_thread_slot();
 }
 
 void* state_pin() {
-  return new elidex::epoch_pin;
+  return new elidex::internal::epoch_pin;
 }
 void state_unpin(void* pin) {
-  delete static_cast<elidex::epoch_pin*>(pin);
+  delete static_cast<elidex::internal::epoch_pin*>(pin);
 }
 bool state_epochs_move() {
-  const std::uint64_t before = elidex::try_advance_epoch();
-  elidex::try_advance_epoch();
-  return elidex::try_advance_epoch() >= before + 2;
+  const std::uint64_t before = elidex::internal::try_advance_epoch();
+  elidex::internal::try_advance_epoch();
+  return elidex::internal::try_advance_epoch() >= before + 2;
 }
 
 void* state_new_lock() {

@@ -14,6 +14,10 @@
 #include "support/spread_threads.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 using u64 = std::uint64_t;

@@ -18,6 +18,9 @@
 #include "support/spread_threads.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using u64 = std::uint64_t;

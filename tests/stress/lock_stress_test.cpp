@@ -24,6 +24,9 @@
 #include "papers/karnagel/posix_mutex.hpp"
 
 namespace elidex {
+
+using namespace papers;
+
 namespace {
 
 using namespace std::chrono_literals;

@@ -19,6 +19,9 @@
 #include "support/spread_threads.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using namespace std::chrono_literals;

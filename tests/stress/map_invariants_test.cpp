@@ -21,6 +21,10 @@
 #include "support/strings_as_integers.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 // Runs body(thread, random) on `threads` threads, at the same time as far as there are cores.

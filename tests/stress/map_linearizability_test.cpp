@@ -20,6 +20,10 @@
 #include "support/strings_as_integers.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 constexpr int threads = 4;

@@ -23,6 +23,9 @@
 #include "support/random_seed.hpp"
 
 namespace elidex::bench {
+
+using namespace papers;
+
 namespace {
 
 using elidex::testing::repetitions;

@@ -15,6 +15,9 @@
 
 namespace elidex::testing {
 
+using namespace internal;
+using namespace papers;
+
 using sound_map = btree<std::uint64_t, std::uint64_t, coarse<posix_mutex>, fan_out<4, 4>>;
 
 // Optimistic trees whose node locks are broken. Nothing in them yields in the right place: only

@@ -12,6 +12,9 @@
 
 namespace elidex::testing {
 
+using namespace internal;
+using namespace papers;
+
 struct account {
   std::int64_t balance = 0;
   friend bool operator==(const account&, const account&) = default;
@@ -35,7 +38,7 @@ struct wide_row {
 
 struct btree_indexes {
   template <class Key>
-  using map = btree<Key, db::record*, optimistic, fan_out<4, 4>>;
+  using map = btree<Key, internal::record*, optimistic, fan_out<4, 4>>;
 };
 
 using silo_database = basic_database<db::silo_commit>;
@@ -48,43 +51,44 @@ using small_nodes_two_phase_database =
 // Paper 003's. With "hot" leaves are small, and have a conflict control from their first collision
 // on.
 using dbx_over_htm_btree =
-    basic_database<db::dbx_commit<nesting_dbx_budgets>, db::htm_btree_indexes>;
+    basic_database<db::dbx_commit<nesting_dbx_budgets>, papers::htm_btree_indexes>;
 using dbx_over_euno_btree =
-    basic_database<db::dbx_commit<nesting_dbx_budgets>, db::euno_btree_indexes>;
+    basic_database<db::dbx_commit<nesting_dbx_budgets>, papers::euno_btree_indexes>;
 using locking_dbx_database = basic_database<db::dbx_locking_commit<>>;
-using locking_dbx_over_htm_btree = basic_database<db::dbx_locking_commit<>, db::htm_btree_indexes>;
+using locking_dbx_over_htm_btree =
+    basic_database<db::dbx_locking_commit<>, papers::htm_btree_indexes>;
 using locking_dbx_over_euno_btree =
-    basic_database<db::dbx_locking_commit<>, db::euno_btree_indexes>;
+    basic_database<db::dbx_locking_commit<>, papers::euno_btree_indexes>;
 using locking_dbx_over_euno_btree_plus =
-    basic_database<db::dbx_locking_commit<>, db::euno_btree_plus_indexes>;
-using silo_over_masstree = basic_database<db::silo_commit, db::masstree_indexes>;
+    basic_database<db::dbx_locking_commit<>, papers::euno_btree_plus_indexes>;
+using silo_over_masstree = basic_database<db::silo_commit, papers::masstree_indexes>;
 
 struct soon_control : adaptive_control {
   static constexpr std::uint32_t collisions_to_switch_on = 1;
 };
 using locking_dbx_over_hot_euno_btree =
     basic_database<db::dbx_locking_commit<>,
-                   db::fixed_key_btree_indexes<split_regions<elided<ttas_lock, dbx_budgets>>,
-                                               partitioned_fan_out<8, 4>, soon_control>>;
+                   papers::fixed_key_btree_indexes<split_regions<elided<ttas_lock, dbx_budgets>>,
+                                                   partitioned_fan_out<8, 4>, soon_control>>;
 
 // --- canaries: what the harness must find
 
 // Locks and writes, but never looks whether what it has read still stands.
 class blind_commit {
  public:
-  db::commit_result operator()(db::transaction& t, db::commit_clock& epochs) {
+  internal::commit_result operator()(db::transaction& t, internal::commit_clock& epochs) {
     t.sort_writes();
-    db::detail::provide_versions(t, epochs);
-    const db::commit_clock::commit_phase phase(epochs);
+    internal::provide_versions(t, epochs);
+    const internal::commit_clock::commit_phase phase(epochs);
     for (auto& w : t.writes()) w.had = w.row->lock();
     const std::uint64_t epoch = epochs.now();
-    if (db::detail::lacks_version(t, epoch)) {
+    if (internal::lacks_version(t, epoch)) {
       for (auto& w : t.writes()) w.row->unlock(w.had);
-      return db::commit_result::conflict;
+      return internal::commit_result::conflict;
     }
-    db::detail::write_rows<db::detail::commit_by::locks>(
-        t, db::detail::stamp_after(db::detail::newest(t), epoch), epochs);
-    return db::commit_result::committed;
+    internal::write_rows<internal::commit_by::locks>(
+        t, internal::stamp_after(internal::newest(t), epoch), epochs);
+    return internal::commit_result::committed;
   }
 };
 

@@ -12,6 +12,9 @@
 
 namespace elidex::testing {
 
+using namespace internal;
+using namespace papers;
+
 struct tiny_original : original_delta {
   using shape = fan_out<2, 3>;
 };

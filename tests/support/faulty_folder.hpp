@@ -22,8 +22,10 @@
 
 namespace elidex::testing {
 
-using db::log_file;
-using db::log_folder;
+using namespace internal;
+
+using internal::log_file;
+using internal::log_folder;
 
 inline constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 

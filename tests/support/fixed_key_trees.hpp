@@ -12,6 +12,9 @@
 
 namespace elidex::testing {
 
+using namespace internal;
+using namespace papers;
+
 using u64 = std::uint64_t;
 
 using locked_regions = split_regions<posix_mutex>;
@@ -33,7 +36,8 @@ struct restless_control : adaptive_control {
 
 // Values move without their locks when the leaf splits, shares or merges.
 template <class Key, class Value, class Sync>
-struct leaf_that_moves_unlocked : detail::separated_leaf<Key, Value, Sync, packed_fan_out<20, 4>> {
+struct leaf_that_moves_unlocked
+    : internal::separated_leaf<Key, Value, Sync, packed_fan_out<20, 4>> {
   template <class Fn>
   void for_each_value_lock(Fn&& /*fn*/) noexcept {}
 };
@@ -57,7 +61,7 @@ struct forgets_marks : tiny_partitioned {
     void mark(unsigned /*slot*/) noexcept {}
   };
   template <class Key, class Value, class Sync>
-  using leaf = detail::partitioned_leaf<Key, Value, Sync, forgets_marks>;
+  using leaf = papers::partitioned_leaf<Key, Value, Sync, forgets_marks>;
 };
 
 }  // namespace elidex::testing

@@ -11,6 +11,8 @@
 
 namespace elidex::testing {
 
+using namespace internal;
+
 // A scan is a for_each() put in order: no snapshot. Throws std::logic_error where a key comes
 // twice.
 template <class Map>

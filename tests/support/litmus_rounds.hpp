@@ -15,6 +15,8 @@
 
 namespace elidex::testing {
 
+using namespace internal;
+
 // The compiler's builtins instead of std::atomic, because that one ignores the order it is given
 // (and takes the strongest) where nothing is inlined; then a debug build would hide what these
 // tests look for.

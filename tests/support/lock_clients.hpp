@@ -31,6 +31,8 @@
 
 namespace elidex::testing {
 
+using namespace internal;
+
 using locking = db::two_phase_locking<>;
 
 template <class Result>
@@ -41,7 +43,7 @@ struct lock_step {
 
 class lock_client {
  public:
-  lock_client(locking& policy, db::commit_clock& epochs, db::isolation level)
+  lock_client(locking& policy, internal::commit_clock& epochs, db::isolation level)
       : policy_(policy), epochs_(epochs) {
     in_thread([&, level] {
       t_.emplace(notes_, level, policy_.locks(), epochs_, std::chrono::seconds(20));
@@ -67,7 +69,7 @@ class lock_client {
   }
   bool commits() {
     return in_thread([this] {
-             const bool committed = policy_(*t_, epochs_) == db::commit_result::committed;
+             const bool committed = policy_(*t_, epochs_) == internal::commit_result::committed;
              t_->note_absent_records(committed);
              t_.reset();
              return committed;
@@ -108,7 +110,7 @@ class lock_client {
   }
 
   locking& policy_;
-  db::commit_clock& epochs_;
+  internal::commit_clock& epochs_;
   locking::transaction::memory notes_;
   std::optional<locking::transaction> t_;
   bool ends_ = false;
@@ -120,8 +122,8 @@ class lock_client {
 
 struct lock_clients {
   locking policy;
-  db::commit_clock epochs;
-  db::table<std::uint64_t, account, ordered_map<std::uint64_t, db::record*>> accounts{
+  internal::commit_clock epochs;
+  internal::table<std::uint64_t, account, ordered_map<std::uint64_t, internal::record*>> accounts{
       "accounts", locking::locking_of(0)};
   std::list<lock_client> clients;
 

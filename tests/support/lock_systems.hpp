@@ -11,6 +11,9 @@
 
 namespace elidex::testing {
 
+using namespace internal;
+using namespace papers;
+
 // Shards that are never elided: inside of a region a search for cycles sees everything at one
 // moment.
 struct plain_shards : latches<posix_mutex, posix_mutex, 4> {};

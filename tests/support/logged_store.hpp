@@ -17,23 +17,7 @@
 
 namespace elidex::testing {
 
-using db::checkpoint_writer;
-using db::commit_clock;
-using db::commit_stamp;
-using db::durability;
-using db::epoch_of_stamp;
-using db::finished_checkpoint;
-using db::log_entry;
-using db::log_error;
-using db::log_folder;
-using db::log_operation;
-using db::log_problem;
-using db::make_stamp;
-using db::open_log_folder;
-using db::recover_log;
-using db::recovered_log;
-using db::redo_log;
-using db::redo_log_options;
+using namespace internal;
 
 // A commit phase around a transaction's entries, as a store has it that knows its epoch from the
 // beginning.

@@ -13,6 +13,9 @@
 
 namespace elidex::testing {
 
+using namespace internal;
+using namespace papers;
+
 using coarse_mutex = coarse<posix_mutex>;
 using coarse_spin = coarse<ttas_lock>;
 using coarse_shared = coarse<std::shared_mutex>;

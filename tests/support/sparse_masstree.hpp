@@ -13,6 +13,9 @@
 
 namespace elidex::testing {
 
+using namespace internal;
+using namespace papers;
+
 template <class Sync>
 class sparse_masstree {
  public:

@@ -19,6 +19,8 @@
 
 namespace elidex::testing {
 
+using namespace internal;
+
 inline constexpr std::string_view shared_head = "a shared head ";
 
 inline std::string string_of_key(std::uint64_t key) {

@@ -9,6 +9,8 @@
 
 namespace elidex::testing {
 
+using namespace internal;
+
 // The core that the caller is on and the next one it may use: left to itself, the scheduler often
 // keeps two threads that wait for each other on one core, where no store buffer shows. The same
 // core twice if there is no other.

@@ -15,6 +15,9 @@
 #include "papers/schrimpf/thesis_latches.hpp"
 
 namespace elidex::bench::txbench {
+
+using namespace papers;
+
 namespace {
 
 TEST(Txbench, RefusesWhatItCannotDrawFrom) {

@@ -13,7 +13,7 @@ namespace elidex::testing {
 namespace {
 
 TEST(AppendOnlyArray, ElementsStayWhereTheyAre) {
-  detail::append_only_array<std::uint64_t> array;
+  internal::append_only_array<std::uint64_t> array;
   std::vector<std::uint64_t*> addresses;
   for (std::size_t i = 0; i < 20'000; ++i) {
     array.provide(i + 1);
@@ -29,7 +29,7 @@ TEST(AppendOnlyArray, ElementsStayWhereTheyAre) {
 }
 
 TEST(AppendOnlyArray, NothingLiesBehindItsMemory) {
-  detail::append_only_array<std::uint32_t> array;
+  internal::append_only_array<std::uint32_t> array;
   EXPECT_EQ(array.at(0), nullptr);
   array.provide(100);
   for (std::size_t i = array.provided(); i != 0 && i < ~std::size_t{0} / 3; i = i * 2 + 1)
@@ -38,14 +38,14 @@ TEST(AppendOnlyArray, NothingLiesBehindItsMemory) {
 }
 
 TEST(BlobArena, TakesBackTheLastOneOnly) {
-  detail::blob_arena arena;
-  detail::blob* const first = arena.make("first");
-  detail::blob* const second = arena.make("second");
+  internal::blob_arena arena;
+  internal::blob* const first = arena.make("first");
+  internal::blob* const second = arena.make("second");
   arena.destroy(first);  // stays: another one lies behind it
   arena.destroy(second);
   EXPECT_EQ(arena.make("third"), second);
   EXPECT_EQ(first->view(), "first");
-  detail::blob* const large = arena.make(std::string(10'000, 'x'));  // a chunk of its own
+  internal::blob* const large = arena.make(std::string(10'000, 'x'));  // a chunk of its own
   arena.destroy(first);
   EXPECT_EQ(large->view(), std::string(10'000, 'x'));
 }

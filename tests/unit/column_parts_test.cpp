@@ -13,6 +13,9 @@
 #include "elidex/internal/column/value_image.hpp"
 
 namespace elidex::detail {
+
+using namespace internal;
+
 namespace {
 
 using u64 = std::uint64_t;

@@ -11,6 +11,9 @@
 #include "unit/scripted_htm.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using namespace std::chrono_literals;

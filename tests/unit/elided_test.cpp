@@ -18,6 +18,10 @@
 #include "unit/scripted_htm.hpp"
 
 namespace elidex {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 using htm::abort_cause;

@@ -7,6 +7,9 @@
 #include <thread>
 
 namespace elidex {
+
+using namespace internal;
+
 namespace {
 
 using namespace std::chrono_literals;

@@ -11,6 +11,9 @@
 #include "support/faulty_folder.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using u64 = std::uint64_t;

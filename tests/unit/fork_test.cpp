@@ -31,6 +31,9 @@
 #  endif
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -87,18 +90,18 @@ TEST(ForkedChild, PinsOfOtherThreadsHaveEndedAndItsOwnHaveNot) {
 }
 
 TEST(ForkedChild, SnapshotsAndCommitsOfOtherThreadsDoNotHoldTheClockBack) {
-  db::commit_clock epochs;
+  internal::commit_clock epochs;
   const auto moves_on = [&] {
     const u64 now = epochs.advance();
     epochs.move_horizon();
     return epochs.completed() == now - 1 && epochs.horizon() == now - 1;
   };
   const auto reads = [&](const auto& inside) {
-    const db::commit_clock::snapshot snapshot(epochs);
+    const internal::commit_clock::snapshot snapshot(epochs);
     inside();
   };
   const auto commits = [&](const auto& inside) {
-    const db::commit_clock::commit_phase phase(epochs);
+    const internal::commit_clock::commit_phase phase(epochs);
     inside();
   };
   const auto look = [&] {
@@ -112,7 +115,7 @@ TEST(ForkedChild, SnapshotsAndCommitsOfOtherThreadsDoNotHoldTheClockBack) {
 }
 
 TEST(ForkedChild, ItsOwnSnapshotsAndCommitsGoOn) {
-  db::commit_clock epochs;
+  internal::commit_clock epochs;
   const auto kept = [&] {
     const u64 before = epochs.horizon();
     epochs.advance();
@@ -122,12 +125,12 @@ TEST(ForkedChild, ItsOwnSnapshotsAndCommitsGoOn) {
   };
   const auto forgotten = [&] { return kept() ? "" : "forgotten"; };
   {
-    const db::commit_clock::snapshot snapshot(epochs);
+    const internal::commit_clock::snapshot snapshot(epochs);
     epochs.move_horizon();
     EXPECT_EQ(in_child(forgotten), "");
     EXPECT_EQ(in_child([&] { return in_child(forgotten); }), "");
   }
-  const db::commit_clock::commit_phase phase(epochs);
+  const internal::commit_clock::commit_phase phase(epochs);
   epochs.move_horizon();
   EXPECT_EQ(in_child(forgotten), "");
 }
@@ -384,7 +387,7 @@ TYPED_TEST(ForkedDatabase, IsDestroyedWithoutTouchingTheParentsDirectory) {
               }),
               "");
     EXPECT_EQ(folder.files(), before);
-    EXPECT_THROW(db::open_log_folder(folder.log()), std::system_error) << "the lock is gone";
+    EXPECT_THROW(internal::open_log_folder(folder.log()), std::system_error) << "the lock is gone";
     bank.upsert(1, 6);
     bank.db->close();
     EXPECT_EQ(bank.balance(1), 6);

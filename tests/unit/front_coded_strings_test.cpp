@@ -15,6 +15,9 @@
 #include "support/random_seed.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using string_vector = std::vector<std::string>;

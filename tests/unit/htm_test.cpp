@@ -9,6 +9,7 @@
 #include <vector>
 
 namespace elidex::htm {
+
 namespace {
 
 constexpr status with(std::uint32_t bits) {

@@ -12,6 +12,9 @@
 #include "support/random_seed.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using db::duplicate_key;
@@ -51,7 +54,8 @@ TEST(OrderedKey, OrdersAsItsPartsDo) {
       ASSERT_EQ(inside, std::get<0>(at->second) == std::get<0>(one) &&
                             std::get<1>(at->second) == std::get<1>(one));
     }
-    ASSERT_EQ(db::string_of_image(ordered_key().add(std::get<1>(one)).bytes()), std::get<1>(one));
+    ASSERT_EQ(internal::string_of_image(ordered_key().add(std::get<1>(one)).bytes()),
+              std::get<1>(one));
   }
 }
 

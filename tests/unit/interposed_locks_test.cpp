@@ -12,6 +12,9 @@
 #include "unit/scripted_htm.hpp"
 
 namespace elidex::preload {
+
+using namespace internal;
+
 namespace {
 
 using test::rolled_back;

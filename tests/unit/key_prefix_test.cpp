@@ -15,11 +15,14 @@
 #include "elidex/internal/tree/btree_node.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
-using detail::blob;
-using codec = detail::key_codec<std::string>;
-using leaf = detail::btree_leaf<std::string, std::uint64_t, unsynchronized, fan_out<40, 40>>;
+using internal::blob;
+using codec = internal::key_codec<std::string>;
+using leaf = internal::btree_leaf<std::string, std::uint64_t, unsynchronized, fan_out<40, 40>>;
 
 // A slot with the blob that it may have.
 class made_slot {
@@ -122,19 +125,19 @@ TEST(KeyPrefix, RanksInANodeAreThoseOfTheWholeKeys) {
       node.insert(node.count(), slots.back()->get(), 0);
     }
     for (int change = 0; change < 3; ++change) {
-      detail::change_prefix(node, codec::prefix_no_longer_than(
-                                      static_cast<unsigned>(random() % (shared.size() + 1))));
+      internal::change_prefix(node, codec::prefix_no_longer_than(
+                                        static_cast<unsigned>(random() % (shared.size() + 1))));
       for (int look = 0; look < 20; ++look) {
         const std::string wanted = shared + some_key(random, random() % 14);
         unsigned rank = 0;
         bool exact = false;
         const auto valid = [] { return true; };
-        ASSERT_TRUE(detail::rank_by_heads<false>(node, node.count(), codec::probe_of(wanted), valid,
-                                                 rank, exact));
+        ASSERT_TRUE(internal::rank_by_heads<false>(node, node.count(), codec::probe_of(wanted),
+                                                   valid, rank, exact));
         EXPECT_EQ(rank, std::distance(keys.begin(), keys.lower_bound(wanted)));
         EXPECT_EQ(exact, keys.contains(wanted));
-        ASSERT_TRUE(detail::rank_by_heads<true>(node, node.count(), codec::probe_of(wanted), valid,
-                                                rank, exact));
+        ASSERT_TRUE(internal::rank_by_heads<true>(node, node.count(), codec::probe_of(wanted),
+                                                  valid, rank, exact));
         EXPECT_EQ(rank, std::distance(keys.begin(), keys.upper_bound(wanted)));
       }
       unsigned i = 0;
@@ -156,7 +159,7 @@ TEST(KeyPrefix, TornReadersGetSomeRank) {
     for (const std::string wanted : {"", "a", "a shared", "a shared head, a", "z"}) {
       unsigned rank = 0;
       bool exact = false;
-      if (detail::rank_by_heads<false>(
+      if (internal::rank_by_heads<false>(
               node, 2, codec::probe_of(wanted), [] { return false; }, rank, exact)) {
         EXPECT_LE(rank, 2u);
         EXPECT_FALSE(exact);

@@ -14,6 +14,10 @@
 #include "support/lock_systems.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 using namespace std::chrono_literals;

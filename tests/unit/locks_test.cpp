@@ -18,6 +18,10 @@
 #include "papers/karnagel/posix_mutex.hpp"
 
 namespace elidex {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 template <class Lock>

@@ -11,27 +11,30 @@
 #include "support/random_seed.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
 struct logged {
-  db::detail::byte_buffer record;
+  internal::byte_buffer record;
   log_entry entry;  // points into the record
 };
 
 logged change_of(const std::string& before, const std::string& after) {
   logged made;
-  db::detail::begin_record(made.record);
-  db::detail::append_change(made.record, 3, "key", before, after);
-  db::detail::finish_record(made.record, 0, make_stamp(1, 1), 1);
-  db::detail::record_reader reader(made.record.bytes());
-  EXPECT_EQ(reader.next(made.entry), db::detail::record_reader::step::entry);
+  internal::begin_record(made.record);
+  internal::append_change(made.record, 3, "key", before, after);
+  internal::finish_record(made.record, 0, make_stamp(1, 1), 1);
+  internal::record_reader reader(made.record.bytes());
+  EXPECT_EQ(reader.next(made.entry), internal::record_reader::step::entry);
   EXPECT_EQ(made.entry.table, 3u);
   EXPECT_EQ(made.entry.key, "key");
   log_entry none;
-  EXPECT_EQ(reader.next(none), db::detail::record_reader::step::end);
+  EXPECT_EQ(reader.next(none), internal::record_reader::step::end);
   return made;
 }
 
@@ -189,8 +192,8 @@ TEST(LoggedChange, OfARowThatIsNowhereIsDamage) {
     make(db);
   }
   const std::string first = disk.bytes("redo-00000001.log");
-  const auto header = db::detail::parse_file_header(std::as_bytes(std::span(first)),
-                                                    db::detail::file_kind::segment);
+  const auto header =
+      internal::parse_file_header(std::as_bytes(std::span(first)), internal::file_kind::segment);
   const auto log_more = [&](const char* key, bool erase_it) {
     const auto folder = disk.folder();
     const std::uint64_t fingerprint = header.header.fingerprint;

@@ -24,6 +24,9 @@
 #include "unit/scripted_htm.hpp"
 
 namespace elidex {
+
+using namespace internal;
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -40,7 +43,7 @@ constinit recursive_mutex static_recursive;
 constinit shared_mutex static_shared;
 constinit condition_variable static_condition;
 
-using scripted_elision = detail::drop_in_elision<scripted_htm>;
+using scripted_elision = internal::drop_in_elision<scripted_htm>;
 
 class DropIn : public testing::Test {
  protected:

@@ -14,22 +14,24 @@ namespace elidex {
 namespace {
 
 TEST(WrittenRecords, FindsWhatWasAddedUntilCleared) {
-  std::vector<std::uint64_t> memory(3 * 1'000 * db::record::bytes_for(1) / sizeof(std::uint64_t));
-  std::vector<db::record*> rows;
+  std::vector<std::uint64_t> memory(3 * 1'000 * internal::record::bytes_for(1) /
+                                    sizeof(std::uint64_t));
+  std::vector<internal::record*> rows;
   for (std::size_t i = 0; i < 1'000; ++i) {
-    rows.push_back(db::record::make(
-        memory.data() + i * db::record::bytes_for(1) / sizeof(std::uint64_t), 1, i));
+    rows.push_back(internal::record::make(
+        memory.data() + i * internal::record::bytes_for(1) / sizeof(std::uint64_t), 1, i));
   }
-  db::written_records places;
+  internal::written_records places;
   places.reserve(rows.size());
-  EXPECT_EQ(places.find(*rows[0]), db::written_records::none);
+  EXPECT_EQ(places.find(*rows[0]), internal::written_records::none);
   for (int round = 0; round < 3; ++round) {
     for (std::size_t i = 0; i < rows.size(); i += 2) places.add(*rows[i], i);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      ASSERT_EQ(places.find(*rows[i]), i % 2 == 0 ? i : db::written_records::none);
+      ASSERT_EQ(places.find(*rows[i]), i % 2 == 0 ? i : internal::written_records::none);
     }
     places.clear();
-    for (const db::record* one : rows) ASSERT_EQ(places.find(*one), db::written_records::none);
+    for (const internal::record* one : rows)
+      ASSERT_EQ(places.find(*one), internal::written_records::none);
   }
 }
 

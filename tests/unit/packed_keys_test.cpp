@@ -44,7 +44,7 @@ std::vector<Key> keys_within(unsigned bits, std::size_t count, std::mt19937_64& 
 
 TYPED_TEST(PackedKeys, AddedOneByOneAreFoundAndOthersAreNot) {
   using key = TypeParam;
-  using store = detail::packed_keys<key, false, 20, 14>;
+  using store = internal::packed_keys<key, false, 20, 14>;
   std::mt19937_64 random(1);
   for (unsigned repeat = 0; repeat < 64 * sizeof(key); ++repeat) {
     const unsigned bits = 1 + repeat % (8 * sizeof(key));
@@ -67,19 +67,19 @@ TYPED_TEST(PackedKeys, AddedOneByOneAreFoundAndOthersAreNot) {
     for (unsigned i = 0; i < count; ++i) {
       ASSERT_EQ(packed.key(i), keys[i]) << bits << " bits";
       ASSERT_EQ(packed.find(keys[i], count), i);
-      ASSERT_EQ(packed.find(keys[i], i), detail::no_slot);
+      ASSERT_EQ(packed.find(keys[i], i), internal::no_slot);
     }
     for (int i = 0; i < 100; ++i) {
       const auto k = static_cast<key>(random());
       const auto there = std::find(keys.begin(), keys.begin() + count, k);
-      ASSERT_EQ(packed.find(k, count) == detail::no_slot, there == keys.begin() + count);
+      ASSERT_EQ(packed.find(k, count) == internal::no_slot, there == keys.begin() + count);
     }
   }
 }
 
 TYPED_TEST(PackedKeys, FilledAtOnceAreTheSame) {
   using key = TypeParam;
-  using store = detail::packed_keys<key, true, 20, 14>;
+  using store = internal::packed_keys<key, true, 20, 14>;
   std::mt19937_64 random(2);
   for (unsigned bits = 1; bits <= 8 * sizeof(key); ++bits) {
     auto keys = keys_within<key>(bits, 20, random);
@@ -103,7 +103,7 @@ TYPED_TEST(PackedKeys, FilledAtOnceAreTheSame) {
 // Keys that differ in their high bits only still have different fingerprints: few are compared in
 // vain.
 TEST(PackedKeysFingerprints, DifferForMultiplesOfAPowerOfTwo) {
-  using store = detail::packed_keys<std::uint64_t, false, 75, 47>;
+  using store = internal::packed_keys<std::uint64_t, false, 75, 47>;
   for (unsigned shift = 0; shift <= 32; shift += 8) {
     store packed;
     for (unsigned i = 0; i < 75; ++i) {

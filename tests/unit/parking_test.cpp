@@ -28,6 +28,10 @@
 #include "papers/karnagel/hle_lock.hpp"
 
 namespace elidex {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -72,10 +76,10 @@ TEST(WaitersCanary, AWaiterThatSpinsIsFound) {
 }
 
 TEST(Waiters, SleepUntilARecordIsUnlocked) {
-  std::vector<std::uint64_t> memory(db::record::bytes_for(2) / sizeof(std::uint64_t));
-  db::record& row = *db::record::make(memory.data(), 2, 1);
+  std::vector<std::uint64_t> memory(internal::record::bytes_for(2) / sizeof(std::uint64_t));
+  internal::record& row = *internal::record::make(memory.data(), 2, 1);
   std::vector<std::uint64_t> into(2);
-  const db::commit_stamp stamp(1, 1);
+  const internal::commit_stamp stamp(1, 1);
 
   static_cast<void>(row.lock());
   EXPECT_SLEEPS(static_cast<void>(row.read(into)), row.unlock(stamp));
@@ -86,8 +90,8 @@ TEST(Waiters, SleepUntilARecordIsUnlocked) {
 }
 
 TEST(Waiters, SleepUntilACommitPhaseEnds) {
-  db::commit_clock epochs;
-  std::optional<db::commit_clock::commit_phase> phase(std::in_place, epochs);
+  internal::commit_clock epochs;
+  std::optional<internal::commit_clock::commit_phase> phase(std::in_place, epochs);
   const std::uint64_t wanted = epochs.advance() - 1;
   EXPECT_SLEEPS(static_cast<void>(epochs.wait_for(wanted)), phase.reset());
 }
@@ -99,7 +103,7 @@ TEST(Waiters, SleepUntilANodeIsUnlocked) {
   const auto seen = node.lock();
   EXPECT_SLEEPS(static_cast<void>(node.lock()), node.unlock_unchanged(seen));
 
-  detail::bucket_lock bucket;
+  internal::bucket_lock bucket;
   bucket.be_born(0);
   auto held = bucket.lock();
   EXPECT_SLEEPS(static_cast<void>(bucket.read()), bucket.unlock(held));
@@ -110,7 +114,7 @@ TEST(Waiters, SleepUntilANodeIsUnlocked) {
 }
 
 TEST(Waiters, SleepUntilANodeOfMasstreeIsUnlocked) {
-  using version = detail::masstree_version<true>;
+  using version = papers::masstree_version<true>;
   version node(version::kind::leaf, version::state::unlocked_root);
   node.lock();
   EXPECT_SLEEPS(node.lock(), node.unlock());
@@ -164,11 +168,11 @@ std::chrono::nanoseconds pass_to_and_fro(std::uint32_t rounds) {
     for (std::uint32_t i = 0; i < rounds; ++i) {
       // Without the pauses of wait_while(), so that each hand-over is a race with a thread that
       // goes to sleep.
-      using kind = detail::parking::sleep_kind;
-      for (kind which = kind::first; detail::parking::sleep(&turn, which, ask, &is_blocked);)
+      using kind = internal::parking::sleep_kind;
+      for (kind which = kind::first; internal::parking::sleep(&turn, which, ask, &is_blocked);)
         which = kind::later;
       turn.store(turn.load() + 1, std::memory_order_release);  // pairs with is_blocked()
-      detail::wake_waiters(&turn);
+      internal::wake_waiters(&turn);
     }
   };
   const auto began = std::chrono::steady_clock::now();
@@ -176,7 +180,7 @@ std::chrono::nanoseconds pass_to_and_fro(std::uint32_t rounds) {
   player(0);
   other.join();
   EXPECT_EQ(turn.load(), 2 * rounds);
-  EXPECT_EQ(detail::threads_parked.load(), 0u);
+  EXPECT_EQ(internal::threads_parked.load(), 0u);
   return std::chrono::steady_clock::now() - began;
 }
 
@@ -189,11 +193,11 @@ TEST(Parking, NoWakeUpIsLost) {
 TEST(Parking, TheQuestionIsNotAskedAgainOnceItIsAnswered) {
   // Seven pauses, the yields, a question before and one after the first sleep: the next sleep would
   // have no end.
-  constexpr int questions = 7 + static_cast<int>(detail::yields_before_sleep) + 2;
+  constexpr int questions = 7 + static_cast<int>(internal::yields_before_sleep) + 2;
   for (int blocked_times = 0; blocked_times <= questions; ++blocked_times) {
     int word = 0;
     int asked = 0;
-    detail::wait_while<detail::looks::often>(&word, [&] { return ++asked <= blocked_times; });
+    internal::wait_while<internal::looks::often>(&word, [&] { return ++asked <= blocked_times; });
     EXPECT_EQ(asked, blocked_times + 1);
   }
 }
@@ -202,15 +206,15 @@ TEST(Parking, TheFirstSleepEndsWithoutAWakeUp) {
   int word = 0;
   const auto is_blocked = [](const void*) { return true; };
   EXPECT_TRUE(
-      detail::parking::sleep(&word, detail::parking::sleep_kind::first, is_blocked, nullptr));
-  EXPECT_EQ(detail::threads_parked.load(), 0u);
+      internal::parking::sleep(&word, internal::parking::sleep_kind::first, is_blocked, nullptr));
+  EXPECT_EQ(internal::threads_parked.load(), 0u);
 }
 
 TEST(Parking, AWakeUpOfAnAddressThatNobodyWaitsForDoesNothing) {
   int word = 0;
-  detail::parking::wake(&word);
-  detail::wake_waiters(&word);
-  EXPECT_EQ(detail::threads_parked.load(), 0u);
+  internal::parking::wake(&word);
+  internal::wake_waiters(&word);
+  EXPECT_EQ(internal::threads_parked.load(), 0u);
 }
 
 TEST(Parking, AllWaitersOfAnAddressAreWoken) {
@@ -225,11 +229,11 @@ TEST(Parking, AllWaitersOfAnAddressAreWoken) {
       lock.unlock();
     });
   }
-  while (detail::threads_parked.load() < 8) std::this_thread::sleep_for(1ms);
+  while (internal::threads_parked.load() < 8) std::this_thread::sleep_for(1ms);
   lock.unlock();
   for (std::thread& each : waiters) each.join();
   EXPECT_EQ(sum, 8u);
-  EXPECT_EQ(detail::threads_parked.load(), 0u);
+  EXPECT_EQ(internal::threads_parked.load(), 0u);
 }
 
 }  // namespace

@@ -17,11 +17,14 @@
 #  include "support/forked_child.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using db::durability;
-using db::folder_use;
-using db::open_log_folder;
+using internal::folder_use;
+using internal::open_log_folder;
 using u64 = std::uint64_t;
 
 constexpr auto in_use = std::errc::resource_unavailable_try_again;

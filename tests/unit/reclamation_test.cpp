@@ -19,11 +19,14 @@
 #include "elidex/ordered_map.hpp"
 
 namespace elidex {
+
+using namespace internal;
+
 namespace {
 
 std::size_t records() {
   std::size_t n = 0;
-  for (const auto* r = detail::first_thread_record(); r != nullptr; r = r->next) ++n;
+  for (const auto* r = internal::first_thread_record(); r != nullptr; r = r->next) ++n;
   return n;
 }
 
@@ -70,12 +73,12 @@ TEST(LastingMemory, IsAlignedAndGoesOnBehindItsFirstPart) {
   // never destroyed, so that leak detectors find the blocks
   static auto& blocks = *new std::set<std::byte*>;
   for (std::size_t taken = 0; taken < 3 * (std::size_t{1} << 20) / 2; taken += bytes) {
-    auto* const block = static_cast<std::byte*>(detail::lasting_memory(bytes, 128));
+    auto* const block = static_cast<std::byte*>(internal::lasting_memory(bytes, 128));
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % 128, 0u);
     std::memset(block, 1, bytes);
     blocks.insert(block);
   }
-  EXPECT_LT(detail::lasting_bytes_left(), bytes + 128);
+  EXPECT_LT(internal::lasting_bytes_left(), bytes + 128);
   for (auto at = blocks.begin(); std::next(at) != blocks.end(); ++at)
     EXPECT_GE(*std::next(at) - *at, 1000);
 }

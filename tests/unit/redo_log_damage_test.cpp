@@ -8,6 +8,9 @@
 #include "support/logged_store.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -136,8 +139,8 @@ TEST_P(Damage, EveryFlippedBitIsHarmlessOrFound) {
 TEST_P(Damage, EveryFlippedBitWithoutTheLastConfirmation) {
   const std::string name = made_.disk.names().back();
   std::string& bytes = made_.disk.bytes(name);
-  ASSERT_GT(bytes.size(), db::detail::file_header_bytes + db::detail::block_header_bytes);
-  bytes.resize(bytes.size() - db::detail::block_header_bytes);
+  ASSERT_GT(bytes.size(), internal::file_header_bytes + internal::block_header_bytes);
+  bytes.resize(bytes.size() - internal::block_header_bytes);
   ASSERT_EQ(made_.recover(made_.disk.copy()), outcome::all);
   for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
     faulty_disk flipped = made_.disk.copy();
@@ -179,7 +182,7 @@ TEST_P(Damage, RandomOnes) {
     // Less is there only if the block that confirms the last epoch is gone, too.
     if (seen == outcome::prefix) {
       ASSERT_EQ(name, names.back());
-      ASSERT_EQ(bytes.find(before.substr(before.size() - db::detail::block_header_bytes)),
+      ASSERT_EQ(bytes.find(before.substr(before.size() - internal::block_header_bytes)),
                 std::string::npos)
           << "round " << round << " of seed " << seed_or(4);
     }
@@ -194,22 +197,22 @@ TEST(DamageCanary, WithoutChecksumsTheHarnessFindsWrongRows) {
   faulty_disk original = made.disk.copy();
   const std::string whole = original.bytes(name);
   const auto all = std::as_bytes(std::span(whole));
-  const std::uint32_t seed = db::detail::parse_file_header(all, db::detail::file_kind::segment).crc;
-  const auto first = db::detail::parse_block_header(all.subspan(db::detail::file_header_bytes),
-                                                    db::detail::file_header_bytes, seed);
+  const std::uint32_t seed = internal::parse_file_header(all, internal::file_kind::segment).crc;
+  const auto first = internal::parse_block_header(all.subspan(internal::file_header_bytes),
+                                                  internal::file_header_bytes, seed);
   ASSERT_TRUE(first.has_value());
   for (std::size_t i = 0; i < first->payload_bytes; ++i) {
     faulty_disk flipped = made.disk.copy();
     std::string& bytes = flipped.bytes(name);
-    bytes[db::detail::file_header_bytes + db::detail::block_header_bytes + i] ^= 1;
-    db::detail::block_header header = *first;
-    header.payload_crc = db::detail::crc32c(
-        std::as_bytes(std::span(bytes))
-            .subspan(db::detail::file_header_bytes + db::detail::block_header_bytes,
-                     static_cast<std::size_t>(first->payload_bytes)));
-    db::detail::byte_buffer sealed;
-    db::detail::append_block_header(sealed, header, seed);
-    bytes.replace(db::detail::file_header_bytes, sealed.size(),
+    bytes[internal::file_header_bytes + internal::block_header_bytes + i] ^= 1;
+    internal::block_header header = *first;
+    header.payload_crc =
+        internal::crc32c(std::as_bytes(std::span(bytes))
+                             .subspan(internal::file_header_bytes + internal::block_header_bytes,
+                                      static_cast<std::size_t>(first->payload_bytes)));
+    internal::byte_buffer sealed;
+    internal::append_block_header(sealed, header, seed);
+    bytes.replace(internal::file_header_bytes, sealed.size(),
                   reinterpret_cast<const char*>(sealed.data()), sealed.size());
     wrong += made.recover(std::move(flipped)) == outcome::wrong ? 1U : 0U;
   }
@@ -218,19 +221,19 @@ TEST(DamageCanary, WithoutChecksumsTheHarnessFindsWrongRows) {
 
 // --- Files whose checksums are right and whose contents are not what the log writes ---
 
-using block_list = std::vector<std::pair<db::detail::block_header, std::string>>;
+using block_list = std::vector<std::pair<internal::block_header, std::string>>;
 
 std::string record(std::uint64_t stamp, std::uint32_t entries_said, const std::string& key) {
-  db::detail::byte_buffer bytes;
-  db::detail::begin_record(bytes);
-  db::detail::append_entry(bytes, 0, log_operation::put, key, "row");
-  db::detail::finish_record(bytes, 0, stamp, entries_said);
+  internal::byte_buffer bytes;
+  internal::begin_record(bytes);
+  internal::append_entry(bytes, 0, log_operation::put, key, "row");
+  internal::finish_record(bytes, 0, stamp, entries_said);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 std::string counts(std::uint64_t blocks, std::uint64_t bytes) {
   const auto encoded =
-      db::detail::encode(db::detail::end_counts{.blocks = blocks, .payload_bytes = bytes});
+      internal::encode(internal::end_counts{.blocks = blocks, .payload_bytes = bytes});
   return {reinterpret_cast<const char*>(encoded.data()), encoded.size()};
 }
 
@@ -238,15 +241,15 @@ std::string problem_of_segment(const block_list& blocks) {
   faulty_disk disk;
   const auto folder = disk.folder();
   {
-    db::detail::block_file file(*folder, "redo-00000001.log",
-                                {.kind = db::detail::file_kind::segment,
-                                 .salt = 1,
-                                 .number = 1,
-                                 .first_epoch = 1,
-                                 .durable_epoch = 0,
-                                 .previous_bytes = 0,
-                                 .first_segment = 0,
-                                 .fingerprint = logged_store::fingerprint});
+    internal::block_file file(*folder, "redo-00000001.log",
+                              {.kind = internal::file_kind::segment,
+                               .salt = 1,
+                               .number = 1,
+                               .first_epoch = 1,
+                               .durable_epoch = 0,
+                               .previous_bytes = 0,
+                               .first_segment = 0,
+                               .fingerprint = logged_store::fingerprint});
     for (const auto& [header, payload] : blocks)
       file.block(header, std::as_bytes(std::span(payload)));
     file.sync();
@@ -259,8 +262,8 @@ std::string problem_of_segment(const block_list& blocks) {
   }
 }
 
-db::detail::block_header of(db::detail::block_kind kind, std::uint64_t epoch,
-                            std::uint64_t durable = 0) {
+internal::block_header of(internal::block_kind kind, std::uint64_t epoch,
+                          std::uint64_t durable = 0) {
   return {.kind = kind,
           .epoch = epoch,
           .offset = 0,
@@ -272,7 +275,7 @@ db::detail::block_header of(db::detail::block_kind kind, std::uint64_t epoch,
 TEST(LogWriter, KnowsWhichSegmentsHaveAnEpoch) {
   faulty_disk disk;
   const auto folder = disk.folder();
-  db::detail::log_writer writer(*folder, logged_store(*folder).found(), 1, 1);
+  internal::log_writer writer(*folder, logged_store(*folder).found(), 1, 1);
   const std::string row = record(make_stamp(1, 1), 1, "a");
   for (const std::uint64_t epoch : {3u, 5u, 7u}) {  // a segment each
     writer.begin_epoch(epoch);
@@ -288,7 +291,7 @@ TEST(LogWriter, KnowsWhichSegmentsHaveAnEpoch) {
 }
 
 TEST(ImpossibleFiles, AreRefused) {
-  using db::detail::block_kind;
+  using internal::block_kind;
   const std::string one = record(make_stamp(1, 1), 1, "a");
   const std::string two = record(make_stamp(2, 1), 1, "b");
   const auto epoch_1 = [&](block_list more) {

@@ -8,6 +8,9 @@
 #include "support/logged_store.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using namespace std::chrono_literals;

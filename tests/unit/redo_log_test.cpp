@@ -13,6 +13,9 @@
 #include "support/logged_store.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -59,32 +62,32 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 }
 
 TEST(Crc32c, KnownValues) {
-  EXPECT_EQ(db::detail::crc32c({}), 0u);
-  EXPECT_EQ(db::detail::crc32c(bytes_of("123456789")), 0xE3069283u);
-  EXPECT_EQ(db::detail::crc32c(bytes_of(std::string(32, '\0'))), 0x8A9136AAu);
-  EXPECT_EQ(db::detail::crc32c(bytes_of(std::string(32, '\xFF'))), 0x62A8AB43u);
+  EXPECT_EQ(internal::crc32c({}), 0u);
+  EXPECT_EQ(internal::crc32c(bytes_of("123456789")), 0xE3069283u);
+  EXPECT_EQ(internal::crc32c(bytes_of(std::string(32, '\0'))), 0x8A9136AAu);
+  EXPECT_EQ(internal::crc32c(bytes_of(std::string(32, '\xFF'))), 0x62A8AB43u);
   const std::string text = "as much text as needs several rounds of eight bytes, and some more";
   for (std::size_t cut = 0; cut <= text.size(); ++cut) {
     const auto part = bytes_of(std::string_view(text).substr(cut));
-    ASSERT_EQ(db::detail::crc32c(part), db::detail::crc32c_by_tables(part));
-    const std::uint32_t first = db::detail::crc32c(bytes_of(std::string_view(text).substr(0, cut)));
-    ASSERT_EQ(db::detail::crc32c(bytes_of(std::string_view(text).substr(cut)), first),
-              db::detail::crc32c(bytes_of(text)));
+    ASSERT_EQ(internal::crc32c(part), internal::crc32c_by_tables(part));
+    const std::uint32_t first = internal::crc32c(bytes_of(std::string_view(text).substr(0, cut)));
+    ASSERT_EQ(internal::crc32c(bytes_of(std::string_view(text).substr(cut)), first),
+              internal::crc32c(bytes_of(text)));
   }
 }
 
 TEST(LogFormat, NamesAndNumbers) {
-  EXPECT_EQ(db::detail::name_of(db::detail::file_kind::segment, 1), "redo-00000001.log");
-  EXPECT_EQ(db::detail::name_of(db::detail::file_kind::checkpoint, 123'456'789'012),
+  EXPECT_EQ(internal::name_of(internal::file_kind::segment, 1), "redo-00000001.log");
+  EXPECT_EQ(internal::name_of(internal::file_kind::checkpoint, 123'456'789'012),
             "checkpoint-123456789012.ckpt");
   for (const std::uint64_t number : {1ull, 99'999'999ull, 100'000'000ull, 123'456'789'012ull})
-    EXPECT_EQ(db::detail::number_of(db::detail::file_kind::segment,
-                                    db::detail::name_of(db::detail::file_kind::segment, number)),
+    EXPECT_EQ(internal::number_of(internal::file_kind::segment,
+                                  internal::name_of(internal::file_kind::segment, number)),
               number);
   for (const char* const other :
        {"redo-.log", "redo-0000000x.log", "redo-1.log", "redo-00000000.log", "redo-00000001",
         "redo-000000001.log", "redo-99999999999999999999.log", "", "checkpoint-00000001.tmp"})
-    EXPECT_FALSE(db::detail::number_of(db::detail::file_kind::segment, other).has_value()) << other;
+    EXPECT_FALSE(internal::number_of(internal::file_kind::segment, other).has_value()) << other;
 }
 
 TEST(RedoLog, AnEmptyFolderHasNothing) {
@@ -383,16 +386,15 @@ faulty_disk small_log(bool with_checkpoint = false) {
 // Sets the version in the file's header, with the right checksum.
 void set_version(std::string& bytes, std::uint32_t version) {
   auto* const at = reinterpret_cast<std::byte*>(bytes.data());
-  db::detail::put_number(at + 8, version);
-  db::detail::put_number(at + 12, db::detail::crc32c({at, 12}));
+  internal::put_number(at + 8, version);
+  internal::put_number(at + 12, internal::crc32c({at, 12}));
 }
 
 TEST(Recovery, RefusesOtherVersions) {
   for (const bool with_checkpoint : {false, true}) {
     for (const std::string& name : small_log(with_checkpoint).names()) {
       faulty_disk disk = small_log(with_checkpoint);
-      for (const std::uint32_t version :
-           {db::detail::log_version + 1, db::detail::log_version - 1}) {
+      for (const std::uint32_t version : {internal::log_version + 1, internal::log_version - 1}) {
         set_version(disk.bytes(name), version);
         const std::string what =
             problem_of(log_problem::other_version, [&] { logged_store refused(*disk.folder()); });
@@ -446,7 +448,7 @@ TEST(Recovery, RefusesALogThatEndsBeforeItsCheckpoint) {
   EXPECT_THAT(problem_of(log_problem::damaged, [&] { logged_store refused(*disk.folder()); }),
               HasSubstr("checkpoint"));
   // A checkpoint's first segment was whole when the checkpoint was finished.
-  bytes.resize(db::detail::file_header_bytes - 1);
+  bytes.resize(internal::file_header_bytes - 1);
   problem_of(log_problem::damaged, [&] { logged_store refused(*disk.folder()); });
 }
 
@@ -589,7 +591,7 @@ TEST(RedoLog, OthersMayMoveTheClockOn) {
 
 // A thread's queue keeps what is of later epochs than the group, over chunks of all sizes.
 TEST(LogQueue, GivesWhatIsUpToAnEpoch) {
-  db::detail::log_queue queue;
+  internal::log_queue queue;
   random_numbers random(seed_or(5));
   std::vector<std::pair<std::uint64_t, std::string>> published;
   std::size_t taken = 0;
@@ -597,9 +599,9 @@ TEST(LogQueue, GivesWhatIsUpToAnEpoch) {
   for (int i = 0; i < 3000; ++i) {
     const std::string row(random.below(random.below(100) == 0 ? 300'000 : 3'000),
                           static_cast<char>('a' + i % 26));
-    db::detail::byte_buffer record;
-    db::detail::begin_record(record);
-    db::detail::append_entry(record, 0, log_operation::put, std::to_string(i), row);
+    internal::byte_buffer record;
+    internal::begin_record(record);
+    internal::append_entry(record, 0, log_operation::put, std::to_string(i), row);
     queue.stage(record.bytes(), 1);
     if (random.below(5) == 0) continue;  // given up
     epoch += random.below(2);
@@ -608,9 +610,9 @@ TEST(LogQueue, GivesWhatIsUpToAnEpoch) {
     if (random.below(20) != 0) continue;
     const std::uint64_t upto = epoch - random.below(4);
     queue.take(upto, [&](std::span<const std::byte> records) {
-      db::detail::record_reader reader(records);
+      internal::record_reader reader(records);
       log_entry entry;
-      while (reader.next(entry) == db::detail::record_reader::step::entry) {
+      while (reader.next(entry) == internal::record_reader::step::entry) {
         ASSERT_LT(taken, published.size());
         ASSERT_EQ(entry.row, published[taken].second);
         ASSERT_EQ(epoch_of_stamp(entry.stamp), published[taken].first);

@@ -8,6 +8,9 @@
 #include "support/faulty_folder.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using db::column_type;

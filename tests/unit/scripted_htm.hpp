@@ -24,6 +24,8 @@
 
 namespace elidex::test {
 
+using namespace internal;
+
 struct rolled_back {
   htm::status entry;  // what the outermost begin() would yield now
 };

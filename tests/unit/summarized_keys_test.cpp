@@ -12,15 +12,18 @@
 #include <vector>
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
-using detail::vector_instructions;
+using internal::vector_instructions;
 
 // What this machine can run.
 std::vector<vector_instructions> all_instructions() {
   std::vector<vector_instructions> all{vector_instructions::none};
   for (const auto one : {vector_instructions::avx2, vector_instructions::avx512}) {
-    if (detail::vectors_of_this_cpu >= one) all.push_back(one);
+    if (internal::vectors_of_this_cpu >= one) all.push_back(one);
   }
   return all;
 }
@@ -29,7 +32,7 @@ template <class Key, unsigned Capacity>
 void expect_right_ranks(std::mt19937_64& random, unsigned count, int key_bits) {
   using limits = std::numeric_limits<Key>;
   const auto some_key = [&] { return static_cast<Key>(random() >> (64 - key_bits)); };
-  detail::summarized_keys<Key, true, Capacity> keys{};
+  internal::summarized_keys<Key, true, Capacity> keys{};
   // left behind by keys that are gone
   for (unsigned i = 0; i < Capacity; ++i) keys.set_key(i, some_key());
 
@@ -78,7 +81,7 @@ TYPED_TEST(SummarizedKeys, RankAsTheStandardLibrarySays) {
 }
 
 TEST(SummarizedKeys, FillTheFirstLineWithTheHead) {
-  EXPECT_EQ(sizeof(detail::summarized_keys<std::uint64_t, true, 56>), (6 + 56) * 8);
+  EXPECT_EQ(sizeof(internal::summarized_keys<std::uint64_t, true, 56>), (6 + 56) * 8);
 }
 
 }  // namespace

@@ -14,18 +14,21 @@
 #include "support/databases.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+
 namespace {
 
 using db::isolation;
 using u64 = std::uint64_t;
-using accounts_table = db::table<u64, account, ordered_map<u64, db::record*>>;
+using accounts_table = internal::table<u64, account, ordered_map<u64, internal::record*>>;
 
 // A transaction whose steps a test puts between those of another.
 class stepped {
  public:
-  stepped(db::commit_clock& epochs, isolation level) : t(notes_, level), epochs_(epochs) {}
+  stepped(internal::commit_clock& epochs, isolation level) : t(notes_, level), epochs_(epochs) {}
   bool commits() {
-    const bool committed = db::silo_commit()(t, epochs_) == db::commit_result::committed;
+    const bool committed = db::silo_commit()(t, epochs_) == internal::commit_result::committed;
     t.note_absent_records(committed);
     return committed;
   }
@@ -37,7 +40,7 @@ class stepped {
   db::transaction t;
 
  private:
-  db::commit_clock& epochs_;
+  internal::commit_clock& epochs_;
 };
 
 class Anomalies : public ::testing::TestWithParam<isolation> {
@@ -62,7 +65,7 @@ class Anomalies : public ::testing::TestWithParam<isolation> {
   }
   static bool at_least(isolation level) { return GetParam() >= level; }
 
-  db::commit_clock epochs_;
+  internal::commit_clock epochs_;
   accounts_table accounts_{"accounts"};
 };
 
@@ -325,7 +328,7 @@ TEST_P(OneTransaction, SnapshotsSeeTheirMomentAlone) {
 // A snapshot moves the clock on only if somebody has committed in the present epoch, and has what
 // was committed in any case.
 TEST_P(OneTransaction, SnapshotsMoveTheClockForCommitsOnly) {
-  const auto snapshot = [&] { return db::commit_clock::snapshot(epochs_).epoch(); };
+  const auto snapshot = [&] { return internal::commit_clock::snapshot(epochs_).epoch(); };
   const u64 first = snapshot();
   const u64 epoch = epochs_.now();
   for (int i = 0; i < 5; ++i) EXPECT_EQ(snapshot(), first);
@@ -343,9 +346,9 @@ TEST_P(OneTransaction, SnapshotsMoveTheClockForCommitsOnly) {
 
 // The numbers of an epoch run out: the next commit takes another epoch.
 TEST_P(OneTransaction, NumbersOfAnEpochRunOut) {
-  db::record& row = *accounts_.find(10);
-  const db::commit_stamp had = row.lock();
-  row.unlock(db::commit_stamp(had.epoch(), db::commit_stamp::number_max));
+  internal::record& row = *accounts_.find(10);
+  const internal::commit_stamp had = row.lock();
+  row.unlock(internal::commit_stamp(had.epoch(), internal::commit_stamp::number_max));
   const u64 epoch = epochs_.now();
   auto one = begin();
   one.t.update(accounts_, 10, [](account& a) { ++a.balance; });
@@ -356,7 +359,7 @@ TEST_P(OneTransaction, NumbersOfAnEpochRunOut) {
 
 // Versions that nobody can want any more go with the next change.
 TEST_P(OneTransaction, VersionsAreCut) {
-  db::record& row = *accounts_.find(10);
+  internal::record& row = *accounts_.find(10);
   for (int i = 0; i < 20; ++i) {
     epochs_.advance();
     auto one = begin();
@@ -369,7 +372,8 @@ TEST_P(OneTransaction, VersionsAreCut) {
   one.t.upsert(accounts_, 10, account{1});
   ASSERT_TRUE(one.commits());
   int kept = 0;
-  for (const db::record::version* v = row.versions(); v != nullptr; v = v->older.load()) ++kept;
+  for (const internal::record::version* v = row.versions(); v != nullptr; v = v->older.load())
+    ++kept;
   EXPECT_LE(kept, 2);
 }
 

@@ -18,6 +18,10 @@
 #include "support/random_seed.hpp"
 
 namespace elidex::testing {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 using u64 = std::uint64_t;
@@ -521,7 +525,7 @@ TEST_P(LockingGaps, WhoWaitsForTooLongIsRefusedForGood) {
     EXPECT_THROW(two.get(accounts, 20), db::lock_refused);
     EXPECT_THROW(sum()(two), db::lock_refused);
     EXPECT_THROW(two.insert(accounts, 30, account{7}), db::lock_refused);
-    EXPECT_EQ(policy(two, epochs), db::commit_result::conflict);
+    EXPECT_EQ(policy(two, epochs), internal::commit_result::conflict);
     two.note_absent_records(false);
   }).join();
   EXPECT_TRUE(one.commits());

@@ -17,6 +17,9 @@
 #include "papers/schrimpf/structures/locks.hpp"
 
 namespace elidex::bench {
+
+using namespace internal;
+
 namespace {
 
 // What the thesis measures for "no synchronization" in figures 3.10 and C.4: the cost of its clock.

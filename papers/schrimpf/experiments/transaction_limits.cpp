@@ -14,6 +14,7 @@
 #include "papers/schrimpf/experiments/experiment.hpp"
 
 namespace elidex::bench {
+
 namespace {
 
 constexpr std::size_t cache_line = 64;

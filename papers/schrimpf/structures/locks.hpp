@@ -33,6 +33,8 @@
 
 namespace elidex::bench {
 
+using namespace internal;
+
 enum class elide_by : std::uint8_t { nothing, prefix };
 
 template <elide_by How>

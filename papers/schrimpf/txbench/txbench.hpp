@@ -50,6 +50,8 @@
 
 namespace elidex::bench::txbench {
 
+using namespace internal;
+
 inline constexpr std::size_t tables = 3;
 
 struct settings {

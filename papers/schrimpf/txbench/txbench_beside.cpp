@@ -5,6 +5,10 @@
 #include "papers/schrimpf/txbench/txbench_run.hpp"
 
 namespace elidex::bench {
+
+using namespace internal;
+using namespace papers;
+
 namespace {
 
 // As the library's variants, with the thesis's loop (section 2.4.3, TAS-T): it exchanges before it

@@ -7,6 +7,8 @@
 
 namespace elidex::bench {
 
+using namespace papers;
+
 std::span<const txbench_variant> txbench_variants_of_the_thesis() {
   static constexpr txbench_variant all[] = {
       {"db/2pl:unmodified", &run_txbench_with<unmodified_latches>},

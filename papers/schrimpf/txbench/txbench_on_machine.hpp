@@ -36,6 +36,8 @@
 
 namespace elidex::bench {
 
+using namespace internal;
+
 struct txbench_request {
   /// The machine, the database's name in place of an index's, threads, transactions of each, seed.
   sim_request run;

@@ -24,6 +24,8 @@
 
 namespace elidex::bench {
 
+using namespace internal;
+
 struct txbench_variant {
   std::string_view name;
   txbench_result (*run)(const txbench_request& wanted);
@@ -101,7 +103,7 @@ txbench_result run_txbench_with(const txbench_request& wanted) {
   std::unique_ptr<database> db;
   sim::run(how.machine, {}, {[&] { db = std::make_unique<database>(); }});
   auto& locks = db->protocol().locks();
-  detail::name_memory(&locks, sizeof locks, "lock system");  // its mutexes
+  internal::name_memory(&locks, sizeof locks, "lock system");  // its mutexes
   store in(*db, wanted.is);
   in.load(how.seed);
   txbench_result outcome;

@@ -25,7 +25,7 @@
 #include "elidex/internal/memory/large_memory.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 template <class T>
 class append_only_array {
@@ -128,4 +128,4 @@ class append_only_array {
   std::mutex growing_;
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

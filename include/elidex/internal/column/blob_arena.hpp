@@ -1,7 +1,7 @@
 // Byte strings one behind the other, for as long as the arena lives.
 //
 //   blob_arena strings;
-//   detail::blob* s = strings.make("hello");   // may throw
+//   blob* s = strings.make("hello");   // may throw
 //   strings.destroy(s);  // nobody has it: its room is used again if nothing came behind it
 //
 // arena_blobs is one for each of 16 threads, in the place of heap_blobs: for trees that only grow.
@@ -22,7 +22,7 @@
 #include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/tree/blob.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 class alignas(128) blob_arena {
  public:
@@ -112,4 +112,4 @@ class arena_blobs {
   std::array<blob_arena, 16> arenas_;
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

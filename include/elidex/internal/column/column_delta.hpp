@@ -29,7 +29,7 @@
 #include "elidex/internal/column/deleted_rows.hpp"
 #include "elidex/internal/column/keyed_delta_index.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 template <class Image, class Id>
 class column_delta {
@@ -186,4 +186,4 @@ class column_delta {
   alignas(128) std::atomic<std::size_t> used_{0};
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

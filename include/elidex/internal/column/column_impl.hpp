@@ -35,19 +35,19 @@ template <class T, class Id>
 auto column<T, Id>::insert(argument value) -> row_number {
   const auto wanted = images::of(value);
   for (;;) {
-    const epoch_pin pin;
+    const internal::epoch_pin pin;
     const parts& in = now();
     if (const auto row = in.delta->append(in.delta->id_of_new(wanted))) return *row;
     // freeze_delta() has closed the delta and is about to publish the next one; it waits for pins
     // only afterwards.
     const auto is_current = [&] { return state_.load() == &in; };
-    if (is_current()) detail::wait_while<detail::looks::often>(&state_, is_current);
+    if (is_current()) internal::wait_while<internal::looks::often>(&state_, is_current);
   }
 }
 
 template <class T, class Id>
 bool column<T, Id>::erase(row_number row) {
-  const epoch_pin pin;
+  const internal::epoch_pin pin;
   const parts& in = now();
   if (row >= in.main->rows()) {
     const delta_part& delta = delta_of(in, row);
@@ -58,7 +58,7 @@ bool column<T, Id>::erase(row_number row) {
 
 template <class T, class Id>
 auto column<T, Id>::get(row_number row) const -> std::optional<T> {
-  const epoch_pin pin;
+  const internal::epoch_pin pin;
   const parts& in = now();
   if (row < in.main->rows()) {
     if (deleted_.contains(row)) return std::nullopt;
@@ -76,7 +76,7 @@ auto column<T, Id>::range(argument lowest, argument highest) const -> std::vecto
   const auto first = images::of(lowest);
   const auto last = images::of(highest);
   if (last < first) return found;
-  const epoch_pin pin;
+  const internal::epoch_pin pin;
   const parts& in = now();
   in.main->for_each_word(in.main->ids_between(first, last), deleted_,
                          [&](std::size_t row, std::uint64_t bits) {
@@ -92,7 +92,7 @@ std::size_t column<T, Id>::count(argument lowest, argument highest) const {
   const auto first = images::of(lowest);
   const auto last = images::of(highest);
   if (last < first) return 0;
-  const epoch_pin pin;
+  const internal::epoch_pin pin;
   const parts& in = now();
   std::size_t found = in.main->count(in.main->ids_between(first, last), deleted_);
   for_each_delta_match(in, first, last, [&](row_number /*row*/) { ++found; });
@@ -114,7 +114,7 @@ void column<T, Id>::for_each_delta_match(const parts& in, image_argument lowest,
 
 // --- scans: the parts' values, merged ---
 
-namespace detail {
+namespace internal {
 
 // The values of a part that rows have, ascending, with the number of these rows.
 template <class Part>
@@ -143,16 +143,16 @@ class values_of_rows {
   typename Part::values_ascending at_;
 };
 
-}  // namespace detail
+}  // namespace internal
 
 template <class T, class Id>
 template <class Fn>
 std::size_t column<T, Id>::scan_from(const image_argument* from, std::size_t limit, Fn&& fn) const {
-  const epoch_pin pin;
+  const internal::epoch_pin pin;
   const parts& in = now();
-  std::optional<detail::values_of_rows<main_part>> in_main;
-  std::optional<detail::values_of_rows<delta_part>> in_frozen;
-  std::optional<detail::values_of_rows<delta_part>> in_delta;
+  std::optional<internal::values_of_rows<main_part>> in_main;
+  std::optional<internal::values_of_rows<delta_part>> in_frozen;
+  std::optional<internal::values_of_rows<delta_part>> in_delta;
   in_main.emplace(*in.main, from, deleted_);
   if (in.frozen != nullptr) in_frozen.emplace(*in.frozen, from, deleted_);
   in_delta.emplace(*in.delta, from, deleted_);
@@ -208,8 +208,8 @@ std::size_t column<T, Id>::distinct() const {
 template <class T, class Id>
 void column<T, Id>::publish(std::unique_ptr<const parts> next) noexcept {
   const std::unique_ptr<const parts> before(state_.exchange(next.release()));
-  detail::wake_waiters(&state_);
-  wait_for_pins();
+  internal::wake_waiters(&state_);
+  internal::wait_for_pins();
 }
 
 template <class T, class Id>
@@ -227,8 +227,8 @@ template <class Progress>
 void column<T, Id>::merge_frozen(Progress& progress) {
   const parts before = now();
   const std::size_t deleted = deleted_.count();
-  auto main = detail::merge_parts(*before.main, *before.frozen, deleted_,
-                                  std::numeric_limits<Id>::max(), progress);
+  auto main = internal::merge_parts(*before.main, *before.frozen, deleted_,
+                                    std::numeric_limits<Id>::max(), progress);
   auto next = std::make_unique<const parts>(parts{main.get(), nullptr, before.delta});
   static_cast<void>(main.release());
   publish(std::move(next));
@@ -241,7 +241,7 @@ void column<T, Id>::merge_frozen(Progress& progress) {
 // A pinned thread, or one that merges already, would wait for itself.
 template <class T, class Id>
 void column<T, Id>::check_may_merge() const {
-  const detail::thread_record& mine = detail::this_thread_record();
+  const internal::thread_record& mine = internal::this_thread_record();
   if (mine.pin_depth != 0)
     throw std::logic_error("elidex: a function that a scan() calls must not merge");
   // relaxed, without a partner: only this thread ever stores its own record here.
@@ -272,10 +272,10 @@ template <class T, class Id>
 template <class Progress>
 void column<T, Id>::merge_all(Progress& progress) {
   const struct noted_merger {
-    std::atomic<const detail::thread_record*>& of;
-    explicit noted_merger(std::atomic<const detail::thread_record*>& merger) : of(merger) {
+    std::atomic<const internal::thread_record*>& of;
+    explicit noted_merger(std::atomic<const internal::thread_record*>& merger) : of(merger) {
       // no partner, see check_may_merge()
-      of.store(&detail::this_thread_record(), std::memory_order_relaxed);
+      of.store(&internal::this_thread_record(), std::memory_order_relaxed);
     }
     ~noted_merger() { of.store(nullptr, std::memory_order_relaxed); }  // as above: no partner
   } noted(merger_);
@@ -287,7 +287,7 @@ void column<T, Id>::merge_all(Progress& progress) {
 
 template <class T, class Id>
 bool column<T, Id>::merge_is_due() const {
-  const epoch_pin pin;
+  const internal::epoch_pin pin;
   const parts& in = now();
   const std::size_t rows = in.delta->rows() + (in.frozen == nullptr ? 0 : in.frozen->rows());
   return rows >= options_.merge_rows_min &&
@@ -298,7 +298,7 @@ bool column<T, Id>::merge_is_due() const {
 
 template <class T, class Id>
 std::size_t column<T, Id>::size() const {
-  const epoch_pin pin;
+  const internal::epoch_pin pin;
   const std::size_t deleted = deleted_.count();  // of rows that were there before
   const delta_part& last = *now().delta;
   return last.first_row() + last.rows() - deleted;
@@ -318,7 +318,7 @@ column_stats column<T, Id>::stats() const {
                ? column_stats::part{}
                : column_stats::part{delta->rows(), delta->distinct(), delta->memory_bytes()};
   };
-  const epoch_pin pin;
+  const internal::epoch_pin pin;
   const parts& in = now();
   return {.main = {in.main->rows(), in.main->values().size(), in.main->memory_bytes()},
           .frozen = of_delta(in.frozen),

@@ -31,7 +31,7 @@
 #include "elidex/internal/column/packed_ids.hpp"
 #include "elidex/internal/column/sorted_values.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 struct id_range {
   std::uint32_t first;
@@ -278,4 +278,4 @@ std::unique_ptr<const column_main<Image>> merge_parts(const column_main<Image>& 
       .run(ids_max);
 }
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -19,7 +19,7 @@
 
 #include "elidex/internal/column/append_only_array.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 class deleted_rows {
  public:
@@ -55,4 +55,4 @@ class deleted_rows {
   std::atomic<std::size_t> count_{0};
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

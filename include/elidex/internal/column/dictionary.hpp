@@ -50,7 +50,7 @@
 #include "elidex/internal/tree/codec.hpp"
 #include "elidex/internal/tree/field.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 // Of a dictionary.
 class no_ids_left : public std::length_error {
@@ -213,4 +213,4 @@ class delta_dictionary {
   std::array<part, Parts> parts_;
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

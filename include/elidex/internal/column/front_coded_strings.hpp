@@ -38,7 +38,7 @@
 #include <string_view>
 #include <vector>
 
-namespace elidex {
+namespace elidex::internal {
 
 class front_coded_strings {
  public:
@@ -128,4 +128,4 @@ class front_coded_strings::cursor {
   std::string value_;
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal

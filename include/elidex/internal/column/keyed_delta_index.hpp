@@ -1,6 +1,6 @@
 // An index over the delta's dictionary that holds the values themselves and not only their IDs.
 //
-//   elidex::keyed_delta_index<std::uint64_t> index;
+//   keyed_delta_index<std::uint64_t> index;
 //   auto [id, is_new] = index.find_or_add(42);
 //
 // It does what delta_index does, on the tree that ordered_map is: a look-up touches nodes only, not
@@ -39,9 +39,7 @@
 #include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/ordered_map.hpp"
 
-namespace elidex {
-
-namespace detail {
+namespace elidex::internal {
 
 // Strings whose bytes live as long as the tree.
 struct arena_string;
@@ -71,8 +69,6 @@ struct keyed_delta_tree<std::string, Id> {
   using type = btree<arena_string, Id, optimistic, node_bytes<1024, 1024>>;
 };
 
-}  // namespace detail
-
 // Value: an unsigned integer type, or std::string (given as std::string_view, compared as unsigned
 // bytes, at most 64 KiB). Id: an unsigned integer type; how many values there can be.
 //
@@ -86,8 +82,8 @@ struct keyed_delta_tree<std::string, Id> {
 template <class Value, class Id = std::uint32_t>
 class keyed_delta_index {
   static_assert(std::unsigned_integral<Value> || std::same_as<Value, std::string>);
-  using tree = typename detail::keyed_delta_tree<Value, Id>::type;
-  using dictionary = detail::delta_dictionary<Value, true, 16, Id>;
+  using tree = typename keyed_delta_tree<Value, Id>::type;
+  using dictionary = delta_dictionary<Value, true, 16, Id>;
   using values = typename dictionary::keys;
 
  public:
@@ -147,12 +143,12 @@ class keyed_delta_index {
  private:
   tree tree_;
   dictionary dictionary_;
-  detail::remembered_ids<Id> remembered_;
+  remembered_ids<Id> remembered_;
 };
 
 template <class Value, class Id>
 auto keyed_delta_index<Value, Id>::find_or_add(value_argument value) -> added {
-  const std::uint64_t hash = detail::hash_of(value);
+  const std::uint64_t hash = internal::hash_of(value);
   if (const auto guess = remembered_.guess(hash); guess && view(*guess).get() == value)
     return {*guess, false};
   unsigned part = dictionary_.part_with_ids(this_thread_slot() % dictionary::parts);
@@ -166,11 +162,11 @@ auto keyed_delta_index<Value, Id>::find_or_add(value_argument value) -> added {
     }
     try {
       part = dictionary_.make_room(part);
-    } catch (const detail::no_ids_left&) {
+    } catch (const internal::no_ids_left&) {
       if (const auto given_meanwhile = find(value)) return {*given_meanwhile, false};
       throw;
     }
   }
 }
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -37,7 +37,7 @@
 #include <memory>
 #include <span>
 
-namespace elidex {
+namespace elidex::internal {
 
 class packed_ids {
  public:
@@ -124,4 +124,4 @@ class packed_ids::writer {
   std::array<std::uint32_t, block_rows> block_{};
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal

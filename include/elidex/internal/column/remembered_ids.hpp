@@ -27,7 +27,7 @@
 
 #include "elidex/internal/column/append_only_array.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 template <class Id>
 class remembered_ids {
@@ -107,4 +107,4 @@ class remembered_ids {
   std::atomic<bool> given_up_{false};
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -22,7 +22,7 @@
 #include "elidex/internal/column/front_coded_strings.hpp"
 #include "elidex/internal/tree/codec.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 template <std::unsigned_integral Image>
 class sorted_values {
@@ -89,4 +89,4 @@ struct sorted_dictionary_of<std::string> {
 template <class Image>
 using sorted_dictionary = typename sorted_dictionary_of<Image>::type;
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

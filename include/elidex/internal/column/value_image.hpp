@@ -24,7 +24,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 template <class T>
 struct value_image {
@@ -85,4 +85,4 @@ struct value_image<std::string> {
   static std::string_view value_of(std::string_view image) noexcept { return image; }
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -21,7 +21,7 @@
 
 #include "elidex/internal/tree/field.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 template <bool Racing, unsigned Capacity>
 class fingerprints {
@@ -102,4 +102,4 @@ class fingerprints {
   std::array<field<std::uint64_t>, words> words_{};
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -44,7 +44,7 @@
 #include "elidex/internal/sync/parking.hpp"
 #include "elidex/internal/tree/field.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 class bucket_lock {
  public:
@@ -274,4 +274,4 @@ class alignas(block_shape::line_bytes) hash_block {
   std::array<record, slots> records_;
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

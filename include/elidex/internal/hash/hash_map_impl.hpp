@@ -15,16 +15,16 @@ template <class Key, class Value, class Hash, class Rules>
 class hash_map<Key, Value, Hash, Rules>::operation {
  public:
   // Throws std::bad_alloc on a thread's first use: later calls into the counters can then not fail.
-  explicit operation(hash_map& map) : map_(map) { static_cast<void>(this_thread_slot()); }
+  explicit operation(hash_map& map) : map_(map) { static_cast<void>(internal::this_thread_slot()); }
   operation(const operation&) = delete;
   operation& operator=(const operation&) = delete;
   ~operation() {
     if (spare_ != nullptr) map_.blocks_.deallocate(spare_);
     if constexpr (owns_blobs) {
-      for (detail::blob* b : {key_blob_, value_blob_}) {
+      for (internal::blob* b : {key_blob_, value_blob_}) {
         if (b != nullptr) destroy_blob(&map_, b);
       }
-      for (detail::blob* b : retired_) {
+      for (internal::blob* b : retired_) {
         if (b != nullptr) map_.retire_list_.retire(b, &destroy_blob);
       }
       if (may_retire_) map_.retire_list_.unreserve();
@@ -71,26 +71,26 @@ class hash_map<Key, Value, Hash, Rules>::operation {
   }
 
  private:
-  detail::blob* made(std::string_view bytes) {
-    detail::blob* const b = detail::heap_blobs::make(bytes);
-    map_.blob_bytes_.add(static_cast<std::int64_t>(detail::blob::footprint_bytes(b->size())));
+  internal::blob* made(std::string_view bytes) {
+    internal::blob* const b = internal::heap_blobs::make(bytes);
+    map_.blob_bytes_.add(static_cast<std::int64_t>(internal::blob::footprint_bytes(b->size())));
     return b;
   }
 
   hash_map& map_;
   block* spare_ = nullptr;
-  detail::blob* key_blob_ = nullptr;
-  detail::blob* value_blob_ = nullptr;
-  std::array<detail::blob*, 2> retired_{};
+  internal::blob* key_blob_ = nullptr;
+  internal::blob* value_blob_ = nullptr;
+  std::array<internal::blob*, 2> retired_{};
   bool may_retire_ = false;
 };
 
 template <class Key, class Value, class Hash, class Rules>
 void hash_map<Key, Value, Hash, Rules>::destroy_blob(void* map, void* b) noexcept {
-  auto* const gone = static_cast<detail::blob*>(b);
+  auto* const gone = static_cast<internal::blob*>(b);
   static_cast<hash_map*>(map)->blob_bytes_.add(
-      -static_cast<std::int64_t>(detail::blob::footprint_bytes(gone->size())));
-  detail::blob::destroy(gone);
+      -static_cast<std::int64_t>(internal::blob::footprint_bytes(gone->size())));
+  internal::blob::destroy(gone);
 }
 
 template <class Key, class Value, class Hash, class Rules>
@@ -105,8 +105,8 @@ void hash_map<Key, Value, Hash, Rules>::free_blobs() noexcept {
     for (bool more = true; more;) {
       const tags t = in->tags();
       for (unsigned slot = 0; slot < t.count(); ++slot) {
-        if constexpr (keys::owns_blobs) detail::blob::destroy(keys::blob_of(in->key(slot)));
-        if constexpr (values::owns_blobs) detail::blob::destroy(values::blob_of(in->value(slot)));
+        if constexpr (keys::owns_blobs) internal::blob::destroy(keys::blob_of(in->key(slot)));
+        if constexpr (values::owns_blobs) internal::blob::destroy(values::blob_of(in->value(slot)));
       }
       more = t.has_next();
       if (more) in = in->next();
@@ -128,8 +128,8 @@ auto hash_map<Key, Value, Hash, Rules>::find(const place& home, const wanted_key
       } else {
         const auto order = keys::compare(in->key(where.slot), wanted.key, 0, wanted.key.head,
                                          [&] { return home.bucket->lock.validate(home.seen); });
-        if (order == detail::comparison::equal) return finding::present;
-        if (order == detail::comparison::torn) return finding::torn;
+        if (order == internal::comparison::equal) return finding::present;
+        if (order == internal::comparison::torn) return finding::torn;
       }
     }
     if (!t.has_next()) {
@@ -173,7 +173,7 @@ template <class Key, class Value, class Hash, class Rules>
 auto hash_map<Key, Value, Hash, Rules>::look_up(const wanted_key& wanted,
                                                 std::optional<value_slot>& value) const noexcept
     -> finding {
-  for (backoff wait;; wait.once()) {
+  for (internal::backoff wait;; wait.once()) {
     const place home = table_.find_home(wanted.hash);
     spot where;
     const finding found = find(home, wanted, where);
@@ -335,9 +335,9 @@ bool hash_map<Key, Value, Hash, Rules>::insert_or_overwrite(key_argument key, va
     op.provide_value(value);
     if (overwrite) op.provide_retirement();
   }
-  for (backoff wait;; wait.once()) {
+  for (internal::backoff wait;; wait.once()) {
     const place home = home_to_change(which.hash);
-    detail::bucket_lock& lock = home.bucket->lock;
+    internal::bucket_lock& lock = home.bucket->lock;
     spot where;
     const finding found = find(home, which, where);
     if (found == finding::present && overwrite && lock.try_lock(home.seen)) {
@@ -371,9 +371,9 @@ std::pair<Value, bool> hash_map<Key, Value, Hash, Rules>::get_or_insert(key_argu
   const wanted_key which = wanted(key);
   operation op(*this);
   [[maybe_unused]] const pin pinned;
-  for (backoff wait;; wait.once()) {
+  for (internal::backoff wait;; wait.once()) {
     const place home = home_to_change(which.hash);
-    detail::bucket_lock& lock = home.bucket->lock;
+    internal::bucket_lock& lock = home.bucket->lock;
     spot where;
     const finding found = find(home, which, where);
     if (found == finding::present) {
@@ -403,18 +403,18 @@ std::pair<Value, bool> hash_map<Key, Value, Hash, Rules>::get_or_insert(key_argu
 }
 
 template <class Key, class Value, class Hash, class Rules>
-template <value_change<Value> Fn>
+template <internal::value_change<Value> Fn>
 bool hash_map<Key, Value, Hash, Rules>::update(key_argument key, Fn&& fn) {
   if constexpr (values::owns_blobs) {
     return update_string(key, fn);
   } else {
     const wanted_key which = wanted(key);
     // may throw on a thread's first use; what follows could not say so
-    static_cast<void>(this_thread_slot());
+    static_cast<void>(internal::this_thread_slot());
     [[maybe_unused]] const pin pinned;
-    for (backoff wait;; wait.once()) {
+    for (internal::backoff wait;; wait.once()) {
       const place home = home_to_change(which.hash);
-      detail::bucket_lock& lock = home.bucket->lock;
+      internal::bucket_lock& lock = home.bucket->lock;
       spot where;
       const finding found = find(home, which, where);
       if (found == finding::absent && still_valid(home)) return false;
@@ -441,12 +441,12 @@ template <class Key, class Value, class Hash, class Rules>
 template <class Fn>
 bool hash_map<Key, Value, Hash, Rules>::update_string(key_argument key, Fn& fn) {
   const wanted_key which = wanted(key);
-  for (backoff wait;; wait.once()) {
+  for (internal::backoff wait;; wait.once()) {
     operation op(*this);
     op.provide_retirement();
     [[maybe_unused]] const pin pinned;
     const place home = home_to_change(which.hash);
-    detail::bucket_lock& lock = home.bucket->lock;
+    internal::bucket_lock& lock = home.bucket->lock;
     spot where;
     const finding found = find(home, which, where);
     if (found == finding::absent && still_valid(home)) return false;
@@ -476,9 +476,9 @@ bool hash_map<Key, Value, Hash, Rules>::erase(key_argument key) {
   operation op(*this);
   op.provide_retirement();
   [[maybe_unused]] const pin pinned;
-  for (backoff wait;; wait.once()) {
+  for (internal::backoff wait;; wait.once()) {
     const place home = home_to_change(which.hash);
-    detail::bucket_lock& lock = home.bucket->lock;
+    internal::bucket_lock& lock = home.bucket->lock;
     spot where;
     const finding found = find(home, which, where);
     if (found == finding::absent && still_valid(home)) return false;
@@ -508,7 +508,7 @@ void hash_map<Key, Value, Hash, Rules>::grow_if_full(std::uint64_t hash) noexcep
 
 template <class Key, class Value, class Hash, class Rules>
 void hash_map<Key, Value, Hash, Rules>::reserve(std::size_t many) {
-  static_cast<void>(this_thread_slot());
+  static_cast<void>(internal::this_thread_slot());
   while (is_too_full(many)) {
     if (table_.try_grow() == table::growth::no_memory) throw std::bad_alloc();
     table_.wait_for_growth();
@@ -617,7 +617,7 @@ std::size_t hash_map<Key, Value, Hash, Rules>::visit(std::uint64_t residue, unsi
   std::size_t count = 0;
   {
     [[maybe_unused]] const pin pinned;
-    for (backoff wait;; wait.once()) {
+    for (internal::backoff wait;; wait.once()) {
       buffer.clear();
       const place home = table_.find_home(residue);
       covered = home.seen.level();

@@ -21,9 +21,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace elidex {
-
-namespace detail {
+namespace elidex::internal {
 
 inline constexpr std::uint64_t hash_factor_1 = 0x243F'6A88'85A3'08D3u;
 inline constexpr std::uint64_t hash_factor_2 = 0xB7E1'5162'8AED'2A6Bu;
@@ -50,8 +48,6 @@ inline std::uint64_t some_bytes(const char* from, std::size_t count) noexcept {
   return word;
 }
 
-}  // namespace detail
-
 template <class Key>
 struct default_hash;
 
@@ -60,29 +56,25 @@ struct default_hash<Key> {
   std::uint64_t operator()(Key key) const noexcept {
     using unsigned_key = std::make_unsigned_t<Key>;
     const auto word = static_cast<std::uint64_t>(static_cast<unsigned_key>(key));
-    return detail::folded_product(
-        detail::folded_product(word ^ detail::hash_factor_2, detail::hash_factor_1),
-        detail::hash_factor_2);
+    return folded_product(folded_product(word ^ hash_factor_2, hash_factor_1), hash_factor_2);
   }
 };
 
 template <>
 struct default_hash<std::string> {
   std::uint64_t operator()(std::string_view key) const noexcept {
-    using detail::folded_product;
-    using detail::some_bytes;
-    std::uint64_t h = key.size() ^ detail::hash_factor_2;
+    std::uint64_t h = key.size() ^ hash_factor_2;
     const char* at = key.data();
     std::size_t left = key.size();
     for (; left > 16; left -= 16, at += 16) {
-      h = folded_product(some_bytes(at, 8) ^ h, some_bytes(at + 8, 8) ^ detail::hash_factor_1);
+      h = folded_product(some_bytes(at, 8) ^ h, some_bytes(at + 8, 8) ^ hash_factor_1);
     }
     // What is left are 0 to 16 bytes; an empty view may point nowhere.
     const std::uint64_t first = left == 0 ? 0 : some_bytes(at, left < 8 ? left : 8);
     const std::uint64_t last = left <= 8 ? 0 : some_bytes(at + 8, left - 8);
-    h = folded_product(first ^ h, last ^ detail::hash_factor_1);
-    return folded_product(h ^ detail::hash_factor_1, detail::hash_factor_2);
+    h = folded_product(first ^ h, last ^ hash_factor_1);
+    return folded_product(h ^ hash_factor_1, hash_factor_2);
   }
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -71,7 +71,7 @@
 #include "elidex/internal/memory/large_memory.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 template <class Block, class Rules>
 class hash_table {
@@ -246,4 +246,4 @@ class hash_table {
   std::atomic<bool> growing_{false};
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -18,7 +18,7 @@
 
 #include "elidex/mutex.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 template <class SystemLatch, class TransactionLatch, std::size_t Shards = 1>
 struct latches {
@@ -33,4 +33,4 @@ struct latches {
 template <std::size_t Shards = 16>
 struct sharded_latches : latches<mutex, mutex, Shards> {};
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -35,7 +35,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace elidex {
+namespace elidex::internal {
 
 enum class lock_mode : std::uint8_t { intention_shared, intention_exclusive, shared, exclusive };
 inline constexpr std::size_t lock_mode_count = 4;
@@ -62,7 +62,6 @@ constexpr const char* to_string(lock_outcome outcome) noexcept {
   return names[static_cast<std::size_t>(outcome)];
 }
 
-namespace detail {
 using lock_mode_matrix = std::array<std::array<bool, lock_mode_count>, lock_mode_count>;
 
 // Rows and columns: IS, IX, S, X.
@@ -83,16 +82,15 @@ inline constexpr lock_mode_matrix stronger_modes{{
 constexpr bool of_modes(const lock_mode_matrix& matrix, lock_mode row, lock_mode column) noexcept {
   return matrix[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)];
 }
-}  // namespace detail
 
 // Whether two transactions may hold these on the same thing.
 constexpr bool are_compatible(lock_mode one, lock_mode other) noexcept {
-  return detail::of_modes(detail::compatible_modes, one, other);
+  return of_modes(compatible_modes, one, other);
 }
 
 // Whether who holds `held` need not ask for `wanted`.
 constexpr bool is_stronger_or_equal(lock_mode held, lock_mode wanted) noexcept {
-  return detail::of_modes(detail::stronger_modes, held, wanted);
+  return of_modes(stronger_modes, held, wanted);
 }
 
 constexpr bool covers_the_record(lock_kind kind) noexcept {
@@ -121,7 +119,6 @@ constexpr bool must_wait(lock_mode wanted, lock_kind wanted_kind, lock_mode held
   return covers_the_record(wanted_kind) && covers_the_record(held_kind);
 }
 
-namespace detail {
 constexpr bool is_symmetric(const lock_mode_matrix& matrix) noexcept {
   for (std::size_t row = 0; row < lock_mode_count; ++row) {
     for (std::size_t column = 0; column < lock_mode_count; ++column) {
@@ -157,6 +154,5 @@ static_assert(are_compatible(lock_mode::intention_exclusive, lock_mode::intentio
 static_assert(are_compatible(lock_mode::shared, lock_mode::shared));
 static_assert(are_compatible(lock_mode::shared, lock_mode::intention_shared));
 static_assert(are_compatible(lock_mode::intention_shared, lock_mode::intention_shared));
-}  // namespace detail
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -25,7 +25,7 @@
 
 #include "elidex/internal/locking/lock_queue.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 inline void push_spare(lock_owner& to, lock_object& one) noexcept {
   for (std::uint64_t& word : one.bits) word = 0;
@@ -94,4 +94,4 @@ class lock_pool {
   lock_object* free_ = nullptr;
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -42,7 +42,7 @@
 #include "elidex/internal/locking/lock_mode.hpp"
 #include "elidex/internal/sync/futex.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 // Who holds a lock: unique for each begin() of a lock system's transactions. 0 is nobody.
 using lock_owner_id = std::uint64_t;
@@ -58,8 +58,6 @@ struct record_address {
 
   friend constexpr bool operator==(const record_address&, const record_address&) noexcept = default;
 };
-
-namespace detail {
 
 struct lock_object;
 
@@ -414,5 +412,4 @@ class deadlock_search {
   std::uint64_t number_ = 0;  // of this search: marks from others are old
 };
 
-}  // namespace detail
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -1,9 +1,9 @@
 // InnoDB's lock system: locks of tables and records for two-phase locking, with implicit locks,
 // queues and deadlock detection.
 //
-//   elidex::lock_system<> locks;  // <hle_latches>, ...: lock_latches.hpp
+//   lock_system<> locks;  // <hle_latches>, ...: lock_latches.hpp
 //   // one per thread or session, used again and again
-//   elidex::lock_system<>::transaction t(locks);
+//   lock_system<>::transaction t(locks);
 //   t.begin();
 //   t.lock_table(orders, lock_mode::intention_exclusive);
 //   if (t.lock_record({.space = orders, .heap = 7, .page = 42}, lock_mode::exclusive) !=
@@ -130,7 +130,7 @@
 #include "elidex/internal/sync/futex_semaphore.hpp"
 #include "elidex/internal/sync/lock_stats.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 struct lock_system_options {
   std::uint32_t transactions_max = 1024;  // that exist at a time
@@ -190,7 +190,7 @@ class lock_system {
  private:
   using owner_latch = typename Latches::transaction_latch;
 
-  struct member : detail::lock_owner {
+  struct member : lock_owner {
     alignas(std::max(std::size_t{64}, alignof(owner_latch))) owner_latch latch;
   };
   struct alignas(std::max(std::size_t{64}, alignof(typename Latches::system_latch))) shard {
@@ -219,31 +219,27 @@ class lock_system {
   // times, and no endless section where somebody has thousands.
   static constexpr std::uint32_t releases_per_section = 16;
 
-  std::size_t bucket_index(const detail::queue_name& name) const noexcept {
+  std::size_t bucket_index(const queue_name& name) const noexcept {
     // Fibonacci hashing: neighbouring pages and tables spread over all buckets.
     const std::uint64_t mixed =
         (name.page + (std::uint64_t{name.space} << 40)) * 0x9e3779b97f4a7c15u;
     return static_cast<std::size_t>((mixed ^ mixed >> 32) & bucket_mask_);
   }
-  detail::lock_bucket& bucket_of(const detail::queue_name& name) noexcept {
-    return buckets_[bucket_index(name)];
-  }
-  std::size_t shard_index(const detail::queue_name& name) const noexcept {
+  lock_bucket& bucket_of(const queue_name& name) noexcept { return buckets_[bucket_index(name)]; }
+  std::size_t shard_index(const queue_name& name) const noexcept {
     return bucket_index(name) & (Latches::shards - 1);
   }
-  auto& latch_of(const detail::queue_name& name) noexcept {
-    return shards_[shard_index(name)].latch;
-  }
+  auto& latch_of(const queue_name& name) noexcept { return shards_[shard_index(name)].latch; }
 
   member* member_of(lock_owner_id id) noexcept;
   member& take_member();
   void give_back(member& one) noexcept;
-  bool add_to_owner(detail::lock_object& lock, member& owner, lock_owner_id if_still);
-  static detail::lock_object& take_spare(member& from, const detail::lock_request& wanted);
-  step decide(member& me, const detail::lock_request& wanted, bool may_wait,
+  bool add_to_owner(lock_object& lock, member& owner, lock_owner_id if_still);
+  static lock_object& take_spare(member& from, const lock_request& wanted);
+  step decide(member& me, const lock_request& wanted, bool may_wait,
               std::atomic<lock_owner_id>* implicit_in);
-  bool convert(member& me, const detail::queue_name& name, std::uint32_t bit, lock_owner_id writer);
-  void search_for_cycles(detail::lock_owner& from, detail::wake_list& woken) noexcept;
+  bool convert(member& me, const queue_name& name, std::uint32_t bit, lock_owner_id writer);
+  void search_for_cycles(lock_owner& from, wake_list& woken) noexcept;
   struct inheritance {
     bool complete;  // otherwise the spares were used up
     bool to_who_waits;
@@ -255,17 +251,17 @@ class lock_system {
 
   const lock_system_options options_;
   const std::size_t bucket_mask_;
-  std::unique_ptr<detail::lock_bucket[]> buckets_;
+  std::unique_ptr<lock_bucket[]> buckets_;
   std::array<shard, Latches::shards> shards_;
-  detail::deadlock_search search_;  // under all latches
-  detail::lock_pool pool_;
+  deadlock_search search_;  // under all latches
+  lock_pool pool_;
   std::unique_ptr<std::atomic<member*>[]> members_;
 
   futex_semaphore turn_of_victims_{1};  // one token: no victim has the turn
 
   std::mutex members_lock_;  // the two below
   std::uint32_t members_made_ = 0;
-  detail::lock_owner* free_members_ = nullptr;
+  lock_owner* free_members_ = nullptr;
 };
 
 // One transaction after the other.
@@ -318,9 +314,7 @@ class lock_system<Latches>::transaction {
   // decided.
   lock_outcome wait(std::optional<std::chrono::nanoseconds> timeout = {});
   // Whether wait() would return at once. False without a request.
-  bool is_decided() const noexcept {
-    return waiting_ && me_.signal.load() == detail::lock_owner::awake;
-  }
+  bool is_decided() const noexcept { return waiting_ && me_.signal.load() == lock_owner::awake; }
   bool is_waiting() const noexcept { return waiting_; }
 
   // Gives a lock of the kind `record` back before the end, as READ COMMITTED may for records that
@@ -344,17 +338,16 @@ class lock_system<Latches>::transaction {
   }
 
  private:
-  using counters = detail::lock_owner_counters;
+  using counters = lock_owner_counters;
 
-  static detail::queue_name check(const record_address& address);
-  detail::lock_request record_request(const record_address& address, lock_mode mode,
-                                      lock_kind kind);
-  detail::lock_request table_request(std::uint32_t table, lock_mode mode);
+  static queue_name check(const record_address& address);
+  lock_request record_request(const record_address& address, lock_mode mode, lock_kind kind);
+  lock_request table_request(std::uint32_t table, lock_mode mode);
   template <class Writer>
-  lock_outcome request(const detail::lock_request& wanted, const Writer& writer, bool may_wait,
+  lock_outcome request(const lock_request& wanted, const Writer& writer, bool may_wait,
                        std::atomic<lock_owner_id>* implicit_in);
   template <class Writer>
-  lock_outcome request_and_wait(const detail::lock_request& wanted, const Writer& writer,
+  lock_outcome request_and_wait(const lock_request& wanted, const Writer& writer,
                                 std::optional<std::chrono::nanoseconds> timeout,
                                 std::atomic<lock_owner_id>* implicit_in = nullptr);
   bool sleep_until_decided(std::chrono::nanoseconds for_so_long) noexcept;
@@ -364,12 +357,12 @@ class lock_system<Latches>::transaction {
 
   lock_system& system_;
   member& me_;
-  detail::queue_name waits_at_;
+  queue_name waits_at_;
   bool waiting_ = false;
   bool was_victim_ = false;
   bool has_turn_ = false;
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal
 
 #include "elidex/internal/locking/lock_system_impl.hpp"

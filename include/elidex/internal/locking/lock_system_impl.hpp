@@ -3,9 +3,7 @@
 
 #include "elidex/internal/locking/lock_system.hpp"
 
-namespace elidex {
-
-namespace detail {
+namespace elidex::internal {
 
 // Who a caller says has written the record: an id, an atomic that has it, or a function that reads
 // it.
@@ -27,17 +25,14 @@ inline futex_deadline deadline_after(std::chrono::nanoseconds time) noexcept {
   return now + std::chrono::duration_cast<futex_deadline::duration>(time);
 }
 
-}  // namespace detail
-
 template <class Latches>
 lock_system<Latches>::lock_system(const lock_system_options& options)
     : options_(options),
       bucket_mask_(std::bit_ceil(std::max<std::size_t>(options.buckets, Latches::shards)) - 1),
-      buckets_(std::make_unique<detail::lock_bucket[]>(bucket_mask_ + 1)),
+      buckets_(std::make_unique<lock_bucket[]>(bucket_mask_ + 1)),
       members_(std::make_unique<std::atomic<member*>[]>(
           std::max<std::uint32_t>(options.transactions_max, 1))) {
-  detail::name_memory(buckets_.get(), (bucket_mask_ + 1) * sizeof(detail::lock_bucket),
-                      "queues of locks");
+  name_memory(buckets_.get(), (bucket_mask_ + 1) * sizeof(lock_bucket), "queues of locks");
 }
 
 template <class Latches>
@@ -51,13 +46,13 @@ template <class Latches>
 auto lock_system<Latches>::take_member() -> member& {
   const std::lock_guard guard(members_lock_);
   if (free_members_ != nullptr) {
-    detail::lock_owner* const one = free_members_;
+    lock_owner* const one = free_members_;
     free_members_ = one->next_free;
     return static_cast<member&>(*one);
   }
   if (members_made_ >= std::max<std::uint32_t>(options_.transactions_max, 1)) {
     throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again),
-                            "elidex::lock_system: as many transactions as transactions_max says");
+                            "internal::lock_system: as many transactions as transactions_max says");
   }
   auto made = std::make_unique<member>();
   made->slot = members_made_;
@@ -90,7 +85,7 @@ bool lock_system<Latches>::is_active(lock_owner_id id) {
 template <class Latches>
 lock_owner_id lock_system<Latches>::transaction::begin() {
   if (me_.own_id != 0)
-    throw std::logic_error("elidex::lock_system: begin() of a transaction that has not ended");
+    throw std::logic_error("internal::lock_system: begin() of a transaction that has not ended");
   const auto slots = std::max<std::uint32_t>(system_.options_.transactions_max, 1);
   const lock_owner_id id = ++me_.begun * slots + me_.slot;
   me_.changes.store(0);
@@ -112,7 +107,7 @@ void lock_system<Latches>::transaction::end() noexcept {
     give_up_waiting();
     end_of_wait();
   }
-  detail::lock_object* list = nullptr;
+  lock_object* list = nullptr;
   {
     const std::lock_guard guard(me_.latch);
     me_.id = 0;
@@ -122,20 +117,20 @@ void lock_system<Latches>::transaction::end() noexcept {
   }
   me_.own_id = 0;
   while (list != nullptr) {
-    detail::wake_list woken;
+    wake_list woken;
     const std::size_t place = system_.shard_index(list->name);
     {
       const std::lock_guard guard(system_.shards_[place].latch);
       std::uint32_t released = 0;
       do {
-        detail::lock_object& lock = *list;
+        lock_object& lock = *list;
         list = lock.next_of_owner;
         if (lock.queued) {
-          detail::lock_bucket& bucket = system_.bucket_of(lock.name);
+          lock_bucket& bucket = system_.bucket_of(lock.name);
           bucket.remove(lock);
           bucket.grant_waiters(lock.name, woken);
         }
-        detail::push_spare(me_, lock);
+        push_spare(me_, lock);
       } while (++released < releases_per_section && list != nullptr &&
                system_.shard_index(list->name) == place);
     }
@@ -156,15 +151,14 @@ void lock_system<Latches>::transaction::wait_for_turn(
     std::optional<std::chrono::nanoseconds> timeout) noexcept {
   if (!std::exchange(was_victim_, false) || has_turn_) return;
   has_turn_ = system_.turn_of_victims_.try_acquire_until(
-      detail::deadline_after(timeout.value_or(system_.options_.wait_timeout)));
+      deadline_after(timeout.value_or(system_.options_.wait_timeout)));
 }
 
 // --- what happens in sections ---
 
 // False: the owner is not, or no longer, the transaction that was meant (0: any).
 template <class Latches>
-bool lock_system<Latches>::add_to_owner(detail::lock_object& lock, member& owner,
-                                        lock_owner_id if_still) {
+bool lock_system<Latches>::add_to_owner(lock_object& lock, member& owner, lock_owner_id if_still) {
   const std::lock_guard guard(owner.latch);
   if (owner.id == 0 || (if_still != 0 && owner.id != if_still)) return false;
   lock.next_of_owner = owner.locks;
@@ -176,9 +170,8 @@ bool lock_system<Latches>::add_to_owner(detail::lock_object& lock, member& owner
 }
 
 template <class Latches>
-detail::lock_object& lock_system<Latches>::take_spare(member& from,
-                                                      const detail::lock_request& wanted) {
-  detail::lock_object& made = *detail::pop_spare(from);
+lock_object& lock_system<Latches>::take_spare(member& from, const lock_request& wanted) {
+  lock_object& made = *pop_spare(from);
   made.owner = wanted.owner;
   made.name = wanted.name;
   made.mode = wanted.mode;
@@ -189,9 +182,9 @@ detail::lock_object& lock_system<Latches>::take_spare(member& from,
 }
 
 template <class Latches>
-auto lock_system<Latches>::decide(member& me, const detail::lock_request& wanted, bool may_wait,
+auto lock_system<Latches>::decide(member& me, const lock_request& wanted, bool may_wait,
                                   std::atomic<lock_owner_id>* implicit_in) -> step {
-  detail::lock_bucket& bucket = bucket_of(wanted.name);
+  lock_bucket& bucket = bucket_of(wanted.name);
   if (bucket.covering(wanted) != nullptr) return step::held;
   const bool held_up = bucket.is_held_up(wanted);
   if (held_up && !may_wait) return step::refused;
@@ -203,32 +196,32 @@ auto lock_system<Latches>::decide(member& me, const detail::lock_request& wanted
       return step::implicit;
     }
     if (wanted.kind == lock_kind::insert_intention) return step::granted;
-    if (detail::lock_object* const similar = bucket.similar(wanted); similar != nullptr) {
+    if (lock_object* const similar = bucket.similar(wanted); similar != nullptr) {
       similar->set(wanted.bit);
       return step::granted;
     }
   }
-  detail::lock_object& made = take_spare(me, wanted);
+  lock_object& made = take_spare(me, wanted);
   made.waiting = held_up;
   made.waited_for = wanted.bit;
   add_to_owner(made, me, me.own_id);
   bucket.push_back(made);
   if (!held_up) return step::granted;
-  me.signal.store(detail::lock_owner::asleep);
+  me.signal.store(lock_owner::asleep);
   me.waits_in.store(&made);  // before the next line: lock_system.hpp, "Every cycle is found"
   return bucket.waits_for_a_waiter(made) ? step::queued_behind_waiter : step::queued;
 }
 
 // True: the writer holds an explicit lock now, and did not before.
 template <class Latches>
-bool lock_system<Latches>::convert(member& me, const detail::queue_name& name, std::uint32_t bit,
+bool lock_system<Latches>::convert(member& me, const queue_name& name, std::uint32_t bit,
                                    lock_owner_id writer) {
   member* const owner = member_of(writer);
   if (owner == nullptr || owner == &me) return false;
-  const detail::lock_request due{owner, name, bit, lock_mode::exclusive, lock_kind::record};
-  detail::lock_bucket& bucket = bucket_of(name);
+  const lock_request due{owner, name, bit, lock_mode::exclusive, lock_kind::record};
+  lock_bucket& bucket = bucket_of(name);
   if (bucket.covering(due) != nullptr) return false;
-  if (detail::lock_object* const similar = bucket.similar(due); similar != nullptr) {
+  if (lock_object* const similar = bucket.similar(due); similar != nullptr) {
     {
       const std::lock_guard guard(owner->latch);
       if (owner->id != writer) return false;
@@ -237,9 +230,9 @@ bool lock_system<Latches>::convert(member& me, const detail::queue_name& name, s
     similar->set(bit);
     return true;
   }
-  detail::lock_object& made = take_spare(me, due);
+  lock_object& made = take_spare(me, due);
   if (!add_to_owner(made, *owner, writer)) {
-    detail::push_spare(me, made);
+    push_spare(me, made);
     return false;
   }
   bucket.push_back(made);
@@ -249,15 +242,12 @@ bool lock_system<Latches>::convert(member& me, const detail::queue_name& name, s
 // Under all latches. Until nobody waits in a cycle through `from`, or `from` does not wait any
 // more.
 template <class Latches>
-void lock_system<Latches>::search_for_cycles(detail::lock_owner& from,
-                                             detail::wake_list& woken) noexcept {
-  const auto find = [this](const detail::queue_name& name) -> detail::lock_bucket& {
-    return bucket_of(name);
-  };
+void lock_system<Latches>::search_for_cycles(lock_owner& from, wake_list& woken) noexcept {
+  const auto find = [this](const queue_name& name) -> lock_bucket& { return bucket_of(name); };
   while (from.waits_in.load() != nullptr) {
-    detail::lock_owner* const victim = search_.victim_of_cycle(from, find);
+    lock_owner* const victim = search_.victim_of_cycle(from, find);
     if (victim == nullptr) return;
-    detail::lock_object& waiting = *victim->waits_in.load();
+    lock_object& waiting = *victim->waits_in.load();
     bucket_of(waiting.name).cancel(waiting, lock_outcome::deadlock_victim, woken);
   }
 }
@@ -265,47 +255,44 @@ void lock_system<Latches>::search_for_cycles(detail::lock_owner& from,
 // --- requests ---
 
 template <class Latches>
-detail::queue_name lock_system<Latches>::transaction::check(const record_address& address) {
-  if (address.heap >= record_address::heap_numbers ||
-      address.page == detail::queue_name::whole_table) {
-    throw std::invalid_argument("elidex::lock_system: no such record can be locked");
+queue_name lock_system<Latches>::transaction::check(const record_address& address) {
+  if (address.heap >= record_address::heap_numbers || address.page == queue_name::whole_table) {
+    throw std::invalid_argument("internal::lock_system: no such record can be locked");
   }
   return {address.page, address.space};
 }
 
 template <class Latches>
-detail::lock_request lock_system<Latches>::transaction::record_request(
-    const record_address& address, lock_mode mode, lock_kind kind) {
+lock_request lock_system<Latches>::transaction::record_request(const record_address& address,
+                                                               lock_mode mode, lock_kind kind) {
   const bool fits = kind == lock_kind::insert_intention
                         ? mode == lock_mode::exclusive
                         : mode == lock_mode::shared || mode == lock_mode::exclusive;
   if (!fits || kind == lock_kind::table)
-    throw std::invalid_argument("elidex::lock_system: not a lock for a record");
+    throw std::invalid_argument("internal::lock_system: not a lock for a record");
   return {&me_, check(address), address.heap, mode, kind};
 }
 
 template <class Latches>
-detail::lock_request lock_system<Latches>::transaction::table_request(std::uint32_t table,
-                                                                      lock_mode mode) {
-  return {&me_, {detail::queue_name::whole_table, table}, 0, mode, lock_kind::table};
+lock_request lock_system<Latches>::transaction::table_request(std::uint32_t table, lock_mode mode) {
+  return {&me_, {queue_name::whole_table, table}, 0, mode, lock_kind::table};
 }
 
 template <class Latches>
 template <class Writer>
-lock_outcome lock_system<Latches>::transaction::request(const detail::lock_request& wanted,
+lock_outcome lock_system<Latches>::transaction::request(const lock_request& wanted,
                                                         const Writer& writer, bool may_wait,
                                                         std::atomic<lock_owner_id>* implicit_in) {
   if (me_.own_id == 0 || waiting_) {
     throw std::logic_error(
-        "elidex::lock_system: a request outside of begin() and end(), or while one waits");
+        "internal::lock_system: a request outside of begin() and end(), or while one waits");
   }
   system_.pool_.fill(me_, 2);  // one for the caller, one for who has an implicit lock
   step taken = step::held;
   bool converted = false;
   {
     const std::lock_guard guard(system_.latch_of(wanted.name));
-    const lock_owner_id written_by =
-        covers_the_record(wanted.kind) ? detail::ask_writer(writer) : 0;
+    const lock_owner_id written_by = covers_the_record(wanted.kind) ? ask_writer(writer) : 0;
     if (written_by != me_.own_id || wanted.kind != lock_kind::record) {
       converted = written_by != 0 && system_.convert(me_, wanted.name, wanted.bit, written_by);
       taken = system_.decide(me_, wanted, may_wait, implicit_in);
@@ -335,7 +322,7 @@ lock_outcome lock_system<Latches>::transaction::request(const detail::lock_reque
   counters::add(me_.counters.waits);
   if (taken == step::queued_behind_waiter) {
     counters::add(me_.counters.searches);
-    detail::wake_list woken;
+    wake_list woken;
     bool decided_here = false;
     {
       const all_latches guard(system_);
@@ -353,7 +340,7 @@ lock_outcome lock_system<Latches>::transaction::request(const detail::lock_reque
 template <class Latches>
 template <class Writer>
 lock_outcome lock_system<Latches>::transaction::request_and_wait(
-    const detail::lock_request& wanted, const Writer& writer,
+    const lock_request& wanted, const Writer& writer,
     std::optional<std::chrono::nanoseconds> timeout, std::atomic<lock_owner_id>* implicit_in) {
   const std::chrono::nanoseconds time = timeout.value_or(system_.options_.wait_timeout);
   const lock_outcome at_once = request(wanted, writer, time > time.zero(), implicit_in);
@@ -408,16 +395,16 @@ lock_outcome lock_system<Latches>::transaction::request_write(const record_addre
 template <class Latches>
 bool lock_system<Latches>::transaction::sleep_until_decided(
     std::chrono::nanoseconds for_so_long) noexcept {
-  const auto is_asleep = [this] { return me_.signal.load() == detail::lock_owner::asleep; };
+  const auto is_asleep = [this] { return me_.signal.load() == lock_owner::asleep; };
   // Some microseconds, a short transaction's rest, and no yield: beside programs that compute, one
   // yield takes milliseconds, and who sleeps is back at once. Measured with 8 threads on 2 cores: 3
   // to 10 times as many transactions beside two such programs, 0.6 to 1.1 times alone.
   for (backoff between_looks; !between_looks.is_spent(); between_looks.once()) {
     if (!is_asleep()) return true;
   }
-  const futex_deadline deadline = detail::deadline_after(for_so_long);
+  const futex_deadline deadline = deadline_after(for_so_long);
   while (is_asleep()) {
-    if (!futex_wait_until(me_.signal, detail::lock_owner::asleep, deadline)) return !is_asleep();
+    if (!futex_wait_until(me_.signal, lock_owner::asleep, deadline)) return !is_asleep();
   }
   return true;
 }
@@ -426,10 +413,10 @@ bool lock_system<Latches>::transaction::sleep_until_decided(
 // this transaction.
 template <class Latches>
 void lock_system<Latches>::transaction::give_up_waiting() {
-  detail::wake_list woken;
+  wake_list woken;
   {
     const std::lock_guard guard(system_.latch_of(waits_at_));
-    if (detail::lock_object* const waiting = me_.waits_in.load(); waiting != nullptr) {
+    if (lock_object* const waiting = me_.waits_in.load(); waiting != nullptr) {
       system_.bucket_of(waits_at_).cancel(*waiting, lock_outcome::timed_out, woken);
     }
   }
@@ -440,7 +427,8 @@ void lock_system<Latches>::transaction::give_up_waiting() {
 template <class Latches>
 lock_outcome lock_system<Latches>::transaction::wait(
     std::optional<std::chrono::nanoseconds> timeout) {
-  if (!waiting_) throw std::logic_error("elidex::lock_system: wait() without a request that waits");
+  if (!waiting_)
+    throw std::logic_error("internal::lock_system: wait() without a request that waits");
   const std::chrono::nanoseconds time = timeout.value_or(system_.options_.wait_timeout);
   if (!is_decided()) {
     const auto began = std::chrono::steady_clock::now();
@@ -468,13 +456,13 @@ lock_outcome lock_system<Latches>::transaction::end_of_wait() noexcept {
 template <class Latches>
 bool lock_system<Latches>::transaction::unlock_record(const record_address& address,
                                                       lock_mode mode) {
-  const detail::lock_request held = record_request(address, mode, lock_kind::record);
+  const lock_request held = record_request(address, mode, lock_kind::record);
   bool found = false;
-  detail::wake_list woken;
+  wake_list woken;
   {
     const std::lock_guard guard(system_.latch_of(held.name));
-    detail::lock_bucket& bucket = system_.bucket_of(held.name);
-    for (detail::lock_object* l = bucket.first(); l != nullptr; l = l->next) {
+    lock_bucket& bucket = system_.bucket_of(held.name);
+    for (lock_object* l = bucket.first(); l != nullptr; l = l->next) {
       if (l->owner != &me_ || l->mode != mode || l->kind != held.kind ||
           !l->is_granted_on(held.name, held.bit))
         continue;
@@ -490,24 +478,24 @@ bool lock_system<Latches>::transaction::unlock_record(const record_address& addr
 template <class Latches>
 auto lock_system<Latches>::inherit(member& me, const record_address& from, const record_address& to,
                                    gap_heirs heirs) -> inheritance {
-  const detail::queue_name from_page{from.page, from.space};
-  const detail::queue_name to_page{to.page, to.space};
-  detail::lock_bucket& heir = bucket_of(to_page);
+  const queue_name from_page{from.page, from.space};
+  const queue_name to_page{to.page, to.space};
+  lock_bucket& heir = bucket_of(to_page);
   inheritance done{true, false};
-  for (detail::lock_object* l = bucket_of(from_page).first(); l != nullptr; l = l->next) {
+  for (lock_object* l = bucket_of(from_page).first(); l != nullptr; l = l->next) {
     if (!l->is_granted_on(from_page, from.heap)) continue;
     if (!covers_the_gap(l->kind) && (heirs == gap_heirs::of_the_gap || !covers_the_record(l->kind)))
       continue;
-    const detail::lock_request due{l->owner, to_page, to.heap, l->mode, lock_kind::gap};
+    const lock_request due{l->owner, to_page, to.heap, l->mode, lock_kind::gap};
     if (heir.covering(due) != nullptr) continue;
-    if (detail::lock_object* const similar = heir.similar(due); similar != nullptr) {
+    if (lock_object* const similar = heir.similar(due); similar != nullptr) {
       similar->set(to.heap);
     } else {
       if (me.spare == nullptr) return {false, done.to_who_waits};
-      detail::lock_object& made = take_spare(me, due);
+      lock_object& made = take_spare(me, due);
       // it is ending, and l is about to go
       if (!add_to_owner(made, static_cast<member&>(*l->owner), 0)) {
-        detail::push_spare(me, made);
+        push_spare(me, made);
         continue;
       }
       heir.push_back(made);
@@ -520,8 +508,8 @@ auto lock_system<Latches>::inherit(member& me, const record_address& from, const
 template <class Latches>
 void lock_system<Latches>::transaction::inherit_gap(const record_address& from,
                                                     const record_address& to, gap_heirs heirs) {
-  const detail::queue_name from_page = check(from);
-  const detail::queue_name to_page = check(to);
+  const queue_name from_page = check(from);
+  const queue_name to_page = check(to);
   if (from == to) return;
   const auto [first, last] =
       std::minmax({system_.shard_index(from_page), system_.shard_index(to_page)});
@@ -538,17 +526,17 @@ void lock_system<Latches>::transaction::inherit_gap(const record_address& from,
     to_who_waits |= done.to_who_waits;
   }
   if (!to_who_waits) return;
-  detail::wake_list woken;
+  wake_list woken;
   {
     const all_latches guard(system_);
     // A victim's lock leaves the queue, and others of it may be granted: so from the beginning each
     // time.
     for (bool again = true; again;) {
       again = false;
-      for (detail::lock_object* l = system_.bucket_of(to_page).first(); l != nullptr && !again;
+      for (lock_object* l = system_.bucket_of(to_page).first(); l != nullptr && !again;
            l = l->next) {
         if (!l->waiting || l->name != to_page || l->waited_for != to.heap) continue;
-        detail::lock_owner& waiter = *l->owner;
+        lock_owner& waiter = *l->owner;
         system_.search_for_cycles(waiter, woken);
         again = waiter.waits_in.load() == nullptr;
       }
@@ -577,7 +565,7 @@ lock_system_counts lock_system<Latches>::counts() const {
     const auto add = [](std::uint64_t& to, const std::atomic<std::uint64_t>& what) {
       to += what.load(std::memory_order_relaxed);  // as above, no partner
     };
-    const detail::lock_owner_counters& c = one.counters;
+    const lock_owner_counters& c = one.counters;
     add(sum.requests, c.requests);
     add(sum.held_already, c.held_already);
     add(sum.implicit, c.implicit);
@@ -608,8 +596,8 @@ std::size_t lock_system<Latches>::memory_bytes() const {
   std::size_t members = 0;
   for_each_member([&members](const member&) { ++members; });
   const std::size_t slots = std::max<std::uint32_t>(options_.transactions_max, 1);
-  return sizeof *this + (bucket_mask_ + 1) * sizeof(detail::lock_bucket) +
-         slots * sizeof members_[0] + members * sizeof(member) + pool_.memory_bytes();
+  return sizeof *this + (bucket_mask_ + 1) * sizeof(lock_bucket) + slots * sizeof members_[0] +
+         members * sizeof(member) + pool_.memory_bytes();
 }
 
 template <class Latches>
@@ -621,4 +609,4 @@ bool lock_system<Latches>::is_consistent() {
   return true;
 }
 
-}  // namespace elidex
+}  // namespace elidex::internal

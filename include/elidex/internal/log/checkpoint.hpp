@@ -1,7 +1,7 @@
 // A checkpoint: all rows of a store in one file, written while transactions run, so that the log
 // before it can be removed.
 //
-//   elidex::db::checkpoint_writer checkpoint(log);           // before the scan
+//   checkpoint_writer checkpoint(log);           // before the scan
 //   // any order, no lock on the store as a whole
 //   for (each table) for (each row) checkpoint.add_row(table, key, row, stamp);
 //   checkpoint.finish();                                 // without it nothing is left behind
@@ -50,11 +50,9 @@
 
 #include "elidex/internal/log/redo_log.hpp"
 
-namespace elidex::db {
+namespace elidex::internal {
 
-namespace detail {
 class block_file;
-}
 
 struct finished_checkpoint {
   std::uint64_t number = 0;
@@ -87,10 +85,10 @@ class checkpoint_writer {
   std::uint64_t first_epoch_ = 0;    // B
   std::uint64_t first_segment_ = 0;  // that has epochs from B on
   std::uint64_t rows_ = 0;
-  detail::byte_buffer rows_of_block_;
-  detail::end_counts counts_;
-  std::unique_ptr<detail::block_file> file_;
+  byte_buffer rows_of_block_;
+  end_counts counts_;
+  std::unique_ptr<internal::block_file> file_;
   bool named_ = false;  // the file has its name
 };
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

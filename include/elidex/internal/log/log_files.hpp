@@ -3,9 +3,9 @@
 //
 //   std::error_code error;
 //   // locked against other processes; throws
-//   auto folder = elidex::db::open_log_folder("/var/lib/store");
+//   auto folder = open_log_folder("/var/lib/store");
 //   auto file = folder->create("redo-00000001.log", error);
-//   elidex::db::write_whole(*file, bytes, error);  // continues after short writes and EINTR
+//   write_whole(*file, bytes, error);  // continues after short writes and EINTR
 //   file->sync(error);
 //
 // Contracts that the log relies on. Bytes that were written before a sync() that succeeds survive a
@@ -29,7 +29,7 @@
 #include <system_error>
 #include <vector>
 
-namespace elidex::db {
+namespace elidex::internal {
 
 class log_file {
  public:
@@ -102,4 +102,4 @@ inline std::size_t read_whole(log_file& file, std::uint64_t offset, std::span<st
   return done;
 }
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

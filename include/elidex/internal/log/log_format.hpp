@@ -1,9 +1,9 @@
 // What lies in the files of a log, byte by byte (docs/LOG_FORMAT.md has the tables): encoding,
 // decoding and checksums, without files.
 //
-//   detail::byte_buffer bytes;
-//   detail::append_file_header(bytes, header);
-//   detail::append_block_header(bytes, block, seed);    // then the payload
+//   byte_buffer bytes;
+//   append_file_header(bytes, header);
+//   append_block_header(bytes, block, seed);    // then the payload
 //
 // All numbers are little-endian. A file is a header and then blocks without gaps. A block's header
 // says its kind, its epoch, where it lies and how long its payload is, and has two CRC32C: of the
@@ -29,7 +29,7 @@
 
 #include "elidex/internal/txn/commit_stamp.hpp"
 
-namespace elidex::db {
+namespace elidex::internal {
 
 // A transaction's stamp as the log has it: commit_stamp.hpp's word without its state bits.
 constexpr std::uint64_t make_stamp(std::uint64_t epoch, std::uint64_t number) noexcept {
@@ -80,8 +80,6 @@ class log_error : public std::runtime_error {
  private:
   log_problem problem_;
 };
-
-namespace detail {
 
 // CRC32C (Castagnoli) of the bytes, going on from `before`, the CRC of what lies in front of them.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0) noexcept;
@@ -284,5 +282,4 @@ std::optional<std::uint64_t> number_of(file_kind kind, std::string_view name) no
 std::string unfinished_name(std::uint64_t number);
 bool is_unfinished(std::string_view name) noexcept;
 
-}  // namespace detail
-}  // namespace elidex::db
+}  // namespace elidex::internal

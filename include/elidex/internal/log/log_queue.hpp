@@ -1,7 +1,7 @@
 // A thread's records on their way to the log: one thread puts them in, the logger takes them out,
 // and neither waits for the other.
 //
-//   detail::log_queue queue;
+//   log_queue queue;
 //   queue.stage(record);  // the owner, before it locks anything: may throw
 //   queue.publish(stamp);                               // ... when it commits: cannot fail
 //   // the logger: what was published with stamps up to there
@@ -33,7 +33,7 @@
 #include "elidex/internal/log/log_format.hpp"
 #include "elidex/internal/txn/commit_stamp.hpp"
 
-namespace elidex::db::detail {
+namespace elidex::internal {
 
 class log_queue {
  public:
@@ -108,4 +108,4 @@ class log_queue {
   std::atomic<chunk*> spare_{nullptr};
 };
 
-}  // namespace elidex::db::detail
+}  // namespace elidex::internal

@@ -1,7 +1,7 @@
 // The logger's hand: epochs into segments. What redo_log.hpp argues about is done here, in this
 // order.
 //
-//   detail::log_writer writer(folder, found, fingerprint, segment_bytes);
+//   log_writer writer(folder, found, fingerprint, segment_bytes);
 //   // written and synced when this returns
 //   writer.begin_epoch(7); writer.records(payload); ... ; writer.end_epoch();
 //   writer.after_epoch();  // says so in the file, or begins the next segment
@@ -23,7 +23,7 @@
 #include "elidex/internal/log/log_format.hpp"
 #include "elidex/internal/log/recovery.hpp"
 
-namespace elidex::db::detail {
+namespace elidex::internal {
 
 // Throws if there is an error.
 void throw_if(const std::error_code& error, const char* what, const std::string& name);
@@ -90,4 +90,4 @@ class log_writer {
   std::vector<recovered_log::segment> segments_;  // its last element's last_epoch is synced_
 };
 
-}  // namespace elidex::db::detail
+}  // namespace elidex::internal

@@ -1,21 +1,21 @@
 // What a log's folder says after a crash: the newest checkpoint, and the log from there to the last
 // whole epoch.
 //
-//   auto folder = elidex::db::open_log_folder("/var/lib/store");
-//   const elidex::db::recovered_log found = elidex::db::recover_log(*folder, fingerprint, [&](const
-//       elidex::db::log_entry& entry) {
+//   auto folder = open_log_folder("/var/lib/store");
+//   const recovered_log found = recover_log(*folder, fingerprint, [&](const
+//       log_entry& entry) {
 //     row* there = tables[entry.table].find(entry.key);
 //     // from a checkpoint that saw a later moment
 //     if (there != nullptr && there->stamp > entry.stamp) return;
 //     switch (entry.operation) {
-//       case elidex::db::log_operation::put: ...upsert(entry.key, entry.row, entry.stamp); break;
-//       case elidex::db::log_operation::erase: ...erase(entry.key); break;
-//       case elidex::db::log_operation::change: if (there != nullptr) apply_change(there->bytes,
+//       case log_operation::upsert: ...upsert(entry.key, entry.row, entry.stamp); break;
+//       case log_operation::erase: ...erase(entry.key); break;
+//       case log_operation::change: if (there != nullptr) apply_change(there->bytes,
 //           entry), there->stamp = entry.stamp;
 //     }
 //   });
-//   elidex::db::commit_clock epochs;
-//   elidex::db::redo_log log(epochs, *folder, found, options);  // goes on in a new segment
+//   commit_clock epochs;
+//   redo_log log(epochs, *folder, found, options);  // goes on in a new segment
 //
 // What the callback gets: first the rows of the checkpoint, all of them puts, then the log, group
 // by group of epochs ascending. Of one key there are in each group the last put or erase, if there
@@ -62,7 +62,7 @@
 #include "elidex/internal/log/log_files.hpp"
 #include "elidex/internal/log/log_format.hpp"
 
-namespace elidex::db {
+namespace elidex::internal {
 
 struct recovered_log {
   struct segment {
@@ -88,4 +88,4 @@ struct recovered_log {
 recovered_log recover_log(log_folder& folder, std::uint64_t fingerprint,
                           const std::function<void(const log_entry&)>& apply);
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

@@ -1,16 +1,16 @@
 // A redo log with group commit by epochs: what committed transactions have changed, on disk, some
 // epochs at a time.
 //
-//   elidex::db::commit_clock epochs;
+//   commit_clock epochs;
 //   // recovery.hpp
-//   elidex::db::redo_log log(epochs, *folder, found, {.level = elidex::db::durability::sync,
+//   redo_log log(epochs, *folder, found, {.level = durability::sync,
 //       .fingerprint = schema});
-//   elidex::db::redo_log::worker me(log);                // one for each thread
-//   elidex::db::redo_log::commit commit(me);
+//   redo_log::worker me(log);                // one for each thread
+//   redo_log::commit commit(me);
 //   commit.upsert(table, key, row);                         // may throw; nothing has happened then
 //   commit.seal();                                       // the last thing that may throw
 //   {
-//     const elidex::db::commit_clock::commit_phase phase(epochs);
+//     const commit_clock::commit_phase phase(epochs);
 //     ... lock, read the epoch, validate: to give up, just leave ...
 //     commit.keep(stamp);  // before or after the writes are installed
 //     ... install the writes, release the locks ...
@@ -97,7 +97,7 @@
 #include "elidex/internal/sync/futex.hpp"
 #include "elidex/internal/txn/commit_clock.hpp"
 
-namespace elidex::db {
+namespace elidex::internal {
 
 enum class durability : std::uint8_t { none, async, sync };
 
@@ -113,9 +113,7 @@ struct redo_log_options {
   std::size_t worker_bytes_max = std::size_t{8} << 20;
 };
 
-namespace detail {
 class log_writer;
-}
 
 class redo_log {
  public:
@@ -165,11 +163,11 @@ class redo_log {
 
  private:
   friend class checkpoint_writer;
-  friend class detail::log_writer;
+  friend class internal::log_writer;
 
   // A thread's place. Made once, given to the next worker when its worker ends, freed with the log.
   struct slot {
-    detail::log_queue queue;
+    internal::log_queue queue;
     bool in_use = true;  // with slots_mutex_
     std::unique_ptr<slot> next;
   };
@@ -179,7 +177,7 @@ class redo_log {
   void finish_group();
   void publish(std::uint64_t epoch) noexcept;
   void fail(std::error_code error, const char* what) noexcept;
-  bool is_parents() const noexcept { return made_in_ != elidex::detail::fork_generation(); }
+  bool is_parents() const noexcept { return made_in_ != fork_generation(); }
   [[noreturn]] static void throw_forked();
   [[noreturn]] void throw_failure() const;
   void check() const {
@@ -190,8 +188,8 @@ class redo_log {
 
   commit_clock& epochs_;
   redo_log_options options_;
-  const std::uint64_t made_in_ = elidex::detail::fork_generation();
-  std::unique_ptr<detail::log_writer> writer_;
+  const std::uint64_t made_in_ = fork_generation();
+  std::unique_ptr<internal::log_writer> writer_;
 
   std::mutex slots_mutex_;
   std::unique_ptr<slot> slots_;  // the newest first
@@ -226,7 +224,7 @@ class redo_log::worker {
   friend class commit;
   redo_log& log_;
   slot& slot_;
-  detail::byte_buffer record_;  // of the commit under way
+  byte_buffer record_;  // of the commit under way
 };
 
 // A transaction's entries. They count only if keep() was called. One at a time of each worker.
@@ -243,18 +241,18 @@ class redo_log::commit {
   // Of several entries of one key in one transaction the last one counts, after the changes before
   // it. Throw std::bad_alloc or std::length_error (a key or row of 2 GiB); the entries so far stay.
   void upsert(std::uint32_t table, std::string_view key, std::string_view row) {
-    detail::append_entry(begun_record(), table, log_operation::put, key, row);
+    append_entry(begun_record(), table, log_operation::put, key, row);
     ++entries_;
   }
   void erase(std::uint32_t table, std::string_view key) {
-    detail::append_entry(begun_record(), table, log_operation::erase, key, {});
+    append_entry(begun_record(), table, log_operation::erase, key, {});
     ++entries_;
   }
   // A put of `after` that logs only in which words the row differs from `before`: what is there
   // when this commits, or the entries before this one leave.
   void change(std::uint32_t table, std::string_view key, std::string_view before,
               std::string_view after) {
-    detail::append_change(begun_record(), table, key, before, after);
+    append_change(begun_record(), table, key, before, after);
     ++entries_;
   }
 
@@ -270,8 +268,8 @@ class redo_log::commit {
   }
 
  private:
-  detail::byte_buffer& begun_record() {
-    if (worker_.record_.empty()) detail::begin_record(worker_.record_);
+  byte_buffer& begun_record() {
+    if (worker_.record_.empty()) begin_record(worker_.record_);
     return worker_.record_;
   }
 
@@ -279,4 +277,4 @@ class redo_log::commit {
   std::uint32_t entries_ = 0;
 };
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

@@ -2,7 +2,7 @@
 // checkpoints.
 //
 //   // fills the tables
-//   db::storage kept(open_log_folder("bank"), {.level = durability::sync}, epochs, tables);
+//   storage kept(open_log_folder("bank"), {.level = durability::sync}, epochs, tables);
 //   redo_log::worker me(*kept.log());                      // transaction.hpp, log_with()
 //   kept.checkpoint([&] { return tables; });
 //
@@ -41,7 +41,7 @@
 #include "elidex/internal/txn/commit_clock.hpp"
 #include "elidex/internal/txn/table.hpp"
 
-namespace elidex::db {
+namespace elidex::internal {
 
 struct storage_options {
   // none: what the folder has is loaded, and nothing is written.
@@ -78,4 +78,4 @@ class storage {
   std::optional<redo_log::worker> catalog_;
 };
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

@@ -20,7 +20,7 @@
 #include <mutex>
 #include <vector>
 
-namespace elidex {
+namespace elidex::internal {
 
 class block_pool {
  public:
@@ -71,4 +71,4 @@ class block_pool {
   std::atomic<std::size_t> reserved_bytes_{0};
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-namespace elidex::db {
+namespace elidex::internal {
 
 class bump_arena {
  public:
@@ -48,4 +48,4 @@ class bump_arena {
   std::size_t left_ = 0;
 };
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

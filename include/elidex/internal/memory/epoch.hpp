@@ -1,6 +1,6 @@
 // Epochs: when may memory that readers might still be looking at be used again?
 //
-//   { elidex::epoch_pin pin;  ... read nodes without locking them ... }        // reader
+//   { epoch_pin pin;  ... read nodes without locking them ... }        // reader
 //   unlink(node); retired.retire(node, ...);                                     // writer
 //
 // The process has one epoch counter. A reader that enters a pinned region writes the counter's
@@ -35,16 +35,14 @@
 
 #include "elidex/internal/memory/thread_slot.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
-namespace detail {
 extern constinit std::atomic<std::uint64_t> global_epoch;
-}  // namespace detail
 
 // The current epoch, for stamping what the calling thread has just unlinked.
 inline std::uint64_t epoch_after_unlinking() noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // U above
-  return detail::global_epoch.load();
+  return global_epoch.load();
 }
 
 // Moves the epoch on if no pinned thread stands in the way; returns the epoch afterwards.
@@ -59,12 +57,12 @@ void wait_for_pins() noexcept;
 // thread's first use.
 class epoch_pin {
  public:
-  epoch_pin() : record_(detail::this_thread_record()) {
+  epoch_pin() : record_(this_thread_record()) {
     if (record_.pin_depth++ == 0) {
       // The load: relaxed, ordered by the fence below. The store: release, as in the destructor,
       // for what this thread has read under its last pin; an advancer that sees this value may
       // never see the 0 in between.
-      record_.pinned_epoch.store(detail::global_epoch.load(std::memory_order_relaxed),
+      record_.pinned_epoch.store(global_epoch.load(std::memory_order_relaxed),
                                  std::memory_order_release);
     }
     // R in the argument above. Nested pins have it too: it also keeps a thread's reads in this
@@ -81,7 +79,7 @@ class epoch_pin {
   epoch_pin& operator=(const epoch_pin&) = delete;
 
  private:
-  detail::thread_record& record_;
+  thread_record& record_;
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal

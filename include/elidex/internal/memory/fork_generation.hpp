@@ -1,8 +1,8 @@
 // Which process this is: a child of fork() has all of its parent's memory, and one of its threads.
 //
-//   const std::uint64_t made_in = detail::fork_generation();
+//   const std::uint64_t made_in = fork_generation();
 //   ...
-//   if (made_in != detail::fork_generation()) ...  // made by a parent: its threads are not here
+//   if (made_in != fork_generation()) ...  // made by a parent: its threads are not here
 //
 // In a child, before fork() returns there:
 //   * the generation is one more than the parent's;
@@ -21,7 +21,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 inline constexpr std::uint32_t no_forking_thread = UINT32_MAX;
 
@@ -45,4 +45,4 @@ inline bool may_be_here(std::uint32_t slot, std::uint64_t generation) noexcept {
 // Registers the handler once; also called at program start. False if registration failed.
 bool watch_forks() noexcept;
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

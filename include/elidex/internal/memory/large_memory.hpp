@@ -13,7 +13,7 @@
 
 #include <cstddef>
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
@@ -25,4 +25,4 @@ void return_memory(void* memory, std::size_t bytes) noexcept;
 // With as many bytes as were obtained.
 void return_zeroed_memory(void* memory, std::size_t bytes) noexcept;
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -14,11 +14,11 @@
 
 #include <cstddef>
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 void* lasting_memory(std::size_t bytes, std::size_t alignment);
 
 // The unused bytes of the first MiB.
 std::size_t lasting_bytes_left() noexcept;
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -16,7 +16,7 @@ extern "C" void elidex_sim_name_memory(const void* from, std::size_t bytes, cons
                                        std::size_t block_bytes, std::size_t head_bytes) noexcept;
 #endif
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 inline void name_memory([[maybe_unused]] const void* from, [[maybe_unused]] std::size_t bytes,
                         [[maybe_unused]] const char* name,
@@ -27,4 +27,4 @@ inline void name_memory([[maybe_unused]] const void* from, [[maybe_unused]] std:
 #endif
 }
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -27,7 +27,7 @@
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/thread_slot.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 class retire_list {
  public:
@@ -78,4 +78,4 @@ class retire_list {
   std::atomic<std::uint32_t> next_in_turn_{0};
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal

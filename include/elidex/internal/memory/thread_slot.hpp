@@ -1,6 +1,6 @@
 // A small number for every live thread, and the per-thread record that epochs hang on.
 //
-//   counters[elidex::this_thread_slot() % shards].add(1);
+//   counters[this_thread_slot() % shards].add(1);
 //
 // Invariants: two threads that live at the same time never have the same slot; a new thread gets
 // the lowest that is free; records are never freed, so a walk over them needs no lock.
@@ -12,9 +12,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace elidex {
-
-namespace detail {
+namespace elidex::internal {
 
 // One per live thread, on cache lines of its own (two, because of the adjacent-line prefetcher).
 struct alignas(128) thread_record {
@@ -46,17 +44,15 @@ inline thread_record& this_thread_record() {
   return record != nullptr ? *record : register_this_thread();
 }
 
-}  // namespace detail
-
 inline std::uint32_t this_thread_slot() {
-  return detail::this_thread_record().slot;
+  return this_thread_record().slot;
 }
 
 // The same, but 0 in a thread that has no slot yet, which may thus meet the owner of slot 0. For
 // what must not fail, and protects what it finds behind the slot.
 inline std::uint32_t this_thread_slot_or_0() noexcept {
-  const detail::thread_record* const record = detail::current_thread_record;
+  const thread_record* const record = current_thread_record;
   return record != nullptr ? record->slot : 0;
 }
 
-}  // namespace elidex
+}  // namespace elidex::internal

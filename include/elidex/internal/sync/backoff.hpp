@@ -1,6 +1,6 @@
 // Pauses between two attempts: each call takes twice as many as the one before, up to a limit.
 //
-//   for (elidex::backoff wait; !try_it(); wait.once()) {}
+//   for (backoff wait; !try_it(); wait.once()) {}
 //
 // For attempts that fail only because another thread has succeeded. The doubling separates threads
 // that make each other fail, and keeps them off the contended cache line. To wait for another
@@ -17,7 +17,7 @@
 
 #include "elidex/internal/sync/pause.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 // The longest run of pauses between two attempts. Chosen: one or two microseconds where a pause
 // takes 40 to 140 cycles.
@@ -68,4 +68,4 @@ class backoff {
   std::uint32_t pauses_ = 1;
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal

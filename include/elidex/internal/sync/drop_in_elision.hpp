@@ -34,7 +34,7 @@
 #include "elidex/internal/sync/region_locks.hpp"
 #include "elidex/internal/sync/retry.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 // Takes a lock and counts the waiting, for locks with a name.
 template <class TryLock, class Lock>
@@ -149,4 +149,4 @@ class drop_in_elision {
   lock_record* record_ = nullptr;
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -1,9 +1,9 @@
 // The attempt to run a critical section as a hardware region: what elided.hpp, mutex.hpp and the
 // interposed pthread locks (preload/) have in common.
 //
-//   htm::status last = detail::nothing_aborted;
+//   htm::status last = nothing_aborted;
 //   std::uint32_t aborts = 0;
-//   if (detail::try_to_elide<Htm>(policy, [&] { return word == 0; }, while_held::wait, counters,
+//   if (try_to_elide<Htm>(policy, [&] { return word == 0; }, while_held::wait, counters,
 //   aborts, last) ==
 //       entry::elided) return;   // inside a region that has read the word
 //   take_the_lock();
@@ -28,13 +28,11 @@
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/retry.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 // How many rounds of backoff an attempt waits for the lock to be free. Chosen: some hundred
 // microseconds. A longer wait is left to the underlying lock, which sleeps.
 inline constexpr std::uint32_t free_waits_max = 256;
-
-namespace detail {
 
 enum class while_held : std::uint8_t { wait, give_up };
 
@@ -90,5 +88,4 @@ void join_region(const IsFree& is_free) {
   if (!is_free()) Htm::template abort<htm::code_lock_busy>();
 }
 
-}  // namespace detail
-}  // namespace elidex
+}  // namespace elidex::internal

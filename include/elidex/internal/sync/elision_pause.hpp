@@ -38,7 +38,7 @@
 
 #include "elidex/htm.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 class elision_pause {
  public:
@@ -64,7 +64,7 @@ class elision_pause {
     return until != 0 && !is_over(until);
   }
 
-  // `last` is the last abort; without any, detail::nothing_aborted (elision.hpp).
+  // `last` is the last abort; without any, nothing_aborted (elision.hpp).
   void gave_up(htm::status last) noexcept;
 
   void forget() noexcept;
@@ -94,4 +94,4 @@ elision_pause& elision_pause_of(const void* lock) noexcept;
 // As if no lock had ever failed: for what must run the same each time it is run in one process.
 void forget_elision_pauses() noexcept;
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -18,7 +18,7 @@
 #include <chrono>
 #include <cstdint>
 
-namespace elidex {
+namespace elidex::internal {
 
 using futex_word = std::atomic<std::uint32_t>;
 using futex_deadline = std::chrono::steady_clock::time_point;
@@ -32,4 +32,4 @@ bool futex_wait_until(const futex_word& word, std::uint32_t expected,
 void futex_wake(const futex_word& word, std::uint32_t count) noexcept;
 inline constexpr std::uint32_t futex_wake_all = 0x7fffffff;
 
-}  // namespace elidex
+}  // namespace elidex::internal

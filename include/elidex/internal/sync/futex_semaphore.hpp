@@ -21,7 +21,7 @@
 
 #include "elidex/internal/sync/futex.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 class futex_semaphore {
  public:
@@ -64,4 +64,4 @@ class futex_semaphore {
   futex_word tokens_;
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal

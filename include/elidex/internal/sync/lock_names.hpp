@@ -26,7 +26,7 @@
 
 #include "elidex/internal/sync/lock_stats.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 struct named_lock_counts {
   std::string name;
@@ -65,4 +65,4 @@ class lock_record {
 lock_record& lock_record_named(std::string_view name);
 lock_record& record_of_unnamed_locks() noexcept;
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -28,7 +28,7 @@
 #include "elidex/htm.hpp"
 #include "elidex/internal/memory/thread_slot.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 struct lock_counts {
   std::uint64_t commits = 0;      // regions that committed: acquisitions without the lock
@@ -130,4 +130,4 @@ class lock_counters {
   std::array<shard, owned_shards + shared_shards> shards_{};
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal

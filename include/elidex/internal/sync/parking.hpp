@@ -1,9 +1,9 @@
 // Waiting for a word that has no room for its waiters: they spin briefly, then sleep, keyed by the
 // word's address.
 //
-//   detail::wait_while<looks::often>(&word, [&] { return is_locked(word); });    // a waiter
+//   wait_while<looks::often>(&word, [&] { return is_locked(word); });    // a waiter
 //   word.store(free, std::memory_order_release);                                 // the holder
-//   detail::wake_waiters(&word);
+//   wake_waiters(&word);
 //
 // wait_while() returns after `is_blocked` has returned false; it does not ask before its first
 // pause. wake_waiters() wakes all threads that sleep on the address, and perhaps some that sleep on
@@ -49,7 +49,7 @@
 
 #include "elidex/internal/sync/backoff.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 // How often a waiter looks on the simulated machine after its first pauses: every pause, or every
 // 64th.
@@ -117,4 +117,4 @@ void wait_while(const void* address, const IsBlocked& is_blocked) noexcept {
   wait_while<Manner>(address, is_blocked, wait);
 }
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -1,6 +1,6 @@
 // Tells the CPU that the caller waits in a loop.
 //
-//   while (!ready.load()) elidex::cpu_pause();
+//   while (!ready.load()) cpu_pause();
 //
 // It lets a hyperthread sibling run, saves power and softens the memory-order flush when the loop
 // ends. Inside a hardware region it aborts on some CPUs (papers/001 section 3.3.2 counts on that
@@ -14,7 +14,7 @@
 extern "C" void elidex_sim_pause() noexcept;
 #endif
 
-namespace elidex {
+namespace elidex::internal {
 
 inline void cpu_pause() noexcept {
 #if defined(ELIDEX_SIMULATED)
@@ -28,4 +28,4 @@ inline void cpu_pause() noexcept {
 #endif
 }
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -31,7 +31,7 @@
 #include "elidex/internal/sync/region_sequence.hpp"
 #include "elidex/internal/sync/version_lock.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 // No synchronisation: for one thread, and as the yardstick for what synchronisation costs.
 struct unsynchronized {
@@ -79,7 +79,6 @@ struct optimistic {
   }
 };
 
-namespace detail {
 template <class Lock>
 concept runs_regions = requires(Lock& lock) { lock.run([] { return 0; }); };
 template <class Lock>
@@ -87,7 +86,6 @@ concept shared_lockable = requires(Lock& lock) {
   lock.lock_shared();
   lock.unlock_shared();
 };
-}  // namespace detail
 
 // One lock around every operation. A lock that can run a region itself (an elided one) is asked to;
 // a lock with a shared mode is taken shared by readers.
@@ -99,9 +97,9 @@ class coarse {
 
   template <class Body>
   auto shared(Body&& body) {
-    if constexpr (detail::runs_regions<Lock>) {
+    if constexpr (runs_regions<Lock>) {
       return lock_.run(std::forward<Body>(body));
-    } else if constexpr (detail::shared_lockable<Lock>) {
+    } else if constexpr (shared_lockable<Lock>) {
       const std::shared_lock guard(lock_);
       return body();
     } else {
@@ -112,7 +110,7 @@ class coarse {
 
   template <class Body>
   auto exclusive(Body&& body) {
-    if constexpr (detail::runs_regions<Lock>) {
+    if constexpr (runs_regions<Lock>) {
       return lock_.run(std::forward<Body>(body));
     } else {
       const std::lock_guard guard(lock_);
@@ -128,4 +126,4 @@ class coarse {
   Lock lock_;
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal

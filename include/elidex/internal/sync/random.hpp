@@ -9,7 +9,7 @@
 
 #include "elidex/internal/memory/thread_slot.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 inline std::uint64_t next_random_of_this_thread() noexcept {
   thread_local std::uint64_t state = 0;
@@ -20,4 +20,4 @@ inline std::uint64_t next_random_of_this_thread() noexcept {
   return state;
 }
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -30,7 +30,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace elidex {
+namespace elidex::internal {
 
 template <class Held>
 class region_locks {
@@ -114,4 +114,4 @@ class region_locks {
   std::array<Held, locks_max> locks_{};
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal

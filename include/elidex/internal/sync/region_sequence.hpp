@@ -12,7 +12,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace elidex {
+namespace elidex::internal {
 
 struct in_reused_memory {};  // a tag: what stands there may still be read by others
 
@@ -67,4 +67,4 @@ class no_sequence {
   constexpr void invalidate() noexcept {}
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -28,7 +28,7 @@
 
 #include "elidex/htm.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 template <class Policy>
 concept retry_policy = requires(const Policy& policy, htm::status aborted) {
@@ -167,4 +167,4 @@ struct adaptive : Base {
 
 using default_retry = adaptive<retry_budgets>;
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -16,7 +16,7 @@
 
 #include "elidex/internal/memory/thread_slot.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 template <std::size_t Shards>
 class basic_sharded_counter {
@@ -51,4 +51,4 @@ using sharded_counter = basic_sharded_counter<16>;
 // another core, which took 5 % of the time.
 using busy_counter = basic_sharded_counter<64>;
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

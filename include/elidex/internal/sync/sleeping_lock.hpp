@@ -1,7 +1,7 @@
 // A lock that spins for a moment and then sleeps: 8 bytes, and no system call as long as nobody
 // sleeps.
 //
-//   elidex::sleeping_lock lock;
+//   sleeping_lock lock;
 //   { std::lock_guard guard(lock); ++shared; }
 //
 // It is what elidex::mutex (mutex.hpp) takes when it cannot elide. A thread that comes takes a free
@@ -55,7 +55,7 @@
 
 #include "elidex/internal/sync/futex_semaphore.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 class sleeping_lock {
  public:
@@ -141,4 +141,4 @@ class sleeping_lock {
   futex_semaphore tokens_;
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -1,7 +1,7 @@
 // A lock for readers and writers that spins for a moment and then sleeps: 16 bytes, one word
 // decides everything.
 //
-//   elidex::sleeping_shared_lock lock;
+//   sleeping_shared_lock lock;
 //   { std::shared_lock guard(lock); look(); }
 //   { std::lock_guard guard(lock); change(); }
 //
@@ -50,7 +50,7 @@
 
 #include "elidex/internal/sync/futex_semaphore.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 class sleeping_shared_lock {
  public:
@@ -173,4 +173,4 @@ class sleeping_shared_lock {
   futex_semaphore readers_asleep_;
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -27,7 +27,7 @@
 
 #include "elidex/internal/sync/parking.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 template <bool TestFirst>
 class basic_spin_lock {
@@ -37,8 +37,7 @@ class basic_spin_lock {
   basic_spin_lock& operator=(const basic_spin_lock&) = delete;
 
   void lock() noexcept {
-    if (!try_lock())
-      detail::wait_while<detail::looks::often>(&word_, [this] { return !try_lock(); });
+    if (!try_lock()) wait_while<looks::often>(&word_, [this] { return !try_lock(); });
   }
 
   // False: held by somebody at this moment.
@@ -52,7 +51,7 @@ class basic_spin_lock {
   void unlock() noexcept {
     // pairs with the acquires in try_lock() and is_locked()
     word_.store(0, std::memory_order_release);
-    detail::wake_waiters(&word_);
+    wake_waiters(&word_);
   }
 
   bool is_locked() const noexcept {
@@ -66,4 +65,4 @@ class basic_spin_lock {
 using tas_lock = basic_spin_lock<false>;
 using ttas_lock = basic_spin_lock<true>;
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -38,7 +38,7 @@
 #include "elidex/internal/sync/retry.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 template <class Lock>
 class split_regions {
@@ -89,7 +89,7 @@ class split_regions {
  private:
   template <class Body>
   static auto run(Lock& lock, Body&& body) {
-    if constexpr (detail::runs_regions<Lock>) {
+    if constexpr (runs_regions<Lock>) {
       return lock.run(body);
     } else {
       const std::lock_guard guard(lock);
@@ -112,4 +112,4 @@ struct short_region_budgets : retry_budgets {
 // With hardware regions.
 using htm_split_regions = split_regions<elided<ttas_lock, short_region_budgets>>;
 
-}  // namespace elidex
+}  // namespace elidex::internal

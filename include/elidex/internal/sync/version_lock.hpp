@@ -38,7 +38,7 @@
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/parking.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 class version_lock {
  public:
@@ -90,7 +90,7 @@ class version_lock {
   void unlock_obsolete() noexcept { leave(obsolete_bit); }
   void unlock_unchanged(token seen) noexcept {
     word_.store(seen.word_, std::memory_order_release);  // pairs with the acquire load of read()
-    detail::wake_waiters(&word_);
+    wake_waiters(&word_);
   }
 
  private:
@@ -104,12 +104,12 @@ class version_lock {
     // release: pairs with the acquire load of read() and with the next holder's acquire in
     // try_upgrade().
     word_.store(((held & ~locked_bit) + one_change) | also_set, std::memory_order_release);
-    detail::wake_waiters(&word_);
+    wake_waiters(&word_);
   }
 
   std::uint64_t wait_until_unlocked() const noexcept {
     std::uint64_t word = 0;
-    detail::wait_while<detail::looks::seldom>(&word_, [&] {
+    wait_while<looks::seldom>(&word_, [&] {
       word = word_.load(std::memory_order_acquire);  // pairs with unlock(), as in read()
       return (word & locked_bit) != 0;
     });
@@ -135,4 +135,4 @@ class no_node_lock {
   constexpr void unlock_unchanged(token) noexcept {}
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal

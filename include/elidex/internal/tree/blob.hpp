@@ -13,7 +13,7 @@
 #include <new>
 #include <string_view>
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 class blob {
  public:
@@ -73,4 +73,4 @@ struct heap_blobs {
   static constexpr std::size_t memory_bytes() noexcept { return 0; }
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -1,7 +1,7 @@
 // How many of a few keys in order come before another one.
 #pragma once
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 // How many of `count` keys, which ascend, are less than `wanted` (OrEqual: or equal to it). Without
 // branches on keys: the halves are taken by conditional moves, which no random key mispredicts.
@@ -20,4 +20,4 @@ unsigned branchless_lower_bound(KeyAt&& key_at, unsigned count, Key wanted) noex
   return base + static_cast<unsigned>(length == 1 && before(base));
 }
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

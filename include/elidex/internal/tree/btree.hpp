@@ -1,6 +1,6 @@
 // A B+tree, written once for every way of synchronising it.
 //
-//   elidex::btree<std::uint64_t, std::uint64_t, elidex::optimistic> tree;
+//   btree<std::uint64_t, std::uint64_t, optimistic> tree;
 //   tree.insert(7, 70);
 //   tree.update(7, [](std::uint64_t& v) { ++v; });
 //   tree.scan(0, 10, [](std::uint64_t key, std::uint64_t value) { ... });
@@ -80,9 +80,7 @@
 #include "elidex/internal/tree/range_collector.hpp"
 #include "elidex/internal/tree/value_change.hpp"
 
-namespace elidex {
-
-namespace detail {
+namespace elidex::internal {
 
 // Memory can be reused at once after a region, unless a reader may still follow an address it found
 // inside: always with racing readers, and with blobs because they are copied out behind the region.
@@ -93,8 +91,6 @@ inline constexpr bool btree_defers_reclamation =
 template <class Key, class Value, class Sync, class Shape>
 using btree_inner_of = btree_inner<Key, Sync, Shape, btree_leaf<Key, Value, Sync, Shape>,
                                    btree_defers_reclamation<Key, Value, Sync>>;
-
-}  // namespace detail
 
 // Key: an integer type, or std::string (given as std::string_view, compared as unsigned bytes, at
 // most 64 KiB). Value: a trivially copyable type, or std::string (given as std::string_view).
@@ -110,12 +106,12 @@ using btree_inner_of = btree_inner<Key, Sync, Shape, btree_leaf<Key, Value, Sync
 // tree is then unchanged. Destructor, reclaim(), size(), empty(), memory_bytes() and stats() never
 // throw.
 template <class Key, class Value, class Sync, class Shape = paper_fan_out>
-class btree : detail::btree_inner_of<Key, Value, Sync, Shape> {
-  using inner_levels = detail::btree_inner_of<Key, Value, Sync, Shape>;
-  using values = detail::value_codec<Value>;
+class btree : btree_inner_of<Key, Value, Sync, Shape> {
+  using inner_levels = btree_inner_of<Key, Value, Sync, Shape>;
+  using values = value_codec<Value>;
   using value_slot = typename values::slot;
-  using operation = detail::btree_operation<btree>;
-  using step = detail::step;
+  using operation = btree_operation<btree>;
+  using step = internal::step;
   using typename inner_levels::inner;
   using typename inner_levels::key_slot;
   using typename inner_levels::keys;
@@ -133,7 +129,7 @@ class btree : detail::btree_inner_of<Key, Value, Sync, Shape> {
   using sync_policy = Sync;
   using key_argument = typename keys::argument;
   using value_argument = typename values::argument;
-  using cursor_type = detail::map_cursor<btree>;
+  using cursor_type = internal::map_cursor<btree>;
 
   btree();
   ~btree();
@@ -215,8 +211,8 @@ class btree : detail::btree_inner_of<Key, Value, Sync, Shape> {
 
  private:
   friend operation;
-  friend detail::node_operation<btree>;
-  friend detail::range_collector<btree>;
+  friend internal::node_operation<btree>;
+  friend internal::range_collector<btree>;
   friend cursor_type;
 
   using inner_levels::defers_reclamation;
@@ -277,7 +273,7 @@ class btree : detail::btree_inner_of<Key, Value, Sync, Shape> {
       (keys::owns_blobs && !keys::blob_store::frees_all_itself) || values::owns_blobs;
   void free_blobs_below(node* n) noexcept;
   static void free_key_blob(const key_slot& key) noexcept {
-    if constexpr (!keys::blob_store::frees_all_itself) detail::blob::destroy(keys::blob_of(key));
+    if constexpr (!keys::blob_store::frees_all_itself) internal::blob::destroy(keys::blob_of(key));
   }
 
   template <class Body>
@@ -285,13 +281,13 @@ class btree : detail::btree_inner_of<Key, Value, Sync, Shape> {
     return sync_.shared(body);
   }
 
-  detail::busy_counter size_;
-  detail::busy_counter blob_bytes_;
+  busy_counter size_;
+  busy_counter blob_bytes_;
   [[no_unique_address]] typename keys::blob_store key_blobs_;
   // destroyed first: what is in it gives its memory back to the pools
   retire_list retire_list_{this};
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal
 
 #include "elidex/internal/tree/btree_impl.hpp"

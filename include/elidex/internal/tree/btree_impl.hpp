@@ -2,13 +2,13 @@
 // correctness.
 #pragma once
 
-namespace elidex {
+namespace elidex::internal {
 
 template <class Key, class Value, class Sync, class Shape>
 btree<Key, Value, Sync, Shape>::btree() {
   // may throw on a thread's first use; what follows could not say so
   static_cast<void>(this_thread_slot());
-  detail::name_memory(this, sizeof(*this), "tree");
+  name_memory(this, sizeof(*this), "tree");
   root_.template store<racing>(::new (leaf_pool_.allocate()) leaf);
 }
 
@@ -25,7 +25,7 @@ void btree<Key, Value, Sync, Shape>::free_blobs_below(node* n) noexcept {
     const leaf& l = *static_cast<leaf*>(n);
     for (unsigned i = 0; i < count; ++i) {
       free_key_blob(l.key(i));
-      detail::blob::destroy(values::blob_of(l.value(i)));
+      internal::blob::destroy(values::blob_of(l.value(i)));
     }
     return;
   }
@@ -49,7 +49,7 @@ auto btree<Key, Value, Sync, Shape>::find(const position& p, const probe& key) n
     inner_levels::template rank_in_node<false>(l, f.count, key, still_valid, f.rank);
     f.exact = f.rank < f.count && l.key(f.rank) == key;
   } else {
-    f.torn = !detail::rank_by_heads<false>(l, f.count, key, still_valid, f.rank, f.exact);
+    f.torn = !rank_by_heads<false>(l, f.count, key, still_valid, f.rank, f.exact);
   }
   return f;
 }
@@ -250,7 +250,7 @@ auto btree<Key, Value, Sync, Shape>::split_leaf(position& p, unsigned insert_ran
   right->prefix.set(left.prefix.get());
   left.move_tail(middle, *right);
   const key_slot between = op.take_separator(separator);
-  detail::lengthen_prefixes(left, *right, p.parent, p.index, between);
+  lengthen_prefixes(left, *right, p.parent, p.index, between);
   link_right_half(p, between, right, op);
   p.unlock_both();
   op.note_split();
@@ -394,7 +394,7 @@ auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, side where, un
   op.retire_key(from.key(rank));
   op.retire_value(from.value(rank));
   from.erase(rank);
-  detail::share_prefix(l, r);
+  share_prefix(l, r);
   r.move_tail(0, l);
   op.retire_key(left.parent->key(left.index));
   left.parent->erase(left.index);
@@ -411,7 +411,7 @@ template <class Key, class Value, class Sync, class Shape>
 template <class Fn>
 std::size_t btree<Key, Value, Sync, Shape>::scan(key_argument from, std::size_t limit,
                                                  Fn&& fn) const {
-  using collector = detail::range_collector<btree>;
+  using collector = internal::range_collector<btree>;
   collector range(*this, limit);
   const auto collect = [&] { range.collect_forward(collector::start::at(keys::probe_of(from))); };
   const auto pass_on = [&] {
@@ -448,4 +448,4 @@ btree_stats btree<Key, Value, Sync, Shape>::stats() const noexcept {
   return s;
 }
 
-}  // namespace elidex
+}  // namespace elidex::internal

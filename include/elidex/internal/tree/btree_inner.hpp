@@ -31,7 +31,7 @@
 #include "elidex/internal/tree/leaf_hint.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 // Counts since construction; each exact when no operation runs.
 struct btree_stats {
@@ -43,8 +43,6 @@ struct btree_stats {
   std::size_t inner_nodes = 0;
   std::size_t retired_objects = 0;  // unlinked nodes and blobs that wait for their epoch
 };
-
-namespace detail {
 
 // DefersReclamation: others may still be on their way to a node when it is unlinked.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
@@ -274,7 +272,7 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(
     const unsigned count = from.count();
     const unsigned index = from.template rank<true>(count, key);
     if (index > 0) stretch.lowest = from.key(index - 1);
-    if (index < count) stretch.highest = detail::key_before(from.key(index));
+    if (index < count) stretch.highest = key_before(from.key(index));
     if (!enter_child(p, index)) return false;
   }
   return true;
@@ -622,5 +620,4 @@ btree_stats btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::node_stats()
   return s;
 }
 
-}  // namespace detail
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -22,7 +22,7 @@
 #include "elidex/internal/tree/key_prefix.hpp"
 #include "elidex/internal/tree/summarized_keys.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 // How many slots a node has: a fixed number, as in the papers,
 template <unsigned LeafSlots, unsigned InnerSlots>
@@ -51,8 +51,6 @@ struct node_bytes {
 
 // The papers' fan-out (001 section 4.1, 003 section 6.1).
 using paper_fan_out = fan_out<16, 16>;
-
-namespace detail {
 
 // Always inline: GCC takes a function that does nothing but prefetch for one without effect, and
 // drops calls of it.
@@ -300,5 +298,4 @@ struct btree_inner_node : btree_node<Sync> {
   }
 };
 
-}  // namespace detail
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -10,7 +10,7 @@
 #include "elidex/internal/tree/blob.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 template <class Tree>
 class btree_operation : public node_operation<Tree> {
@@ -137,4 +137,4 @@ class btree_operation : public node_operation<Tree> {
   std::string_view wanted_value_;
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -28,7 +28,7 @@
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/tree/btree_operation.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 template <class Tree>
 class bulk_loader {
@@ -130,4 +130,4 @@ class bulk_loader {
   std::vector<void*> inners_;
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -37,12 +37,10 @@
 
 #include "elidex/internal/tree/blob.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 // The longest key, in bytes; a longer one throws std::invalid_argument.
 inline constexpr std::size_t key_bytes_max = std::size_t{64} << 10;
-
-namespace detail {
 
 enum class comparison : std::uint8_t { less, equal, greater, torn };
 
@@ -279,5 +277,4 @@ struct value_codec<std::string> {
   static std::string_view view(slot s) noexcept { return s->view(); }
 };
 
-}  // namespace detail
-}  // namespace elidex
+}  // namespace elidex::internal

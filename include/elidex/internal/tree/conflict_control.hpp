@@ -46,9 +46,7 @@
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/parking.hpp"
 
-namespace elidex {
-
-namespace detail {
+namespace elidex::internal {
 
 // One of so many slots: the upper half of the key's product with 2^64 / golden ratio, scaled to
 // their number.
@@ -57,8 +55,6 @@ unsigned control_slot(Key key) noexcept {
   const std::uint64_t scattered = static_cast<std::uint64_t>(key) * 0x9E37'79B9'7F4A'7C15u;
   return static_cast<unsigned>(((scattered >> 32U) * Slots) >> 32U);
 }
-
-}  // namespace detail
 
 template <unsigned Bits>
 class alignas(64) conflict_control {
@@ -69,7 +65,7 @@ class alignas(64) conflict_control {
 
   template <std::integral Key>
   static unsigned slot_of(Key key) noexcept {
-    return detail::control_slot<Bits>(key);
+    return control_slot<Bits>(key);
   }
 
   // --- lock bits and mark bits ---
@@ -95,19 +91,19 @@ class alignas(64) conflict_control {
       before = bits_.fetch_or(lock_bit(slot), std::memory_order_acq_rel);
       return (before & lock_bit(slot)) != 0;
     };
-    detail::wait_while<detail::looks::often>(&bits_, is_locked, wait);
+    wait_while<looks::often>(&bits_, is_locked, wait);
     return {true, (before & mark_bit(slot)) != 0};
   }
   void unlock(unsigned slot) noexcept {
     // pairs with the acquires in lock()
     bits_.fetch_and(~lock_bit(slot), std::memory_order_release);
-    detail::wake_waiters(&bits_);
+    wake_waiters(&bits_);
   }
   // Clears the slot's mark, too: no key of the leaf may have it any more.
   void unlock_and_clear_mark(unsigned slot) noexcept {
     // pairs with lock()
     bits_.fetch_and(~(lock_bit(slot) | mark_bit(slot)), std::memory_order_release);
-    detail::wake_waiters(&bits_);
+    wake_waiters(&bits_);
   }
 
   // Needs the slot's lock bit.
@@ -138,14 +134,14 @@ class alignas(64) conflict_control {
   }
   void unlock_after_split() noexcept {
     splitting_.store(0, std::memory_order_release);  // pairs with the acquires in this section
-    detail::wake_waiters(&splitting_);
+    wake_waiters(&splitting_);
   }
   bool is_locked_for_split() const noexcept {
     return splitting_.load(std::memory_order_acquire) != 0;  // pairs with unlock_after_split()
   }
   void wait_for_split() const noexcept {
     if (!is_locked_for_split()) return;
-    detail::wait_while<detail::looks::often>(&splitting_, [this] { return is_locked_for_split(); });
+    wait_while<looks::often>(&splitting_, [this] { return is_locked_for_split(); });
   }
 
   // --- the contention detector ---
@@ -188,4 +184,4 @@ class alignas(64) conflict_control {
   alignas(64) std::atomic<std::uint32_t> splitting_{0};
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal

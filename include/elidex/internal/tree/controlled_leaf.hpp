@@ -15,8 +15,7 @@
 #include "elidex/internal/tree/btree_node.hpp"
 #include "elidex/internal/tree/conflict_control.hpp"
 
-namespace elidex {
-namespace detail {
+namespace elidex::internal {
 
 // In place of the pointer to a conflict control, in leaves that never have one.
 template <class Control>
@@ -136,8 +135,6 @@ struct record_slot {
   field<Value> value;
 };
 
-}  // namespace detail
-
 // A shape says how many slots nodes have, what kind of leaf there is, its conflict control, and
 // what full leaves do.
 template <unsigned LeafSlots, unsigned InnerSlots>
@@ -149,4 +146,4 @@ struct controlled_fan_out : fan_out<LeafSlots, InnerSlots> {
   using control = conflict_control<Bits>;
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -28,7 +28,7 @@
 
 #include "elidex/internal/tree/range_collector.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 template <class Map>
 class map_cursor {
@@ -104,4 +104,4 @@ class map_cursor {
   std::size_t at_ = 0;
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 template <std::size_t Bytes>
 using widest_word = std::conditional_t<
@@ -75,4 +75,4 @@ class field {
   words words_;
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -1,8 +1,8 @@
 // An ordered index for keys of a fixed size that stays fast when many threads want the same few
 // leaves.
 //
-//   elidex::fixed_key_btree<std::uint64_t, std::uint64_t, elidex::optimistic,
-//       elidex::separated_fan_out<>> tree;
+//   fixed_key_btree<std::uint64_t, std::uint64_t, optimistic,
+//       separated_fan_out<>> tree;
 //   tree.insert(7, 70);
 //
 // It is papers/003's Euno-B+Tree, with the leaf and the control of leaves as parameters; with the
@@ -108,7 +108,7 @@
 #include "elidex/internal/tree/range_collector.hpp"
 #include "elidex/internal/tree/value_change.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 // When a leaf gets a conflict control and when it loses it; all numbers are our choice, the paper
 // has none.
@@ -156,15 +156,15 @@ struct fixed_key_btree_stats : btree_stats {
 // size(), empty(), memory_bytes() and stats() never throw.
 template <std::integral Key, class Value, class Sync, class Shape, class Control = no_control>
 class fixed_key_btree
-    : detail::btree_inner<Key, Sync, Shape, typename Shape::template leaf<Key, Value, Sync>, true> {
+    : btree_inner<Key, Sync, Shape, typename Shape::template leaf<Key, Value, Sync>, true> {
   static_assert(std::is_trivially_copyable_v<Value>);
   static_assert(Shape::has_controls || !Control::enabled);
   using inner_levels =
-      detail::btree_inner<Key, Sync, Shape, typename Shape::template leaf<Key, Value, Sync>, true>;
-  using values = detail::value_codec<Value>;
+      btree_inner<Key, Sync, Shape, typename Shape::template leaf<Key, Value, Sync>, true>;
+  using values = value_codec<Value>;
   using value_slot = Value;
-  using operation = detail::btree_operation<fixed_key_btree>;
-  using step = detail::step;
+  using operation = btree_operation<fixed_key_btree>;
+  using step = internal::step;
   using typename inner_levels::inner;
   using typename inner_levels::key_slot;
   using typename inner_levels::keys;
@@ -176,8 +176,8 @@ class fixed_key_btree
   using typename inner_levels::side;
   using typename inner_levels::token;
   using control = typename leaf::control_type;
-  using remembered = detail::leaf_hint<Key, leaf>;
-  using pin = std::conditional_t<Sync::readers_race, epoch_pin, detail::no_pin>;
+  using remembered = leaf_hint<Key, leaf>;
+  using pin = std::conditional_t<Sync::readers_race, epoch_pin, internal::no_pin>;
 
  public:
   using key_type = Key;
@@ -185,7 +185,7 @@ class fixed_key_btree
   using sync_policy = Sync;
   using key_argument = Key;
   using value_argument = const Value&;
-  using cursor_type = detail::map_cursor<fixed_key_btree>;
+  using cursor_type = internal::map_cursor<fixed_key_btree>;
 
   fixed_key_btree();
   // nodes and controls need no destruction; the pools give their memory back
@@ -266,10 +266,10 @@ class fixed_key_btree
 
  private:
   friend operation;
-  friend detail::node_operation<fixed_key_btree>;
-  friend detail::range_collector<fixed_key_btree>;
+  friend internal::node_operation<fixed_key_btree>;
+  friend internal::range_collector<fixed_key_btree>;
   friend cursor_type;
-  friend detail::bulk_loader<fixed_key_btree>;
+  friend internal::bulk_loader<fixed_key_btree>;
 
   using inner_levels::defers_reclamation;
   using inner_levels::descend_merging;
@@ -394,11 +394,11 @@ class fixed_key_btree
     return sync_.both(body);
   }
 
-  const std::uint64_t id_ = detail::new_tree_id();
-  detail::busy_counter size_;
+  const std::uint64_t id_ = new_tree_id();
+  busy_counter size_;
   std::atomic<std::uint64_t> leaves_made_{1};
-  mutable detail::sharded_counter switched_on_;
-  mutable detail::sharded_counter switched_off_;
+  mutable sharded_counter switched_on_;
+  mutable sharded_counter switched_off_;
   mutable block_pool control_pool_{sizeof(control), "conflict control"};
   // By a hash of the leaf's address: how suspicious leaves without a control are. Where two
   // leaves have the same hash, one may get a control that it does not need.
@@ -408,7 +408,7 @@ class fixed_key_btree
   mutable retire_list retire_list_{this};
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal
 
 #include "elidex/internal/tree/fixed_key_btree_impl.hpp"
 #include "elidex/internal/tree/fixed_key_btree_splits.hpp"

@@ -2,13 +2,13 @@
 // argument for correctness.
 #pragma once
 
-namespace elidex {
+namespace elidex::internal {
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 fixed_key_btree<Key, Value, Sync, Shape, Control>::fixed_key_btree() {
   // may throw on a thread's first use; what follows could not say so
   static_cast<void>(this_thread_slot());
-  detail::name_memory(this, sizeof(*this), "tree");
+  name_memory(this, sizeof(*this), "tree");
   auto* const first = ::new (leaf_pool_.allocate()) leaf;
   first->sequence.begin_life(leaves_made_.fetch_add(1));
   root_.template store<racing>(first);
@@ -76,7 +76,7 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::remember_if_again(
     Key key, const place& p) const noexcept {
   remembered& mine = remembered::of_this_thread(id_);
   if (!mine.came_again(id_, p.at)) return;
-  detail::key_range<Key> stretch{};
+  key_range<Key> stretch{};
   typename leaf::sequence_type::token sequence{};
   const step s = sync_.upper([&] {
     stretch = {std::numeric_limits<Key>::min(), std::numeric_limits<Key>::max()};
@@ -163,8 +163,8 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const
 
   bool calm = false;  // for long enough to do without a control
   if constexpr (Control::adaptive) {
-    const auto period = guard.count(entry.waited, detail::next_random_of_this_thread(),
-                                    Control::requests_per_period);
+    const auto period =
+        guard.count(entry.waited, next_random_of_this_thread(), Control::requests_per_period);
     calm = period.over && period.collisions < Control::collisions_to_stay_on;
   }
 
@@ -202,7 +202,7 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_read(
     const place& p, unsigned slot, std::optional<Value>& value) const noexcept -> step {
   leaf& l = *p.at;
-  if (slot == detail::no_slot) return p.was_right() ? step::no : step::restart;
+  if (slot == no_slot) return p.was_right() ? step::no : step::restart;
   if constexpr (locks_values_apart) {
     // Another value on the line has changed, mostly: the way down would lead here once more.
     for (;;) {
@@ -234,7 +234,7 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::multi_get(
   const auto read = [&](std::size_t i, Key key, const position& at, unsigned slot) {
     const place p = place_of(at);
     if (Control::enabled && p.controlled_by != nullptr) return false;
-    if (slot == detail::no_slot || p.at->key(slot) != key) slot = p.at->find(key);
+    if (slot == no_slot || p.at->key(slot) != key) slot = p.at->find(key);
     found[i].reset();
     return try_read(p, slot, found[i]) != step::restart;
   };
@@ -265,7 +265,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_put(const place& p, 
   leaf& l = *p.at;
   if (!known_absent) {
     const unsigned slot = l.find(key);
-    if (slot != detail::no_slot) {
+    if (slot != no_slot) {
       if (!overwrite) return p.was_right() ? step::no : step::restart;
       const step s = change_value(p, slot, [&](Value& v) { v = value; });
       return s == step::yes ? step::no : s;
@@ -311,7 +311,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_get_or_insert(
   leaf& l = *p.at;
   if (!known_absent) {
     const unsigned slot = l.find(key);
-    if (slot != detail::no_slot) {
+    if (slot != no_slot) {
       const step s = try_read(p, slot, value);
       return s == step::yes ? step::no : s;
     }
@@ -389,7 +389,7 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::update(Key key, Fn&& fn)
   const step s = at_leaf<request::look_up>(
       key, [&](const place& p, bool /*known_absent*/, outcome& /*result*/) {
         const unsigned slot = p.at->find(key);
-        if (slot == detail::no_slot) return p.was_right() ? step::no : step::restart;
+        if (slot == no_slot) return p.was_right() ? step::no : step::restart;
         return const_cast<fixed_key_btree&>(*this).change_value(p, slot, keeping_exceptions);
       });
   if (s == step::threw) std::rethrow_exception(thrown);
@@ -417,7 +417,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_erase(const place& p
     -> step {
   leaf& l = *p.at;
   const unsigned slot = l.find(key);
-  if (slot == detail::no_slot) return p.was_right() ? step::no : step::restart;
+  if (slot == no_slot) return p.was_right() ? step::no : step::restart;
   if (!l.lock.try_upgrade(p.seen)) return step::restart;
   lock_values(l);
   l.erase(slot);
@@ -433,7 +433,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_erase(const place& p
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <std::ranges::input_range Range>
 void fixed_key_btree<Key, Value, Sync, Shape, Control>::bulk_load(Range&& sorted) {
-  detail::bulk_loader<fixed_key_btree> loader(*this);
+  internal::bulk_loader<fixed_key_btree> loader(*this);
   for (const auto& record : sorted) loader.add(record.first, record.second);
   loader.publish();
 }
@@ -481,7 +481,7 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::suspect(
       suspicion.store(0, std::memory_order_relaxed);  // as above
       switch_on(p);
     }
-  } else if (detail::next_random_of_this_thread() % Control::calm_requests == 0) {
+  } else if (next_random_of_this_thread() % Control::calm_requests == 0) {
     const std::uint32_t was = suspicion.load(std::memory_order_relaxed);  // no partner, as above
     if (was != 0) suspicion.store(was - 1, std::memory_order_relaxed);    // no partner, as above
   }
@@ -561,7 +561,7 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 template <class Fn>
 std::size_t fixed_key_btree<Key, Value, Sync, Shape, Control>::scan(Key from, std::size_t limit,
                                                                     Fn&& fn) const {
-  using collector = detail::range_collector<fixed_key_btree>;
+  using collector = internal::range_collector<fixed_key_btree>;
   collector range(*this, limit);
   {
     [[maybe_unused]] const pin pinned;
@@ -588,4 +588,4 @@ fixed_key_btree_stats fixed_key_btree<Key, Value, Sync, Shape, Control>::stats()
   return s;
 }
 
-}  // namespace elidex
+}  // namespace elidex::internal

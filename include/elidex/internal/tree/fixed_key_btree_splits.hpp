@@ -2,7 +2,7 @@
 // Read that header first: it holds the argument for correctness.
 #pragma once
 
-namespace elidex {
+namespace elidex::internal {
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 void fixed_key_btree<Key, Value, Sync, Shape, Control>::split(Key key, const place& p) const {
@@ -14,7 +14,7 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::split(Key key, const pla
       if (held != nullptr) held->unlock_after_split();
     }
   };
-  detail::prefetch_bytes<sizeof(leaf)>(p.at);
+  prefetch_bytes<sizeof(leaf)>(p.at);
   const epoch_pin pinned;  // as in at_controlled_leaf()
   control* const controlled_by = p.is_still_right() ? p.controlled_by : nullptr;
   if (controlled_by != nullptr && !controlled_by->try_lock_for_split()) {
@@ -119,7 +119,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_share(const position
       left.at->lock.unlock_unchanged(left.seen);
       return step::restart;
     }
-    detail::prefetch_bytes<sizeof(leaf)>(&other);
+    prefetch_bytes<sizeof(leaf)>(&other);
     lock_values(full);  // the other one gets records behind its own, which needs no locks of values
 
     typename leaf::ordered_copy all;
@@ -230,4 +230,4 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::take_control_away(leaf& 
   op.retire(taken, &destroy_control);
 }
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -36,7 +36,7 @@
 #include "elidex/internal/tree/codec.hpp"
 #include "elidex/internal/tree/field.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 // The length that a node stores; nothing, and always 0, where keys have no prefixes.
 template <class Keys, bool Racing, bool = Keys::has_prefixes>
@@ -145,4 +145,4 @@ bool rank_by_heads(const Node& n, unsigned count, const Probe& key, StillValid&&
   return true;
 }
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

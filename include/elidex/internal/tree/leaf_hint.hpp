@@ -35,7 +35,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 // An id that no other tree of the process has or had. Defined in the library, so that trees made by
 // different parts of a program differ too.
@@ -102,4 +102,4 @@ leaf_hint<Key, Leaf>& leaf_hint<Key, Leaf>::of_this_thread(std::uint64_t tree) n
   return all[tree % all.size()];
 }
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

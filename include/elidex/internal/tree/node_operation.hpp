@@ -23,7 +23,7 @@
 #include "elidex/internal/memory/retire_list.hpp"
 #include "elidex/internal/memory/thread_slot.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 // How an attempt at an operation ended.
 enum class step : std::uint8_t {
@@ -165,4 +165,4 @@ class node_operation {
   std::int64_t shares_ = 0;
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -39,7 +39,7 @@
 #include "elidex/internal/tree/field.hpp"
 #include "elidex/internal/tree/vector_unpack.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 // The width of the frames for which a leaf is laid out: for 8-byte keys 48 bits, which is enough
 // for a full leaf of a map of five million random keys. Maps of fewer such keys have fuller bytes
@@ -316,4 +316,4 @@ class packed_keys {
   std::array<field<std::uint64_t>, RestWords + 1> rests_{};
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -38,7 +38,7 @@
 #include "elidex/internal/tree/node_operation.hpp"
 #include "elidex/internal/tree/staging_buffer.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 template <class Tree>
 class range_collector {
@@ -292,4 +292,4 @@ class range_collector {
   [[no_unique_address]] typename leaf::ordered_view view_;
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -17,15 +17,13 @@
 #include "elidex/internal/tree/separated_leaf.hpp"
 #include "elidex/internal/tree/value_change.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 enum class map_regions {
   automatic,  // hardware where htm::capability() says that regions commit, else optimistic
   hardware,   // where none commits each region takes its lock
   optimistic,
 };
-
-namespace detail {
 
 template <class Key, class Value, class Shape>
 class region_choosing_map {
@@ -181,5 +179,4 @@ class region_choosing_map {
   std::variant<std::monostate, optimistic_tree, hardware_tree> tree_;
 };
 
-}  // namespace detail
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -41,8 +41,7 @@
 #include "elidex/internal/tree/controlled_leaf.hpp"
 #include "elidex/internal/tree/packed_keys.hpp"
 
-namespace elidex {
-namespace detail {
+namespace elidex::internal {
 
 // A leaf's keys as they are. Those of the first `sorted` slots ascend.
 template <class Key, bool Racing, unsigned Slots>
@@ -340,17 +339,15 @@ inline constexpr unsigned values_on_line = static_cast<unsigned>(std::max<std::s
         (std::is_empty_v<typename Sync::node_lock> ? 0 : sizeof(typename Sync::node_lock))) /
            sizeof(field<Value>)));
 
-}  // namespace detail
-
 // Leaves whose keys lie apart from their values, as they are.
 template <unsigned LeafSlots = 16, unsigned InnerSlots = 16>
 struct separated_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
   template <class Value, class Sync>
-  static constexpr unsigned values_per_line = detail::values_on_line<Value, Sync, 64>;
+  static constexpr unsigned values_per_line = values_on_line<Value, Sync, 64>;
   template <class Key, class Value, class Sync>
-  using keys_of = detail::plain_keys<Key, Sync::readers_race, LeafSlots>;
+  using keys_of = plain_keys<Key, Sync::readers_race, LeafSlots>;
   template <class Key, class Value, class Sync>
-  using leaf = detail::separated_leaf<Key, Value, Sync, separated_fan_out>;
+  using leaf = internal::separated_leaf<Key, Value, Sync, separated_fan_out>;
 };
 
 // The same with packed keys, and leaves that share with their siblings before they split. RestBytes
@@ -361,11 +358,11 @@ struct packed_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
   static constexpr bool has_leaf_hints = true;
   static constexpr bool summarizes_keys = true;
   template <class Value, class Sync>
-  static constexpr unsigned values_per_line = detail::values_on_line<Value, Sync, 64>;
+  static constexpr unsigned values_per_line = values_on_line<Value, Sync, 64>;
   template <class Key, class Value, class Sync>
-  using keys_of = detail::packed_keys<Key, Sync::readers_race, LeafSlots, (RestBytes + 7) / 8>;
+  using keys_of = internal::packed_keys<Key, Sync::readers_race, LeafSlots, (RestBytes + 7) / 8>;
   template <class Key, class Value, class Sync>
-  using leaf = detail::separated_leaf<Key, Value, Sync, packed_fan_out>;
+  using leaf = internal::separated_leaf<Key, Value, Sync, packed_fan_out>;
 };
 
 // The same with nodes of so many bytes. Values lie on pairs of cache lines, which CPUs like to
@@ -388,7 +385,7 @@ struct packed_node_bytes : node_bytes<LeafBytes, InnerBytes> {
   template <unsigned Bits>
   using control = conflict_control<Bits>;
   template <class Value, class Sync>
-  static constexpr unsigned values_per_line = detail::values_on_line < Value,
+  static constexpr unsigned values_per_line = values_on_line < Value,
                             Sync, std::is_empty_v<typename Sync::node_lock> ? 64 : 128 > ;
 
   // As many lines of values as fit beside the head and the keys that they have room for; what is
@@ -397,14 +394,13 @@ struct packed_node_bytes : node_bytes<LeafBytes, InnerBytes> {
   struct layout {
     static constexpr std::size_t head_bytes = 48;  // of leaf and keys
     static constexpr std::size_t line_bytes =
-        sizeof(detail::value_line<Value, Sync, values_per_line<Value, Sync>>);
+        sizeof(value_line<Value, Sync, values_per_line<Value, Sync>>);
     static constexpr unsigned slots_on(std::size_t value_lines) {
       return static_cast<unsigned>(value_lines) * values_per_line<Value, Sync>;
     }
     static constexpr std::size_t prints_bytes(std::size_t keys) { return (keys + 7) / 8 * 8; }
     static constexpr std::size_t rest_bytes(unsigned keys) {
-      return std::max<std::size_t>(16,
-                                   (keys * (detail::planned_key_bits<Key> - 8) / 8 + 15) / 8 * 8);
+      return std::max<std::size_t>(16, (keys * (planned_key_bits<Key> - 8) / 8 + 15) / 8 * 8);
     }
     static constexpr std::size_t bytes_with(std::size_t value_lines) {
       const unsigned keys = slots_on(value_lines);
@@ -424,10 +420,10 @@ struct packed_node_bytes : node_bytes<LeafBytes, InnerBytes> {
         1;
   };
   template <class Key, class Value, class Sync>
-  using keys_of = detail::packed_keys<Key, Sync::readers_race, layout<Key, Value, Sync>::slots,
-                                      layout<Key, Value, Sync>::rest_words>;
+  using keys_of = internal::packed_keys<Key, Sync::readers_race, layout<Key, Value, Sync>::slots,
+                                        layout<Key, Value, Sync>::rest_words>;
   template <class Key, class Value, class Sync>
-  using leaf = detail::separated_leaf<Key, Value, Sync, packed_node_bytes>;
+  using leaf = internal::separated_leaf<Key, Value, Sync, packed_node_bytes>;
 };
 
-}  // namespace elidex
+}  // namespace elidex::internal

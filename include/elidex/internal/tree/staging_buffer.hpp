@@ -10,7 +10,7 @@
 #include <span>
 #include <type_traits>
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 template <class T, std::size_t InlineBytes>
 class staging_buffer {
@@ -67,4 +67,4 @@ class staging_buffer {
   std::unique_ptr<std::byte, deleter> heap_;
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -30,7 +30,7 @@
 #include "elidex/internal/tree/field.hpp"
 #include "elidex/internal/tree/vector_search.hpp"
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 template <std::integral Key, bool Racing, unsigned Capacity>
 class summarized_keys {
@@ -74,4 +74,4 @@ class summarized_keys {
   std::array<field<Key>, summary_length + blocks * keys_per_block> words_;
 };
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

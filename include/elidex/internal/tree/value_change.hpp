@@ -7,9 +7,9 @@
 
 #include <concepts>
 
-namespace elidex {
+namespace elidex::internal {
 
 template <class Fn, class Value>
 concept value_change = std::invocable<Fn&, Value&> && !std::invocable<Fn&, Value>;
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -19,7 +19,7 @@
 #  include <immintrin.h>
 #endif
 
-namespace elidex::detail {
+namespace elidex::internal {
 
 // Each of them means those before it, too.
 enum class vector_instructions : std::uint8_t {
@@ -44,4 +44,4 @@ inline const vector_instructions vectors_of_this_cpu = find_vector_instructions(
 inline constexpr vector_instructions vectors_of_this_cpu = vector_instructions::none;
 #endif
 
-}  // namespace elidex::detail
+}  // namespace elidex::internal

@@ -12,7 +12,7 @@
 
 #include "elidex/internal/tree/vector_instructions.hpp"
 
-namespace elidex::detail::vector_search {
+namespace elidex::internal::vector_search {
 
 inline constexpr std::size_t key_bytes = 8;
 inline constexpr unsigned lane_count = 8;
@@ -97,4 +97,4 @@ unsigned rank(const void* /*words*/, unsigned /*summary_length*/, unsigned /*ful
 
 #endif
 
-}  // namespace elidex::detail::vector_search
+}  // namespace elidex::internal::vector_search

@@ -8,7 +8,7 @@
 
 #include "elidex/internal/tree/vector_instructions.hpp"
 
-namespace elidex::detail::vector_unpack {
+namespace elidex::internal::vector_unpack {
 
 inline constexpr unsigned lane_count = 8;
 inline constexpr std::size_t window_bytes = 64;
@@ -53,4 +53,4 @@ inline void unpack(const std::uint64_t* /*rests*/, unsigned /*first_bit*/, unsig
 
 #endif
 
-}  // namespace elidex::detail::vector_unpack
+}  // namespace elidex::internal::vector_unpack

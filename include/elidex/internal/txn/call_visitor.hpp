@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace elidex::db::detail {
+namespace elidex::internal {
 
 template <class Fn, class... Arguments>
 bool call_visitor(Fn& fn, Arguments&&... arguments) {
@@ -17,4 +17,4 @@ bool call_visitor(Fn& fn, Arguments&&... arguments) {
   }
 }
 
-}  // namespace elidex::db::detail
+}  // namespace elidex::internal

@@ -1,7 +1,7 @@
 // The commit that this CPU favours, decided once: DBX's where hardware regions commit, Silo's where
 // they don't.
 //
-//   basic_database<db::capability_commit> db;           // what elidex::database is
+//   basic_database<capability_commit> db;           // what elidex::database is
 //   db.protocol().by_regions()
 //
 // Of DBX's two it takes the one that locks in its region (dbx_locking_commit.hpp): with TPC-C's
@@ -14,7 +14,7 @@
 #include "elidex/internal/txn/commit_protocols.hpp"
 #include "elidex/internal/txn/dbx_locking_commit.hpp"
 
-namespace elidex::db {
+namespace elidex::internal {
 
 class capability_commit {
  public:
@@ -30,4 +30,4 @@ class capability_commit {
   dbx_locking_commit<> dbx_;
 };
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

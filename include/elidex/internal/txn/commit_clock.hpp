@@ -59,7 +59,7 @@
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/parking.hpp"
 
-namespace elidex::db {
+namespace elidex::internal {
 
 class commit_clock {
   static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
@@ -72,8 +72,8 @@ class commit_clock {
     bool counts(std::size_t number) const noexcept {
       // relaxed: behind a load of the other two, which pair with the stores behind that of the
       // generation.
-      return elidex::detail::may_be_here(static_cast<std::uint32_t>(number),
-                                         generation.load(std::memory_order_relaxed));
+      return may_be_here(static_cast<std::uint32_t>(number),
+                         generation.load(std::memory_order_relaxed));
     }
   };
 
@@ -137,8 +137,7 @@ class commit_clock {
           // again.
           return committing.load(std::memory_order_acquire) <= wanted && slots_[i].counts(i);
         };
-        if (is_in_the_way())
-          elidex::detail::wait_while<elidex::detail::looks::often>(&committing, is_in_the_way);
+        if (is_in_the_way()) wait_while<looks::often>(&committing, is_in_the_way);
       }
     }
   }
@@ -174,7 +173,7 @@ class commit_clock {
       slot_.committing.store(around_,
                              // pairs with the acquires in completed() and wait_for()
                              std::memory_order_release);
-      elidex::detail::wake_waiters(&slot_.committing);
+      wake_waiters(&slot_.committing);
     }
     commit_phase(const commit_phase&) = delete;
     commit_phase& operator=(const commit_phase&) = delete;
@@ -227,7 +226,7 @@ class commit_clock {
     while (used <= mine && !slots_used_.compare_exchange_weak(used, mine + 1)) {
     }
     thread_slot& slot = slots_[mine];
-    const std::uint64_t here = elidex::detail::fork_generation();
+    const std::uint64_t here = fork_generation();
     // relaxed: only this thread writes it; ordered by the stores behind it, see counts().
     if (slot.generation.load(std::memory_order_relaxed) != here) {
       // relaxed: as above.
@@ -245,4 +244,4 @@ class commit_clock {
   std::array<thread_slot, threads_max> slots_;
 };
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

@@ -40,11 +40,9 @@
 #include "elidex/internal/txn/commit_clock.hpp"
 #include "elidex/internal/txn/transaction.hpp"
 
-namespace elidex::db {
+namespace elidex::internal {
 
 enum class commit_result : std::uint8_t { committed, conflict };
-
-namespace detail {
 
 // Whether a row that had this stamp has to be kept for snapshots, when it is overwritten in that
 // epoch.
@@ -205,13 +203,11 @@ commit_result commit_by_locks(transaction& t, commit_clock& epochs, Lock&& lock)
   }
 }
 
-}  // namespace detail
-
 class silo_commit {
  public:
   commit_result operator()(transaction& t, commit_clock& epochs) {
-    return detail::commit_by_locks(
-        t, epochs, [&](commit_stamp& stamp) { return detail::lock_one_by_one(t, epochs, stamp); });
+    return commit_by_locks(t, epochs,
+                           [&](commit_stamp& stamp) { return lock_one_by_one(t, epochs, stamp); });
   }
 };
 
@@ -223,9 +219,7 @@ class dbx_commit {
   static constexpr std::size_t region_reads_max = 128;
   static constexpr std::size_t region_writes_max = 64;
 
-  dbx_commit() noexcept {
-    elidex::detail::name_memory(&lock_.underlying(), sizeof(ttas_lock), "commit's lock");
-  }
+  dbx_commit() noexcept { name_memory(&lock_.underlying(), sizeof(ttas_lock), "commit's lock"); }
 
   commit_result operator()(transaction& t, commit_clock& epochs) {
     if (t.reads().size() > region_reads_max || t.writes().size() > region_writes_max) {
@@ -234,14 +228,14 @@ class dbx_commit {
     }
     t.seal_for_log();
     for (;;) {
-      detail::provide_versions(t, epochs);
+      provide_versions(t, epochs);
       // mostly the right one: then the region has nothing to write there
       epochs.note_commit(epochs.now());
-      const detail::locking result =
+      const internal::locking result =
           t.is_logged() ? commit_for_log(t, epochs) : commit_once(t, epochs);
-      if (result == detail::locking::conflict) return commit_result::conflict;
-      if (result == detail::locking::locked) return commit_result::committed;
-      if (result == detail::locking::out_of_numbers) epochs.advance();
+      if (result == internal::locking::conflict) return commit_result::conflict;
+      if (result == internal::locking::locked) return commit_result::committed;
+      if (result == internal::locking::out_of_numbers) epochs.advance();
     }
   }
 
@@ -250,30 +244,30 @@ class dbx_commit {
  private:
   // The log waits for what has been committed in an epoch and is not in its queue yet, which is for
   // after the region.
-  detail::locking commit_for_log(transaction& t, commit_clock& epochs) {
+  internal::locking commit_for_log(transaction& t, commit_clock& epochs) {
     const commit_clock::commit_phase phase(epochs);
     return commit_once(t, epochs);
   }
   // `locked` means that the rows are there.
-  detail::locking commit_once(transaction& t, commit_clock& epochs) {
+  internal::locking commit_once(transaction& t, commit_clock& epochs) {
     commit_stamp stamp;
     bool fell_back = false;
-    const detail::locking result = lock_.run([&] {
+    const internal::locking result = lock_.run([&] {
       if (Htm::test()) return as_region(t, epochs, stamp);
       fell_back = true;
-      return fallback_(t, epochs) == commit_result::committed ? detail::locking::locked
-                                                              : detail::locking::conflict;
+      return fallback_(t, epochs) == commit_result::committed ? internal::locking::locked
+                                                              : internal::locking::conflict;
     });
-    if (result == detail::locking::locked && !fell_back) t.committed_with(stamp);
+    if (result == internal::locking::locked && !fell_back) t.committed_with(stamp);
     return result;
   }
 
   // Without a log it needs no commit_phase: the clock is in the region's read set, so it still
   // shows this epoch when the region commits, and whoever finds a later one comes after that.
-  static detail::locking as_region(transaction& t, commit_clock& epochs, commit_stamp& stamp) {
-    const detail::locking result = detail::validate_in_region(t, epochs, stamp);
-    if (result == detail::locking::locked)
-      detail::write_rows<detail::commit_by::region>(t, stamp, epochs);
+  static internal::locking as_region(transaction& t, commit_clock& epochs, commit_stamp& stamp) {
+    const internal::locking result = validate_in_region(t, epochs, stamp);
+    if (result == internal::locking::locked)
+      internal::write_rows<commit_by::region>(t, stamp, epochs);
     return result;
   }
 
@@ -281,4 +275,4 @@ class dbx_commit {
   elided<ttas_lock, RetryPolicy, Htm> lock_;
 };
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

@@ -20,7 +20,7 @@
 #include <compare>
 #include <cstdint>
 
-namespace elidex::db {
+namespace elidex::internal {
 
 class commit_stamp {
  public:
@@ -58,4 +58,4 @@ class commit_stamp {
   std::uint64_t word_ = absent_bit;
 };
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

@@ -1,7 +1,7 @@
 // DBX's commit with short regions: one hardware region validates what a transaction has read and
 // locks what it writes; the rows are copied behind it.
 //
-//   basic_database<db::dbx_locking_commit<>, db::htm_btree_indexes> db;
+//   basic_database<dbx_locking_commit<>, papers::htm_btree_indexes> db;
 //
 // Why beside dbx_commit: that one copies rows inside its region, and those of TPC-C (a customer's
 // 700 bytes, ten stocks' 350, and the versions kept for snapshots) are more than an L1 keeps for a
@@ -35,7 +35,7 @@
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/txn/commit_protocols.hpp"
 
-namespace elidex::db {
+namespace elidex::internal {
 
 // RetryPolicy and Htm as in elided.hpp.
 template <class RetryPolicy = nesting_dbx_budgets, class Htm = htm::native>
@@ -46,20 +46,19 @@ class dbx_locking_commit {
   static constexpr std::size_t region_writes_max = 64;
 
   dbx_locking_commit() noexcept {
-    elidex::detail::name_memory(&lock_.underlying(), sizeof(ttas_lock), "commit's lock");
+    name_memory(&lock_.underlying(), sizeof(ttas_lock), "commit's lock");
   }
 
   commit_result operator()(transaction& t, commit_clock& epochs) {
     const bool too_large =
         t.reads().size() > region_reads_max || t.writes().size() > region_writes_max;
-    return detail::commit_by_locks(t, epochs, [&](commit_stamp& stamp) {
+    return commit_by_locks(t, epochs, [&](commit_stamp& stamp) {
       if (too_large) {
         const std::lock_guard guard(lock_.underlying());
-        return detail::lock_one_by_one(t, epochs, stamp);
+        return lock_one_by_one(t, epochs, stamp);
       }
       return lock_.run([&] {
-        return Htm::test() ? lock_in_region(t, epochs, stamp)
-                           : detail::lock_one_by_one(t, epochs, stamp);
+        return Htm::test() ? lock_in_region(t, epochs, stamp) : lock_one_by_one(t, epochs, stamp);
       });
     });
   }
@@ -67,9 +66,10 @@ class dbx_locking_commit {
   lock_counts region_counts() const noexcept { return lock_.stats(); }
 
  private:
-  static detail::locking lock_in_region(transaction& t, commit_clock& epochs, commit_stamp& stamp) {
-    const detail::locking result = detail::validate_in_region(t, epochs, stamp);
-    if (result != detail::locking::locked) return result;
+  static internal::locking lock_in_region(transaction& t, commit_clock& epochs,
+                                          commit_stamp& stamp) {
+    const internal::locking result = validate_in_region(t, epochs, stamp);
+    if (result != internal::locking::locked) return result;
     // Nothing can have come between: the region has read these stamps.
     for (const transaction::write& w : t.writes()) static_cast<void>(w.row->try_lock(w.had));
     return result;
@@ -78,4 +78,4 @@ class dbx_locking_commit {
   elided<ttas_lock, RetryPolicy, Htm> lock_;
 };
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

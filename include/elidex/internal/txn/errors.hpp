@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-namespace elidex::db {
+namespace elidex::internal {
 
 class error : public std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -36,4 +36,4 @@ class forked_child : public error {
   using error::error;
 };
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

@@ -53,19 +53,13 @@ namespace elidex {
 template <class Commit, class Indexes>
 class basic_database;
 
-}  // namespace elidex
-
-namespace elidex::db {
-
-namespace detail {
+namespace internal {
 
 // By which its tables know a database, also where a class is derived from it.
 template <class Commit, class Indexes>
 const void* owner_mark(const basic_database<Commit, Indexes>& database) noexcept {
   return &database;
 }
-
-}  // namespace detail
 
 template <class Database, class Table>
 class indexed_table {
@@ -95,7 +89,7 @@ class indexed_table {
 
   // Throws std::logic_error if another database made the table.
   indexed_table(Database& db, Table& table) : db_(db), table_(table) {
-    table.check_owner(detail::owner_mark(db));
+    table.check_owner(owner_mark(db));
   }
 
   // Before the table's first row, and before open(). Throws as create_table(), std::logic_error if
@@ -283,7 +277,7 @@ class indexed_table {
       const key_type key = row_key(at, one);
       const std::optional<row_type> row = t.get(table_, key);
       // Below serializable another transaction may have come in between.
-      return !row || detail::call_visitor(fn, key_argument(key), *row);
+      return !row || call_visitor(fn, key_argument(key), *row);
     };
   }
 
@@ -292,4 +286,6 @@ class indexed_table {
   std::deque<index> indexes_;
 };
 
-}  // namespace elidex::db
+}  // namespace internal
+
+}  // namespace elidex

@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace elidex::db {
+namespace elidex::internal {
 
 class ordered_key {
  public:
@@ -68,4 +68,4 @@ inline std::string string_of_image(std::string_view image) {
   return part;
 }
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

@@ -31,7 +31,7 @@
 #include "elidex/internal/sync/parking.hpp"
 #include "elidex/internal/txn/commit_stamp.hpp"
 
-namespace elidex::db {
+namespace elidex::internal {
 
 // Rows are handled as words; the last one is filled with zeros.
 constexpr std::size_t words_for(std::size_t bytes) noexcept {
@@ -76,7 +76,7 @@ class record {
     // acquire: pairs with unlock(): the row is at least that stamp's.
     commit_stamp seen(stamp_.load(std::memory_order_acquire));
     if (seen.locked()) [[unlikely]] {
-      elidex::backoff wait;
+      internal::backoff wait;
       seen = wait_until_unlocked(wait);
     }
     return seen;
@@ -139,7 +139,7 @@ class record {
   }
   void unlock(commit_stamp now) noexcept {
     replace_stamp(now);
-    elidex::detail::wake_waiters(&stamp_);
+    wake_waiters(&stamp_);
   }
   // By a hardware region, which has locked nothing, so that nobody waits.
   void replace_stamp(commit_stamp now) noexcept {
@@ -183,7 +183,7 @@ class record {
 
   commit_stamp wait_until_unlocked(backoff& wait) const noexcept {
     commit_stamp seen;
-    elidex::detail::wait_while<elidex::detail::looks::often>(
+    wait_while<looks::often>(
         &stamp_,
         [&] {
           seen = commit_stamp(stamp_.load(std::memory_order_acquire));  // pairs with unlock()
@@ -213,4 +213,4 @@ class record {
 
 static_assert(sizeof(record::version) <= sizeof(record));
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

@@ -1,7 +1,7 @@
 // Rows whose columns are known only when the program runs.
 //
-//   const db::schema columns({{"owner", db::column_type::text, 30}, {"balance",
-//       db::column_type::integer}});
+//   const db::schema columns({{"owner", column_type::text, 30}, {"balance",
+//       column_type::integer}});
 //   auto& accounts = database.create_table<std::uint64_t>("accounts", columns);
 //   db::row ada = accounts.make_row();                              // zeros and empty texts
 //   ada.set("owner", "Ada").set("balance", 70);
@@ -30,7 +30,7 @@
 #include <string_view>
 #include <vector>
 
-namespace elidex::db {
+namespace elidex::internal {
 
 // integer: std::int64_t; real: double; text: bytes, up to a length.
 enum class column_type : std::uint8_t { integer, real, text };
@@ -106,4 +106,4 @@ class row {
   std::vector<std::uint64_t> words_;
 };
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

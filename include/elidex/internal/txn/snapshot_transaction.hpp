@@ -20,7 +20,7 @@
 #include "elidex/internal/txn/commit_clock.hpp"
 #include "elidex/internal/txn/table.hpp"
 
-namespace elidex::db {
+namespace elidex::internal {
 
 class snapshot_transaction {
  public:
@@ -63,7 +63,7 @@ class snapshot_transaction {
     const epoch_pin pinned;
     table.walk(key_words<key_type>::argument_of(from), to, [&](const record* one) {
       const auto row = read(table, *one);
-      return !row || detail::call_visitor(fn, key_words<key_type>::of(one->key()), *row);
+      return !row || call_visitor(fn, key_words<key_type>::of(one->key()), *row);
     });
   }
   template <class Table>
@@ -81,4 +81,4 @@ class snapshot_transaction {
   std::uint64_t newest_seen_ = 0;
 };
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

@@ -50,7 +50,7 @@
 #include "elidex/internal/txn/record.hpp"
 #include "elidex/internal/txn/schema.hpp"
 
-namespace elidex::db {
+namespace elidex::internal {
 
 // Keys as the records and the transactions' notes have them; and as the log has them: an integer as
 // eight bytes of this machine's order.
@@ -526,4 +526,4 @@ class schema_table : public keyed_table<Key, Map> {
   const schema columns_;
 };
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

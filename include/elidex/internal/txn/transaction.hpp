@@ -4,7 +4,7 @@
 //   db.transact([&](auto& t) {  // database.hpp; the function may run several times
 //     auto a = t.get(accounts, 1);                   // std::optional<account>
 //     t.update(accounts, 1, [](account& row) { row.balance -= 5; });
-//     t.insert(accounts, 3, account{});              // db::duplicate_key if it is there
+//     t.insert(accounts, 3, account{});              // duplicate_key if it is there
 //     t.erase(accounts, 2);
 //     // [10, 20), until false
 //     t.scan(accounts, 10, 20, [](std::uint64_t key, const account& row) { return true; });
@@ -60,7 +60,7 @@
 #include "elidex/internal/txn/table.hpp"
 #include "elidex/internal/txn/written_records.hpp"
 
-namespace elidex::db {
+namespace elidex::internal {
 
 enum class isolation : std::uint8_t {
   read_uncommitted,
@@ -534,11 +534,11 @@ void transaction::scan_up_to(Table& table, typename Table::key_argument from,
     const auto words = read_record(table, *one, note);
     // A dead one is gone from the index by now: the range has changed, and so will not hold.
     if (!words || words->empty()) return true;
-    return detail::call_visitor(fn, key_words<key_type>::of(one->key()), table.row_of(*words));
+    return call_visitor(fn, key_words<key_type>::of(one->key()), table.row_of(*words));
   });
   if (watched == nullptr || !to_the_end) return;
   watched->end = to;
   watched->to_the_last = !to;
 }
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

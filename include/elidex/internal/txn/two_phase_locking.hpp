@@ -33,7 +33,7 @@
 #include "elidex/internal/txn/table.hpp"
 #include "elidex/internal/txn/two_phase_transaction.hpp"
 
-namespace elidex::db {
+namespace elidex::internal {
 
 // Phantoms: two_phase_transaction.hpp; any other than looks_again is for tests.
 template <class Latches = sharded_latches<>, class Phantoms = looks_again>
@@ -94,4 +94,4 @@ class two_phase_locking {
   std::atomic<std::int64_t> wait_ns_{std::chrono::nanoseconds(std::chrono::seconds(50)).count()};
 };
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

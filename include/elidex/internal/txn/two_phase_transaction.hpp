@@ -1,7 +1,7 @@
 // A transaction under two-phase locking: locks rows before it writes them (and, serializable,
 // before it reads them) and holds them until it ends.
 //
-//   basic_database<db::two_phase_locking<>> db;               // two_phase_locking.hpp
+//   basic_database<two_phase_locking<>> db;               // two_phase_locking.hpp
 //   // the same functions as transaction.hpp has
 //   db.transact(isolation::repeatable_read, [&](auto& t) {
 //     const auto a = t.get(accounts, 1);  // no lock, a snapshot: InnoDB's consistent read
@@ -101,7 +101,7 @@
 #include "elidex/internal/txn/table.hpp"
 #include "elidex/internal/txn/transaction.hpp"
 
-namespace elidex::db {
+namespace elidex::internal {
 
 // How readers keep phantoms out: the only way that works.
 struct looks_again {
@@ -341,6 +341,6 @@ class two_phase_transaction<LockSystem, Phantoms>::memory {
   std::vector<std::pair<std::uint32_t, lock_mode>> tables_;
 };
 
-}  // namespace elidex::db
+}  // namespace elidex::internal
 
 #include "elidex/internal/txn/two_phase_transaction_impl.hpp"

@@ -3,7 +3,7 @@
 
 #include "elidex/internal/txn/two_phase_transaction.hpp"
 
-namespace elidex::db {
+namespace elidex::internal {
 
 // --- locks ---
 
@@ -311,8 +311,7 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_locked(
     for (record* const one : locked) {
       const std::span<const std::uint64_t> words = read_locked(table, *one);
       if (words.empty()) continue;
-      if (!detail::call_visitor(fn, key_words<key_type>::of(one->key()), table.row_of(words)))
-        return;
+      if (!call_visitor(fn, key_words<key_type>::of(one->key()), table.row_of(words))) return;
     }
     if (all) return;
     last = locked.back();
@@ -360,11 +359,11 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_snapshot(
         if (mine->words == nullptr) continue;
         words = {mine->words, row_words};
       }
-      if (!detail::call_visitor(fn, key_argument(seen[i].key), table.row_of(words))) return;
+      if (!call_visitor(fn, key_argument(seen[i].key), table.row_of(words))) return;
     }
     if (more) last = std::move(seen.back().key);
     wanted = std::min(wanted * 2, seen_at_once_max);
   }
 }
 
-}  // namespace elidex::db
+}  // namespace elidex::internal

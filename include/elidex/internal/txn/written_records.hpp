@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace elidex::db {
+namespace elidex::internal {
 
 class record;
 
@@ -82,4 +82,4 @@ class written_records {
   std::uint32_t generation_ = 1;
 };
 
-}  // namespace elidex::db
+}  // namespace elidex::internal
