@@ -279,7 +279,7 @@ class basic_database {
       std::uint64_t epoch = 0;
       {
         transaction t = begin(memory.notes(), level);
-        if (memory.log() != nullptr) t.log_with(*memory.log());
+        if (memory.log() != nullptr) access::context(t).log_with(*memory.log());
         try {
           if constexpr (std::is_void_v<result>) {
             fn(t);
@@ -295,15 +295,17 @@ class basic_database {
           roll_back(t);
           if (believed) {
             // an exception tells of it, too
-            if (!thread_ends) wait_for_what_was_seen(t.newest_seen());
+            if (!thread_ends) wait_for_what_was_seen(access::context(t).newest_seen());
             throw;
           }
           conflicts_.add(1);
           continue;
         }
-        if (log_ != nullptr)
-          epoch =
-              log_->level() == db::durability::sync ? t.epoch_to_be_durable() : t.epoch_of_writes();
+        if (log_ != nullptr) {
+          const internal::transaction_context& done = access::context(t);
+          epoch = log_->level() == db::durability::sync ? done.epoch_to_be_durable()
+                                                        : done.epoch_of_writes();
+        }
       }
       // The transaction is over: nobody waits for it while it waits for the disk.
       if (log_ != nullptr) log_->acknowledge(*memory.log(), epoch);
@@ -359,6 +361,10 @@ class basic_database {
   static constexpr std::size_t erases_per_collection = 128;
 
   static constexpr const char* not_opened = "elidex::database: open() has failed";
+
+  using access = internal::transaction_access;
+  // Or by locks, with transactions of the policy's own.
+  static constexpr bool is_optimistic = std::is_same_v<transaction, db::transaction>;
 
   // A thread's, from one transaction to the next.
   struct alignas(64) thread_memory {
@@ -469,13 +475,14 @@ class basic_database {
   }
   // What a function says that throws: whether it saw what could be.
   static bool is_believed(const transaction& t) {
-    if constexpr (requires { t.is_doomed(); }) {
-      return !t.is_doomed();
+    if constexpr (!is_optimistic) {
+      return !access::is_doomed(t);
     } else {
+      const internal::transaction_context& seen = access::context(t);
       // In this order: what holds at the second look has held since the first one, so both held
       // when the reads were looked at.
       try {
-        return internal::reads_hold(t, false) && t.observations_hold();
+        return internal::reads_hold(seen, false) && seen.observations_hold();
       } catch (const std::bad_alloc&) {
         return true;  // Unknown. A retry might never end.
       }
@@ -484,16 +491,25 @@ class basic_database {
 
   // False: run it again.
   bool commits(transaction& t) {
-    if (commit_(t, epochs_) == internal::commit_result::conflict) {
+    if (commit(t) == internal::commit_result::conflict) {
       roll_back(t);
       conflicts_.add(1);
       return false;
     }
     commits_.add(1);
-    collect_after(t.note_absent_records(true));
+    collect_after(access::context(t).note_absent_records(true));
     return true;
   }
-  void roll_back(transaction& t) noexcept { collect_after(t.note_absent_records(false)); }
+  internal::commit_result commit(transaction& t) {
+    if constexpr (is_optimistic) {
+      return commit_(access::context(t), epochs_);
+    } else {
+      return commit_(t, epochs_);
+    }
+  }
+  void roll_back(transaction& t) noexcept {
+    collect_after(access::context(t).note_absent_records(false));
+  }
 
   // So many records are absent that were not.
   void collect_after(std::size_t more) noexcept {

@@ -70,7 +70,7 @@ class lock_client {
   bool commits() {
     return in_thread([this] {
              const bool committed = policy_(*t_, epochs_) == internal::commit_result::committed;
-             t_->note_absent_records(committed);
+             internal::transaction_access::context(*t_).note_absent_records(committed);
              t_.reset();
              return committed;
            })
@@ -82,7 +82,7 @@ class lock_client {
 
  private:
   void roll_back_here() {
-    if (t_) t_->note_absent_records(false);
+    if (t_) internal::transaction_access::context(*t_).note_absent_records(false);
     t_.reset();
   }
   template <class Fn>

@@ -28,8 +28,9 @@ class stepped {
  public:
   stepped(internal::commit_clock& epochs, isolation level) : t(notes_, level), epochs_(epochs) {}
   bool commits() {
-    const bool committed = db::silo_commit()(t, epochs_) == internal::commit_result::committed;
-    t.note_absent_records(committed);
+    const bool committed = db::silo_commit()(transaction_access::context(t), epochs_) ==
+                           internal::commit_result::committed;
+    transaction_access::context(t).note_absent_records(committed);
     return committed;
   }
 
@@ -238,7 +239,7 @@ TEST_P(OneTransaction, InsertOfAKeyThatIsThereThrowsAndNothingHappens) {
     EXPECT_THROW(one.t.insert(accounts_, 10, account{1}), db::duplicate_key);
     one.t.insert(accounts_, 15, account{1});
     EXPECT_THROW(one.t.insert(accounts_, 15, account{1}), db::duplicate_key);
-    one.t.note_absent_records(false);
+    transaction_access::context(one.t).note_absent_records(false);
   }
   EXPECT_EQ(balance(15), std::nullopt);
   EXPECT_EQ(balance(20), 100);
@@ -249,7 +250,7 @@ TEST_P(OneTransaction, ScansWhereItInsertsLater) {
   {
     auto aborted = begin();
     aborted.t.insert(accounts_, 15, account{1});
-    aborted.t.note_absent_records(false);
+    transaction_access::context(aborted.t).note_absent_records(false);
   }
   auto one = begin();
   EXPECT_EQ(sum(one.t), 200);
@@ -269,7 +270,8 @@ TEST_P(OneTransaction, AScanThatEndsEarlyWatchesNoFurther) {
   EXPECT_TRUE(behind.commits());
   auto before = begin();
   before.t.upsert(accounts_, 5, account{1});
-  EXPECT_TRUE(reader.t.observations_hold()) << "nobody has committed it";
+  EXPECT_TRUE(transaction_access::context(reader.t).observations_hold())
+      << "nobody has committed it";
   EXPECT_TRUE(before.commits());
   EXPECT_FALSE(reader.commits());
 }

@@ -18,7 +18,7 @@ namespace elidex::internal {
 
 class capability_commit {
  public:
-  commit_result operator()(transaction& t, commit_clock& epochs) {
+  commit_result operator()(transaction_context& t, commit_clock& epochs) {
     return by_regions_ ? dbx_(t, epochs) : silo_(t, epochs);
   }
   bool by_regions() const noexcept { return by_regions_; }

@@ -38,7 +38,7 @@
 #include "elidex/internal/sync/retry.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
 #include "elidex/internal/txn/commit_clock.hpp"
-#include "elidex/internal/txn/transaction.hpp"
+#include "elidex/internal/txn/transaction_context.hpp"
 
 namespace elidex::internal {
 
@@ -54,10 +54,10 @@ inline bool wants_version(const record& row, commit_stamp had, std::uint64_t epo
 
 // So that no allocation is needed later, mostly: what is missing then is allocated here at the next
 // try.
-inline void provide_versions(transaction& t, commit_clock& epochs) {
+inline void provide_versions(transaction_context& t, commit_clock& epochs) {
   const std::uint64_t epoch = epochs.now();
   bool any = false;
-  for (transaction::write& w : t.writes()) {
+  for (transaction_context::write& w : t.writes()) {
     if (w.spare != nullptr || !wants_version(*w.row, w.row->stamp(), epoch)) continue;
     w.spare = w.of->make_version();
     any = true;
@@ -67,22 +67,22 @@ inline void provide_versions(transaction& t, commit_clock& epochs) {
 
 // What it has read is as it was. `own_lock`: its own writes are locked now, and have their former
 // stamps in `had`.
-inline bool reads_hold(const transaction& t, bool own_lock) noexcept {
-  for (const transaction::read& r : t.reads()) {
+inline bool reads_hold(const transaction_context& t, bool own_lock) noexcept {
+  for (const transaction_context::read& r : t.reads()) {
     const commit_stamp now = r.row->stamp();
     if (now == r.seen) continue;
     if (!own_lock || now != r.seen.as_locked()) return false;
-    const transaction::write* const mine = t.own(*r.row);
+    const transaction_context::write* const mine = t.own(*r.row);
     if (mine == nullptr || mine->had != r.seen) return false;
   }
   return true;
 }
 
 // The largest stamp among what it has read and writes.
-inline commit_stamp newest(transaction& t) noexcept {
+inline commit_stamp newest(transaction_context& t) noexcept {
   std::uint64_t time = 0;
-  for (const transaction::read& r : t.reads()) time = std::max(time, r.seen.time());
-  for (const transaction::write& w : t.writes()) time = std::max(time, w.had.time());
+  for (const transaction_context::read& r : t.reads()) time = std::max(time, r.seen.time());
+  for (const transaction_context::write& w : t.writes()) time = std::max(time, w.had.time());
   return commit_stamp(time << commit_stamp::state_bits);
 }
 
@@ -96,10 +96,10 @@ enum class commit_by : std::uint8_t { locks, region };
 
 // Puts the new rows in place.
 template <commit_by How>
-void write_rows(transaction& t, commit_stamp stamp, commit_clock& epochs) noexcept {
+void write_rows(transaction_context& t, commit_stamp stamp, commit_clock& epochs) noexcept {
   epochs.note_commit(stamp.epoch());
   const std::uint64_t horizon = epochs.horizon();
-  for (transaction::write& w : t.writes()) {
+  for (transaction_context::write& w : t.writes()) {
     if (wants_version(*w.row, w.had, stamp.epoch()))
       w.row->keep_version(*std::exchange(w.spare, nullptr), w.had, w.of->row_words());
     if (w.words != nullptr) w.row->write({w.words, w.of->row_words()});
@@ -117,17 +117,19 @@ inline bool is_last_of(commit_stamp before, std::uint64_t epoch) noexcept {
   return before.epoch() == epoch && before.number() == commit_stamp::number_max;
 }
 
-inline bool lacks_version(transaction& t, std::uint64_t epoch) noexcept {
-  return std::any_of(t.writes().begin(), t.writes().end(), [&](const transaction::write& w) {
-    return w.spare == nullptr && wants_version(*w.row, w.had, epoch);
-  });
+inline bool lacks_version(transaction_context& t, std::uint64_t epoch) noexcept {
+  return std::any_of(t.writes().begin(), t.writes().end(),
+                     [&](const transaction_context::write& w) {
+                       return w.spare == nullptr && wants_version(*w.row, w.had, epoch);
+                     });
 }
 
 enum class locking : std::uint8_t { locked, conflict, lacks_version, out_of_numbers };
 
 // The new rows' stamp, unless something is missing for them. All that the transaction writes is
 // locked, or the caller is in a region.
-inline locking stamp_for(transaction& t, std::uint64_t epoch, commit_stamp& stamp) noexcept {
+inline locking stamp_for(transaction_context& t, std::uint64_t epoch,
+                         commit_stamp& stamp) noexcept {
   const commit_stamp before = newest(t);
   if (is_last_of(before, epoch)) return locking::out_of_numbers;
   if (lacks_version(t, epoch)) return locking::lacks_version;
@@ -137,9 +139,10 @@ inline locking stamp_for(transaction& t, std::uint64_t epoch, commit_stamp& stam
 
 // How a hardware region begins that commits or locks: it reads the epoch and validates all reads,
 // with no lock among its writes. What it has read so stays in the region's read set.
-inline locking validate_in_region(transaction& t, const commit_clock& epochs, commit_stamp& stamp) {
+inline locking validate_in_region(transaction_context& t, const commit_clock& epochs,
+                                  commit_stamp& stamp) {
   const std::uint64_t epoch = epochs.now();
-  for (transaction::write& w : t.writes()) {
+  for (transaction_context::write& w : t.writes()) {
     w.had = w.row->stamp();
     if (w.had.locked() || w.had.dead()) return locking::conflict;
   }
@@ -149,7 +152,8 @@ inline locking validate_in_region(transaction& t, const commit_clock& epochs, co
 
 // Silo's protocol: locks the write set row by row, then validates the read set. If the result is
 // not `locked`, or if it throws, no row stays locked.
-inline locking lock_one_by_one(transaction& t, const commit_clock& epochs, commit_stamp& stamp) {
+inline locking lock_one_by_one(transaction_context& t, const commit_clock& epochs,
+                               commit_stamp& stamp) {
   auto& writes = t.writes();
   const auto unlock = [&](std::size_t many) {
     for (std::size_t i = 0; i < many; ++i) writes[i].row->unlock(writes[i].had);
@@ -178,7 +182,7 @@ inline locking lock_one_by_one(transaction& t, const commit_clock& epochs, commi
 
 // A commit that locks, by lock(stamp), before it writes.
 template <class Lock>
-commit_result commit_by_locks(transaction& t, commit_clock& epochs, Lock&& lock) {
+commit_result commit_by_locks(transaction_context& t, commit_clock& epochs, Lock&& lock) {
   t.sort_writes();
   t.seal_for_log();
   for (;;) {
@@ -205,7 +209,7 @@ commit_result commit_by_locks(transaction& t, commit_clock& epochs, Lock&& lock)
 
 class silo_commit {
  public:
-  commit_result operator()(transaction& t, commit_clock& epochs) {
+  commit_result operator()(transaction_context& t, commit_clock& epochs) {
     return commit_by_locks(t, epochs,
                            [&](commit_stamp& stamp) { return lock_one_by_one(t, epochs, stamp); });
   }
@@ -221,7 +225,7 @@ class dbx_commit {
 
   dbx_commit() noexcept { name_memory(&lock_.underlying(), sizeof(ttas_lock), "commit's lock"); }
 
-  commit_result operator()(transaction& t, commit_clock& epochs) {
+  commit_result operator()(transaction_context& t, commit_clock& epochs) {
     if (t.reads().size() > region_reads_max || t.writes().size() > region_writes_max) {
       const std::lock_guard guard(lock_.underlying());
       return fallback_(t, epochs);
@@ -244,12 +248,12 @@ class dbx_commit {
  private:
   // The log waits for what has been committed in an epoch and is not in its queue yet, which is for
   // after the region.
-  internal::locking commit_for_log(transaction& t, commit_clock& epochs) {
+  internal::locking commit_for_log(transaction_context& t, commit_clock& epochs) {
     const commit_clock::commit_phase phase(epochs);
     return commit_once(t, epochs);
   }
   // `locked` means that the rows are there.
-  internal::locking commit_once(transaction& t, commit_clock& epochs) {
+  internal::locking commit_once(transaction_context& t, commit_clock& epochs) {
     commit_stamp stamp;
     bool fell_back = false;
     const internal::locking result = lock_.run([&] {
@@ -264,7 +268,8 @@ class dbx_commit {
 
   // Without a log it needs no commit_phase: the clock is in the region's read set, so it still
   // shows this epoch when the region commits, and whoever finds a later one comes after that.
-  static internal::locking as_region(transaction& t, commit_clock& epochs, commit_stamp& stamp) {
+  static internal::locking as_region(transaction_context& t, commit_clock& epochs,
+                                     commit_stamp& stamp) {
     const internal::locking result = validate_in_region(t, epochs, stamp);
     if (result == internal::locking::locked)
       internal::write_rows<commit_by::region>(t, stamp, epochs);

@@ -49,7 +49,7 @@ class dbx_locking_commit {
     name_memory(&lock_.underlying(), sizeof(ttas_lock), "commit's lock");
   }
 
-  commit_result operator()(transaction& t, commit_clock& epochs) {
+  commit_result operator()(transaction_context& t, commit_clock& epochs) {
     const bool too_large =
         t.reads().size() > region_reads_max || t.writes().size() > region_writes_max;
     return commit_by_locks(t, epochs, [&](commit_stamp& stamp) {
@@ -66,12 +66,13 @@ class dbx_locking_commit {
   lock_counts region_counts() const noexcept { return lock_.stats(); }
 
  private:
-  static internal::locking lock_in_region(transaction& t, commit_clock& epochs,
+  static internal::locking lock_in_region(transaction_context& t, commit_clock& epochs,
                                           commit_stamp& stamp) {
     const internal::locking result = validate_in_region(t, epochs, stamp);
     if (result != internal::locking::locked) return result;
     // Nothing can have come between: the region has read these stamps.
-    for (const transaction::write& w : t.writes()) static_cast<void>(w.row->try_lock(w.had));
+    for (const transaction_context::write& w : t.writes())
+      static_cast<void>(w.row->try_lock(w.had));
     return result;
   }
 

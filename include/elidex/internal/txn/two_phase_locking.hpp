@@ -60,7 +60,8 @@ class two_phase_locking {
   commit_result operator()(transaction& t, commit_clock& epochs) {
     if (t.is_doomed()) return commit_result::conflict;
     t.prepare_commit();
-    if (silo_(t.notes(), epochs) == commit_result::conflict) return commit_result::conflict;
+    if (silo_(transaction_access::context(t), epochs) == commit_result::conflict)
+      return commit_result::conflict;
     t.end_locks();
     return commit_result::committed;
   }

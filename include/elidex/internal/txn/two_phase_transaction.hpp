@@ -99,7 +99,7 @@
 #include "elidex/internal/txn/errors.hpp"
 #include "elidex/internal/txn/record.hpp"
 #include "elidex/internal/txn/table.hpp"
-#include "elidex/internal/txn/transaction.hpp"
+#include "elidex/internal/txn/transaction_context.hpp"
 
 namespace elidex::internal {
 
@@ -127,16 +127,15 @@ inline record_address end_of_table(const table_base& table) noexcept {
 }
 
 template <class LockSystem, class Phantoms = looks_again>
-class two_phase_transaction : private transaction {
+class two_phase_transaction : private transaction_context {
  public:
   // What it needs, for the next one of the thread to use again.
   class memory;
-  using transaction::write;
 
   // `database` is the address of the owner of the tables; null for tables without a database.
   two_phase_transaction(memory& of, isolation level, LockSystem& locks, commit_clock& epochs,
                         std::chrono::nanoseconds wait_for, const void* database = nullptr)
-      : transaction(of.notes_, level, database, unpinned()),
+      : transaction_context(of.notes_, level, database, unpinned()),
         locks_(of.locks_of(locks)),
         tables_(of.tables_),
         epochs_(epochs),
@@ -178,24 +177,21 @@ class two_phase_transaction : private transaction {
     scan_up_to(table, argument<Table>(from), std::nullopt, fn);
   }
 
-  using transaction::epoch_of_writes;
-  using transaction::epoch_to_be_durable;
-  using transaction::level;
-  using transaction::log_with;
-  using transaction::newest_seen;
-  using transaction::note_absent_records;
-  bool is_doomed() const noexcept { return doomed_; }
+ private:
+  friend transaction_access;
+  template <class Latches, class Rule>
+  friend class two_phase_locking;
 
-  // For the policy: the snapshot is given up, and records stay until this is destroyed, whoever
-  // unlinks them.
+  // --- for the policy
+
+  bool is_doomed() const noexcept { return doomed_; }
+  // The snapshot is given up, and records stay until this is destroyed, whoever unlinks them.
   void prepare_commit() {
     snapshot_.reset();
     pin();
   }
-  transaction& notes() noexcept { return *this; }
   void end_locks() noexcept { locks_.end(); }
 
- private:
   template <class Key>
   struct row_seen {
     const record* row;
@@ -336,7 +332,7 @@ class two_phase_transaction<LockSystem, Phantoms>::memory {
     if (!locks_) locks_.emplace(system);
     return *locks_;
   }
-  transaction::memory notes_;
+  transaction_context::memory notes_;
   std::optional<typename LockSystem::transaction> locks_;
   std::vector<std::pair<std::uint32_t, lock_mode>> tables_;
 };
