@@ -79,7 +79,7 @@
 namespace elidex {
 
 struct column_options {
-  // How deltas are indexed where values are numbers; see internal/tree/region_choosing_map.hpp.
+  // How deltas are indexed where values are numbers; see map_regions in ordered_map.hpp.
   map_regions regions = map_regions::automatic;
   // A merge is due when the delta has this share of the main's rows and at least so many rows.
   // Deletions alone make none due. Both chosen: a row takes 4 bytes in a delta, and its value 20 to

@@ -103,7 +103,7 @@
 #include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/sharded_counter.hpp"
-#include "elidex/internal/txn/capability_commit.hpp"
+#include "elidex/internal/txn/dbx_locking_commit.hpp"
 #include "elidex/internal/txn/commit_protocols.hpp"
 #include "elidex/internal/txn/errors.hpp"
 #include "elidex/internal/txn/indexed_table.hpp"

@@ -67,7 +67,7 @@
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
 #include "elidex/internal/sync/sharded_counter.hpp"
-#include "elidex/internal/tree/staging_buffer.hpp"
+#include "elidex/internal/tree/range_collector.hpp"
 #include "elidex/internal/tree/value_change.hpp"
 #include "papers/eunomia/skip_list_node.hpp"
 

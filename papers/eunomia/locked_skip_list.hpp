@@ -76,7 +76,7 @@
 #include "elidex/internal/sync/sharded_counter.hpp"
 #include "elidex/internal/sync/version_lock.hpp"
 #include "elidex/internal/tree/field.hpp"
-#include "elidex/internal/tree/staging_buffer.hpp"
+#include "elidex/internal/tree/range_collector.hpp"
 #include "elidex/internal/tree/value_change.hpp"
 #include "papers/eunomia/skip_list_node.hpp"
 

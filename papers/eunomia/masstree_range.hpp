@@ -28,7 +28,7 @@
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/tree/btree_node.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
-#include "elidex/internal/tree/staging_buffer.hpp"
+#include "elidex/internal/tree/range_collector.hpp"
 
 namespace elidex::papers {
 

@@ -32,7 +32,7 @@
 #include "elidex/internal/sync/policies.hpp"
 #include "elidex/internal/sync/sharded_counter.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
-#include "elidex/internal/tree/staging_buffer.hpp"
+#include "elidex/internal/tree/range_collector.hpp"
 #include "elidex/internal/tree/value_change.hpp"
 #include "papers/eunomia/skip_list_node.hpp"
 

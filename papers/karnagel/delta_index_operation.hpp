@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "elidex/internal/memory/memory_name.hpp"
-#include "elidex/internal/tree/blob.hpp"
+#include "elidex/internal/tree/codec.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 
 namespace elidex::papers {

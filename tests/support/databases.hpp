@@ -76,7 +76,8 @@ using locking_dbx_over_hot_euno_btree =
 // Locks and writes, but never looks whether what it has read still stands.
 class blind_commit {
  public:
-  internal::commit_result operator()(internal::transaction_context& t, internal::commit_clock& epochs) {
+  internal::commit_result operator()(internal::transaction_context& t,
+                                     internal::commit_clock& epochs) {
     t.sort_writes();
     internal::provide_versions(t, epochs);
     const internal::commit_clock::commit_phase phase(epochs);

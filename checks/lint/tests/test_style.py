@@ -33,6 +33,15 @@ class Rules(unittest.TestCase):
         self.assert_found("include/elidex/a.hpp", CLEAN_HEADER + "auto s = _xbegin();\n", "only htm.hpp")
         self.assert_found("include/elidex/a.hpp", CLEAN_HEADER + "#include <immintrin.h>\n", "vector_instructions.hpp")
 
+    def test_namespaces_of_headers(self):
+        taken = CLEAN_HEADER + "namespace elidex::bench {\nusing namespace internal;\n}\n"
+        self.assertEqual(found("bench/a.hpp", taken), [])
+        self.assert_found("include/elidex/internal/a.hpp", taken, "no `using namespace`")
+        self.assert_found("bench/a.hpp", CLEAN_HEADER + "using namespace internal;\n", "no `using namespace`")
+        self.assert_found("bench/a.hpp", taken.replace("internal", "std"), "no `using namespace`")
+        self.assert_found("include/elidex/internal/a.hpp", CLEAN_HEADER + "namespace elidex::db {\n}\n",
+                          "is in namespace elidex::internal")
+
     def test_library_depends_on_nothing(self):
         self.assert_found("src/a.cpp", "#include <tbb/spin_rw_mutex.h>\n", "does not depend")
         self.assert_found("src/a.cpp", "#include <iostream>\n", "never prints")

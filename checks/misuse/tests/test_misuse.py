@@ -81,6 +81,18 @@ class PublicFunctions(unittest.TestCase):
             "shelf::gone: a row for what is no public function",
             "board::*: excused in public_api.py, and there is no such public function"])
 
+    def test_an_internal_type_in_a_signature_is_found(self):
+        with mock.patch.object(public_api, "NOTHING_TO_MISUSE", {"values": ("shelf::put",)}):
+            found = list(public_functions.complaints({"shelf::put": ["void (internal::record *)"]}, []))
+        self.assertEqual(found, ["shelf::put: a public signature names an internal type"])
+
+    def test_of_the_inside_only_what_a_public_header_names(self):
+        inside = [public_functions.Function(f"elidex::internal::{name}", "include/elidex/made_up.hpp")
+                  for name in ("map_regions::all", "btree::get", "row::set")]
+        with mock.patch.object(public_functions, "named_for_users", lambda: {"row"}):
+            self.assertEqual([public_functions.users_name(one, ["elidex/made_up.hpp"]) for one in inside],
+                             [None, "ordered_map::get", "row::set"])
+
     def test_kinds_that_a_class_asks_for(self):
         with mock.patch.dict(public_api.KINDS, {"shelf": {"closed object"}}):
             excuses = {"values": ("shelf::[vs]*", "shelf::nested::*", "free_function")}

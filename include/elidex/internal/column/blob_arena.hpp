@@ -20,7 +20,7 @@
 
 #include "elidex/internal/memory/large_memory.hpp"
 #include "elidex/internal/memory/thread_slot.hpp"
-#include "elidex/internal/tree/blob.hpp"
+#include "elidex/internal/tree/codec.hpp"
 
 namespace elidex::internal {
 

@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "elidex/internal/memory/block_pool.hpp"
-#include "elidex/internal/tree/btree_operation.hpp"
+#include "elidex/internal/tree/node_operation.hpp"
 
 namespace elidex::internal {
 
