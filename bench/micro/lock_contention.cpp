@@ -30,7 +30,7 @@
 #include <thread>
 #include <vector>
 
-#include "elidex/internal/sync/spin_locks.hpp"
+#include "elidex/elided.hpp"
 #include "elidex/mutex.hpp"
 #include "elidex/shared_mutex.hpp"
 
@@ -137,7 +137,7 @@ const std::vector<contender> exclusive_locks{
     {"tbb::mutex", millions_a_second<tbb::mutex>},
     {"absl::Mutex", millions_a_second<absl_mutex>},
     {"tbb::spin_mutex", millions_a_second<tbb::spin_mutex>},
-    {"elidex::internal::ttas_lock", millions_a_second<elidex::ttas_lock>},
+    {"elidex::ttas_lock", millions_a_second<elidex::ttas_lock>},
 };
 const std::vector<contender> shared_locks{
     {"std::shared_mutex", millions_a_second<std::shared_mutex>},

@@ -412,7 +412,7 @@ auto lock_system<Latches>::take_member() -> member& {
   }
   if (members_made_ >= std::max<std::uint32_t>(options_.transactions_max, 1)) {
     throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again),
-                            "internal::lock_system: as many transactions as transactions_max says");
+                            "elidex::lock_system: as many transactions as transactions_max says");
   }
   auto made = std::make_unique<member>();
   made->slot = members_made_;
@@ -445,7 +445,7 @@ bool lock_system<Latches>::is_active(lock_owner_id id) {
 template <class Latches>
 lock_owner_id lock_system<Latches>::transaction::begin() {
   if (me_.own_id != 0)
-    throw std::logic_error("internal::lock_system: begin() of a transaction that has not ended");
+    throw std::logic_error("elidex::lock_system: begin() of a transaction that has not ended");
   const auto slots = std::max<std::uint32_t>(system_.options_.transactions_max, 1);
   const lock_owner_id id = ++me_.begun * slots + me_.slot;
   me_.changes.store(0);
@@ -617,7 +617,7 @@ void lock_system<Latches>::search_for_cycles(lock_owner& from, wake_list& woken)
 template <class Latches>
 queue_name lock_system<Latches>::transaction::check(const record_address& address) {
   if (address.heap >= record_address::heap_numbers || address.page == queue_name::whole_table) {
-    throw std::invalid_argument("internal::lock_system: no such record can be locked");
+    throw std::invalid_argument("elidex::lock_system: no such record can be locked");
   }
   return {address.page, address.space};
 }
@@ -629,7 +629,7 @@ lock_request lock_system<Latches>::transaction::record_request(const record_addr
                         ? mode == lock_mode::exclusive
                         : mode == lock_mode::shared || mode == lock_mode::exclusive;
   if (!fits || kind == lock_kind::table)
-    throw std::invalid_argument("internal::lock_system: not a lock for a record");
+    throw std::invalid_argument("elidex::lock_system: not a lock for a record");
   return {&me_, check(address), address.heap, mode, kind};
 }
 
@@ -645,7 +645,7 @@ lock_outcome lock_system<Latches>::transaction::request(const lock_request& want
                                                         std::atomic<lock_owner_id>* implicit_in) {
   if (me_.own_id == 0 || waiting_) {
     throw std::logic_error(
-        "internal::lock_system: a request outside of begin() and end(), or while one waits");
+        "elidex::lock_system: a request outside of begin() and end(), or while one waits");
   }
   system_.pool_.fill(me_, 2);  // one for the caller, one for who has an implicit lock
   step taken = step::held;
@@ -787,8 +787,7 @@ void lock_system<Latches>::transaction::give_up_waiting() {
 template <class Latches>
 lock_outcome lock_system<Latches>::transaction::wait(
     std::optional<std::chrono::nanoseconds> timeout) {
-  if (!waiting_)
-    throw std::logic_error("internal::lock_system: wait() without a request that waits");
+  if (!waiting_) throw std::logic_error("elidex::lock_system: wait() without a request that waits");
   const std::chrono::nanoseconds time = timeout.value_or(system_.options_.wait_timeout);
   if (!is_decided()) {
     const auto began = std::chrono::steady_clock::now();
