@@ -1,15 +1,15 @@
-// Which latches a lock system has (lock_system.hpp). papers/schrimpf/thesis_latches.hpp has those
-// of the thesis.
+// The latches of a lock system (lock_system.hpp), as policies. papers/schrimpf/thesis_latches.hpp
+// has those of the thesis.
 //
 //   lock_system<sharded_latches<>> locks;
 //
-//   sharded_latches<N>   a drop-in mutex for each Nth of the queues instead of one for all, as
-//                        MySQL 8 and MariaDB 10.6 have it; elided
+//   sharded_latches<N>  One elided drop-in mutex for each Nth of the queues, instead of one for
+//                       all, as in MySQL 8 and MariaDB 10.6.
 //
-// A policy gives system_latch and transaction_latch, which have lock() and unlock(), and `shards`,
-// how many of the former there are: a power of two. A latch that has stats() is counted in
-// lock_system::latch_counts(); drop-in mutexes count with all mutexes that have no name
-// (lock_names.hpp).
+// A policy defines the types system_latch and transaction_latch, which have lock() and unlock().
+// Its constant `shards` is the number of system latches, a power of two.
+// lock_system::latch_counts() includes each latch that has stats(). Drop-in mutexes are counted
+// with all mutexes without a name (lock_names.hpp).
 //
 // Thread-safety: types and constants only.
 #pragma once
@@ -28,8 +28,8 @@ struct latches {
   static constexpr std::size_t shards = Shards;
 };
 
-// 16 is chosen: many for a socket's cores, and no more than a region can stand for at once
-// (region_locks.hpp), which the search for deadlocks asks of it.
+// Chosen: 16 suffice for a socket's cores. A region can elide that many locks at once
+// (region_locks.hpp), which the search for deadlocks requires.
 template <std::size_t Shards = 16>
 struct sharded_latches : latches<mutex, mutex, Shards> {};
 

@@ -1,33 +1,35 @@
-// The modes of data locks, what they cover, and which requests have to wait for which locks:
-// InnoDB's rules as functions that a compiler can evaluate.
+// The modes and kinds of data locks, and which requests wait for which locks: InnoDB's rules as
+// constexpr functions.
 //
 //   static_assert(are_compatible(lock_mode::intention_exclusive, lock_mode::intention_shared));
 //   static_assert(is_stronger_or_equal(lock_mode::exclusive, lock_mode::shared));
 //   if (must_wait(lock_mode::exclusive, lock_kind::insert_intention, held.mode, held.kind)) ...
 //
-// Tables are locked in any of the four modes, records in shared or exclusive mode. A lock that
-// names a record is of one of four kinds, since records also stand for the gap before them, into
-// which others might insert phantoms:
+// Tables are locked in any of the four modes, records in shared or exclusive mode. A record also
+// names the gap before it, into which other transactions may insert phantoms. So a lock of a record
+// has one of four kinds:
 //
-//                       the record   the gap before it
-//   record                  x                              "rec, not gap" in InnoDB: enough for
-//                                                          READ COMMITTED
-//   gap                                     x              keeps inserts out; two of them never
-//                                                          wait for each other
-//   next_key                x               x              what a scan takes that must not see
-//                                                          phantoms
-//   insert_intention                     (into it)         waits for others' locks on the gap;
-//                                                          nobody waits for it
+//   kind              covers the  covers the    use
+//                     record      gap before
+//   record            yes         no            "rec, not gap" in InnoDB: sufficient for READ
+//                                               COMMITTED
+//   gap               no          yes           Keeps inserts out. Two gap locks never wait for
+//                                               each other.
+//   next_key          yes         yes           for a scan that must not see phantoms
+//   insert_intention  no          (into it)     Waits for other transactions' locks on the gap.
+//                                               No request waits for it.
 //
-// The gap behind the last record of a page or table is named by a heap number that the caller keeps
-// for that (InnoDB: the supremum, 1).
-//
-// Invariants: compatibility is symmetric; must_wait() is not: an insert waits for a gap lock, a gap
-// lock for nothing.
+// The gap after the last record of a page or table has a heap number that the caller reserves for
+// it (InnoDB: the supremum, 1).
 //
 // Thread-safety: pure functions.
+// Errors: none.
 //
-// From: papers/004 section 4.1.1 and table 4.1. The kinds are InnoDB's own; the thesis does not
+// Implementation notes
+// Invariants: compatibility is symmetric. must_wait() is not: an insert waits for a gap lock, and a
+// gap lock waits for nothing.
+//
+// Source: papers/004 section 4.1.1 and table 4.1. The kinds are InnoDB's own. The thesis does not
 // describe them.
 #pragma once
 
@@ -42,13 +44,13 @@ inline constexpr std::size_t lock_mode_count = 4;
 
 enum class lock_kind : std::uint8_t { table, record, gap, next_key, insert_intention };
 
-// What became of a request.
+// The outcome of a request.
 enum class lock_outcome : std::uint8_t {
-  granted,  // the transaction has the lock, or had one as strong already
-  waiting,  // it stands in the queue: only from the functions called request_...
-  // waiting would have closed, or was part of, a cycle: the lock is not held; roll back
+  granted,  // the transaction has the lock, or already had one as strong
+  waiting,  // it is in the queue: only from the request_...() functions
+  // Waiting would have closed a cycle, or was part of one. The lock is not held. Roll back.
   deadlock_victim,
-  // not granted in time: the lock is not held, those that were held before still are
+  // The lock was not granted in time. It is not held. Locks that were held before are still held.
   timed_out
 };
 
@@ -71,7 +73,7 @@ inline constexpr lock_mode_matrix compatible_modes{{
     {true, false, true, false},
     {false, false, false, false},
 }};
-// Whether the row allows all that the column does.
+// Whether the row's mode permits everything that the column's mode permits.
 inline constexpr lock_mode_matrix stronger_modes{{
     {true, false, false, false},
     {true, true, false, false},
@@ -83,12 +85,12 @@ constexpr bool of_modes(const lock_mode_matrix& matrix, lock_mode row, lock_mode
   return matrix[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)];
 }
 
-// Whether two transactions may hold these on the same thing.
+// Whether two transactions may hold locks of these modes on the same thing.
 constexpr bool are_compatible(lock_mode one, lock_mode other) noexcept {
   return of_modes(compatible_modes, one, other);
 }
 
-// Whether who holds `held` need not ask for `wanted`.
+// Whether the holder of `held` need not ask for `wanted`.
 constexpr bool is_stronger_or_equal(lock_mode held, lock_mode wanted) noexcept {
   return of_modes(stronger_modes, held, wanted);
 }
@@ -100,8 +102,8 @@ constexpr bool covers_the_gap(lock_kind kind) noexcept {
   return kind == lock_kind::gap || kind == lock_kind::next_key;
 }
 
-// Whether a lock of the kind `held` covers what one of the kind `wanted` would. An insert's
-// intention is covered by nothing: it asks about the locks of others.
+// Whether a lock of the kind `held` covers one of the kind `wanted`. No lock covers an
+// insert_intention: it asks about the locks of other transactions.
 constexpr bool covers(lock_kind held, lock_kind wanted) noexcept {
   if (wanted == lock_kind::insert_intention || held == lock_kind::insert_intention) return false;
   if (wanted == lock_kind::table || held == lock_kind::table) return wanted == held;
@@ -109,8 +111,7 @@ constexpr bool covers(lock_kind held, lock_kind wanted) noexcept {
          (covers_the_gap(held) || !covers_the_gap(wanted));
 }
 
-// Whether a request has to wait for another transaction's lock on the same table, or on the same
-// record.
+// Whether a request waits for another transaction's lock on the same table or record.
 constexpr bool must_wait(lock_mode wanted, lock_kind wanted_kind, lock_mode held,
                          lock_kind held_kind) noexcept {
   if (are_compatible(wanted, held)) return false;
@@ -129,7 +130,7 @@ constexpr bool is_symmetric(const lock_mode_matrix& matrix) noexcept {
 }
 static_assert(is_symmetric(compatible_modes));
 
-// What is stronger conflicts with at least as much.
+// A stronger mode conflicts with at least as many modes.
 constexpr bool strength_agrees_with_conflicts() noexcept {
   for (std::size_t strong = 0; strong < lock_mode_count; ++strong) {
     for (std::size_t weak = 0; weak < lock_mode_count; ++weak) {
@@ -143,7 +144,7 @@ constexpr bool strength_agrees_with_conflicts() noexcept {
 }
 static_assert(strength_agrees_with_conflicts());
 
-// Table 4.1, row by row as it is printed there: X, IX, S, IS.
+// Table 4.1 in its printed order: X, IX, S, IS.
 static_assert(!are_compatible(lock_mode::exclusive, lock_mode::exclusive));
 static_assert(!are_compatible(lock_mode::exclusive, lock_mode::intention_exclusive));
 static_assert(!are_compatible(lock_mode::exclusive, lock_mode::shared));

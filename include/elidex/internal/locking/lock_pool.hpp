@@ -1,20 +1,21 @@
-// Lock objects that nobody uses: each transaction has a few of its own, so that sections need not
+// A pool of unused lock objects. Each transaction keeps a few spares, so that sections need not
 // allocate.
 //
 //   lock_pool pool;
-//   pool.fill(me, 2);              // before a section: at least so many spares
+//   pool.fill(me, 2);              // before a section: at least 2 spares
 //   lock_object* one = pop_spare(me);   // inside
 //   push_spare(me, *one);
-//   pool.trim(me);                 // after the end: what is too many goes back for others
-//
-// Conversions let objects move from one transaction to another: taken from the spares of who asks,
-// they end in the spares of who holds the lock. Hence trim().
-//
-// Invariants: spare objects have no bits and stand in no queue. Memory is given back when the pool
-// ends.
+//   pool.trim(me);                 // after the end: returns surplus spares to the pool
 //
 // Thread-safety: fill(), trim() and memory_bytes() from any thread, each for its own transaction,
-// outside of regions; fill() throws std::bad_alloc.
+// outside of regions.
+// Errors: fill() throws std::bad_alloc.
+//
+// Implementation notes
+// Invariants: a spare object has no bits and is in no queue. The pool frees its memory when it is
+// destroyed.
+// Conversions move objects between transactions. An object comes from the spares of the requester
+// and ends in those of the lock's holder. trim() returns the surplus.
 #pragma once
 
 #include <cstddef>
@@ -44,9 +45,9 @@ inline lock_object* pop_spare(lock_owner& from) noexcept {
 
 class lock_pool {
  public:
-  // Chosen: 4 KiB at a time.
+  // Chosen: 4 KiB each.
   static constexpr std::uint32_t objects_per_chunk = 32;
-  // Chosen: what a transaction of some dozens of records uses again.
+  // Chosen: enough for a transaction of some dozens of records to use again.
   static constexpr std::uint32_t spares_kept = 128;
 
   void fill(lock_owner& one, std::uint32_t at_least) {

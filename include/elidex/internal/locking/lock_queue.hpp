@@ -1,6 +1,6 @@
-// What a lock system is made of: lock objects, the queues they stand in, who waits for whom. Knows
-// nothing of latches and threads: whoever calls holds what protects the queue (lock_system.hpp says
-// what).
+// The parts of a lock system: lock objects, their queues, and the wait-for relation between
+// transactions. Latches and threads are the caller's: it holds the latch of each queue that it uses
+// (lock_system.hpp).
 //
 //   lock_bucket bucket;
 //   bucket.push_back(mine);                                  // granted, or with mine.waiting set
@@ -8,28 +8,30 @@
 //   bucket.remove(held); bucket.grant_waiters(name, woken);  // release
 //   lock_owner* victim = search.victim_of_cycle(me, bucket_of);
 //
-// Idea: one bucket of the hash table is one list, in the order of arrival, of all locks on the
-// pages that fall into it. A lock object stands for many records of one page, one bit each; a
-// waiting one for the single record it waits for. A table's locks are a queue of their own, in
-// which every lock has bit 0: the same functions serve both.
-//
-// Who waits for whom: a waiting lock W waits for a lock L of another transaction on the same record
-// if must_wait(W, L) and
-//   - L is granted, wherever it stands in the list, or
-//   - L waits too, came before W, and does not itself wait for a lock that W's transaction holds on
-//     this record.
-// The exception lets a transaction upgrade its own lock although somebody waits for that lock; in
-// MySQL 5.6 the two form a deadlock (MySQL 8.0 has the exception too). Because granted locks count
-// wherever they stand, a lock may be granted by setting a bit in an object that is there already.
-//
-// Invariants (a bucket's `is_consistent()` checks them):
-// 1. No two granted locks of different transactions on one record where the later one had to wait
-//    for the earlier.
-// 2. A waiting lock has somebody to wait for: it is granted in the very section in which the last
-//    of them leaves.
-// 3. waits_in of a transaction is the one lock of its that waits, or null.
-//
 // Thread-safety: none of its own.
+// Errors: none.
+//
+// Implementation notes
+// A bucket of the hash table is one list, in the order of arrival. It has all locks on the pages
+// that hash to it. A granted lock object covers many records of one page, with one bit for each. A
+// waiting one has only the bit of the record it waits for. A table has a queue of its own, in which
+// every lock has bit 0. So the same functions serve both.
+//
+// Wait-for relation: a waiting lock W waits for a lock L of another transaction on the same record
+// if must_wait(W, L) and
+// - L is granted, anywhere in the list, or
+// - L waits too, came before W, and does not itself wait for a lock that W's transaction holds on
+//   this record.
+// The exception lets a transaction upgrade its own lock while another transaction waits for that
+// lock. In MySQL 5.6 the two form a deadlock. MySQL 8.0 has the exception, too. Granted locks count
+// anywhere in the list, so a lock may be granted by setting a bit in an existing object.
+//
+// Invariants (is_consistent() of a bucket checks them):
+// 1. Of two granted locks of different transactions on one record, the later one did not have to
+//    wait for the earlier.
+// 2. A waiting lock waits for at least one other lock. When the last of those leaves, the same
+//    section grants the waiting one.
+// 3. A transaction's waits_in is its one waiting lock, or null.
 #pragma once
 
 #include <algorithm>
@@ -44,12 +46,12 @@
 
 namespace elidex::internal {
 
-// Who holds a lock: unique for each begin() of a lock system's transactions. 0 is nobody.
+// Identifies a lock's holder. Unique for each begin() of a lock system's transactions. 0: none.
 using lock_owner_id = std::uint64_t;
 
-// A record: its table or table space, the page, and its number within the page.
+// Names a record: its table or table space, the page, and its number within the page.
 struct record_address {
-  // How many records a page may have. Chosen: half a cache line of bits in each lock object.
+  // The most records of a page. Chosen: their bits take half a cache line of each lock object.
   static constexpr std::uint32_t heap_numbers = 256;
 
   std::uint32_t space = 0;
@@ -61,7 +63,7 @@ struct record_address {
 
 struct lock_object;
 
-// A queue's name: a page, or a table as the page that no record may have.
+// A queue's name: a page, or a table under a page number that no record may have.
 struct queue_name {
   static constexpr std::uint64_t whole_table = std::numeric_limits<std::uint64_t>::max();
 
@@ -71,7 +73,7 @@ struct queue_name {
   friend constexpr bool operator==(const queue_name&, const queue_name&) noexcept = default;
 };
 
-// What a transaction did, counted by its own thread: so nobody else writes these lines.
+// What a transaction did. Only its own thread counts, so no other thread writes these lines.
 struct lock_owner_counters {
   using counter = std::atomic<std::uint64_t>;
   counter requests{0};
@@ -86,58 +88,58 @@ struct lock_owner_counters {
   counter waited_ns{0};
 
   static void add(counter& to, std::uint64_t what = 1) noexcept {
-    // relaxed, without a partner: one writer, and a count publishes nothing.
+    // relaxed, without a partner: one thread writes, and a count publishes nothing.
     to.store(to.load(std::memory_order_relaxed) + what, std::memory_order_relaxed);
   }
 };
 
-// A transaction as the queues see it. Its latch stands beside it, in lock_system.
+// A transaction's part in the queues. Its latch is in lock_system::member.
 struct lock_owner {
   static constexpr std::uint32_t awake = 0;
   static constexpr std::uint32_t asleep = 1;
 
-  // Under the transaction's latch.
+  // Protected by the transaction's latch.
   alignas(64) lock_owner_id id = 0;  // 0: no transaction now
-  lock_object* locks = nullptr;      // all of them; when id is 0 nobody adds any more
-  // Written under the transaction's latch; read as a hint when a victim is chosen.
+  lock_object* locks = nullptr;      // all of them (not extended while id is 0)
+  // Written under the transaction's latch. Read as a hint for the choice of a victim.
   std::atomic<std::uint32_t> lock_count{0};
   std::atomic<std::uint64_t> changes{0};
 
-  // Under the latch of the queue that it waits in, or of all queues. Others look at it to learn
-  // whether it waits at all.
+  // Protected by the latch of the queue that it waits in, or by those of all queues. Other
+  // transactions read it to learn whether this one waits.
   alignas(64) std::atomic<lock_object*> waits_in{nullptr};
   lock_outcome outcome = lock_outcome::granted;
-  // Of whoever decided the outcome, until that thread has stored `awake`.
+  // Used by the thread that decided the outcome, until that thread has stored `awake`.
   lock_owner* next_to_wake = nullptr;
   futex_word signal{awake};
 
-  // Under the latches of all queues: the search for a cycle.
+  // Protected by the latches of all queues: the search for a cycle.
   std::uint64_t visited_by = 0;
   lock_owner* came_from = nullptr;
   lock_object* next_to_look_at = nullptr;
   bool behind_own = false;
 
-  // The own thread's.
+  // Used by the transaction's own thread.
   alignas(64) lock_object* spare = nullptr;
   std::uint32_t spare_count = 0;
   std::uint32_t slot = 0;
-  std::uint64_t begun = 0;  // how many transactions this object has been
+  std::uint64_t begun = 0;  // how many transactions have used this object
   lock_owner_id own_id = 0;
-  std::uint32_t losses = 0;  // how often it was a victim in a row; others read it while it waits
+  std::uint32_t losses = 0;  // how often it was a victim in a row (others read it while it waits)
   lock_owner* next_free = nullptr;
   lock_owner_counters counters;
 
   // Each loss doubles the weight of the losses.
   std::uint64_t weight() const noexcept {
     const std::uint64_t of_losses = (std::uint64_t{1} << std::min(losses, 32U)) - 1;
-    // relaxed, without a partner: which victim is the cheapest is a guess in any case.
+    // relaxed, without a partner: the choice of the cheapest victim is a guess in any case.
     return lock_count.load(std::memory_order_relaxed) + changes.load(std::memory_order_relaxed) +
            of_losses;
   }
 };
 
-// Two cache lines. What does not change while the object stands in a queue comes without latch for
-// those who hold any.
+// Two cache lines. A thread that holds any latch may read the members that do not change while the
+// object is in a queue.
 struct alignas(64) lock_object {
   static constexpr std::size_t words = record_address::heap_numbers / 64;
 
@@ -146,7 +148,7 @@ struct alignas(64) lock_object {
   lock_object* next_of_owner = nullptr;  // under the owner's latch; also links spare objects
   lock_owner* owner = nullptr;
   queue_name name;
-  std::uint32_t waited_for = 0;  // the only bit, while it waits
+  std::uint32_t waited_for = 0;  // the only bit of a waiting lock
   lock_mode mode = lock_mode::intention_shared;
   lock_kind kind = lock_kind::table;
   bool waiting = false;
@@ -161,7 +163,7 @@ struct alignas(64) lock_object {
   }
 };
 
-// Transactions whose outcome is decided and who have to be told when the latch is free again.
+// Transactions with a decided outcome, to be woken when the latch is free again.
 class wake_list {
  public:
   void add(lock_owner& one) noexcept {
@@ -169,8 +171,8 @@ class wake_list {
     first_ = &one;
   }
 
-  // Outside of all latches: a system call would end an elided section. An owner may be gone as soon
-  // as its signal is stored, but its memory stays.
+  // To be called outside of all latches, because a system call would end an elided section. An
+  // owner may end as soon as its signal is stored, but its memory stays.
   void wake_all() noexcept {
     while (first_ != nullptr) {
       lock_owner& one = *first_;
@@ -184,7 +186,7 @@ class wake_list {
   lock_owner* first_ = nullptr;
 };
 
-// A request before it is a lock.
+// A request that is no lock yet.
 struct lock_request {
   lock_owner* owner;
   queue_name name;
@@ -193,8 +195,8 @@ struct lock_request {
   lock_kind kind;
 };
 
-// A bucket of the hash table, on a line of its own: threads that lock different pages shall not
-// conflict.
+// A bucket of the hash table. It has its own cache line, so that threads that lock different pages
+// do not conflict.
 class alignas(64) lock_bucket {
  public:
   lock_object* first() const noexcept { return first_; }
@@ -215,7 +217,7 @@ class alignas(64) lock_bucket {
     if (lock.waiting) --waiting_;
   }
 
-  // A granted lock of this owner that covers the request.
+  // Returns a granted lock of this owner that covers the request, or null.
   const lock_object* covering(const lock_request& wanted) const noexcept {
     for (const lock_object* l = first_; l != nullptr; l = l->next) {
       if (l->owner == wanted.owner && l->is_granted_on(wanted.name, wanted.bit) &&
@@ -226,7 +228,7 @@ class alignas(64) lock_bucket {
     return nullptr;
   }
 
-  // A granted lock of this owner, mode and kind on the same page, in which a bit may be set.
+  // Returns a granted lock of this owner, mode and kind on the same page, for another bit, or null.
   lock_object* similar(const lock_request& wanted) const noexcept {
     for (lock_object* l = first_; l != nullptr; l = l->next) {
       if (l->owner == wanted.owner && !l->waiting && l->name == wanted.name &&
@@ -237,7 +239,7 @@ class alignas(64) lock_bucket {
     return nullptr;
   }
 
-  // Whether nobody else has or wants a lock on this record.
+  // Whether no other transaction has or wants a lock on this record.
   bool is_alone(const lock_request& wanted) const noexcept {
     for (const lock_object* l = first_; l != nullptr; l = l->next) {
       if (l->owner != wanted.owner && l->name == wanted.name && l->has(wanted.bit)) return false;
@@ -256,8 +258,8 @@ class alignas(64) lock_bucket {
     return next_to_wait_for(waiting, first_, behind) != nullptr;
   }
 
-  // The first lock at `from` or after it that `waiting` waits for. `behind`: whether `from` lies
-  // behind `waiting`.
+  // Returns the first lock, at `from` or after it, that `waiting` waits for. `behind`: whether
+  // `from` is after `waiting` in the list.
   lock_object* next_to_wait_for(const lock_object& waiting, lock_object* from,
                                 bool& behind) const noexcept {
     const lock_request wanted{waiting.owner, waiting.name, waiting.waited_for, waiting.mode,
@@ -272,7 +274,7 @@ class alignas(64) lock_bucket {
     return nullptr;
   }
 
-  // Whether one of those that `waiting` waits for waits itself, so that there may be a cycle.
+  // Whether `waiting` waits for a transaction that waits itself. Then there may be a cycle.
   bool waits_for_a_waiter(const lock_object& waiting) const noexcept {
     bool behind = false;
     lock_object* l = next_to_wait_for(waiting, first_, behind);
@@ -281,8 +283,8 @@ class alignas(64) lock_bucket {
     return l != nullptr;
   }
 
-  // After something has left: grants, in order, what waits for nobody any more. One pass is enough,
-  // since who is granted holds up those behind it as much as before.
+  // To be called after a lock has left. Grants, in order, the locks that need not wait any more.
+  // One pass is sufficient: a lock that is granted blocks those after it as much as before.
   void grant_waiters(const queue_name& name, wake_list& woken) noexcept {
     if (waiting_ == 0) return;
     for (lock_object* l = first_; l != nullptr; l = l->next) {
@@ -293,7 +295,7 @@ class alignas(64) lock_bucket {
     }
   }
 
-  // Takes a waiting lock out; its owner is told why. What waited for it may be granted.
+  // Removes a waiting lock and sets its owner's outcome. Grants locks that waited for it.
   void cancel(lock_object& waiting, lock_outcome why, wake_list& woken) noexcept {
     remove(waiting);
     waiting.waiting = false;
@@ -338,8 +340,8 @@ class alignas(64) lock_bucket {
     return false;
   }
 
-  // Against later ones only, each way: an insert's intention may have been granted before a gap
-  // lock, not after.
+  // Compares only with later locks, in both directions: an insert_intention may have been granted
+  // before a gap lock, but not after it.
   bool conflicts_with_granted(const lock_object& l) const noexcept {
     for (const lock_object* other = l.next; other != nullptr; other = other->next) {
       if (other->owner == l.owner || other->waiting || other->name != l.name) continue;
@@ -359,13 +361,13 @@ class alignas(64) lock_bucket {
   std::uint32_t waiting_ = 0;
 };
 
-// Looks for a cycle of waiting transactions. Under the latches of all queues.
+// Searches for a cycle of waiting transactions. The caller holds the latches of all queues.
 class deadlock_search {
  public:
-  // Searches depth first from `start`, which waits. If it waits for itself, by way of others,
-  // returns the lightest transaction of the cycle (`start`, if none is lighter); otherwise null.
-  // `bucket_of(queue_name)` finds a queue. Visits each transaction once and needs no memory: the
-  // path is kept in the transactions.
+  // Searches depth first from `start`, which waits. If a chain of waits leads back to `start`,
+  // returns the lightest transaction of this cycle, and `start` if none is lighter. Otherwise
+  // returns null. `bucket_of(queue_name)` finds a queue. The search visits each transaction once.
+  // It allocates nothing, because the transactions hold its path.
   template <class BucketOf>
   lock_owner* victim_of_cycle(lock_owner& start, const BucketOf& bucket_of) noexcept {
     ++number_;
@@ -409,7 +411,7 @@ class deadlock_search {
     return best;
   }
 
-  std::uint64_t number_ = 0;  // of this search: marks from others are old
+  std::uint64_t number_ = 0;  // of this search (older marks are ignored)
 };
 
 }  // namespace elidex::internal

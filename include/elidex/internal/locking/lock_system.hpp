@@ -1,106 +1,113 @@
-// InnoDB's lock system: locks of tables and records for two-phase locking, with implicit locks,
-// queues and deadlock detection.
+// InnoDB's lock system: table and record locks for two-phase locking, with implicit locks, queues
+// and deadlock detection.
 //
-//   lock_system<> locks;  // <hle_latches>, ...: lock_latches.hpp
+//   lock_system<> locks;  // <papers::hle_latches>, ...: lock_latches.hpp
 //   // one per thread or session, used again and again
 //   lock_system<>::transaction t(locks);
 //   t.begin();
 //   t.lock_table(orders, lock_mode::intention_exclusive);
 //   if (t.lock_record({.space = orders, .heap = 7, .page = 42}, lock_mode::exclusive) !=
 //       lock_outcome::granted) undo();
-//   t.end();                                                       // gives everything back
+//   t.end();                                                       // releases all locks
 //
-// lock_mode.hpp has modes, kinds and who waits for whom, lock_queue.hpp the objects and queues,
-// lock_latches.hpp the latches that papers/004 section 4.2 varies.
+// See lock_mode.hpp for modes, kinds and conflicts, lock_queue.hpp for the objects and queues, and
+// lock_latches.hpp for the latches that papers/004 section 4.2 varies.
 //
-// Implicit locks. Who has just written a record holds it exclusively without a lock object: the
-// record names its writer, and as long as that transaction has not ended the record is locked. So
-// every request for a record takes `writer`: the id, an atomic that has it, or a function that
-// reads it; asked under the latch of the record's queue, perhaps several times, it may only read
-// memory. If it names another transaction that has not ended, that one gets an explicit lock first.
-// write_record() takes such a lock: where nobody else has or wants the record, it stores the id in
-// the record's word and needs no object. An insert stores the id in a record that nobody can see
-// yet. Nothing else may store ids there: in a record that others hold or wait for, they would lose
-// what they have. Changes must be undone before end(), since end() ends the implicit locks too.
+// Implicit locks. The last writer of a record holds it exclusively without a lock object. The
+// record names its writer, and is locked until that transaction ends. So every request for a record
+// takes `writer`: the id, an atomic that has it, or a function that reads it. A request reads
+// `writer` under the latch of the record's queue, perhaps several times, so the function may only
+// read memory. If `writer` names another running transaction, that one gets an explicit lock first.
+// write_record() takes an implicit lock. If no other transaction has or wants the record, it stores
+// the id in the record's word and needs no object. An insert stores the id in a record that is not
+// visible yet. No other code may store ids there: transactions that hold or wait for the record
+// would lose their locks. The caller must undo its changes before end(), because end() ends the
+// implicit locks, too.
 //
-// Phantoms. A scan that must not see any takes next_key locks on the records it reads and a gap
-// lock on what ends its range (lock_mode.hpp). Who inserts asks for insert_intention on the record
-// behind the place. Between being granted and the insert itself nobody may lock that gap: the
-// caller keeps its own latch of the place from before the request until then, asking with no time
-// to wait, and if refused it waits without the latch and asks once more, as InnoDB does with its
-// page latches. Then inherit_gap() gives the new record's gap to those who hold the old one; before
-// a record is removed, its heir takes over.
+// Phantoms. A scan that must not see phantoms takes next_key locks on the records it reads
+// (lock_mode.hpp). It takes a gap lock on the record that ends its range. An inserter asks for
+// insert_intention on the record after the place. No transaction may lock that gap between the
+// grant and the insert. So the caller holds its own latch of the place from before the request
+// until then, and asks with a timeout of 0. If refused, it waits without the latch and asks again,
+// as InnoDB does with its page latches. Then inherit_gap() gives the new record's gap to the
+// holders of the old one. Before a record is removed, the next record inherits from it.
 //
-// Invariants: those of lock_queue.hpp; and
-// 1. A transaction waits for one lock at most.
-// 2. A transaction's list has all its lock objects. Only while its id is set others add to it
-//    (implicit locks, gaps); only its own thread takes out. end() takes id and list away together,
-//    so nothing is added to a list that nobody will release.
-// 3. What a latch protects changes in sections that neither allocate nor throw nor call the system,
-//    so that they may be hardware regions: objects come from the transaction's spares, which are
-//    filled before; wake-ups wait until after.
-//
-// Order of latches: those of queues, several of them in ascending order; then that of one
-// transaction. The free lists' locks are taken alone. Callers may hold their own latches while they
-// ask, but not while they wait.
-//
-//   a queue's latch   its locks; waits_in, outcome and next_to_wake of the transactions that wait
-//                     there. One latch for all queues, or `shards` of them
-//   all of them       the search for deadlocks
-//   a transaction's   its id and its list of locks
-//
-// Nobody sleeps for ever. A waiting lock has somebody to wait for, granted or further ahead
-// (lock_queue.hpp, 2): whoever makes that untrue, by leaving, grants it in the same section, and
-// after it stores `awake` in the waiter's signal and wakes it. The waiter sets its signal to
-// `asleep` in the section that queues it, so before anybody can decide, and sleeps only on that
-// value; so no wake-up comes too early to be seen. The decider walks the list of whom to wake
-// through the waiters themselves (next_to_wake): that is safe because a waiter does nothing else
-// before it has seen `awake`, and by then the walker has read the link. So it remains that all whom
-// it waits for leave: transactions that run end by themselves; those that wait, in turn, wait for
-// somebody; and there is no cycle.
-//
-// Every cycle is found. Consider a cycle of waiting transactions, and of these the transaction L
-// that was the last to store its waits_in, in the order that all sequentially consistent stores and
-// loads have. It waits for M, the next one around. M held what L waits for, or stood ahead of L,
-// when L was queued: had M got it later, M would have been running then, and begun to wait after L.
-// So L, which looks at those it waits for after its own store and in the same section, sees that M
-// waits, and searches. (Who sees nobody wait leaves the search out.) All others of the cycle were
-// queued in sections that stored waits_in before L did, so when L takes their latches for its
-// search those sections are over, and it sees all edges. Two things give a lock to a transaction
-// that may wait. An implicit lock becomes explicit: then nobody but the one who asks begins to wait
-// for its writer, because the record was locked before, only not on paper. And inherit_gap(): if it
-// gives a lock to somebody who waits it searches from all who wait for the heir. That is enough: if
-// the cycle's other edges are there, L searched before, and what it had seen is visible; if not, L
-// is yet to search.
-//
-// Victim: of the cycle the transaction with the fewest locks and changes (add_changes()), the one
-// that searches if it is among these. It is taken out of its queue, and is to roll back and end().
-// Each loss in a row makes a transaction heavier, so that none is a victim for ever.
-//
+// Victims. The victim is the transaction of the cycle with the fewest locks and changes
+// (add_changes()), and the searching one if it is among these. It leaves its queue, and its owner
+// must roll back and call end(). Each loss in a row makes a transaction heavier, so that none is a
+// victim for ever.
 // Before a victim runs again, it calls wait_for_turn(): victims run again one at a time. Otherwise
-// two of them may keep a third transaction waiting for ever: a gap lock does not wait for an
-// insert's intention, so one of the two always holds the gap. And threads that contend for a few
-// records would spend their time on deadlocks. A victim that waits for its turn holds no lock, so
-// no transaction waits for it.
+// two of them may keep a third transaction waiting for ever. A gap lock does not wait for an
+// insert_intention, so one of the two always holds the gap. Threads that contend for a few records
+// would also spend their time on deadlocks. A victim that waits for its turn holds no lock, so no
+// transaction waits for it.
 //
-// Thread-safety: a lock_system from any thread; a transaction by one thread at a time. The caller's
-// functions run under latches. Nothing here is to be called inside of a region of the caller's, but
-// id().
+// Thread-safety: a lock_system from any thread, a transaction by one thread at a time. The caller's
+// functions run under latches. Inside a region of the caller's only id() may be called.
+// Errors: each is thrown before anything has changed, except in inherit_gap() (see there).
+//   std::invalid_argument  a mode or kind that a table or record cannot have, a heap number of at
+//                          least record_address::heap_numbers, or the page 2^64 - 1
+//   std::logic_error       a call outside of begin() and end(), or while a request waits
+//   std::system_error      more than transactions_max transactions exist
+//   std::bad_alloc
 //
-// Errors: std::invalid_argument for a mode or kind that a table or record cannot have, a heap
-// number from record_address::heap_numbers on, the page 2^64 - 1; std::logic_error outside of
-// begin() and end(), or while a request waits; std::bad_alloc. All before anything has changed.
+// Implementation notes
+// Invariants: those of lock_queue.hpp, and
+// 1. A transaction waits for at most one lock.
+// 2. A transaction's list has all its lock objects. Other threads add to it only while its id is
+//    set (implicit locks, gaps). Only its own thread removes. end() clears id and list together, so
+//    no object is added to a list that will not be released.
+// 3. State under a latch changes in sections that neither allocate nor throw nor make system calls,
+//    so that they may be hardware regions. Objects come from the transaction's spares, which are
+//    filled before. Wake-ups wait until after the section.
 //
-// From: papers/004 sections 4.1 and 4.2. Deviations:
+// Order of latches: those of queues, several of them in ascending order, then that of one
+// transaction. The locks of the free lists are taken alone. Callers may hold their own latches
+// during a request, but not during a wait.
+//
+//   a queue's latch      Protects its locks, and waits_in, outcome and next_to_wake of the
+//                        transactions that wait there. There is one latch for all queues, or
+//                        `shards` of them.
+//   all queues' latches  Protect the search for deadlocks.
+//   transaction's latch  Protects its id and its list of locks.
+//
+// No transaction sleeps for ever. A waiting lock waits for a lock that is granted or further ahead
+// (lock_queue.hpp, invariant 2). The transaction that removes the last such lock grants the waiter
+// in the same section. Afterwards it stores `awake` in the waiter's signal and wakes it.
+// - The waiter sets its signal to `asleep` in the section that queues it, before any thread can
+//   decide its request. It sleeps only on that value, so no wake-up is lost.
+// - The deciding thread follows the list of waiters to wake through the waiters themselves
+//   (next_to_wake). This is safe because a waiter does nothing else before it has seen `awake`, and
+//   by then the thread has read the link.
+// - It remains to show that every transaction that it waits for ends. Running transactions end by
+//   themselves. Waiting ones wait for others in turn, and there is no cycle.
+//
+// Every cycle is found. Consider a cycle of waiting transactions. All sequentially consistent
+// stores and loads have one order. Let L be the transaction of the cycle that stored its waits_in
+// last, and M the one that L waits for.
+// - M held the lock that L waits for, or was ahead of L, when L was queued. If M had got it later,
+//   M would have been running then, and would have begun to wait after L. But L was the last.
+// - L looks at those it waits for after its own store, in the same section. So it sees that M
+//   waits, and searches. (A transaction that sees none of them wait skips the search.)
+// - All others of the cycle were queued in sections that stored waits_in before L did. When L takes
+//   their latches for its search, those sections are over, so L sees all edges.
+// Two operations give a lock to a transaction that may wait:
+// - An implicit lock becomes explicit. Then only the requester begins to wait for the writer,
+//   because the record was locked before, only without an object.
+// - inherit_gap(). If it gives a lock to a waiting transaction, it searches from every transaction
+//   that waits for the heir. That is sufficient. If the cycle's other edges exist, L searched
+//   before, and everything that L saw is visible. If not, L has yet to search.
+//
+// Source: papers/004 sections 4.1 and 4.2. Deviations:
 // - The wait slots and their mutex (lock_sys->wait_mutex) are a futex for each transaction.
-// - A transaction may upgrade its lock past somebody who waits for that very lock (lock_queue.hpp).
-// - The victim is the cheapest of the whole cycle; MySQL 5.6 looks at two of it. The search has no
-//   limit of depth.
-// - A transaction's latch protects its list alone, not what it waits for.
-// - Bitmaps have a fixed size. Objects of locks that have been granted after waiting, or given up
-//   by unlock_record(), stay until the end.
-// - An implicit lock is taken by write_record() in the section that checks for conflicts, where
-//   InnoDB's page latch keeps others out.
+// - A transaction may upgrade its lock past a waiter for that lock (lock_queue.hpp).
+// - The victim is the cheapest of the whole cycle. MySQL 5.6 compares two of its transactions. The
+//   search has no depth limit.
+// - A transaction's latch protects only its list, not the lock that it waits for.
+// - Bitmaps have a fixed size. Lock objects that were granted after a wait, or released by
+//   unlock_record(), stay until the end.
+// - write_record() takes an implicit lock in the section that checks for conflicts, where InnoDB's
+//   page latch keeps other threads out.
 #pragma once
 
 #include <algorithm>
@@ -133,33 +140,33 @@
 namespace elidex::internal {
 
 struct lock_system_options {
-  std::uint32_t transactions_max = 1024;  // that exist at a time
-  // rounded up to a power of two, at least one for each shard
+  std::uint32_t transactions_max = 1024;  // that exist at the same time
+  // Rounded up to a power of two, and at least one for each shard.
   std::uint32_t buckets = 1024;
-  std::chrono::nanoseconds wait_timeout = std::chrono::seconds(50);  // as InnoDB has it
+  std::chrono::nanoseconds wait_timeout = std::chrono::seconds(50);  // as in InnoDB
 };
 
-// As a time-out: none.
+// As a timeout: wait without limit.
 inline constexpr std::chrono::nanoseconds wait_for_ever = std::chrono::nanoseconds::max();
 
-// Sums over all transactions that there have been.
+// Sums over all transactions since the start.
 struct lock_system_counts {
   std::uint64_t requests = 0;
-  std::uint64_t held_already = 0;     // of these: as strong a lock was there, explicit or implicit
+  std::uint64_t held_already = 0;     // of these: already held as strong, explicit or implicit
   std::uint64_t implicit = 0;         // granted without an object, by write_record()
-  std::uint64_t granted_at_once = 0;  // with one (or, an insert's intention, without need of any)
+  std::uint64_t granted_at_once = 0;  // with an object (an insert_intention needs none)
   std::uint64_t waits = 0;
   std::uint64_t deadlocks = 0;    // victims
-  std::uint64_t timeouts = 0;     // those refused without any wait too
+  std::uint64_t timeouts = 0;     // includes requests refused without a wait
   std::uint64_t conversions = 0;  // implicit locks made explicit
   std::uint64_t searches = 0;     // for cycles, with all latches
   std::uint64_t waited_ns = 0;
 };
 
-// Whose locks inherit_gap() copies.
+// The locks that inherit_gap() copies.
 enum class gap_heirs : std::uint8_t {
   of_the_gap,   // an insert splits it
-  of_anything,  // the record is removed: its gap, and itself, become part of the next one's
+  of_anything,  // the record is removed: the next one takes over its gap and itself
 };
 
 template <class Latches = sharded_latches<>>
@@ -170,21 +177,20 @@ class lock_system {
   class transaction;
 
   explicit lock_system(const lock_system_options& options = {});
-  // All transactions must be gone.
+  // All transactions must have been destroyed.
   ~lock_system();
   lock_system(const lock_system&) = delete;
   lock_system& operator=(const lock_system&) = delete;
 
-  // Whether the transaction that begin() gave this id has not ended. An id that nobody has ever
-  // had: false.
+  // Whether the transaction of this id has not ended. Returns false for an id that begin() never
+  // returned.
   bool is_active(lock_owner_id id);
 
   lock_system_counts counts() const;
-  // What elided latches did, those of queues and transactions together; 0 for latches that don't
-  // count.
+  // Statistics of the elided latches of queues and transactions. 0 for latches without statistics.
   lock_counts latch_counts() const;
   std::size_t memory_bytes() const;
-  // Checks the invariants of all queues, with all latches. For tests.
+  // Checks the invariants of all queues, under all latches. For tests.
   bool is_consistent();
 
  private:
@@ -196,7 +202,7 @@ class lock_system {
   struct alignas(std::max(std::size_t{64}, alignof(typename Latches::system_latch))) shard {
     typename Latches::system_latch latch;
   };
-  // What became of a request in its section.
+  // The result of a request's section.
   enum class step : std::uint8_t { held, implicit, granted, queued, queued_behind_waiter, refused };
 
   // Locks all shards, in ascending order.
@@ -215,12 +221,12 @@ class lock_system {
     lock_system& of_;
   };
 
-  // How many locks are released in one section. Chosen: some 50 lines, which fit a region many
-  // times, and no endless section where somebody has thousands.
+  // The number of locks released in one section. Chosen: some 50 lines, a small part of a region's
+  // capacity, and a short section even for an owner of thousands.
   static constexpr std::uint32_t releases_per_section = 16;
 
   std::size_t bucket_index(const queue_name& name) const noexcept {
-    // Fibonacci hashing: neighbouring pages and tables spread over all buckets.
+    // Fibonacci hashing: adjacent pages and tables spread over all buckets.
     const std::uint64_t mixed =
         (name.page + (std::uint64_t{name.space} << 40)) * 0x9e3779b97f4a7c15u;
     return static_cast<std::size_t>((mixed ^ mixed >> 32) & bucket_mask_);
@@ -241,7 +247,7 @@ class lock_system {
   bool convert(member& me, const queue_name& name, std::uint32_t bit, lock_owner_id writer);
   void search_for_cycles(lock_owner& from, wake_list& woken) noexcept;
   struct inheritance {
-    bool complete;  // otherwise the spares were used up
+    bool complete;  // false: the spares were used up
     bool to_who_waits;
   };
   inheritance inherit(member& me, const record_address& from, const record_address& to,
@@ -253,25 +259,24 @@ class lock_system {
   const std::size_t bucket_mask_;
   std::unique_ptr<lock_bucket[]> buckets_;
   std::array<shard, Latches::shards> shards_;
-  deadlock_search search_;  // under all latches
+  deadlock_search search_;  // protected by all latches
   lock_pool pool_;
   std::unique_ptr<std::atomic<member*>[]> members_;
 
   futex_semaphore turn_of_victims_{1};  // one token: no victim has the turn
 
-  std::mutex members_lock_;  // the two below
+  std::mutex members_lock_;  // protects the two below
   std::uint32_t members_made_ = 0;
   lock_owner* free_members_ = nullptr;
 };
 
-// One transaction after the other.
+// A sequence of transactions, one at a time.
 template <class Latches>
 class lock_system<Latches>::transaction {
  public:
-  // Throws std::system_error (resource_unavailable_try_again) if there are transactions_max
-  // already.
+  // Throws std::system_error (resource_unavailable_try_again) if transactions_max of them exist.
   explicit transaction(lock_system& system) : system_(system), me_(system.take_member()) {}
-  // Ends what has not ended.
+  // Ends the running transaction, if any.
   ~transaction() {
     end();
     system_.give_back(me_);
@@ -279,60 +284,61 @@ class lock_system<Latches>::transaction {
   transaction(const transaction&) = delete;
   transaction& operator=(const transaction&) = delete;
 
-  // The new transaction's id, never 0 and never used before.
+  // Begins a transaction. Returns its id, which is never 0 and never used before.
   lock_owner_id begin();
-  // Gives all locks back, explicit and implicit, and grants who waited for them; nothing if there
-  // is no transaction. A request that still waits is given up.
+  // Releases all locks, explicit and implicit, and grants the requests that waited for them. Gives
+  // up a request that still waits. Does nothing without a transaction.
   void end() noexcept;
-  // To be called between end() and begin(). After a transaction that was a victim: waits until no
-  // other victim runs again, for `timeout` at most. Then this one has the turn until its next
-  // end(). After any other transaction, and when called again: returns at once.
+  // To be called between end() and begin(). After a transaction that was a victim, waits for at
+  // most `timeout` until no other victim runs again. Then this one has the turn until its next
+  // end(). In all other cases, and when called again, returns at once.
   void wait_for_turn(std::optional<std::chrono::nanoseconds> timeout = {}) noexcept;
-  // 0: none.
+  // 0: there is no transaction.
   lock_owner_id id() const noexcept { return me_.own_id; }
 
-  // They wait until the lock is granted, for so long at most; with 0 they never wait and never
-  // become a victim. Without a time, options.wait_timeout.
+  // Wait until the lock is granted, for at most `timeout`, or options.wait_timeout by default. With
+  // a timeout of 0 they never wait, and the transaction does not become a victim.
   lock_outcome lock_table(std::uint32_t table, lock_mode mode,
                           std::optional<std::chrono::nanoseconds> timeout = {});
   template <class Writer = lock_owner_id>
   lock_outcome lock_record(const record_address& address, lock_mode mode,
                            lock_kind kind = lock_kind::record, const Writer& writer = {},
                            std::optional<std::chrono::nanoseconds> timeout = {});
-  // An exclusive lock of the record, which becomes implicit where that is possible: then `writer`
-  // is this transaction. After waiting it is explicit, and the word is left as it is.
+  // Takes an exclusive lock of the record. The lock is implicit if possible: then `writer` is this
+  // transaction. After a wait the lock is explicit, and `writer` is unchanged.
   lock_outcome write_record(const record_address& address, std::atomic<lock_owner_id>& writer,
                             std::optional<std::chrono::nanoseconds> timeout = {});
 
-  // The same in two steps: a request may return `waiting`, and wait() ends it.
+  // The same in two steps: a request may return `waiting`, and wait() completes it.
   lock_outcome request_table(std::uint32_t table, lock_mode mode);
   template <class Writer = lock_owner_id>
   lock_outcome request_record(const record_address& address, lock_mode mode,
                               lock_kind kind = lock_kind::record, const Writer& writer = {});
   lock_outcome request_write(const record_address& address, std::atomic<lock_owner_id>& writer);
-  // Until the request is decided, or for so long; a negative time or 0 gives it up unless it is
-  // decided.
+  // Waits until the request is decided, for at most `timeout`. With a negative timeout or 0, gives
+  // up the request unless it is decided.
   lock_outcome wait(std::optional<std::chrono::nanoseconds> timeout = {});
   // Whether wait() would return at once. False without a request.
   bool is_decided() const noexcept { return waiting_ && me_.signal.load() == lock_owner::awake; }
   bool is_waiting() const noexcept { return waiting_; }
 
-  // Gives a lock of the kind `record` back before the end, as READ COMMITTED may for records that
-  // it has read in vain. Not for one that it has written: the record says so until the end. False:
-  // there was none of this mode.
+  // Releases a lock of the kind `record` before the end, as READ COMMITTED may for a record that it
+  // read but does not need. Not for a record that the transaction has written: the record names its
+  // writer until the end. Returns false if there was no such lock of this mode.
   bool unlock_record(const record_address& address, lock_mode mode);
-  // Who holds a lock on the gap before `from` (or, gap_heirs::of_anything, on the record) gets one
-  // on the gap before `to`. Throws std::bad_alloc; then some may have got theirs.
+  // Gives each holder of a lock on the gap before `from` a lock on the gap before `to`. With
+  // gap_heirs::of_anything this includes the holders of locks on the record `from`. Throws
+  // std::bad_alloc, and then some may have got theirs.
   void inherit_gap(const record_address& from, const record_address& to,
                    gap_heirs heirs = gap_heirs::of_the_gap);
 
-  // Tells how much would have to be undone: who has changed more is less likely to be a victim.
+  // Adds to the cost of a rollback. A transaction with more changes is less likely to be a victim.
   void add_changes(std::uint64_t count) noexcept {
-    // relaxed, without a partner: a guess in any case; one writer.
+    // relaxed, without a partner: a guess in any case, and one thread writes.
     me_.changes.store(me_.changes.load(std::memory_order_relaxed) + count,
                       std::memory_order_relaxed);
   }
-  // Lock objects: one for each page or table, mode and kind, at least.
+  // The number of lock objects: at least one for each page or table, mode and kind.
   std::uint32_t lock_count() const noexcept {
     return me_.lock_count.load(std::memory_order_relaxed);  // no partner: a count publishes nothing
   }
@@ -365,8 +371,8 @@ class lock_system<Latches>::transaction {
 
 // --- bodies ---
 
-// Who a caller says has written the record: an id, an atomic that has it, or a function that reads
-// it.
+// Returns the writer that the caller named: by an id, an atomic that has it, or a function that
+// reads it.
 template <class Writer>
 lock_owner_id ask_writer(const Writer& writer) {
   if constexpr (std::is_invocable_v<const Writer&>) {
@@ -378,7 +384,7 @@ lock_owner_id ask_writer(const Writer& writer) {
   }
 }
 
-// futex_deadline::max(): never.
+// Returns futex_deadline::max() for a time without limit.
 inline futex_deadline deadline_after(std::chrono::nanoseconds time) noexcept {
   const futex_deadline now = futex_deadline::clock::now();
   if (time > futex_deadline::max() - now) return futex_deadline::max();
@@ -516,14 +522,14 @@ void lock_system<Latches>::transaction::wait_for_turn(
 
 // --- what happens in sections ---
 
-// False: the owner is not, or no longer, the transaction that was meant (0: any).
+// Returns false if the owner has ended, or is no longer the transaction `if_still` (0: any).
 template <class Latches>
 bool lock_system<Latches>::add_to_owner(lock_object& lock, member& owner, lock_owner_id if_still) {
   const std::lock_guard guard(owner.latch);
   if (owner.id == 0 || (if_still != 0 && owner.id != if_still)) return false;
   lock.next_of_owner = owner.locks;
   owner.locks = &lock;
-  // relaxed, without a partner: written under the latch only, and read as a hint.
+  // relaxed, without a partner: written under the latch only, and read only as a hint.
   owner.lock_count.store(owner.lock_count.load(std::memory_order_relaxed) + 1,
                          std::memory_order_relaxed);
   return true;
@@ -549,8 +555,8 @@ auto lock_system<Latches>::decide(member& me, const lock_request& wanted, bool m
   const bool held_up = bucket.is_held_up(wanted);
   if (held_up && !may_wait) return step::refused;
   if (!held_up) {
-    // With anybody else in the queue, somebody may be waiting for a weaker lock of this
-    // transaction, which it may give back.
+    // If another transaction is in the queue, it may wait for a weaker lock of this transaction,
+    // which this one may release.
     if (implicit_in != nullptr && bucket.is_alone(wanted)) {
       implicit_in->store(me.own_id);
       return step::implicit;
@@ -572,7 +578,7 @@ auto lock_system<Latches>::decide(member& me, const lock_request& wanted, bool m
   return bucket.waits_for_a_waiter(made) ? step::queued_behind_waiter : step::queued;
 }
 
-// True: the writer holds an explicit lock now, and did not before.
+// Returns true if the writer holds an explicit lock now, and did not before.
 template <class Latches>
 bool lock_system<Latches>::convert(member& me, const queue_name& name, std::uint32_t bit,
                                    lock_owner_id writer) {
@@ -586,7 +592,8 @@ bool lock_system<Latches>::convert(member& me, const queue_name& name, std::uint
       const std::lock_guard guard(owner->latch);
       if (owner->id != writer) return false;
     }
-    // it stays until its owner, who may have ended by now, gets the latch of this queue
+    // `similar` stays until its owner gets the latch of this queue. The owner may have ended by
+    // now.
     similar->set(bit);
     return true;
   }
@@ -599,8 +606,7 @@ bool lock_system<Latches>::convert(member& me, const queue_name& name, std::uint
   return true;
 }
 
-// Under all latches. Until nobody waits in a cycle through `from`, or `from` does not wait any
-// more.
+// To be called under all latches. Cancels victims until `from` is in no cycle, or waits no more.
 template <class Latches>
 void lock_system<Latches>::search_for_cycles(lock_owner& from, wake_list& woken) noexcept {
   const auto find = [this](const queue_name& name) -> lock_bucket& { return bucket_of(name); };
@@ -647,7 +653,7 @@ lock_outcome lock_system<Latches>::transaction::request(const lock_request& want
     throw std::logic_error(
         "elidex::lock_system: a request outside of begin() and end(), or while one waits");
   }
-  system_.pool_.fill(me_, 2);  // one for the caller, one for who has an implicit lock
+  system_.pool_.fill(me_, 2);  // one for the caller, one for an implicit holder
   step taken = step::held;
   bool converted = false;
   {
@@ -751,14 +757,15 @@ lock_outcome lock_system<Latches>::transaction::request_write(const record_addre
 
 // --- waiting ---
 
-// False: the time is up.
+// Returns false if the time is up.
 template <class Latches>
 bool lock_system<Latches>::transaction::sleep_until_decided(
     std::chrono::nanoseconds for_so_long) noexcept {
   const auto is_asleep = [this] { return me_.signal.load() == lock_owner::asleep; };
-  // Some microseconds, a short transaction's rest, and no yield: beside programs that compute, one
-  // yield takes milliseconds, and who sleeps is back at once. Measured with 8 threads on 2 cores: 3
-  // to 10 times as many transactions beside two such programs, 0.6 to 1.1 times alone.
+  // Spins for some microseconds, about the rest of a short transaction, without a yield. Beside
+  // compute-bound programs a yield takes milliseconds, while a sleeper is back at once. Measured
+  // with 8 threads on 2 cores: 3 to 10 times as many transactions beside two such programs, and 0.6
+  // to 1.1 times alone.
   for (backoff between_looks; !between_looks.is_spent(); between_looks.once()) {
     if (!is_asleep()) return true;
   }
@@ -769,8 +776,8 @@ bool lock_system<Latches>::transaction::sleep_until_decided(
   return true;
 }
 
-// Afterwards the request is decided, one way or the other, and whoever decided it has let go of
-// this transaction.
+// Afterwards the request is decided, and the thread that decided it does not touch this transaction
+// any more.
 template <class Latches>
 void lock_system<Latches>::transaction::give_up_waiting() {
   wake_list woken;
@@ -852,7 +859,7 @@ auto lock_system<Latches>::inherit(member& me, const record_address& from, const
     } else {
       if (me.spare == nullptr) return {false, done.to_who_waits};
       lock_object& made = take_spare(me, due);
-      // it is ending, and l is about to go
+      // The owner is ending, and will release l.
       if (!add_to_owner(made, static_cast<member&>(*l->owner), 0)) {
         push_spare(me, made);
         continue;
@@ -888,8 +895,8 @@ void lock_system<Latches>::transaction::inherit_gap(const record_address& from,
   wake_list woken;
   {
     const all_latches guard(system_);
-    // A victim's lock leaves the queue, and others of it may be granted: so from the beginning each
-    // time.
+    // A victim's lock leaves the queue, and more locks may be granted. So each search starts from
+    // the beginning.
     for (bool again = true; again;) {
       again = false;
       for (lock_object* l = system_.bucket_of(to_page).first(); l != nullptr && !again;

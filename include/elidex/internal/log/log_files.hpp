@@ -1,5 +1,5 @@
-// The files under a log: one folder, files that grow at their end, and nothing else, so that tests
-// can put a faulty disk in its place.
+// The files of a log: one directory with files that only grow at their end. Tests put a faulty disk
+// in its place.
 //
 //   std::error_code error;
 //   // locked against other processes; throws
@@ -8,17 +8,20 @@
 //   write_whole(*file, bytes, error);  // continues after short writes and EINTR
 //   file->sync(error);
 //
-// Contracts that the log relies on. Bytes that were written before a sync() that succeeds survive a
-// crash; of bytes written since, any part may, in any order, and the file may have any length
-// between. A rename() replaces the other file at once. create(), rename() and remove() survive a
-// crash once sync() of the folder has succeeded; before, any of them may or may not. After a sync()
-// that failed nothing is known of what was written since the last one that succeeded: on Linux the
-// next sync() may report success although the pages are lost. So the log never tries again.
+// Guarantees that the log relies on:
+// - Bytes that were written before a sync() that succeeds survive a crash. Of bytes written since,
+//   any part may survive, in any order. The file may have any length in between.
+// - rename() replaces the other file at once.
+// - create(), rename() and remove() survive a crash once sync() of the directory has succeeded.
+//   Before that, each of them may or may not survive.
+// - After a failed sync() nothing is known about the bytes written since the last one that
+//   succeeded. On Linux the next sync() may report success although the pages are lost. So the log
+//   never tries again.
 //
-// Functions report errors by `error`, which they clear first, and never throw but std::bad_alloc.
-// write_some() and read_some() may do less than they are asked for, and fail with
-// std::errc::interrupted; the functions below them go on. Thread-safety: of a folder, all; of a
-// file, one thread at a time.
+// Thread-safety: a directory may be used from any thread, a file by one thread at a time.
+// Errors: functions report errors by `error`, which they clear first. They throw only
+// std::bad_alloc. write_some() and read_some() may do less than requested, and may fail with
+// std::errc::interrupted. write_whole() and read_whole() continue then.
 #pragma once
 
 #include <cstddef>
@@ -38,9 +41,9 @@ class log_file {
   log_file& operator=(const log_file&) = delete;
   virtual ~log_file() = default;
 
-  // Appends the first bytes of these and returns how many, at least one if nothing failed.
+  // Appends a prefix of `bytes`. Returns its length, which is at least one without an error.
   virtual std::size_t write_some(std::span<const std::byte> bytes, std::error_code& error) = 0;
-  // Reads from this offset on; 0 at the file's end.
+  // Reads from this offset on. Returns 0 at the file's end.
   virtual std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes,
                                 std::error_code& error) = 0;
   virtual std::uint64_t size(std::error_code& error) = 0;
@@ -54,11 +57,11 @@ class log_folder {
   log_folder& operator=(const log_folder&) = delete;
   virtual ~log_folder() = default;
 
-  // Names of its files, in any order, others than the log's too.
+  // The names of all files, in any order, including files that are not the log's.
   virtual std::vector<std::string> names(std::error_code& error) = 0;
-  // A new, empty file to append to. std::errc::file_exists if there is one.
+  // Makes a new, empty file to append to. Fails with std::errc::file_exists if the file exists.
   virtual std::unique_ptr<log_file> create(const std::string& name, std::error_code& error) = 0;
-  // A file that is there, for reading and for sync().
+  // Opens an existing file, for reading and for sync().
   virtual std::unique_ptr<log_file> open(const std::string& name, std::error_code& error) = 0;
   virtual void rename(const std::string& from, const std::string& to, std::error_code& error) = 0;
   virtual void remove(const std::string& name, std::error_code& error) = 0;
@@ -71,13 +74,14 @@ class log_folder {
 enum class folder_use : std::uint8_t { write, read };
 
 // Locks the directory until the result is destroyed, without a lock file. Throws std::system_error:
-// resource_unavailable_try_again if another process or object holds the lock;
-// function_not_supported on systems without POSIX and inside the simulated machine, which has no
-// files; otherwise the system's error.
+//   resource_unavailable_try_again  Another process or object holds the lock.
+//   function_not_supported          The system is not POSIX, or is the simulated machine, which has
+//                                   no files.
+//   otherwise                       the system's error
 std::unique_ptr<log_folder> open_log_folder(const std::string& path,
                                             folder_use use = folder_use::write);
 
-// Everything, or an error; what of it was written then is unknown.
+// Writes everything, or fails. After an error it is unknown how much was written.
 inline void write_whole(log_file& file, std::span<const std::byte> bytes, std::error_code& error) {
   error.clear();
   while (!bytes.empty()) {
@@ -88,7 +92,7 @@ inline void write_whole(log_file& file, std::span<const std::byte> bytes, std::e
   }
 }
 
-// How many bytes there were, less than asked for only at the file's end.
+// Returns the number of bytes read. It is less than requested only at the file's end.
 inline std::size_t read_whole(log_file& file, std::uint64_t offset, std::span<std::byte> bytes,
                               std::error_code& error) {
   error.clear();

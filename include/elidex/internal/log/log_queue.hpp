@@ -1,28 +1,28 @@
-// A thread's records on their way to the log: one thread puts them in, the logger takes them out,
-// and neither waits for the other.
+// A queue from one thread to the log: the thread puts its records in, and the logger takes them
+// out. Neither waits for the other.
 //
 //   log_queue queue;
-//   queue.stage(record);  // the owner, before it locks anything: may throw
-//   queue.publish(stamp);                               // ... when it commits: cannot fail
-//   // the logger: what was published with stamps up to there
+//   queue.stage(record, entries);  // the owner, before it locks anything: may throw
+//   queue.publish(stamp);          // the owner, when it commits: cannot fail
+//   // the logger: the records published with stamps of epochs <= epoch
 //   queue.take(epoch, [&](std::span<const std::byte> records) { ... });
 //
-// Chunks in a list. A staged record lies whole behind what its chunk has published, where the
-// logger doesn't look yet; publishing writes its stamp and moves the chunk's mark behind it. A
-// record that does not fit begins a new chunk. Who stages another one without having published
-// takes the old one's place.
+// Thread-safety: stage() and publish() by one thread at a time, take() by one at a time,
+// waiting_bytes() by the owner.
+// Errors: stage() throws std::bad_alloc, or std::length_error for 4 GiB. Then nothing is staged.
+//
+// Implementation notes
+// The queue is a list of chunks. A staged record lies behind the published part of its chunk, where
+// the logger does not read. Then publish() writes the record's stamp and moves the chunk's mark
+// behind it. A record that does not fit begins a new chunk. stage() replaces a staged record that
+// was not published.
 //
 // Why the logger reads whole records: it loads a chunk's mark with acquire, which pairs with the
-// release in publish(). Why it may leave a chunk: it loads `next` first and the mark then. The
-// owner links a new chunk when it will never publish in the old one again, so behind a `next` that
-// is there the mark is the last one.
+// release in publish(). Why it may leave a chunk: it loads `next` first and the mark afterwards.
+// The owner links a new chunk when it will never publish in the old one again. So when `next` is
+// set, the mark is final.
 //
-// The stamps of a thread ascend by epochs, so what is to be taken up to an epoch is what lies in
-// front.
-//
-// Thread-safety: stage() and publish() by one thread at a time, take() by one at a time,
-// waiting_bytes() by the owner. Errors: stage() throws std::bad_alloc, and std::length_error for 4
-// GiB; then nothing is staged.
+// The stamps of a thread ascend by epochs, so the records up to an epoch are at the front.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,8 @@ namespace elidex::internal {
 
 class log_queue {
  public:
-  // Chosen: some hundred transactions, and below what malloc asks the system for each time.
+  // Chosen: some hundred transactions, and below the size for which malloc asks the system each
+  // time.
   static constexpr std::size_t chunk_bytes = std::size_t{96} << 10;
 
   log_queue();
@@ -45,18 +46,18 @@ class log_queue {
   log_queue(const log_queue&) = delete;
   log_queue& operator=(const log_queue&) = delete;
 
-  // `record` as begin_record() and append_entry() have made it.
+  // begin_record() and append_entry() have made `record`.
   void stage(std::span<const std::byte> record, std::uint32_t entries);
   void publish(commit_stamp stamp) noexcept;
 
-  // Published and not taken.
+  // The bytes that are published and not taken.
   std::size_t waiting_bytes() const noexcept {
-    // no partner: a measure, not a promise
+    // relaxed: no partner, because the value is only a measure.
     return published_bytes_ - taken_bytes_.load(std::memory_order_relaxed);
   }
 
-  // Calls fn with pieces of whole records, in the order of publishing. If fn throws, what it has
-  // got stays in the queue.
+  // Calls fn with pieces of whole records, in the order of publication. If fn throws, its piece
+  // stays in the queue.
   template <class Fn>
   void take(std::uint64_t epoch, Fn&& fn) {
     for (;;) {
@@ -93,17 +94,18 @@ class log_queue {
 
   static chunk* make_chunk(std::size_t room);
   static void free_chunk(chunk* one) noexcept;
-  // For the owner to use again, if none is set aside yet.
+  // Keeps the chunk for the owner to use again, unless one is kept already. Then it frees the
+  // chunk.
   void set_aside(chunk& emptied) noexcept;
 
-  // The owner's.
+  // Used by the owner.
   alignas(128) chunk* tail_;
-  std::size_t end_ = 0;     // of what tail_ has published
-  std::size_t staged_ = 0;  // bytes behind that
+  std::size_t end_ = 0;     // of the published part of tail_
+  std::size_t staged_ = 0;  // bytes staged behind it
   std::size_t published_bytes_ = 0;
-  // The logger's.
+  // Used by the logger.
   alignas(128) chunk* head_;
-  std::size_t taken_ = 0;  // of head_
+  std::size_t taken_ = 0;  // bytes taken from head_
   std::atomic<std::size_t> taken_bytes_{0};
   std::atomic<chunk*> spare_{nullptr};
 };

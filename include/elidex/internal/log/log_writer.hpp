@@ -1,14 +1,14 @@
-// The logger's hand: epochs into segments. What redo_log.hpp argues about is done here, in this
-// order.
+// Serializes committed groups into segment files, in the order that redo_log.hpp's proofs require.
 //
 //   log_writer writer(folder, found, fingerprint, segment_bytes);
-//   // written and synced when this returns
+//   // written and synced when end_epoch() returns
 //   writer.begin_epoch(7); writer.records(payload); ... ; writer.end_epoch();
-//   writer.after_epoch();  // says so in the file, or begins the next segment
+//   writer.after_epoch();  // notes the sync in the file, or begins the next segment
 //
-// Errors: every function throws std::system_error or std::bad_alloc; then the writer is of no use
-// any more. Thread-safety: one thread, but for what checkpoints call, which any thread may: from
-// first_segment_with() on.
+// Thread-safety: one thread. The functions from first_segment_with() on are for checkpoints, and
+// may be called from any thread.
+// Errors: every function throws std::system_error or std::bad_alloc. Afterwards the writer must not
+// be used any more.
 #pragma once
 
 #include <cstddef>
@@ -25,22 +25,22 @@
 
 namespace elidex::internal {
 
-// Throws if there is an error.
+// Throws std::system_error if there is an error.
 void throw_if(const std::error_code& error, const char* what, const std::string& name);
 
-// A random number, different for each file that is made: no secret.
+// A random number, different for each file. It is no secret.
 std::uint64_t new_salt() noexcept;
 
-// A file of blocks that is being written. Small pieces are gathered.
+// A file of blocks that is being written. It buffers small pieces.
 class block_file {
  public:
-  // Makes the file, with its header.
+  // Creates the file, and buffers its header.
   block_file(log_folder& folder, std::string name, const file_header& header);
 
   void block(block_header header, std::span<const std::byte> payload);
   void flush();
   void sync();
-  std::uint64_t size() const noexcept { return size_; }  // with what is gathered
+  std::uint64_t size() const noexcept { return size_; }  // with the buffered bytes
 
  private:
   std::string name_;
@@ -57,18 +57,18 @@ class log_writer {
 
   void begin_epoch(std::uint64_t epoch) noexcept;
   void records(std::span<const std::byte> payload);  // not empty
-  // Writes and syncs the epoch if it has records; says whether.
+  // Writes and syncs the epoch if it has records. Returns whether it has.
   bool end_epoch();
   void after_epoch();
 
-  // The first segment that has entries of this epoch or later, or would get them.
+  // The first segment that has, or would get, entries of this epoch or later.
   std::uint64_t first_segment_with(std::uint64_t epoch);
   // The last epoch that has entries and is synced.
   std::uint64_t last_epoch();
 
   log_folder& folder() noexcept { return folder_; }
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
-  // The next checkpoint's number; 0 while another one is being written.
+  // Returns the next checkpoint's number, or 0 while another one is being written.
   std::uint64_t begin_checkpoint();
   void end_checkpoint();
 
@@ -81,13 +81,13 @@ class log_writer {
   const std::size_t segment_bytes_;
   std::unique_ptr<block_file> segment_;
   std::uint64_t epoch_ = 0;
-  std::uint64_t synced_ = 0;  // last epoch with records that is synced
+  std::uint64_t synced_ = 0;  // the last epoch that has records and is synced
   end_counts counts_;
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // protects the members below
   std::uint64_t last_checkpoint_;
   bool checkpoint_runs_ = false;
-  std::vector<recovered_log::segment> segments_;  // its last element's last_epoch is synced_
+  std::vector<recovered_log::segment> segments_;  // the last one's last_epoch is synced_
 };
 
 }  // namespace elidex::internal

@@ -1,81 +1,92 @@
-// A redo log with group commit by epochs: what committed transactions have changed, on disk, some
-// epochs at a time.
+// A redo log with group commit by epochs: it makes the changes of committed transactions durable,
+// one group of epochs per fsync.
 //
 //   commit_clock epochs;
 //   // recovery.hpp
-//   redo_log log(epochs, *folder, found, {.level = durability::sync,
-//       .fingerprint = schema});
+//   redo_log log(epochs, *folder, found, {.level = durability::sync, .fingerprint = schema});
 //   redo_log::worker me(log);                // one for each thread
 //   redo_log::commit commit(me);
-//   commit.upsert(table, key, row);                         // may throw; nothing has happened then
-//   commit.seal();                                       // the last thing that may throw
+//   commit.upsert(table, key, row);          // if it throws, nothing has happened
+//   commit.seal();                           // the last call that may throw
 //   {
 //     const commit_clock::commit_phase phase(epochs);
-//     ... lock, read the epoch, validate: to give up, just leave ...
+//     ... lock, read the epoch, validate: to give up, leave the scope ...
 //     commit.keep(stamp);  // before or after the writes are installed
 //     ... install the writes, release the locks ...
 //   }
 //   log.acknowledge(me, stamp.epoch());  // sync: returns when the transaction is durable
 //
-// How. A thread puts its records into a queue of its own (log_queue.hpp), within its commit phase.
-// The logger's thread moves the clock on, waits until no commit phase of the epochs before it runs
-// (commit_clock.hpp, completed()), takes from all queues the records up to the last completed epoch
-// E, writes them and an end block that counts them, syncs the file, and publishes durable_epoch()
-// == E. The epochs since the last time are a group, named by its last epoch; whoever else moves the
-// clock on only makes groups of more epochs. No lock is taken by a commit. The next group ends
-// after epoch_time, or at once if somebody waits: as many commits share a sync as come while the
-// last one runs.
+// Levels of durability:
+//   async  acknowledge() waits only for queues above their limit. A crash loses the epochs after
+//          durable_epoch(): the commits of the last epoch_time and of the running sync.
+//   sync   acknowledge() waits for durable_epoch().
+//   none   There is no log.
 //
-// Nothing of a group is missing: a record of epoch <= E was published before its commit phase
-// ended, which completed() saw. Why one sync for a group and its end block is enough. The order in
-// which a disk writes them means nothing, because the reader reads in the order of the file and
-// takes a group only if the end block is whole, all blocks before it are, each by its checksum, and
-// they are as many, and as long, as the end block counts. So after a crash within the sync a group
-// is there whole or not at all, and durable_epoch() has not said a word of it yet; after the sync
-// it is there. A transaction's entries have one epoch, so it is there whole or not at all; and the
-// transactions whose effects it has seen have that epoch or an earlier one, so a recovered state is
-// what a prefix of the serial order leaves.
-//
-// After a sync the logger writes a small block that says so, and does not sync it: with it, and
-// with every later block, a reader knows that damage before it is no torn end (recovery.hpp).
-//
-// Segments. A file that has reached segment_bytes is followed by another at an epoch's end. The
-// next one's header, synced with the folder before anything is written behind it, says up to which
-// byte the one before counts; so an end that a crash has torn is cut off by the header of the
-// segment that the recovered log begins, and no file is ever changed behind its end or overwritten.
-//
-// Of two commits that write the same key the later one has the larger stamp. A change of a row
-// needs all earlier ones of that row: they are in a checkpoint's row with a stamp, and in the log
-// behind that (recovery.hpp). What is installed is kept in the same commit phase, before it or
-// after: a checkpoint relies on all effects of an epoch being there when the epoch is completed
-// (checkpoint.hpp). A region that commits by itself has its commit phase around it, begun before
-// the region reads its epoch: keep() comes behind the region.
-//
-// Errors. If writing or syncing fails, the log has failed for good: durable_epoch() stays, and
-// commit's constructor, acknowledge(), wait_durable() and close() throw std::system_error with the
-// first error's code. Nothing is tried again, because after a sync that failed the system may have
-// dropped the pages (log_files.hpp). A transaction whose acknowledge() throws is installed, and
-// durable or not: only a recovery knows. What was written half is no epoch, or an epoch whose
-// success nobody had been told of. After close() commits and checkpoints throw
-// std::errc::operation_canceled; everything is durable then.
-//
-// fork(). A child has no logger thread, and the files belong to the parent. In a child the
+// Thread-safety: a worker and its commits belong to one thread at a time. Everything else may be
+// called from any thread, outside of regions.
+// Lifetime: a log outlives its workers. The clock and the directory outlive the log.
+// Errors: if a write or a sync fails, the log has failed for good, and durable_epoch() does not
+// change any more. Then commit's constructor, acknowledge(), wait_durable() and close() throw
+// std::system_error with the first error's code. Nothing is retried, because after a failed sync
+// the system may have dropped the pages (log_files.hpp). A transaction whose acknowledge() throws
+// is installed. Only a recovery can tell whether it is durable. A group that was written in part is
+// no group, or one whose success was not reported. After close() everything is durable, and commits
+// and checkpoints throw std::errc::operation_canceled.
+// fork(): a child has no logger thread, and the files belong to the parent. In a child the
 // constructors of worker and commit, wait_durable(), close() and checkpoints throw forked_child,
 // and nothing is written. The destructor returns at once. It does not free the queues that the
 // logger may have been working on.
 //
-// Levels: async: acknowledge() does not wait, but for queues over their limit; a crash loses the
-// epochs after durable_epoch(): what was committed in the last epoch_time and during the sync that
-// was running. sync: acknowledge() waits for durable_epoch(). (none: there is no log.)
+// Implementation notes
+// How a group is made. A thread puts its records into its own queue (log_queue.hpp), within its
+// commit phase. The logger repeats four steps:
+// 1. It advances the clock, and waits until no commit phase of the earlier epochs runs
+//    (commit_clock.hpp, completed()).
+// 2. It takes the records up to the last completed epoch E from all queues.
+// 3. It writes them, and an end block that counts them.
+// 4. It syncs the file, and publishes durable_epoch() == E.
+// The epochs since the previous group are one group, named by its last epoch. If another thread
+// advances the clock, groups only have more epochs. A commit takes no lock. The next group ends
+// after epoch_time, or at once if a thread waits. So one sync serves all commits that arrive while
+// the previous one runs.
 //
-// Thread-safety: a worker and its commits belong to one thread at a time; all else from any thread,
-// outside of regions. A log outlives its workers, epochs and folder outlive the log. Source: Tu et
-// al., "Speedy Transactions in Multicore In-Memory Databases", SOSP 2013, section 4.10: threads log
-// to buffers of their own, epochs become durable together, recovery goes by the larger TID.
-// Deviations: one logger instead of several; epochs end early when somebody waits instead of every
-// 40 ms only; the end block instead of a separate file with the durable epoch, so one sync instead
-// of two; records of all threads lie in one file by epochs, so recovery needs no table of what was
-// erased.
+// No record of a group is missing: a record of an epoch <= E was published before its commit phase
+// ended. completed() saw that end.
+//
+// Why one sync for a group and its end block is sufficient. The order in which a disk writes them
+// does not matter, because the reader reads in the order of the file. It takes a group only if the
+// end block and all blocks before it are whole, each by its checksum. Their number and length must
+// also be those in the end block. So after a crash during the sync a group is there whole or not at
+// all, and durable_epoch() has not advanced to it. After the sync it is there. A transaction's
+// entries have one epoch, so they are there together or not at all. The transactions whose effects
+// it has seen have that epoch or an earlier one. So a recovered state is the result of a prefix of
+// the serial order.
+//
+// After a sync the logger writes a small block that records it, and does not sync that block. This
+// block, and every later one, tells a reader that damage before it is not a torn end
+// (recovery.hpp).
+//
+// Segments. When a file has reached segment_bytes, the next segment begins at the end of an epoch.
+// Its header contains the valid length of the previous one. The header is synced with the directory
+// before anything is written behind it. So the header of the segment that a recovered log begins
+// cuts off an end that a crash has torn. No file is ever changed behind its end or overwritten.
+//
+// Of two commits that write the same key the later one has the larger stamp. A change of a row
+// needs all earlier changes of it. They are in a checkpoint's row with a stamp, and in the log
+// after that (recovery.hpp). A transaction is kept in the commit phase in which it is installed,
+// before or after the installation. A checkpoint relies on this: all effects of an epoch are
+// installed when the epoch is completed (checkpoint.hpp). A region that commits by itself has its
+// commit phase around it. The phase begins before the region reads its epoch, and keep() follows
+// the region.
+//
+// Source: Tu et al., "Speedy Transactions in Multicore In-Memory Databases", SOSP 2013, section
+// 4.10. Threads log to their own buffers, epochs become durable together, and recovery uses the
+// larger TID. Deviations:
+// - One logger instead of several.
+// - Epochs end early when a thread waits, instead of only every 40 ms.
+// - An end block instead of a separate file with the durable epoch, so one sync instead of two.
+// - The records of all threads lie in one file by epochs, so recovery needs no table of erased
+//   rows.
 #pragma once
 
 #include <atomic>
@@ -104,12 +115,12 @@ enum class durability : std::uint8_t { none, async, sync };
 struct redo_log_options {
   durability level = durability::async;  // or sync
   std::uint64_t fingerprint = 0;         // of the schema
-  // The longest that an epoch lasts. Chosen: a crash at level async loses that much and one sync's
-  // time.
+  // The longest duration of an epoch. Chosen: at level async a crash loses this time and that of
+  // one sync.
   std::chrono::microseconds epoch_time{10'000};
-  // a segment is at least that long, but for the last one
+  // The least length of every segment but the last.
   std::size_t segment_bytes = std::size_t{64} << 20;
-  // A thread with more bytes than that to be written waits for them. Chosen.
+  // A thread waits if more bytes than this are queued to be written. Chosen.
   std::size_t worker_bytes_max = std::size_t{8} << 20;
 };
 
@@ -120,13 +131,14 @@ class redo_log {
   class worker;
   class commit;
 
-  // Goes on where `found` ends, which recover_log() has just said of this folder: syncs what it
-  // read, begins a segment, removes what was never finished. The clock goes on at found.first_epoch
-  // at least; nobody may have committed by it yet. Throws std::system_error; the folder can then be
-  // recovered as before. std::invalid_argument with level none.
+  // Continues where `found` ends, which recover_log() has just returned for this directory. It
+  // syncs what recovery read, begins a segment, and removes unfinished checkpoints. The clock
+  // continues at found.first_epoch or later. No transaction may have committed by it yet. Throws
+  // std::system_error, and the directory can then be recovered as before. Throws
+  // std::invalid_argument with level none.
   redo_log(commit_clock& epochs, log_folder& folder, const recovered_log& found,
            const redo_log_options& options);
-  // As close(), but silent.
+  // As close(), but reports no error.
   ~redo_log();
   redo_log(const redo_log&) = delete;
   redo_log& operator=(const redo_log&) = delete;
@@ -134,22 +146,23 @@ class redo_log {
   durability level() const noexcept { return options_.level; }
   commit_clock& epochs() const noexcept { return epochs_; }
 
-  // Everything that was kept in this epoch or before survives a crash.
+  // Everything that was kept in this epoch or before it survives a crash.
   std::uint64_t durable_epoch() const noexcept {
-    // acquire: pairs with the release in publish(): what commits of this epoch installed is
-    // visible.
+    // acquire: pairs with the release in publish(). The writes that commits of this epoch installed
+    // are visible.
     return durable_.load(std::memory_order_acquire);
   }
 
-  // What the level demands after a commit, outside of it; see above. Throws std::system_error.
+  // Waits as the level requires after a commit, outside of its commit phase (see above). Throws
+  // std::system_error.
   void acknowledge(const worker& by, std::uint64_t epoch);
 
-  // Returns when durable_epoch() >= epoch, which it brings about; throws std::system_error if that
-  // will never be. Not from inside a commit.
+  // Makes durable_epoch() reach `epoch`, and returns then. Throws std::system_error if it never
+  // will. Not to be called from inside a commit.
   void wait_durable(std::uint64_t epoch);
 
-  // Makes everything kept durable and ends the logger. Throws std::system_error if that failed, now
-  // or before. A second call does nothing. No commit may be running.
+  // Makes everything that was kept durable, and ends the logger. Throws std::system_error if that
+  // failed now or earlier. A second call does nothing. No commit may be running.
   void close();
 
   // Throws forked_child in a child of the process that made the log.
@@ -158,17 +171,17 @@ class redo_log {
       throw_forked();
   }
 
-  // Nothing if the log works; otherwise what it has failed of.
+  // No error if the log works, otherwise the reason for its failure.
   std::error_code failure() const noexcept;
 
  private:
   friend class checkpoint_writer;
   friend class internal::log_writer;
 
-  // A thread's place. Made once, given to the next worker when its worker ends, freed with the log.
+  // A thread's place. It goes to the next worker when its worker ends, and is freed with the log.
   struct slot {
     internal::log_queue queue;
-    bool in_use = true;  // with slots_mutex_
+    bool in_use = true;  // protected by slots_mutex_
     std::unique_ptr<slot> next;
   };
 
@@ -182,7 +195,7 @@ class redo_log {
   [[noreturn]] void throw_failure() const;
   void check() const {
     check_process();
-    // acquire: pairs with the release in fail(): the error's code is there.
+    // acquire: pairs with the release in fail(). The error's code is written.
     if (failed_.load(std::memory_order_acquire)) throw_failure();
   }
 
@@ -195,7 +208,7 @@ class redo_log {
   std::unique_ptr<slot> slots_;  // the newest first
 
   alignas(128) std::atomic<std::uint64_t> durable_{0};
-  std::atomic<std::uint64_t> wanted_{0};  // an epoch that somebody waits for
+  std::atomic<std::uint64_t> wanted_{0};  // an epoch that a thread waits for
   futex_word work_{0};                    // counts reasons for the logger to look again
   futex_word progress_{0};                // counts reasons for waiters to look again
   std::atomic<bool> stop_{false};
@@ -207,12 +220,13 @@ class redo_log {
   std::thread logger_;
 };
 
-// What one thread logs with.
+// A thread's access to the log.
 class redo_log::worker {
  public:
-  // std::bad_alloc, std::system_error of a mutex, forked_child. Not from inside a commit.
+  // Throws std::bad_alloc, std::system_error of a mutex, or forked_child. Not to be called from
+  // inside a commit.
   explicit worker(redo_log& log) : log_(log), slot_(log.take_slot()) {}
-  // What was kept stays kept.
+  // Transactions that were kept stay kept.
   ~worker();
   worker(const worker&) = delete;
   worker& operator=(const worker&) = delete;
@@ -224,13 +238,14 @@ class redo_log::worker {
   friend class commit;
   redo_log& log_;
   slot& slot_;
-  byte_buffer record_;  // of the commit under way
+  byte_buffer record_;  // of the current commit
 };
 
-// A transaction's entries. They count only if keep() was called. One at a time of each worker.
+// A transaction's entries. They count only if keep() was called. A worker has at most one commit at
+// a time.
 class redo_log::commit {
  public:
-  // Throws std::system_error if the log has failed, forked_child.
+  // Throws std::system_error if the log has failed, or forked_child.
   explicit commit(worker& by) : worker_(by) {
     by.log_.check();
     by.record_.clear();
@@ -238,8 +253,9 @@ class redo_log::commit {
   commit(const commit&) = delete;
   commit& operator=(const commit&) = delete;
 
-  // Of several entries of one key in one transaction the last one counts, after the changes before
-  // it. Throw std::bad_alloc or std::length_error (a key or row of 2 GiB); the entries so far stay.
+  // If a transaction has several entries of one key, the last one counts, after the changes before
+  // it. Throw std::bad_alloc or std::length_error (a key or row of 2 GiB). Then the previous
+  // entries stay.
   void upsert(std::uint32_t table, std::string_view key, std::string_view row) {
     append_entry(begun_record(), table, log_operation::put, key, row);
     ++entries_;
@@ -248,21 +264,21 @@ class redo_log::commit {
     append_entry(begun_record(), table, log_operation::erase, key, {});
     ++entries_;
   }
-  // A put of `after` that logs only in which words the row differs from `before`: what is there
-  // when this commits, or the entries before this one leave.
+  // A put of `after` that logs only the words in which it differs from `before`. `before` is the
+  // row at the commit, or the row that the previous entries leave.
   void change(std::uint32_t table, std::string_view key, std::string_view before,
               std::string_view after) {
     append_change(begun_record(), table, key, before, after);
     ++entries_;
   }
 
-  // No more entries. Throws std::bad_alloc or std::length_error (a transaction of 4 GiB).
+  // Ends the entries. Throws std::bad_alloc or std::length_error (a transaction of 4 GiB).
   void seal() {
     if (entries_ != 0) worker_.slot_.queue.stage(worker_.record_.bytes(), entries_);
   }
 
-  // Sealed, and in the commit phase in which the stamp's epoch was read. From now on the
-  // transaction is a part of its epoch, whatever happens. Once.
+  // To be called once, after seal(), in the commit phase in which the stamp's epoch was read. From
+  // then on the transaction is part of its epoch.
   void keep(commit_stamp stamp) noexcept {
     if (entries_ != 0) worker_.slot_.queue.publish(stamp);
   }

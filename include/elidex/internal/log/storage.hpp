@@ -1,28 +1,30 @@
-// What keeps a database's tables in a folder: recovery when it is opened, the log while it runs,
+// Keeps a database's tables in a directory: recovery when it is opened, then the log and
 // checkpoints.
 //
 //   // fills the tables
 //   storage kept(open_log_folder("bank"), {.level = durability::sync}, epochs, tables);
-//   redo_log::worker me(*kept.log());                      // transaction.hpp, log_with()
+//   redo_log::worker me(*kept.log());                      // transaction_context.hpp, log_with()
 //   kept.checkpoint([&] { return tables; });
 //
-// The folder describes itself: table 0 of the log and of checkpoints is the catalog, a row for each
-// table by its name, which says its number, the size of its rows, and its kind of keys. It is
-// written before any row of that table, in the same epoch or an earlier one, and a group's entries
-// come back in the order of tables, so recovery knows each row's table when it meets it. Numbers
-// are the folder's: the program may make its tables in another order, and more of them.
+// Thread-safety: the constructor runs before any other thread has the tables. Any thread may call
+// checkpoint(). Any thread may call declare(), one at a time.
+// Errors: log_error and std::system_error (recovery.hpp, redo_log.hpp, checkpoint.hpp),
+// unknown_table, schema_mismatch, std::length_error for more than 2^20 tables, std::bad_alloc. If
+// the constructor throws, the directory is unchanged, and the tables have some of the rows.
 //
-// Rows are images of this machine's bytes; the fingerprint of the files says which order of bytes
-// that is.
+// Implementation notes
+// The directory describes itself. Table 0 of the log and of checkpoints is the catalog. It has a
+// row for each table, by its name, with the table's number, the size of its rows and the type of
+// its keys. This row is written before any row of that table, in the same epoch or an earlier one.
+// A group's entries come back in the order of tables, so recovery knows each row's table when it
+// reads the row. Table numbers belong to the directory. The program may make its tables in another
+// order, and may make more of them.
 //
-// Why recovery is right stands in recovery.hpp and checkpoint.hpp. Here: the row with the larger
-// stamp stays, an erase leaves an absent record for the collections, and the clock goes on behind
-// all epochs of the files.
+// Rows are images of this machine's bytes. The fingerprint of the files contains the byte order.
 //
-// Thread-safety: the constructor alone, before anybody else has the tables; declare() and
-// checkpoint() by any thread, declare() one at a time. Errors: log_error, std::system_error
-// (recovery.hpp, redo_log.hpp, checkpoint.hpp), unknown_table, schema_mismatch, std::bad_alloc. If
-// the constructor throws, the folder has what it had, and the tables have some of the rows.
+// Why recovery is right: recovery.hpp and checkpoint.hpp. This file's part: the row with the larger
+// stamp stays. An erase leaves an absent record for collect(). The clock continues after all epochs
+// of the files.
 #pragma once
 
 #include <chrono>
@@ -44,12 +46,12 @@
 namespace elidex::internal {
 
 struct storage_options {
-  // none: what the folder has is loaded, and nothing is written.
+  // none: the directory is loaded, and nothing is written.
   durability level = durability::async;
-  // The longest between two groups of commits that are written together; at level async a crash
-  // loses so much, and one sync's time.
+  // The longest time between two commit groups. At level async a crash loses this time and that of
+  // one sync.
   std::chrono::microseconds epoch_time{10'000};
-  std::size_t segment_bytes = std::size_t{64} << 20;  // of a file of the log, about
+  std::size_t segment_bytes = std::size_t{64} << 20;  // the approximate size of a segment
 };
 
 class storage {
@@ -60,11 +62,11 @@ class storage {
   // Null with level none: the constructor unlocks the directory before it returns.
   redo_log* log() noexcept { return log_ ? &*log_ : nullptr; }
   const recovered_log& found() const noexcept { return found_; }
-  // A table that the folder does not have. Before anybody writes to it.
+  // Adds a table that the directory does not have. To be called before the first write to it.
   void declare(table_base& made);
-  // All rows, while transactions run. `tables` is asked when the checkpoint has begun: what is
-  // declared later is in the log that it keeps. Throws std::system_error (operation_not_supported)
-  // with level none.
+  // Writes all rows, while transactions run. It calls `tables` after the checkpoint has begun: a
+  // table that is declared later is in the log that is kept. Throws std::system_error
+  // (operation_not_supported) with level none.
   finished_checkpoint checkpoint(const std::function<std::vector<table_base*>()>& tables);
 
  private:
@@ -73,7 +75,7 @@ class storage {
   std::unique_ptr<log_folder> folder_;  // null with level none
   commit_clock& epochs_;
   recovered_log found_;
-  std::uint32_t tables_ = 0;  // numbers given
+  std::uint32_t tables_ = 0;  // how many numbers are assigned
   std::optional<redo_log> log_;
   std::optional<redo_log::worker> catalog_;
 };

@@ -1,5 +1,9 @@
-// Calls the function that a scan was given, for one row. False: it wants no more rows. A function
-// that returns nothing sees all rows.
+// Calls the function that the caller passed to scan() for one row.
+//
+//   if (!call_visitor(fn, key, row)) return;   // fn wants no more rows
+//
+// Returns false if the function returned false. A function that returns nothing sees all rows.
+// Errors: what the function throws.
 #pragma once
 
 #include <type_traits>

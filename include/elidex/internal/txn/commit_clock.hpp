@@ -5,46 +5,48 @@
 //     ... lock what it writes ...
 //     const std::uint64_t e = epochs.now();  // its epoch; between locking and validating
 //     ... validate ...
-//     epochs.note_commit(e);                                // before anybody can see it
+//     epochs.note_commit(e);                 // before the commit becomes visible
 //     ... write, unlock ... }
-//   // a reader: all commits of epochs <= s.epoch() and no other
+//   // a reader: exactly the commits of epochs <= s.epoch()
 //   { commit_clock::snapshot s(epochs);
 //     ... read the versions of s.epoch() ... }
-//   epochs.horizon()  // versions that only snapshots before this could want may go
+//   epochs.horizon()  // versions that only an older snapshot could read may be freed
 //
+// A snapshot is whole, consistent and fresh, and its versions are kept (proofs below).
+//
+// Thread-safety: all members, from any thread. A phase or snapshot belongs to the thread that made
+// it. A thread has at most one snapshot at a time.
+// Errors:
+//   std::bad_alloc     on a thread's first use, from this_thread_slot()
+//   std::length_error  more than threads_max threads
+//   std::logic_error   a snapshot inside a snapshot
+// fork(): in a child (fork_generation.hpp) the parent's other threads have no phases or snapshots.
+// Their slots have an older generation, and are not the forking thread's.
+//
+// Implementation notes
 // 1. A snapshot is whole. completed() reads the epoch E, then every thread's phase. A phase that it
-//    does not see began, in the order
-// of the seq_cst fences, after that look; its transaction reads its epoch later still and gets at
-// least E. So once all phases seen are of epochs > S (or over), nobody will commit in an epoch <= S
-// any more, for every S < E.
-//
-// 2. A snapshot is consistent. Say T1 must come before T2. If T2 read or overwrote what T1 wrote,
-//    T2 saw T1's unlocked word: T1 had
-// read its epoch by then and the clock only grows. If T2 overwrote what T1 read, T1's validation
-// came before T2's locking of that record, so T1 read the clock (before it validated) before T2 did
-// (after it locked). Either way epoch(T1) <= epoch(T2): a snapshot with T2 has T1.
-//
-// 3. A snapshot is fresh: it has all that committed before it began. It reads the epoch E. If no
-//    commit of E has been noted yet, none can be
-// seen yet, and all that can is of earlier epochs; otherwise it moves the clock on. Then it waits
-// for the commits that are under way in epochs before the present one. Commit phases are short and
-// never wait for a snapshot. (So the clock moves once for each snapshot at most, and not at all
-// while nobody commits.)
-//
-// 4. No snapshot loses its versions. Whoever wants to free some first raises floor_, then looks at
-//    all snapshots; a snapshot announces
-// itself, then looks at floor_ and takes a later epoch if it is above its own. With a seq_cst fence
-// between the two on both sides, one of them sees the other.
-//
-// In a child of fork() (fork_generation.hpp) phases and snapshots of the parent's other threads
-// don't count: their slots have an older generation, and are not the forking thread's.
-//
-// Thread-safety: all members, from any thread; a phase or snapshot belongs to the thread that made
-// it, which has one snapshot at a time at most. Errors: what this_thread_slot() throws
-// (std::bad_alloc on a thread's first use), std::length_error with more than threads_max threads,
-// std::logic_error for a snapshot inside a snapshot. From: Silo, sections 4.1 and 4.9. Deviations:
-// only commit phases hold the clock's readers back, not whole transactions; snapshots are fresh
-// instead of up to a second old.
+//    does not see began after that look, in the order of the seq_cst fences. The transaction of
+//    that phase reads its epoch later still, so it gets at least E. If all phases that completed()
+//    sees are over or of epochs > S, no transaction can commit in an epoch <= S any more. This
+//    holds for every S < E.
+// 2. A snapshot is consistent. Let T1 be a transaction that must precede T2 in the serial order.
+//    - T2 read or overwrote what T1 wrote: T2 saw T1's unlocked word. T1 had read its epoch by
+//      then, and the clock only grows.
+//    - T2 overwrote what T1 read: T1's validation came before T2's locking of that record. T1 reads
+//      the clock before it validates, and T2 reads it after it locks. So T1 read it first.
+// In both cases epoch(T1) <= epoch(T2), so a snapshot with T2 has T1.
+// 3. A snapshot is fresh: it has every commit that completed before the snapshot began. The
+//    constructor reads the epoch E. If no commit of E has been noted, no commit of E is visible
+//    yet, and every visible commit is of an earlier epoch. Otherwise the constructor advances the
+//    clock. Then it waits for the running commits of epochs before the current one. Commit phases
+//    are short and never wait for a snapshot. A snapshot advances the clock at most once, and not
+//    at all while no transaction commits.
+// 4. No snapshot loses its versions. A thread that wants to free versions first raises floor_, then
+//    looks at all snapshots. A snapshot announces itself, then looks at floor_, and takes a later
+//    epoch if floor_ is above its own. Both sides have a seq_cst fence between the two steps, so
+//    one of them sees the other.
+// Source: Silo, sections 4.1 and 4.9. Deviations: only commit phases hold back the clock's readers,
+// not whole transactions. Snapshots are fresh instead of up to a second old.
 #pragma once
 
 #include <array>
@@ -70,8 +72,8 @@ class commit_clock {
     std::atomic<std::uint64_t> generation{0};
 
     bool counts(std::size_t number) const noexcept {
-      // relaxed: behind a load of the other two, which pair with the stores behind that of the
-      // generation.
+      // relaxed: ordered by the load of `committing` or `reading` before it, which pairs with that
+      // member's store. The owner stores the generation before either.
       return may_be_here(static_cast<std::uint32_t>(number),
                          generation.load(std::memory_order_relaxed));
     }
@@ -80,7 +82,8 @@ class commit_clock {
  public:
   static constexpr std::size_t threads_max = 512;
 
-  // The calling thread's, below threads_max; throws std::length_error if there are more.
+  // The calling thread's slot number, below threads_max. Throws std::length_error if there are
+  // more.
   static std::size_t thread_number() {
     const std::size_t mine = this_thread_slot();
     if (mine >= threads_max) throw std::length_error("elidex::database: more than 512 threads");
@@ -94,37 +97,39 @@ class commit_clock {
   }
 
   std::uint64_t now() const noexcept { return now_.load(); }
-  // A new epoch, for the log's group commits.
+  // Begins a new epoch and returns it, for the log's group commits.
   std::uint64_t advance() noexcept { return now_.fetch_add(1) + 1; }
 
-  // A commit of this epoch is about to be seen. In its commit phase, or in the region that commits;
-  // for nothing, if it is not committed, does no harm.
+  // Announces that a commit of this epoch is about to become visible. To be called in the commit
+  // phase, or in the region that commits. An announcement without a commit does no harm.
   void note_commit(std::uint64_t epoch) noexcept {
     if (noted_.load() < epoch) raise(noted_, epoch);
   }
 
-  // At least that, as a recovered log asks. Before anybody commits.
+  // Raises the clock to at least this epoch, as a recovered log requires. To be called before the
+  // first commit.
   void begin_at(std::uint64_t epoch) noexcept { raise(now_, epoch); }
 
-  // An epoch in which, as in those before, nobody commits any more: the last one, as far as can be
-  // told. It stays true; a later call may say less, because a phase that was delayed as it began
-  // announces the epoch it had read, though it commits in a later one.
+  // Returns an epoch E such that no transaction commits in E or before it any more. E is the latest
+  // such epoch that can be determined. The statement stays true. A later call may return less,
+  // because a phase may be delayed as it begins. It then announces the epoch that it had read,
+  // although it commits in a later one.
   std::uint64_t completed() const noexcept {
     std::uint64_t least = now();
-    // 1 above; pairs with the one in commit_phase
+    // Note 1 above. Pairs with the fence in commit_phase.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     const std::size_t used = slots_used_.load();
     for (std::size_t i = 0; i < used; ++i) {
-      // acquire: pairs with the release in ~commit_phase(): what that commit wrote is there for who
-      // reads the snapshot.
+      // acquire: pairs with the release in ~commit_phase(). A reader of the snapshot sees what that
+      // commit wrote.
       const std::uint64_t committing = slots_[i].committing.load(std::memory_order_acquire);
       if (committing != none && committing < least && slots_[i].counts(i)) least = committing;
     }
     return least - 1;
   }
 
-  // Returns what completed() returns, once that is at least `wanted`, which must be before now():
-  // waits for the commit phases of that epoch and of earlier ones.
+  // Waits for the commit phases of epoch `wanted` and of earlier ones. Returns what completed()
+  // returns as soon as that is at least `wanted`. `wanted` must be before now().
   std::uint64_t wait_for(std::uint64_t wanted) const noexcept {
     for (;;) {
       const std::uint64_t whole = completed();
@@ -133,8 +138,7 @@ class commit_clock {
       for (std::size_t i = 0; i < used; ++i) {
         const std::atomic<std::uint64_t>& committing = slots_[i].committing;
         const auto is_in_the_way = [&] {
-          // acquire: pairs with the release in ~commit_phase(), as in completed(), which looks
-          // again.
+          // acquire: pairs with the release in ~commit_phase(). completed() looks again.
           return committing.load(std::memory_order_acquire) <= wanted && slots_[i].counts(i);
         };
         if (is_in_the_way()) wait_while<looks::often>(&committing, is_in_the_way);
@@ -142,12 +146,12 @@ class commit_clock {
     }
   }
 
-  // No snapshot of an earlier epoch is alive or will be. Computed by move_horizon().
+  // There is and will be no snapshot of an earlier epoch. move_horizon() computes the value.
   std::uint64_t horizon() const noexcept { return horizon_.load(); }
   void move_horizon() noexcept {
     const std::uint64_t wish = completed();
     raise(floor_, wish);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // 4 above; pairs with the one in snapshot
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // note 4: pairs with snapshot's fence
     std::uint64_t least = wish;
     const std::size_t used = slots_used_.load();
     for (std::size_t i = 0; i < used; ++i) {
@@ -160,13 +164,13 @@ class commit_clock {
   class commit_phase {
    public:
     explicit commit_phase(commit_clock& epochs) : slot_(epochs.this_threads_slot()) {
-      // relaxed: the thread's own, no partner. A phase inside another is part of that.
+      // relaxed: one thread uses it, so it has no partner. A nested phase is part of the outer one.
       around_ = slot_.committing.load(std::memory_order_relaxed);
       if (around_ != none) return;
-      // release: who sees this phase and not the one before has all that that one did. Pairs with
-      // the acquire in completed().
+      // release: pairs with the acquire in completed(). A thread that sees this phase instead of
+      // the previous one also sees everything that the previous one did.
       slot_.committing.store(epochs.now(), std::memory_order_release);
-      // 1 above; pairs with the one in completed()
+      // Note 1 above. Pairs with the fence in completed().
       std::atomic_thread_fence(std::memory_order_seq_cst);
     }
     ~commit_phase() {
@@ -193,14 +197,14 @@ class commit_clock {
       for (backoff wait;; wait.once()) {
         epoch_ = epochs.wait_for(wanted);
         slot_.reading.store(epoch_);
-        // 4 above; pairs with the one in move_horizon()
+        // Note 4 above. Pairs with the fence in move_horizon().
         std::atomic_thread_fence(std::memory_order_seq_cst);
         if (epochs.floor_.load() <= epoch_) return;
       }
     }
     ~snapshot() {
       slot_.reading.store(none,
-                          // pairs with the load in move_horizon(): our reads come before
+                          // pairs with the load in move_horizon(): this thread's reads come before
                           std::memory_order_release);
     }
     snapshot(const snapshot&) = delete;
@@ -227,9 +231,9 @@ class commit_clock {
     }
     thread_slot& slot = slots_[mine];
     const std::uint64_t here = fork_generation();
-    // relaxed: only this thread writes it; ordered by the stores behind it, see counts().
+    // relaxed: only this thread writes it, ordered by the stores after it (see counts()).
     if (slot.generation.load(std::memory_order_relaxed) != here) {
-      // relaxed: as above.
+      // relaxed: ordered by the stores after it, as above.
       slot.generation.store(here, std::memory_order_relaxed);
     }
     return slot;
@@ -238,7 +242,7 @@ class commit_clock {
   alignas(128) std::atomic<std::uint64_t> now_{1};
   std::atomic<std::uint64_t> floor_{0};
   std::atomic<std::uint64_t> horizon_{0};
-  // Apart from the clock, which all regions read.
+  // On other lines than the clock, which all regions read.
   alignas(128) std::atomic<std::uint64_t> noted_{0};
   alignas(128) std::atomic<std::size_t> slots_used_{0};
   std::array<thread_slot, threads_max> slots_;

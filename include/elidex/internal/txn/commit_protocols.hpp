@@ -1,27 +1,36 @@
-// How an optimistic transaction commits: the two protocols that are a policy of the database.
+// How an optimistic transaction commits: two protocols, each a policy of the database.
 //
-//   silo_commit   locks what it writes, in the order of addresses; reads the epoch; validates what
-//                 it has read; writes and unlocks
-//   dbx_commit    does all of that as one hardware region, which writes no lock; where the region
-//                 doesn't commit, as Silo does, with the lock held that all regions read
+//   silo_commit  Locks the write set in the order of addresses, reads the epoch, validates the read
+//                set, writes and unlocks.
+//   dbx_commit   Does all of that in one hardware region that writes no lock. Where the region does
+//                not commit, it does the same as Silo under the lock that all regions read.
 //
-// Linearization: where the epoch is read. Silo: behind the locks and before validation, all that it
-// writes is locked and all that it has read is unchanged at that moment or the validation fails (a
-// seq_cst fence separates the three). What was not there was not there at that moment either: a row
-// that came and went since the first look is still in the index, with a stamp that says so
-// (table.hpp). DBX: the region's commit.
+// Thread-safety: operator(), from any thread. Each call has its own transaction.
+// Errors: std::bad_alloc, and what transaction_context::observations_hold() throws. In both cases
+// nothing has changed.
 //
-// Both at once are right too (a region next to a fallback): a region reads the stamps of all that
-// it touches, so it aborts when one of them is locked, and fails when one is locked already; hence
-// regions needn't read a global lock. DBX has one all the same, so that the fallback runs alone and
-// ends: papers/003 section 7.1 and its code's budgets (dbx_budgets, internal/sync/retry.hpp).
+// Implementation notes
+// Linearization: the point where the epoch is read. Silo reads the epoch after locking and before
+// validating. At that moment everything that the transaction writes is locked. Everything that it
+// has read is unchanged at that moment, or the validation fails. A seq_cst fence separates the
+// three steps. A row that the transaction did not find was absent at that moment, too. A row that
+// came and went since the first look is still in the index, with a stamp that shows it (table.hpp).
+// DBX: the region's commit.
 //
-// No deadlock: locks are taken in one order, and nobody waits for anything else while holding one.
-// A transaction that fails has met one that committed or is about to, or that failed to lock or
-// validate at the same time: the back-off of transact() parts those.
+// A region and a fallback may run at once. A region reads the stamps of all records that it
+// touches. It aborts when one of them is locked later, and fails when one is locked already. So
+// regions need not read a global lock. DBX has a global lock all the same, so that the fallback
+// runs alone and ends. See papers/003 section 7.1 and the budgets of its code (dbx_budgets,
+// internal/sync/retry.hpp).
 //
-// From: Silo, section 4.4; DBX (Wang et al., EuroSys 2014), as papers/003 section 7 uses it.
-// Deviations: versions for snapshots are allocated before anything is locked (rule 3 of the house).
+// No deadlock: locks are taken in one order, and a transaction waits for nothing else while it
+// holds one.
+// Progress: a transaction fails only if it met another one. The other one committed, is about to
+// commit, or failed to lock or validate at the same time. The backoff of transact() separates
+// those.
+//
+// Sources: Silo, section 4.4; DBX (Wang et al., EuroSys 2014), as papers/003 section 7 uses it.
+// Deviation: versions for snapshots are allocated before anything is locked (DESIGN.md, rule 3).
 #pragma once
 
 #include <algorithm>
@@ -44,16 +53,16 @@ namespace elidex::internal {
 
 enum class commit_result : std::uint8_t { committed, conflict };
 
-// Whether a row that had this stamp has to be kept for snapshots, when it is overwritten in that
-// epoch.
+// Whether a commit of `epoch` that overwrites a row with the stamp `had` must keep the row for
+// snapshots.
 inline bool wants_version(const record& row, commit_stamp had, std::uint64_t epoch) noexcept {
   if (had.epoch() >= epoch) return false;
-  // a snapshot must find that it was not there between two lives
+  // a snapshot must see that the row was absent between two inserts
   return !had.absent() || row.has_versions();
 }
 
-// So that no allocation is needed later, mostly: what is missing then is allocated here at the next
-// try.
+// Allocates versions before the commit, so that the commit rarely needs memory. If a version is
+// missing later, the next attempt allocates it here.
 inline void provide_versions(transaction_context& t, commit_clock& epochs) {
   const std::uint64_t epoch = epochs.now();
   bool any = false;
@@ -62,11 +71,11 @@ inline void provide_versions(transaction_context& t, commit_clock& epochs) {
     w.spare = w.of->make_version();
     any = true;
   }
-  if (any) epochs.move_horizon();  // so that what is kept is no more than needed
+  if (any) epochs.move_horizon();  // so that write_rows() keeps only needed versions
 }
 
-// What it has read is as it was. `own_lock`: its own writes are locked now, and have their former
-// stamps in `had`.
+// Whether every record that the transaction read is unchanged. `own_lock`: the transaction holds
+// the locks of its writes, and `had` has their former stamps.
 inline bool reads_hold(const transaction_context& t, bool own_lock) noexcept {
   for (const transaction_context::read& r : t.reads()) {
     const commit_stamp now = r.row->stamp();
@@ -78,7 +87,7 @@ inline bool reads_hold(const transaction_context& t, bool own_lock) noexcept {
   return true;
 }
 
-// The largest stamp among what it has read and writes.
+// The largest stamp among the records that the transaction read or writes.
 inline commit_stamp newest(transaction_context& t) noexcept {
   std::uint64_t time = 0;
   for (const transaction_context::read& r : t.reads()) time = std::max(time, r.seen.time());
@@ -86,15 +95,15 @@ inline commit_stamp newest(transaction_context& t) noexcept {
   return commit_stamp(time << commit_stamp::state_bits);
 }
 
-// In that epoch, after `before`.
+// The next stamp after `before` in this epoch.
 inline commit_stamp stamp_after(commit_stamp before, std::uint64_t epoch) noexcept {
   return before.epoch() < epoch ? commit_stamp(epoch, 0) : commit_stamp(epoch, before.number() + 1);
 }
 
-// Whether a commit has locked its records, or runs in a hardware region, which has no waiters.
+// Whether a commit locked its records, or runs in a hardware region, where locks have no waiters.
 enum class commit_by : std::uint8_t { locks, region };
 
-// Puts the new rows in place.
+// Installs the new rows.
 template <commit_by How>
 void write_rows(transaction_context& t, commit_stamp stamp, commit_clock& epochs) noexcept {
   epochs.note_commit(stamp.epoch());
@@ -126,8 +135,8 @@ inline bool lacks_version(transaction_context& t, std::uint64_t epoch) noexcept 
 
 enum class locking : std::uint8_t { locked, conflict, lacks_version, out_of_numbers };
 
-// The new rows' stamp, unless something is missing for them. All that the transaction writes is
-// locked, or the caller is in a region.
+// Computes the new rows' stamp, unless a version or a stamp number is missing. The transaction's
+// writes are locked, or the caller is in a region.
 inline locking stamp_for(transaction_context& t, std::uint64_t epoch,
                          commit_stamp& stamp) noexcept {
   const commit_stamp before = newest(t);
@@ -137,8 +146,8 @@ inline locking stamp_for(transaction_context& t, std::uint64_t epoch,
   return locking::locked;
 }
 
-// How a hardware region begins that commits or locks: it reads the epoch and validates all reads,
-// with no lock among its writes. What it has read so stays in the region's read set.
+// The start of a region that commits or locks: reads the epoch and validates all reads. No record
+// of the write set may be locked. Everything it reads stays in the region's read set.
 inline locking validate_in_region(transaction_context& t, const commit_clock& epochs,
                                   commit_stamp& stamp) {
   const std::uint64_t epoch = epochs.now();
@@ -151,7 +160,7 @@ inline locking validate_in_region(transaction_context& t, const commit_clock& ep
 }
 
 // Silo's protocol: locks the write set row by row, then validates the read set. If the result is
-// not `locked`, or if it throws, no row stays locked.
+// not `locked`, or the function throws, no row stays locked.
 inline locking lock_one_by_one(transaction_context& t, const commit_clock& epochs,
                                commit_stamp& stamp) {
   auto& writes = t.writes();
@@ -164,7 +173,7 @@ inline locking lock_one_by_one(transaction_context& t, const commit_clock& epoch
     unlock(i + 1);
     return locking::conflict;
   }
-  // 2 of commit_clock.hpp: locked before, validated after
+  // Note 2 of commit_clock.hpp: locks before it, validation after it.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::uint64_t epoch = epochs.now();
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -180,7 +189,7 @@ inline locking lock_one_by_one(transaction_context& t, const commit_clock& epoch
   return result;
 }
 
-// A commit that locks, by lock(stamp), before it writes.
+// A commit that calls lock(stamp) first and then writes.
 template <class Lock>
 commit_result commit_by_locks(transaction_context& t, commit_clock& epochs, Lock&& lock) {
   t.sort_writes();
@@ -188,7 +197,7 @@ commit_result commit_by_locks(transaction_context& t, commit_clock& epochs, Lock
   for (;;) {
     provide_versions(t, epochs);
     const commit_clock::commit_phase phase(epochs);
-    // mostly the right one: then it costs nothing where rows are locked
+    // The epoch is usually the right one. Then write_rows() need not note it while rows are locked.
     epochs.note_commit(epochs.now());
     commit_stamp stamp;
     switch (lock(stamp)) {
@@ -215,11 +224,11 @@ class silo_commit {
   }
 };
 
-// RetryPolicy and Htm as in elided.hpp.
+// RetryPolicy and Htm: see elided.hpp.
 template <class RetryPolicy = dbx_budgets, class Htm = htm::native>
 class dbx_commit {
  public:
-  // Chosen, as DBX has them: what notes more takes the lock at once.
+  // Chosen, as in DBX. A transaction with larger sets takes the lock at once.
   static constexpr std::size_t region_reads_max = 128;
   static constexpr std::size_t region_writes_max = 64;
 
@@ -233,7 +242,7 @@ class dbx_commit {
     t.seal_for_log();
     for (;;) {
       provide_versions(t, epochs);
-      // mostly the right one: then the region has nothing to write there
+      // The epoch is usually the right one. Then the region does not write the noted epoch.
       epochs.note_commit(epochs.now());
       const internal::locking result =
           t.is_logged() ? commit_for_log(t, epochs) : commit_once(t, epochs);
@@ -246,13 +255,13 @@ class dbx_commit {
   lock_counts region_counts() const noexcept { return lock_.stats(); }
 
  private:
-  // The log waits for what has been committed in an epoch and is not in its queue yet, which is for
-  // after the region.
+  // The log waits for each commit of an epoch that is not in its queue yet. The queue is filled
+  // after the region, so the commit phase encloses both.
   internal::locking commit_for_log(transaction_context& t, commit_clock& epochs) {
     const commit_clock::commit_phase phase(epochs);
     return commit_once(t, epochs);
   }
-  // `locked` means that the rows are there.
+  // Returns `locked` if the rows are installed.
   internal::locking commit_once(transaction_context& t, commit_clock& epochs) {
     commit_stamp stamp;
     bool fell_back = false;
@@ -266,8 +275,8 @@ class dbx_commit {
     return result;
   }
 
-  // Without a log it needs no commit_phase: the clock is in the region's read set, so it still
-  // shows this epoch when the region commits, and whoever finds a later one comes after that.
+  // Without a log the region needs no commit_phase. The clock is in its read set, so it still shows
+  // this epoch when the region commits. A thread that reads a later epoch comes after the commit.
   static internal::locking as_region(transaction_context& t, commit_clock& epochs,
                                      commit_stamp& stamp) {
     const internal::locking result = validate_in_region(t, epochs, stamp);

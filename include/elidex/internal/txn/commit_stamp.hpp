@@ -1,20 +1,21 @@
-// The word of a record: when it was committed last, and in which state it is.
+// The word of a record: the time of its last commit, and its state.
 //
 //   bits 63..15  the epoch of that commit (commit_clock.hpp)
 //   bits 14..3   a number within the epoch, larger than those of all records that the transaction
 //                read or wrote
-//   bit 2        dead: unlinked from its index, and soon freed. Never cleared
-//   bit 1        absent: inserted by nobody who has committed, or erased
+//   bit 2        dead: unlinked from its index, and freed soon. Never cleared.
+//   bit 1        absent: erased, or inserted by a transaction that has not committed
 //   bit 0        locked by a committing transaction
 //
-// Stamps of one record only grow, so an equal word means an unchanged record.
+// Guarantee: the stamps of one record only grow, so an equal word means an unchanged record.
+// Thread-safety: a value.
+// Errors: none.
 //
-// The bits are shared out so that the epochs last: a million a second, each with a commit and a
-// snapshot, use them up in 17 years. Where the numbers of an epoch do not suffice, the clock moves
-// on.
-//
-// Thread-safety: a value. From: Silo (Tu et al., SOSP 2013), section 4.2; its "latest" bit isn't
-// needed, because older versions hang on records that stay where they are.
+// Implementation notes
+// The division of the bits makes the epochs last. A million epochs a second, each with a commit and
+// a snapshot, use them up in 17 years. If the numbers of an epoch are used up, the clock advances.
+// Source: Silo (Tu et al., SOSP 2013), section 4.2. Its "latest" bit is not needed, because older
+// versions are linked from records that are never moved.
 #pragma once
 
 #include <compare>
@@ -45,7 +46,7 @@ class commit_stamp {
   constexpr commit_stamp as_dead() const noexcept {
     return commit_stamp(word_ | dead_bit | absent_bit);
   }
-  // The time alone, without the state.
+  // The epoch and number, without the state.
   constexpr std::uint64_t time() const noexcept { return word_ >> state_bits; }
 
   friend constexpr bool operator==(commit_stamp, commit_stamp) noexcept = default;

@@ -1,30 +1,36 @@
 // DBX's commit with short regions: one hardware region validates what a transaction has read and
-// locks what it writes; the rows are copied behind it.
+// locks what it writes. The rows are copied after the region.
 //
 //   basic_database<dbx_locking_commit<>, papers::htm_btree_indexes> db;
 //
-// Why beside dbx_commit: that one copies rows inside its region, and those of TPC-C (a customer's
-// 700 bytes, ten stocks' 350, and the versions kept for snapshots) are more than an L1 keeps for a
-// transaction: on the simulated machine four commits in ten of a thread by itself take the lock,
-// and hold it for as long as the copying takes. DBX's records have a pointer to their row, of which
-// a commit exchanges one word. Here the word is the stamp: a region writes one line of each record
-// as well, and the fallback holds its lock for no longer.
+// Thread-safety: operator(), from any thread.
+// Errors: std::bad_alloc. Then nothing has changed.
 //
-// Linearization: the region's commit, or in the fallback where the epoch is read. All reads are
-// then unchanged and all writes are locked, both at one moment; until the unlocking everybody who
-// wants one of the rows waits, or repeats what it has read of it, as under silo_commit. The
-// argument for snapshots is that one's, too (commit_clock.hpp): the phase is announced before
-// anything is locked, and the epoch is read in the region, which would abort if the clock moved on
+// Implementation notes
+// Why not only dbx_commit: it copies rows inside its region. TPC-C's rows (a customer's 700 bytes,
+// ten stocks' 350, and the versions kept for snapshots) exceed what an L1 holds for a transaction.
+// On the simulated machine four in ten commits of a single thread then take the lock, and hold it
+// while they copy. DBX's records have a pointer to their row, and a commit exchanges one word of
+// the record. Here that word is the stamp. So a region writes one line of each record as well, and
+// the fallback holds its lock for no longer.
+//
+// Linearization: the region's commit. In the fallback, the point where the epoch is read. At that
+// moment all reads are unchanged and all writes are locked. Until a row is unlocked, every
+// transaction that wants it waits, or repeats its read of it, as under silo_commit.
+// Snapshots: the argument of silo_commit holds here, too (commit_clock.hpp). The phase is announced
+// before anything is locked. The epoch is read in the region, which aborts if the clock advances
 // before it commits.
 //
-// No deadlock: a region takes all its locks or none and waits for nothing. The fallback waits for
-// locks, in the order of addresses and one fallback at a time; whoever else holds one has nothing
-// left to do but to copy.
+// No deadlock: a region takes all its locks or none, and waits for nothing. The fallback takes its
+// locks in the order of addresses, and only one fallback runs at a time. Every other holder of a
+// lock only has to copy its rows.
 //
-// Thread-safety: operator(), from any thread. Errors: std::bad_alloc, and then nothing has changed.
-// From: papers/003 section 7.1; DBX (Wang et al., EuroSys 2014). Deviations: rows stay in place,
-// see above; phantoms are found by looking again (transaction.hpp), where DBX compares versions of
-// leaves; budgets by cause below the outermost region, too (retry.hpp).
+// Sources: papers/003 section 7.1; DBX (Wang et al., EuroSys 2014).
+// Deviations:
+// - Rows stay in place (see above).
+// - Phantoms are detected by looking again (transaction_context.hpp), where DBX compares versions
+//   of leaves.
+// - Inner regions have budgets by abort cause, too (retry.hpp).
 #pragma once
 
 #include <atomic>
@@ -38,11 +44,11 @@
 
 namespace elidex::internal {
 
-// RetryPolicy and Htm as in elided.hpp.
+// RetryPolicy and Htm: see elided.hpp.
 template <class RetryPolicy = nesting_dbx_budgets, class Htm = htm::native>
 class dbx_locking_commit {
  public:
-  // As dbx_commit has them: what notes more takes the lock at once.
+  // As in dbx_commit. A transaction with larger sets takes the lock at once.
   static constexpr std::size_t region_reads_max = 128;
   static constexpr std::size_t region_writes_max = 64;
 
@@ -71,7 +77,7 @@ class dbx_locking_commit {
                                           commit_stamp& stamp) {
     const internal::locking result = validate_in_region(t, epochs, stamp);
     if (result != internal::locking::locked) return result;
-    // Nothing can have come between: the region has read these stamps.
+    // try_lock() cannot fail: the region has read these stamps.
     for (const transaction_context::write& w : t.writes())
       static_cast<void>(w.row->try_lock(w.had));
     return result;
@@ -80,9 +86,9 @@ class dbx_locking_commit {
   elided<ttas_lock, RetryPolicy, Htm> lock_;
 };
 
-// The commit that this CPU favours, decided once: DBX's where hardware regions commit, Silo's
-// elsewhere. Of DBX's two it takes the one that locks in its region: with TPC-C's rows it was twice
-// as fast on the simulated machine, where the other one's regions outgrow the L1.
+// Chooses the commit for this CPU once: DBX's where hardware regions commit, Silo's elsewhere. Of
+// DBX's two variants it uses the one that locks in its region. With TPC-C's rows that variant was
+// twice as fast on the simulated machine, where the other one's regions outgrow the L1.
 class capability_commit {
  public:
   commit_result operator()(transaction_context& t, commit_clock& epochs) {

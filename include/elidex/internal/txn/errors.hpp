@@ -1,6 +1,13 @@
-// What a transaction's functions throw. Each leaves the transaction as it was before the call, so
-// that who catches it inside may go on; if it leaves the transaction's function, as any exception,
-// all is rolled back. None is thrown because of what other transactions do at the same time.
+// What the functions of a transaction throw.
+//
+//   store.transact([&](auto& t) {
+//     try { t.insert(accounts, 7, ada); } catch (const db::duplicate_key&) { ... }  // may continue
+//   });
+//
+// Guarantees: each of these errors leaves the transaction as it was before the call. A function
+// that catches the error may continue. An error that leaves the transaction's function rolls
+// everything back, as any exception does. None of them is caused by what other transactions do at
+// the same time.
 #pragma once
 
 #include <stdexcept>
@@ -11,12 +18,12 @@ class error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// insert() of a key that is there.
+// insert() of a key that is present.
 class duplicate_key : public error {
   using error::error;
 };
 
-// No table of that name, or one of other keys or rows.
+// No table has that name, or the table has other keys or rows.
 class unknown_table : public error {
   using error::error;
 };
@@ -24,14 +31,14 @@ class schema_mismatch : public error {
   using error::error;
 };
 
-// A row that is larger than its table's.
+// A row exceeds its table's row size.
 class row_too_large : public error {
   using error::error;
 };
 
-// In a child of fork(): what would write to a log that the parent opened. The parent's logger
-// thread does not exist there, and the files are the parent's. Nothing has been written, and
-// nothing has been committed.
+// In a child of fork(): the call would write to a log that the parent opened. The parent's logger
+// thread does not exist in the child, and the files belong to the parent. Nothing has been written
+// or committed.
 class forked_child : public error {
   using error::error;
 };

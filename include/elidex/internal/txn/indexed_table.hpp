@@ -1,33 +1,37 @@
-// A table with secondary indexes that are kept by the same functions that change its rows.
+// A table with secondary indexes. The functions that change its rows keep the indexes up to date.
 //
 //   auto& accounts = db.create_table<std::uint64_t, account>("accounts");
 //   elidex::db::indexed_table by(db, accounts);
-//   const auto owner = by.add_index<std::string>("accounts by owner", [](std::uint64_t, const
-//       account& a) { return a.owner_name(); });
+//   const auto owner = by.add_index<std::string>(
+//       "accounts by owner", [](std::uint64_t, const account& a) { return a.owner_name(); });
 //   const auto number = by.add_unique_index<std::int64_t>("accounts by number", number_of);
 //   db.transact([&](auto& t) {
-//     // and update, put, erase: indexes and table together, or nothing (duplicate_key)
+//     // also update, upsert, erase: indexes and table together, or nothing (duplicate_key)
 //     by.insert(t, 7, ada);
 //     by.find(t, owner, "Ada", [&](std::uint64_t key, const account& row) { ...; return true; });
 //     by.scan(t, number, 100, 200, fn);                  // [100, 200), in the index's order
 //   });
 //
-// An index is a table of its own, by ordered_key: what the function gives of a row, then the row's
-// key. So equal values lie side by side, in the order of the rows' keys, and phantoms are found as
-// in any table. In a unique index the value is the whole key, so a second one is a duplicate_key at
-// every isolation level.
-//
-// The function must give the same for the same row for ever. Who changes the table past this class
-// leaves the indexes as they are.
+// An index's function maps a row to the value that the index orders. The function must give the
+// same for the same row for ever. A change of the table that bypasses this class does not update
+// the indexes. The database's Indexes must support string keys.
 //
 // Thread-safety: after the last add_index(), all members from any thread, each in a transaction of
-// its own. Table and database outlive it. Errors: duplicate_key, also of a unique index: row and
-// indexes are unchanged, and a function that catches it may continue. std::logic_error for a
-// transaction of another database or an index of another indexed_table: the call changes nothing.
-// Errors of transactions and of the functions. After std::bad_alloc the transaction must not be
-// committed.
+// its own.
+// Lifetime: table and database outlive the indexed table.
+// Errors:
+//   duplicate_key     Also for a value that a unique index already has. Row and indexes are
+//                     unchanged, and a function that catches it may continue.
+//   std::logic_error  A transaction of another database, or an index of another indexed_table. The
+//                     call changes nothing.
+//   std::bad_alloc    The transaction must not be committed.
+//   others            Those of the transaction and of the caller's functions.
 //
-// Requires a database whose Indexes support string keys.
+// Implementation notes
+// An index is a table of its own. Its key (ordered_key) is the value that the function returns,
+// followed by the row's key. So entries with equal values are adjacent, in the order of the rows'
+// keys. Phantoms are detected as in any table. In a unique index the value is the whole key, so a
+// second row with the value causes duplicate_key at every isolation level.
 #pragma once
 
 #include <concepts>
@@ -55,7 +59,7 @@ class basic_database;
 
 namespace internal {
 
-// By which its tables know a database, also where a class is derived from it.
+// The mark by which tables identify their database, also if a class is derived from it.
 template <class Commit, class Indexes>
 const void* owner_mark(const basic_database<Commit, Indexes>& database) noexcept {
   return &database;
@@ -63,7 +67,8 @@ const void* owner_mark(const basic_database<Commit, Indexes>& database) noexcept
 
 template <class Database, class Table>
 class indexed_table {
-  // Which row it is. A string's key does not fit: it is the end of the index's key.
+  // Identifies the row of an entry. A string key does not fit in here: it is the end of the index's
+  // key.
   struct integer_entry {
     typename Table::key_type key;
   };
@@ -79,7 +84,7 @@ class indexed_table {
   using key_argument = typename Table::key_argument;
   using row_type = typename Table::row_type;
 
-  // Of values of this type.
+  // A handle to an index of values of this type.
   template <class Value>
   class index_of {
     friend class indexed_table;
@@ -92,8 +97,9 @@ class indexed_table {
     table.check_owner(owner_mark(db));
   }
 
-  // Before the table's first row, and before open(). Throws as create_table(), std::logic_error if
-  // there are rows; open() throws schema_mismatch if the folder has rows without the index.
+  // Adds an index. To be called before the table's first row, and before open(). Throws what
+  // create_table() throws, and std::logic_error if the table has rows. open() throws
+  // schema_mismatch if the directory has rows but not the index.
   template <class Value, class Fn>
   index_of<Value> add_index(std::string name, Fn value_of) {
     return add<Value>(std::move(name), std::move(value_of), false);
@@ -113,23 +119,23 @@ class indexed_table {
     t.insert(table_, key, row);
     add_entries(t, key, row);
   }
-  // False: not there. As the table's update(), it notes what it has read at every level, so that
-  // table and indexes stay together. `change` must not write the same row: the indexes would keep
-  // what the row was in between.
+  // Returns false if the key is absent. Like the table's update(), it notes its read at every
+  // isolation level, so that table and indexes agree. `change` must not write the same row: the
+  // indexes would keep entries of the row's value in between.
   template <class Transaction, value_change<row_type> Fn>
   bool update(Transaction& t, key_argument key, Fn&& change) const {
     return t.update(table_, key, [&](row_type& row) {
       const row_type before = row;
       change(row);
-      move_entries(t, key, &before, row);  // if it throws, the row is not changed either
+      move_entries(t, key, &before, row);  // if it throws, the row is unchanged, too
     });
   }
-  // Whether it was there or not.
+  // Writes the row whether or not the key is present.
   template <class Transaction>
   void upsert(Transaction& t, key_argument key, const row_type& row) const {
     for (;;) {
       if (update(t, key, [&](row_type& there) { there = row; })) return;
-      bool came_in_between = false;  // at a level below serializable
+      bool came_in_between = false;  // possible below serializable
       try {
         t.insert(table_, key, row);
       } catch (const duplicate_key&) {
@@ -140,12 +146,12 @@ class indexed_table {
       return;
     }
   }
-  // False: not there.
+  // Returns false if the key is absent.
   template <class Transaction>
   bool erase(Transaction& t, key_argument key) const {
     std::optional<row_type> before;
     if (!t.update(table_, key, [&](row_type& row) { before = row; })) return false;
-    std::vector<std::string> values;  // before anything goes, because value_of may throw
+    std::vector<std::string> values;  // before any change, because value_of may throw
     values.reserve(indexes_.size());
     for (const index& one : indexes_) values.push_back(one.value_of(key, *before));
     t.erase(table_, key);
@@ -153,22 +159,22 @@ class indexed_table {
     return true;
   }
 
-  // Calls fn(key, row) for the rows of that value, in the order of their keys, until it says false,
-  // if it says anything. In snapshots, too.
+  // Calls fn(key, row) for the rows with that value, in the order of their keys. Stops when fn
+  // returns false. fn may return nothing. Works in snapshots, too.
   template <class Transaction, class Value, class Fn>
   void find(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& value,
             Fn&& fn) const {
     const std::string from = ordered_key().add(value).take();
     t.scan(entries_of(in), from, end_of_prefix(from), row_of_entry(t, fn));
   }
-  // The same for values from `from` up to but without `to`, in their order.
+  // The same for values in [from, to), in the index's order.
   template <class Transaction, class Value, class Fn>
   void scan(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& from,
             const std::type_identity_t<Value>& to, Fn&& fn) const {
     t.scan(entries_of(in), ordered_key().add(from).take(), ordered_key().add(to).take(),
            row_of_entry(t, fn));
   }
-  // To the last one.
+  // The same for all values from `from` on.
   template <class Transaction, class Value, class Fn>
   void scan(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& from,
             Fn&& fn) const {
@@ -226,8 +232,8 @@ class indexed_table {
     }
     t.insert(*to.entries, entry_key(to, key, value), made);
   }
-  // Of a row that the transaction has just inserted, and takes back if a unique index has one of
-  // its values.
+  // Adds the entries of a row that the transaction has just inserted. If a unique index already has
+  // one of the values, it erases the row again and throws.
   template <class Transaction>
   void add_entries(Transaction& t, key_argument key, const row_type& row) const {
     try {
@@ -237,8 +243,8 @@ class indexed_table {
       throw;
     }
   }
-  // From what the row was, if it was there, to what it is. The new entries come first: if a unique
-  // index has one of them already, all are as before.
+  // Replaces the entries of the row `before` (null: no row) by those of `after`. It adds the new
+  // entries first. If a unique index already has one of them, it restores the old state and throws.
   template <class Transaction>
   void move_entries(Transaction& t, key_argument key, const row_type* before,
                     const row_type& after) const {
@@ -270,13 +276,13 @@ class indexed_table {
                           const std::string& value) {
     t.erase(*of.entries, entry_key(of, key, value));
   }
-  // For an index's scan: fn with the row that an entry tells of.
+  // The visitor of an index's scan: calls fn with the row of each entry.
   template <class Transaction, class Fn>
   auto row_of_entry(Transaction& t, Fn& fn) const {
     return [this, &t, &fn](std::string_view at, const entry& one) {
       const key_type key = row_key(at, one);
       const std::optional<row_type> row = t.get(table_, key);
-      // Below serializable another transaction may have come in between.
+      // Below serializable, another transaction may have erased the row in between.
       return !row || call_visitor(fn, key_argument(key), *row);
     };
   }

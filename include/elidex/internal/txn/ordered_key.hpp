@@ -1,14 +1,17 @@
-// Keys of several parts, as strings that are in the order of the parts.
+// Encodes keys of several parts as strings that sort in the order of the parts.
 //
 //   std::string key = ordered_key().add(std::int64_t{-5}).add("Ada").add(7u).take();
-//   // so a part's keys are a range, up to end_of_prefix()
+//   // the keys that begin with a part are a range, up to end_of_prefix()
 //   key.starts_with(ordered_key().add(std::int64_t{-5}).take());
 //
-// Integers: a byte 01, then eight bytes, the highest first, signed ones with their sign turned.
-// Strings: their bytes, a zero byte as two (00 FF), and two zero bytes as the end, so that no
-// string's image begins another's and what follows does not disturb the order.
+// Thread-safety: values.
+// Errors: std::bad_alloc.
 //
-// Thread-safety: values. Errors: std::bad_alloc.
+// Implementation notes
+//   integer  A byte 01, then eight bytes, the highest first. Signed integers have their sign bit
+//            inverted.
+//   string   Its bytes, with 00 FF for a zero byte, then two zero bytes as the end. So no string's
+//            image is a prefix of another's, and the following parts do not disturb the order.
 #pragma once
 
 #include <concepts>
@@ -24,9 +27,9 @@ class ordered_key {
  public:
   template <std::integral Integer>
   ordered_key& add(Integer part) {
-    auto image = static_cast<std::uint64_t>(part);  // of a negative one: with ones in front
+    auto image = static_cast<std::uint64_t>(part);  // sign-extends a negative one
     if constexpr (std::is_signed_v<Integer>) image ^= std::uint64_t{1} << 63;
-    bytes_.push_back('\x01');  // so that something lies behind every prefix
+    bytes_.push_back('\x01');  // so that some string lies after every prefix
     for (int shift = 56; shift >= 0; shift -= 8)
       bytes_.push_back(static_cast<char>(image >> shift & 0xFF));
     return *this;
@@ -49,7 +52,7 @@ class ordered_key {
   std::string bytes_;
 };
 
-// Behind all strings that begin with this, which is not empty and has whole parts.
+// Returns a string after all strings that begin with this, which is not empty and has whole parts.
 inline std::string end_of_prefix(std::string_view prefix) {
   std::string end(prefix);
   while (end.back() == '\xFF') end.pop_back();

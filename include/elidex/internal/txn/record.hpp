@@ -1,23 +1,26 @@
-// A row of a table: its stamp, its bytes, and its older versions.
+// A row of a table: its stamp, its bytes and its older versions.
 //
 //   record* r = record::make(memory, words, key);               // absent
-//   commit_stamp seen = r->read(into);  // a whole row and the stamp that it has
-//   if (r->read_as_of(epoch, into)) ...                         // as a snapshot sees it
+//   commit_stamp seen = r->read(into);  // a whole row and its stamp
+//   if (!r->read_as_of(epoch, into).absent()) ...               // as a snapshot sees it
 //   // a committing transaction
-//   r->lock(); r->keep_version(version); r->write(row); r->unlock(stamp);
+//   r->lock(); r->keep_version(version, had, words); r->write(row); r->unlock(stamp);
 //
-// The bytes change in place. Readers look at the stamp, the bytes, and the stamp again (Silo,
-// section 4.5). The row as it was before a commit is kept only if that commit is of a later epoch
-// than the row: within an epoch no snapshot can want it.
+// Thread-safety: the read functions, from any thread that prevents the record's reclamation (an
+// epoch_pin since it found the record). All others: the holder of the record's lock, or a hardware
+// region that has read the stamp unlocked.
+// Errors: none.
 //
-// Why a read is whole: write() stores behind the fence of lock() and before the release of
-// unlock(); a reader that got one of its words sees, at its second look behind an acquire fence, at
-// least the locked word. (As in version_lock.hpp. In a hardware region, all of it is one moment.)
-// The same makes a snapshot's read right: a version hangs on `older_` before the row changes.
+// Implementation notes
+// The bytes change in place. A reader reads the stamp, the bytes, and the stamp again (Silo,
+// section 4.5). A commit keeps the old row only if its epoch is later than the row's: within one
+// epoch no snapshot can need the old row.
 //
-// Thread-safety: read functions from any thread that keeps the record from being freed (an
-// epoch_pin since it was found). The others: who holds the lock, or is inside a hardware region
-// that has read the stamp unlocked.
+// Why a read is whole: write() stores after the fence of lock() and before the release of unlock().
+// A reader that got one of these words sees at least the locked stamp at its second look, which
+// follows an acquire fence. See version_lock.hpp for the same argument. In a hardware region all of
+// this happens at one moment. A snapshot's read is right for the same reason: the version is linked
+// to `older_` before the row changes.
 #pragma once
 
 #include <atomic>
@@ -33,14 +36,14 @@
 
 namespace elidex::internal {
 
-// Rows are handled as words; the last one is filled with zeros.
+// Rows are handled as words. The last word is filled up with zeros.
 constexpr std::size_t words_for(std::size_t bytes) noexcept {
   return (bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
 }
 
 class record {
  public:
-  // A row that has been overwritten; not larger than a record, so that one pool serves both.
+  // A row that has been overwritten. It is not larger than a record, so that one pool serves both.
   struct version {
     commit_stamp stamp;
     std::atomic<version*> older{nullptr};
@@ -54,14 +57,15 @@ class record {
     return sizeof(record) + row_words * sizeof(std::uint64_t);
   }
 
-  // In `memory` of bytes_for(row_words). `key` is what the table knows it by.
+  // Makes a record in `memory`, which has bytes_for(row_words) bytes. `key` is the table's word for
+  // the key.
   static record* make(void* memory, std::size_t row_words, std::uint64_t key) noexcept {
     auto* const made = new (memory) record(key);
     for (std::size_t i = 0; i < row_words; ++i) new (made->row() + i) std::uint64_t(0);
     return made;
   }
-  // Of a table whose records have a word more, behind the row: who has locked it implicitly
-  // (two_phase_transaction.hpp).
+  // Makes the word after the row that names the implicit holder of the record's lock
+  // (two_phase_transaction.hpp). Only for tables with locking().words_behind_row == 1.
   void make_writer(std::size_t row_words) noexcept {
     new (row() + row_words) std::atomic<std::uint64_t>(0);
   }
@@ -71,9 +75,9 @@ class record {
   }
 
   commit_stamp stamp() const noexcept { return commit_stamp(stamp_.load()); }
-  // Without the lock bit: waits while it is locked.
+  // Waits while the record is locked.
   commit_stamp unlocked_stamp() const noexcept {
-    // acquire: pairs with unlock(): the row is at least that stamp's.
+    // acquire: pairs with unlock(). The row is that stamp's or a later one.
     commit_stamp seen(stamp_.load(std::memory_order_acquire));
     if (seen.locked()) [[unlikely]] {
       internal::backoff wait;
@@ -83,13 +87,13 @@ class record {
   }
   const std::uint64_t& key() const noexcept { return key_; }
 
-  // Waits while it is locked.
+  // Waits while the record is locked.
   commit_stamp read(std::span<std::uint64_t> into) const noexcept {
     for (backoff wait;;) {
       const commit_stamp before = unlocked_stamp();
       if (before.absent()) return before;
       copy_row(into);
-      // acquire fence: pairs with the release fence of lock(), see above.
+      // acquire fence: pairs with the release fence of try_lock() (see above).
       std::atomic_thread_fence(std::memory_order_acquire);
       // relaxed: ordered by the fence.
       if (stamp_.load(std::memory_order_relaxed) == before.word()) return before;
@@ -97,22 +101,21 @@ class record {
     }
   }
 
-  // The row as it was at the end of that epoch, and the stamp that it had: absent if it was not
-  // there.
+  // Reads the row as it was at the end of `epoch`, and returns the stamp that it had. The stamp is
+  // absent if there was no row.
   commit_stamp read_as_of(std::uint64_t epoch, std::span<std::uint64_t> into) const noexcept {
     for (backoff wait;;) {
       const commit_stamp before = unlocked_stamp();
       if (before.epoch() <= epoch && !before.absent()) copy_row(into);
-      // Behind it stands what the row was before; a commit that is under way may have hung its
-      // version there already.
+      // The list holds the earlier rows. A commit in progress may have linked its version already.
       const version* old = older_.load(std::memory_order_acquire);  // pairs with keep_version()
-      // pairs with the release fence of lock()
+      // acquire fence: pairs with the release fence of try_lock().
       std::atomic_thread_fence(std::memory_order_acquire);
       // relaxed: ordered by the fence.
       if (stamp_.load(std::memory_order_relaxed) == before.word()) {
         if (before.epoch() <= epoch) return before;
         while (old != nullptr && old->stamp.epoch() > epoch)
-          old = old->older.load(std::memory_order_acquire);  // as above
+          old = old->older.load(std::memory_order_acquire);  // pairs with keep_version()
         if (old == nullptr) return commit_stamp();
         if (!old->stamp.absent()) std::memcpy(into.data(), old->row(), into.size_bytes());
         return old->stamp;
@@ -121,15 +124,15 @@ class record {
     }
   }
 
-  // False: it is locked, or not as seen.
+  // Returns false if the record is locked or its stamp is not `seen`.
   bool try_lock(commit_stamp seen) noexcept {
     std::uint64_t expected = seen.word();
     if (!stamp_.compare_exchange_strong(expected, seen.as_locked().word())) return false;
-    // pairs with the acquire fences of the readers
+    // release fence: pairs with the acquire fences of the readers.
     std::atomic_thread_fence(std::memory_order_release);
     return true;
   }
-  // Whatever it is. The stamp that it had.
+  // Locks the record in any state, and returns the stamp that it had.
   commit_stamp lock() noexcept {
     for (backoff wait;; wait.once()) {
       commit_stamp seen = stamp();
@@ -141,13 +144,13 @@ class record {
     replace_stamp(now);
     wake_waiters(&stamp_);
   }
-  // By a hardware region, which has locked nothing, so that nobody waits.
+  // For a hardware region, which has locked nothing: there are no waiters.
   void replace_stamp(commit_stamp now) noexcept {
-    // pairs with the acquire in unlocked_stamp()
+    // release: pairs with the acquire in unlocked_stamp().
     stamp_.store(now.word(), std::memory_order_release);
   }
 
-  // Hangs up what the row is now, with the stamp that it has had, before it changes.
+  // Links the current row, with its stamp `had`, as a version. To be called before the row changes.
   void keep_version(version& old, commit_stamp had, std::size_t row_words) noexcept {
     old.stamp = had;
     for (std::size_t i = 0; i < row_words; ++i) old.row()[i] = word(i);
@@ -157,14 +160,14 @@ class record {
   }
   void write(std::span<const std::uint64_t> row) noexcept {
     for (std::size_t i = 0; i < row.size(); ++i) {
-      // relaxed: pairs with copy_row(); ordered by the stamp.
+      // relaxed: pairs with copy_row(), ordered by the stamp.
       std::atomic_ref(this->row()[i]).store(row[i], std::memory_order_relaxed);
     }
   }
 
-  // Cuts off the versions that no snapshot from `horizon` on can want: the newest of an epoch up to
-  // there is the last one wanted. Whoever reads as of the horizon or later stops there, so nobody
-  // can reach the rest.
+  // Unlinks the versions that no snapshot from `horizon` on can need. The newest version of an
+  // epoch <= horizon is the last one needed: every reader as of the horizon or later stops there.
+  // So the rest is unreachable.
   version* cut_versions(std::uint64_t horizon, commit_stamp now) noexcept {
     if (now.epoch() <= horizon) return older_.exchange(nullptr);
     for (version* v = older_.load(); v != nullptr; v = v->older.load()) {
@@ -172,10 +175,10 @@ class record {
     }
     return nullptr;
   }
-  // Whether it is on its table's list of absent records.
+  // Whether the record is on its table's list of absent records.
   std::atomic<bool>& waits_for_unlinking() noexcept { return waits_for_unlinking_; }
   bool has_versions() const noexcept { return versions() != nullptr; }
-  // The newest first. For tests; they may be freed while others write.
+  // The newest version. For tests. Versions may be freed while other threads write.
   const version* versions() const noexcept { return older_.load(); }
 
  private:
@@ -198,7 +201,7 @@ class record {
     return reinterpret_cast<const std::uint64_t*>(this + 1);
   }
   std::uint64_t word(std::size_t i) const noexcept {
-    // relaxed: pairs with write(); ordered by the stamp.
+    // relaxed: pairs with write(), ordered by the stamp.
     return std::atomic_ref(const_cast<std::uint64_t&>(row()[i])).load(std::memory_order_relaxed);
   }
   void copy_row(std::span<std::uint64_t> into) const noexcept {

@@ -1,4 +1,4 @@
-// Rows whose columns are known only when the program runs.
+// Rows with columns that are known only at run time.
 //
 //   const db::schema columns({{"owner", column_type::text, 30}, {"balance",
 //       column_type::integer}});
@@ -11,15 +11,17 @@
 //     return t.get(accounts, 7)->text("owner");
 //   });
 //
-// A row is stored in as many bytes as its schema needs at most: 8 for each number, and for a text 4
-// and its longest length, filled up to 8. A table in a folder remembers its schema, names included
-// (storage.hpp).
+// Size: a row takes the most bytes that its schema can need. A number takes 8 bytes. A text takes 4
+// bytes plus its longest length, rounded up to a multiple of 8. A table in a directory stores its
+// schema, names included (storage.hpp).
 //
-// Thread-safety: a schema is a value that doesn't change; a row belongs to one thread, as
-// std::string does. Views of a row's text are valid until the row is changed or gone. A row that
-// was moved from has no columns until it is assigned. Errors: schema_mismatch: an unknown column,
-// another type, a row of another schema, columns that can't be; row_too_large: a text that is
-// longer than its column, a schema of more than row_bytes_max.
+// Thread-safety: a schema is an immutable value. A row belongs to one thread, as std::string does.
+// Lifetime: views of a row's text are valid until the row is changed or destroyed. A row that was
+// moved from has no columns until it is assigned.
+// Errors:
+//   schema_mismatch  an unknown column, another type, a row of another schema, or an invalid list
+//                    of columns
+//   row_too_large    a text that is longer than its column, or a schema of more than row_bytes_max
 #pragma once
 
 #include <cstddef>
@@ -32,7 +34,7 @@
 
 namespace elidex::internal {
 
-// integer: std::int64_t; real: double; text: bytes, up to a length.
+// integer: std::int64_t. real: double. text: bytes, up to a length.
 enum class column_type : std::uint8_t { integer, real, text };
 
 struct column_definition {
@@ -41,21 +43,21 @@ struct column_definition {
   std::size_t text_bytes_max = 0;
 };
 
-// Chosen: records lie in a pool's blocks, of which there are 64 and more in a chunk then.
+// Chosen: records lie in a pool's blocks, and a chunk then has at least 64 blocks.
 inline constexpr std::size_t row_bytes_max = std::size_t{64} << 10;
 
 class schema {
  public:
   // Copies share their columns.
   explicit schema(std::vector<column_definition> columns);
-  // Moving copies: no schema is without columns.
+  // A move copies, so that every schema has columns.
   schema(const schema&) noexcept = default;
   schema& operator=(const schema&) noexcept = default;
   ~schema() = default;
 
   const std::vector<column_definition>& columns() const noexcept { return layout_->columns; }
   std::size_t row_bytes() const noexcept { return layout_->row_bytes; }
-  // Equal for equal columns in the same order, and for no others.
+  // Equal texts mean equal columns in the same order.
   const std::string& text() const noexcept { return layout_->text; }
   friend bool operator==(const schema& a, const schema& b) noexcept {
     return a.layout_ == b.layout_ || a.text() == b.text();
@@ -74,9 +76,9 @@ class schema {
 
 class row {
  public:
-  // Numbers are 0, texts empty.
+  // Numbers are 0, texts are empty.
   explicit row(const schema& columns);
-  // Copies `words`. Throws schema_mismatch unless their number is that of a row.
+  // Copies `words`. Throws schema_mismatch unless their count is that of a row.
   row(const schema& columns, std::span<const std::uint64_t> words);
 
   const schema& columns() const noexcept { return columns_; }
@@ -99,7 +101,7 @@ class row {
   }
 
  private:
-  // Its number. Throws if there is none of that name and type.
+  // The column's position. Throws schema_mismatch if there is no column of that name and type.
   std::size_t place(std::string_view column, column_type type) const;
 
   schema columns_;

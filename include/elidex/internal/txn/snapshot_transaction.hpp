@@ -1,13 +1,15 @@
-// A transaction that only reads: the database as it was when it began. It never aborts, and no
-// writer waits for it.
+// A transaction that only reads: it sees the database as it was when it began. It never aborts, and
+// writers never wait for it.
 //
 //   db.read_only([&](auto& t) { ... t.get(accounts, 1) ... t.scan(accounts, 10, 20, fn) ... });
 //
-// It reads the versions of its epoch (commit_clock.hpp) and notes nothing. While it lives, what it
-// may still want is kept.
+// Thread-safety: belongs to one thread.
+// Errors: std::logic_error for a table of another database, std::bad_alloc, and what Key and the
+// caller's functions throw.
 //
-// Thread-safety: belongs to one thread. Errors: std::logic_error for a table of another database;
-// std::bad_alloc.
+// Implementation notes
+// It reads the versions of its epoch (commit_clock.hpp) and notes nothing. While it lives, the
+// versions that it can read are kept.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +26,7 @@ namespace elidex::internal {
 
 class snapshot_transaction {
  public:
-  // `database` is the address of the owner of the tables; null for tables without a database.
+  // `database` is the address of the owner of the tables, or null for tables without a database.
   explicit snapshot_transaction(commit_clock& epochs, const void* database = nullptr)
       : database_(database), snapshot_(epochs) {}
 
@@ -36,9 +38,8 @@ class snapshot_transaction {
     return found == nullptr ? std::nullopt : read(table, *found);
   }
 
-  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, or to the
-  // last one, until it says false, if it says anything. fn keeps memory from being used again as
-  // long as it runs.
+  // Calls fn(key, row) in the order of keys for keys in [from, to), or from `from` to the last one.
+  // Stops when fn returns false. fn may return nothing. Memory is not reclaimed while fn runs.
   template <class Table, class Key, class Fn>
   void scan(const Table& table, const Key& from, const Key& to, Fn&& fn) {
     using key_type = typename Table::key_type;
@@ -50,8 +51,8 @@ class snapshot_transaction {
   }
 
   std::uint64_t epoch() const noexcept { return snapshot_.epoch(); }
-  // All that it has seen survives a crash once this epoch is durable, if erased records stay until
-  // they are (level sync).
+  // Everything that the transaction has seen survives a crash once this epoch is durable. This
+  // requires that erased records stay until their erase is durable (level sync).
   std::uint64_t epoch_to_be_durable() const noexcept { return newest_seen_; }
 
  private:

@@ -3,24 +3,28 @@
 //   auto& accounts = db.create_table<std::uint64_t, account>("accounts");       // database.hpp
 //   db.transact([&](auto& t) { t.insert(accounts, 7, account{.balance = 70}); });
 //
-// Row is trivially copyable, or rows have a schema (schema.hpp). Key is an integer or std::string;
-// keys order the table. The index holds a pointer to each record, also to absent ones: those that
-// nobody has committed yet, and those erased that a snapshot may still want. collect() unlinks the
-// others.
+// A row is trivially copyable, or has a schema (schema.hpp). A key is an integer or a std::string.
+// The table is ordered by its keys.
 //
-// An erased record stays until all transactions have ended that ran when it was erased: else one
-// that looks again for phantoms could miss a row that had come and gone since its first look,
-// though it was there at the moment for which the transaction commits.
+// Thread-safety: all members except the destructor, from any thread.
+// Errors: std::bad_alloc. Then nothing has changed.
 //
-// Why unlinking is right: it locks the record as it was erased (so nobody has inserted it again),
-// unlinks it, and then marks it dead. A transaction that found it before saw an absent record, and
-// fails to validate or to lock the dead one; one that comes later makes a new record. Memory goes
-// to the retire list: whoever found the record had an epoch_pin then, and has it still. Where there
-// are locks, an unlinking_rule asks for them while the record is locked
-// (two_phase_transaction.hpp).
+// Implementation notes
+// The index holds a pointer to each record, including absent ones. An absent record is not
+// committed yet, or it is erased and a snapshot may still need it. The function collect() unlinks
+// all other absent records.
 //
-// Thread-safety: all members but the destructor. Errors: std::bad_alloc, and then nothing has
-// changed.
+// An erased record stays until every transaction that was running at the erase has ended. Such a
+// transaction may look again for phantoms. Without the record it could miss a row that was inserted
+// and erased since its first look. But the row may have been present at the moment for which the
+// transaction commits.
+//
+// Why unlinking is right: collect() locks the record in the state in which it was erased, so no
+// transaction has inserted it again. Then it unlinks the record, and marks it dead. A transaction
+// that found the record before saw it absent, and fails to validate it or to lock the dead record.
+// A later transaction makes a new record. The memory goes to the retire list, because every thread
+// that found the record had an epoch_pin and still has it. Under two-phase locking an
+// unlinking_rule checks the locks while the record's word is locked (two_phase_transaction.hpp).
 #pragma once
 
 #include <algorithm>
@@ -52,8 +56,8 @@
 
 namespace elidex::internal {
 
-// Keys as the records and the transactions' notes have them; and as the log has them: an integer as
-// eight bytes of this machine's order.
+// Conversions of keys. A record and a transaction's notes have a key as a word. The log has it as
+// bytes: an integer as eight bytes in this machine's order.
 template <class Key>
 struct key_words {
   using argument = Key;
@@ -65,7 +69,7 @@ struct key_words {
       return false;
     }
   }
-  // Throws std::out_of_range for what Key cannot be.
+  // Throws std::out_of_range for a number outside the range of Key.
   template <class Other>
   static Key argument_of(const Other& key) {
     if constexpr (std::integral<Other> && !std::same_as<Key, Other>) {
@@ -79,7 +83,7 @@ struct key_words {
   static std::string_view bytes_of(const std::uint64_t& word) noexcept {
     return {reinterpret_cast<const char*>(&word), sizeof word};
   }
-  // Nothing: these are not a key's.
+  // Returns no value if the bytes are no key.
   static std::optional<argument> from_bytes(std::string_view bytes) noexcept {
     std::uint64_t word = 0;
     if (bytes.size() != sizeof word) return std::nullopt;
@@ -112,22 +116,23 @@ struct key_type_info {
   bool is_signed;
 };
 
-// How the lock system knows a table (two_phase_transaction.hpp); where there are no locks, nothing.
+// What the lock system needs of a table (two_phase_transaction.hpp). Zero without locks.
 struct row_locking {
   std::uint32_t space = 0;           // the table's number
-  std::size_t words_behind_row = 0;  // 1: each record says who has locked it implicitly
+  std::size_t words_behind_row = 0;  // 1: each record names its implicit locker
 };
 
 class table_base;
 
-// Somebody else's say in which erased records may leave the index. Asked while the record's word is
-// locked as it was erased; with false it stays until the next collection.
+// Decides which erased records may leave the index. allows() is called while the record's word is
+// locked, in the state in which it was erased. If it returns false, the record stays until the next
+// collection.
 struct unlinking_rule {
   virtual ~unlinking_rule() = default;
   virtual bool allows(const table_base& table, record& erased) = 0;
 };
 
-// What a transaction's notes and the storage know of a table.
+// The part of a table that a transaction's notes and the storage need.
 class table_base {
  public:
   table_base(std::string name, std::size_t row_bytes, std::string schema_text, row_locking locking)
@@ -143,10 +148,10 @@ class table_base {
   table_base& operator=(const table_base&) = delete;
 
   const std::string& name() const noexcept { return name_; }
-  // Its number in the log, from 1 on. Set before transactions use the table.
+  // The table's number in the log, from 1 on. Set before transactions use the table.
   std::uint32_t id() const noexcept { return id_; }
   void set_id(std::uint32_t id) noexcept { id_ = id; }
-  // The database that made the table, by its address; null for a table without a database. Set
+  // The address of the database that made the table, or null for a table without a database. Set
   // before transactions use the table.
   const void* owner() const noexcept { return owner_; }
   void set_owner(const void* database) noexcept { owner_ = database; }
@@ -156,7 +161,7 @@ class table_base {
       refuse_other_database();
   }
   std::size_t row_bytes() const noexcept { return row_bytes_; }
-  // Empty if rows are of a type.
+  // Empty if the rows are of a C++ type.
   const std::string& schema_text() const noexcept { return schema_text_; }
   std::size_t row_words() const noexcept { return row_words_; }
   const row_locking& locking() const noexcept { return locking_; }
@@ -164,14 +169,14 @@ class table_base {
   virtual key_type_info key_type_of() const noexcept = 0;
   virtual std::string_view key_bytes(const record& one) const noexcept = 0;
   virtual bool has_rows() const = 0;
-  // For an index: whose rows it tells of. Null: it is none.
+  // The table that this table indexes. Null: this is no index.
   const table_base* indexed() const noexcept { return indexed_; }
   void set_indexed(const table_base& table) noexcept { indexed_ = &table; }
-  // By the bytes of a key. Null: there is none; or, get_or_create_by_bytes(), these are no key's.
-  // The caller is pinned.
+  // Find a record by the bytes of its key. find_by_bytes() returns null if there is none.
+  // get_or_create_by_bytes() returns null if the bytes are no key. The caller is pinned.
   virtual record* find_by_bytes(std::string_view key) const = 0;
   virtual record* get_or_create_by_bytes(std::string_view key) = 0;
-  // All rows, each as some commit has left it, while others commit.
+  // Writes all rows, each as some commit has left it, while other threads commit.
   virtual void write_rows(checkpoint_writer& to) = 0;
 
   record::version* make_version() { return new (pool_.allocate()) record::version; }
@@ -179,8 +184,9 @@ class table_base {
     while (first != nullptr) pool_.deallocate(std::exchange(first, first->older.load()));
   }
 
-  // An absent record, which is to be unlinked. On the list once at most: the second entry would
-  // outlive the record. The caller is pinned since it found it. Cannot fail.
+  // Puts an absent record on the list of records to unlink. A record is on the list at most once: a
+  // second entry would outlive it. The caller has been pinned since it found the record. Cannot
+  // fail.
   void note_absent(record& absent) noexcept {
     if (absent.waits_for_unlinking().exchange(true)) return;
     const absent_record one{&absent, absent.stamp(), epoch_after_unlinking()};
@@ -188,13 +194,13 @@ class table_base {
     try {
       absent_.push_back(one);
     } catch (const std::bad_alloc&) {
-      // It stays in the index, where the next insert of its key finds it.
+      // The record stays in the index, where the next insert of its key finds it.
       absent.waits_for_unlinking().store(false);
     }
   }
-  // Unlinks those that no snapshot from `horizon` on can want, and that have been absent since
-  // before every running transaction. `now` is the epoch of reclamation, which the caller has tried
-  // to move on.
+  // Unlinks the records that no snapshot from `horizon` on can need and that were absent before
+  // every running transaction began. `now` is the epoch of reclamation, which the caller has tried
+  // to advance.
   void collect(std::uint64_t horizon, std::uint64_t now, unlinking_rule* rule = nullptr) {
     const epoch_pin pinned;
     std::vector<absent_record> listed;
@@ -210,8 +216,8 @@ class table_base {
         const commit_stamp state = one.row->stamp();
         if (!state.absent()) {
           one.row->waits_for_unlinking().store(false);
-          // Looked at again: it may have been erased in between, by somebody who found it on the
-          // list.
+          // A second look: another thread may have erased the record in between while it was still
+          // on the list.
           if (one.row->stamp().absent()) note_absent(*one.row);
           continue;
         }
@@ -239,7 +245,7 @@ class table_base {
   }
 
  protected:
-  // As it is in this state. False: it is not any more, or must not.
+  // Unlinks the record if it is still in this state and the rule allows it. Returns whether it did.
   virtual bool unlink(record& one, commit_stamp state, unlinking_rule* rule) = 0;
 
   void destroy(record* one) noexcept {
@@ -253,8 +259,8 @@ class table_base {
  private:
   struct absent_record {
     record* row;
-    commit_stamp since;   // absent, and in this state
-    std::uint64_t epoch;  // since this one at least (internal/memory/epoch.hpp)
+    commit_stamp since;   // its state, which is absent
+    std::uint64_t epoch;  // an epoch at or after the change to it (internal/memory/epoch.hpp)
   };
 
   [[noreturn]] void refuse_other_database() const;
@@ -268,7 +274,7 @@ class table_base {
     try {
       absent_.insert(absent_.end(), more.begin(), more.end());
     } catch (const std::bad_alloc&) {
-      // They stay in the index, where the next insert of their keys finds them.
+      // The records stay in the index, where the next insert of their keys finds them.
       for (const absent_record& one : more) one.row->waits_for_unlinking().store(false);
     }
   }
@@ -286,10 +292,10 @@ class table_base {
   std::vector<absent_record> absent_;
 };
 
-// What keyed_table::get_or_create() expects.
+// What the caller of keyed_table::get_or_create() expects.
 enum class key_likely_is : bool { absent, present };
 
-// The records by key. Map is an index of the registry's kind: get, insert, erase, scan.
+// The records by key. Map is an index with get(), insert(), erase() and scan().
 template <class Key, class Map>
 class keyed_table : public table_base {
  public:
@@ -309,14 +315,14 @@ class keyed_table : public table_base {
     });
   }
 
-  // Null: there is none. The caller is pinned.
+  // Returns null if there is no such record. The caller is pinned.
   record* find(key_argument key) const {
     const auto found = map_.get(key);
     return found ? *found : nullptr;
   }
-  // The record of `key`, made if there is none. `likely` says which is tried first: it makes a
-  // difference in speed alone. prepare(record&) is called with what is made before anybody can see
-  // it, perhaps several times; it may throw.
+  // Returns the record of `key`, and makes one if there is none. `likely` only affects speed: it
+  // chooses what is tried first. prepare(record&) runs on each new record before it becomes
+  // visible. It may run several times, and may throw.
   template <class Prepare = nothing>
   record* get_or_create(key_likely_is likely, key_argument key, const Prepare& prepare = {}) {
     if (likely == key_likely_is::present) {
@@ -328,9 +334,9 @@ class keyed_table : public table_base {
     }
   }
 
-  // Calls fn(record*) in the keys' order, from `from` on, up to but without `end` if there is one,
-  // until it says false; whether it got to the end. A few records at a time: those of a group as
-  // they were at one moment. Allocates nothing. The caller is pinned.
+  // Calls fn(record*) in the order of keys, for keys from `from` up to but not including `end`,
+  // until fn returns false. Returns whether the walk reached its end. The walk reads groups of a
+  // few records, each group at one moment. It allocates nothing. The caller is pinned.
   template <class Fn>
   bool walk(key_argument from, const std::optional<Key>& end, Fn&& fn) const {
     return walk_to(from, end ? &*end : nullptr, fn);
@@ -367,7 +373,7 @@ class keyed_table : public table_base {
     std::vector<std::uint64_t> row(row_words());
     Key next(key_words<Key>::least());
     for (bool more = true; more;) {
-      const epoch_pin pinned;  // for so many rows only
+      const epoch_pin pinned;  // for rows_per_pin rows only
       std::size_t rows = 0;
       more = !walk(next, [&](const record* one) {
         if (rows++ == rows_per_pin) {
@@ -395,7 +401,7 @@ class keyed_table : public table_base {
   bool walk_to(key_argument from, const Key* end, Fn& fn) const {
     std::array<record*, group_max> group;
     std::size_t wanted = group_first;
-    const record* last = nullptr;  // where the group before ended: the next one begins with it
+    const record* last = nullptr;  // the last of the previous group, and first of this one
     for (;;) {
       std::size_t found = 0;
       map_.scan(last == nullptr ? from : key_words<Key>::of(last->key()), wanted,
@@ -403,7 +409,7 @@ class keyed_table : public table_base {
       for (std::size_t i = 0; i < found; ++i) {
         if (group[i] == last) continue;
         const key_argument key = key_words<Key>::of(group[i]->key());
-        // it was erased and inserted again
+        // the record was erased and its key inserted again
         if (last != nullptr && key == key_words<Key>::of(last->key())) continue;
         if (end != nullptr && !(key < key_argument(*end))) return true;
         if (!fn(group[i])) return false;
@@ -414,7 +420,7 @@ class keyed_table : public table_base {
     }
   }
 
-  // Null: there is one.
+  // Returns null if there is a record already.
   template <class Prepare>
   record* try_make(key_argument key, const Prepare& prepare) {
     void* const memory = pool().allocate();
@@ -467,18 +473,18 @@ class keyed_table : public table_base {
 
   static constexpr std::size_t group_first = 8;
   static constexpr std::size_t group_max = 64;
-  // Chosen: a checkpoint holds back reclamation for as long only.
+  // Chosen: a checkpoint delays reclamation for at most so many rows.
   static constexpr std::size_t rows_per_pin = 256;
 
   Map map_;
-  retire_list retire_list_;  // behind the map, whose records it no longer has
+  retire_list retire_list_;  // has records that map_ no longer has
 };
 
 template <class Key>
 concept table_key =
     (std::integral<Key> && !std::same_as<Key, bool>) || std::same_as<Key, std::string>;
 
-// With rows of a type.
+// A table whose rows are of a C++ type.
 template <table_key Key, class Row, class Map>
 class table : public keyed_table<Key, Map> {
   static_assert(std::is_trivially_copyable_v<Row>, "rows are trivially copyable");
@@ -489,7 +495,7 @@ class table : public keyed_table<Key, Map> {
   explicit table(std::string name, row_locking locking = {})
       : keyed_table<Key, Map>(std::move(name), sizeof(Row), {}, locking) {}
 
-  // Between a row and its words.
+  // Convert between a row and its words.
   static Row row_of(std::span<const std::uint64_t> words) noexcept {
     Row made;
     std::memcpy(static_cast<void*>(&made), words.data(), sizeof made);
@@ -501,7 +507,7 @@ class table : public keyed_table<Key, Map> {
   }
 };
 
-// With rows of a schema.
+// A table whose rows have a schema.
 template <table_key Key, class Map>
 class schema_table : public keyed_table<Key, Map> {
  public:

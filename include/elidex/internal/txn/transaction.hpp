@@ -1,34 +1,38 @@
-// An optimistic transaction: what a function that is given to transact() works with.
+// An optimistic transaction: the argument of the function that is passed to transact().
 //
 //   db.transact([&](auto& t) {  // database.hpp; the function may run several times
 //     auto a = t.get(accounts, 1);                   // std::optional<account>
 //     t.update(accounts, 1, [](account& row) { row.balance -= 5; });
-//     t.insert(accounts, 3, account{});              // duplicate_key if it is there
+//     t.insert(accounts, 3, account{});              // duplicate_key if the key is present
 //     t.erase(accounts, 2);
-//     // [10, 20), until false
+//     // [10, 20), until the function returns false
 //     t.scan(accounts, 10, 20, [](std::uint64_t key, const account& row) { return true; });
 //   });
 //
-// No other transaction sees its writes before it commits; it sees them itself. It reads committed
-// rows, each one whole, but of different moments: whether they belong together is checked when it
-// commits. So a function may see a state that never was. Its loops must end in such a state, too.
-// An exception that the function throws is passed on only if what it has read still holds.
+// No other transaction sees the writes of a transaction before it commits. The transaction itself
+// sees them. It reads committed rows, each of them whole, but possibly from different moments. The
+// commit validates that they belong together. So the function may see a state that never existed,
+// and its loops must end in such a state, too. An exception that the function throws is passed on
+// only if everything that it has read is still valid.
 //
 // Isolation levels leave out some checks:
-//   serializable      none
+//   serializable      leaves out none
 //   repeatable_read   allows phantoms, and write skew through them
 //   read_committed    also allows non-repeatable reads, lost updates of get() and upsert(), read
-//                     and write skew
-//   read_uncommitted  as read_committed: nothing uncommitted can be seen
+//                     skew and write skew
+//   read_uncommitted  as read_committed: uncommitted rows are never visible
 // update() of one row is atomic at every level.
 //
-// Thread-safety: belongs to one thread, and ends with the function that it was given to: a pointer
-// to it must not be kept.
-// Errors: errors.hpp; std::logic_error for a table of another database, before anything is noted;
-// std::bad_alloc; what Key and the caller's functions throw.
+// Thread-safety: belongs to one thread.
+// Lifetime: the transaction ends when its function returns. Keep no pointer to it.
+// Errors:
+//   those of errors.hpp
+//   std::logic_error  a table of another database, before anything is noted
+//   std::bad_alloc
+//   others            what Key and the caller's functions throw
 //
 // Implementation notes
-// What it notes, and how a protocol checks that: transaction_context.hpp.
+// transaction_context.hpp: what a transaction notes, and how a protocol validates it.
 #pragma once
 
 #include <cstdint>
@@ -47,10 +51,10 @@ namespace elidex::internal {
 
 class transaction : private transaction_context {
  public:
-  // What it needs, for the next one to use again.
+  // The memory of a transaction, for the next one to use again.
   using memory = transaction_context::memory;
 
-  // Made by the database.
+  // The database makes transactions.
   using transaction_context::transaction_context;
 
   template <class Table, class Key>
@@ -62,7 +66,7 @@ class transaction : private transaction_context {
     return table.row_of(words);
   }
 
-  // Throws duplicate_key.
+  // Throws duplicate_key if the key is present.
   template <class Table, class Key>
   void insert(Table& table, const Key& key, const typename Table::row_type& row) {
     check_is_ours(table);
@@ -86,7 +90,7 @@ class transaction : private transaction_context {
     }
   }
 
-  // Whether it was there or not.
+  // Writes the row whether or not the key is present.
   template <class Table, class Key>
   void upsert(Table& table, const Key& key, const typename Table::row_type& row) {
     check_is_ours(table);
@@ -100,15 +104,15 @@ class transaction : private transaction_context {
       }
       const commit_stamp seen = r.unlocked_stamp();
       if (seen.dead()) continue;
-      // Observations step over what this transaction inserts; so that it was absent has to hold by
-      // itself.
+      // Observations skip the records that this transaction inserts. So the absence of the row is
+      // noted as a read.
       if (seen.absent()) note_read(r, seen);
       note_write(table, r, words, seen.absent());
       return;
     }
   }
 
-  // False: not there. `change` may use the transaction.
+  // Returns false if the key is absent. `change` may use the transaction.
   template <class Table, class Key, value_change<typename Table::row_type> Fn>
   bool update(Table& table, const Key& key, Fn&& change) {
     check_is_ours(table);
@@ -122,13 +126,13 @@ class transaction : private transaction_context {
     if (write* const mine = own(*r)) {
       mine->words = changed;
     } else {
-      // the read that was noted guarantees that it still is so when this commits
+      // the noted read guarantees that `before` is still the row when this commits
       note_write(table, *r, changed, false).before = before;
     }
     return true;
   }
 
-  // False: not there.
+  // Returns false if the key is absent.
   template <class Table, class Key>
   bool erase(Table& table, const Key& key) {
     check_is_ours(table);
@@ -143,8 +147,8 @@ class transaction : private transaction_context {
     return true;
   }
 
-  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, or to the
-  // last one, until it says false, if it says anything.
+  // Calls fn(key, row) in the order of keys for keys in [from, to), or from `from` to the last one.
+  // Stops when fn returns false. fn may return nothing.
   template <class Table, class Key, class Fn>
   void scan(Table& table, const Key& from, const Key& to, Fn&& fn) {
     scan_up_to(table, argument<Table>(from),
@@ -172,7 +176,8 @@ void transaction::scan_up_to(Table& table, typename Table::key_argument from,
   range<Table>* watched = nullptr;
   if (level() == isolation::serializable) watched = &watch(table, from);
   const bool to_the_end = table.walk(from, to, [&](record* one) {
-    // As if it ended here: with a record of others, which is seen, or before one of its own.
+    // In case the scan stops here: the range ends with this record, or before it if the transaction
+    // inserted it.
     if (watched != nullptr && inserted(*one)) {
       watched->end = key_type(key_words<key_type>::of(one->key()));
     } else if (watched != nullptr) {
@@ -180,7 +185,7 @@ void transaction::scan_up_to(Table& table, typename Table::key_argument from,
       watched->end.reset();
     }
     const auto words = read_record(table, *one, note);
-    // A dead one is gone from the index by now: the range has changed, and so will not hold.
+    // A dead record has left the index. The range has changed, so it will not validate.
     if (!words || words->empty()) return true;
     return call_visitor(fn, key_words<key_type>::of(one->key()), table.row_of(*words));
   });

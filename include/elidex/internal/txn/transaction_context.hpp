@@ -1,22 +1,23 @@
-// What a transaction has read and what it wants to write, for the protocols that commit it
-// (commit_protocols.hpp). Users have transaction.hpp in front of it.
+// What a transaction has read and what it will write, for the protocols that commit it
+// (commit_protocols.hpp). Users have the interface in transaction.hpp.
 //
 //   transaction_context& t = transaction_access::context(running);
 //   t.sort_writes();
 //   for (transaction_context::write& w : t.writes()) ...
 //   t.committed_with(stamp);
 //
-// It notes
-//   reads         records and the stamp that they had. An absent record is noted too, so that an
+// A transaction notes
+//   reads         Records and the stamps that they had. Absent records are noted too, so that an
 //                 insert by another transaction is detected.
-//   writes        records and the new row, none for an erase. An insert puts an absent record into
-//                 the index at once.
-//   observations  keys that were not in the index, and ranges with the records that were there
-//                 (phantoms). They are checked by looking again, which works with any index. The
-//                 transaction's own inserts and uncommitted records do not count.
+//   writes        Records and their new rows, or null for an erase. An insert puts an absent record
+//                 into the index at once.
+//   observations  Keys that were not in the index, and ranges with the records that were there
+//                 (phantoms). A protocol validates them by looking again, which works with any
+//                 index. The transaction's own inserts and uncommitted records do not count.
 //
-// Thread-safety: belongs to one thread. Errors: std::bad_alloc; std::logic_error for a table of
-// another database, before anything is noted.
+// Thread-safety: belongs to one thread.
+// Errors: std::bad_alloc, and std::logic_error for a table of another database, before anything is
+// noted.
 #pragma once
 
 #include <algorithm>
@@ -54,37 +55,37 @@ class transaction_context {
     record* row;
     table_base* of;
     std::uint64_t* words;  // null: erase
-    bool inserts;          // it was absent when it was first written
-    // For the log: the row as it is until this commits; null: not known, or there is no log.
+    bool inserts;          // the record was absent when it was first written
+    // For the log: the row as it is until this commits. Null: unknown, or there is no log.
     const std::uint64_t* before = nullptr;
-    record::version* spare = nullptr;    // for the row as it was, if a snapshot may want it
-    record::version* cut_off = nullptr;  // what no snapshot can want any more
+    record::version* spare = nullptr;    // for the old row, if a snapshot may need it
+    record::version* cut_off = nullptr;  // versions that no snapshot can need any more
     commit_stamp had{};
   };
 
-  // What it needs, for the next one to use again.
+  // The memory of a transaction, for the next one to use again.
   class memory;
 
-  // `database` is the address of the owner of the tables; null for tables without a database.
+  // `database` is the address of the owner of the tables, or null for tables without a database.
   transaction_context(memory& notes, isolation level, const void* database = nullptr);
   ~transaction_context();
   transaction_context(const transaction_context&) = delete;
   transaction_context& operator=(const transaction_context&) = delete;
 
-  // What it has noted; for the protocols.
+  // The notes, for the protocols.
   isolation level() const noexcept { return level_; }
   const std::vector<read>& reads() const noexcept { return reads_; }
   std::vector<write>& writes() noexcept { return writes_; }
   const write* own(const record& r) const noexcept {
     return const_cast<transaction_context*>(this)->own(r);
   }
-  // In the order of addresses, for locking.
+  // Sorts by address, which is the order of locking.
   void sort_writes() noexcept {
     std::sort(writes_.begin(), writes_.end(), by_address);
     sorted_ = true;
   }
-  // Throws what the map's get() and scan() throw: std::bad_alloc where a scan of 64 records needs
-  // memory. The maps of index_sets.hpp need none for that.
+  // Throws what the map's get() and scan() throw: std::bad_alloc if a scan of 64 records needs
+  // memory. The maps of index_sets.hpp need none.
   bool observations_hold() const {
     for (const auto& one : observations_) {
       if (!one->holds(*this)) return false;
@@ -92,10 +93,11 @@ class transaction_context {
     return true;
   }
 
-  // Of a database with a log: the worker of this thread.
+  // For a database with a log. `worker` is this thread's.
   void log_with(redo_log::worker& worker) noexcept { log_ = &worker; }
   bool is_logged() const noexcept { return log_ != nullptr && !writes_.empty(); }
-  // Its writes as a record of the log, before anything is locked: the last thing that may fail.
+  // Stages the writes as a record of the log, before anything is locked. This is the last step that
+  // may fail.
   void seal_for_log() {
     if (!is_logged() || logged_) return;
     redo_log::commit& record = logged_.emplace(*log_);
@@ -117,24 +119,25 @@ class transaction_context {
     }
     record.seal();
   }
-  // In the commit phase in which the epoch of the stamp was read.
+  // To be called in the commit phase in which the stamp's epoch was read.
   void committed_with(commit_stamp stamp) noexcept {
     committed_ = stamp;
     if (logged_) logged_->keep(stamp);
   }
   std::uint64_t newest_seen() const noexcept { return newest_seen_; }
-  // All that this transaction has seen and done survives a crash once this epoch is durable, if
-  // erased records stay until they are (level sync). After the commit.
+  // Everything that this transaction has seen and written survives a crash once this epoch is
+  // durable. This requires that erased records stay until their erase is durable (level sync). To
+  // be called after the commit.
   std::uint64_t epoch_to_be_durable() const noexcept {
     return writes_.empty() ? newest_seen_ : committed_.epoch();
   }
-  // The same of what it has done alone; 0: nothing.
+  // The same for the writes alone. 0: there are none.
   std::uint64_t epoch_of_writes() const noexcept {
     return writes_.empty() ? 0 : committed_.epoch();
   }
 
-  // After the commit, or without one: what is absent now is to leave the indexes. How many records
-  // that were.
+  // Puts the records that are absent now on the lists of records to unlink. To be called after the
+  // commit, or without one. Returns how many records it noted.
   std::size_t note_absent_records(bool committed) noexcept {
     std::size_t many = 0;
     for (const write& w : writes_) {
@@ -146,7 +149,7 @@ class transaction_context {
   }
 
  protected:
-  // For a transaction that keeps its records by other means (two_phase_transaction.hpp).
+  // For a transaction that keeps its records by other means than a pin (two_phase_transaction.hpp).
   struct unpinned {};
   transaction_context(memory& notes, isolation level, const void* database, unpinned);
 
@@ -166,9 +169,9 @@ class transaction_context {
     const Table& of;
     const typename Table::key_type key;
   };
-  // The records from `from` on, as many as there are in `seen`, and no other before `end`, if there
-  // is one, or at all, if it is to the last. There is an end if the walk came to it, or stopped at
-  // an insert of its own.
+  // Holds if the records from `from` on are those of `seen`, and no other record is before `end`.
+  // With `to_the_last`, no other record is in the rest of the table. `end` is set if the walk
+  // reached it, or stopped at an insert of the transaction itself.
   template <class Table>
   struct range : observation {
     range(const Table& table, typename Table::key_argument begin) : of(table), from(begin) {}
@@ -179,7 +182,7 @@ class transaction_context {
     bool to_the_last = false;
     std::vector<const record*> seen;
   };
-  // Now, because the caller's function may throw while the range is walked.
+  // Registers the range before the walk, because the caller's function may throw during it.
   template <class Table>
   range<Table>& watch(const Table& table, typename Table::key_argument from) {
     auto made = std::make_unique<range<Table>>(table, from);
@@ -188,7 +191,7 @@ class transaction_context {
     return watched;
   }
 
-  // Throws std::out_of_range for an integer that the table's keys cannot be.
+  // Throws std::out_of_range for an integer outside the range of the table's keys.
   template <class Table, class Key>
   static typename Table::key_argument argument(const Key& key) {
     return key_words<typename Table::key_type>::argument_of(key);
@@ -201,7 +204,7 @@ class transaction_context {
     return words;
   }
 
-  // A copy of a row that was read and may be changed; null without a log.
+  // Returns a copy of a row that was read and may be changed. Null without a log.
   const std::uint64_t* kept_for_log(std::span<const std::uint64_t> words) {
     if (log_ == nullptr) return nullptr;
     std::uint64_t* const kept = arena_.allocate(words.size());
@@ -209,8 +212,8 @@ class transaction_context {
     return kept;
   }
 
-  // The row as the transaction sees it, valid until the next is read; empty: not there. Its record,
-  // if there is one.
+  // The row as the transaction sees it, and its record if there is one. `words` is valid until the
+  // next read, and empty if there is no row.
   struct found_row {
     record* of;
     std::span<const std::uint64_t> words;
@@ -228,7 +231,7 @@ class transaction_context {
       if (words) return {found, *words};
     }
   }
-  // No value: it is dead.
+  // Returns no value if the record is dead.
   std::optional<std::span<const std::uint64_t>> read_record(const table_base& table, record& r,
                                                             bool note) {
     if (const write* const mine = own(r)) {
@@ -240,7 +243,7 @@ class transaction_context {
     const commit_stamp seen = r.read(into);
     if (seen.dead()) return std::nullopt;
     note_seen(seen);
-    if (note) reads_.push_back({&r, seen});  // no make_room(): may throw
+    if (note) reads_.push_back({&r, seen});  // may throw: no make_room() before
     if (seen.absent()) return std::span<const std::uint64_t>();
     return into;
   }
@@ -265,16 +268,17 @@ class transaction_context {
     const write* const mine = own(r);
     return mine != nullptr && mine->inserts;
   }
-  // A record that was not in the index at the first look, and was never there in between: an insert
-  // of one's own, or of somebody who has not committed. What has ever been committed counts, even
-  // if it is absent again: it may have been there at the moment for which this transaction commits,
-  // and is in the index as long as this one runs (table.hpp). Who locks it after this look commits
-  // after this one.
+  // Whether the record does not count for an observation. Such a record was not in the index at the
+  // first look, and has never been present since. It is an insert of this transaction, or of one
+  // that has not committed. A record that was ever committed counts, even if it is absent again. It
+  // may have been present at the moment for which this transaction commits, and it stays in the
+  // index while this transaction runs (table.hpp). A transaction that locks the record after this
+  // look commits after this one.
   bool counts_not(const record& r) const noexcept {
     return r.stamp() == commit_stamp() || inserted(r);
   }
-  // So that noting one more read and write does not fail: nothing is left half done in an index
-  // then.
+  // Reserves memory, so that noting one more read and write does not fail. A failure would leave a
+  // change to an index half done.
   void make_room() {
     const auto one_more = [](auto& notes) {
       if (notes.size() == notes.capacity())
@@ -284,7 +288,7 @@ class transaction_context {
     one_more(writes_);
     if (writes_.size() >= unindexed_writes_max) places_.reserve(writes_.size() + 1);
   }
-  // After make_room().
+  // To be called after make_room().
   write& note_write(table_base& table, record& r, std::uint64_t* words, bool inserts) noexcept {
     writes_.push_back({&r, &table, words, inserts, nullptr, nullptr, nullptr, {}});
     if (writes_.size() > unindexed_writes_max) {
@@ -293,12 +297,12 @@ class transaction_context {
     }
     return writes_.back();
   }
-  // After make_room().
+  // To be called after make_room().
   void note_read(record& r, commit_stamp seen) noexcept { reads_.push_back({&r, seen}); }
   void note_seen(commit_stamp seen) noexcept {
     newest_seen_ = std::max(newest_seen_, seen.epoch());
   }
-  // As long as the transaction is there; again: nothing.
+  // Pins this thread until the transaction is destroyed. A second call does nothing.
   void pin() {
     if (!pinned_) pinned_.emplace();
   }
@@ -308,7 +312,7 @@ class transaction_context {
     return std::less<>()(a.row, b.row);
   }
 
-  // Chosen: so many are found faster by looking at all.
+  // Chosen: a linear search is faster for up to so many.
   static constexpr std::size_t unindexed_writes_max = 8;
 
   const isolation level_;
@@ -318,17 +322,17 @@ class transaction_context {
   std::vector<write>& writes_;
   std::vector<std::unique_ptr<observation>>& observations_;
   bump_arena& arena_;
-  written_records& places_;  // of writes_, if there are many, until they are sorted
+  written_records& places_;  // the index of writes_, if they are many and not sorted
 
  protected:
-  std::vector<std::uint64_t>& last_row_;  // what was read last
+  std::vector<std::uint64_t>& last_row_;  // the row that was read last
 
  private:
   bool sorted_ = false;
   redo_log::worker* log_ = nullptr;
   std::optional<redo_log::commit> logged_;
   commit_stamp committed_{};
-  std::uint64_t newest_seen_ = 0;  // epoch
+  std::uint64_t newest_seen_ = 0;  // an epoch
 };
 
 class transaction_context::memory {
@@ -378,7 +382,8 @@ bool transaction_context::range<Table>::holds(const transaction_context& self) c
   const bool bounded = end || to_the_last;
   if (seen.empty() && !bounded) return true;
   const auto look = [&](const record* one) {
-    // First, because what it has inserted later may have lain there already, absent.
+    // This check comes first: the walk may have seen a record, absent, that the transaction
+    // inserted later.
     if (at < seen.size() && one == seen[at]) {
       ++at;
       return bounded || at < seen.size();
@@ -391,7 +396,7 @@ bool transaction_context::range<Table>::holds(const transaction_context& self) c
   return same && at == seen.size() && (to_the_end || !bounded);
 }
 
-// How the database and its policies reach what a transaction has noted.
+// Gives the database and its policies access to a transaction's notes.
 struct transaction_access {
   template <class Transaction>
   static transaction_context& context(Transaction& of) noexcept {
@@ -401,7 +406,7 @@ struct transaction_access {
   static const transaction_context& context(const Transaction& of) noexcept {
     return of;
   }
-  // A transaction of two-phase locking that gets no lock any more, and so will not commit.
+  // Whether a transaction of two-phase locking gets no more locks, and so will not commit.
   template <class Transaction>
   static bool is_doomed(const Transaction& of) noexcept {
     return of.is_doomed();

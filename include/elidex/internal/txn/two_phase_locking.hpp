@@ -1,27 +1,33 @@
-// Two-phase locking as a policy of the database: InnoDB's, over its lock system.
+// Two-phase locking as a policy of the database: InnoDB's protocol on its lock system.
 //
-//   // <hle_latches>, ...: lock_latches.hpp
+//   // <papers::hle_latches>, ...: lock_latches.hpp
 //   elidex::basic_database<elidex::db::two_phase_locking<>> db;
-//   db.protocol().wait_for(std::chrono::seconds(5));  // a lock; 50 s unless said
+//   db.protocol().wait_for(std::chrono::seconds(5));  // for a lock; the default is 50 s
 //   db.transact([&](auto& t) { ... });  // two_phase_transaction.hpp
 //
-// A commit is Silo's without anything to validate: the transaction locks its rows' words, takes the
-// epoch, writes, unlocks them (commit_protocols.hpp); then it gives its locks back. So log and
-// snapshots have the same to go by under each policy:
-// - What commit_clock.hpp (2) asks: if T2 overwrites what T1 has read under a shared lock, T2's
-//   lock came after T1's end, so T1 read the clock before T2 did. At the levels without read locks
-//   T1 need not stand before T2 anywhere, and read_only() sees both or T2 alone.
-// - Row words are locked in one order, by commits only, which wait for nobody else meanwhile; locks
-//   of the lock system are not taken while a word is locked. So the two kinds make no cycle.
+// Thread-safety: all members, from any thread. begin() makes a transaction for the calling thread.
+// Errors: those of lock_system.hpp.
 //
-// Which erased records may go: nobody has a lock on the record or on the gap before it. The rule
-// asks with the record's word locked; who gets a lock looks at the word afterwards, and finds it
-// locked, or dead, or was seen by the rule (two_phase_transaction.hpp).
+// Implementation notes
+// A commit is Silo's with nothing to validate (commit_protocols.hpp). The transaction locks the
+// words of its rows, reads the epoch, writes, and unlocks them. Then it releases its locks. So the
+// log and the snapshots can rely on the same guarantees under each policy:
+// - Serial order (commit_clock.hpp, note 2): if T2 overwrites what T1 has read under a shared lock,
+//   T2 got its lock after T1's end. So T1 read the clock before T2 did. At the levels without read
+//   locks T1 need not precede T2, and read_only() sees both or T2 alone.
+// - No deadlock: only commits wait for row words. They lock them in one order, and wait for nothing
+//   else meanwhile. No thread waits for a lock of the lock system while it holds a word. So the two
+//   kinds of locks form no cycle.
 //
-// Thread-safety: all members; begin() for the calling thread. Errors: as lock_system.hpp. From:
-// papers/004 section 4.1. Deviations: rows are written at the commit, so there is nothing to undo
-// and nothing uncommitted to be seen; the transaction's function is run again after a deadlock or a
-// time-out, where InnoDB returns an error.
+// Which erased records may be unlinked: those without a lock on the record or on the gap before it.
+// The rule asks while the record's word is locked. A transaction that gets such a lock looks at the
+// word afterwards. It finds the word locked or dead, or the rule has seen its lock
+// (two_phase_transaction.hpp).
+//
+// Source: papers/004 section 4.1. Deviations:
+// - Rows are written at the commit. So there is nothing to undo, and no uncommitted row is visible.
+// - The transaction's function runs again after a deadlock or a timeout, where InnoDB returns an
+//   error.
 #pragma once
 
 #include <atomic>
@@ -35,14 +41,14 @@
 
 namespace elidex::internal {
 
-// Phantoms: two_phase_transaction.hpp; any other than looks_again is for tests.
+// Phantoms: see two_phase_transaction.hpp. Policies other than looks_again are for tests.
 template <class Latches = sharded_latches<>, class Phantoms = looks_again>
 class two_phase_locking {
  public:
   using transaction = two_phase_transaction<lock_system<Latches>, Phantoms>;
 
-  // How long a transaction waits for a lock before it is rolled back and run again, and how long
-  // the victim of a deadlock waits for its turn to run again.
+  // How long a transaction waits for a lock before it is rolled back and run again. The victim of a
+  // deadlock waits as long for its turn to run again.
   void wait_for(std::chrono::nanoseconds time) noexcept { wait_ns_.store(time.count()); }
 
   lock_system_counts counts() const { return locks_.counts(); }

@@ -1,85 +1,99 @@
-// A transaction under two-phase locking: locks rows before it writes them (and, serializable,
-// before it reads them) and holds them until it ends.
+// A transaction under two-phase locking. It locks rows before it writes them, and at level
+// serializable before it reads them. It holds its locks until it ends.
 //
 //   basic_database<two_phase_locking<>> db;               // two_phase_locking.hpp
-//   // the same functions as transaction.hpp has
+//   // the functions of transaction.hpp
 //   db.transact(isolation::repeatable_read, [&](auto& t) {
 //     const auto a = t.get(accounts, 1);  // no lock, a snapshot: InnoDB's consistent read
-//     t.update(accounts, 1, [](account& row) { ... });  // locks, and changes the row as it is now
+//     t.update(accounts, 1, [](account& row) { ... });  // locks, and changes the newest row
 //   });
 //
-// Writes are kept in the transaction's notes, as in transaction.hpp, and put in place by the
-// commit. A row is locked exclusively when it is first written: implicitly where nobody else wants
-// it.
-//
 // Isolation levels
-//   read_uncommitted  as read_committed: nothing uncommitted stands anywhere
-//   read_committed    get() sees the newest committed row; scan() one moment of its own. No locks
-//   repeatable_read   get() and scan() see one moment, that of the first of them. No locks
-//   serializable      reads take shared locks of rows and gaps, and see the newest rows
-// update(), erase(), insert() and upsert() lock and see the newest row at every level. So
-// repeatable_read lets through, as InnoDB does: a lost update by get() and upsert(), write skew,
-// and an update() that sees what get() did not. Phantoms are not among what a reader sees, but two
-// who count and insert may both do so. All see their own writes.
+//   read_uncommitted  As read_committed: uncommitted rows are never visible.
+//   read_committed    get() sees the newest committed row. Each scan() sees one moment of its own.
+//                     No locks.
+//   repeatable_read   get() and scan() see one moment, that of the first of them. No locks.
+//   serializable      Reads take shared locks of rows and gaps, and see the newest rows.
+// At every level update(), erase(), insert() and upsert() lock the row and see its newest version,
+// and a transaction sees its own writes.
+// Like InnoDB, repeatable_read allows
+// - a lost update by get() and upsert(),
+// - write skew,
+// - an update() that sees what get() did not see.
+// A reader sees no phantoms. But two transactions that count rows and then insert may both do so.
 //
-// Whoever is chosen to end a deadlock, or waits for too long, is doomed: the function is left by
-// lock_refused, which is no std::exception; every later call throws it again, and the commit
-// refuses. Then the function is run again.
+// The victim of a deadlock, or a transaction whose wait times out, is doomed. Its call throws
+// lock_refused, which is no std::exception. Every later call throws it again, and the commit
+// refuses. Then the function runs again.
+//
+// Thread-safety: belongs to one thread.
+// Errors:
+//   those of errors.hpp
+//   std::logic_error   a table of another database, before anything is noted or locked
+//   std::bad_alloc
+//   std::system_error  more threads than the lock system has transactions
+//   others             what Key and the caller's functions throw
+//
+// Implementation notes
+// The writes stay in the transaction's notes, as in transaction.hpp, until the commit installs
+// them. A row is locked exclusively when it is first written. The lock is implicit if no other
+// transaction wants the row.
 //
 // --- Why locked records stay
 //
-// A lock's name is made of the record's address, so it means something only as long as the record
-// is in its index. No epoch_pin is held while waiting or between two calls: a record that is locked
-// is not unlinked, and one that was waited for is looked up again.
-//   unlinking   locks the record's word, then asks whether anybody has a lock on record or gap; if
-//               not, marks the word dead
-//   locking     gets the lock, then looks at the word, waiting while it is locked; if it is dead,
-//               starts over
-// Both ask under the latch of the record's queue. If the lock came first, the unlinker sees it and
-// lets the record be. If not, the word was locked before that latch was released, so who gets the
-// lock sees it locked or dead. A lock of a dead record stays with its owner until the end and does
-// no harm: memory that is used for a new record is locked by who makes it before anybody can find
-// it, in the lock system's ordinary way; if somebody has such an old lock, the maker is refused.
+// A lock's name contains the record's address, so it is meaningful only while the record is in its
+// index. The transaction holds no epoch_pin while it waits or between two calls. Instead, a locked
+// record is not unlinked, and a record that was waited for is looked up again.
+//   unlinking  Locks the record's word, then asks whether a lock exists on the record or the gap.
+//              If not, it marks the word dead.
+//   locking    Gets the lock, then looks at the word, and waits while the word is locked. If the
+//              word is dead, it starts over.
+// Both ask under the latch of the record's queue. If the lock came first, the unlinking thread sees
+// it and keeps the record. If not, the word was locked before that latch was released, so the
+// transaction that gets the lock sees the word locked or dead.
+// A lock of a dead record stays with its owner until the end and does no harm. Memory that is used
+// for a new record is locked by its maker before the record becomes visible, in the lock system's
+// ordinary way. If another transaction still has such an old lock, the maker is refused.
 //
 // --- Why there are no phantoms
 //
-// A reader locks the gap before each record that it finds in its range and that before the first
-// one behind (or the table's end), and an inserter asks for the gap that its record falls into.
-// Between the two nothing latches a page. Instead
-//   the inserter puts its record, locked and absent, into the index; then asks for the gaps of the
-//   records behind it, one after the other, up to the first one that has been committed ever, or
-//   that it has inserted itself and asked for before (or the table's end) the reader gets its
-//   locks; then looks at the index again, and locks what is new, until a look finds nothing new
-// Let R be a reader with all its locks, and E a record inserted into one of R's gaps, and X the
-// record behind that gap.
-// 1. Both take the latch of X's queue: R for its lock, before its last look; the inserter of E when
-//    it asks for X, behind its insertion. If the inserter came first, R's last look finds E, and
-//    waits for the lock of its writer. If R came first, the inserter sees the lock and waits for
-//    R's end.
-// 2. The inserter asks for X. X is in the index as long as R runs, see above. Of those that stop
-//    earlier, take the one that asked first: it stops at a record B between E and X, that has been
-//    committed or asked for. R's last look did not find B; so B came later, and its inserter had
-//    asked before: a contradiction, unless it has asked for X, and waited for R.
-// Records that nobody has committed don't end the inserter's way because their inserters may be
-// those who wait. A record that has been committed once and is absent now is locked itself by those
-// who come by, so inserting it again needs only its own lock.
+// A reader locks the gap before each record that it finds in its range. It also locks the gap
+// before the first record after the range (or the table's end). An inserter asks for the gap that
+// its record falls into. No page latch protects the time between the two. Instead
+//   inserter  Puts its record, locked and absent, into the index. Then it asks for the gaps of the
+//             records behind it, one after the other. It stops at the first record that was ever
+//             committed, or that it has inserted itself and asked for before, or at the table's
+//             end.
+//   reader    Gets its locks. Then it looks at the index again, and locks what is new, until a look
+//             finds nothing new.
+// Let R be a reader with all its locks, E a record inserted into one of R's gaps, and X the record
+// behind that gap.
+// 1. Both take the latch of X's queue. R takes it for its lock, before its last look. The inserter
+//    of E takes it when it asks for X, after its insertion. If the inserter came first, R's last
+//    look finds E, and R waits for the lock of E's writer. If R came first, the inserter sees R's
+//    lock and waits for R's end.
+// 2. The inserter of E does ask for X. X is in the index as long as R runs (see above). Of the
+//    inserters that stop before X, take the one that asked first. It stops at a record B between E
+//    and X that was committed or asked for. R's last look did not find B, so B came later. B's
+//    inserter had asked before. That contradicts the choice, unless B's inserter asked for X, and
+//    so waited for R.
+// A record that was never committed does not end the inserter's walk, because its inserter may be
+// one of those that wait. A record that was committed once and is absent now is locked itself by
+// every reader that passes it. So inserting it again needs only its own lock.
 //
-// Thread-safety: belongs to one thread. Errors: errors.hpp; std::logic_error for a table of another
-// database, before anything is noted or locked; std::bad_alloc; std::system_error with more threads
-// than the lock system has transactions; what Key and the caller's functions throw.
-// From: papers/004 section 4.1; InnoDB's isolation levels. Deviations:
-// - A read view is an epoch (commit_clock.hpp), of which a thread has one at a time: commits are in
-//   or out by their order, not by a list of those that ran. read_only() inside of a transaction
-//   that has a view is refused.
-// - Locking reads lock records only, not the gaps before them, below serializable; there is nothing
-//   to scan with exclusive locks.
-// - Whoever waits to insert has its record in the index already. A serializable reader that reads
-//   the same gap twice and finds it there waits for its inserter, who waits for the reader: a
-//   deadlock that InnoDB does not have, ended as any other. (To take the record out of the index as
-//   long was tried: two who wait so let each other's scans in again and again, without end on the
-//   simulated machine.)
-// - A scan locks up to four times as many records as it visits, since it takes them in groups that
-//   grow from one.
+// Sources: papers/004 section 4.1 and InnoDB's isolation levels. Deviations:
+// - A read view is an epoch (commit_clock.hpp), and a thread has one at a time. The order of
+//   commits decides which of them a view contains, not a list of running transactions. read_only()
+//   inside a transaction that has a view is refused.
+// - Below serializable, locking reads lock records only, not the gaps before them. There is no scan
+//   with exclusive locks.
+// - A transaction that waits to insert has its record in the index already. A serializable reader
+//   that reads the same gap twice, and finds the record there, waits for its inserter. The inserter
+//   waits for the reader. InnoDB does not have this deadlock. It ends as any other. We tried to
+//   take the record out of the index for the wait. Two such waiters then let each other's scans in
+//   again and again, without end on the simulated machine.
+// - A scan locks up to four times as many records as it visits, because it takes them in groups
+//   that grow from one.
 #pragma once
 
 #include <algorithm>
@@ -103,16 +117,17 @@
 
 namespace elidex::internal {
 
-// How readers keep phantoms out: the only way that works.
+// How readers prevent phantoms. Any other policy is a planted bug of a test.
 struct looks_again {
   static constexpr bool after_locking = true;
 };
 
-// Thrown out of a transaction's function so that it is run again. Not an error: who catches it
-// changes nothing.
+// Thrown out of a transaction's function so that the function runs again. It is not an error. A
+// function that catches it changes nothing: the transaction stays doomed.
 struct lock_refused {};
 
-// By the address: a page for each 16 KiB, a heap number for each block of the pool.
+// Derived from the record's address: a page for each 16 KiB, a heap number for each block of the
+// pool.
 inline record_address lock_address(const table_base& table, const record& row) noexcept {
   constexpr std::uint64_t page_bytes =
       std::uint64_t{record_address::heap_numbers} * block_pool::block_alignment;
@@ -121,7 +136,7 @@ inline record_address lock_address(const table_base& table, const record& row) n
           .heap = static_cast<std::uint32_t>(address % page_bytes / block_pool::block_alignment),
           .page = address / page_bytes};
 }
-// What stands for the gap behind the last record: no record's page is 0.
+// Names the gap behind the last record. No record's page is 0.
 inline record_address end_of_table(const table_base& table) noexcept {
   return {.space = table.locking().space, .heap = 0, .page = 0};
 }
@@ -129,10 +144,10 @@ inline record_address end_of_table(const table_base& table) noexcept {
 template <class LockSystem, class Phantoms = looks_again>
 class two_phase_transaction : private transaction_context {
  public:
-  // What it needs, for the next one of the thread to use again.
+  // The memory of a transaction, for the thread's next one to use again.
   class memory;
 
-  // `database` is the address of the owner of the tables; null for tables without a database.
+  // `database` is the address of the owner of the tables, or null for tables without a database.
   two_phase_transaction(memory& of, isolation level, LockSystem& locks, commit_clock& epochs,
                         std::chrono::nanoseconds wait_for, const void* database = nullptr)
       : transaction_context(of.notes_, level, database, unpinned()),
@@ -151,22 +166,22 @@ class two_phase_transaction : private transaction_context {
   template <class Table, class Key>
   std::optional<typename Table::row_type> get(Table& table, const Key& key);
 
-  // Throws duplicate_key; then the row that is there is locked.
+  // Throws duplicate_key if the key is present. Then the present row is locked.
   template <class Table, class Key>
   void insert(Table& table, const Key& key, const typename Table::row_type& row);
 
-  // Whether it was there or not.
+  // Writes the row whether or not the key is present.
   template <class Table, class Key>
   void upsert(Table& table, const Key& key, const typename Table::row_type& row);
 
-  // False: not there.
+  // Both return false if the key is absent.
   template <class Table, class Key, value_change<typename Table::row_type> Fn>
   bool update(Table& table, const Key& key, Fn&& change);
   template <class Table, class Key>
   bool erase(Table& table, const Key& key);
 
-  // Calls fn(key, row) in the keys' order for keys from `from` up to but without `to`, or to the
-  // last one, until it says false, if it says anything.
+  // Calls fn(key, row) in the order of keys for keys in [from, to), or from `from` to the last one.
+  // Stops when fn returns false. fn may return nothing.
   template <class Table, class Key, class Fn>
   void scan(Table& table, const Key& from, const Key& to, Fn&& fn) {
     scan_up_to(table, argument<Table>(from),
@@ -185,7 +200,8 @@ class two_phase_transaction : private transaction_context {
   // --- for the policy
 
   bool is_doomed() const noexcept { return doomed_; }
-  // The snapshot is given up, and records stay until this is destroyed, whoever unlinks them.
+  // Gives up the snapshot and pins, so that no record is freed until this is destroyed, even if it
+  // is unlinked.
   void prepare_commit() {
     snapshot_.reset();
     pin();
@@ -210,7 +226,8 @@ class two_phase_transaction : private transaction_context {
     doomed_ = true;
     throw lock_refused();
   }
-  // True: granted. False: it waits, and wait() is to be called without a pin.
+  // Returns true if the lock is granted. Returns false if the request waits: the caller then calls
+  // wait() without a pin. Otherwise throws lock_refused.
   bool granted(lock_outcome outcome) {
     if (outcome == lock_outcome::granted) return true;
     if (outcome != lock_outcome::waiting) refuse();
@@ -229,34 +246,35 @@ class two_phase_transaction : private transaction_context {
     tables_.emplace_back(space, mode);
   }
 
-  // Of a record whose lock has just been granted: start over.
+  // Whether a record that has just been locked is dead. Then the caller starts over.
   static bool is_gone(const record& r) noexcept { return r.unlocked_stamp().dead(); }
   static bool was_ever_committed(const record& r) noexcept {
     const commit_stamp now = r.stamp();
     return !now.dead() && now.as_locked() != commit_stamp().as_locked();
   }
 
-  // The record of the key, locked. Null: there is none, and, if that was asked for, there will be
-  // none before the end.
+  // Returns the record of the key, locked, or null if there is none. With `and_absence`, none will
+  // be inserted before this transaction ends.
   template <class Table>
   record* lock_existing(Table& table, typename Table::key_argument key, lock_mode mode,
                         bool and_absence);
-  // The same of find(), which makes one if there is none and has locked that.
+  // As lock_existing(), for the record that `find` returns. `find` makes and locks a record if
+  // there is none.
   template <class Table, class Find>
   record& lock_or_make(Table& table, const Find& find);
   template <class Table>
   auto locking_what_is_made(Table& table, const record*& made) {
     return [this, &table, &made](record& fresh) {
-      // Nobody waits here: the caller is pinned. Refused because somebody still has a lock of what
-      // was in this memory before.
+      // This cannot wait, because the caller is pinned. It is refused if another transaction still
+      // has a lock of the record that was in this memory before.
       if (locks_.write_record(lock_address(table, fresh), fresh.writer(table.row_words()),
                               std::chrono::nanoseconds::zero()) != lock_outcome::granted)
         refuse();
       made = &fresh;
     };
   }
-  // The gap into which the key falls. False: the key is there. The caller is pinned. Waits for
-  // nobody.
+  // Locks the gap into which the key falls. Returns false if the key is present. The caller is
+  // pinned. Never waits.
   template <class Table>
   bool lock_gap(Table& table, typename Table::key_argument key);
   void lock_gap_before(const table_base& table, const record* next) {
@@ -264,19 +282,19 @@ class two_phase_transaction : private transaction_context {
         locks_.request_record(next != nullptr ? lock_address(table, *next) : end_of_table(table),
                               lock_mode::shared, lock_kind::gap));
   }
-  // The next records from `from` on, behind `after` if that is not null, as many as wanted. True:
-  // up to `to`, or to the last one, and there are no more.
+  // Locks the next `wanted` records from `from` on, and after `after` if that is not null. Returns
+  // true if it reached `to`, or the last record.
   template <class Table>
   bool lock_next(Table& table, typename Table::key_argument from, const record* after,
                  const std::optional<typename Table::key_type>& to, std::size_t wanted,
                  std::vector<record*>& locked);
-  // Asks whether a record that is in the index may be inserted there.
+  // Asks whether a record that is in the index may be inserted there, and waits until it may.
   template <class Table>
   void ask_for_gap(Table& table, const record& inserted);
 
   // --- rows
 
-  // Of a record that is locked, and so not dead; empty: the row is not there.
+  // For a locked record, which is not dead. Returns an empty span if there is no row.
   std::span<const std::uint64_t> read_locked(const table_base& table, record& r) {
     // NOLINTNEXTLINE(bugprone-unchecked-optional-access): not dead, so read
     return *read_record(table, r, false);
@@ -287,14 +305,14 @@ class two_phase_transaction : private transaction_context {
     note_seen(seen);
     return seen;
   }
-  // Behind make_room().
+  // To be called after make_room().
   template <class Table>
   void write_locked(Table& table, record& r, std::uint64_t* words, commit_stamp had) {
     if (had == commit_stamp()) {
       try {
         ask_for_gap(table, r);
       } catch (...) {
-        table.note_absent(r);  // locked, so still there
+        table.note_absent(r);  // locked, so it is still in the index
         throw;
       }
     }
@@ -311,13 +329,13 @@ class two_phase_transaction : private transaction_context {
   void scan_snapshot(Table& table, typename Table::key_argument from,
                      const std::optional<typename Table::key_type>& to, Fn& fn);
 
-  // Chosen: what a scan visits last is locked needlessly at most, and a look at the index is worth
-  // it.
+  // Chosen: only a scan's last group may be locked needlessly, and a group of this size is worth a
+  // look at the index.
   static constexpr std::size_t locked_at_once_max = 64;
   static constexpr std::size_t seen_at_once_max = 64;
 
   typename LockSystem::transaction& locks_;
-  std::vector<std::pair<std::uint32_t, lock_mode>>& tables_;  // that it has locked
+  std::vector<std::pair<std::uint32_t, lock_mode>>& tables_;  // locked by this transaction
   commit_clock& epochs_;
   const std::chrono::nanoseconds wait_for_;
   std::optional<commit_clock::snapshot> snapshot_;
@@ -413,7 +431,7 @@ bool two_phase_transaction<LockSystem, Phantoms>::lock_next(
     const std::optional<typename Table::key_type>& to, std::size_t wanted,
     std::vector<record*>& locked) {
   using key_argument = typename Table::key_argument;
-  std::optional<const record*> gap_before;  // that is locked: of this one; null: of the table's end
+  std::optional<const record*> gap_before;  // the locked gap is before it (null: the end)
   std::vector<record*> found;
   locked.clear();
   for (;;) {
@@ -430,7 +448,8 @@ bool two_phase_transaction<LockSystem, Phantoms>::lock_next(
         if (!is_gone(*one)) gap_before = one;
         return false;
       }
-      // What is locked stays in the index, so the former look's records come again, in their order.
+      // Locked records stay in the index, so the records of the previous look come again in their
+      // order.
       if (const std::size_t at = found.size(); at >= locked.size() || locked[at] != one) {
         const auto known = std::find(locked.begin(), locked.end(), one);
         if (known == locked.end()) {
@@ -573,7 +592,7 @@ bool two_phase_transaction<LockSystem, Phantoms>::update(Table& table, const Key
   if (r == nullptr) return false;
   const std::span<const std::uint64_t> words = read_locked(table, *r);
   if (words.empty()) return false;
-  // what it stays, because the row is locked
+  // the locked row stays as it is
   const std::uint64_t* const before = kept_for_log(words);
   auto row = table.row_of(words);
   change(row);
@@ -616,7 +635,7 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_up_to(
     scan_locked(table, from, to, fn);
     return;
   }
-  // Of this statement, unless it is the transaction's, or the scan runs inside another one.
+  // The snapshot of this statement, unless the transaction or an outer scan has one.
   struct statement {
     std::optional<commit_clock::snapshot>& snapshot;
     bool ends;
@@ -664,11 +683,11 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_snapshot(
   const std::size_t row_words = table.row_words();
   std::vector<row_seen<key_type>> seen;
   std::vector<std::uint64_t> rows;
-  std::optional<key_type> last;  // the key that was seen last
+  std::optional<key_type> last;  // the key of the last row seen
   std::size_t wanted = 4;
   for (bool more = true; more;) {
-    // What the snapshot sees is not unlinked as long as it is there, and what is locked neither; so
-    // no pin while fn runs.
+    // No pin while fn runs: rows that the snapshot sees, and locked rows, are not unlinked
+    // meanwhile.
     seen.clear();
     more = false;
     {

@@ -1,16 +1,19 @@
-// Where among a transaction's writes a record is: a hash table that is emptied in no time and used
-// again.
+// Finds a record among a transaction's writes: a hash table that is cleared in constant time and
+// used again.
 //
 //   written_records places;
 //   places.reserve(1);
 //   places.add(row, 12);
-//   places.find(row);                 // 12; none for another
+//   places.find(row);                 // 12; `none` for any other record
 //   places.clear();
 //
-// Open addressing, at most half full. A slot counts only if it is of the present generation, so
-// clear() touches none.
+// Thread-safety: belongs to one thread.
+// Complexity: O(1) expected for each call. clear() rewrites the table once in 2^32 calls.
+// Errors: reserve() throws std::bad_alloc.
 //
-// Thread-safety: belongs to one thread. Errors: reserve() throws std::bad_alloc.
+// Implementation notes
+// Open addressing, at most half full. A slot counts only if it is of the current generation, so
+// clear() touches no slot.
 #pragma once
 
 #include <algorithm>
@@ -27,11 +30,11 @@ class written_records {
  public:
   static constexpr std::uint32_t none = UINT32_MAX;
 
-  // For so many. Throws std::bad_alloc and has changed nothing then.
+  // Makes room for `many` records. If it throws std::bad_alloc, nothing has changed.
   void reserve(std::size_t many) {
     while (2 * many > slots_.size()) grow();
   }
-  // `row` is not in it, and there is room.
+  // Requires that `row` is not in the table and that there is room.
   void add(const record& row, std::size_t at) noexcept {
     place({&row, static_cast<std::uint32_t>(at), generation_});
     ++many_;
@@ -59,7 +62,7 @@ class written_records {
   };
   static constexpr std::size_t slots_min = 64;
 
-  // By Fibonacci hashing: records are as far apart as their pool has them.
+  // Fibonacci hashing: the distance between records is their pool's block size.
   std::size_t first(const record* row) const noexcept {
     return (reinterpret_cast<std::uintptr_t>(row) * 0x9E37'79B9'7F4A'7C15u >> 32U) &
            (slots_.size() - 1);
@@ -77,7 +80,7 @@ class written_records {
     }
   }
 
-  std::vector<slot> slots_;  // a power of two
+  std::vector<slot> slots_;  // the size is a power of two
   std::size_t many_ = 0;
   std::uint32_t generation_ = 1;
 };
