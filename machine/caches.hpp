@@ -1,20 +1,22 @@
-// The caches of a simulated machine and the protocol that keeps them coherent: what an access
-// costs, and what it pushes out.
+// The caches of a simulated machine and their coherence protocol: the cost of an access, and the
+// lines that it evicts.
 //
 //   const access_cost c = caches.access(core, line, write, now);
 //   core_clock += c.cycles;
-//   if (c.left_l1 != nullptr) ...  // a line had to leave the core's L1: transactions want to know
-//
-// Private L1 and L2 per core, an L3 per socket; each set-associative, the least recently used line
-// leaves first. A directory in the lines themselves (memory.hpp) says who has a copy and who owns
-// it: MESI with one owner bit for modified and exclusive. A line that changes hands is busy for a
-// while, and who comes meanwhile waits: so a hot line is handed on in order, and the more cores
-// want it the slower all of them get.
-//
-// Simpler than hardware: the L3 holds copies but need not hold all (no back-invalidation), there is
-// no prefetcher, no TLB and no store buffer.
+//   if (c.left_l1 != nullptr) ...  // the core's L1 evicted a line, which may abort a transaction
 //
 // Thread-safety: one thread.
+//
+// Implementation notes
+// Each core has a private L1 and L2, and each socket has an L3. All are set-associative and evict
+// the least recently used line. A directory in the lines themselves (memory.hpp) records which
+// cores have a copy and which core owns the line. The protocol is MESI, with one owner bit for
+// modified and exclusive.
+// A line that changes hands is busy for a while, and other cores wait for it. So the cores get a
+// hot line in order, and the more cores want it, the slower each of them gets it.
+//
+// Simpler than hardware: the L3 holds copies but need not hold all lines (no back-invalidation).
+// There is no prefetcher, no TLB and no store buffer.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +29,8 @@
 namespace elidex::sim {
 
 struct cache_counts {
-  std::uint64_t l1 = 0;  // accesses served by
+  // accesses that each cache served
+  std::uint64_t l1 = 0;
   std::uint64_t l2 = 0;
   std::uint64_t l3 = 0;
   // lines that another core had changed, and writes to lines that others had read
@@ -39,7 +42,7 @@ struct access_cost {
   std::uint64_t cycles;
   line* left_l1;         // null: none
   bool outside = false;  // not served by the core's own caches
-  // of those: the line came from another core that had changed it, or was taken from others
+  // Of those outside: another core had changed the line, or a write took it from other cores.
   bool met_others = false;
 };
 
@@ -48,7 +51,7 @@ class caches {
   explicit caches(const machine& which);
 
   access_cost access(unsigned core, line& l, bool write, std::uint64_t now);
-  // An aborted transaction's writes are thrown away: the core has no copy any more.
+  // Discards the writes of an aborted transaction. The core then has no copy of the line.
   void discard(unsigned core, line& l) noexcept;
 
   // Puts a line into a socket's L3, as if it had been there before.
@@ -62,17 +65,17 @@ class caches {
    public:
     level(std::uint64_t sets, std::uint64_t ways) : ways_(ways), slots_(sets * ways), sets_(sets) {}
     bool holds(const line& l) const noexcept;
-    // False: it is not there.
+    // Returns false if the level does not hold the line.
     bool touch(const line& l) noexcept;
-    // Puts it in; returns what had to leave, or null.
+    // Inserts the line. Returns the evicted line, or null.
     line* put(line& l) noexcept;
-    // Takes it out, if it is there.
+    // Removes the line, if the level holds it.
     void drop(const line& l) noexcept;
 
    private:
     struct slot {
-      line* at = nullptr;      // null: empty,
-      std::uint64_t used = 0;  // and then 0: the first to be taken
+      line* at = nullptr;      // null if the slot is empty
+      std::uint64_t used = 0;  // 0 if the slot is empty, so put() takes it first
     };
     std::uint64_t first_slot(const line& l) const noexcept;
 

@@ -1,15 +1,16 @@
-// The machine while it runs: hardware threads, whose turn it is, transactions, and threads that
-// wait for each other. simulation.hpp is its public face; hooks.cpp and libc_calls.cpp call it in
-// the program's name.
-//
-// A hook charges the access to the thread's clock and lets others run until that clock is the
-// smallest; then it does the bookkeeping and returns, and the access itself follows with nobody in
-// between.
-//
-// Frames of the engine are thrown away when their thread's transaction is aborted: everything
-// between take_turn() and the return to the program must have no destructor to run.
+// The running machine: hardware threads, their turns, transactions, and waiting threads.
+// simulation.hpp is its public interface. hooks.cpp and libc_calls.cpp call it on behalf of the
+// program.
 //
 // Thread-safety: one thread of the system.
+//
+// Implementation notes
+// A hook charges the access to the thread's clock. It then lets other threads run until that clock
+// is the smallest, does the bookkeeping and returns. The access itself follows, and no other thread
+// runs in between.
+//
+// An abort discards the engine's stack frames of the victim. So no code between take_turn() and the
+// return to the program may have a destructor to run.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ namespace elidex::sim {
 inline constexpr std::uint32_t region_started = 0xffffffff;
 inline constexpr std::uint64_t no_deadline = ~std::uint64_t{0};
 
-// The word that Intel's XBEGIN gives after an abort.
+// Returns the word that Intel's XBEGIN returns after an abort.
 std::uint32_t status_word(abort_reason reason, std::uint8_t code, bool nested) noexcept;
 
 class engine {
@@ -52,10 +53,10 @@ class engine {
     visit(address, bytes, write, false);
     if (write) pending_write_ = {address, bytes};
   }
-  // Two places in one turn, the first perhaps to be written: the caller makes both accesses at
-  // once.
+  // Two places in one turn: the first is written if `write_first`, and the second is read. The
+  // caller then makes both accesses at once.
   void visit_both(std::uint64_t first, bool write_first, std::uint64_t second, std::uint64_t bytes);
-  // A locked instruction; the caller makes the access before anything else can happen.
+  // A locked instruction. The caller makes the access before any other thread runs.
   void access_atomically(std::uint64_t address, std::uint64_t bytes, bool write) {
     now_running_->clock += write ? machine_.atomic_cycles : 0;
     visit(address, bytes, write, true);
@@ -91,13 +92,15 @@ class engine {
   std::uint32_t begin(const registers& back);
   void commit();
   void abort(std::uint8_t code);
-  // What a transaction cannot contain; outside of one, its price.
+  // An operation that a transaction cannot contain. It aborts a transaction, and costs `cycles`
+  // outside.
   void unfriendly(std::uint64_t cycles);
-  // HLE: begins to elide and answers region_started, or says 0: make the exchange for real.
+  // HLE: begins an elision and returns region_started. If it returns 0, the caller must make the
+  // exchange.
   std::uint32_t begin_elision(const registers& back, std::uint32_t& word, std::uint32_t value);
-  // Whether the store was the end of an elision; otherwise make it for real.
+  // Returns whether the store ended an elision. Otherwise the caller must make the store.
   bool end_elision(std::uint32_t& word, std::uint32_t value);
-  // What the calling thread sees in a word that it may be eliding.
+  // Returns the value that the calling thread sees in a word that it may be eliding.
   template <class Word>
   Word seen_in(const Word* address) const noexcept {
     const transaction& tx = now_running_->tx;
@@ -113,25 +116,25 @@ class engine {
   void free(void* at);
 
   // --- threads and waiting ---
-  // The new hardware thread's number, or -1 if all are taken.
+  // Returns the new hardware thread's number, or -1 if all are taken.
   int start_thread(std::function<void()> body);
   void wait_for_end(unsigned thread);
-  // its place may be used again, at once or when it ends
+  // Allows another thread to use its place, at once or when the thread ends.
   void forget_thread(unsigned thread) noexcept;
   pthread_t handle_of(unsigned thread) const noexcept;
   int thread_of(pthread_t handle) const noexcept;
   unsigned current() const noexcept { return now_running_->number; }
-  // Sleeps until woken by the same key. `why` is for the report of a deadlock. False: the time was
-  // up.
+  // Sleeps until another thread wakes the same key. `why` is for the report of a deadlock. Returns
+  // false if the deadline has passed.
   bool wait(const void* key, const char* why, std::uint64_t deadline = no_deadline);
-  // Wakes up to so many; returns how many.
+  // Wakes at most `count` threads. Returns the number of threads it woke.
   unsigned wake(const void* key, unsigned count);
   void note_lock(const void* lock, bool held);
 
   void unmap(std::uint64_t from, std::uint64_t bytes);
   void exempt(std::uint64_t from, std::uint64_t bytes);
   void start_counting();
-  // A thread-local variable of the calling thread that has to be destroyed at its end.
+  // Registers a thread-local variable of the calling thread, for destruction at the thread's end.
   void at_thread_end(void (*destroy)(void*), void* object);
 
  private:
@@ -154,13 +157,13 @@ class engine {
       return address - stack_low < stack_bytes;
     }
     transaction tx;
-    // Reads of the transaction that have left the L1: how many in each set of the table.
+    // The number of the transaction's reads that have left the L1, for each set of the table.
     std::unordered_map<std::uint64_t, unsigned> read_table;
     thread_report counts;
     const void* waits_for = nullptr;
     const char* why = "";
     bool woken = false;
-    bool queued = false;  // also while it waits with a deadline
+    bool queued = false;  // also true while it waits with a deadline
     std::vector<std::pair<void (*)(void*), void*>> at_end;
     std::uint64_t deadline = no_deadline;
     std::vector<const void*> held;
@@ -194,17 +197,17 @@ class engine {
     }
   }
   void next_turn(bool waits);
-  // How far the running thread may go before another one's turn has come. A schedule is asked at
-  // every access.
+  // Returns the clock up to which the running thread may run before another thread's turn. With a
+  // schedule it is 0, because the schedule chooses at every access.
   std::uint64_t end_of_turn() const noexcept {
     if (options_.schedule != nullptr) return 0;
     return queue_.empty() ? ~std::uint64_t{0}
                           : threads_[queue_.front()].clock + options_.quantum_cycles;
   }
-  void leave();  // the current thread cannot go on for now
+  void leave();  // the current thread cannot continue now
   void go_on_with(hardware_thread& next);
   hardware_thread& by_schedule(unsigned current, bool waits);
-  // `format` takes the number.
+  // `format` has one conversion, for the number.
   void stop(const char* format, std::uint64_t number);
   void abort_thread(hardware_thread& victim, const abort_cause& cause);
   [[noreturn]] void abort_myself(const abort_cause& cause);
@@ -212,7 +215,7 @@ class engine {
   std::uint32_t roll_back(hardware_thread& victim, const abort_cause& cause);
   void cut_short(hardware_thread& victim) noexcept;
   void save_point(hardware_thread& me, const registers& back);
-  // Null: it has committed.
+  // `aborted_for` is null if the transaction has committed.
   void end_transaction(hardware_thread& t, const abort_cause* aborted_for);
   void note_event(const hardware_thread& t, const abort_cause* aborted_for);
   void abort_for(hardware_thread& victim, const line& l, address_range at, bool write);
@@ -220,8 +223,8 @@ class engine {
   std::string state_of_all() const;
   report make_report();
 
-  // A heap of the threads that are able to run and don't, and of those that wait with a deadline,
-  // the smallest clock first.
+  // A heap with the smallest clock first. It holds the threads that are able to run but do not run,
+  // and the threads that wait with a deadline.
   void push(hardware_thread& t);
   void enqueue(hardware_thread& t);
   hardware_thread& dequeue();
@@ -243,27 +246,27 @@ class engine {
 
   registers outside_;
   std::uint64_t outside_thread_pointer_ = 0;
-  hardware_thread* ending_ = nullptr;  // whose host shall end
+  hardware_thread* ending_ = nullptr;  // the thread that has ended and still has a host
   std::string stuck_;
   unsigned ready_to_count_ = 0;
   std::uint64_t counting_from_ = 0;
 
   std::map<const void*, std::deque<unsigned>> waiting_;
-  // made before any region: making a static ends the region that is open
+  // initialised before any region, because the initialisation of a static aborts an open region
   memory_names& names_ = process_names();
   std::map<unsigned, conflict_report> conflicts_;  // by the name's number
   std::map<memory_names::place, fetch_report> fetches_;
   struct noted_event {
-    event what;     // without its text: making one allocates
+    event what;     // without its text, because a text allocates memory
     unsigned name;  // the text's number
   };
   std::vector<noted_event> events_;
 };
 
-// What a run before has left locked is no concern of the next one.
+// Forgets all locks that a previous run has left locked.
 void forget_locks() noexcept;
 
-// The engine of the run in progress; null outside of runs.
+// The engine of the run in progress, or null outside of runs.
 extern engine* running;
 
 }  // namespace elidex::sim

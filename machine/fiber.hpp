@@ -1,15 +1,18 @@
-// Fibers: the threads of the simulated program, all on one thread of the system, each with a stack
-// and thread-local variables of its own.
+// Fibers: the threads of the simulated program. All of them run on one thread of the system. Each
+// has its own stack and thread-local variables.
 //
 //   fiber f(number, [] { ... });
-//   switch_fiber(scheduler.at, f.at);           // runs it until it switches back
-//
-// A fiber's stack lies in the arena, so its addresses are the same in every run. Its thread-local
-// variables are those of a real thread that sleeps meanwhile (the "host"): switching changes the
-// CPU's thread pointer. When the fiber has ended the host wakes up, and destroys the thread-local
-// variables by ending itself.
+//   set_thread_pointer(f.thread_pointer);
+//   elidex_sim_switch(here, f.at);              // runs it until it switches back to `here`
 //
 // Thread-safety: all fibers belong to one thread of the system.
+// Errors: the constructor of a fiber throws std::system_error.
+//
+// Implementation notes
+// A fiber's stack lies in the arena, so its addresses are the same in every run. Its thread-local
+// variables are those of a real thread, the "host", which sleeps until the fiber has ended. A
+// switch changes the CPU's thread pointer. After the fiber, the host wakes up and ends. Its end
+// destroys the thread-local variables.
 #pragma once
 
 #include <pthread.h>
@@ -20,29 +23,29 @@
 
 namespace elidex::sim {
 
-// What the System V ABI says a function must leave as it was, and where to go on. fiber.cpp's
-// assembly knows the layout.
+// The registers that a function must preserve by the System V ABI, and the address to continue at.
+// The assembly in fiber.cpp depends on the layout.
 struct registers {
   std::uint64_t rbx = 0, rbp = 0, r12 = 0, r13 = 0, r14 = 0, r15 = 0, rsp = 0, rip = 0;
-  std::uint64_t rax = 0;  // what a second return of begin() answers
+  std::uint64_t rax = 0;  // the result of a second return of begin()
 };
 
-// Saves into `from` and goes on at `to`.
+// Saves the registers into `from` and continues at `to`.
 extern "C" void elidex_sim_switch(registers& from, const registers& to) noexcept;
 
-// Copies `bytes` from `saved` to `stack` and goes on at `to`. Uses a stack of its own, because the
-// caller's may be what is overwritten.
+// Copies `bytes` bytes from `saved` to `stack` and continues at `to`. It uses its own stack,
+// because the copy may overwrite the caller's stack.
 [[noreturn]] void restore_stack_and_go_on(const registers& to, void* stack, const void* saved,
                                           std::uint64_t bytes) noexcept;
 
-// Makes the thread pointer of the CPU that of another fiber.
+// Sets the CPU's thread pointer to the value of another fiber.
 void set_thread_pointer(std::uint64_t value) noexcept;
 std::uint64_t thread_pointer() noexcept;
 
 class fiber {
  public:
-  // body must not return: it ends by switching away for good. Throws std::system_error if there is
-  // no host.
+  // `body` must not return. It ends with a switch to another fiber that is never reversed. Throws
+  // std::system_error if the system starts no host.
   fiber(unsigned number, std::function<void()> body);
   ~fiber();
   fiber(const fiber&) = delete;
@@ -50,7 +53,7 @@ class fiber {
 
   void run() noexcept { body_(); }
 
-  // Lets the host end, with whatever the thread's thread-local destructors do.
+  // Lets the host end, which runs the destructors of the thread-local variables.
   void end_host();
 
   pthread_t host_handle() const noexcept { return host_; }

@@ -1,15 +1,17 @@
-// Simulated memory: for each 64-byte line that the program touches, what caches and transactions
-// know of it.
+// Simulated memory: the state of caches and transactions for each 64-byte line that the program
+// touches.
 //
 //   line& l = memory.at(address);
 //   const page& p = memory.page_of(address);      // p.mapped: false until the first touch
 //
-// The program's data lies at its own addresses in this process; here is only the bookkeeping. What
-// has to lie at equal addresses in every run (heap, stacks) lies in the arena, at a fixed place.
-// Physical frames are dealt out to pages in the order of their first use, mixed by the seed, so
-// that nothing depends on where the system has put a page.
-//
 // Thread-safety: one thread.
+// Errors: memory() throws std::bad_alloc if the system refuses.
+//
+// Implementation notes
+// The program's data lies at its own addresses in this process. This file has only the bookkeeping.
+// The arena, at a fixed address, holds all data that must have equal addresses in every run (heap,
+// stacks). Pages get physical frames in the order of their first use, mixed by the seed. So no
+// result depends on where the system has put a page.
 #pragma once
 
 #include <array>
@@ -32,18 +34,18 @@ inline constexpr std::uint64_t stacks_bytes = stack_bytes * hardware_threads_max
 struct line {
   // a bit for each core whose L1 or L2 holds it
   std::uint64_t copies = 0;
-  // on its way from cache to cache until then
+  // the clock until which it moves from cache to cache
   std::uint64_t busy_until = 0;
-  // hardware threads with it in their read set
+  // a bit for each hardware thread that has it in its read set
   std::array<std::uint64_t, hardware_threads_max / 64> readers{};
-  // the hardware thread with it in its write set
+  // the hardware thread that has it in its write set
   std::int16_t writer = -1;
   // the core that has the only copy
   std::int16_t owner = -1;
-  bool dirty = false;  // and has written it
+  bool dirty = false;  // whether the owner has written it
   // a bit for each socket whose L3 holds it
   std::uint8_t l3 = 0;
-  std::uint32_t number = 0;  // its physical address by line_bytes: finds its set in every cache
+  std::uint32_t number = 0;  // its physical address / line_bytes, which selects its cache sets
 
   bool in_read_set_of(unsigned thread) const noexcept {
     return (readers[thread / 64] >> thread % 64 & 1) != 0;
@@ -59,18 +61,18 @@ struct line {
 struct page {
   std::array<line, page_bytes / line_bytes> lines;
   bool mapped = true;   // false: the first touch is a page fault
-  bool exempt = false;  // no concern of the caches
+  bool exempt = false;  // true: the caches ignore it
 };
 
 class memory {
  public:
-  // Reserves the arena and the stacks; throws std::bad_alloc where the system refuses.
+  // Reserves the arena and the stacks. Throws std::bad_alloc if the system refuses.
   memory();
   ~memory();
   memory(const memory&) = delete;
   memory& operator=(const memory&) = delete;
 
-  // A new run: no line is known. Arena pages from `fresh_from` on have not been mapped yet.
+  // Begins a new run without any line. Arena pages from `fresh_from` on are not mapped yet.
   void reset(std::uint64_t seed, std::uint64_t fresh_from);
 
   page& page_of(std::uint64_t address) {
@@ -105,11 +107,12 @@ class memory {
   std::uint64_t fresh_from_ = 0;
 };
 
-// Whether this address has the same content in every run of a program: it is in the arena, on a
-// stack or in the program's own static data. Shared objects and the system's memory move.
+// Returns whether this address has the same content in every run of a program. That is true in the
+// arena, on a stack and in the program's own static data. Shared objects and the system's memory
+// move.
 bool lies_at_a_fixed_address(std::uint64_t address) noexcept;
 
-// The one of this process: the arena can be at its place only once.
+// Returns the only instance of this process. The arena can be at its address only once.
 memory& process_memory();
 
 }  // namespace elidex::sim

@@ -1,6 +1,6 @@
-// What the program calls its memory, so that reports can say where threads met.
+// The program's names for its memory, so that reports can name the memory on which threads contend.
 //
-// Thread-safety: of() may run beside itself; add() alone.
+// Thread-safety: of() may run in several threads at once. add() must run alone.
 #pragma once
 
 #include <compare>
@@ -15,9 +15,9 @@ class memory_names {
  public:
   void add(std::uint64_t from, std::uint64_t bytes, const char* name, std::uint64_t block_bytes,
            std::uint64_t head_bytes);
-  // A number for the name of what lies there.
+  // Returns the number of the name of the memory at this address.
   unsigned of(std::uint64_t address) const noexcept;
-  // The same, and which line of the block (or of the whole, where there are no blocks).
+  // The same, with the line's index in the block (or in the whole, if there are no blocks).
   struct place {
     unsigned name;
     std::uint64_t line;
@@ -38,7 +38,7 @@ class memory_names {
   unsigned number_of(const std::string& text);
 
   std::vector<std::string> texts_{"other"};
-  // by begin; of equal ones the longest first
+  // ordered by begin, and the longest first among equal ones
   std::map<std::pair<std::uint64_t, std::uint64_t>, range> ranges_;
 };
 memory_names& process_names();

@@ -1,4 +1,6 @@
-// Random numbers that are the same everywhere.
+// Random numbers that are the same on every host.
+//
+// Thread-safety: functions of their arguments only.
 #pragma once
 
 #include <cstdint>

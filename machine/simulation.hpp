@@ -1,30 +1,34 @@
-// The simulated machine: runs a program's own compiled code on virtual cores with caches, a clock
-// each, and hardware transactions.
+// The simulated machine: runs a program's compiled code on virtual cores with caches, their own
+// clocks, and hardware transactions.
 //
 //   const machine which = read_machine("machine/machines/haswell-ep-2x10.machine");
-//   const report r = run(which, {.seed = 1}, {[&] { map.insert(1, 1); }, [&] { map.insert(2, 2);
-//       }});
+//   const report r =
+//       run(which, {.seed = 1}, {[&] { map.insert(1, 1); }, [&] { map.insert(2, 2); }});
 //   r.cycles, r.threads[0].aborts ...
 //
-// The program must be compiled for it (CMakeLists.txt here: elidex_sim_program): the compiler calls
-// the machine at every memory access. Each body runs on a hardware thread of its own: first one per
-// core, socket after socket, then the cores' second threads. The hardware thread whose clock is
-// behind goes next, so the run is a function of program, machine and seed alone: every run gives
-// the same result.
+// The program must be compiled for the machine (CMakeLists.txt here: elidex_sim_program). The
+// compiler then calls the machine at every memory access. Each body runs on its own hardware
+// thread. Bodies get one thread per core, socket after socket, then the cores' second threads. The
+// hardware thread with the smallest clock runs next. So a run depends only on the program, the
+// machine and the seed, and every run gives the same result.
 //
-// An access to the thread's own stack takes part in conflicts but costs nothing: nearly all of them
-// are temporaries that the compiler would keep in registers if it had not to announce them.
+// Threads, mutexes, condition variables, thread-local variables, new and delete, exceptions and
+// clocks work inside a run and take simulated time. Input and output, signals and processes must
+// not be used inside a run.
 //
-// Inside, threads, mutexes, condition variables, thread-local variables, new and delete, exceptions
-// and clocks work and take simulated time. Input and output, signals and processes do not belong
-// there.
+// An access to the thread's own stack takes part in conflicts but costs nothing. Nearly all such
+// accesses are to temporaries. The compiler would keep these in registers if it did not announce
+// them.
 //
-// What the machine cannot show: reordering by store buffers (every run is sequentially consistent),
-// instructions that touch no memory (charged by the access, or by spend()), code that was not
-// compiled for it.
+// The machine does not show:
+//   * reordering by store buffers, because every run is sequentially consistent
+//   * instructions that touch no memory. Each access includes a fixed time for them, and the
+//     program can add time with spend().
+//   * code that was not compiled for the machine
 //
-// Thread-safety: one run at a time in a process, and no other thread that touches the program's
-// data meanwhile.
+// Thread-safety: one run at a time in a process. No other thread may touch the program's data
+// during a run.
+// Errors: run() throws std::invalid_argument for too many bodies, and the exception of a body.
 #pragma once
 
 #include <array>
@@ -38,36 +42,36 @@
 
 namespace elidex::sim {
 
-// Chooses who goes next, for exploring interleavings: see schedule.hpp.
+// Chooses the thread that runs next, to explore interleavings. See schedule.hpp.
 class strategy {
  public:
-  static constexpr unsigned nobody = ~0u;  // `current` at the beginning
+  static constexpr unsigned nobody = ~0u;  // `current` at the start of a run
 
   virtual ~strategy() = default;
-  // `able` holds the threads that can go on, in ascending order; `current` is the one that is
-  // running and may be among them. `waits` says that current can do nothing useful before another
+  // `able` holds the threads that can continue, in ascending order. `current` is the running thread
+  // and may be among them. `waits` is true if `current` can do nothing useful before another thread
   // has run. Returns one of `able`.
   virtual unsigned choose(const unsigned* able, unsigned count, unsigned current, bool waits) = 0;
 };
 
 struct run_options {
   std::uint64_t seed = 1;
-  // How far ahead of the others a thread may run before it has to wait. 0 for published numbers.
+  // How many cycles a thread may run ahead of the others. Published numbers use 0.
   std::uint64_t quantum_cycles = 0;
   // The run counts as stuck when it takes longer.
   std::uint64_t cycles_max = std::uint64_t{1} << 50;
-  // Instead of the clocks; null: the clocks.
+  // Chooses the threads instead of the clocks, unless null.
   strategy* schedule = nullptr;
   bool record_events = false;  // for a timeline
-  // The L3 caches begin with the program's heap in them, page by page in turn, as if it had been
-  // written just before.
+  // The run begins with the program's heap in the L3 caches, as if the program had just written it.
+  // The sockets' caches get its pages in turn.
   bool warm_l3 = false;
 };
 
-// Why a transaction ended, as the machine knows it: finer than what the program is told.
+// The reason of an abort. The machine distinguishes more reasons than the program's status word.
 enum class abort_reason : std::uint8_t {
   conflict,
-  write_capacity,  // a written line had to leave the L1
+  write_capacity,  // the L1 evicted a written line
   read_capacity,   // the table of reads that have left the L1 was full
   explicit_,
   interrupt,
@@ -80,16 +84,16 @@ inline constexpr std::size_t abort_reasons = 9;
 std::string_view to_string(abort_reason reason) noexcept;
 
 struct thread_report {
-  std::uint64_t cycles = 0;  // its clock at its end
+  std::uint64_t cycles = 0;  // the thread's clock at its end
   std::uint64_t accesses = 0;
   std::uint64_t begun = 0;
   std::uint64_t committed = 0;
   std::uint64_t committed_lines =
-      0;  // that committed transactions read or wrote, those of the thread's own stack left out
+      0;  // read or written by committed transactions, without those of the thread's own stack
   std::array<std::uint64_t, abort_reasons> aborts{};
-  std::uint64_t transactional_cycles = 0;  // in transactions, as a CPU's counters have it
-  std::uint64_t aborted_cycles = 0;        // those of them that were thrown away
-  // what the aborts themselves took, behind the transactions
+  std::uint64_t transactional_cycles = 0;  // in transactions, as a CPU's counters count them
+  std::uint64_t aborted_cycles = 0;        // of these: in transactions that aborted
+  // the cost of the aborts themselves, after the transactions
   std::uint64_t aborting_cycles = 0;
 
   std::uint64_t aborted() const noexcept {
@@ -99,18 +103,18 @@ struct thread_report {
   }
 };
 
-// Where conflicts happened: on the lines of one kind of memory (name_memory()).
+// The conflicts on the lines of one kind of memory (name_memory()).
 struct conflict_report {
   std::string where;
   std::uint64_t true_sharing = 0;   // the bytes of both overlap
   std::uint64_t false_sharing = 0;  // only the line is the same
 };
 
-// Accesses that a core's own caches did not serve, by the line of one kind of memory: where cores
-// meet, in transactions or not.
+// The accesses that a core's own caches did not serve, in transactions or not, by the line of one
+// kind of memory. It shows where cores contend.
 struct fetch_report {
   std::string where;
-  std::uint64_t line = 0;  // of the block, or of the whole where there are no blocks
+  std::uint64_t line = 0;  // in the block, or in the whole if there are no blocks
   std::uint64_t accesses = 0;
   // of these: lines that another core had changed, and writes to lines that others had
   std::uint64_t met_others = 0;
@@ -124,10 +128,10 @@ struct fetch_report {
 struct abort_cause {
   abort_reason why;
   std::uint8_t code = 0;      // of an explicit abort
-  std::uint64_t address = 0;  // of the access or line that caused it; 0: none
-  // Of a conflict: the access that the transaction was aborted for.
-  bool write = false;
-  bool same_bytes = false;  // as the transaction has used, not only the same line
+  std::uint64_t address = 0;  // of the access or line that caused it, or 0
+  // Of a conflict:
+  bool write = false;       // whether the access that aborted the transaction was a write
+  bool same_bytes = false;  // whether it used bytes of the transaction, not only the same line
 };
 
 // A transaction that has ended.
@@ -139,57 +143,57 @@ struct event {
   // Of an abort:
   abort_cause cause{};
   std::uint16_t by = 0;  // the thread that caused it: another one, or the transaction's own
-  // The name of what lies at the address (name_memory()); empty: there is no address.
+  // The name of the memory at the address (name_memory()). Empty if there is no address.
   std::string where{};
-  std::uint64_t line = 0;      // of the block, or of the whole where there are no blocks
-  bool fixed_address = false;  // whether it is the same in every run of the program
+  std::uint64_t line = 0;      // in the block, or in the whole if there are no blocks
+  bool fixed_address = false;  // whether the address is the same in every run of the program
 };
 
 struct report {
   std::uint64_t cycles = 0;  // until the last thread's end
   std::vector<thread_report> threads;
   std::uint64_t l1_hits = 0, l2_hits = 0, l3_hits = 0, other_core_hits = 0, dram_accesses = 0;
-  std::vector<conflict_report> conflicts;  // those with most first
-  std::vector<fetch_report> fetches;       // those that took longest first
+  std::vector<conflict_report> conflicts;  // ordered by count, the largest first
+  std::vector<fetch_report> fetches;       // ordered by cycles, the largest first
   std::vector<event> events;
-  // Nothing: all threads came to their end. Otherwise what each of them hangs on; the program's
-  // data is then as they have left it.
+  // Empty if all threads have ended. Otherwise it names the object that each thread waits for, and
+  // the program's data is in the state that the threads have left.
   std::string stuck;
 
   thread_report total() const noexcept;
 };
 
-// Calls each body on a hardware thread of its own, where it stands, not a copy: what it changes of
-// its own stays changed. Throws std::invalid_argument for more bodies than hardware threads, and
-// what a body throws.
+// Calls each body on its own hardware thread. It calls the body itself, not a copy, so changes of
+// the body's own state remain. Throws std::invalid_argument for more bodies than hardware threads,
+// and passes on the exception of a body.
 report run(const machine& which, const run_options& options,
            const std::vector<std::function<void()>>& bodies);
 
-// --- for the program that runs inside; without effect outside ---
+// --- for the program inside a run, without effect outside ---
 
-// Lets the calling thread compute for so long.
+// Lets the calling thread compute for `cycles` cycles.
 void spend(std::uint64_t cycles) noexcept;
-// The calling thread's clock in cycles.
+// Returns the calling thread's clock in cycles.
 std::uint64_t now() noexcept;
 bool inside() noexcept;
-// How often threads may have changed so far: a clock for all threads, never the same twice under
-// run_options::schedule.
+// Returns how often threads may have changed so far. It is a clock for all threads, and never the
+// same twice under run_options::schedule.
 std::uint64_t steps() noexcept;
-// Waits for all threads; from here on everything is counted anew, the cycles of report included.
+// Waits for all threads, then resets all counts, including the cycles of the report.
 void start_counting() noexcept;
-// Whole pages whose accesses cost what a hit in the L1 costs and concern nobody: for data of the
-// measurement itself.
+// Exempts whole pages, for data of the measurement itself. Accesses to them cost as much as an L1
+// hit and cause no conflicts.
 void exempt_pages(const void* from, std::size_t bytes) noexcept;
-// Pages that have never been touched, as if they came from the system just now.
+// Marks pages as never touched, as if the system had just provided them.
 void unmap_pages(void* from, std::size_t bytes) noexcept;
-// What conflicts in these bytes shall be called in the report. Blocks of `block_bytes` begin at
-// `from`; the first `head_bytes` of each are called "NAME head".
+// Names these bytes in the reports. Blocks of `block_bytes` begin at `from`. The first `head_bytes`
+// of each block are called "NAME head".
 void name_memory(const void* from, std::size_t bytes, const char* name, std::size_t block_bytes,
                  std::size_t head_bytes) noexcept;
 
-// While it lives, the program's memory comes from the system instead of the machine's heap: for
-// requests, file names and what else differs from host to host, so that the addresses of everything
-// else don't. Outside of runs, one at a time.
+// While an object lives, the program's memory comes from the system instead of the machine's heap.
+// It is for requests, file names and other data that differ from host to host. So the addresses of
+// all other data do not differ. Use it outside of runs, one object at a time.
 class system_memory {
  public:
   system_memory() noexcept;

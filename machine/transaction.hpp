@@ -1,16 +1,17 @@
-// What a hardware thread keeps of the transaction that it is in: the lines it has read and written,
-// what to put back when it aborts, and where begin() was.
-//
-// Conflicts are found when they happen, by marks in the lines (memory.hpp): whoever comes later
-// wins, and the transaction that was there first aborts at once, before the access is made. So
-// memory never holds anything that a transaction may not see, and plain accesses are kept out as
-// well (strong isolation).
-//
-// A line is saved before its first write, and the bytes that were written are put back. The stack
-// from begin()'s caller upward is saved at begin(), because most of what lies there is written
-// without a call to the machine; from there downward nothing needs to be put back.
+// The state of a hardware thread's transaction: the lines it has read and written, the data that an
+// abort restores, and the return point of begin().
 //
 // Thread-safety: one thread.
+//
+// Implementation notes
+// The machine detects a conflict when it happens, by marks in the lines (memory.hpp). The later
+// access wins: the earlier transaction aborts at once, before the access is made. So memory never
+// holds a value that a transaction must not see. Plain accesses abort transactions as well (strong
+// isolation).
+//
+// A line is saved before its first write. An abort restores the bytes that were written. begin()
+// saves the stack from its caller upward. Most data there is written without a call to the machine.
+// The stack below begin()'s caller needs no restoring.
 #pragma once
 
 #include <array>
@@ -33,12 +34,12 @@ class transaction {
     std::uint64_t read = 0;  // a bit for each byte
     std::uint64_t written = 0;
     std::array<std::byte, line_bytes> before{};  // valid when written != 0
-    bool in_read_table = false;                  // has left the L1 before
+    bool in_read_table = false;                  // whether it has left the L1 before
   };
 
   bool active() const noexcept { return depth != 0; }
 
-  // The line's entry; made if it is new.
+  // Returns the line's entry, and makes one if the line is new.
   entry& of(line& l, std::uint64_t address) {
     if (last_ < lines_.size() && lines_[last_].at == &l) return lines_[last_];
     std::size_t i = slot_of(l);
@@ -55,7 +56,8 @@ class transaction {
   std::vector<entry>& lines() noexcept { return lines_; }
 
   void clear() noexcept {
-    // Entries of the table count on over all transactions: what is not above this number is old.
+    // The numbers in the table increase over all transactions. An entry that is not above this
+    // number is old.
     lines_before_ += lines_.size();
     lines_.clear();
     depth = 0;
@@ -67,15 +69,15 @@ class transaction {
 
   std::uint64_t depth = 0;
   std::uint64_t began = 0;  // cycles
-  registers back;           // behind begin()
+  registers back;           // the return point of begin()
   std::vector<std::byte> stack;
   std::array<std::byte, 16> exception_globals{};
 
-  std::uint32_t* elided_word = nullptr;  // HLE: the lock's word,
-  std::uint32_t elided_before = 0;       // its value in memory,
-  std::uint32_t elided_now = 0;          // and the one that this thread sees
+  std::uint32_t* elided_word = nullptr;  // HLE: the lock's word
+  std::uint32_t elided_before = 0;       // its value in memory
+  std::uint32_t elided_now = 0;          // the value that this thread sees
 
-  // Accesses that the core's own caches did not serve, in order: when each began and was to end.
+  // Accesses that the core's own caches did not serve, in order, with their begin and planned end.
   struct fetch {
     fetch_report* counted_in;
     std::uint64_t begin;
@@ -83,8 +85,8 @@ class transaction {
   };
   std::vector<fetch> fetches;
 
-  std::vector<void*> allocated;  // undone by an abort
-  std::vector<void*> to_free;    // done by the commit
+  std::vector<void*> allocated;  // an abort frees these
+  std::vector<void*> to_free;    // the commit frees these
 
  private:
   struct slot {

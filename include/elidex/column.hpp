@@ -79,11 +79,12 @@
 namespace elidex {
 
 struct column_options {
-  // How deltas are indexed where values are numbers; see map_regions in ordered_map.hpp.
+  // The regions of the delta's index, where values are numbers. See map_regions in ordered_map.hpp.
   map_regions regions = map_regions::automatic;
-  // A merge is due when the delta has this share of the main's rows and at least so many rows.
-  // Deletions alone make none due. Both chosen: a row takes 4 bytes in a delta, and its value 20 to
-  // 70 there if it is new; a merge writes the whole main anew, at 17 to 300 M rows a second.
+  // A merge is due when the delta has this share of the main's rows and at least this many rows.
+  // Deletions alone never make a merge due. Both numbers are chosen. A row takes 4 bytes in a
+  // delta, and a new value takes 20 to 70. A merge rewrites the whole main, at 17 to 300 M rows a
+  // second.
   double merge_ratio = 0.1;
   std::size_t merge_rows_min = 65'536;
 };
@@ -99,24 +100,30 @@ struct column_stats {
   part delta;
   unsigned id_bits = 0;  // of a row in the main
   std::size_t deleted = 0;
-  std::size_t merges = 0;  // that came to an end
+  std::size_t merges = 0;  // merges that have ended
 };
 
-// T: an integer type but bool, float, double, or std::string (given as std::string_view, compared
-// as unsigned bytes, at most 64 KiB). NaNs equal each other and are greater than all numbers; -0.0
-// comes back as 0.0. Id: an unsigned integer type; as many different values as its greatest number
-// there can be in the delta, and in the main. Rows: 2^42.
+// T    an integer type except bool, float, double, or std::string (passed as std::string_view,
+//      compared as unsigned bytes, at most 64 KiB). NaNs equal each other and are greater than all
+//      numbers. -0.0 is returned as 0.0.
+// Id   an unsigned integer type. Its greatest number limits the different values in the delta, and
+//      also those in the main.
 //
-// Thread-safety: every function but constructor and destructor may be called from any thread at any
-// time. insert(), erase(), get() and row by row all others are linearizable; find(), range(),
-// count(), distinct() and scan() are no snapshots: they see every row that was there during the
-// whole call, and no row twice; a row that comes or goes meanwhile they see or not. Lifetime:
-// values are copied in and out; row numbers stay. Not copyable, not movable. Errors:
-// std::bad_alloc: rows are as they were. std::length_error: from insert(), the delta has as many
-// different values as Id allows; from merge(), main and delta together have more. Rows are as they
-// were, and each later merge() tries again, in vain until enough values have lost their rows;
-// meanwhile the next delta fills. std::invalid_argument: a string over 64 KiB to insert, to find,
-// or as the lower end of a range.
+// Thread-safety: every function except constructor and destructor, from any thread at any time.
+// insert(), erase() and get() are linearizable. find(), range(), count(), distinct() and scan() are
+// linearizable for each row, but they are not snapshots. They see every row that exists during the
+// whole call, and no row twice. They may or may not see a row that is inserted or erased during the
+// call.
+// Size: at most 2^42 rows.
+// Lifetime: values are copied in and out, and a row keeps its number. Not copyable, not movable.
+// Errors:
+//   std::bad_alloc          The rows are unchanged.
+//   std::length_error       From insert(): the delta has as many different values as Id allows.
+//                           From merge(): main and delta together have more. The rows are
+//                           unchanged. Each later merge() tries again, and fails until enough
+//                           values have lost their rows. The next delta fills in the meantime.
+//   std::invalid_argument   A string over 64 KiB to insert, to find, or as the lower end of a
+//                           range.
 template <class T, class Id = std::uint32_t>
 class column {
   static_assert(std::unsigned_integral<Id> && sizeof(Id) <= sizeof(std::uint32_t));
@@ -137,34 +144,34 @@ class column {
   column(const column&) = delete;
   column& operator=(const column&) = delete;
 
-  // A new row; returns its number, from 0 on without gaps. Of rows that are inserted at the same
-  // time the one with the higher number may be seen first.
+  // Inserts a row and returns its number. Numbers count from 0 without gaps. Of two rows inserted
+  // at the same time, the one with the higher number may become visible first.
   row_number insert(argument value);
 
-  // Whether the row was there; its number is never given again.
+  // Returns whether the row existed. Its number is never used again.
   bool erase(row_number row);
 
-  // Nothing where there is no such row or it is deleted.
+  // Returns std::nullopt if the row does not exist or is deleted.
   std::optional<T> get(row_number row) const;
 
   // --- Queries: a pass over the rows ---
 
-  // The rows that have the value, ascending.
+  // Returns the rows that have the value, ascending.
   std::vector<row_number> find(argument value) const { return range(value, value); }
-  // The rows with values from `lowest` to `highest`, both included, ascending.
+  // Returns the rows with values from `lowest` to `highest`, both included, ascending.
   std::vector<row_number> range(argument lowest, argument highest) const;
 
-  // How many these are.
+  // Return the number of these rows.
   std::size_t count(argument value) const { return count(value, value); }
   std::size_t count(argument lowest, argument highest) const;
 
-  // Different values that rows have.
+  // Returns the number of different values in the rows.
   std::size_t distinct() const;
 
-  // Calls fn(value, rows) for up to `limit` different values from `from` on, ascending, where
-  // `rows` is how many rows have it; returns how many there were. fn gets T, or a std::string_view
-  // that is valid until it returns. fn may use the column, but not merge(); as long as it runs, no
-  // merge of any column of the process comes to its end.
+  // Calls fn(value, rows) for up to `limit` different values from `from` on, ascending. `rows` is
+  // the number of rows with this value. Returns the number of calls. fn gets T, or a
+  // std::string_view that is valid until fn returns. fn may use the column, but not merge(). While
+  // fn runs, no merge of any column of the process ends.
   template <class Fn>
   std::size_t scan(argument from, std::size_t limit, Fn&& fn) const;
   // The same from the least value on.
@@ -173,21 +180,22 @@ class column {
 
   // --- Merging ---
 
-  // Turns what the delta has into a part of the main, and leaves out values that only deleted rows
-  // have. Others read and write meanwhile; a second merge() waits for the first one. progress(done,
-  // rows) is called now and then from this thread, `done` and `rows` counting rows; it must not
-  // merge the column. Throws what progress throws, the errors above, and std::logic_error inside a
-  // scan(), under an epoch_pin of the caller, and inside progress of the same column. The column
-  // stays usable.
+  // Moves the delta into the main, without values that only deleted rows have. Other threads may
+  // read and write at the same time. A second merge() waits for the first one. merge() calls
+  // progress(done, rows) from time to time from this thread. `done` and `rows` are numbers of rows.
+  // progress must not merge the column. Throws the exceptions of progress and the errors above.
+  // Throws std::logic_error inside a scan(), under an epoch_pin of the caller, and inside progress
+  // of the same column. The column stays usable.
   template <class Progress>
   void merge(Progress&& progress);
   void merge() {
     merge([](std::size_t, std::size_t) {});
   }
-  // By the options' policy. It stays due while a merge runs, and when one fails.
+  // Returns whether a merge is due by the options. It stays due while a merge runs, and after one
+  // fails.
   bool merge_is_due() const;
-  // What threads that insert call now and then: merges if that is due and no other thread is
-  // merging, else returns false at once. Otherwise as merge().
+  // Merges like merge() if a merge is due and no other thread is merging. Otherwise returns false
+  // at once. Inserting threads call it from time to time.
   template <class Progress>
   bool merge_if_due(Progress&& progress);
   bool merge_if_due() {
@@ -196,17 +204,17 @@ class column {
 
   // --- Figures ---
 
-  // Rows that are not deleted; exact when nobody inserts or erases, and never too small by a row
-  // that is there.
+  // Returns the number of rows that are not deleted. It is exact while no thread inserts or erases,
+  // and never misses a row that exists.
   std::size_t size() const;
   bool empty() const { return size() == 0; }
-  // Everything obtained from the system, in bytes, but for what a running merge is building.
+  // Returns the bytes obtained from the system, without the parts that a running merge builds.
   std::size_t memory_bytes() const;
   column_stats stats() const;
 
  private:
-  // What all threads read at once. Owned by this column, not by the state: two states may have a
-  // part in common.
+  // The parts that all threads read. The column owns them, not this state, because two states may
+  // share a part.
   struct parts {
     const main_part* main;
     delta_part* frozen;  // or null
@@ -214,7 +222,7 @@ class column {
   };
 
   const parts& now() const noexcept { return *state_.load(); }  // under a pin
-  // Where a row that is not the main's would be.
+  // Returns the delta that would hold a row that is not in the main.
   static const delta_part& delta_of(const parts& in, row_number row) noexcept {
     return in.frozen != nullptr && row < in.delta->first_row() ? *in.frozen : *in.delta;
   }
@@ -224,7 +232,7 @@ class column {
   template <class Fn>
   std::size_t scan_from(const image_argument* from, std::size_t limit, Fn&& fn) const;
 
-  // The steps of a merge; the caller has the mutex.
+  // The steps of a merge. The caller holds the mutex.
   void freeze_delta();
   template <class Progress>
   void merge_frozen(Progress& progress);

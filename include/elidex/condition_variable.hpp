@@ -79,7 +79,7 @@ class condition_variable {
     });
     return in_time ? std::cv_status::no_timeout : std::cv_status::timeout;
   }
-  // Clocks other than the steady one are asked again after each sleep, since they may be set.
+  // Reads any clock but the steady one again after each sleep, because such a clock may be set.
   template <class Mutex, class Clock, class Duration>
   std::cv_status wait_until(std::unique_lock<Mutex>& lock,
                             const std::chrono::time_point<Clock, Duration>& deadline) {
@@ -108,11 +108,11 @@ class condition_variable {
   }
 
  private:
-  // Further than anybody waits, and less than any clock's arithmetic can take.
+  // Longer than any wait, and less than the overflow of any clock's arithmetic.
   static constexpr std::chrono::nanoseconds for_ever = std::chrono::hours(24 * 365 * 100);
 
-  // What may be max() or min() of any type is compared roughly first: exact arithmetic might
-  // overflow.
+  // Compares a rough value first, because a duration may be max() or min() of its type. Exact
+  // arithmetic might overflow then.
   static std::chrono::nanoseconds in_bounds(std::chrono::duration<double> roughly,
                                             const auto& exactly) {
     if (!(roughly < std::chrono::duration<double>(for_ever))) return for_ever;
@@ -127,7 +127,7 @@ class condition_variable {
            });
   }
 
-  // Negative or 0: it has passed.
+  // Returns 0 or a negative duration if the deadline has passed.
   template <class Clock, class Duration>
   static std::chrono::nanoseconds left_until(
       const std::chrono::time_point<Clock, Duration>& deadline) {

@@ -167,14 +167,14 @@ struct ordered_map_indexes {
   using map = ordered_map<Key, internal::record*>;
 };
 
-// What transactions did.
+// The counts of a database's transactions.
 struct database_stats {
   std::size_t commits = 0;
   std::size_t conflicts = 0;  // attempts that had to be repeated
 };
 
 namespace internal {
-// The transactions of a policy: its own, or those of transaction.hpp.
+// The transaction type of a policy: its own type, or the one of transaction.hpp.
 template <class Commit>
 struct transaction_of {
   using type = db::transaction;
@@ -199,7 +199,7 @@ class basic_database {
   basic_database(const basic_database&) = delete;
   basic_database& operator=(const basic_database&) = delete;
 
-  // Throws schema_mismatch if there is a table of that name; what the log throws.
+  // Throws schema_mismatch if a table of that name exists, and the exceptions of the log.
   template <class Key, class Row>
   table<Key, Row>& create_table(std::string name) {
     return add<table<Key, Row>>(std::move(name));
@@ -209,7 +209,7 @@ class basic_database {
   schema_table<Key>& create_table(std::string name, const db::schema& columns) {
     return add<schema_table<Key>>(std::move(name), columns);
   }
-  // Throws unknown_table; schema_mismatch if its keys or rows are of other types.
+  // Throws unknown_table, or schema_mismatch if the table's keys or rows have other types.
   template <class Key, class Row>
   table<Key, Row>& find_table(std::string_view name) {
     return find<table<Key, Row>>(name);
@@ -219,15 +219,18 @@ class basic_database {
     return find<schema_table<Key>>(name);
   }
 
-  // Loads what the folder has (it is made if it is not there, but for level none), and keeps there
-  // what is committed from now on. Before the first transaction, once, alone. The tables that the
-  // folder has must have been made; others may be made later. Level none needs no write permission
-  // on the directory or its files. While open() runs, other processes may read the directory but
-  // not write to it. The directory is unlocked when open() returns. Throws db::log_error (damaged,
-  // of another format's version), std::system_error (a database has the directory open, the
-  // system's errors), unknown_table, schema_mismatch. The directory is then unchanged. The database
-  // must not be used again: its transactions throw std::logic_error. A second call, and a call
-  // during or after a transaction that committed, throws std::logic_error and changes nothing.
+  // Loads the tables from the directory, and logs later commits there. It creates a directory that
+  // does not exist, except at level none. Call it once, alone, before the first transaction. Create
+  // the directory's tables before the call. Other tables may be created later.
+  // Level none needs no write permission on the directory or its files. At this level other
+  // processes may read the directory while open() runs, but not write to it. open() then unlocks
+  // the directory when it returns.
+  // Throws db::log_error (damaged, or another version of the format), std::system_error (another
+  // database has the directory open, or an error of the system), unknown_table or schema_mismatch.
+  // The directory is then unchanged. The database must not be used again: its transactions throw
+  // std::logic_error.
+  // A second call, and a call during or after a transaction that committed, throws std::logic_error
+  // and changes nothing.
   const db::recovered_log& open(const std::string& folder,
                                 const db::storage_options& options = {}) {
     check_may_open();
@@ -243,9 +246,9 @@ class basic_database {
     usable_ = false;
     return load(std::move(folder), options);
   }
-  // Writes all tables to the folder, while transactions run, so that the log before can be removed.
-  // From any thread; one at a time. Throws std::system_error (without a folder or with level none:
-  // operation_not_supported); then nothing has been removed.
+  // Writes all tables to the directory while transactions run, and removes the earlier log. Any
+  // thread may call it, one at a time. Throws std::system_error, and has then removed nothing.
+  // Without a directory, and at level none, its code is operation_not_supported.
   db::finished_checkpoint checkpoint() {
     if (!storage_)
       throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
@@ -255,16 +258,16 @@ class basic_database {
       return all_tables();
     });
   }
-  // Returns when all that was committed before the call is durable; at once without a log. Throws
-  // std::system_error if it never will be.
+  // Returns when all transactions that committed before the call are durable. Without a log it
+  // returns at once. Throws std::system_error if they cannot become durable.
   void wait_durable() {
     if (log_ != nullptr) log_->wait_durable(epochs_.now());
   }
-  // Makes everything durable and ends the log: from then on transactions that write throw. The
-  // directory stays locked until the database is destroyed. No transaction may be running. Throws
-  // std::system_error if that failed, now or before, and std::logic_error from within a
-  // transaction: the database then stays open. The destructor does the same silently, and unlocks
-  // the directory.
+  // Makes all commits durable and ends the log. Later transactions that write throw. The directory
+  // stays locked until the database is destroyed. No transaction may be running. Throws
+  // std::system_error if the log has failed, now or before. Throws std::logic_error inside a
+  // transaction, and the database then stays open. The destructor does the same silently, and
+  // unlocks the directory.
   void close() {
     check_not_in_transaction("close()");
     if (log_ != nullptr) log_->close();
@@ -289,12 +292,12 @@ class basic_database {
           if (!commits(t)) continue;
         } catch (...) {
           const bool thread_ends =
-              // pthread_exit(): no exception, and nobody may stop it
+              // pthread_exit(): there is no exception, and the unwinding must continue
               std::current_exception() == nullptr;
           const bool believed = thread_ends || is_believed(t);
           roll_back(t);
           if (believed) {
-            // an exception tells of it, too
+            // The exception, too, may reveal data that the transaction saw.
             if (!thread_ends) wait_for_what_was_seen(access::context(t).newest_seen());
             throw;
           }
@@ -307,7 +310,7 @@ class basic_database {
                                                         : done.epoch_of_writes();
         }
       }
-      // The transaction is over: nobody waits for it while it waits for the disk.
+      // The transaction has ended, so no thread waits for it while it waits for the disk.
       if (log_ != nullptr) log_->acknowledge(*memory.log(), epoch);
       if constexpr (std::is_void_v<result>) {
         return;
@@ -343,9 +346,9 @@ class basic_database {
     }
   }
 
-  // Unlinks what has been erased, as far as snapshots, running transactions and, at level sync, the
-  // disk allow it: at the second call at the earliest. Happens now and then by itself. (Versions of
-  // rows go when the row is written again.)
+  // Unlinks erased rows as far as snapshots, running transactions and, at level sync, the disk
+  // allow it. That happens at the second call at the earliest. The database also collects by itself
+  // from time to time. A row's old versions are removed when the row is written again.
   void collect() {
     const std::lock_guard guard(tables_mutex_);
     collect_locked();
@@ -356,17 +359,17 @@ class basic_database {
   Commit& protocol() noexcept { return commit_; }
 
  private:
-  // A collection looks at all tables; scans step over what is erased. Measured with TPC-C: 64 takes
-  // 12 % fewer instructions than 1024, 256 9 %.
+  // A collection visits all tables, and scans skip erased rows. Measured with TPC-C: 64 takes 12 %
+  // fewer instructions than 1024, and 256 takes 9 % fewer.
   static constexpr std::size_t erases_per_collection = 128;
 
   static constexpr const char* not_opened = "elidex::database: open() has failed";
 
   using access = internal::transaction_access;
-  // Or by locks, with transactions of the policy's own.
+  // False if the policy has its own transactions, with locks.
   static constexpr bool is_optimistic = std::is_same_v<transaction, db::transaction>;
 
-  // A thread's, from one transaction to the next.
+  // The memory of one thread, which its next transaction reuses.
   struct alignas(64) thread_memory {
     std::unique_ptr<typename transaction::memory> notes;
     std::optional<internal::redo_log::worker> log;
@@ -388,7 +391,7 @@ class basic_database {
     borrowed_memory(const borrowed_memory&) = delete;
     borrowed_memory& operator=(const borrowed_memory&) = delete;
     typename transaction::memory& notes() const noexcept { return *mine_.notes; }
-    // Null: there is none.
+    // Returns null if there is no log.
     internal::redo_log::worker* log() const noexcept { return mine_.log ? &*mine_.log : nullptr; }
 
    private:
@@ -473,14 +476,15 @@ class basic_database {
       return db::transaction(notes, level, this);
     }
   }
-  // What a function says that throws: whether it saw what could be.
+  // Returns whether the reads of a function that threw were consistent, so that its exception
+  // counts.
   static bool is_believed(const transaction& t) {
     if constexpr (!is_optimistic) {
       return !access::is_doomed(t);
     } else {
       const internal::transaction_context& seen = access::context(t);
-      // In this order: what holds at the second look has held since the first one, so both held
-      // when the reads were looked at.
+      // The order matters. Observations that hold at the second check have held since the first
+      // one, so both held when the reads were checked.
       try {
         return internal::reads_hold(seen, false) && seen.observations_hold();
       } catch (const std::bad_alloc&) {
@@ -489,7 +493,7 @@ class basic_database {
     }
   }
 
-  // False: run it again.
+  // Returns false if the function must run again.
   bool commits(transaction& t) {
     if (commit(t) == internal::commit_result::conflict) {
       roll_back(t);
@@ -511,18 +515,18 @@ class basic_database {
     collect_after(access::context(t).note_absent_records(false));
   }
 
-  // So many records are absent that were not.
+  // Call it after `more` records have become absent.
   void collect_after(std::size_t more) noexcept {
     if (more == 0 || erased_.fetch_add(more) % erases_per_collection + more < erases_per_collection)
       return;
-    // Who finds somebody collecting leaves it to them.
+    // If another thread is collecting, this one returns.
     const std::unique_lock guard(tables_mutex_, std::try_to_lock);
     if (!guard.owns_lock()) return;
     try {
       collect_locked();
     } catch (const std::exception&) {
-      // No memory, or no transaction left of the lock system: this one has ended whatever becomes
-      // of it; the next collection finds the rest.
+      // There is no memory, or no transaction left of the lock system. The caller's transaction has
+      // ended anyway, and the next collection finds the rest.
     }
   }
 
@@ -530,13 +534,12 @@ class basic_database {
     epochs_.advance();
     epochs_.move_horizon();
     std::uint64_t horizon = epochs_.horizon();
-    // Who finds nothing where something was, and is told that all it has seen is durable, sees an
-    // erase that is durable.
+    // At level sync a reader must not observe an erase before the erase is durable.
     if (log_ != nullptr && log_->level() == db::durability::sync)
       horizon = std::min(horizon, log_->durable_epoch());
     const std::uint64_t reclaimed = internal::try_advance_epoch();
-    // An old snapshot holds the one, a long transaction the other: what has been erased since is
-    // not ripe, and looking at all of it each time would take ever longer.
+    // An old snapshot stops `horizon`, and a long transaction stops `reclaimed`. Rows erased since
+    // then are not ripe, and checking all of them each time would take ever longer.
     if (horizon == collected_up_to_ || reclaimed == collected_in_) return;
     if constexpr (requires { commit_.unlinking(); }) {
       auto rule = commit_.unlinking();

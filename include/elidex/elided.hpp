@@ -63,8 +63,7 @@ namespace elidex {
 
 namespace internal {
 
-// What `adaptive` needs: whether elision is off now, and the window of acquisitions that is being
-// judged.
+// The state of `adaptive`: whether elision is off now, and the current window of acquisitions.
 template <class RetryPolicy>
 class elision_switch {
  public:
@@ -81,11 +80,11 @@ class elision_switch<adaptive<Base>> {
     return off_left_.load(std::memory_order_relaxed) != 0;
   }
 
-  // Called right after each acquisition of the underlying lock, while it is held: that protects all
-  // fields here. `gave_up` says that aborts led to it.
+  // Called right after each acquisition of the underlying lock. The held lock protects all fields
+  // here. `gave_up` is true if aborts led to the acquisition.
   void after_lock(bool gave_up, const adaptive<Base>& policy, lock_counters& counters) noexcept {
     const adaptation_bounds& bounds = policy.adaptation;
-    // relaxed, without a partner: written under the lock only, which we hold.
+    // relaxed, without a partner: written only under the lock, which the caller holds.
     const std::uint32_t off_left = off_left_.load(std::memory_order_relaxed);
     if (off_left != 0) {
       off_left_.store(off_left - 1, std::memory_order_relaxed);  // no partner, as in is_off()
@@ -127,7 +126,7 @@ using internal::retry_policy;
 using internal::tas_lock;
 using internal::ttas_lock;
 
-// What an elided lock has counted.
+// The counts of an elided lock.
 using internal::lock_counts;
 
 template <class Lock, retry_policy RetryPolicy = default_retry, class Htm = htm::native>
@@ -149,7 +148,7 @@ class elided {
     std::uint32_t ignored = 0;
     lock(ignored);
   }
-  // Adds to `aborts` how many attempts aborted before the one that the caller is in.
+  // Adds to `aborts` the number of attempts that aborted before the caller's section began.
   void lock(std::uint32_t& aborts) {
     if (Htm::test()) {
       internal::join_region<Htm>(is_free());
@@ -161,8 +160,8 @@ class elided {
     after_lock(result);
   }
 
-  // False: held by somebody at this moment. Never waits; tries to elide as long as the lock is free
-  // and the policy allows, then to take it.
+  // Returns false if a thread holds the lock at this moment. Never waits. Tries to elide while the
+  // lock is free and the policy allows, then tries to take the lock.
   bool try_lock() {
     if (Htm::test()) Htm::template abort<htm::code_nested_trylock>();
     std::uint32_t ignored = 0;
@@ -176,14 +175,14 @@ class elided {
   void unlock() {
     if (Htm::test() && !lock_.is_locked()) {
       Htm::commit();
-      // inside an outer region nothing has committed yet
+      // Inside an outer region nothing has committed yet.
       if (!Htm::test()) counters_.count_commit();
       return;
     }
     lock_.unlock();
   }
 
-  // Calls fn under the lock and returns what it returns. fn may run several times, see above.
+  // Calls fn under the lock and returns its result. fn may run several times, see above.
   template <class F>
   decltype(auto) run(F&& fn) {
     std::uint32_t ignored = 0;
@@ -196,18 +195,19 @@ class elided {
     return std::forward<F>(fn)();
   }
 
-  // Whether the caller is in a region, of this lock or another: a section that it begins now joins
-  // it.
+  // Returns whether the caller is in a region, of this lock or another. A section that begins there
+  // joins the region.
   static bool in_region() noexcept { return Htm::test(); }
 
-  // Acquisitions that joined an enclosing region are part of it and not counted.
+  // Returns the counts. Acquisitions that joined an enclosing region are part of it and not
+  // counted.
   lock_counts stats() const noexcept { return counters_.read(); }
 
-  // Whether adaptation has switched elision off at this moment.
+  // Returns whether adaptation has switched elision off at this moment.
   bool elision_is_off() const noexcept { return switch_.is_off(); }
 
-  // The lock itself, for code that must have it really (to wait on a condition, say): holding it
-  // keeps all regions out.
+  // Returns the lock itself, for code that must hold it (to wait on a condition, for example). No
+  // region commits while it is held.
   Lock& underlying() noexcept { return lock_; }
 
  private:
@@ -231,8 +231,8 @@ class elided {
     switch_.after_lock(result == internal::entry::out_of_retries, policy_, counters_);
   }
 
-  // Apart from what lies around the object: any write beside it would abort regions. The two behind
-  // it change only while the lock is held.
+  // On its own cache line, because a write beside the lock would abort regions. The next two
+  // members change only while the lock is held.
   alignas(64) Lock lock_;
   internal::elision_switch<RetryPolicy> switch_;
   [[no_unique_address]] RetryPolicy policy_{};

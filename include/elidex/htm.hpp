@@ -59,8 +59,8 @@
 #endif
 
 #if defined(ELIDEX_HTM_SIMULATED)
-// What the simulated machine supplies. begin() must save enough to come back a second time, as the
-// hardware does.
+// The simulated machine defines these functions. elidex_sim_begin() must save enough to return a
+// second time, as the hardware does.
 extern "C" {
 bool elidex_sim_enabled() noexcept;
 bool elidex_sim_has_hle() noexcept;
@@ -68,25 +68,25 @@ std::uint32_t elidex_sim_begin() noexcept;
 void elidex_sim_commit() noexcept;
 void elidex_sim_abort(std::uint8_t code) noexcept;
 bool elidex_sim_test() noexcept;
-// HLE: begin_elision() comes back a second time as begin() does. Anything but `started` means:
-// exchange for real.
+// HLE: elidex_sim_begin_elision() may return a second time, as elidex_sim_begin() does. With any
+// result but `started_word` the caller must make the exchange.
 std::uint32_t elidex_sim_begin_elision(std::uint32_t* word, std::uint32_t value) noexcept;
 std::uint32_t elidex_sim_value_before_elision() noexcept;
-// Whether the store was the end of an elision; otherwise store for real.
+// Returns whether the store ended an elision. Otherwise the caller must make the store.
 bool elidex_sim_end_elision(std::uint32_t* word, std::uint32_t value) noexcept;
 }
 #endif
 
 namespace elidex::htm {
 
-// Why a region ended without committing.
+// The cause for which a region ended without committing.
 enum class abort_cause : std::uint8_t {
-  conflict,   // another core touched a line of the region
+  conflict,   // another core accessed a line of the region
   capacity,   // the region's lines did not fit
   explicit_,  // abort() was called
   // the hardware gave no reason: interrupts, page faults, system calls, unfriendly instructions
   interrupt,
-  other,  // a debugger's breakpoint, or a combination that the manual doesn't name
+  other,  // a debugger's breakpoint, or a combination that the manual does not name
 };
 inline constexpr std::size_t abort_cause_count = 5;
 
@@ -107,15 +107,16 @@ constexpr const char* to_string(abort_cause cause) noexcept {
   return "other";
 }
 
-// Codes for abort(). Those from 0xf0 up belong to the library, the others to whoever writes a
-// region. The elided lock was found held.
+// Codes for abort(). Codes from 0xf0 up belong to the library, all others to the program.
+
+// The elided lock is held.
 inline constexpr std::uint8_t code_lock_busy = 0xff;
-// A try_lock that a region cannot answer truthfully.
+// A region cannot answer a try_lock() correctly.
 inline constexpr std::uint8_t code_nested_trylock = 0xfe;
-// A section that a region cannot stand for: it needs its lock itself.
+// A region cannot replace a section: the section must take its lock.
 inline constexpr std::uint8_t code_lock_wanted = 0xfd;
 
-// The word that begin() yields, laid out as in Intel's EAX after XBEGIN.
+// The result of begin(), laid out as Intel's EAX after XBEGIN.
 struct status {
   static constexpr std::uint32_t started_word = 0xffffffff;
   static constexpr std::uint32_t explicit_bit = 1u << 0;
@@ -141,14 +142,14 @@ struct status {
   constexpr bool is_debug() const noexcept { return has(debug_bit); }
   // The abort happened below the outermost region.
   constexpr bool is_nested() const noexcept { return has(nested_bit); }
-  // What was given to abort(); 0 unless is_explicit().
+  // The argument of abort(), or 0 unless is_explicit().
   constexpr std::uint8_t code() const noexcept {
     return is_explicit() ? static_cast<std::uint8_t>(word >> code_shift) : std::uint8_t{0};
   }
   constexpr bool is_lock_busy() const noexcept { return is_explicit() && code() == code_lock_busy; }
 
-  // One cause for each abort. Bits may come together; the one that outlasts a retry wins: an
-  // explicit abort, then capacity, then conflict. A started region has no cause; asking gives
+  // Returns one cause for each abort. If several bits are set, the one that outlasts a retry wins:
+  // explicit abort, then capacity, then conflict. A started region has no cause, and the result is
   // `other`.
   constexpr abort_cause cause() const noexcept {
     if (started()) return abort_cause::other;
@@ -164,28 +165,27 @@ struct status {
   constexpr bool has(std::uint32_t bit) const noexcept { return !started() && (word & bit) != 0; }
 };
 
-// What this machine offers. Objects of this type are constants of the program: references stay
-// valid for ever.
+// The hardware transactions of this machine. Objects of this type are constants of the program, so
+// references stay valid for ever.
 struct htm_capability {
-  bool rtm_commits;        // regions do commit here: the one answer that matters
+  bool rtm_commits;        // regions commit here
   bool rtm_advertised;     // CPUID.7.EBX[11]
   bool rtm_always_aborts;  // CPUID.7.EDX[11]: microcode aborts every region
-  bool hle_advertised;     // CPUID.7.EBX[4]: the elision prefixes may do something
+  bool hle_advertised;     // CPUID.7.EBX[4]: the elision prefixes may have an effect
   const char* reason;      // the same in words, one clause without a full stop
 };
 
-// How many trial regions are run before the machine counts as never committing. Chosen: an
-// interrupt may take a few of them, 64 in a row it cannot; on a machine that aborts always they
-// cost some microseconds, once.
+// The number of trial regions that must all abort before the machine counts as never committing.
+// Chosen: interrupts may abort a few of them, but not 64 in a row. On a machine that always aborts
+// they cost some microseconds, once.
 inline constexpr unsigned trial_regions = 64;
 
-// Detects at the first call, then answers from memory.
+// Detects the machine at the first call, then returns the stored answer.
 const htm_capability& capability() noexcept;
 
-// Detects again, for a process that was migrated live to another CPU, and returns the new answer.
-// Regions that other threads are in stay correct. It cannot protect regions begun between the
-// migration and this call: where the new CPU lacks RTM those fault, so call it from the hook that
-// announces the migration.
+// Detects again and returns the new answer, for a process that was migrated live to another CPU.
+// Running regions of other threads stay correct. Regions begun between the migration and this call
+// fault if the new CPU lacks RTM. So call it from the hook that announces the migration.
 const htm_capability& retest() noexcept;
 
 namespace detail {
@@ -199,7 +199,7 @@ extern constinit std::atomic<std::uint8_t> features;
 std::uint8_t detect() noexcept;
 
 inline std::uint8_t known_features() noexcept {
-  // relaxed, without a partner: the byte is all there is to know, nothing else is published through
+  // relaxed, without a partner: the byte is the whole answer, and nothing else is published through
   // it.
   const std::uint8_t found = features.load(std::memory_order_relaxed);
   return found != 0 ? found : detect();
@@ -207,10 +207,10 @@ inline std::uint8_t known_features() noexcept {
 
 }  // namespace detail
 
-// The machine this program runs on, as a type: the default of every template that takes an `Htm`.
-// Tests put a scripted one in its place.
+// The machine on which this program runs, as a type. It is the default of every template with a
+// parameter `Htm`. Tests use a scripted machine instead.
 struct native {
-  // Whether begin() may be called. Cheap: one load and a branch.
+  // Returns whether begin() may be called. Costs one load and a branch.
   static bool enabled() noexcept {
 #if defined(ELIDEX_HTM_SIMULATED)
     return elidex_sim_enabled();
@@ -226,8 +226,8 @@ struct native {
     return {elidex_sim_begin()};
 #elif defined(ELIDEX_HTM_X86)
     std::uint32_t word = status::started_word;
-    // XBEGIN with displacement 0: an abort continues behind it, with every register but EAX as it
-    // was.
+    // XBEGIN with displacement 0: an abort continues after it, with every register but EAX
+    // restored.
     asm volatile(".byte 0xc7, 0xf8, 0, 0, 0, 0" : "+a"(word) : : "memory");
     return {word};
 #else
@@ -243,21 +243,21 @@ struct native {
 #endif
   }
 
-  // Inside a region control goes back to begin(), which yields `Code`, and this never returns.
-  // Outside nothing happens. The value is for machines that cannot roll back (tests): what begin()
-  // would have yielded.
+  // Inside a region, control returns to begin(), whose status has `Code`, and abort() never
+  // returns. Outside a region it has no effect. Its result is for machines that cannot roll back
+  // (tests): the status that begin() would have returned.
   template <std::uint8_t Code>
   static status abort() noexcept {
 #if defined(ELIDEX_HTM_SIMULATED)
     elidex_sim_abort(Code);
 #elif defined(ELIDEX_HTM_X86)
-    // XABORT; outside a region it would do nothing on a CPU with RTM, but fault on others.
+    // XABORT. Outside a region it would have no effect on a CPU with RTM, but fault on others.
     if (test()) asm volatile(".byte 0xc6, 0xf8, %c0" : : "i"(Code) : "memory");
 #endif
     return status::of_abort(Code);
   }
 
-  // Whether the calling thread is inside a region.
+  // Returns whether the calling thread is inside a region.
   static bool test() noexcept {
 #if defined(ELIDEX_HTM_SIMULATED)
     return elidex_sim_test();
@@ -301,12 +301,12 @@ inline bool test() noexcept {
   return native::test();
 }
 
-// Hardware lock elision (papers/001 section 3.1): the same exchange and store as without it, plus a
-// prefix that CPUs without HLE ignore. A CPU with it doesn't write the word but begins a region at
-// the first and commits at the second, which must bring back the value that the first found. Words
-// of 4 bytes: papers/004 figure 2.4 saw other sizes abort always.
+// Hardware lock elision (papers/001 section 3.1): the usual exchange and store, with a prefix that
+// CPUs without HLE ignore. A CPU with HLE does not write the word. It begins a region at the
+// exchange and commits at the store, which must restore the value that the exchange found. Words
+// have 4 bytes, because other sizes always aborted in papers/004 figure 2.4.
 
-// Exchanges with acquire order; pairs with hle_store_release().
+// Exchanges with acquire order. Pairs with hle_store_release().
 inline std::uint32_t hle_exchange_acquire(std::atomic<std::uint32_t>& word,
                                           std::uint32_t value) noexcept {
 #if defined(ELIDEX_HTM_X86)
@@ -324,7 +324,7 @@ inline std::uint32_t hle_exchange_acquire(std::atomic<std::uint32_t>& word,
 #endif
 }
 
-// Stores with release order; pairs with hle_exchange_acquire().
+// Stores with release order. Pairs with hle_exchange_acquire().
 inline void hle_store_release(std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
 #if defined(ELIDEX_HTM_X86)
   asm volatile(".byte 0xf3\n\tmovl %1, %0" : "=m"(word) : "r"(value) : "memory");  // XRELEASE

@@ -1,17 +1,19 @@
-// Equal blocks of memory (tree nodes) from large chunks, with the freed ones used again first.
+// A pool of memory blocks of one size (tree nodes), cut from large chunks. It reuses freed blocks
+// first.
 //
 //   block_pool pool(512);
 //   void* node = pool.allocate();    // 64-byte aligned, uninitialised
 //   pool.deallocate(node);
 //
-// Chunks grow with the pool, from two blocks to 4 MiB (more where a block is larger), and from 2
-// MiB on they are aligned and marked for huge pages: random look-ups over 10 M keys spend half of
-// their time on TLB misses with 4 KiB pages. Chunks go back to the system when the pool is
-// destroyed. Threads allocate from shards of their own and meet in the chunk only once per
-// `refill_blocks`.
-//
-// Thread-safety: all functions but constructor and destructor.
+// Thread-safety: all functions except constructor and destructor, from any thread.
+// Lifetime: blocks are valid until deallocate(). The destructor returns all chunks to the system.
 // Errors: allocate() throws std::bad_alloc and then has changed nothing.
+//
+// Implementation notes
+// Chunks grow with the pool, from two blocks to 4 MiB, and more if a block is larger. Chunks of
+// 2 MiB and more are aligned and marked for huge pages. With 4 KiB pages, random look-ups over
+// 10 M keys spend half of their time on TLB misses.
+// Threads allocate from shards, and a shard takes `refill_blocks` blocks from the chunk at a time.
 #pragma once
 
 #include <array>
@@ -26,8 +28,8 @@ class block_pool {
  public:
   static constexpr std::size_t block_alignment = 64;
 
-  // What the blocks are, and how many of their bytes are head, is for the simulated machine's
-  // reports; and the head of a block that is free may be read.
+  // `name` and `head_bytes`, the size of a block's head, are for the simulated machine's reports.
+  // Threads may read the head of a free block.
   explicit block_pool(std::size_t block_bytes, const char* name = "block",
                       std::size_t head_bytes = 0) noexcept;
   ~block_pool();
@@ -37,9 +39,9 @@ class block_pool {
   [[nodiscard]] void* allocate();
   void deallocate(void* block) noexcept;
 
-  // Everything obtained from the system, used or not, in bytes.
+  // The bytes obtained from the system, used or not.
   std::size_t reserved_bytes() const noexcept { return reserved_bytes_.load(); }
-  // Blocks handed out and not given back.
+  // The number of blocks that are allocated and not yet deallocated.
   std::size_t blocks_in_use() const noexcept;
 
  private:
@@ -50,7 +52,7 @@ class block_pool {
     mutable std::mutex mutex;
     free_block* free = nullptr;
     std::size_t free_count = 0;
-    // allocations less deallocations here; only the sum over shards means anything
+    // allocations minus deallocations here: only the sum over all shards is meaningful
     std::ptrdiff_t in_use = 0;
   };
 

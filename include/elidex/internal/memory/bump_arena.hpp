@@ -1,6 +1,11 @@
-// Memory for a transaction's rows: taken piece by piece, given back all at once.
+// Memory for a transaction's rows: allocated piece by piece, freed all at once.
 //
-// Thread-safety: belongs to one thread. Errors: allocate() throws std::bad_alloc.
+//   bump_arena arena;
+//   std::uint64_t* row = arena.allocate(words);
+//   arena.clear();                   // frees all pieces
+//
+// Thread-safety: an object belongs to one thread.
+// Errors: allocate() throws std::bad_alloc.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +18,7 @@ namespace elidex::internal {
 
 class bump_arena {
  public:
-  // Not initialised; valid until clear().
+  // Returns uninitialised memory that is valid until clear().
   std::uint64_t* allocate(std::size_t words) {
     if (words > left_) add_chunk(words);
     std::uint64_t* const result = next_;
@@ -21,7 +26,7 @@ class bump_arena {
     left_ -= words;
     return result;
   }
-  // Keeps the first chunk for the next time.
+  // Frees all chunks but the first, which the next transaction reuses.
   void clear() noexcept {
     if (chunks_.empty()) return;
     chunks_.resize(1);

@@ -1,14 +1,17 @@
-// Memory for many small things at once: on huge pages where it is large enough, because random
-// accesses to tens of MiB spend half of their time on TLB misses with 4 KiB pages.
+// Large pieces of memory for many small objects, on huge pages where the piece is large enough.
 //
-//   void* chunk = obtain_memory(bytes);   // 64-byte aligned, uninitialised; throws std::bad_alloc
+//   void* chunk = obtain_memory(bytes);   // 64-byte aligned, uninitialised
 //   return_memory(chunk, bytes);
 //
-//   // the same, all zero; large ones cost nothing before they are touched
+//   // the same with all bytes zero: a large piece costs nothing before it is touched
 //   void* table = obtain_zeroed_memory(bytes);
 //   return_zeroed_memory(table, bytes);
 //
-// Thread-safety: all of it.
+// Thread-safety: all functions, from any thread.
+// Errors: obtain_memory() and obtain_zeroed_memory() throw std::bad_alloc.
+//
+// Implementation notes
+// With 4 KiB pages, random accesses to tens of MiB spend half of their time on TLB misses.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +21,11 @@ namespace elidex::internal {
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
 [[nodiscard]] void* obtain_memory(std::size_t bytes);
-// With as many bytes as were obtained.
+// `bytes` must be the number that was obtained.
 void return_memory(void* memory, std::size_t bytes) noexcept;
 
 [[nodiscard]] void* obtain_zeroed_memory(std::size_t bytes);
-// With as many bytes as were obtained.
+// `bytes` must be the number that was obtained.
 void return_zeroed_memory(void* memory, std::size_t bytes) noexcept;
 
 }  // namespace elidex::internal

@@ -1,20 +1,24 @@
-// Where a container keeps what it has unlinked until no reader can reach it any more.
+// Holds the objects that a container has unlinked, until no reader can reach them.
 //
 //   retire_list retired(owner);
 //   retired.reserve();                          // may throw, before the operation changes anything
 //   retired.retire(node, &destroy_node);        // cannot fail
 //   retired.unreserve();
 //
-// Retiring must not fail, because it follows a change that is already visible; so room is reserved
-// ahead. Lists are sharded by thread; entries of a shard are in the order of their epochs. Every
-// `retirements_per_sweep` retirements in a shard its ripe prefix is destroyed, and that of one
-// other shard in turn, whose threads may have gone. A sweep moves the epoch on by one at most and
-// an entry waits for two, so a few times that many objects a shard wait at any time, and those that
-// a pinned thread holds back: steady churn does not grow memory.
+// Retiring must not fail, because it follows a change that is already visible. So an operation
+// reserves room first.
 //
-// Thread-safety: all functions but the destructor, which needs the container to be quiet: it
-// destroys what is left at once, since nobody may be inside a container that is being destroyed.
+// Thread-safety: all functions except the destructor. The destructor destroys all waiting objects
+// at once, because no thread may be inside a container that is being destroyed.
+// Memory: a shard keeps a few times `retirements_per_sweep` objects at any time, and the objects
+// that a pinned thread holds back. Steady churn does not grow memory.
 // Errors: reserve() throws std::bad_alloc and then changes nothing.
+//
+// Implementation notes
+// The lists are sharded by thread. The entries of a shard are in the order of their epochs. After
+// every `retirements_per_sweep` retirements in a shard, a sweep destroys the shard's ripe prefix.
+// It also sweeps one other shard in turn, because that shard's threads may have ended. A sweep
+// advances the epoch by one at most, and an entry waits for two advances.
 #pragma once
 
 #include <array>
@@ -33,9 +37,10 @@ class retire_list {
  public:
   using destroyer = void (*)(void* owner, void* object) noexcept;
 
-  // Room that one reserve() call makes: an erase retires a key, a value, a node and a separator.
+  // The room that one reserve() call makes. An erase retires a key, a value, a node and a
+  // separator.
   static constexpr std::size_t reserved_entries = 8;
-  // chosen: a sweep looks at every thread's record
+  // chosen: a sweep reads every thread's record
   static constexpr std::size_t retirements_per_sweep = 64;
 
   explicit retire_list(void* owner) noexcept : owner_(owner) {}
@@ -45,15 +50,15 @@ class retire_list {
 
   void reserve();
   void unreserve() noexcept;
-  // Needs a reservation of this thread; `object` must be unreachable for readers that pin from now
-  // on.
+  // The calling thread must have a reservation. Readers that pin from now on must be unable to
+  // reach `object`.
   void retire(void* object, destroyer destroy) noexcept;
 
-  // Objects waiting, over all shards.
+  // The number of waiting objects in all shards.
   std::size_t pending() const noexcept;
-  // What the lists themselves take.
+  // The bytes that the lists themselves take.
   std::size_t reserved_bytes() const noexcept;
-  // Destroys whatever is ripe, in every shard; for tests and for users who want the memory now.
+  // Destroys the ripe objects of every shard. For tests, and for users that need the memory now.
   void sweep_all() noexcept;
 
  private:

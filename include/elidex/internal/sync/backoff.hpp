@@ -2,15 +2,15 @@
 //
 //   for (backoff wait; !try_it(); wait.once()) {}
 //
-// For attempts that fail only because another thread has succeeded. The doubling separates threads
-// that make each other fail, and keeps them off the contended cache line. To wait for another
-// thread's action, use wait_while() (parking.hpp): it sleeps after a while, because the other
-// thread may not be running.
+// Use it for attempts that fail only because another thread has succeeded. The doubling separates
+// threads that make each other fail, and keeps them off the contended cache line. To wait for
+// another thread's action, use wait_while() (parking.hpp). It sleeps after a while, because the
+// other thread may not be running.
 //
-// Invariants: one call of once() takes at most backoff_pauses_max pauses. It never sleeps and makes
-// no system call.
-//
+// One call of once() takes at most backoff_pauses_max pauses. It never sleeps and makes no system
+// call.
 // Thread-safety: an object belongs to one thread.
+// Errors: nothing throws.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ namespace elidex::internal {
 // takes 40 to 140 cycles.
 inline constexpr std::uint32_t backoff_pauses_max = 64;
 
-// Lets another thread run on this core. For once_or_yield().
+// Lets another thread run on this core. once_or_yield() uses it.
 void yield_processor() noexcept;
 
-// The longest run of pauses.
+// Takes the longest run of pauses.
 inline void pause_at_length() noexcept {
   for (std::uint32_t i = 0; i < backoff_pauses_max; ++i) cpu_pause();
 }
@@ -34,13 +34,13 @@ inline void pause_at_length() noexcept {
 class backoff {
  public:
   backoff() = default;
-  // The first wait takes so many pauses.
+  // `pauses` is the length of the first wait.
   explicit backoff(std::uint32_t pauses) noexcept : pauses_(pauses) {}
 
   void once() noexcept {
     if (is_spent()) {
 #if defined(ELIDEX_SIMULATED)
-      cpu_pause();  // as when the machine's figures were measured
+      cpu_pause();  // the machine's published figures were measured with one pause here
 #else
       pause_at_length();
 #endif

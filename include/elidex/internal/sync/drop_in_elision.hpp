@@ -1,26 +1,28 @@
-// What the drop-in locks have in common: how a section enters and leaves a region instead of the
-// lock.
+// Elision for the drop-in locks: a critical section enters and leaves a region instead of taking
+// the lock.
 //
-//   drop_in_elision<Htm> elision;  // a member of the lock; its address stands for the lock
+//   drop_in_elision<Htm> elision;  // a member of the lock; its address identifies the lock
 //   if (Htm::enabled()) {
-//     const auto entry = elision.enter([&] { return !lock.is_locked(); }, while_held::wait);
-//     if (entry.how == entry::elided) return;
+//     const auto attempt = elision.enter([&] { return !lock.is_locked(); }, while_held::wait);
+//     if (attempt.how == entry::elided) return;
 //     lock.lock();
-//     elision.took(entry);
+//     elision.took(attempt);
 //   }
 //
-// Unlike elided (elided.hpp) it knows exactly which locks the running region stands for
-// (region_locks.hpp), so that unlock() of a lock that was really taken, or of one that nobody
-// holds, does inside a region what it does outside, and try_lock() inside a region can mostly be
-// answered. It adapts by time and cause in a record that it finds by its address
-// (elision_pause.hpp), and counts by name (lock_names.hpp): the lock itself stays small.
+// Thread-safety: all members, from any thread. enter() may be called only where Htm::enabled().
 //
-// A commit is counted for the lock that the region began with, whichever is the last to go:
-// attempts and aborts were counted there, and its pause weighs one against the other.
+// Implementation notes
+// Invariants: those of elided.hpp numbered 1 and 2.
 //
-// Invariants: those of elided.hpp numbered 1 and 2. enter() is called only where Htm::enabled().
+// Differences from `elided` (elided.hpp):
+//   * A list names exactly the locks that the running region elides (region_locks.hpp). So unlock()
+//     of a lock that is taken or free acts inside a region as it does outside. try_lock() inside a
+//     region usually returns an answer.
+//   * Elision adapts by time and by abort cause. The record for that is found by the lock's address
+//     (elision_pause.hpp), and counts are kept by name (lock_names.hpp). So the lock stays small.
 //
-// Thread-safety: all members, from any thread.
+// A commit is counted for the lock with which the region began, whichever lock leaves last.
+// Attempts and aborts were counted for that lock, and its pause compares them with the commits.
 #pragma once
 
 #include <chrono>
@@ -36,7 +38,7 @@
 
 namespace elidex::internal {
 
-// Takes a lock and counts the waiting, for locks with a name.
+// Takes a lock with a name. If the lock is held, counts the wait and its time.
 template <class TryLock, class Lock>
 void take_and_count(lock_record& record, const TryLock& try_lock, const Lock& lock) {
   if (try_lock()) return;
@@ -52,8 +54,8 @@ struct elided_lock {
   lock_counters* counters;
 };
 
-// Of htm::native. Defined in the library: all parts of a program that share locks must find the
-// same list.
+// The list for htm::native. The library defines it, because all parts of a program that share locks
+// must use the same list.
 extern constinit thread_local region_locks<elided_lock> native_region;
 
 template <class Htm>
@@ -67,7 +69,7 @@ class drop_in_elision {
 
   using region = region_locks<elided_lock>;
 
-  // The calling thread's.
+  // Returns the calling thread's list.
   static region& here() noexcept {
     if constexpr (std::is_same_v<Htm, htm::native>) {
       return native_region;
@@ -79,8 +81,8 @@ class drop_in_elision {
   constexpr drop_in_elision() noexcept = default;
   explicit drop_in_elision(lock_record& record) noexcept : record_(&record) {}
 
-  // `is_free`: regions may start beside whoever holds the lock now. Inside a region control may go
-  // back to the outermost begin instead of returning.
+  // `is_free` returns whether a region may run beside the lock's present holders. Inside a region,
+  // control may return to the outermost begin() instead of to the caller.
   template <class IsFree>
   attempt enter(const IsFree& is_free, while_held manner) {
     if (Htm::test()) return {join(is_free, manner), nothing_aborted, false};
@@ -98,23 +100,23 @@ class drop_in_elision {
     return {how, last, how != entry::elided && how != entry::held};
   }
 
-  // After the lock was taken.
+  // Call it after taking the lock. `before` is the result of enter().
   void took(const attempt& before) noexcept {
     counters().count_fallback();
     if (before.failed) elision_pause_of(this).gave_up(before.last);
   }
 
-  // True: the section was elided and has left its region. False: the lock was taken, or is not
-  // held.
+  // Returns true if the section was elided, and has then left its region. Returns false if the lock
+  // was taken or is not held.
   bool leave() noexcept {
     if (!Htm::test()) return false;
     const auto left = here().remove(this);
     if (left != region::removal::last) return left == region::removal::others_left;
     Htm::commit();
-    // From here on nothing looks at this lock, which whoever held it last may have destroyed by
-    // now.
+    // From here on this lock must not be accessed. The thread that held it last may have destroyed
+    // it.
     const elided_lock began = here().withdraw();
-    // inside a region that somebody else began nothing has committed yet
+    // If other code began an enclosing region, nothing has committed yet.
     if (began.lock != nullptr && !Htm::test()) {
       began.counters->count_commit();
       elision_pause_of(began.lock).committed();
@@ -122,7 +124,7 @@ class drop_in_elision {
     return true;
   }
 
-  // Null: no name.
+  // Returns null if the lock has no name.
   lock_record* record() const noexcept { return record_; }
 
  private:
@@ -132,12 +134,12 @@ class drop_in_elision {
 
   template <class IsFree>
   entry join(const IsFree& is_free, while_held manner) {
-    // Whether a try_lock() of one's own lock fails depends on how it is held, which the list
-    // doesn't say.
+    // The result of try_lock() on a lock that the caller elides depends on the lock's mode. The
+    // list does not record the mode.
     if (manner == while_held::give_up && here().contains(this))
       Htm::template abort<htm::code_nested_trylock>();
     if (!is_free()) {
-      // Seen inside the region, so it is true when the region commits.
+      // The region has read the lock as held, so the answer is still true when the region commits.
       if (manner == while_held::give_up) return entry::held;
       Htm::template abort<htm::code_lock_busy>();
     }

@@ -1,25 +1,28 @@
-// The attempt to run a critical section as a hardware region: what elided.hpp, mutex.hpp and the
-// interposed pthread locks (preload/) have in common.
+// Attempts to run a critical section as a hardware region. elided.hpp, mutex.hpp and the interposed
+// pthread locks (preload/) use it.
 //
 //   htm::status last = nothing_aborted;
 //   std::uint32_t aborts = 0;
-//   if (try_to_elide<Htm>(policy, [&] { return word == 0; }, while_held::wait, counters,
-//   aborts, last) ==
-//       entry::elided) return;   // inside a region that has read the word
+//   const auto is_free = [&] { return word == 0; };
+//   if (try_to_elide<Htm>(policy, is_free, while_held::wait, counters, aborts, last) ==
+//       entry::elided) {
+//     return;  // inside a region that has read the word
+//   }
 //   take_the_lock();
 //
-// `is_free` says whether the underlying lock is free. Inside the region it puts the lock into the
-// read set, so that whoever takes the lock aborts the region (papers/001 section 3.3.2, papers/004
-// section 3.1).
+// `is_free` returns whether the underlying lock is free. Inside the region, the call adds the lock
+// to the read set. So a thread that takes the lock aborts the region (papers/001 section 3.3.2,
+// papers/004 section 3.1).
+// Counters has prepare_this_thread() and count_abort(abort_cause). prepare_this_thread() is called
+// before the first region, because allocating a thread's record inside a region would abort it.
 //
-// Invariants: no attempt begins while the lock is held (the lemming effect): it is waited for, but
-// no longer than free_waits_max rounds. Between two attempts the retry policy is asked, whose
-// budgets are finite; so this ends.
+// Thread-safety: any thread, outside of regions. Only join_region() is for use inside a region.
+// Errors: nothing throws.
 //
-// Counters has prepare_this_thread() and count_abort(abort_cause); the former is called before the
-// first region, where allocating a thread's record would abort.
-//
-// Thread-safety: any thread, outside of regions. Nothing throws.
+// Implementation notes
+// Invariants: no attempt begins while the lock is held (the lemming effect). The caller waits for a
+// free lock, at most free_waits_max rounds. Between two attempts it asks the retry policy. The
+// policy's budgets are finite, so the loop ends.
 #pragma once
 
 #include <cstdint>
@@ -30,16 +33,16 @@
 
 namespace elidex::internal {
 
-// How many rounds of backoff an attempt waits for the lock to be free. Chosen: some hundred
-// microseconds. A longer wait is left to the underlying lock, which sleeps.
+// The number of backoff rounds for which an attempt waits for a free lock. Chosen: some hundred
+// microseconds. For a longer wait the caller uses the underlying lock, which sleeps.
 inline constexpr std::uint32_t free_waits_max = 256;
 
 enum class while_held : std::uint8_t { wait, give_up };
 
 enum class entry : std::uint8_t {
   elided,     // inside a region
-  held,       // the lock is held and the caller doesn't wait
-  not_tried,  // no HTM, elision off, or waited too long
+  held,       // the lock is held and the caller does not wait
+  not_tried,  // no HTM, elision is off, or the wait took too long
   out_of_retries
 };
 
@@ -53,10 +56,11 @@ bool wait_until_free(const IsFree& is_free) noexcept {
   return false;
 }
 
-// What `last` is before the first abort: nothing that comes again each time.
+// The value of `last` before the first abort: a cause that does not recur on every attempt.
 inline constexpr htm::status nothing_aborted{htm::status::conflict_bit};
 
-// Adds to `aborts` how many attempts aborted; `last` becomes the last one's status.
+// Adds the number of aborted attempts to `aborts`, and stores the status of the last abort in
+// `last`.
 template <class Htm, retry_policy RetryPolicy, class IsFree, class Counters>
 entry try_to_elide(const RetryPolicy& policy, const IsFree& is_free, while_held manner,
                    Counters& counters, std::uint32_t& aborts, htm::status& last) noexcept {
@@ -79,9 +83,9 @@ entry try_to_elide(const RetryPolicy& policy, const IsFree& is_free, while_held 
   }
 }
 
-// Inside a region: makes the lock part of it, as a level of its own, so that unlock() needn't know
-// whether it is the outermost. An abort goes back to the outermost begin(), so there is no status
-// to look at here.
+// Adds the lock to the region in which the caller runs. The lock gets its own nesting level, so
+// unlock() need not know whether it is the outermost. An abort returns to the outermost begin(), so
+// this function ignores the status.
 template <class Htm, class IsFree>
 void join_region(const IsFree& is_free) {
   static_cast<void>(Htm::begin());

@@ -1,20 +1,22 @@
-// Statistics of locks by name: all locks of one name count together, and keep counting when they
-// are gone.
+// Statistics of locks by name: all locks of one name share their counts, and the counts outlive the
+// locks.
 //
 //   elidex::mutex lock("orders");
 //   ...
-//   for (const elidex::named_lock_counts& one : elidex::named_lock_stats()) std::cout << one <<
-//       '\n';
+//   for (const auto& one : elidex::named_lock_stats()) std::cout << one << '\n';
 //
-// prints  orders: locks 1200, waited 31 (0.4 ms); attempts 0, commits 0, aborts 0, fallbacks 1200
-// (100.0 %), off periods 0
+// prints, in one line:
 //
-// Locks without a name count as "(unnamed)", and only while the machine commits regions: elsewhere
-// counting would cost them more than they cost themselves.
+//   orders: locks 1200, waited 31 (0.4 ms); attempts 0, commits 0, aborts 0, fallbacks 1200
+//   (100.0 %), off periods 0
 //
-// Thread-safety: all functions, from any thread. Records are never freed, so reading them races
-// with no lock's end. lock_record_named() throws std::bad_alloc and std::system_error (of its
-// mutex), named_lock_stats() the same.
+// Locks without a name count as "(unnamed)", and only while the machine commits regions. Elsewhere
+// counting would cost more than the lock itself.
+//
+// Thread-safety: all functions, from any thread. Records are never freed, so a thread may read a
+// record while a lock ends.
+// Errors: lock_record_named() and named_lock_stats() throw std::bad_alloc, and std::system_error
+// from their mutex.
 #pragma once
 
 #include <atomic>
@@ -32,16 +34,16 @@ struct named_lock_counts {
   std::string name;
   lock_counts counts;
   std::uint64_t waits = 0;      // acquisitions that found the lock held
-  std::uint64_t waited_ns = 0;  // by all of them together
+  std::uint64_t waited_ns = 0;  // the sum of these waits
 };
 
-// One line.
+// Prints one line.
 std::ostream& operator<<(std::ostream& out, const named_lock_counts& one);
 
-// By name. Names that have counted nothing are left out.
+// Returns the counts in the order of the names, without names that have counted nothing.
 std::vector<named_lock_counts> named_lock_stats();
 
-// What the locks of one name count.
+// The counters of all locks of one name.
 class lock_record {
  public:
   lock_counters counters;

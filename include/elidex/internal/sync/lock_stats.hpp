@@ -1,22 +1,25 @@
-// What an elided lock did: how often it tried, committed, aborted and why, and took the lock after
-// all.
+// Statistics of an elided lock: how often it tried, committed, aborted (by cause) and took the
+// lock.
 //
 //   elidex::elided<elidex::ttas_lock> lock;
 //   ...
 //   const elidex::lock_counts counts = lock.stats();
 //   std::cout << counts << '\n';
 //
-// lock_counts is a plain snapshot; sums and differences of snapshots are snapshots. lock_counters
-// are the counters behind it, spread over the threads: as long as no more than owned_shards threads
-// use the library at a time, the hot path shares no cache line; later threads share shared_shards
-// places.
+// lock_counts is a plain snapshot. Sums and differences of snapshots are snapshots.
+// lock_counters holds the live counters, sharded by thread. A lock_counters takes 4.5 KiB, so give
+// one to the locks of trees and tables, not to the locks of nodes.
 //
-// Invariants: counts never go down. acquisitions = commits + fallbacks, and attempts = commits +
-// aborts, once the threads are quiet; a snapshot taken while they run may miss what is in flight,
-// and its numbers may come from slightly different moments.
+// Counts never decrease. Once the threads are quiet, acquisitions = commits + fallbacks and
+// attempts = commits + aborts. A snapshot taken while threads run may miss acquisitions in flight.
+// Its numbers may belong to slightly different moments.
 //
-// Thread-safety: all members, from any thread. Nothing throws. A lock_counters takes 4.5 KiB, so
-// give it to the locks of trees and tables, not of nodes.
+// Thread-safety: all members, from any thread.
+// Errors: nothing throws.
+//
+// Implementation notes
+// While at most owned_shards threads use the library at a time, the hot path shares no cache line.
+// Further threads share shared_shards shards.
 #pragma once
 
 #include <array>
@@ -40,10 +43,10 @@ struct lock_counts {
     return aborts[static_cast<std::size_t>(cause)];
   }
   std::uint64_t aborts_total() const noexcept;
-  // Regions begun.
+  // The number of regions that began.
   std::uint64_t attempts() const noexcept { return commits + aborts_total(); }
   std::uint64_t acquisitions() const noexcept { return commits + fallbacks; }
-  // Share of the acquisitions that took the lock; 0 if there were none.
+  // The share of the acquisitions that took the lock, or 0 if there were no acquisitions.
   double fallback_pct() const noexcept;
 
   lock_counts& operator+=(const lock_counts& other) noexcept;
@@ -59,13 +62,13 @@ inline lock_counts operator-(lock_counts later, const lock_counts& earlier) noex
   return later -= earlier;
 }
 
-// One line: "attempts 12, commits 9, aborts 3 (conflict 2, capacity 1), fallbacks 1 (10.0 %), off
-// periods 0".
+// Prints one line:
+//   attempts 12, commits 9, aborts 3 (conflict 2, capacity 1), fallbacks 1 (10.0 %), off periods 0
 std::ostream& operator<<(std::ostream& out, const lock_counts& counts);
 
 class lock_counters {
  public:
-  // Chosen: the threads of the papers' largest machine (2 x 10 cores and siblings) nearly fit.
+  // Chosen: nearly all threads of the papers' largest machine (2 x 10 cores and siblings) fit.
   static constexpr std::uint32_t owned_shards = 32;
   static constexpr std::uint32_t shared_shards = 4;
 
@@ -77,8 +80,8 @@ class lock_counters {
     add_one(shards_[here.index].aborts[static_cast<std::size_t>(cause)], here.owned);
   }
 
-  // Does now what the first count of a thread would do: a lock calls it before a region, where
-  // allocating a thread's record would abort.
+  // Allocates the thread's record now instead of at its first count. A lock calls it before a
+  // region, because the allocation would abort the region.
   void prepare_this_thread() noexcept { static_cast<void>(this_threads_place()); }
 
   lock_counts read() const noexcept;
@@ -105,15 +108,15 @@ class lock_counters {
       if (slot < owned_shards) return {slot, true};
       return {owned_shards + slot % shared_shards, false};
     } catch (...) {
-      // no memory for this thread's record: count where everybody may
+      // There is no memory for this thread's record, so it counts in a shared shard.
       return {owned_shards, false};
     }
   }
 
   static void add_one(counter& value, bool owned) noexcept {
-    // relaxed, without a partner: a count publishes nothing. An owned counter has one writer (who
-    // takes a slot over synchronises with its last owner), so load and store do what a much dearer
-    // fetch_add would.
+    // relaxed, without a partner: a count publishes nothing. An owned counter has one writer,
+    // because a slot's next owner synchronises with its last owner. So a load and a store replace a
+    // much more expensive fetch_add.
     if (owned) {
       // as above
       value.store(value.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);

@@ -1,6 +1,7 @@
-// Synchronisation policies: how the operations of an index are kept apart. An index is written
-// once, against the strictest of them, and takes its policy as a template parameter.
+// Synchronisation policies: how an index isolates its operations from each other. An index is
+// written once, against the strictest policy, and takes its policy as a template parameter.
 //
+//   index and policy                               synchronisation
 //   btree<Key, Value, unsynchronized>              one thread, no locking: the papers' "no
 //                                                  concurrency control"
 //   btree<Key, Value, coarse<posix_mutex>>         one lock around every operation
@@ -9,17 +10,17 @@
 //                                                  write nothing
 //   fixed_key_btree<Key, Value, split_regions<L>>  Eunomia's two regions (split_regions.hpp)
 //
-// A policy P gives
-//   P::node_lock               what each node carries: version_lock, or no_node_lock, whose calls
-//                              vanish
-//   P::readers_race            true: readers look at fields while a writer changes them, so every
-//                              field access is a relaxed atomic and is believed only after
-//                              validation
-//   p.shared(body)             runs body, a region that only reads; returns what body returns
-//   p.exclusive(body)          runs body, a region that may write
-// A region's body may run several times (an aborted transaction) and may be cut off anywhere, so it
-// allocates and frees nothing and lets no exception out: DESIGN.md's rule 3. It calls nothing
-// outside the index but the functions that the user gave to update() and get_or_insert().
+// A policy P has these members:
+//
+//   P::node_lock         the lock in each node: version_lock, or no_node_lock with empty calls
+//   P::readers_race      true if a reader may read fields while a writer changes them. Then every
+//                        field access is a relaxed atomic, and the reader must validate the values.
+//   p.shared(body)       runs body as a region that only reads, and returns its result
+//   p.exclusive(body)    runs body as a region that may write, and returns its result
+//
+// A region's body may run several times, because a transaction may abort, and an abort may end it
+// anywhere. So a body must not allocate or free, and no exception may leave it. It must not call
+// code outside the index, except the functions that the user gave to update() and get_or_insert().
 #pragma once
 
 #include <concepts>
@@ -33,7 +34,7 @@
 
 namespace elidex::internal {
 
-// No synchronisation: for one thread, and as the yardstick for what synchronisation costs.
+// No synchronisation: for one thread, and as the baseline for the cost of synchronisation.
 struct unsynchronized {
   using node_lock = no_node_lock;
   static constexpr bool readers_race = false;
@@ -48,8 +49,8 @@ struct unsynchronized {
   }
 };
 
-// Optimistic lock coupling (Leis et al., "The ART of practical synchronization", 2016): all the
-// work is done by the version locks in the nodes.
+// Optimistic lock coupling (Leis et al., "The ART of practical synchronization", 2016). The version
+// locks in the nodes do all the work.
 struct optimistic {
   using node_lock = version_lock;
   using sequence = no_sequence;
@@ -64,7 +65,7 @@ struct optimistic {
     return body();
   }
 
-  // The parts of an operation in two regions, as split_regions has them.
+  // The two parts of an operation, with the interface of split_regions.
   template <class Body>
   auto upper(Body&& body) {
     return body();
@@ -87,8 +88,8 @@ concept shared_lockable = requires(Lock& lock) {
   lock.unlock_shared();
 };
 
-// One lock around every operation. A lock that can run a region itself (an elided one) is asked to;
-// a lock with a shared mode is taken shared by readers.
+// One lock around every operation. An elided lock runs the operation as a region. Readers take a
+// lock with a shared mode in that mode.
 template <class Lock>
 class coarse {
  public:

@@ -1,8 +1,11 @@
-// Cheap random numbers for decisions that no caller sees: a thread's own sequence, seeded by its
-// slot.
+// Fast random numbers for internal decisions. Each thread has its own sequence, seeded by its slot.
+// Do not use them for keys, tests or secrets.
 //
-// Thread-safety: all of it. Not for keys, tests or secrets. Source: Marsaglia, "Xorshift RNGs"
-// (2003), triple 13, 7, 17.
+// Thread-safety: all functions, from any thread.
+// Errors: nothing throws.
+//
+// Implementation notes
+// From: Marsaglia, "Xorshift RNGs" (2003), triple 13, 7, 17.
 #pragma once
 
 #include <cstdint>

@@ -1,29 +1,31 @@
-// Which locks the calling thread elides in the region that it is in.
+// The list of the locks that the calling thread elides in its current region.
 //
 //   auto& here = region_locks<held>::of_this_thread<Htm>();
-//   here.announce({&lock, ...});  // in lock(), before the region begins; withdraw() if none does
-//   here.make_sure_of({&lock, ...});       // and when it has begun
-//   here.add({&other, ...});               // in lock(), inside a region
+//   here.announce({&lock, ...});         // in lock(), before the region begins
+//   here.make_sure_of({&lock, ...});     // in the region; withdraw() if the region does not begin
+//   here.add({&other, ...});             // in lock(), inside a region
 //   switch (here.remove(&lock)) { ... }  // in unlock(), inside a region: was it elided, or taken?
 //
-// `Held` is what is kept of a lock: its address, `const void* lock`, and what its owner likes.
-//
-// Drop-in locks must know this exactly: programs unlock in any order, unlock what they took before
-// the region began, and unlock what nobody holds. What is written inside the region is rolled back
-// with it.
-//
-// The lock that a region begins with is announced outside of it, because a line that a region has
-// written must stay in the L1, and would be pushed out by a section that reads much (papers/004
-// figures 3.1 and 3.2). A signal handler that elides locks of its own between the announcement and
-// the region's begin withdraws what it finds: hence make_sure_of().
-//
-// It also makes one region of all nested sections: only the first lock begins a level of the
-// hardware's nesting, of which there are seven (papers/004 figure 3.8), and the last to go commits
-// it.
-//
-// Invariants: between regions nothing is announced and the list is empty.
+// `Held` is the entry of a lock. It has the lock's address, `const void* lock`, and any other data
+// of its user.
 //
 // Thread-safety: an object belongs to one thread.
+// Errors: nothing throws.
+//
+// Implementation notes
+// Invariants: between regions no lock is announced, and the list is empty.
+//
+// Drop-in locks need an exact list, because a program may unlock in any order. It may unlock a lock
+// that it took before the region began, or a lock that no thread holds. An abort rolls back the
+// entries that the region has written.
+//
+// The first lock is announced before the region begins. A line that a region has written must stay
+// in the L1. A section that reads much would evict it (papers/004 figures 3.1 and 3.2). A
+// signal handler may elide locks of its own between the announcement and the region's begin. It
+// then withdraws the announcement that it finds. make_sure_of() repairs that.
+//
+// All nested sections form one region. Only the first lock begins a level of the hardware's
+// nesting, which has seven levels (papers/004 figure 3.8). The last lock to leave commits it.
 #pragma once
 
 #include <array>
@@ -35,16 +37,16 @@ namespace elidex::internal {
 template <class Held>
 class region_locks {
  public:
-  // Chosen: programs rarely nest more than three locks. Deeper nests take theirs.
+  // Chosen: programs rarely nest more than three locks. Sections that nest deeper take their locks.
   static constexpr std::size_t locks_max = 16;
 
   enum class removal : std::uint8_t {
-    not_there,    // it was taken, or is not held
-    others_left,  // the region goes on
-    last          // the region is to commit; then withdraw()
+    not_there,    // the lock was taken, or is not held
+    others_left,  // the region continues
+    last          // the caller commits the region, then calls withdraw()
   };
 
-  // A list for each kind of machine, so that scripted tests have their own.
+  // Each kind of machine has its own list, so scripted tests have their own.
   template <class Htm>
   static region_locks& of_this_thread() noexcept {
     static constinit thread_local region_locks list;
@@ -55,7 +57,7 @@ class region_locks {
     first_ = first;
     first_has_left_ = false;
   }
-  // What the region began with; its lock is null if no region of ours has.
+  // Removes and returns the announced entry. Its lock is null if no drop-in lock began the region.
   Held withdraw() noexcept {
     const Held began = first_;
     first_.lock = nullptr;
@@ -69,7 +71,7 @@ class region_locks {
   bool contains(const void* lock) const noexcept { return find(lock) != nullptr; }
   bool began_with(const Held& held) const noexcept { return &held == &first_; }
 
-  // The latest entry of that lock, or null.
+  // Returns the latest entry of this lock, or null.
   const Held* find(const void* lock) const noexcept {
     for (std::size_t i = added_; i-- > 0;) {
       if (locks_[i].lock == lock) return &locks_[i];
@@ -77,19 +79,19 @@ class region_locks {
     return first_is_here() && first_.lock == lock ? &first_ : nullptr;
   }
 
-  // False: there is no room.
+  // Returns false if the list is full.
   bool add(const Held& held) noexcept {
     if (added_ == locks_max) return false;
     locks_[added_++] = held;
     return true;
   }
 
-  // The latest entry of that lock.
+  // Removes the latest entry of this lock.
   removal remove(const void* lock) noexcept {
     const Held* const found = find(lock);
     if (found == nullptr) return removal::not_there;
     if (found == &first_) {
-      if (added_ == 0) return removal::last;  // nothing is written: it ends with the region
+      if (added_ == 0) return removal::last;  // writes nothing: the entry ends with the region
       first_has_left_ = true;
       return removal::others_left;
     }
@@ -99,7 +101,7 @@ class region_locks {
     return empty() ? removal::last : removal::others_left;
   }
 
-  // For tests, on machines that cannot roll back.
+  // Empties the list. For tests on machines that cannot roll back.
   void forget() noexcept {
     first_.lock = nullptr;
     added_ = 0;

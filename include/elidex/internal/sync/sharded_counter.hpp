@@ -1,12 +1,14 @@
-// A sum that many threads add to without meeting on a cache line.
+// A sum to which many threads add without sharing a cache line.
 //
-//   // of what happens now and then: 16 threads have a line each, more share them
-//   sharded_counter restarts_;
-//   busy_counter size_;  // of what every other operation does: 64 threads, for 4 KiB instead of 1
+//   sharded_counter restarts_;  // for rare events: 16 threads have a line each, further ones share
+//   busy_counter size_;         // for frequent events: 64 threads have a line each, in 4 KiB
 //
-// Thread-safety: all of it. sum() adds up the shards one after the other: it is exact when nobody
-// adds meanwhile, and otherwise counts some of the additions that run beside it, so it may be below
-// 0 although no count ever was.
+// sum() adds up the shards one after the other. It is exact if no thread adds at the same time.
+// Otherwise it includes some of the concurrent additions, so it may be negative although no count
+// ever was.
+//
+// Thread-safety: all members, from any thread.
+// Errors: nothing throws.
 #pragma once
 
 #include <array>
@@ -22,7 +24,7 @@ template <std::size_t Shards>
 class basic_sharded_counter {
  public:
   void add(std::int64_t amount) noexcept {
-    // relaxed: pairs with sum()'s relaxed loads; a count orders nothing.
+    // relaxed: pairs with sum()'s relaxed loads. A count orders nothing.
     shards_[this_thread_slot_or_0() % shards_.size()].value.fetch_add(amount,
                                                                       std::memory_order_relaxed);
   }
@@ -32,8 +34,8 @@ class basic_sharded_counter {
     for (const auto& s : shards_) total += s.value.load(std::memory_order_relaxed);
     return total;
   }
-  // The same of something that is never below zero, though its sum may be while others add and
-  // subtract.
+  // Returns the sum of a count that is never negative. While other threads add and subtract, the
+  // sum may be negative, and count() then returns 0.
   std::size_t count() const noexcept {
     const std::int64_t total = sum();
     return total < 0 ? 0 : static_cast<std::size_t>(total);
@@ -47,8 +49,8 @@ class basic_sharded_counter {
 };
 
 using sharded_counter = basic_sharded_counter<16>;
-// Simulated, 64 cores that insert: with 16 shards nine in ten additions fetched the line from
-// another core, which took 5 % of the time.
+// Measured on the simulated machine with 64 inserting cores: with 16 shards, nine of ten additions
+// fetched the line from another core, which took 5 % of the time.
 using busy_counter = basic_sharded_counter<64>;
 
 }  // namespace elidex::internal

@@ -1,49 +1,58 @@
-// A lock that spins for a moment and then sleeps: 8 bytes, and no system call as long as nobody
-// sleeps.
+// A lock that spins briefly and then sleeps. It takes 8 bytes and makes no system call while no
+// thread sleeps.
 //
 //   sleeping_lock lock;
 //   { std::lock_guard guard(lock); ++shared; }
 //
-// It is what elidex::mutex (mutex.hpp) takes when it cannot elide. A thread that comes takes a free
-// lock at once, also before threads that sleep (barging): handing the lock over to a sleeper would
-// leave it unused until the sleeper runs, some microseconds in which a running thread does hundreds
-// of short sections. Who leaves wakes one sleeper, but not while another that was woken (or one
-// that spins) is still trying: that one will either take the lock or go to sleep and say so.
+// elidex::mutex (mutex.hpp) takes this lock when it cannot elide.
 //
-// State, one word: bit 0, held; bit 1, somebody awake is trying on behalf of the sleepers
-// ("trying"); above, the sleepers that nobody has woken. And the tokens they sleep on.
+// Thread-safety: all members, from any thread. A call that waits must run outside of regions.
+// The lock is not fair: a sleeper may be overtaken again and again, as with std::mutex. The lock is
+// not recursive. unlock() by any thread frees it. Unlocking a lock that no thread holds changes
+// nothing.
+// Lifetime: the last holder may destroy the lock right after unlock(), as with std::mutex.
+// Errors: nothing throws.
 //
-//   lock()     free: sets held. Else spins; then counts itself among the sleepers, giving up
-//              "trying" if it has it, in one exchange which sees held set; then takes a token. A
-//              token comes with "trying" set, which now is this thread's.
-//   unlock()   clears held; if there are sleepers and nobody is trying, the same exchange takes one
-//              sleeper off the count and sets "trying", and then gives a token.
+// Implementation notes
+// Barging: a thread that arrives takes a free lock at once, even if others sleep. A lock handed to
+// a sleeper would be unused until the sleeper runs. In these microseconds a running thread executes
+// hundreds of short sections. unlock() wakes one sleeper, but not while another woken or spinning
+// thread is trying. That thread takes the lock, or goes to sleep and records that.
 //
-// No wake-up is lost: say there is a sleeper S, the lock is free and nobody is trying, for ever.
-// The word came into this state by an exchange that cleared held or "trying", or counted S.
-// Counting S, or giving up "trying" to sleep, needs held set. Taking the lock clears "trying" and
-// sets held. So it was an unlock; but an unlock that finds sleepers and nobody trying appoints one.
-// "trying" has one owner at a time, since it is set only by exchanges that find it clear, and its
-// owner is awake or has a token waiting.
+// State: one word, and the tokens on which threads sleep.
 //
-// A lock may be destroyed by whoever holds it last, right after unlock(), as with std::mutex:
-// unlock() touches it after the exchange that frees it only to give a token, and then a sleeper is
-// inside lock() until it has that token. The wake-up call that follows only names an address.
+//   bit 0         held
+//   bit 1         trying: an awake thread tries on behalf of the sleepers
+//   bits 2 to 31  the number of sleepers that no thread has woken
 //
-// Not fair: a sleeper may be overtaken again and again, as with std::mutex. Not recursive; unlock()
-// by any thread frees it. Unlocking a lock that nobody holds changes nothing.
+//   lock()     If the lock is free, sets held. Otherwise spins. Then the thread adds itself to the
+//              sleepers and clears `trying` if it owns it, in one exchange that sees held set.
+//              Then it takes a token. A token comes with `trying` set, and its taker owns `trying`.
+//   unlock()   Clears held. If there are sleepers and `trying` is clear, the same exchange
+//              subtracts one sleeper and sets `trying`. Then the thread releases a token.
 //
-// For elision: held is set by a full exchange before the holder's first access to what the lock
-// protects (internal/sync/spin_locks.hpp).
+// No wake-up is lost. Suppose that one is: a sleeper S sleeps for ever while the lock is free and
+// `trying` is clear. An exchange brought the word into this state. It cleared held, cleared
+// `trying`, or added S.
+//   * An exchange that adds S, or clears `trying` in order to sleep, sees held set.
+//   * An exchange that takes the lock clears `trying` and sets held.
+//   * So the exchange was an unlock(). But an unlock() that finds sleepers and finds `trying` clear
+//     sets `trying`.
+// `trying` has one owner at a time, because only an exchange that finds it clear sets it. Its owner
+// is awake or has a token waiting.
+//
+// Destruction: after the exchange that frees the lock, unlock() accesses the lock only to release a
+// token. In that case a sleeper is inside lock() until it has this token. The later wake-up call
+// only names an address.
+//
+// Elision: held is set by a full exchange before the holder's first access to the data that the
+// lock protects (internal/sync/spin_locks.hpp).
 //
 // Linearization: lock() and a successful try_lock() at the exchange that sets held, unlock() at the
-// one that clears it.
+// exchange that clears it.
 //
-// Thread-safety: all members, from any thread, outside of regions as soon as there is somebody to
-// wait for. Nothing throws.
-//
-// From: the ideas are common property of Go's sync.Mutex (one woken thread at a time, barging) and
-// of parking locks.
+// From: the ideas are common to Go's sync.Mutex (one woken thread at a time, barging) and to
+// parking locks.
 #pragma once
 
 #if __has_include(<sys/single_threaded.h>)
@@ -59,10 +68,10 @@ namespace elidex::internal {
 
 class sleeping_lock {
  public:
-  // How often a thread looks before it sleeps, with a round of backoff between: seven pauses that
-  // double, then yields. Measured on 2 cores of a Zen 4 with 2 to 32 threads and short sections:
-  // with 8 looks (one yield) the lock does 0.3 to 0.8 of what it does with 24, with 64 nothing
-  // more.
+  // How often a thread checks the lock before it sleeps. Between two checks it does a round of
+  // backoff: seven pauses that double, then yields. Measured on 2 cores of a Zen 4 with 2 to 32
+  // threads and short sections: 8 checks (one yield) give 0.3 to 0.8 of the throughput of 24. 64
+  // checks give no more than 24.
   static constexpr std::uint32_t looks_before_sleep = 24;
 
   constexpr sleeping_lock() noexcept = default;
@@ -70,14 +79,14 @@ class sleeping_lock {
   sleeping_lock& operator=(const sleeping_lock&) = delete;
 
   void lock() noexcept {
-    // relaxed, without a partner: there is nobody else.
+    // relaxed, without a partner: the process has only one thread.
     if (process_has_one_thread() && word_.load(std::memory_order_relaxed) == 0) {
       word_.store(held, std::memory_order_relaxed);  // as above
       return;
     }
     std::uint32_t expected = 0;
-    // acquire: pairs with the release in unlock(). The failure is relaxed: wait_and_lock() looks
-    // again.
+    // acquire: pairs with the release in unlock(). The failure is relaxed: wait_and_lock() loads
+    // the word again.
     if (word_.compare_exchange_strong(expected, held, std::memory_order_acquire,
                                       std::memory_order_relaxed)) [[likely]] {
       return;
@@ -85,12 +94,12 @@ class sleeping_lock {
     wait_and_lock();
   }
 
-  // False: held by somebody at this moment.
+  // Returns false if a thread holds the lock at this moment.
   bool try_lock() noexcept {
     std::uint32_t seen = word_.load(std::memory_order_relaxed);  // no partner: the exchange decides
     while ((seen & held) == 0) {
-      // acquire: pairs with the release in unlock(). The failure is relaxed: a value to try again
-      // with.
+      // acquire: pairs with the release in unlock(). The failure is relaxed: it only loads a value
+      // for the next attempt.
       if (word_.compare_exchange_weak(seen, seen | held, std::memory_order_acquire,
                                       std::memory_order_relaxed)) {
         return true;
@@ -100,14 +109,14 @@ class sleeping_lock {
   }
 
   void unlock() noexcept {
-    // relaxed, without a partner: there is nobody else.
+    // relaxed, without a partner: the process has only one thread.
     if (process_has_one_thread() && word_.load(std::memory_order_relaxed) == held) {
       word_.store(0, std::memory_order_relaxed);  // as above
       return;
     }
     std::uint32_t expected = held;
-    // release: pairs with the acquires of whoever sets held next. The failure is relaxed: the other
-    // way looks again.
+    // release: pairs with the acquire of the next exchange that sets held. The failure is relaxed:
+    // unlock_and_wake() loads the word again.
     if (!word_.compare_exchange_strong(expected, 0, std::memory_order_release,
                                        std::memory_order_relaxed)) [[unlikely]] {
       unlock_and_wake();
@@ -124,8 +133,8 @@ class sleeping_lock {
   static constexpr std::uint32_t trying = 2;
   static constexpr std::uint32_t one_sleeper = 4;
 
-  // As glibc's mutexes ask: before the first thread is created, and who creates one synchronises
-  // with it. So a lock may be taken in one way and left in the other.
+  // glibc's mutexes make the same check. It is true until the first thread is created, and the
+  // creator synchronises with the new thread. So lock() may take one path and unlock() the other.
   static bool process_has_one_thread() noexcept {
 #if __has_include(<sys/single_threaded.h>)
     return __libc_single_threaded != 0;

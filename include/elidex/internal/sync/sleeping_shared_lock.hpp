@@ -1,48 +1,68 @@
-// A lock for readers and writers that spins for a moment and then sleeps: 16 bytes, one word
-// decides everything.
+// A lock for readers and writers that spins briefly and then sleeps. It takes 16 bytes, and one
+// word holds its whole state.
 //
 //   sleeping_shared_lock lock;
 //   { std::shared_lock guard(lock); look(); }
 //   { std::lock_guard guard(lock); change(); }
 //
-// It is what elidex::shared_mutex (mutex.hpp) takes when it cannot elide. Neither side starves: a
-// writer that has to wait keeps new readers out, and a writer that leaves lets in all readers that
-// sleep.
+// elidex::shared_mutex (shared_mutex.hpp) takes this lock when it cannot elide.
 //
-// State, one word: W, held by a writer; T, a writer that is awake is next ("trying"); R, readers
-// inside; SW, writers that sleep and SR, readers that sleep and whom nobody has woken. Each of
-// these steps is one exchange:
-//
-//   reader comes       R + 1; inside, if there was neither W nor T nor SW. Else leaves at once and
-//                      spins until there is none of them, for R + 1; then, still seeing one, SR + 1
-//                      and sleeps.
-//   reader leaves      R - 1. The last, with SW and no T: SW - 1, T, and wakes a writer.
-//   writer comes       neither W nor R: W, and T goes if it is this writer's. Else sets T if it is
-//                      clear, and spins; then, still seeing W or R, SW + 1 (T goes if its own) and
-//                      sleeps. Woken, T is its own.
-//   writer leaves      with SR: W goes, R + SR, SR := 0, and wakes those readers, who are inside
-//                      already. Else with SW and no T: W goes, SW - 1, T, and wakes a writer. Else
-//                      W goes.
-//
-// No wake-up is lost, because two statements hold in every state. (1) SW > 0 implies W, R > 0 or T.
-// A writer counts itself only when it sees W or R. W goes: to R > 0, or T is set or was. The last R
-// goes: T is set or was. T goes: when W comes, or when its owner sees W or R. (2) SR > 0 implies W,
-// SW > 0 or T: a reader counts itself only when it sees one of them; W goes with SR := 0; SW goes
-// down only when T comes; T goes for W or for SW + 1. So somebody who is awake, or has a token
-// waiting, always leads to whoever sleeps: a holder leaves, and an owner of T becomes a holder or
-// sleeps before one.
-//
-// A lock may be destroyed by whoever held it last: after its exchange an unlock only gives tokens,
-// each to a thread that is inside lock() or lock_shared() until it has one.
-//
-// For elision: W or R is set by a full exchange before the holder's first access.
-//
-// Linearization: each acquisition and release at its exchange; of a reader that slept, at the
-// exchange of the writer that let it in. Not recursive, for readers neither: a writer may come in
+// Thread-safety: all members, from any thread. A call that waits must run outside of regions. At
+// most 2^20 - 1 threads.
+// Neither side starves. A waiting writer keeps new readers out, and a leaving writer lets in all
+// readers that sleep. The lock is not recursive, also not for readers: a writer may arrive in
 // between.
+// Lifetime: the last holder may destroy the lock right after its unlock.
+// Errors: nothing throws.
 //
-// Thread-safety: all members, from any thread, outside of regions as soon as there is somebody to
-// wait for. Nothing throws. At most 2^20 - 1 threads.
+// Implementation notes
+// State, one word:
+//
+//   W    a writer holds the lock
+//   T    "trying": an awake writer is next
+//   R    the number of readers inside
+//   SW   the number of sleeping writers that no thread has woken
+//   SR   the number of sleeping readers that no thread has woken
+//
+// Each of these steps is one exchange:
+//
+//   reader arrives   R + 1. The reader is inside if W, T and SW are clear. Otherwise it leaves at
+//                    once and spins until they are clear, then tries R + 1. If one of them is set
+//                    after the spinning: SR + 1, and the reader sleeps.
+//   reader leaves    R - 1. If it is the last one, with SW > 0 and T clear: also SW - 1 and sets T,
+//                    and the reader wakes a writer.
+//   writer arrives   If W and R are clear: sets W, and clears T if the writer owns T. Otherwise
+//                    sets T if T is clear, and spins. If W or R is set after the spinning: SW + 1,
+//                    clears T if the writer owns T, and the writer sleeps. A woken writer owns T.
+//   writer leaves    If SR > 0: clears W, R + SR, SR := 0, and wakes those readers, which are
+//                    inside already. Else if SW > 0 and T is clear: clears W, SW - 1, sets T, and
+//                    wakes a writer. Else clears W.
+//
+// No wake-up is lost, because two statements hold in every state.
+//
+//   (1) SW > 0 implies W, R > 0 or T.
+//         SW grows        only in an exchange that sees W or R
+//         W is cleared    R > 0 afterwards, or T is set already or by this exchange
+//         the last R      T is set already or by this exchange
+//         leaves
+//         T is cleared    when its owner sets W, or when its owner sees W or R
+//   (2) SR > 0 implies W, SW > 0 or T.
+//         SR grows        only in an exchange that sees W, SW > 0 or T
+//         W is cleared    SR := 0 in the same exchange
+//         SW shrinks      only when T is set in the same exchange
+//         T is cleared    only with W or with SW + 1
+//
+// So each sleeper has a thread that is awake, or has a token waiting, and that leads to its
+// wake-up. A holder leaves. An owner of T becomes a holder, or sleeps while another thread holds
+// the lock.
+//
+// Destruction: after its exchange an unlock only releases tokens. Each token is for a thread that
+// is inside lock() or lock_shared() until it has one.
+//
+// Elision: W or R is set by a full exchange before the holder's first access.
+//
+// Linearization: each acquisition and release at its exchange. The acquisition of a reader that
+// slept: at the exchange of the writer that let it in.
 #pragma once
 
 #include <atomic>
@@ -54,7 +74,7 @@ namespace elidex::internal {
 
 class sleeping_shared_lock {
  public:
-  // As sleeping_lock::looks_before_sleep.
+  // The same as sleeping_lock::looks_before_sleep.
   static constexpr std::uint32_t looks_before_sleep = 24;
 
   constexpr sleeping_shared_lock() noexcept = default;
@@ -63,8 +83,8 @@ class sleeping_shared_lock {
 
   void lock() noexcept {
     std::uint64_t expected = 0;
-    // acquire: pairs with the releases in unlock() and unlock_shared(). The failure is relaxed: the
-    // other way looks again.
+    // acquire: pairs with the releases in unlock() and unlock_shared(). The failure is relaxed:
+    // wait_and_lock() loads the word again.
     if (word_.compare_exchange_strong(expected, writer, std::memory_order_acquire,
                                       std::memory_order_relaxed)) [[likely]] {
       return;
@@ -72,11 +92,12 @@ class sleeping_shared_lock {
     wait_and_lock();
   }
 
-  // False: held by somebody at this moment, or a reader that cannot come in has just looked.
+  // Returns false if a thread holds the lock at this moment. Returns false also while a reader that
+  // cannot enter has counted itself and has not left yet.
   bool try_lock() noexcept {
     std::uint64_t seen = word_.load(std::memory_order_relaxed);  // no partner: the exchange decides
     while ((seen & (writer | readers)) == 0) {
-      // acquire: as in lock(). The failure is relaxed: a value to try again with.
+      // acquire: as in lock(). The failure is relaxed: it only loads a value for the next attempt.
       if (word_.compare_exchange_weak(seen, seen | writer, std::memory_order_acquire,
                                       std::memory_order_relaxed)) {
         return true;
@@ -87,8 +108,8 @@ class sleeping_shared_lock {
 
   void unlock() noexcept {
     std::uint64_t expected = writer;
-    // release: pairs with the acquires of whoever comes next. The failure is relaxed: the other way
-    // looks again.
+    // release: pairs with the acquires of the next holders. The failure is relaxed:
+    // unlock_and_wake() loads the word again.
     if (!word_.compare_exchange_strong(expected, 0, std::memory_order_release,
                                        std::memory_order_relaxed)) [[unlikely]] {
       unlock_and_wake();
@@ -96,8 +117,8 @@ class sleeping_shared_lock {
   }
 
   void lock_shared() noexcept {
-    // Counts itself before it looks, which is cheaper where readers meet. acquire: pairs with the
-    // release in unlock().
+    // Counts the reader before the check, which is cheaper where readers contend. acquire: pairs
+    // with the release in unlock().
     const std::uint64_t before = word_.fetch_add(one_reader, std::memory_order_acquire);
     if ((before & (writer | trying | sleeping_writers)) == 0) [[likely]]
       return;
@@ -105,7 +126,7 @@ class sleeping_shared_lock {
     return wait_and_lock_shared();
   }
 
-  // False: held by a writer, or one waits.
+  // Returns false if a writer holds the lock or waits.
   bool try_lock_shared() noexcept {
     std::uint64_t seen = word_.load(std::memory_order_relaxed);  // no partner: the exchange decides
     while ((seen & (writer | trying | sleeping_writers)) == 0) {
@@ -124,8 +145,8 @@ class sleeping_shared_lock {
     while ((seen & readers) != 0) {
       const std::uint64_t freed = seen - one_reader;
       const std::uint64_t next = appointed(freed);
-      // release: pairs with the acquire of the writer that comes next. The failure is relaxed: a
-      // value to try again with.
+      // release: pairs with the acquire of the next writer. The failure is relaxed: it only loads a
+      // value for the next attempt.
       if (!word_.compare_exchange_weak(seen, next, std::memory_order_release,
                                        std::memory_order_relaxed))
         continue;
@@ -140,7 +161,7 @@ class sleeping_shared_lock {
     return (word_.load(std::memory_order_acquire) & writer) != 0;
   }
 
-  // Held in either way.
+  // Returns whether a writer or a reader holds the lock.
   bool is_locked() const noexcept {
     // acquire: pairs with the releases in unlock() and unlock_shared().
     return (word_.load(std::memory_order_acquire) & (writer | readers)) != 0;
@@ -161,8 +182,8 @@ class sleeping_shared_lock {
   void wait_and_lock_shared() noexcept;
   void unlock_and_wake() noexcept;
 
-  // The state after a holder has gone: with a writer appointed, if one sleeps, nobody holds the
-  // lock and nobody is trying.
+  // Returns the state after a holder has left. If a writer sleeps, T is clear and no reader is
+  // inside, the state has T set for a sleeping writer.
   static std::uint64_t appointed(std::uint64_t freed) noexcept {
     const bool appoints = (freed & sleeping_writers) != 0 && (freed & (trying | readers)) == 0;
     return appoints ? (freed - one_sleeping_writer) | trying : freed;

@@ -1,25 +1,27 @@
-// Two spin locks: one word each, no queue, no owner. The plain locks that papers/001 elides.
+// Two spin locks of one word, without a queue or an owner. They are the plain locks that papers/001
+// elides.
 //
 //   elidex::ttas_lock lock;
 //   { std::lock_guard guard(lock); ++shared; }
 //
-// tas_lock exchanges until it gets the word: every try takes the cache line away from the holder.
-// ttas_lock reads until the word is free and exchanges only then; nearly always the better one, and
-// what an elided lock should wrap.
+//   tas_lock    exchanges until it gets the word. Every attempt takes the cache line away from the
+//               holder.
+//   ttas_lock   reads until the word is free and exchanges only then. It is nearly always the
+//               better one, and the lock that an elided lock should wrap.
 //
-// Invariants: the word is 0 (free) or 1 (held). Not fair, not recursive; unlock() by any thread
-// frees it.
+// Thread-safety: all members, from any thread. The locks are not fair and not recursive. unlock()
+// by any thread frees the lock.
+// Errors: nothing throws.
 //
-// For elision (elided.hpp) a lock must be visible as held before its holder's first access to what
-// it protects. On x86, the only CPU here that commits regions, the exchange is a full barrier,
-// whatever its C++ order.
-//
-// Thread-safety: all members, from any thread. Nothing throws. Linearization: lock() and a
-// successful try_lock() at the exchange, unlock() at the store.
-//
+// Implementation notes
+// Invariants: the word is 0 (free) or 1 (held).
+// Elision (elided.hpp): a lock must be visible as held before its holder's first access to the data
+// that it protects. x86 is the only supported CPU that commits regions. There the exchange is a
+// full barrier with any C++ order.
+// Linearization: lock() and a successful try_lock() at the exchange, unlock() at the store.
 // From: papers/001 section 3.3.2 (test before taking), papers/004 figures 2.7 (exchange) and 2.4 (a
-// 4-byte word). Deviation: a long wait ends in a sleep (parking.hpp); the papers had a core for
-// each thread.
+// 4-byte word). Deviation: a long wait ends in a sleep (parking.hpp), because the papers had a core
+// for each thread.
 #pragma once
 
 #include <atomic>
@@ -40,7 +42,7 @@ class basic_spin_lock {
     if (!try_lock()) wait_while<looks::often>(&word_, [this] { return !try_lock(); });
   }
 
-  // False: held by somebody at this moment.
+  // Returns false if a thread holds the lock at this moment.
   bool try_lock() noexcept {
     if constexpr (TestFirst) {
       if (is_locked()) return false;

@@ -1,30 +1,47 @@
-// The policy of Eunomia: an operation is two regions, one for the way to a leaf (the upper region)
-// and one for the leaf (the lower region), and a sequence number in the leaf tells the second one
-// whether the way still leads there.
+// The synchronisation policy of Eunomia: an operation runs as two regions. The upper region
+// descends to a leaf, and the lower region works in the leaf.
 //
 //   place at;
-//   sync.upper([&] { at = descend(key); at.seen = at.leaf->sequence.read(); });
-//   sync.lower([&] { if (!at.leaf->sequence.validate(at.seen)) return restart; ... the leaf's
-//       records ... });
-//   sync.both([&] { ... split a leaf: its parent changes too ... at.leaf->sequence.invalidate();
-//       });
+//   sync.upper([&] {
+//     at = descend(key);
+//     at.seen = at.leaf->sequence.read();
+//   });
+//   sync.lower([&] {
+//     if (!at.leaf->sequence.validate(at.seen)) return restart;
+//     ... the leaf's records ...
+//   });
+//   sync.both([&] {
+//     ... split a leaf: its parent changes too ...
+//     at.leaf->sequence.invalidate();
+//   });
 //
-// A conflict over records, which is nearly every conflict (papers/003 section 3.2: 90 % in a
-// B+tree), then repeats the leaf's part alone.
+// A sequence number in the leaf tells the lower region whether the descent still leads to this
+// leaf. A conflict over records then repeats only the leaf's part. Nearly every conflict is one
+// over records (papers/003 section 3.2: 90 % in a B+tree).
 //
-// Which data belongs to which region: what leads to leaves (inner nodes, the root pointer) to the
-// upper one, what is in leaves to the lower one; whoever changes the former runs in both. Sequence
-// numbers are read in either and written in both only, or in the lower one by whoever changes how a
-// leaf is to be accessed.
+// Lock is any lock. An elided lock makes hardware regions. A plain lock serves machines and tests
+// without hardware transactions.
 //
-// Order of locks: upper before lower. Nobody who is in a lower region enters an upper one. Between
-// its regions an operation holds an address. It needs no pin for it if leaves are only ever reused
-// as leaves and no number comes twice at an address (begin_life): then a lower region in a leaf
-// that is gone reads memory that is there, and a number that is not the expected one. Whatever else
-// it follows must be reclaimed by epochs.
+// Thread-safety: all members, from any thread.
 //
-// Any lock will do: an elided one makes hardware regions of them, a plain one serves machines and
-// tests without. Thread-safety: all of it. Linearization: that of the lock's regions (elided.hpp).
+// Implementation notes
+// Which region may access which data:
+//
+//   data                              read in    changed in
+//   inner nodes, the root pointer     upper      both
+//   contents of leaves                lower      lower
+//   sequence numbers                  either     both, or lower with a change of how a leaf is
+//                                                accessed
+//
+// Order of locks: upper before lower. A lower region never enters an upper one.
+//
+// Between its regions an operation holds a leaf's address. It needs no pin for the leaf under two
+// conditions: leaves are reused only as leaves, and no number occurs twice at an address
+// (begin_life). A lower region in a leaf that is gone then reads memory that exists, and a number
+// that differs from the expected one. Any other memory that the operation follows must be reclaimed
+// by epochs.
+//
+// Linearization: that of the lock's regions (elided.hpp).
 // From: papers/003 sections 4.2 and 5.1.
 #pragma once
 
@@ -43,8 +60,8 @@ namespace elidex::internal {
 template <class Lock>
 class split_regions {
  public:
-  // What a policy tells an index: nodes need no locks, leaves need a sequence number, and no reader
-  // sees half a change.
+  // Members of a policy: nodes need no locks, leaves need a sequence number, and no reader sees
+  // half a change.
   using node_lock = no_node_lock;
   using sequence = region_sequence;
   static constexpr bool readers_race = false;
@@ -58,7 +75,7 @@ class split_regions {
     std::uint32_t ignored = 0;
     return lower(std::forward<Body>(body), ignored);
   }
-  // Adds to `aborts` how often a hardware region was tried in vain: nothing where the lock is not
+  // Adds the number of aborted hardware regions to `aborts`. Adds nothing if the lock is not
   // elided.
   template <class Body>
   auto lower(Body&& body, std::uint32_t& aborts) {
@@ -73,7 +90,7 @@ class split_regions {
     return run(upper_, [&] { return run(lower_, body); });
   }
 
-  // Whether the caller is in a hardware region already, which these would be part of.
+  // Returns whether the caller is in a hardware region already. Regions begun there join it.
   static bool in_region() noexcept {
     if constexpr (requires { Lock::in_region(); }) {
       return Lock::in_region();
@@ -101,15 +118,16 @@ class split_regions {
   Lock lower_;
 };
 
-// How often a short region is tried again. Measured on the simulated machine (docs/EUNOMIA.md, "How
-// many retries"): some 8 to 16 retries after conflicts are best. With fewer, so many requests take
-// the lock that it makes the others abort; with more, a core far from a hot line loses to all
-// others again and again, and one such request holds up its thread for longer than the lock would.
+// The retries of a short region. Measured on the simulated machine (docs/EUNOMIA.md, "How many
+// retries"): some 8 to 16 retries after conflicts are best. With fewer retries, so many operations
+// take the lock that the lock makes the others abort. With more retries, a core far from a hot line
+// loses to all others again and again. One such operation delays its thread for longer than the
+// lock would.
 struct short_region_budgets : retry_budgets {
   constexpr short_region_budgets() noexcept : retry_budgets{.conflict = 12, .lock_busy = 64} {}
 };
 
-// With hardware regions.
+// split_regions with hardware regions.
 using htm_split_regions = split_regions<elided<ttas_lock, short_region_budgets>>;
 
 }  // namespace elidex::internal

@@ -1,35 +1,39 @@
-// A lock and a version in one word: writers lock, readers look twice.
+// A lock and a version in one word: writers lock it, and readers validate it.
 //
-//   auto seen = node.lock.read();            // waits while a writer is inside, else writes nothing
+//   auto seen = node.lock.read();            // waits while a writer is inside, writes nothing
 //   ... read the node's fields with relaxed atomics ...
-//   if (!node.lock.validate(seen)) restart;  // nothing read so far may be believed before this
+//   if (!node.lock.validate(seen)) restart;  // do not use the fields' values before this
 //   if (!node.lock.try_upgrade(seen)) restart;
 //   ... change the node ...
 //   node.lock.unlock();
 //
-// The word: bit 0 locked, bit 1 obsolete (the node has left the structure and never comes back),
-// the rest counts changes. 62 bits of changes do not wrap.
+//   call                  needs                    afterwards
+//   read()                nothing                  a version without the locked bit, which may be
+//                                                  obsolete
+//   validate(seen)        seen from read()         true: nothing has changed since `seen`
+//   try_upgrade(seen)     seen from read()         true: the caller holds the lock, and nothing has
+//                                                  changed since `seen`
+//   lock()                the caller holds no      locked. Returns the version before
+//                         lock that a holder of
+//                         this one waits for
+//   unlock()              the caller holds it      a new version
+//   unlock_unchanged(s)   the caller holds it and  the version before, s: readers in flight stay
+//                         changed nothing          valid
+//   unlock_obsolete()     the caller holds it      a new version, obsolete
 //
-// Why a validated read is right (Boehm, "Can seqlocks get along with programming language memory
-// models?", 2012): suppose a reader's field load saw a store made under a lock that was taken after
-// `seen` was read. The writer's release fence in try_upgrade() comes before that store, the
-// reader's acquire fence in validate() after that load: so the fences synchronize, and the reader's
-// second load sees the locked word or a later one, not `seen`. The fields are atomics (relaxed), so
-// a torn look is no data race; it is thrown away.
+// Thread-safety: all members, from any thread.
+// Errors: nothing throws.
 //
-// The calls, and what each needs:
-//   call                 needs                    afterwards
-//   read()               nothing                  a version without the locked bit, perhaps
-//                                                 obsolete
-//   validate(seen)       seen from read()         true: nothing changed since `seen`
-//   try_upgrade(seen)    seen from read()         true: locked by the caller, nothing changed since
-//                                                 `seen`
-//   lock()               caller holds no lock that a holder of this one waits for;  locked; returns
-//                        what it was
-//   unlock()             locked by the caller     a new version
-//   unlock_unchanged(s)  locked; nothing changed  the version it had, s: readers in flight stay
-//                        valid
-//   unlock_obsolete()    locked by the caller     a new version, obsolete
+// Implementation notes
+// The word: bit 0 is locked, bit 1 is obsolete (the node has left the structure for ever), and the
+// other bits count changes. 62 bits of changes do not wrap.
+//
+// Why a validated read is correct (Boehm, "Can seqlocks get along with programming language memory
+// models?", 2012): suppose that a reader loaded a field and saw a store made under a lock taken
+// after `seen` was read. The writer's release fence in try_upgrade() precedes that store. The
+// reader's acquire fence in validate() follows that load. So the fences synchronize, and the
+// reader's second load of the word sees the locked word or a later one, not `seen`. The fields are
+// relaxed atomics, so a torn read is no data race, and the reader discards its values.
 #pragma once
 
 #include <atomic>
@@ -68,8 +72,8 @@ class version_lock {
   }
 
   [[nodiscard]] bool try_upgrade(token seen) noexcept {
-    // acquire: pairs with the previous holder's release store in unlock(). On failure nothing is
-    // read: relaxed.
+    // acquire: pairs with the previous holder's release store in unlock(). The failure is relaxed:
+    // the caller then reads nothing.
     if (!word_.compare_exchange_strong(seen.word_, seen.word_ | locked_bit,
                                        std::memory_order_acquire, std::memory_order_relaxed)) {
       return false;
@@ -119,8 +123,8 @@ class version_lock {
   std::atomic<std::uint64_t> word_{0};
 };
 
-// The same calls for structures whose outer lock already keeps everybody else out: all of them
-// vanish.
+// The same calls for structures with an outer lock that already excludes all other threads. They
+// compile to nothing.
 class no_node_lock {
  public:
   struct token {
