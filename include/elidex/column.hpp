@@ -26,7 +26,7 @@
 // each row, beside all parts, says whether the row is deleted (deleted_rows.hpp). Deviation: the
 // paper's index of a delta holds IDs only; this one holds values (keyed_delta_index.hpp says why).
 //
-// merge() stops nobody. All threads find the parts behind one pointer. An operation reads the
+// merge() blocks neither readers nor writers. All threads find the parts behind one pointer. An operation reads the
 // pointer once, under an epoch pin (internal/memory/epoch.hpp). Parts that are read do not change,
 // except for rows that are added to the delta. A merge
 //   1. closes the delta. A row gets its number by counting up, and closing is a bit of that
@@ -56,7 +56,7 @@
 // Linearization points: insert(): the store of the row's ID. erase(): the fetch_or that sets the
 // row's bit. get(): the load of that bit if it is set, the load of the ID otherwise.
 //
-// Source: paper 001, section 2; the merge that stops nobody: Krueger et al., "Fast Updates on
+// Source: paper 001, section 2; the non-blocking merge: Krueger et al., "Fast Updates on
 // Read-Optimized Databases Using Multi-Core CPUs", VLDB 2012.
 #pragma once
 

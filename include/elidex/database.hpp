@@ -40,19 +40,24 @@
 //          fsync that ran then: whole transactions, none of which a surviving one has seen
 //   sync   transact() and read_only() return when everything that they did and saw is durable
 //
-// Thread-safety: all members but constructor and destructor, from any thread. Lifetime: a table
-// lives as long as its database. A transaction lives until the function that received it returns. A
-// reference or pointer to either must not be used afterwards; nothing checks that. No transaction
-// may be running when a database is destroyed. docs/MISUSE.md lists the results of calls inside a
-// transaction and after close(). Handles: a table, schema_table or indexed_table of another
-// database throws std::logic_error at its first use in a transaction or snapshot. The call changes
-// nothing, so a function may catch the error and continue. Transactions of two databases may run
-// inside one another, each with its own tables. Errors: those of internal/txn/errors.hpp.
-// std::bad_alloc. std::length_error: more than 512 threads. std::out_of_range: a key outside the
-// table's key type. std::invalid_argument: a key of more than 64 KiB. std::logic_error: a
-// transaction inside a transaction. All leave the database unchanged. With a directory also
-// std::system_error: nothing commits afterwards. A transaction that throws it because it could not
-// be made durable is committed in memory, and may be on disk.
+// Thread-safety: all members but constructor and destructor, from any thread.
+// Lifetime: a table lives as long as its database. A transaction lives until the function that
+// received it returns. A reference or pointer to either must not be used afterwards; nothing checks
+// that. No transaction may be running when a database is destroyed. docs/MISUSE.md lists the
+// results of calls inside a transaction and after close().
+// Handles: a table, schema_table or indexed_table of another database throws std::logic_error at
+// its first use in a transaction or snapshot. The call changes nothing, so a function may catch the
+// error and continue. Transactions of two databases may run inside one another, each with its own
+// tables.
+// Errors: those of internal/txn/errors.hpp, and
+//   std::bad_alloc
+//   std::length_error      more than 512 threads
+//   std::out_of_range      a key outside the table's key type
+//   std::invalid_argument  a key of more than 64 KiB
+//   std::logic_error       a transaction inside a transaction
+//   std::system_error      with a directory: the log failed, and nothing commits afterwards
+// All but the last leave the database unchanged. A transaction that throws std::system_error
+// because it could not be made durable is committed in memory, and may be on disk.
 //
 // fork(): a child has its own copy of the database.
 //   in memory,     The child may use and destroy the copy if no other thread was inside a call of a
@@ -71,12 +76,13 @@
 //                  file. The directory stays locked until the parent destroys the database. If the
 //                  parent is killed, it stays locked until its children end or call exec().
 //
-// Implementation notes `database` is basic_database<db::capability_commit>: DBX's transactions on
-// CPUs that commit them, Silo's locks elsewhere (internal/txn/commit_protocols.hpp).
+// Implementation notes
+// `database` is basic_database<db::capability_commit>: DBX's transactions on CPUs that commit them,
+// Silo's locks elsewhere (internal/txn/commit_protocols.hpp).
 // basic_database<db::two_phase_locking<>> locks rows instead of validating
 // (internal/txn/two_phase_locking.hpp). `Indexes` chooses the tables' maps: ordered_map, or a set
-// of papers/eunomia/index_sets.hpp. Recovery: internal/log/redo_log.hpp. From: papers/003 section 7
-// (DBX); Silo (Tu et al., SOSP 2013). Deviations: at the parts.
+// of papers/eunomia/index_sets.hpp. Recovery: internal/log/redo_log.hpp.
+// Sources: paper 003, section 7 (DBX); Silo (Tu et al., SOSP 2013). Each part names its deviations.
 #pragma once
 
 #include <algorithm>
@@ -103,8 +109,8 @@
 #include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/sharded_counter.hpp"
-#include "elidex/internal/txn/dbx_locking_commit.hpp"
 #include "elidex/internal/txn/commit_protocols.hpp"
+#include "elidex/internal/txn/dbx_locking_commit.hpp"
 #include "elidex/internal/txn/errors.hpp"
 #include "elidex/internal/txn/indexed_table.hpp"
 #include "elidex/internal/txn/schema.hpp"
