@@ -26,9 +26,9 @@
 // each row, beside all parts, says whether the row is deleted (deleted_rows.hpp). Deviation: the
 // paper's index of a delta holds IDs only; this one holds values (keyed_delta_index.hpp says why).
 //
-// merge() blocks neither readers nor writers. All threads find the parts behind one pointer. An operation reads the
-// pointer once, under an epoch pin (internal/memory/epoch.hpp). Parts that are read do not change,
-// except for rows that are added to the delta. A merge
+// merge() blocks neither readers nor writers. All threads find the parts behind one pointer. An
+// operation reads the pointer once, under an epoch pin (internal/memory/epoch.hpp). Parts that are
+// read do not change, except for rows that are added to the delta. A merge
 //   1. closes the delta. A row gets its number by counting up, and closing is a bit of that
 //      counter, so the delta has its last number of rows at once. A later insert finds it closed
 //      and looks for the next delta.
