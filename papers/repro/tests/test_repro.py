@@ -31,10 +31,7 @@ PNG = b"\x89PNG\r\n"
 
 def answers_at_once():
     """Hundreds of runs without a process for each."""
-    def ask_all(_, requests, __):
-        return {key: fake_worker.experiment(one["experiment"]) if "experiment" in one else fake_worker.run(one)
-                for key, one in requests.items()}
-    return mock.patch.object(repro, "ask_all", ask_all)
+    return mock.patch.object(repro, "ask_all", lambda _, requests, __: fake_worker.run_all(requests))
 
 
 def with_a_claim_more(name):
