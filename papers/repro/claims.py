@@ -40,7 +40,8 @@ def papers(known):
 
 def meant_by(wanted, known, shared=()):
     """The ids among `known` that one argument means, in their order; none for an unknown one.
-    `shared`: figure -> the claim that it shares with another, which claims.csv calls "Fig 2.5-2.6"."""
+    `shared`: figure -> the claim that it shares with another, which claims.csv calls "Fig
+    2.5-2.6"."""
     if wanted == "all":
         return list(known)
     if wanted in papers(known):
@@ -51,13 +52,13 @@ def meant_by(wanted, known, shared=()):
 
 
 def select(arguments, known, built, shared=()):
-    """(ids to run, ids not built yet), each once and in the order of `known`. Refuses what cannot be
-    run."""
+    """(ids to run, ids not built yet), each once and in the order of `known`. Refuses what cannot
+    be run."""
     chosen = set()
     for wanted in (one for argument in arguments for one in argument.split(",")):
         meant = meant_by(wanted, known, shared)
-        expected = ("expected a claim of papers/claims.csv such as E-F2a, a figure such as E-F2, a paper "
-                    f"({', '.join(papers(known))}) or all")
+        expected = ("expected a claim of papers/claims.csv such as E-F2a, a figure such as E-F2, a "
+                    f"paper ({', '.join(papers(known))}) or all")
         if not meant:
             near = difflib.get_close_matches(wanted.upper(), known, 1)
             raise BadInput(f"id: invalid value '{wanted}' ({expected})" +

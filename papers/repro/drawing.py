@@ -73,8 +73,9 @@ def paper_lines(axis, panel, look_of, last):
         if panel.digitised:
             # The dashes of neighbours begin elsewhere, so that each shows in the other's gaps.
             axis.plot(*zip(*points), color=colour, linewidth=1.6, path_effects=WHITE_EDGE,
-                      linestyle=(3 * names.index(name), DASHES), zorder=4 if name in panel.here else 3,
-                      marker=marker if len(points) <= MARKED_MAX else None, markersize=6,
+                      linestyle=(3 * names.index(name), DASHES),
+                      zorder=4 if name in panel.here else 3, markersize=6,
+                      marker=marker if len(points) <= MARKED_MAX else None,
                       markerfacecolor="white")
             continue
         for x, y, *sign in points:
@@ -89,7 +90,7 @@ def lines(axis, panel, look_of):
         if panel.even:
             points = [(places.index(p[0]), *p[1:]) for p in points]
         # Series that lie upon each other stay visible: the first is the widest.
-        width = 2.2 if any(len(p) == 4 for p in points) else 2.2 + 0.7 * (len(panel.here) - 1 - n)
+        width = 3 + 0.7 * (len(panel.here) - 1 - n) if panel.overlapping else 2.2
         axis.plot([p[0] for p in points], [p[1] for p in points], color=colour, linewidth=width,
                   marker=marker if len(points) <= MARKED_MAX else None, markersize=6)
         spread = [p for p in points if len(p) == 4 and p[2] < p[3]]
@@ -100,8 +101,9 @@ def lines(axis, panel, look_of):
     axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: plain(y / panel.unit)))
     for x, side, label in panel.footprints:
         axis.axvline(x, color=GREY, linestyle=":", linewidth=1.3)
-        axis.annotate(label, (x, 1.01), xytext=(-3 if side == "right" else 0, 0), fontsize=9, ha=side,
-                      va="bottom", textcoords="offset points", xycoords=("data", "axes fraction"))
+        axis.annotate(label, (x, 1.01), xytext=(-3 if side == "right" else 0, 0), fontsize=9,
+                      ha=side, va="bottom", textcoords="offset points",
+                      xycoords=("data", "axes fraction"))
     heights = [p[1] for points in (*panel.here.values(), *panel.paper.values()) for p in points]
     if min(heights) >= 0:
         zero_marked = not panel.digitised and any(p[1] == 0 for points in panel.paper.values()
@@ -137,7 +139,8 @@ def stacks(axis, panel, look_of):
 
 
 def bars(axis, groups, width):
-    """groups: [(name, [(height or None, style)])]; a group's bars stand side by side above its name."""
+    """groups: [(name, [(height or None, style)])]; a group's bars stand side by side above its
+    name."""
     for n, (_, group) in enumerate(groups):
         for k, (height, style) in enumerate(group):
             if height is None:
@@ -189,8 +192,8 @@ def legend(axis, figure, look_of):
                               for n in (*p.here, *(p.paper if p.digitised else ()))):
         alone = (" (here alone)" if name not in digitised else
                  " (paper alone)" if name not in here else "") if digitised else ""
-        entries.append((Line2D([], [], color=look_of[name][0], marker=look_of[name][1], linewidth=2.4,
-                               markersize=6), figure.shown.get(name, name) + alone))
+        entries.append((Line2D([], [], color=look_of[name][0], marker=look_of[name][1],
+                               linewidth=2.4, markersize=6), figure.shown.get(name, name) + alone))
     for name in reversed(dict.fromkeys(n for p in panels if p.kind == "stacks" for n in p.here)):
         entries.append((Patch(facecolor=look_of[name][0]), name))
     kinds = {p.kind for p in panels if p.paper}
@@ -214,7 +217,8 @@ def draw(figure, footnote):
     width, height = figure.size or (PANEL_SIZE if columns > 1 else ONE_PANEL_SIZE)
     drawn, axes = plt.subplots(rows, columns, squeeze=False, layout="constrained",
                                figsize=(width * columns, height * rows))
-    drawn.suptitle(f"{figure.id}: {figure.title}", x=0.01, ha="left", fontweight="bold", fontsize=13)
+    drawn.suptitle(f"{figure.id}: {figure.title}", x=0.01, ha="left", fontweight="bold",
+                   fontsize=13)
     names = dict.fromkeys(n for p in figure.panels for n in (*p.here, *p.paper))
     look_of = {**looks(names), **figure.looks}
     flat = list(axes.flat)
@@ -224,7 +228,7 @@ def draw(figure, footnote):
         if panel.kind != "lines":
             axis.grid(axis="x", visible=False)
         if panel.per_cent:
-            axis.set_ylim(-3, 118 if panel.kind == "groups" else 103)
+            axis.set_ylim((0, 118) if panel.kind == "groups" else (-3, 103))
         if panel.title:
             axis.set_title(panel.title, loc="left", fontsize=11)
     for axis in flat[len(figure.panels):]:

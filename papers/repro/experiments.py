@@ -71,8 +71,8 @@ class Experiment:
 
 @dataclass
 class Family:
-    """Experiments whose runs are asked for and changed in one way; `table` is the changed runs' place
-    in the document."""
+    """Experiments whose runs are asked for and changed in one way; `table` is the changed runs'
+    place in the document."""
     table: str
     machines: tuple  # the paper's own
     size: object = None  # of a point and the scale: keys and operations
@@ -114,7 +114,8 @@ class Family:
             points = (*asks.points, *asks.beside, *(asks.full if flags.scale == "full" else ()))
             wanted |= dict.fromkeys((p, s) for p in points if not self.listed or p.index in known
                                     for s in seeds)
-            once = (*(() if flags.machine else asks.elsewhere), *asks.once, *(turned for *_, turned in self.turns(one, flags, known)))
+            turned = [turned for *_, turned in self.turns(one, flags, known)]
+            once = (*(() if flags.machine else asks.elsewhere), *asks.once, *turned)
             wanted |= dict.fromkeys((p, flags.seed) for p in once)
             named |= dict.fromkeys(asks.series)
             named |= dict.fromkeys(f"{name} turned" for name in asks.series if asks.varied)
@@ -165,8 +166,8 @@ class Turned(Family):
 
     def told(self, rows):
         measure, said = self.beside
-        head = (f"\nsensitivity, one thing changed at a time (otherwise {self.otherwise}); Mops/s and "
-                f"{said},\nof the first seed:\n")
+        head = (f"\nsensitivity, one thing changed at a time (otherwise {self.otherwise}); Mops/s "
+                f"and {said},\nof the first seed:\n")
         return head + outputs.sensitivity_tables(rows, measure) if rows else ""
 
 

@@ -9,8 +9,8 @@ COLUMNS = ["point", "seed_asked", "run", "figure", "variant", "series", "points"
 
 
 def frame_of(answers):
-    """A row for each run and seed, and one for each series of an experiment that answers with series.
-    `answers`: (point, seed) or name -> answer."""
+    """A row for each run and seed, and one for each series of an experiment that answers with
+    series. `answers`: (point, seed) or name -> answer."""
     rows = []
     for key, answer in answers.items():
         if isinstance(key, str):

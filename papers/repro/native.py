@@ -1,4 +1,5 @@
-"""The same programs on real threads of this machine, whose numbers stand apart from simulated ones."""
+"""The same programs on real threads of this machine, whose numbers stand apart from simulated
+ones."""
 
 import outputs
 from verdicts import number
@@ -8,11 +9,12 @@ ROUNDS = {"smoke": 5, "full": 15}
 
 
 def answers(chosen, flags, asking=ask):
-    """The chosen series that run on real threads, one after the other so that none disturbs another."""
+    """The chosen series that run on real threads, one after the other so that none disturbs
+    another."""
     names = dict.fromkeys(name for family, some in chosen for one in some
                           for name in one.requests.series if name in family.native)
-    return [asking(flags.native, {"experiment": name, "seed": flags.seed, "full": flags.scale == "full",
-                                  "rounds": ROUNDS[flags.scale]}) for name in names if flags.native]
+    how = {"seed": flags.seed, "full": flags.scale == "full", "rounds": ROUNDS[flags.scale]}
+    return [asking(flags.native, {"experiment": name, **how}) for name in names if flags.native]
 
 
 def figures(chosen, found, flags):
@@ -26,8 +28,8 @@ def figures(chosen, found, flags):
                               if name == answer["id"])
         runs = Runs(frame_of({answer["id"]: answer}), flags, family)
         made.append((figure(runs).without_empty_panels(),
-                     f"native, not simulated: {answer['native']}, {answer['cpus']} CPUs, medians of "
-                     f"{answer['rounds']} rounds"))
+                     f"native, not simulated: {answer['native']}, {answer['cpus']} CPUs, medians "
+                     f"of {answer['rounds']} rounds"))
     return made
 
 

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-# Okabe and Ito's colours, told apart by colour-blind readers; the markers tell series apart without colour.
+# Okabe and Ito's colours, told apart by colour-blind readers; the markers tell series apart without
+# colour.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00"]
 MARKERS = ["o", "s", "D", "^", "v", "P", "X"]
 
@@ -15,9 +16,9 @@ def looks(names, first=0):
 
 @dataclass
 class Panel:
-    """kind: lines, stacks (a bar of parts for each x), pairs (a bar of ours and one of the paper's for
-    each series) or groups (a bar of each series for each x). here: name -> [(x, y)], of lines also
-    (x, y, least, most)."""
+    """kind: lines, stacks (a bar of parts for each x), pairs (a bar of ours and one of the paper's
+    for each series) or groups (a bar of each series for each x). here: name -> [(x, y)], of lines
+    also (x, y, least, most)."""
     title: str
     x: str
     y: str
@@ -25,8 +26,9 @@ class Panel:
     here: dict
     paper: dict = field(default_factory=dict)  # name -> [(x, y)]; a bound's sign may stand third
     digitised: bool = False  # the paper's points are a curve
+    overlapping: bool = False  # lines: the first is the widest
     per_cent: bool = False
-    even: bool = False  # of lines: places on the x axis stand side by side, whatever lies between them
+    even: bool = False  # of lines: places on the x axis stand side by side
     x_scale: str = "linear"
     ticks: tuple = ()
     names: dict = field(default_factory=dict)  # of places on the x axis

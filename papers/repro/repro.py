@@ -3,8 +3,8 @@
 
     repro.py --worker build/release/bench/simulated/elidex-sim --scale smoke --out plots S-3.1 E-F2
 
-`elidex repro` calls this. The experiments themselves are in papers/*/repro/; experiments.py says what they consist of.
-"""
+`elidex repro` calls this. The experiments themselves are in papers/*/repro/; experiments.py says
+what they consist of. """
 
 import argparse
 import os
@@ -59,11 +59,12 @@ class Plan:
     def __init__(self, ids, flags, known_indexes=()):
         self.ids, self.flags, self.known = ids, flags, known_indexes
         self.chosen = [(f, chosen) for f in FAMILIES if (chosen := f.among(ids))]
-        self.asked = [family.requests(chosen, flags, known_indexes) for family, chosen in self.chosen]
+        self.asked = [f.requests(chosen, flags, known_indexes) for f, chosen in self.chosen]
         self.requests = {key: one for asked in self.asked for key, one in asked.items()}
 
     def machine_document(self):
-        """What the runs and the claims are of. The parameters at the top are of the first machine."""
+        """What the runs and the claims are of. The parameters at the top are of the first
+        machine."""
         files = [f for (family, _), asked in zip(self.chosen, self.asked)
                  for f in family.machines_used(asked)]
         used = {Path(file).stem: machines.values(file) for file in files}

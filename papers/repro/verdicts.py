@@ -1,4 +1,5 @@
-"""What a claim comes to: agrees, near or differs, by the rules of the design ("Honest experiments")."""
+"""What a claim comes to: agrees, near or differs, by the rules of the design ("Honest
+experiments")."""
 
 from dataclasses import dataclass
 

@@ -10,15 +10,17 @@ THETAS = (0, 0.2, 0.4, 0.5, 0.7, 0.9, 1)
 READS = (20, 50, 80)  # per cent
 MIX_THETA = 0.5  # of the ratios; the paper does not say which
 PAPER_TREE, PAPER_MIX, PAPER_MIX_LIST = (2.44, 5.64, 7.64), 4.21, 1.2
-LOOKS = {"B+tree": (COLOURS[0], "o"), "B+tree, over no versions": PALE, "skip list": (COLOURS[1], "s")}
+LOOKS = {"B+tree": (COLOURS[0], "o"), "B+tree, over no versions": PALE,
+         "skip list": (COLOURS[1], "s")}
 PAIRS = {"B+tree": (EUNO_TREE, HTM_TREE, {}),
          "B+tree, over no versions": (EUNO_TREE, HTM_TREE, {"knobs": LEAN}),
          "skip list": (EUNO_LIST, HTM_LIST, {})}
 
-COVERS = (f"Bytes that the index holds for each of {KEYS:,} keys after they were loaded in random order "
-          "and the run: nodes, conflict control, garbage that waits. Updates name keys that are there: "
-          "no insert adds memory. A leaf of Euno-B+Tree is as large as the baseline's and only hot "
-          "leaves have a control; the list's towers and values lie on cache lines of their own.")
+COVERS = (f"Bytes that the index holds for each of {KEYS:,} keys after they were loaded in random "
+          "order and the run: nodes, conflict control, garbage that waits. Updates name keys that "
+          "are there: no insert adds memory. A leaf of Euno-B+Tree is as large as the baseline's "
+          "and only hot leaves have a control; the list's towers and values lie on cache lines of "
+          "their own.")
 
 
 def by_theta(index, **more):
@@ -65,30 +67,31 @@ FIGURE_2 = figure("E-M2", "Memory by gets and puts, 16 threads", by_mix, reads_o
 def note(runs, before, lean, theta):
     sizes = ", ".join(f"{index} {number(runs[at(index, theta)]['bytes_per_key'])}"
                       for index in (EUNO_TREE, HTM_TREE, EUNO_LIST, HTM_LIST))
-    return (f"{COVERS} {before}Over the tree without versions: {lean} %. Bytes a key at theta {theta}: "
-            f"{sizes}.")
+    return (f"{COVERS} {before}Over the tree without versions: {lean} %. Bytes a key at theta "
+            f"{theta}: {sizes}.")
 
 
 # No knob is turned: none of them changes what lies in memory.
 def all_of(points):
-    return [*points(EUNO_TREE), *points(HTM_TREE), *points(HTM_TREE, knobs=LEAN), *points(EUNO_LIST),
-            *points(HTM_LIST)]
+    return [p for euno, htm, more in PAIRS.values() for p in (*points(euno), *points(htm, **more))]
 
 
 @FAMILY.claim("E-M1", all_of(by_theta), FIGURE_1)
 def by_skew(runs):
-    """Memory overhead over the Zipf range: B+tree 2.44, 5.64, 7.64 % (min, avg, max), skip list 0 %."""
+    """Memory overhead over the Zipf range: B+tree 2.44, 5.64, 7.64 % (min, avg, max), skip list 0
+    %."""
     tree, lean, skip_list = map(facts, overheads(runs, by_theta).values())
     # The paper prints 1.75 against 1.75 GB: less than one per cent.
     verdicts = [*map(of_ratio, tree, PAPER_TREE), below(max(map(abs, skip_list)), 1)]
-    return Judgement("2.44; 5.64; 7.64; list 0 %", f"{numbers(tree)}; list {number(skip_list[1])} %",
-                     worst(verdicts), note(runs, "", numbers(lean), 0))
+    return Judgement("2.44; 5.64; 7.64; list 0 %",
+                     f"{numbers(tree)}; list {number(skip_list[1])} %", worst(verdicts),
+                     note(runs, "", numbers(lean), 0))
 
 
 @FAMILY.claim("E-M2", all_of(by_mix), FIGURE_2)
 def by_ratio(runs):
-    """Memory overhead over get/put ratios 0.2/0.8, 0.5/0.5, 0.8/0.2: B+tree 4.21 %, skip list 1.2 % on
-    average."""
+    """Memory overhead over get/put ratios 0.2/0.8, 0.5/0.5, 0.8/0.2: B+tree 4.21 %, skip list 1.2 %
+    on average."""
     tree, lean, skip_list = (facts(v)[1] for v in overheads(runs, by_mix).values())
     return Judgement("4.21; 1.2 %", f"{number(tree)}; {number(skip_list)} %",
                      worst([of_ratio(tree, PAPER_MIX), of_ratio(skip_list, PAPER_MIX_LIST)]),

@@ -12,7 +12,6 @@ from math import exp, log
 import machines
 from experiments import Point, Turned
 from panels import COLOURS, Panel, looks
-from verdicts import numbers
 
 MACHINE = machines.MACHINES / "haswell-ep-2x10.machine"
 # What the plots and the notes call our own tree.
@@ -25,8 +24,8 @@ EUNO_LIST = "euno-skiplist"
 TREE_STEPS, LIST_STEPS = (tuple(f"{index}/{step}" for step in ("split", "split+part",
                                                                "split+part+ccm"))
                           for index in (EUNO_TREE, EUNO_LIST))
-# Databases, which run TPC-C: the paper's DBX, Euno-DBX and Silo; DBX's commit over our own tree; the
-# first two with a commit that copies rows inside its region.
+# Databases, which run TPC-C: the paper's DBX, Euno-DBX and Silo; DBX's commit over our own tree;
+# the first two with a commit that copies rows inside its region.
 DBX, EUNO_DBX, OUR_DBX = ("db/dbx-locking:" + index for index in ("htm-btree", EUNO_TREE, OUR_TREE))
 SILO = "db/silo:masstree"
 COPYING_DBX, COPYING_EUNO_DBX = "db/dbx:htm-btree", "db/dbx:euno-btree"
@@ -63,8 +62,8 @@ SMOKE_KNOBS = {
 # Knobs of an index, not of the machine: the others run the same whatever they say.
 DATABASES = (DBX, EUNO_DBX, SILO, OUR_DBX)  # whose knobs are turned
 VERSIONED = (HTM_TREE, DBX, COPYING_DBX)
-KNOBS_OF = {"retries": (HTM_TREE, EUNO_TREE, OUR_TREE, *TREE_STEPS, HTM_MASSTREE, HTM_LIST, EUNO_LIST,
-                        *LIST_STEPS, DBX, EUNO_DBX, OUR_DBX),
+KNOBS_OF = {"retries": (HTM_TREE, EUNO_TREE, OUR_TREE, *TREE_STEPS, HTM_MASSTREE, HTM_LIST,
+                        EUNO_LIST, *LIST_STEPS, DBX, EUNO_DBX, OUR_DBX),
             "leaf_version": VERSIONED, "items": DATABASES, "readers": DATABASES}
 OUR_RETRIES = 12  # short_region_budgets in split_regions.hpp; the paper's indexes have DBX's 128
 # Fewer and more retries than DBX's, which the notes tell of the claims that hang on them.
@@ -183,9 +182,10 @@ CAUSES = (*CATEGORIES, "no conflict")
 # One look for each index in all figures.
 LOOKS = {**looks(LABELS[index] for index in TREES), **looks([LABELS[i] for i in LISTS], 1),
          LEAN_LABEL: PALE,
-         **dict(zip(CAUSES, ((COLOURS[1], ""), (COLOURS[0], ""), (COLOURS[2], ""), ("#BBBBBB", ""))))}
+         **{cause: (colour, "") for cause, colour in zip(CAUSES, (*COLOURS[1::-1], COLOURS[2],
+                                                                  "#BBBBBB"))}}
 DRAWN = {"looks": LOOKS, "machine": (MACHINE,)}
-MOPS, THREADS_AXIS = "Mops/s", "threads"
+MOPS = "Mops/s"
 
 
 def lines(runs, indexes, points_of, x_of, measure="mops"):
@@ -194,13 +194,9 @@ def lines(runs, indexes, points_of, x_of, measure="mops"):
 
 
 def over_threads(title, runs, indexes, points_of, paper):
-    return Panel(title, THREADS_AXIS, MOPS, "lines",
+    return Panel(title, "threads", MOPS, "lines",
                  lines(runs, indexes, points_of, lambda p: p.threads), paper)
 
 
 def told_thetas(thetas):
     return ", ".join(map(str, thetas))
-
-
-def listed(values, unit):
-    return f"{numbers(values)} {unit}"

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from panels import COLOURS, Figure, Panel
-from verdicts import (AGREES_RATIO, DIFFERS, Judgement, compared, number, numbers, of_gain, of_ratio,
-                      of_shape, within, worst)
+from verdicts import (AGREES_RATIO, DIFFERS, Judgement, compared, number, numbers, of_gain,
+                      of_ratio, of_shape, within, worst)
 
-from .runs import (DRAWN, EUNO_LIST, EUNO_TREE, FAMILY, HTM_LIST, HTM_MASSTREE, HTM_TREE, LABELS, LEAN,
-                   LIST_STEPS, LISTS, MASSTREE, OUR_TREE, OURS, TREE_STEPS, TREES, at,
+from .runs import (DRAWN, EUNO_LIST, EUNO_TREE, FAMILY, HTM_LIST, HTM_MASSTREE, HTM_TREE, LABELS,
+                   LEAN, LIST_STEPS, LISTS, MASSTREE, OUR_TREE, OURS, TREE_STEPS, TREES, at,
                    beside_retries, over_threads, told_of_ours)
 
 THREADS = (1, 4, 8, 16, 20)
@@ -15,18 +15,18 @@ TREE_THETAS = (0.2, 0.6, 0.9, 0.99)
 LIST_THETAS = (0, 0.5, 0.7, 0.99)
 
 
-def by_threads(index, *thetas):
-    return [at(index, theta, threads=n) for theta in thetas for n in THREADS]
+def by_threads(indexes, *thetas):
+    return [at(i, theta, threads=n) for i in indexes for theta in thetas for n in THREADS]
 
 
 def heights(runs, index, theta):
     """threads -> Mops/s"""
-    return dict(zip(THREADS, runs.values(by_threads(index, theta))))
+    return dict(zip(THREADS, runs.values(by_threads([index], theta))))
 
 
 def stops_after(mops, threads):
-    """More threads than that bring less than a quarter more; that many bring more than a quarter over
-    one."""
+    """More threads than that bring less than a quarter more; that many bring more than a quarter
+    over one."""
     later = max(m for n, m in mops.items() if n > threads)
     return later < AGREES_RATIO * mops[threads] and mops[threads] > AGREES_RATIO * mops[1]
 
@@ -40,7 +40,7 @@ def still_scales(mops, threads):
 def by_theta(figure, title, indexes, thetas, marks):
     def made(runs):
         return Figure(figure, title, [
-            over_threads(f"theta {theta}", runs, indexes, lambda i, t=theta: by_threads(i, t),
+            over_threads(f"theta {theta}", runs, indexes, lambda i, t=theta: by_threads([i], t),
                          marks.get(theta, {})) for theta in thetas], 2, **DRAWN)
     return made
 
@@ -50,8 +50,8 @@ FIGURE_14 = by_theta("E-F14", "B+trees by threads", TREES, TREE_THETAS, {
 FIGURE_15 = by_theta("E-F15", "Skip lists by threads", LISTS, LIST_THETAS, {})
 
 
-@FAMILY.claim("E-F14a", [p for index in (EUNO_TREE, MASSTREE) for p in by_threads(index, *TREE_THETAS)],
-              FIGURE_14, beside=by_threads(OUR_TREE, *TREE_THETAS),
+@FAMILY.claim("E-F14a", by_threads((EUNO_TREE, MASSTREE), *TREE_THETAS), FIGURE_14,
+              beside=by_threads([OUR_TREE], *TREE_THETAS),
               turned=[at(index, 0.99, threads=20) for index in (EUNO_TREE, MASSTREE)])
 def most_threads(runs):
     """20 threads, theta 0.99: Euno-B+Tree 21.9, Masstree 13.1 Mops/s."""
@@ -60,16 +60,16 @@ def most_threads(runs):
     return compared(here, (21.9, 13.1), " Mops/s",
                     f"One over the other: {number(here[0] / here[1])}; in the paper 1.67. With 8 "
                     "threads, all on one socket, Euno-B+Tree makes "
-                    f"{number(runs[at(EUNO_TREE, 0.99, threads=8)]['mops'])} Mops/s: what comes from "
-                    "another socket loses to what is near, again and again."
+                    f"{number(runs[at(EUNO_TREE, 0.99, threads=8)]['mops'])} Mops/s: what comes "
+                    "from another socket loses to what is near, again and again."
                     + (f" {OURS}: {number(runs[ours]['mops'])} Mops/s." if ours in runs else ""))
 
 
 STOPPING = ((HTM_TREE, 0.6, 4), (HTM_MASSTREE, 0.2, 8))  # index, theta, threads
 
 
-@FAMILY.claim("E-F14b", [p for index, *_ in STOPPING for p in by_threads(index, *TREE_THETAS)],
-              FIGURE_14, turned=[at(index, theta, threads=20) for index, theta, _ in STOPPING])
+@FAMILY.claim("E-F14b", by_threads((HTM_TREE, HTM_MASSTREE), *TREE_THETAS), FIGURE_14,
+              turned=[at(index, theta, threads=20) for index, theta, _ in STOPPING])
 def trees_stop(runs):
     """HTM-B+Tree stops scaling after 4 threads at theta 0.6, HTM-Masstree after 8 at theta 0.2."""
     here, notes, holds = [], [], True
@@ -84,9 +84,9 @@ def trees_stop(runs):
                      " ".join(notes))
 
 
-@FAMILY.claim("E-F15", [p for index in LISTS for p in by_threads(index, LIST_THETAS[-1])], FIGURE_15,
-              turned=[at(index, 0.99, threads=20) for index in LISTS],
-              full=[p for index in LISTS for p in by_threads(index, *LIST_THETAS[:-1])])
+@FAMILY.claim("E-F15", by_threads(LISTS, 0.99), FIGURE_15,
+              full=by_threads(LISTS, *LIST_THETAS[:-1]),
+              turned=[at(index, 0.99, threads=20) for index in LISTS])
 def only_one_scales(runs):
     """Only Euno-SkipList still scales at theta 0.99; the others stop after 4 cores."""
     there = {index: heights(runs, index, 0.99) for index in LISTS}
@@ -97,9 +97,9 @@ def only_one_scales(runs):
                                for index, mops in there.items()) + " Mops/s",
                      of_shape(scales and len(stopped) == len(LISTS) - 1),
                      f"Euno-SkipList {'scales' if scales else 'does not scale'}; stopped after 4: "
-                     f"{', '.join(stopped) or 'none'}. To stop: no number of threads beyond brings a "
-                     "quarter more. Within our hot region two threads seldom want one key, so that locks "
-                     "and atomics hardly wait.")
+                     f"{', '.join(stopped) or 'none'}. To stop: no number of threads beyond brings "
+                     "a quarter more. Within our hot region two threads seldom want one key, so "
+                     "that locks and atomics hardly wait.")
 
 
 # --- figures 16 and 17: theta 0.9, 20 threads ---
@@ -112,7 +112,7 @@ OUR_POINT = at(OUR_TREE, 0.9, threads=20)
 LEAN_TREE = replace(TREE[0], knobs=LEAN)
 PAPER_TREE, PAPER_LIST = (1.83, 4.58, 11.10), (2.74, 6.55, 7.55)
 STEPS = ("+split", "+partition", "+CCM")
-STEP_LOOKS = {step: (colour, "") for step, colour in zip(STEPS, (COLOURS[0], COLOURS[6], COLOURS[2]))}
+STEP_LOOKS = {step: (COLOURS[n], "") for step, n in zip(STEPS, (0, 6, 2))}
 
 
 def over(runs, points, baseline):
@@ -121,8 +121,8 @@ def over(runs, points, baseline):
 
 
 def shares(speedups):
-    """Of the whole reduction of the time for an operation, each step's share in per cent; none if there
-    is none."""
+    """Of the whole reduction of the time for an operation, each step's share in per cent; none if
+    there is none."""
     times = [1, *(1 / s for s in speedups)]
     whole = times[0] - times[-1]
     return [100 * (a - b) / whole for a, b in zip(times, times[1:])] if whole > 0 else None
@@ -176,7 +176,8 @@ def tree_steps(runs):
     """B+tree ablation at theta 0.9, 20 threads: +split 1.83, +partition 4.58, +CCM 11.10 x."""
     base, without = runs.values([TREE[0], LEAN_TREE])
     lean = [h * base / without for h in over(runs, TREE[1:], TREE[0])]
-    return steps(runs, TREE, DONE_TREE, PAPER_TREE, f"Over the tree without versions: {numbers(lean)}. ",
+    return steps(runs, TREE, DONE_TREE, PAPER_TREE,
+                 f"Over the tree without versions: {numbers(lean)}. ",
                  told_of_ours(runs, OUR_POINT, lambda r: number(r["mops"] / base)))
 
 
@@ -189,7 +190,8 @@ def list_steps(runs):
 
 @FAMILY.claim("E-F17", [*TREE, *LIST], figure_17, retried=[*TREE, *LIST])
 def time_shares(runs):
-    """Execution-time reduction: split 50 % (tree) and 70 % (list), partition 25-35 %, CCM 15 % (tree)."""
+    """Execution-time reduction: split 50 % (tree) and 70 % (list), partition 25-35 %, CCM 15 %
+    (tree)."""
     tree, skip_list = (shares(over(runs, points[1:], points[0])) for points in (TREE, LIST))
     paper = "split 50, 70; partition 25-35; CCM 15 %"
     if tree is None or skip_list is None:
@@ -197,5 +199,5 @@ def time_shares(runs):
     verdicts = [of_ratio(tree[0], 50), of_ratio(skip_list[0], 70), within(tree[1], 25, 35),
                 within(skip_list[1], 25, 35), of_ratio(tree[2], 15)]
     return Judgement(paper, f"tree {numbers(tree)}; list {numbers(skip_list)} %", worst(verdicts),
-                     "From the runs of figure 16: of the time for an operation, in the order split, "
-                     "partition, CCM.")
+                     "From the runs of figure 16: of the time for an operation, in the order "
+                     "split, partition, CCM.")

@@ -5,9 +5,9 @@ from verdicts import (AGREES, DIFFERS, Judgement, above, below, compared, number
                       of_ratio, of_shape, within, worst)
 
 from .runs import (CATEGORIES, CAUSES, DRAWN, EUNO_LIST, EUNO_TREE, FAMILY, HOT_THETAS, HTM_LIST,
-                   HTM_MASSTREE, HTM_TREE, LABELS, LEAN, LEAN_LABEL, LISTS, LOCK_FREE_LIST, LOCK_LIST,
-                   MASSTREE, MOPS, OUR_TREE, OURS, THETAS, TREES, at, beside_retries, curve,
-                   geometric_mean, lines, listed, theta_of, told_of_ours, told_thetas)
+                   HTM_MASSTREE, HTM_TREE, LABELS, LEAN, LEAN_LABEL, LISTS, LOCK_FREE_LIST,
+                   LOCK_LIST, MASSTREE, MOPS, OUR_TREE, OURS, THETAS, TREES, at, beside_retries,
+                   curve, geometric_mean, lines, theta_of, told_of_ours, told_thetas)
 
 # "Low or even modest" contention is theta below 0.6 in section 6.2, high contention is theta above.
 LOW, HIGH = [t for t in THETAS if t < 0.6], [t for t in THETAS if t > 0.6]
@@ -27,9 +27,9 @@ def conflict_counts(run):
     records.
 
     A clash of overlapping bytes is on the same record, one of a line alone on different records, if
-    records lie there; anywhere else it is on shared metadata: heads of leaves, locks, inner nodes. The
-    runs insert nothing, so that nobody writes a skip list's links, which lie beside its records.
-    """
+    records lie there; anywhere else it is on shared metadata: heads of leaves, locks, inner nodes.
+    The runs insert nothing, so that nobody writes a skip list's links, which lie beside its
+    records. """
     found = dict.fromkeys((*CATEGORIES, "leaf level"), 0)
     for c in run["conflicts"]:
         where, same, line = c["where"], c["true_sharing"], c["false_sharing"]
@@ -123,8 +123,9 @@ def figure_13(runs):
 
 def lean(runs, theta, name, unit):
     """The tree without versions, so that nobody takes the baseline for weakened."""
-    return ("The baseline counts up a version in each leaf that it writes to, as the paper's tree does; "
-            f"without versions: {number(runs[at(HTM_TREE, theta, knobs=LEAN)][name])} {unit}.")
+    return ("The baseline counts up a version in each leaf that it writes to, as the paper's tree "
+            f"does; without versions: {number(runs[at(HTM_TREE, theta, knobs=LEAN)][name])} "
+            f"{unit}.")
 
 
 @FAMILY.claim("E-F2a", [*TREE, *LEAN_TREE], figure_2, turned=[HOT])
@@ -145,8 +146,8 @@ def stable(runs):
     holds = all(of_ratio(m, mops[0]) == AGREES for mops in both for m in mops)
     return Judgement("stable below 0.6", f"tree {numbers(both[0])}; list {numbers(both[1])} Mops/s",
                      of_shape(holds), f"At theta {told_thetas(LOW)}. The list's hot region is our "
-                     "reading; the more requests go there, the more of what they look for lies in the "
-                     "caches: the list rises.")
+                     "reading; the more requests go there, the more of what they look for lies in "
+                     "the caches: the list rises.")
 
 
 def growth(runs, low, high, paper, note):
@@ -174,9 +175,9 @@ def list_abort_growth(runs):
     """HTM-skip list abort rate at theta 0.99 over theta 0: 22 x."""
     low = at(HTM_LIST, 0)
     return growth(runs, low, LIST_HOTTEST, 22,
-                  f"At theta 0 {sum(runs[low]['aborts'].values())} aborts in the whole run: the ratio is "
-                  "one of next to nothing. What theta means for the skip lists is our reading (--dist "
-                  "hot:THETA).")
+                  f"At theta 0 {sum(runs[low]['aborts'].values())} aborts in the whole run: the "
+                  "ratio is one of next to nothing. What theta means for the skip lists is our "
+                  "reading (--dist hot:THETA).")
 
 
 @FAMILY.claim("E-F3c", [*TREE, LEAN_HOTTEST], figure_3, turned=[HOTTEST])
@@ -187,22 +188,23 @@ def wasted(runs):
     outside = 100 - hottest["transactional_pct"] - (here - hottest["aborted_pct_of_all"])
     return Judgement("> 94 %", f"{number(here)} %", above(here, 94),
                      f"HTM-B+Tree at theta 0.99. {number(outside)} % are neither in regions nor in "
-                     f"aborts: {number(hottest['fallback_pct'])} % of the operations end under the lock, "
-                     "and the others wait. " + lean(runs, 0.99, "wasted_pct", "%"))
+                     f"aborts: {number(hottest['fallback_pct'])} % of the operations end under the "
+                     "lock, and the others wait. " + lean(runs, 0.99, "wasted_pct", "%"))
 
 
 @FAMILY.claim("E-F3d", [*TREE, *LIST], figure_3)
 def leaf_level(runs):
-    """Share of conflicts in the B+tree's leaf level 90 %, in the skip list's lowest two levels 83 %."""
+    """Share of conflicts in the B+tree's leaf level 90 %, in the skip list's lowest two levels 83
+    %."""
     here = [conflict_shares(runs[p])["leaf level"] for p in (HOTTEST, LIST_HOTTEST)]
-    return compared(here, (90, 83), " %", "At theta 0.99, of all conflicts. For the list those where a "
-                    "node's record lies: links are not told apart by level, so that it is a lower "
-                    "bound.")
+    return compared(here, (90, 83), " %", "At theta 0.99, of all conflicts. For the list those "
+                    "where a node's record lies: links are not told apart by level, so that it is "
+                    "a lower bound.")
 
 
 def in_ranges(shares, ranges, note):
     told = "; ".join(f"{low}-{high}" for low, high in ranges) + " %"
-    return Judgement(told, listed(shares, "%"),
+    return Judgement(told, f"{numbers(shares)} %",
                      worst(within(share, *ends) for share, ends in zip(shares, ranges)), note)
 
 
@@ -212,10 +214,10 @@ def conflict_kinds(runs):
     shares, without = (conflict_shares(runs[p]) for p in (HOTTEST, LEAN_HOTTEST))
     kinds = ("different records", "shared metadata", "same record")
     return in_ranges([shares[n] for n in kinds], ((87, 90), (6, 10), (9, 12)),
-                     "The machine sorts each conflict by the bytes of its first clash, and a version is "
-                     "metadata; the paper took versions or shared records away and looked at what "
-                     "remained, so that its shares sum to more than 100. Without versions: "
-                     f"{numbers(without[n] for n in kinds)} %.")
+                     "The machine sorts each conflict by the bytes of its first clash, and a "
+                     "version is metadata; the paper took versions or shared records away and "
+                     "looked at what remained, so that its shares sum to more than 100. Without "
+                     f"versions: {numbers(without[n] for n in kinds)} %.")
 
 
 @FAMILY.claim("E-F3f", LIST, figure_3)
@@ -223,8 +225,8 @@ def list_conflict_kinds(runs):
     """Skip list conflicts by different records / same record: 92-99, 1-7 %."""
     shares = conflict_shares(runs[LIST_HOTTEST])
     return in_ranges([shares["different records"], shares["same record"]], ((92, 99), (1, 7)),
-                     "At theta 0.99. Within our hot region all keys are asked for alike, so that two "
-                     "threads seldom meet on one.")
+                     "At theta 0.99. Within our hot region all keys are asked for alike, so that "
+                     "two threads seldom meet on one.")
 
 
 @FAMILY.claim("E-F10a", [*TREE, *curve(EUNO_TREE), *LEAN_TREE], figure_10, beside=curve(OUR_TREE),
@@ -238,8 +240,9 @@ def hottest_tree(runs):
         return f"{number(first / second)} x ({number(first)} over {number(second)}{unit})"
 
     return Judgement("11 x (18.6 over 1.7 Mops/s)", told(runs, " Mops/s"), of_gain(euno / htm, 11),
-                     "The ratio hangs on how deep the baseline falls: to 1.7 in the paper. Over the tree "
-                     f"without versions ({number(without)} Mops/s): {number(euno / without)} x; "
+                     "The ratio hangs on how deep the baseline falls: to 1.7 in the paper. Over "
+                     f"the tree without versions ({number(without)} Mops/s): "
+                     f"{number(euno / without)} x; "
                      + beside_retries(runs, told)
                      + told_of_ours(runs, OUR_HOTTEST, lambda r: f"{number(r['mops'] / htm)} x "
                                                                  f"({number(r['mops'])} Mops/s)"))
@@ -267,8 +270,9 @@ def low_tree(runs):
 def high_tree(runs):
     """Euno-B+Tree over Masstree, high contention: 1.65 x."""
     masstree = runs[at(MASSTREE, 0.99)]["mops"]
-    more = (" Masstree has no regions that could lose; a request of Euno-B+Tree that holds its key's "
-            "lock bit loses up to 128 times while others wait for the bit. At 0.99, Masstree as it is: "
+    more = (" Masstree has no regions that could lose; a request of Euno-B+Tree that holds its "
+            "key's lock bit loses up to 128 times while others wait for the bit. At 0.99, Masstree "
+            "as it is: "
             + beside_retries(runs, lambda those:
                              f"{number(those[EUNO_HOTTEST]['mops'] / masstree)} x"))
     if runs.has(curve(OUR_TREE, HIGH)):
@@ -282,12 +286,13 @@ def instructions(runs):
     """Instructions per operation, Masstree over Euno-B+Tree at theta 0.5: 2.10 x."""
     masstree, euno, htm = runs.values([at(i, 0.5) for i in (MASSTREE, EUNO_TREE, HTM_TREE)],
                                       "accesses_per_op")
-    return Judgement("2.1 x", f"{number(masstree / euno)} x ({number(masstree)} over {number(euno)})",
-                     of_gain(masstree / euno, 2.1),
-                     "The machine counts accesses to memory, not instructions; at theta 0.5 little is "
-                     f"retried. HTM-B+Tree makes {number(htm)}: scattered leaves and marks add "
-                     f"{number(euno - htm)} to that, while our Masstree with all its versions is only "
-                     f"{number(masstree - htm)} above.")
+    here = masstree / euno
+    return Judgement("2.1 x", f"{number(here)} x ({number(masstree)} over {number(euno)})",
+                     of_gain(here, 2.1),
+                     "The machine counts accesses to memory, not instructions; at theta 0.5 little "
+                     f"is retried. HTM-B+Tree makes {number(htm)}: scattered leaves and marks add "
+                     f"{number(euno - htm)} to that, while our Masstree with all its versions is "
+                     f"only {number(masstree - htm)} above.")
 
 
 @FAMILY.claim("E-F11", [*TREE, *curve(EUNO_TREE), LEAN_HOTTEST], figure_11, beside=curve(OUR_TREE),
@@ -311,9 +316,9 @@ def low_list(runs):
     accesses = runs.values([at(i, 0) for i in (EUNO_LIST, LOCK_LIST, LOCK_FREE_LIST)],
                            "accesses_per_op")
     return means_of(runs, EUNO_LIST, [LOCK_LIST, LOCK_FREE_LIST], LOW_HOT, (3.47, 2.1), "",
-                    " Where little collides all three follow the same links from line to line, and that "
-                    f"takes the time: accesses/op at theta 0 {numbers(accesses)} (Euno, locks, "
-                    "lock-free).", ratios=False)
+                    " Where little collides all three follow the same links from line to line, and "
+                    f"that takes the time: accesses/op at theta 0 {numbers(accesses)} (Euno, "
+                    "locks, lock-free).", ratios=False)
 
 
 @FAMILY.claim("E-F12b", [*curve(EUNO_LIST), *LIST], figure_12,

@@ -1,17 +1,17 @@
 """Paper 003 on a database over its indexes: figure 18, TPC-C with the standard mix.
 
-DBX is HTM-B+Tree under DBX's commit, Euno-DBX Euno-B+Tree under the same, Silo Masstree under Silo's.
-DBX's commit is the one whose region writes a word of each record (dbx_locking_commit.hpp says why);
-what the one makes that copies rows inside stands beside. Figure 18a says nothing of its threads:
-section 6's 16. Averages over the points of a figure; the paper does not say over which.
+DBX is HTM-B+Tree under DBX's commit, Euno-DBX Euno-B+Tree under the same, Silo Masstree under
+Silo's. DBX's commit is the one whose region writes a word of each record (dbx_locking_commit.hpp
+says why); what the one makes that copies rows inside stands beside. Figure 18a says nothing of its
+threads: section 6's 16. Averages over the points of a figure; the paper does not say over which.
 """
 
 from panels import Figure, Panel
-from verdicts import (Judgement, conflicts_by_place, number, numbers, of_gain, of_ratio, shares_told,
-                      worst)
+from verdicts import (Judgement, conflicts_by_place, number, numbers, of_gain, of_ratio,
+                      shares_told, worst)
 
 from .runs import (COPYING_DBX, COPYING_EUNO_DBX, DBX, DRAWN, EUNO_DBX, EUNO_TREE, FAMILY, HTM_TREE,
-                   LABELS, LOOKS, MASSTREE, OUR_DBX, OUR_TREE, SILO, THREADS_AXIS, facts, tpcc,
+                   LABELS, LOOKS, MASSTREE, OUR_DBX, OUR_TREE, SILO, facts, tpcc,
                    warehouses_of)
 
 PLACES = {"by warehouses": (1, 2, 4, 8, 16), "by threads": (1, 4, 8, 16, 20)}
@@ -40,8 +40,9 @@ def figure_18(runs):
     y = "1000 transactions/s"
     looks = {name: LOOKS[LABELS[index]] for name, index in DATABASES.values()}
     return Figure("E-F18", "TPC-C, standard mix", [
-        Panel("16 threads", "warehouses", y, "lines", tps("by warehouses", warehouses_of), even=True),
-        Panel("1 warehouse", THREADS_AXIS, y, "lines", tps("by threads", lambda p: p.threads),
+        Panel("16 threads", "warehouses", y, "lines", tps("by warehouses", warehouses_of),
+              even=True),
+        Panel("1 warehouse", "threads", y, "lines", tps("by threads", lambda p: p.threads),
               {"Euno-DBX": [(MOST, PAPER_TPS / 1000)]})], 2, **DRAWN | {"looks": looks},
                   footnote="The paper's text gives ratios beside the one number.")
 
@@ -57,12 +58,12 @@ def extremes(ratios):
 
 def told_of_run(name, run):
     regions = run["commit_regions"]
-    text = (f"{name}: {number(run['mops'] * 1000)} k tps, {number(run['aborts_per_op'])} aborts and "
-            f"{number(run['repeated'] / run['requests'])} repetitions a transaction")
+    text = (f"{name}: {number(run['mops'] * 1000)} k tps, {number(run['aborts_per_op'])} aborts "
+            f"and {number(run['repeated'] / run['requests'])} repetitions a transaction")
     if regions["commits"]:
         places = shares_told(conflicts_by_place(run), 3, none="no conflicts")
-        text += (f", {number(regions['fallback_pct'])} % of the commits that began as regions took the "
-                 f"lock; conflicts: {places}")
+        text += (f", {number(regions['fallback_pct'])} % of the commits that began as regions took "
+                 f"the lock; conflicts: {places}")
     return text
 
 

@@ -18,7 +18,8 @@ PAPER_TABLE_1 = (4.78e-6, 6.39e-6, 5.94e-6, 5.52e-6, 5.14e-6)  # from the root t
 PRINTED_NODES = (1, 16, 496, 15100, 465000)
 FOOTPRINTS = ((47, "right", "binary search:\naverage 47, worst 53"), (53, "left", ""),
               (93, "left", "linear:\naverage 93"), (213, "left", "linear:\nworst 213"))
-DRAWN = {"machine": (SOCKET,), "said": "model of paper 001, {scale}", "whose": "here"}
+DRAWN = {"machine": (SOCKET,), "said": "model of paper 001, {scale}", "whose": "here",
+         "size": (10.4, 4.6)}
 
 
 @functools.cache
@@ -31,8 +32,8 @@ def probability(runs, name, lines):
 
 
 def average(runs, search, *nodes, dictionary=True):
-    return models.average_of(search, *(nodes or (models.DELTA_INNER, models.DELTA_LEAF)), dictionary,
-                             runs.flags.seed, TRIALS[runs.flags.scale])
+    nodes = nodes or (models.DELTA_INNER, models.DELTA_LEAF)
+    return models.average_of(search, *nodes, dictionary, runs.flags.seed, TRIALS[runs.flags.scale])
 
 
 def table_1(runs):
@@ -41,20 +42,23 @@ def table_1(runs):
                    for values in (models.conflict_probabilities(), PAPER_TABLE_1))
     return Figure("K-T1", "Conflict probability by level of the tree", [
         Panel("", "level (0: leaves, 4: root)", "P_C in millionths", "lines", here, paper,
-              digitised=True, unit=1e-6, descending=True)], **DRAWN)
+              digitised=True, overlapping=True, unit=1e-6, descending=True)], **DRAWN)
 
 
 def figure_7(runs):
     """The paper's curves are not digitised; its text gives points."""
-    here = {name: [(n, probability(runs, name, n)) for n in range(0, 513, 2)] for name in CAPACITIES}
+    here = {name: [(n, probability(runs, name, n)) for n in range(0, 513, 2)]
+            for name in CAPACITIES}
     paper = {FOUR_WAYS: [(AVERAGE_LINEAR, 0.60)]}
     return Figure("K-F7", "Overflow of a set of the cache", [
         Panel("", "random cache lines in the transaction", "overflow probability", "lines",
-              here | runs.curves("K-F7"), paper, digitised=True, footprints=FOOTPRINTS)], **DRAWN)
+              here | runs.curves("K-F7"), paper, digitised=True, overlapping=True,
+              footprints=FOOTPRINTS)], **DRAWN)
 
 
 def measured(runs, lines):
-    """The machine's share of transactions that do not fit, in words; nothing where it was not asked."""
+    """The machine's share of transactions that do not fit, in words; nothing where it was not
+    asked."""
     points = runs.curves("K-F7").get("4 ways, machine")
     return f" The machine's L1 with 4 ways: {number(at(points, lines))}." if points else ""
 
@@ -66,8 +70,9 @@ def conflicts_by_level(_):
     told, paper, literal = ("; ".join(f"{p:.2e}" for p in values) for values in (
         here, PAPER_TABLE_1, models.conflict_probabilities(nodes=PRINTED_NODES)))
     return Judgement(paper, told, worst(map(of_ratio, here, PAPER_TABLE_1)),
-                     "The table's probabilities follow from 1 / (0.69 b)^L and from nodes with 16 to 31 "
-                     "children; with the node counts that it prints, P_C would be " + literal + ".")
+                     "The table's probabilities follow from 1 / (0.69 b)^L and from nodes with 16 "
+                     "to 31 children; with the node counts that it prints, P_C would "
+                     "be " + literal + ".")
 
 
 @FAMILY.claim("K-FP1")
@@ -80,14 +85,15 @@ def worst_linear(_):
 def average_linear(runs):
     """Average cache lines of a delta-index search, linear search: 93."""
     return compared([average(runs, models.linear_search)], [AVERAGE_LINEAR], " lines",
-                    "The paper measured its index; here random searches through nodes of the sizes that "
-                    "it names.")
+                    "The paper measured its index; here random searches through nodes of the sizes "
+                    "that it names.")
 
 
 @FAMILY.claim("K-FP3")
 def average_btree(runs):
     """Typical cache lines of a B+tree search: 20."""
-    here = average(runs, models.linear_search, models.BTREE_INNER, models.BTREE_LEAF, dictionary=False)
+    here = average(runs, models.linear_search, models.BTREE_INNER, models.BTREE_LEAF,
+                   dictionary=False)
     return compared([here], [AVERAGE_BTREE], " lines",
                     "The paper does not say how long keys are; with 8 bytes chosen.")
 
@@ -101,7 +107,8 @@ def binary(runs):
 
 @FAMILY.claim("K-F7a", (), figure_7, series=["K-F7"])
 def overflow_linear(runs):
-    """Overflow probability at the average lines of a linear search, 4-way half-size cache: about 60 %."""
+    """Overflow probability at the average lines of a linear search, 4-way half-size cache: about 60
+    %."""
     four, eight = (probability(runs, name, AVERAGE_LINEAR) for name in (FOUR_WAYS, EIGHT_WAYS))
     return Judgement("0.60", f"{four:.3f}", of_ratio(four, 0.60),
                      f"At 93 lines; the 8-way cache overflows with probability {eight:.3f}."

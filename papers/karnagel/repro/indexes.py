@@ -1,8 +1,9 @@
-"""Paper 001 on the Delta Storage Index and the B+tree under their locks: figures 3 to 6, 9 and 10."""
+"""Paper 001 on the Delta Storage Index and the B+tree under their locks: figures 3 to 6, 9 and
+10."""
 
 from panels import COLOURS, Figure, Panel, looks
-from verdicts import (AGREES_RATIO, DIFFERS, Judgement, compared, conflicts_by_place, number, numbers,
-                      of_shape, shares_told)
+from verdicts import (AGREES_RATIO, DIFFERS, Judgement, compared, conflicts_by_place, number,
+                      numbers, of_shape, shares_told)
 
 from .runs import (BTREE, DELTA, FAMILY, INSERTS, KEYS, SOCKET, SOCKETS, TUNED, at, by_inserts,
                    by_threads, inserts_of)
@@ -12,9 +13,9 @@ ONE_SOCKET = (1, 2, 4, 8)
 TWO_SOCKETS = (1, 2, 4, 8, 16, 32)  # 32: two hardware threads on each core
 NEVER_BELOW = 0.95  # "at or above": what runs of different seeds differ by
 FAR_ABOVE = 2
-NO_RUNNING_AHEAD = ("The machine waits for each line by itself, while a CPU runs ahead through a linear "
-                    "search: natively both searches take equally long, here the binary one is up to "
-                    "twice as fast.")
+NO_RUNNING_AHEAD = ("The machine waits for each line by itself, while a CPU runs ahead through a "
+                    "linear search: natively both searches take equally long, here the binary one "
+                    "is up to twice as fast.")
 F5_LOCKS, F6_LOCKS = ("rw", "spin", "rtm", "hle"), ("rw", "spin", "rtm", "rtm-noretry", "hle")
 
 # --- figures: the paper's curves are not digitised ---
@@ -110,9 +111,9 @@ def on_sockets(index):
 
 @FAMILY.claim("K-F3", on_sockets(DELTA), FIGURE_3)
 def read_write_lock(runs):
-    """Figure 3. At 100 % inserts within 25 % of the spin lock; at 0 % within 25 % of eight times as fast
-    with eight threads; from 8 to 16 it gains less than 1 / 1.25 of what no lock gains, and that is within
-    25 % of twice."""
+    """Figure 3. At 100 % inserts within 25 % of the spin lock; at 0 % within 25 % of eight times as
+    fast with eight threads; from 8 to 16 it gains less than 1 / 1.25 of what no lock gains, and
+    that is within 25 % of twice."""
     falls = over(runs, DELTA + "/rw", DELTA + "/spin", 100, machine=SOCKETS)
     eight, across = gain(runs, DELTA + "/rw", 8, 1), gain(runs, DELTA + "/rw", 16, 8)
     free = gain(runs, DELTA + "/none", 16, 8)
@@ -122,16 +123,16 @@ def read_write_lock(runs):
              "no lock scales": free * AGREES_RATIO >= 2}
     failed = ", ".join(what for what, so in holds.items() if not so)
     return Judgement("; ".join(holds),
-                     f"{number(falls)} of the spin lock at 100 %; {number(eight)} x with 8 threads; "
-                     f"from 8 to 16 {number(across)} x, without lock {number(free)} x",
+                     f"{number(falls)} of the spin lock at 100 %; {number(eight)} x with 8 "
+                     f"threads; from 8 to 16 {number(across)} x, without lock {number(free)} x",
                      of_shape(not failed), f"Not so: {failed}." if failed else "")
 
 
 @FAMILY.claim("K-F4", [*on_sockets(BTREE), *by_threads(DELTA + "/rw", 0, TWO_SOCKETS, SOCKETS)],
               FIGURE_4)
 def smaller_section(runs):
-    """Figure 4: reading only, from 1 to 8 and to 16 threads the RW lock gains less over the B+tree than
-    over the delta index."""
+    """Figure 4: reading only, from 1 to 8 and to 16 threads the RW lock gains less over the B+tree
+    than over the delta index."""
     tree, delta = ([gain(runs, index + "/rw", n, 1) for n in (8, 16)] for index in (BTREE, DELTA))
     return Judgement("the B+tree scales worse",
                      f"8 threads {number(tree[0])} x, delta index {number(delta[0])} x; 16 threads "
@@ -145,7 +146,8 @@ def each(indexes, threads):
 
 @FAMILY.claim("K-F5a", [p for n in (4, 8) for p in each(of_locks(BTREE, F5_LOCKS), n)], FIGURE_5)
 def elided_tree(runs):
-    """Figure 5: the elided spin lock at or above the RW lock over all insert ratios, 4 and 8 threads."""
+    """Figure 5: the elided spin lock at or above the RW lock over all insert ratios, 4 and 8
+    threads."""
     ratios = {(threads, i): over(runs, BTREE + "/rtm", BTREE + "/rw", i, threads)
               for threads in (4, 8) for i in INSERTS}
     (threads, inserts), least = min(ratios.items(), key=lambda r: r[1])
@@ -154,14 +156,16 @@ def elided_tree(runs):
                      f"{number(max(ratios.values()))} x", of_shape(least >= NEVER_BELOW))
 
 
-@FAMILY.claim("K-F5b", [at(i, 0, n) for i in of_locks(BTREE, ("none", "rtm")) for n in (4, 8)], FIGURE_5)
+@FAMILY.claim("K-F5b", [at(i, 0, n) for i in of_locks(BTREE, ("none", "rtm")) for n in (4, 8)],
+              FIGURE_5)
 def close_to_free(runs):
-    """Figure 5: RTM close to no concurrency control: within 25 %, where that is safe to run, without
-    inserts."""
+    """Figure 5: RTM close to no concurrency control: within 25 %, where that is safe to run,
+    without inserts."""
     ratios = [over(runs, BTREE + "/none", BTREE + "/rtm", 0, n) for n in (4, 8)]
     return Judgement("close", f"{numbers(ratios)} x as fast without (4; 8 threads)",
                      of_shape(max(ratios) <= AGREES_RATIO),
-                     "Without concurrency control only look-ups are correct, so only they are compared.")
+                     "Without concurrency control only look-ups are correct, so only they are "
+                     "compared.")
 
 
 ORIGINAL, FRIENDLY = at(DELTA + "/rtm", 100), at(TUNED + "/rtm", 100)
@@ -174,10 +178,11 @@ def original_reads(runs):
     """Figure 6b: 2.5 % of the operations take the lock without inserts."""
     run = runs[at(DELTA + "/rtm", 0)]
     made = compared([run["fallback_pct"]], [2.5], " %",
-                    f"A look-up touches {number(run['lines_per_commit'])} lines here, 93 in the paper.")
+                    f"A look-up touches {number(run['lines_per_commit'])} lines here, 93 in the "
+                    "paper.")
     if made.verdict == DIFFERS and run["fallback_pct"] < 2.5:
-        made.note += (" The machine's transactions may read more than the L1 holds (paper section 3.2): "
-                      "look-ups hardly abort.")
+        made.note += (" The machine's transactions may read more than the L1 holds (paper section "
+                      "3.2): look-ups hardly abort.")
     return made
 
 
@@ -192,8 +197,8 @@ def places(run):
 def original_inserts(runs):
     """Figure 6b: nearly 75 % with inserts only."""
     return compared([runs[ORIGINAL]["fallback_pct"]], [75], " %",
-                    f"{places(runs[ORIGINAL])} How often TSX-R tries again, which the paper does not say, "
-                    "decides: see the sensitivity.")
+                    f"{places(runs[ORIGINAL])} How often TSX-R tries again, which the paper does "
+                    "not say, decides: see the sensitivity.")
 
 
 def crossing(ratios):
@@ -214,16 +219,18 @@ def break_even(runs):
     """Figure 6b: RTM beats the RW lock from around 2 % inserts."""
     ratios = [(i, over(runs, DELTA + "/rtm", DELTA + "/rw", i)) for i in INSERTS]
     told = "; ".join(f"{number(r)} at {i} %" for i, r in ratios)
-    return compared([crossing(ratios)], [2], " %", f"RTM over RW lock: {told}. What reads cost that abort "
-                    "for capacity, the paper's RTM has to make good first.")
+    return compared([crossing(ratios)], [2], " %", f"RTM over RW lock: {told}. What reads cost "
+                    "that abort for capacity, the paper's RTM has to make good first.")
 
 
-@FAMILY.claim("K-F9a", F9A, FIGURE_9, turned=[at(p.index, 100, 4) for p in (ORIGINAL, FRIENDLY)])
+FOUR = [at(p.index, 100, 4) for p in (ORIGINAL, FRIENDLY)]
+
+
+@FAMILY.claim("K-F9a", F9A, FIGURE_9, turned=FOUR)
 def four_threads(runs):
     """Figure 9a: at 100 % inserts 3.6 % of the operations take the lock before, 1.7 % after the
     transformations."""
-    return compared(runs.values([at(p.index, 100, 4) for p in (ORIGINAL, FRIENDLY)], "fallback_pct"),
-                    (3.6, 1.7), " %")
+    return compared(runs.values(FOUR, "fallback_pct"), (3.6, 1.7), " %")
 
 
 @FAMILY.claim("K-F9b", F9B, FIGURE_9, turned=[FRIENDLY])
@@ -240,16 +247,17 @@ def speed_up(runs):
     """Figure 9b: 4.6 times the RW lock at 100 % inserts."""
     eight, four = (over(runs, TUNED + "/rtm", DELTA + "/rw", 100, n) for n in (8, 4))
     return compared([eight], [4.6], " x",
-                    f"With 4 threads {number(four)} x. Two hardware threads of a core share its caches "
-                    "here, but not what executes instructions: eight are up to twice as fast as four. "
+                    f"With 4 threads {number(four)} x. Two hardware threads of a core share its "
+                    "caches here, but not what executes instructions: eight are up to twice as "
+                    "fast as four. "
                     + NO_RUNNING_AHEAD)
 
 
 @FAMILY.claim("K-F10", [p for index in (DELTA + "/rw", TUNED + "/rtm") for i in (0, 100)
                         for p in by_threads(index, i, ONE_SOCKET)], FIGURE_10)
 def scaling(runs):
-    """Figure 10: RTM slightly below the RW lock at 0 % inserts (by no more than 25 %), more than twice as
-    fast at 100 %, and at both more than a quarter faster with 8 threads than with 4."""
+    """Figure 10: RTM slightly below the RW lock at 0 % inserts (by no more than 25 %), more than
+    twice as fast at 100 %, and at both more than a quarter faster with 8 threads than with 4."""
     read, write = (over(runs, TUNED + "/rtm", DELTA + "/rw", i) for i in (0, 100))
     grows = runs.ratios(*([at(TUNED + "/rtm", i, n) for i in (0, 100)] for n in (8, 4)))
     holds = (1 / AGREES_RATIO <= read <= 1 and write > FAR_ABOVE and min(grows) > AGREES_RATIO)

@@ -50,7 +50,9 @@ def knobs(point, scale):
 
 
 FAMILY = Turned(
-    "sensitivity", (SOCKETS, SOCKET), size, knobs=knobs, listed=True, unsimulated="models of paper 001",
+    "sensitivity", (SOCKETS, SOCKET), size, knobs=knobs, listed=True,
+    unsimulated="models of paper 001",
     usual=lambda point: {"retries": OUR_RETRIES, "quantum": 0},
     row=lambda claim, point: {"figure": claim, "dist": point.workload, "theta": 0},
-    otherwise="8 retries after conflicts, quantum 0", beside=("fallback_pct", "% that took the lock"))
+    otherwise="8 retries after conflicts, quantum 0",
+    beside=("fallback_pct", "% that took the lock"))

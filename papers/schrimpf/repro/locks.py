@@ -23,7 +23,8 @@ for row in (
         ("S-3.2", "Sequential reads in a transaction", SIZE, ABORTED),
         ("S-3.5", "Writes by stride, static array", SIZE, ABORTED),
         ("S-3.6", "Writes by stride, heap array", SIZE, ABORTED),
-        ("S-3.7", "Aborts by duration", "iterations of a loop around a nop (log scale)", ABORTED, LOG),
+        ("S-3.7", "Aborts by duration", "iterations of a loop around a nop (log scale)", ABORTED,
+         LOG),
         ("S-3.8", "Nested RTM regions", "regions inside the outermost", ABORTED),
         ("S-3.9", "HLE locks held at once", "locks held at once", NESTED, LOCK_TICKS),
         ("S-3.9b", "HLE locks held at once, with the workaround", "locks held at once", NESTED,
@@ -52,13 +53,14 @@ def lock_words(here, paper):
     return Judgement(
         f"{numbers(theirs)} times the next with 1, 10, 100 locks", numbers(ours) + " times",
         worst([of_shape(min(ours) > 1), *map(of_ratio, ours, theirs)]),
-        "The other sizes run without elision here, by construction; on the thesis's CPU their elision "
-        "always failed, which costs more than no elision.")
+        "The other sizes run without elision here, by construction; on the thesis's CPU their "
+        "elision always failed, which costs more than no elision.")
 
 
 @claim("S-2.5", "S-2.5", "S-2.6", shared=["S-2.6"])
 def test_then_set(here, paper):
-    """Test-then-set lock against test-and-set: equal when unlocked at once, far better when held."""
+    """Test-then-set lock against test-and-set: equal when unlocked at once, far better when
+    held."""
     at_once, held, their_once, their_held = (
         [tas / tas_t for (_, tas), (_, tas_t) in zip(whose[figure]["TAS"], whose[figure]["TAS-T"])]
         for whose in (here, paper) for figure in ("S-2.5", "S-2.6"))
@@ -66,10 +68,11 @@ def test_then_set(here, paper):
     holds = all(of_ratio(r, 1) == AGREES for r in at_once) and all(r > 1.25 for r in held)
     ours, theirs = (number(at(whose["S-2.6"]["TAS-T"], 100)) for whose in (here, paper))
     return Judgement(
-        f"TAS takes {numbers(their_once)} times as long at once, {numbers(their_held)} times when held",
+        f"TAS takes {numbers(their_once)} times as long at once, {numbers(their_held)} times when "
+        "held",
         f"{numbers(at_once)} at once, {numbers(held)} held", of_shape(holds),
-        f"The shape alone agrees: the times themselves are a fifth of the thesis's ({ours} ms against "
-        f"{theirs} ms for 100 held sections).")
+        f"The shape alone agrees: the times themselves are a fifth of the thesis's ({ours} ms "
+        f"against {theirs} ms for 100 held sections).")
 
 
 @claim("S-2.7", "S-2.7", claimed=False)
@@ -77,8 +80,8 @@ def exchange(here, paper):
     """HLE is two times faster than the lock without it at 10^4 repeats (thesis, section 2.4.4)."""
     ours, theirs = (at(one["S-2.7"]["TAS"], 1e4) / at(one["S-2.7"]["HLE TAS"], 1e4)
                     for one in (here, paper))
-    return compared([ours], [theirs], " times", "Test-and-set and exchange are one instruction here, so "
-                    "one of each pair of curves is drawn.")
+    return compared([ours], [theirs], " times", "Test-and-set and exchange are one instruction "
+                    "here, so one of each pair of curves is drawn.")
 
 
 @claim("S-3.0", "S-3.0", claimed=False, where="section 3.1")
@@ -110,16 +113,17 @@ def writes(here, paper):
 
     return Judgement(
         told(paper["S-3.1"], 100), told(here["S-3.1"], number(beyond)), of_shape(holds),
-        "The shape alone agrees: here every first touch of a page aborts, while most of the thesis's "
-        "memory below 20 KB presumably had a page already; and its writes fail earlier than ours, where "
-        "other data shares the L1.")
+        "The shape alone agrees: here every first touch of a page aborts, while most of the "
+        "thesis's memory below 20 KB presumably had a page already; and its writes fail earlier "
+        "than ours, where other data shares the L1.")
 
 
 @claim("S-3.2", "S-3.2", in_per_cent=True)
 def reads(here, paper):
     """Transactional reads can exceed the L1D, up to about 1 MB."""
     ours, theirs = (one["S-3.2"]["initialized"] for one in (here, paper))
-    beyond, last, their_last = mean(between(ours, L1D_KB, 200)), last_below(ours, 99), last_below(theirs, 99)
+    beyond = mean(between(ours, L1D_KB, 200))
+    last, their_last = last_below(ours, 99), last_below(theirs, 99)
 
     def told(share, kb):
         return f"32 to 200 KB abort {number(share)} %; the last of 1 % commit at {number(kb)} KB"
@@ -127,8 +131,8 @@ def reads(here, paper):
     return Judgement(
         told(mean(between(theirs, L1D_KB, 200)), their_last), told(beyond, last),
         worst([of_shape(beyond < HALF), of_ratio(last, their_last)]),
-        f"The curve is flatter in its middle: half abort from {number(last_below(ours, HALF))} KB on, in "
-        "the thesis first at 400 KB, and at first touch every page aborts here.")
+        f"The curve is flatter in its middle: half abort from {number(last_below(ours, HALF))} KB "
+        "on, in the thesis first at 400 KB, and at first touch every page aborts here.")
 
 
 def capacities(series):
@@ -145,7 +149,8 @@ def strides(here, paper):
     verdicts += [of_ratio(other, one) for other in odd]
     verdicts += [of_ratio(ours[name], theirs[name]) for name in theirs]
     return Judgement(f"steps 1, 2, 4: {numbers(theirs.values())} KB; odd steps equal 1",
-                     f"steps 1, 2, 4: {numbers(ours[name] for name in theirs)} KB; odd: {numbers(odd)} KB",
+                     f"steps 1, 2, 4: {numbers(ours[name] for name in theirs)} KB; odd: "
+                     f"{numbers(odd)} KB",
                      worst(verdicts), "" if odd else "No odd step but 1 was run.")
 
 
@@ -164,9 +169,10 @@ def heap_strides(here, paper):
     note = ("Objects lie 80 bytes apart here, one after the other; presumably the thesis's heap "
             "scattered them, which fills some sets earlier.")
     if missing:
-        note = (f"The experiment leaves out {' and '.join(missing)}, so that half of the test is open. "
-                + note)
-    told = "; ".join(f"{name.removeprefix('step size ')}: {number(kb)}" for name, kb in ours.items())
+        note = (f"The experiment leaves out {' and '.join(missing)}, so that half of the test is "
+                f"open. {note}")
+    told = "; ".join(f"{name.removeprefix('step size ')}: {number(kb)}"
+                     for name, kb in ours.items())
     return Judgement(f"steps 1, 2, 4: {numbers(theirs.values())} KB", f"{told} KB", verdict, note)
 
 
@@ -175,7 +181,8 @@ DURATIONS = [10_000 * 1.15 ** k for k in (24, 30, 36, 42, 48, 51)]  # a smoke ru
 
 @claim("S-3.7", "S-3.7", in_per_cent=True)
 def durations(here, paper):
-    """Abort rate grows with duration (timer interrupts): at six durations, each rate within 25 %."""
+    """Abort rate grows with duration (timer interrupts): at six durations, each rate within 25
+    %."""
     ours, theirs = (one["S-3.7"]["nop loop (RTM)"] for one in (here, paper))
     rates, their_rates = ([at(points, x) for x in DURATIONS] for points in (ours, theirs))
     loops = ", ".join(number(x / 1e6) for x in DURATIONS)
@@ -235,8 +242,8 @@ def allocation(here, paper):
     return Judgement("stack 0 %, heap 100 %",
                      "; ".join(f"{name} {number(mean(ys))} %" for name, ys in rates.items()),
                      of_shape(max(rates["stack"]) == 0 and always == 100),
-                     "Here the allocator has memory at hand when it is asked for a size again; new pages "
-                     "abort as in the thesis.")
+                     "Here the allocator has memory at hand when it is asked for a size again; new "
+                     "pages abort as in the thesis.")
 
 
 @claim("S-C.2", "S-C.2", claimed=False)
@@ -254,6 +261,7 @@ def random_places(here, paper):
 def array_overhead(here, paper):
     """As 3.10 around reading an array of 1 KB (thesis, appendix C.3): each overhead within 25 %."""
     ours, theirs = (at(one["S-C.3"]["no synchronization"], 0) for one in (here, paper))
-    return overheads(here, paper, "S-C.3", "The machine charges nothing for the array: the compiler "
-                     "leaves reads of a static array that no one else can see without a hook."
+    return overheads(here, paper, "S-C.3", "The machine charges nothing for the array: the "
+                     "compiler leaves reads of a static array that no one else can see without a "
+                     "hook."
                      if ours < theirs / 2 else "")

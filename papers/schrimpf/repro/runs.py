@@ -59,8 +59,8 @@ def variants(experiment, runs):
 
 
 FAMILY = Judged("structure_sensitivity", (MACHINE,), changes=variants, regions="HLE",
-                widths=(32, 66, 8), heading="structures, sensitivity: one thing changed at a time (a "
-                "smoke run: the first seed alone)")
+                widths=(32, 66, 8), heading="structures, sensitivity: one thing changed at a time "
+                "(a smoke run: the first seed alone)")
 
 
 def judged(judge, figures, in_per_cent, runs):
@@ -107,6 +107,7 @@ def overlay(figure, title, x, y, **more):
         shown = {name: [(x, y) for x, y in points if x <= 1.02 * reach]
                  for name, points in paper.items()}
         panel = Panel("", x, y, "pairs" if bars else "lines", here, shown, not bars,
-                      **{"per_cent": "in %" in y} | more)
-        return Figure(figure, title, [panel], machine=(MACHINE,), data=(here, paper))
+                      overlapping=True, **{"per_cent": "in %" in y} | more)
+        return Figure(figure, title, [panel], machine=(MACHINE,), data=(here, paper),
+                      size=(10.4, 4.6))
     FIGURES[figure] = made

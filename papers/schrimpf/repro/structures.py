@@ -1,5 +1,5 @@
-"""Paper 004 on data structures (section 3.3, appendices C.7 and D): bank, counters, list and map under
-every lock.
+"""Paper 004 on data structures (section 3.3, appendices C.7 and D): bank, counters, list and map
+under every lock.
 
 None of these figures is digitised: the text gives the numbers. "RTM" in them is elision only. Each
 test's wording was written down before its figure was run.
@@ -7,8 +7,8 @@ test's wording was written down before its figure was run.
 
 from curves import at, mean, rises
 from panels import Figure, Panel, looks
-from verdicts import (AGREES, DIFFERS, NEAR, Judgement, compared, number, numbers, of_ratio, of_shape,
-                      worst)
+from verdicts import (AGREES, DIFFERS, NEAR, Judgement, compared, number, numbers, of_ratio,
+                      of_shape, worst)
 
 from .runs import FAMILY, FIGURES, MACHINE, claim
 
@@ -54,12 +54,14 @@ def figure(one):
         series, (title, x) = runs.curves(one), TITLES[one]
         wasted = {name.removesuffix(ABORTED_CYCLES): points for name, points in series.items()
                   if name.endswith(ABORTED_CYCLES)}
-        form = {"kind": "groups" if one in BARS else "lines", "names": BARS.get(one, {}),
+        form = {"overlapping": True, "names": BARS.get(one, {}),
+                "kind": "groups" if one in BARS else "lines",
                 "x_scale": "log" if x == BUCKETS and one not in BARS else "linear"}
         return Figure(one, title, [
             Panel("", x, "operations per ms, all threads", here=throughputs(series), **form),
-            Panel("", x, "aborted of transactional cycles, in %", here=wasted, per_cent=True, **form)],
-            2, looks=LOOKS, machine=(MACHINE,), size=(6.25, 4.6), shown=SHOWN, data=(series, {}))
+            Panel("", x, "aborted of transactional cycles, in %", here=wasted, per_cent=True,
+                  **form)], 2, looks=LOOKS, machine=(MACHINE,), size=(6.25, 4.6), shown=SHOWN,
+                      data=(series, {}))
     return made
 
 
@@ -84,49 +86,51 @@ def of_lead(ratio, most):
 
 def reach_told(series, names, x, where):
     """How far a curve reaches there over the seeds, where the run says so."""
-    reaches = [f"{name} {number(at(series[name + LOWEST], x))} to {number(at(series[name + HIGHEST], x))}"
-               for name in names if name + LOWEST in series]
+    ends = {name: [number(at(series[name + end], x)) for end in (LOWEST, HIGHEST)]
+            for name in names if name + LOWEST in series}
+    reaches = [f"{name} {lowest} to {highest}" for name, (lowest, highest) in ends.items()]
     return f"Over the seeds, {where}: {', '.join(reaches)} operations/ms." if reaches else ""
 
 
 @claim("S-3.9b", "S-3.9b", claimed=False, where="section 3.2.4, listing 3.10")
 def nested_workaround(here, paper):
-    """With the thesis's workaround (listing 3.10) HLE locks held together abort no more: less than 1 %,
-    up to 20 locks."""
+    """With the thesis's workaround (listing 3.10) HLE locks held together abort no more: less than
+    1 %, up to 20 locks."""
     highest = {name: max(y for _, y in points) for name, points in here["S-3.9b"].items()}
     return Judgement("no nesting aborts", f"at most {number(highest['workaround'])} %, without it "
-                     f"{number(highest['HLE nested mutexes'])} %", of_shape(highest["workaround"] < 1))
+                     f"{number(highest['HLE nested mutexes'])} "
+                     "%", of_shape(highest["workaround"] < 1))
 
 
 @claim("S-3.12", "S-3.12", varied=True)
 def bank(here, paper):
-    """Closed bank, 4 threads, 50/50: HTM slightly ahead of POSIX and TAS; money conserved. Ahead: HLE and
-    RTM both above the better of the two; slightly: by no more than a half. A run that loses money fails,
-    so that none is judged."""
+    """Closed bank, 4 threads, 50/50: HTM slightly ahead of POSIX and TAS; money conserved. Ahead:
+    HLE and RTM both above the better of the two; slightly: by no more than a half. A run that loses
+    money fails, so that none is judged."""
     ours = here["S-3.12"]
     leads = [height / best(ours, PLAIN, 0) for height in heights(ours, REGIONS, 0)]
     return Judgement("HLE and RTM slightly above POSIX and TAS; money conserved",
-                     f"HLE {number(leads[0])}, RTM {number(leads[1])} times the better of POSIX and TAS; "
-                     "money conserved", worst(of_lead(lead, 1.5) for lead in leads))
+                     f"HLE {number(leads[0])}, RTM {number(leads[1])} times the better of POSIX "
+                     "and TAS; money conserved", worst(of_lead(lead, 1.5) for lead in leads))
 
 
 @claim("S-3.13", "S-3.13", varied=True)
 def one_counter(here, paper):
-    """One shared counter: HTM no better; 37 % aborted cycles (RTM, 4 threads). No better: with 1 to 4
-    threads HLE and RTM at most a quarter above the better of POSIX and TAS."""
+    """One shared counter: HTM no better; 37 % aborted cycles (RTM, 4 threads). No better: with 1 to
+    4 threads HLE and RTM at most a quarter above the better of POSIX and TAS."""
     ours = here["S-3.13"]
     leads = [best(ours, REGIONS, n) / best(ours, PLAIN, n) for n in range(1, CORES + 1)]
     aborted = at(ours["elision only" + ABORTED_CYCLES], CORES)
     return Judgement("HLE and RTM no better than POSIX and TAS; 37 % aborted cycles",
-                     f"the better of HLE and RTM {numbers(leads)} times the better of POSIX and TAS with "
-                     f"1, 2, 3, 4 threads; {number(aborted)} % aborted cycles",
+                     f"the better of HLE and RTM {numbers(leads)} times the better of POSIX and "
+                     f"TAS with 1, 2, 3, 4 threads; {number(aborted)} % aborted cycles",
                      worst([of_shape(max(leads) <= 1.25), of_ratio(aborted, 37)]))
 
 
 @claim("S-3.15", "S-3.14", "S-3.15", varied=True, shared=["S-3.14"])
 def alignment(here, paper):
-    """Aligning per-core counters: speedup about 10 (HLE and RTM, 4 threads), and more with 4 threads than
-    with 2."""
+    """Aligning per-core counters: speedup about 10 (HLE and RTM, 4 threads), and more with 4
+    threads than with 2."""
     *gains, tas = (a / u for a, u in zip(*(heights(here[f], (*REGIONS, "TAS"), CORES)
                                            for f in ("S-3.15", "S-3.14"))))
     scales = all(at(here["S-3.15"][name], CORES) > at(here["S-3.15"][name], 2) for name in REGIONS)
@@ -139,8 +143,8 @@ def alignment(here, paper):
 @claim("S-3.16", "S-3.15", "S-3.16", varied=True)
 def global_lock(here, paper):
     """Per-core counters under one global lock: HLE keeps nearly all, POSIX and TAS collapse. With 4
-    threads, of the throughput with a lock for each counter: HLE at least 80 %, POSIX and TAS at most
-    half."""
+    threads, of the throughput with a lock for each counter: HLE at least 80 %, POSIX and TAS at
+    most half."""
     kept = {name: 100 * at(here["S-3.16"][name], CORES) / at(here["S-3.15"][name], CORES)
             for name in ("HLE", *PLAIN)}
     return Judgement("HLE keeps nearly all, POSIX and TAS collapse",
@@ -152,14 +156,14 @@ def global_lock(here, paper):
 
 @claim("S-3.17", "S-3.17", varied=True)
 def list_reads(here, paper):
-    """Doubly linked list, 2 threads: HTM ahead read-only; RTM without fallback behind TAS update-only.
-    Ahead: HLE and RTM both more than a quarter above the better of POSIX and TAS."""
+    """Doubly linked list, 2 threads: HTM ahead read-only; RTM without fallback behind TAS
+    update-only. Ahead: HLE and RTM both more than a quarter above the better of POSIX and TAS."""
     ours = here["S-3.17"]
     leads = [height / best(ours, PLAIN, 100) for height in heights(ours, REGIONS, 100)]
     behind = at(ours["elision only"], 0) / at(ours["TAS"], 0)
     return Judgement("read-only HLE and RTM ahead; update-only RTM behind TAS",
-                     f"read-only HLE {number(leads[0])}, RTM {number(leads[1])} times the better of POSIX "
-                     f"and TAS; update-only RTM {number(behind)} times TAS",
+                     f"read-only HLE {number(leads[0])}, RTM {number(leads[1])} times the better "
+                     f"of POSIX and TAS; update-only RTM {number(behind)} times TAS",
                      of_shape(min(leads) > 1.25 and behind < 1),
                      reach_told(ours, ("TAS", "elision only"), 0, "update-only"))
 
@@ -169,13 +173,14 @@ SIZES = (10, 100)
 
 @claim("S-3.18a", "S-3.18", varied=True)
 def map_gain(here, paper):
-    """Bucket-locked hashmap, 4 threads: HLE over POSIX at 10 / 100 buckets: 130 / 134 % more, each within
-    25 %."""
+    """Bucket-locked hashmap, 4 threads: HLE over POSIX at 10 / 100 buckets: 130 / 134 % more, each
+    within 25 %."""
     ours = here["S-3.18"]
     gains = [100 * (at(ours["HLE"], n) / at(ours["POSIX"], n) - 1) for n in SIZES]
-    more = [100 * at(ours[name], SIZES[1]) / at(ours[name], SIZES[0]) for name in (*PLAIN, *REGIONS)]
-    return compared(gains, (130, 134), " % more", "Table 3.4, 100 buckets over 10, POSIX, TAS, HLE, RTM: "
-                    f"{numbers(more)} % (paper: 442; 427; 450; 476).")
+    more = [100 * at(ours[name], SIZES[1]) / at(ours[name], SIZES[0])
+            for name in (*PLAIN, *REGIONS)]
+    return compared(gains, (130, 134), " % more", "Table 3.4, 100 buckets over 10, POSIX, TAS, "
+                    f"HLE, RTM: {numbers(more)} % (paper: 442; 427; 450; 476).")
 
 
 def counted(series, kind, xs):
@@ -187,27 +192,28 @@ def counted(series, kind, xs):
 def map_aborts(here, paper):
     """HLE transaction abort rate at 10 / 100 buckets: 45.11 / 15.02 %, each within 25 %."""
     ours = here["S-3.18"]
-    cycles = [y for kind in (TRANSACTIONAL_CYCLES, ABORTED_CYCLES) for y in counted(ours, kind, SIZES)]
-    return compared(counted(ours, ABORT_RATE, SIZES), (45.11, 15.02), " %", "Table 3.3, transactional and "
-                    f"aborted cycles at 10 / 100 buckets: {numbers(cycles)} % (paper: 53.06; 30.58; 34.31; "
-                    "6.72).", said="45.11; 15.02 %")
+    cycles = [*counted(ours, TRANSACTIONAL_CYCLES, SIZES), *counted(ours, ABORTED_CYCLES, SIZES)]
+    return compared(counted(ours, ABORT_RATE, SIZES), (45.11, 15.02), " %", "Table 3.3, "
+                    f"transactional and aborted cycles at 10 / 100 buckets: {numbers(cycles)} % "
+                    "(paper: 53.06; 30.58; 34.31; 6.72).", said="45.11; 15.02 %")
 
 
 @claim("S-3.19", "S-3.19", varied=True)
 def map_global(here, paper):
-    """1000 buckets, aborted cycles (of transactional): per-bucket lock 5.81 / global lock 53.56 %, each
-    within 25 %."""
+    """1000 buckets, aborted cycles (of transactional): per-bucket lock 5.81 / global lock 53.56 %,
+    each within 25 %."""
     ours = here["S-3.19"]
     kept = [100 * at(ours[name], 1) / at(ours[name], 0) for name in (*PLAIN, *REGIONS)]
-    return compared(counted(ours, ABORTED_CYCLES, (0, 1)), (5.81, 53.56), " %", "Transactional cycles: "
-                    f"{numbers(counted(ours, TRANSACTIONAL_CYCLES, (0, 1)))} % (paper: 22.19; 25.9). Under "
-                    f"the global lock POSIX, TAS, HLE, RTM keep {numbers(kept)} %.", said="5.81; 53.56 %")
+    return compared(counted(ours, ABORTED_CYCLES, (0, 1)), (5.81, 53.56), " %", "Transactional "
+                    f"cycles: {numbers(counted(ours, TRANSACTIONAL_CYCLES, (0, 1)))} % (paper: "
+                    "22.19; 25.9). Under the global lock POSIX, TAS, HLE, RTM keep "
+                    f"{numbers(kept)} %.", said="5.81; 53.56 %")
 
 
 @claim("S-C.10", "S-C.10", claimed=False, where="appendix C.7")
 def map_sizes(here, paper):
-    """Globally locked map, 4 threads: more buckets lead to a better throughput (thesis, section 3.3.4),
-    under every lock."""
+    """Globally locked map, 4 threads: more buckets lead to a better throughput (thesis, section
+    3.3.4), under every lock."""
     speeds = [[y for _, y in here["S-C.10"][name]] for name in (*PLAIN, *REGIONS)]
     return Judgement("figure not digitised; rises with the buckets",
                      "10,000 buckets over 10, POSIX, TAS, HLE, RTM: "
@@ -224,8 +230,8 @@ def cold_cache(here, paper):
 
 @claim("S-D.4", "S-D.2", "S-D.4", claimed=False, where="appendix D.1", shared=["S-D.2", "S-D.3"])
 def after_an_abort(here, paper):
-    """After an abort, writing all of an array takes as many cycles as writing one element as often: within
-    25 %."""
+    """After an abort, writing all of an array takes as many cycles as writing one element as often:
+    within 25 %."""
     everything, one = (at(here["S-D.4"][name], 0) for name in ("all elements", "one element"))
     return Judgement("the same number of cycles", f"{number(everything)} and {number(one)} cycles",
                      of_ratio(everything, one))
@@ -233,8 +239,8 @@ def after_an_abort(here, paper):
 
 @claim("S-D.5", "S-D.5", claimed=False, where="appendix D.2")
 def unaligned_list(here, paper):
-    """Unaligned list, 4 threads, TAS: the more reads instead of writes, the better; and HLE aborts a lot
-    (table D.1: 64.61 % of transactional cycles; more than half with 50 % reads)."""
+    """Unaligned list, 4 threads, TAS: the more reads instead of writes, the better; and HLE aborts
+    a lot (table D.1: 64.61 % of transactional cycles; more than half with 50 % reads)."""
     tas = [y for _, y in here["S-D.5"]["TAS"]]
     aborted = at(here["S-D.5"]["HLE" + ABORTED_CYCLES], 50)
     return Judgement("TAS rises with the reads; HLE 64.61 % aborted cycles",
@@ -244,8 +250,8 @@ def unaligned_list(here, paper):
 
 @claim("S-D.6", "S-D.5", "S-D.6", claimed=False, where="appendix D.2")
 def aligned_list(here, paper):
-    """Aligned items make update-only RTM three times as fast on the list with 4 threads, and the rest not
-    nearly as much."""
+    """Aligned items make update-only RTM three times as fast on the list with 4 threads, and the
+    rest not nearly as much."""
     most, *others = (at(here["S-D.6"]["elision only"], x) / at(here["S-D.5"]["elision only"], x)
                      for x in (0, 50, 100))
     return Judgement("3 times; otherwise not nearly as much",

@@ -1,10 +1,9 @@
 """Paper 004 on txbench over a lock system whose latches are elided: figures 5.4 and 5.5.
 
-The thesis has 1 to 64 clients over a network, four cores. The machine has no scheduler, so clients end
-at its hardware threads: four on the thesis's, twenty cores and forty hardware threads on
-`haswell-ep-2x10`, which stands beside it and is no substitute for 64 clients on four cores. The wording
-of each test was written down before it was run.
-"""
+The thesis has 1 to 64 clients over a network, four cores. The machine has no scheduler, so clients
+end at its hardware threads: four on the thesis's, twenty cores and forty hardware threads on
+`haswell-ep-2x10`, which stands beside it and is no substitute for 64 clients on four cores. The
+wording of each test was written down before it was run. """
 
 from dataclasses import replace
 
@@ -95,13 +94,14 @@ ASKED = {
     "once": [change(p) for change in CHANGES.values() for p in POINTS if p.index != SHARDED],
 }
 
-# --- figures: the thesis's text has numbers of 64 clients or of none in particular, so that no mark of
-# its stands beside ours ---
+# --- figures: the thesis's text has numbers of 64 clients or of none in particular, so that no mark
+# of its stands beside ours ---
 
 SHORT = {v: v.removeprefix("db/2pl:") for v in (UNMODIFIED, *THESIS, SHARDED, *EXCHANGING.values())}
 LABELS = {HLE: "low-level HLE", RETRIED: "low-level, retried", PTHREAD: "pthread elision",
-          LOCK_MUTEX: "lock mutex", LATCHES: "transaction latches", SHARDED: "sharded, elided (ours)",
-          EXCHANGING[LOCK_MUTEX]: "lock mutex, TAS-T"}
+          LOCK_MUTEX: "lock mutex", LATCHES: "transaction latches",
+          SHARDED: "sharded, elided (ours)", EXCHANGING[LOCK_MUTEX]: "lock mutex, TAS-T"}
+SUBJECT = "txbench over a lock system with elided latches"
 SHOWN = {HLE: "HLE", RETRIED: "retry", PTHREAD: "pthr.", LOCK_MUTEX: "lock\nmutex",
          LATCHES: "trans.\nlatch", SHARDED: "shards"}
 # Bottom up, as figure 5.6 groups them.
@@ -117,7 +117,7 @@ HERE, THINKING, BUSY = ((at, CLIENTS), *((lambda v, n, how=how: elsewhere(v, how
 
 
 def over_unmodified(runs, variant, point, clients):
-    return runs.ratios([point(variant, n) for n in clients], [point(UNMODIFIED, n) for n in clients])
+    return runs.ratios(*([point(v, n) for n in clients] for v in (variant, UNMODIFIED)))
 
 
 def figure_5_4(runs):
@@ -127,11 +127,12 @@ def figure_5_4(runs):
                 for v in (*THESIS, SHARDED, *variants) if runs.has(point(v, n) for n in clients)}
         return Panel(title, "clients", "over unmodified", "lines", here, even=True)
 
-    return Figure("S-5.4", "txbench over a lock system with elided latches: throughput over unmodified", [
+    return Figure("S-5.4", f"{SUBJECT}: throughput over unmodified", [
         panel("4 cores, thinking clients", HERE),
         panel("20 cores, thinking clients", THINKING, EXCHANGING[LOCK_MUTEX]),
         panel("20 cores, clients that never think", BUSY, EXCHANGING[LOCK_MUTEX])], 3,
-        "40 clients: two on each core. 64 clients on four cores (the thesis's 29 %) are not simulated.",
+        "40 clients: two on each core. 64 clients on four cores (the thesis's 29 %) are not "
+        "simulated.",
         **DRAWN)
 
 
@@ -149,16 +150,16 @@ def figure_5_5(runs):
         point, clients = where
         for title, measure in (("transactional of busy cycles", TRANSACTIONAL),
                                ("aborted of transactional ones", ABORTED)):
-            here = {LABELS[v]: runs.line([point(v, n) for n in clients], lambda p: p.threads, measure)
-                    for v in (*THESIS, SHARDED)}
+            here = {LABELS[v]: runs.line([point(v, n) for n in clients], lambda p: p.threads,
+                                         measure) for v in (*THESIS, SHARDED)}
             yield Panel(f"{cores}: {title}", "clients", "%", "lines", here, even=True)
         yield Panel(f"{cores}: {clients[-1]} clients", "", "aborts per db transaction", "stacks",
                     causes(runs, point, clients[-1]))
 
-    return Figure("S-5.5", "txbench over a lock system with elided latches: cycles in transactions, and "
-                  "why these abort", [*panels("4 cores", HERE), *panels("20 cores", BUSY)], 3,
-                  "4 cores: clients think as long as they are served; 20 cores: they never think. 40 "
-                  "clients: two on each core.", **DRAWN)
+    return Figure("S-5.5", f"{SUBJECT}: cycles in transactions, and why these abort",
+                  [*panels("4 cores", HERE), *panels("20 cores", BUSY)], 3,
+                  "4 cores: clients think as long as they are served; 20 cores: they never think. "
+                  "40 clients: two on each core.", **DRAWN)
 
 
 # --- claims ---
@@ -180,9 +181,10 @@ def many_cores_told(runs):
             continue
         speeds = runs.values([point(UNMODIFIED, n) for n in clients], "tps")
         ratios = {v: over_unmodified(runs, v, point, clients) for v in variants}
-        text += (f" haswell-ep-2x10, a client on each hardware thread ({', '.join(map(str, clients))} "
-                 f"clients), {how}: unmodified {', '.join(number(s / 1000) for s in speeds)} k "
-                 "transactions/s; over it " + "; ".join(
+        text += (" haswell-ep-2x10, a client on each hardware thread "
+                 f"({', '.join(map(str, clients))} clients), {how}: unmodified "
+                 f"{', '.join(number(s / 1000) for s in speeds)} k transactions/s; over "
+                 "it " + "; ".join(
                      f"{SHORT[v]} {', '.join(map(number, r))}" for v, r in ratios.items()) + ".")
     return text
 
@@ -201,19 +203,19 @@ def many_cores_cycles_told(runs):
 @FAMILY.claim("S-5.4", POINTS, figure_5_4, **ASKED)
 def throughput(runs):
     """Figure 5.4. With 1, 2 and 4 clients each of the five variants makes at most 1.05 times what
-    unmodified makes; elided transaction latches within 5 % of it (near: 25 %). The fall of the lock-mutex
-    to 29 % needs 64 clients on four cores, which the machine has not: nothing is put in its place, so
-    that the claim is near at best."""
+    unmodified makes; elided transaction latches within 5 % of it (near: 25 %). The fall of the
+    lock-mutex to 29 % needs 64 clients on four cores, which the machine has not: nothing is put in
+    its place, so that the claim is near at best."""
     here = {variant: over_unmodified(runs, variant, *HERE) for variant in THESIS}
     gains = max(max(values) for values in here.values())
     note = ""
     if at(SHARDED, MOST) in runs:
         speeds = runs.values([at(UNMODIFIED, n) for n in CLIENTS], "tps")
-        note = ("Compared: 1, 2 and 4 clients on four cores. Not compared: 64 clients, which take a "
-                "scheduler; the thesis's fall begins behind 8. Unmodified: "
+        note = ("Compared: 1, 2 and 4 clients on four cores. Not compared: 64 clients, which take "
+                "a scheduler; the thesis's fall begins behind 8. Unmodified: "
                 f"{numbers(s / 1000 for s in speeds)} k transactions/s, cores "
-                f"{number(runs[at(UNMODIFIED, MOST)]['busy_pct'])} % busy with {MOST}. Sharded and elided "
-                f"(ours): {numbers(over_unmodified(runs, SHARDED, *HERE))}.")
+                f"{number(runs[at(UNMODIFIED, MOST)]['busy_pct'])} % busy with {MOST}. Sharded and "
+                f"elided (ours): {numbers(over_unmodified(runs, SHARDED, *HERE))}.")
     return Judgement("none gains; transaction latches 1; lock-mutex 0.29 with 64 clients",
                      f"over unmodified with {', '.join(map(str, CLIENTS))} clients: "
                      + ", ".join(f"{SHORT[v]} {numbers(values)}" for v, values in here.items())
@@ -224,24 +226,25 @@ def throughput(runs):
 
 @FAMILY.claim("S-5.5", POINTS, figure_5_5, **ASKED)
 def transactions(runs):
-    """Figure 5.5. With 4 clients, cycles without the clients' idle time: of the five, low-level HLE has
-    the highest share of transactional cycles; it is within 25 % of 5 %; more than a third of them are
-    aborted; of pthread elision's within 25 % of a half."""
+    """Figure 5.5. With 4 clients, cycles without the clients' idle time: of the five, low-level HLE
+    has the highest share of transactional cycles; it is within 25 % of 5 %; more than a third of
+    them are aborted; of pthread elision's within 25 % of a half."""
     here = {variant: runs[at(variant, MOST)] for variant in THESIS}
     shares, wasted = ({v: run[measure] for v, run in here.items()}
                       for measure in (TRANSACTIONAL, ABORTED))
     most = max(shares, key=shares.get)
     told = "; ".join(
         f"{SHORT[v]} {number(shares[v])} and {number(wasted[v])} (causes: "
-        f"{shares_told({why: n for why, n in run['aborts_by_reason'].items() if n}, 3)}; conflicts: "
-        f"{places_told(run)})" for v, run in here.items())
+        f"{shares_told({why: n for why, n in run['aborts_by_reason'].items() if n}, 3)}; "
+        f"conflicts: {places_told(run)})" for v, run in here.items())
     return Judgement(
         "low-level HLE most, 5 % transactional, over 33 % of them aborted; pthread nearly 50 %",
-        f"{SHORT[most]} most; hle {number(shares[HLE])} % transactional, {number(wasted[HLE])} % of them "
-        f"aborted; pthread {number(wasted[PTHREAD])} %",
+        f"{SHORT[most]} most; hle {number(shares[HLE])} % transactional, {number(wasted[HLE])} % "
+        f"of them aborted; pthread {number(wasted[PTHREAD])} %",
         worst([of_shape(most == HLE), of_ratio(shares[HLE], 5), above(wasted[HLE], 100 / 3),
                of_ratio(wasted[PTHREAD], 50)]),
-        "The store has no SQL layer, and its only latches are the lock system's, where the thesis's "
-        "variants for all latches elide those of MySQL's pages too. Transactional, and aborted of those, "
-        "in % (thesis: lock-mutex 1 and 4, transaction latches almost none): " + told + "."
+        "The store has no SQL layer, and its only latches are the lock system's, where the "
+        "thesis's variants for all latches elide those of MySQL's pages too. Transactional, and "
+        "aborted of those, in % (thesis: lock-mutex 1 and 4, transaction latches almost "
+        "none): " + told + "."
         + many_cores_cycles_told(runs))
