@@ -11,7 +11,8 @@ import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.lines import Line2D  # noqa: E402
 from matplotlib.patches import Patch  # noqa: E402
 from matplotlib.patheffects import Normal, Stroke  # noqa: E402
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator  # noqa: E402
+from matplotlib.ticker import (FixedLocator, FuncFormatter, LogLocator, MaxNLocator,
+                               NullLocator)  # noqa: E402
 from panels import looks  # noqa: E402
 
 plt.rcParams.update({
@@ -44,10 +45,8 @@ def plain(value):
 
 def number_places(axis, panel, places):
     at = range(len(places)) if panel.even else places
-    if len(at) <= 10 or panel.ticks:
-        axis.xaxis.set_major_locator(FixedLocator(at if len(at) <= 10 else panel.ticks))
-    elif panel.x_scale == "log":
-        axis.xaxis.set_major_locator(LogLocator())
+    axis.xaxis.set_major_locator(FixedLocator(at) if len(at) <= 10 else LogLocator()
+                                 if panel.x_scale == "log" else MaxNLocator(integer=True))
     axis.xaxis.set_major_formatter(FuncFormatter(
         lambda x, n: plain(places[n] if panel.even and n is not None else x)))
     axis.xaxis.set_minor_locator(NullLocator())

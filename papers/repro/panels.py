@@ -30,7 +30,6 @@ class Panel:
     per_cent: bool = False
     even: bool = False  # of lines: places on the x axis stand side by side
     x_scale: str = "linear"
-    ticks: tuple = ()
     names: dict = field(default_factory=dict)  # of places on the x axis
     footprints: tuple = ()  # (x, side, label): dotted lines
     unit: float = 1  # of the y axis

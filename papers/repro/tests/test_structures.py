@@ -134,7 +134,7 @@ class Plots(unittest.TestCase):
     def test_every_use_case_is_drawn(self):
         for name in sc.TITLES:
             for answer in (answers(structure_series.FIGURES)[name], structure_series.native(name)):
-                figure = sc.figure(name)(ASKING.runs_of({name: answer})).without_empty_panels()
+                figure = sc.figure(name, ASKING.runs_of({name: answer})).without_empty_panels()
                 self.assertTrue(drawing.draw(figure, "footnote").startswith(b"\x89PNG"))
 
 

@@ -3,40 +3,7 @@
 from curves import at, between, last_below, mean, rises
 from verdicts import AGREES, NEAR, Judgement, compared, number, numbers, of_ratio, of_shape, worst
 
-from .runs import claim, overlay
-
-SIZE, ABORTED = "size of the transaction in KB", "transactions that abort in %"
-NESTED = "aborted of transactional cycles, in %"
-EACH = "locked sections of each thread"
-CLOCKED = "cycles, the clock's own included"
-LOG, LOCK_TICKS = {"x_scale": "log"}, {"ticks": (1, *range(2, 21, 2))}
-for row in (
-        ("S-2.4", "Types of the lock word, 4 threads", "locks (log scale)",
-         "locked sections per ms, in thousands", LOG),
-        ("S-2.5", "A hundred locks, unlocked at once, 4 threads", EACH, "time in ms"),
-        ("S-2.6", "One lock, held for long, 4 threads", EACH, "time in ms"),
-        ("S-2.7", "Test-then-set locks, with and without HLE",
-         "locked sections of each of 4 threads", "time in ms"),
-        ("S-3.0", "Regions that ignore the lock lose updates", "", "lost updates in %",
-         {"per_cent": False}),
-        ("S-3.1", "Sequential writes in a transaction", SIZE, ABORTED),
-        ("S-3.2", "Sequential reads in a transaction", SIZE, ABORTED),
-        ("S-3.5", "Writes by stride, static array", SIZE, ABORTED),
-        ("S-3.6", "Writes by stride, heap array", SIZE, ABORTED),
-        ("S-3.7", "Aborts by duration", "iterations of a loop around a nop (log scale)", ABORTED,
-         LOG),
-        ("S-3.8", "Nested RTM regions", "regions inside the outermost", ABORTED),
-        ("S-3.9", "HLE locks held at once", "locks held at once", NESTED, LOCK_TICKS),
-        ("S-3.9b", "HLE locks held at once, with the workaround", "locks held at once", NESTED,
-         LOCK_TICKS),
-        ("S-3.10", "Lock and unlock around nothing", "", CLOCKED),
-        ("S-C.1", "Allocation inside a transaction", "bytes allocated (log scale)", ABORTED, LOG),
-        ("S-C.2", "Random accesses to 64 KB", "accesses in a transaction", ABORTED),
-        ("S-C.3", "Lock and unlock around reading 1 KB", "", CLOCKED),
-        ("S-D.1", "Writing an array of 1 KB", "", "cycles"),
-        ("S-D.2", "Sixteen writes again and again", "execution", "cycles"),
-        ("S-D.4", "Sixteen writes after an abort", "", "cycles")):
-    overlay(*row[:4], **(row[4] if len(row) > 4 else {}))
+from .runs import claim
 
 L1D_KB = 32
 HALF = 50  # a size that most transactions still commit

@@ -4,6 +4,7 @@ A judge gets the series of its figures, ours and the thesis's: figure -> series 
 """
 
 import csv
+import functools
 import re
 
 import machines
@@ -16,6 +17,8 @@ MACHINE = machines.MACHINES / "haswell-i5-4670t.machine"
 DIGITISED = ROOT / "papers" / "schrimpf" / "digitised"
 # What the figures call a series, and what the experiments call the same.
 SAME_SERIES = {"no synchronization (baseline line)": "no synchronization", "atomic": "TAS"}
+with open(ROOT / "papers" / "schrimpf" / "figures.csv", encoding="utf-8") as _lines:
+    ROWS = {row["figure"]: row for row in csv.DictReader(_lines)}  # titles and axes
 ONE_PLACE = "single-thread"  # in place of an x, where a figure has one bar for each series
 
 
@@ -95,19 +98,19 @@ def claim(one, *figures, claimed=True, where="", in_per_cent=False, shared=(), v
     return register
 
 
-FIGURES = {}  # id -> the function of the runs that gives the figure
-
-
-def overlay(figure, title, x, y, **more):
+def overlay(one, runs):
     """Our curves over the thesis's; a pair of bars for each series where each has one point."""
-    def made(runs):
-        here, paper = runs.curves(figure), read_figure(number_of(figure))
-        bars = all(len(points) == 1 for points in here.values())
-        reach = max(x for points in here.values() for x, _ in points)
-        shown = {name: [(x, y) for x, y in points if x <= 1.02 * reach]
-                 for name, points in paper.items()}
-        panel = Panel("", x, y, "pairs" if bars else "lines", here, shown, not bars,
-                      overlapping=True, **{"per_cent": "in %" in y} | more)
-        return Figure(figure, title, [panel], machine=(MACHINE,), data=(here, paper),
-                      size=(10.4, 4.6))
-    FIGURES[figure] = made
+    row, here, paper = ROWS[one], runs.curves(one), read_figure(number_of(one))
+    bars = all(len(points) == 1 for points in here.values())
+    reach = max(x for points in here.values() for x, _ in points)
+    shown = {name: [(x, y) for x, y in points if x <= 1.02 * reach]
+             for name, points in paper.items()}
+    panel = Panel("", row["x"], row["y"], "pairs" if bars else "lines", here, shown, not bars,
+                  overlapping=True, per_cent="abort" in row["y"],
+                  x_scale="log" if row["form"] == "log" else "linear")
+    return Figure(one, row["title"], [panel], machine=(MACHINE,), data=(here, paper),
+                  size=(10.4, 4.6))
+
+
+# id -> the function of the runs that gives the figure
+FIGURES = {one: functools.partial(overlay, one) for one in ROWS}

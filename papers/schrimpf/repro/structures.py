@@ -5,12 +5,14 @@ None of these figures is digitised: the text gives the numbers. "RTM" in them is
 test's wording was written down before its figure was run.
 """
 
+import functools
+
 from curves import at, mean, rises
 from panels import Figure, Panel, looks
 from verdicts import (AGREES, DIFFERS, NEAR, Judgement, compared, number, numbers, of_ratio,
                       of_shape, worst)
 
-from .runs import FAMILY, FIGURES, MACHINE, claim
+from .runs import FAMILY, FIGURES, MACHINE, ROWS, claim
 
 PLAIN, REGIONS = ("POSIX", "TAS"), ("HLE", "elision only")
 CORES = 4
@@ -25,22 +27,7 @@ LOWEST, HIGHEST = ": lowest of the seeds", ": highest of the seeds"
 LOOKS = looks((*PLAIN, *REGIONS, "ttas_lock", "elided<ttas_lock>"))
 SHOWN = {"elision only": "elision only (RTM)",
          "elided<ttas_lock>": "elided<ttas_lock>\n(RTM, then the lock)"}
-THREADS, READS, BUCKETS = "threads", "reads in %", "buckets"
-TITLES = {
-    "S-3.12": ("Closed bank, 10 000 accounts, 4 threads, half reads", ""),
-    "S-3.13": ("One counter for all threads", THREADS),
-    "S-3.14": ("A counter for each core, in one cache line", THREADS),
-    "S-3.15": ("A counter and a lock for each core, aligned", THREADS),
-    "S-3.16": ("A counter for each core, aligned, one lock for all", THREADS),
-    "S-3.17": ("Doubly linked list, aligned items, 2 threads", READS),
-    "S-3.18": ("Hash map, a lock for each bucket, 4 threads", BUCKETS),
-    "S-3.19": ("Hash map with 1000 buckets, 4 threads", ""),
-    "S-C.10": ("Hash map, one lock, 10 000 values, 4 threads", BUCKETS),
-    "S-D.5": ("Doubly linked list, unaligned items, 4 threads", READS),
-    "S-D.6": ("Doubly linked list, aligned items, 4 threads", READS),
-}
-BARS = {"S-3.12": {0: ""}, "S-3.17": {}, "S-3.18": {},
-        "S-3.19": {0: "a lock for each bucket", 1: "one lock for all"}}
+TITLES = {one: row for one, row in ROWS.items() if row["y"].startswith("operations per ms")}
 FAMILY.native = tuple(TITLES)
 
 
@@ -49,23 +36,21 @@ def throughputs(series):
     return {name: points for name, points in series.items() if ": " not in name}
 
 
-def figure(one):
-    def made(runs):
-        series, (title, x) = runs.curves(one), TITLES[one]
-        wasted = {name.removesuffix(ABORTED_CYCLES): points for name, points in series.items()
-                  if name.endswith(ABORTED_CYCLES)}
-        form = {"overlapping": True, "names": BARS.get(one, {}),
-                "kind": "groups" if one in BARS else "lines",
-                "x_scale": "log" if x == BUCKETS and one not in BARS else "linear"}
-        return Figure(one, title, [
-            Panel("", x, "operations per ms, all threads", here=throughputs(series), **form),
-            Panel("", x, "aborted of transactional cycles, in %", here=wasted, per_cent=True,
-                  **form)], 2, looks=LOOKS, machine=(MACHINE,), size=(6.25, 4.6), shown=SHOWN,
-                      data=(series, {}))
-    return made
+def figure(one, runs):
+    row, series = TITLES[one], runs.curves(one)
+    wasted = {name.removesuffix(ABORTED_CYCLES): points for name, points in series.items()
+              if name.endswith(ABORTED_CYCLES)}
+    form = {"kind": "groups" if row["form"] == "bars" else "lines", "overlapping": True,
+            "x_scale": "log" if row["form"] == "log" else "linear",
+            "names": dict(enumerate(row["places"].split("|"))) if not row["x"] else {}}
+    return Figure(one, row["title"], [
+        Panel("", row["x"], row["y"], here=throughputs(series), **form),
+        Panel("", row["x"], "aborted of transactional cycles, in %", here=wasted, per_cent=True,
+              **form)], 2, looks=LOOKS, machine=(MACHINE,), size=(6.25, 4.6), shown=SHOWN,
+                  data=(series, {}))
 
 
-FIGURES |= {one: figure(one) for one in TITLES}
+FIGURES |= {one: functools.partial(figure, one) for one in TITLES}
 
 
 # --- claims ---
