@@ -1,4 +1,4 @@
-"""What judges ask of a curve: a list of (x, y), by x."""
+"""Functions of a curve, which is a list of (x, y) in the order of x."""
 
 
 def at(points, x):

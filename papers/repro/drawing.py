@@ -46,7 +46,8 @@ def plain(value):
 def number_places(axis, panel, places):
     at = range(len(places)) if panel.even else places
     axis.xaxis.set_major_locator(FixedLocator(at) if len(at) <= 10 else LogLocator()
-                                 if panel.x_scale == "log" else MaxNLocator(integer=True))
+                                 if panel.x_scale == "log" else
+                                 MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
     axis.xaxis.set_major_formatter(FuncFormatter(
         lambda x, n: plain(places[n] if panel.even and n is not None else x)))
     axis.xaxis.set_minor_locator(NullLocator())

@@ -1,4 +1,4 @@
-"""The runs as one pandas data frame, and what judges and figures ask of it."""
+"""The runs as one pandas data frame, from which judges and figures read."""
 
 import statistics
 

@@ -1,5 +1,4 @@
-"""The same programs on real threads of this machine, whose numbers stand apart from simulated
-ones."""
+"""Runs the chosen figures on real threads of this machine, and reports them apart."""
 
 import outputs
 from verdicts import number

@@ -81,7 +81,7 @@ class Outcome:
 
         self.plan, self.flags, self.native = plan, plan.flags, native_answers
         frame, known, judged = frame_of(answers), known_claims(), {}
-        self.runs, self.figures, self.native_figures = [], [], []
+        self.runs, self.figures = [], []
         self.changed = {family.table: [] for family in sorted(FAMILIES, key=lambda f: f.table)}
         self.told = []
         for (family, chosen), asked in zip(plan.chosen, plan.asked):
