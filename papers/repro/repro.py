@@ -65,9 +65,13 @@ class Plan:
     def machine_document(self):
         """What the runs and the claims are of. The parameters at the top are of the first
         machine."""
-        files = [f for (family, _), asked in zip(self.chosen, self.asked)
-                 for f in family.machines_used(asked)]
-        used = {Path(file).stem: machines.values(file) for file in files}
+        files, beside = [], []
+        for (family, _), asked in zip(self.chosen, self.asked):
+            series = {key: one for key, one in asked.items() if isinstance(key, str)}
+            files += family.machines_used({key: asked[key] for key in asked if key not in series})
+            # What is measured beside a model comes last.
+            (beside if family.unsimulated else files).extend(family.machines_used(series))
+        used = {Path(file).stem: machines.values(file) for file in (*files, *beside)}
         if not used:
             return {"simulated": self.chosen[0][0].unsimulated}
         return {"simulated": ", ".join(used), **next(iter(used.values())), "machines": used}

@@ -105,6 +105,14 @@ class Command(unittest.TestCase):
         self.assertEqual([c["id"] for c in content["claims"]], ["K-T1", "E-F2a"])
         self.assertEqual(content["machine"]["simulated"], "haswell-ep-2x10")
 
+    def test_the_machine_beside_a_model_comes_last(self):
+        with answers_at_once():
+            _, out, _ = self.run_it("K-F7a", "E-F10d", "S-3.8", "--json", "-")
+        machine = json.loads(out)["machine"]
+        self.assertEqual(list(machine["machines"]),
+                         ["haswell-ep-2x10", "haswell-i5-4670t", "haswell-i7-4770"])
+        self.assertEqual(machine["sockets"], 2)
+
     def test_equal_seeds_give_equal_documents(self):
         first, second, other = (self.run_it("K-F7", "--json", "-", "--seed", s)[1] for s in ("3", "3", "4"))
         self.assertEqual(first, second)
