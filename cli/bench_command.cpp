@@ -143,12 +143,8 @@ std::string tables(const bench::bench_options& options, const bench::bench_resul
       cells.push_back(formatted("%.1f", run->bytes_per_key));
       if (elided) {
         const auto& counts = run->counters;
-        const auto requests =
-            static_cast<double>(std::max<std::uint64_t>(run->counted_requests, 1));
-        const auto ended =
-            static_cast<double>(std::max<std::uint64_t>(counts.commits + counts.fallbacks, 1));
-        cells.push_back(formatted("%.4f", static_cast<double>(counts.aborts()) / requests));
-        cells.push_back(formatted("%.2f", 100 * static_cast<double>(counts.fallbacks) / ended));
+        cells.push_back(formatted("%.4f", counts.aborts_per_request(run->counted_requests)));
+        cells.push_back(formatted("%.2f", counts.fallback_pct()));
       }
       out.row(std::move(cells));
     }

@@ -20,10 +20,6 @@ ordered_json machine_facts() {
   return facts;
 }
 
-double share(std::uint64_t part, std::uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
 ordered_json run_document(const bench::bench_options& options, const bench::bench_result& result,
                           const bench::bench_run& run) {
   const bench::index_counters& counts = run.counters;
@@ -37,15 +33,15 @@ ordered_json run_document(const bench::bench_options& options, const bench::benc
       {"mops_max", run.mops_max},
       {"ns_p50", run.latency.percentile(50)},
       {"ns_p99", run.latency.percentile(99)},
-      {"aborts_per_op", share(counts.aborts(), run.counted_requests)},
+      {"aborts_per_op", counts.aborts_per_request(run.counted_requests)},
       {"aborts",
        {{"conflict", counts.aborts_conflict},
         {"capacity", counts.aborts_capacity},
         {"explicit", counts.aborts_explicit},
         {"interrupt", counts.aborts_interrupt},
         {"other", counts.aborts_other}}},
-      {"fallback_pct", 100 * share(counts.fallbacks, counts.commits + counts.fallbacks)},
-      {"wasted_pct", 100 * share(counts.aborts(), counts.attempts)},
+      {"fallback_pct", counts.fallback_pct()},
+      {"wasted_pct", counts.wasted_pct()},
       {"bytes_per_key", run.bytes_per_key},
       {"seed", options.seed},
       {"raw_mops", run.raw_mops},

@@ -33,6 +33,16 @@ struct index_counters {
   [[nodiscard]] std::uint64_t aborts() const noexcept {
     return aborts_conflict + aborts_capacity + aborts_explicit + aborts_interrupt + aborts_other;
   }
+  /// 0 where nothing was requested.
+  [[nodiscard]] double aborts_per_request(std::uint64_t requests) const noexcept {
+    return share(aborts(), requests);
+  }
+  /// Of the operations that ended, those that took the lock after all.
+  [[nodiscard]] double fallback_pct() const noexcept {
+    return 100 * share(fallbacks, commits + fallbacks);
+  }
+  /// Of the attempts, those that aborted.
+  [[nodiscard]] double wasted_pct() const noexcept { return 100 * share(aborts(), attempts); }
 
   index_counters& operator+=(const index_counters& more) noexcept {
     attempts += more.attempts;
@@ -56,6 +66,11 @@ struct index_counters {
             .aborts_explicit = after.aborts_explicit - before.aborts_explicit,
             .aborts_interrupt = after.aborts_interrupt - before.aborts_interrupt,
             .aborts_other = after.aborts_other - before.aborts_other};
+  }
+
+ private:
+  static double share(std::uint64_t part, std::uint64_t whole) noexcept {
+    return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
   }
 };
 

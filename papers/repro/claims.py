@@ -8,10 +8,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CLAIMS_FILE = ROOT / "papers" / "claims.csv"
-PAPERS = ("K", "E", "S")
-
-# Figures that share a claim with the one before: claims.csv calls them "Fig 2.5-2.6".
-SHARED_FIGURES = {"S-2.6": "S-2.5", "S-3.14": "S-3.15", "S-D.2": "S-D.4", "S-D.3": "S-D.4"}
 
 
 class BadInput(Exception):
@@ -31,29 +27,38 @@ def read_claims(file=CLAIMS_FILE):
     with open(file, encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
     return {
-        row["id"]: Claim(row["id"], f"paper {row['paper']}, {row['where']}", row["claim"], row["paper_value"],
-                         row["unit"])
+        row["id"]: Claim(row["id"], f"paper {row['paper']}, {row['where']}", row["claim"],
+                         row["paper_value"], row["unit"])
         for row in rows
     }
 
 
-def meant_by(wanted, known):
-    """The ids among `known` that one argument means, in their order; none for an unknown one."""
+def papers(known):
+    """Their letters."""
+    return list(dict.fromkeys(one.split("-")[0] for one in known))
+
+
+def meant_by(wanted, known, shared=()):
+    """The ids among `known` that one argument means, in their order; none for an unknown one.
+    `shared`: figure -> the claim that it shares with another, which claims.csv calls "Fig
+    2.5-2.6"."""
     if wanted == "all":
         return list(known)
-    if wanted in PAPERS:
+    if wanted in papers(known):
         return [one for one in known if one.startswith(wanted + "-")]
-    wanted = SHARED_FIGURES.get(wanted, wanted)
+    wanted = dict(shared).get(wanted, wanted)
     # A figure's claims are its id and a letter; E-F1 is no figure of E-F10a.
     return [one for one in known if one == wanted or re.fullmatch(re.escape(wanted) + "[a-z]", one)]
 
 
-def select(arguments, known, built):
-    """(ids to run, ids not built yet), each once and in the order of `known`. Refuses what cannot be run."""
+def select(arguments, known, built, shared=()):
+    """(ids to run, ids not built yet), each once and in the order of `known`. Refuses what cannot
+    be run."""
     chosen = set()
     for wanted in (one for argument in arguments for one in argument.split(",")):
-        meant = meant_by(wanted, known)
-        expected = "expected a claim of papers/claims.csv such as E-F2a, a figure such as E-F2, a paper (K, E, S) or all"
+        meant = meant_by(wanted, known, shared)
+        expected = ("expected a claim of papers/claims.csv such as E-F2a, a figure such as E-F2, a "
+                    f"paper ({', '.join(papers(known))}) or all")
         if not meant:
             near = difflib.get_close_matches(wanted.upper(), known, 1)
             raise BadInput(f"id: invalid value '{wanted}' ({expected})" +
@@ -61,4 +66,5 @@ def select(arguments, known, built):
         if not any(one in built for one in meant):
             raise BadInput(f"id: '{wanted}' is not built yet ({expected})")
         chosen.update(meant)
-    return [i for i in known if i in chosen and i in built], [i for i in known if i in chosen and i not in built]
+    chosen = [i for i in known if i in chosen]
+    return [i for i in chosen if i in built], [i for i in chosen if i not in built]

@@ -1,4 +1,5 @@
-"""The plots as PNG bytes: ours solid, the paper's dashed, the same series in the same colour."""
+"""The figures as PNG bytes: ours solid, the paper's dashed or hollow, the same series in the same
+colour."""
 
 import io
 import re
@@ -10,179 +11,232 @@ import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.lines import Line2D  # noqa: E402
 from matplotlib.patches import Patch  # noqa: E402
 from matplotlib.patheffects import Normal, Stroke  # noqa: E402
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator  # noqa: E402
+from matplotlib.ticker import (FixedLocator, FuncFormatter, LogLocator, MaxNLocator,
+                               NullLocator)  # noqa: E402
+from panels import looks  # noqa: E402
 
 plt.rcParams.update({
-    "font.size": 11, "font.family": "DejaVu Sans", "axes.spines.top": False, "axes.spines.right": False,
-    "axes.titlesize": 12, "axes.titleweight": "bold", "text.parse_math": False, "axes.grid": True, "grid.alpha": 0.3,
-    "grid.linewidth": 0.6, "axes.axisbelow": True, "hatch.linewidth": 0.8
+    "font.size": 11, "font.family": "DejaVu Sans", "axes.spines.top": False,
+    "axes.spines.right": False, "axes.titlesize": 12, "axes.titleweight": "bold",
+    "text.parse_math": False, "axes.grid": True, "grid.alpha": 0.3, "grid.linewidth": 0.6,
+    "axes.axisbelow": True, "hatch.linewidth": 0.8
 })
 
-# Okabe and Ito's colours, told apart by colour-blind readers; the markers tell series apart without colour.
-COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00"]
-MARKERS = "osD^vPX"
+GREY = "#777777"
 MARKED_MAX = 20  # points; more of them would hide the lines
 DPI = 130
-DASHES = (0, (4, 2))
+DASHES = (4, 2)
 # Dashes have a white edge, so that they show on a solid line of their own colour.
 WHITE_EDGE = [Stroke(linewidth=2.8, foreground="white"), Normal()]
-
-# figure -> (title, x axis, y axis, further settings of matplotlib's axes)
-SIZE, ABORTED = "size of the transaction in KB", "transactions that abort in %"
-AXES = {
-    "S-2.4": ("Types of the lock word, 4 threads", "locks (log scale)", "locked sections per ms, in thousands",
-              {"xscale": "log"}),
-    "S-2.5": ("A hundred locks, unlocked at once, 4 threads", "locked sections of each thread", "time in ms", {}),
-    "S-2.6": ("One lock, held for long, 4 threads", "locked sections of each thread", "time in ms", {}),
-    "S-2.7": ("Test-then-set locks, with and without HLE", "locked sections of each of 4 threads", "time in ms", {}),
-    "S-3.0": ("Regions that ignore the lock lose updates", "", "lost updates in %", {}),
-    "S-3.1": ("Sequential writes in a transaction", SIZE, ABORTED, {}),
-    "S-3.2": ("Sequential reads in a transaction", SIZE, ABORTED, {}),
-    "S-3.5": ("Writes by stride, static array", SIZE, ABORTED, {}),
-    "S-3.6": ("Writes by stride, heap array", SIZE, ABORTED, {}),
-    "S-3.7": ("Aborts by duration", "iterations of a loop around a nop (log scale)", ABORTED, {"xscale": "log"}),
-    "S-3.8": ("Nested RTM regions", "regions inside the outermost", ABORTED, {}),
-    "S-3.9": ("HLE locks held at once", "locks held at once", "aborted of transactional cycles, in %", {}),
-    "S-3.9b": ("HLE locks held at once, with the workaround", "locks held at once",
-               "aborted of transactional cycles, in %", {}),
-    "S-3.10": ("Lock and unlock around nothing", "", "cycles, the clock's own included", {}),
-    "S-C.1": ("Allocation inside a transaction", "bytes allocated (log scale)", ABORTED, {"xscale": "log"}),
-    "S-C.2": ("Random accesses to 64 KB", "accesses in a transaction", ABORTED, {}),
-    "S-C.3": ("Lock and unlock around reading 1 KB", "", "cycles, the clock's own included", {}),
-    "S-D.1": ("Writing an array of 1 KB", "", "cycles", {}),
-    "S-D.2": ("Sixteen writes again and again", "execution", "cycles", {}),
-    "S-D.4": ("Sixteen writes after an abort", "", "cycles", {}),
-    "K-T1": ("Conflict probability by level of the tree", "level (0: leaves, 4: root)", "P_C in millionths", {}),
-    "K-F7": ("Overflow of a set of the cache", "random cache lines in the transaction", "overflow probability", {}),
-}
-
-
-def png(figure):
-    out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=DPI, bbox_inches="tight", metadata={"Software": None})
-    plt.close(figure)
-    return out.getvalue()
-
-
-def looks(names):
-    return {name: (COLOURS[n % len(COLOURS)], MARKERS[n % len(MARKERS)]) for n, name in enumerate(names)}
-
-
-def in_order(here, paper):
-    return list(dict.fromkeys([*here, *paper]))
-
-
-def legend(axis, names, here, paper, looks_of, whose):
-    """The series by colour, then which line is whose; beside the plot, where it hides nothing."""
-    handles, labels = [], []
-    for name in names:
-        colour, marker = looks_of[name]
-        handles.append(Line2D([], [], color=colour, linewidth=2.5, marker=marker, markersize=6))
-        labels.append(name + ("" if name in here and name in paper or not paper else
-                              " (here alone)" if name in here else " (paper alone)"))
-    if paper:
-        handles += [
-            Line2D([], [], color="#777777", linewidth=2.2),
-            Line2D([], [], color="#777777", linewidth=1.6, linestyle=DASHES)
-        ]
-        labels += [whose, "paper"]
-    legend_outside(axis, handles, labels)
-
-
-def legend_outside(axis, handles, labels):
-    axis.legend(handles, labels, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
-
-
-def bars(axis, here, paper):
-    """One group of bars for each series, named below it."""
-    names = in_order(here, paper)
-    for n, (name, (colour, _)) in enumerate(looks(names).items()):
-        for shift, points, style in ((-0.2, here.get(name), {"color": colour}),
-                                     (0.2, paper.get(name), {"facecolor": "white", "edgecolor": colour, "hatch": "////",
-                                                             "linewidth": 1.4})):
-            if points:
-                x = n + (shift if paper else 0)
-                axis.bar(x, points[0][1], width=0.36, **style)
-                axis.annotate(f"{points[0][1]:.3g}", (x, points[0][1]), ha="center", va="bottom", fontsize=10)
-    # Long names break at their first space or bracket.
-    axis.set_xticks(range(len(names)), [re.sub(r" |(?=<)", "\n", n, count=1) if len(n) > 12 else n for n in names],
-                    fontsize=9.5)
-    axis.set_xlim(-0.7, len(names) - 0.3)
-    axis.grid(axis="x", visible=False)
-    if paper:
-        legend_outside(axis, [Patch(facecolor="#777777"), Patch(facecolor="white", edgecolor="#777777", hatch="////")],
-                       ["here, simulated", "paper"])
-
-
-def lines(axis, here, paper, whose):
-    names = in_order(here, paper)
-    look = looks(names)
-    for n, name in enumerate(names):
-        colour, marker = look[name]
-        if name in here:
-            # Series that lie upon each other stay visible: the first is the widest.
-            axis.plot(*zip(*here[name]), color=colour, linewidth=3 + max(len(here) - 1 - n, 0), zorder=2,
-                      marker=marker if len(here[name]) <= MARKED_MAX else None, markersize=6)
-        if name in paper:
-            # The dashes of neighbours begin elsewhere, so that each shows in the other's gaps.
-            axis.plot(*zip(*paper[name]), color=colour, linewidth=1.6, linestyle=(3 * n, (4, 2)),
-                      zorder=4 if name in here else 3,
-                      marker=marker if len(paper[name]) <= MARKED_MAX else None, markersize=6, markerfacecolor="white",
-                      path_effects=WHITE_EDGE)
-    legend(axis, names, here, paper, look, whose)
+HOLLOW = {"markersize": 10, "markerfacecolor": "white", "markeredgewidth": 2, "linestyle": "none"}
+OF_PAPER = {"facecolor": "white", "hatch": "////", "linewidth": 1.4}
+PANEL_SIZE = (4.9, 3.5)
+ONE_PANEL_SIZE = (8, 4.4)
+TOLD_SHARE = 0.01  # of the highest bar: what is lower stands without its number
 
 
 def plain(value):
     """Thousands apart, millions as such."""
-    return f"{value / 1e6:g} M" if value >= 1e6 and value % 1e5 == 0 else f"{value:,.0f}".replace(",", " ")
+    if abs(value) < 999.5:
+        return f"{value:.3g}"
+    return (f"{value / 1e6:g} M" if value >= 1e6 and value % 1e5 == 0 else
+            f"{value:,.0f}".replace(",", " "))
 
 
-def number_x_axis(axis, figure_id, here):
-    xs = sorted({x for points in here.values() for x, _ in points})
-    if len(xs) <= 10:
-        axis.xaxis.set_major_locator(FixedLocator(xs))
-    elif axis.get_xscale() == "log":
-        axis.xaxis.set_major_locator(LogLocator())
-    elif figure_id.startswith("S-3.9"):
-        axis.xaxis.set_major_locator(FixedLocator([1, *range(2, 21, 2)]))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: plain(x)))
+def number_places(axis, panel, places):
+    at = range(len(places)) if panel.even else places
+    axis.xaxis.set_major_locator(FixedLocator(at) if len(at) <= 10 else LogLocator()
+                                 if panel.x_scale == "log" else
+                                 MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
+    axis.xaxis.set_major_formatter(FuncFormatter(
+        lambda x, n: plain(places[n] if panel.even and n is not None else x)))
     axis.xaxis.set_minor_locator(NullLocator())
+    # 0.9 and 0.99 lie too close for labels side by side.
+    if 0.9 in places and 0.99 in places:
+        axis.tick_params(axis="x", labelrotation=60, labelsize=9.5)
 
 
-def overlay(figure_id, here, paper, footnote):
-    """One figure. `here` and `paper`: series name -> points."""
-    title, x_axis, y_axis, settings = AXES[figure_id]
-    figure, axis = plt.subplots(figsize=(8.4, 4.6))
-    one_place = all(len(points) == 1 for points in here.values())
-    reach = max(x for points in here.values() for x, _ in points)
-    paper = {name: [(x, y) for x, y in points if x <= 1.02 * reach] for name, points in paper.items()}
-    axis.set_title(f"{figure_id}: {title}", loc="left", pad=32 if figure_id == "K-F7" else None)
-    axis.set(ylabel=y_axis, xlabel=x_axis, **settings)
-    if one_place:
-        bars(axis, here, paper)
-    else:
-        lines(axis, here, paper, "here" if figure_id.startswith("K") else "here, simulated")
-        number_x_axis(axis, figure_id, here)
-    if "in %" in y_axis and figure_id != "S-3.0":
-        axis.set_ylim(-3, 103)
-    else:
-        axis.set_ylim(0, axis.get_ylim()[1] * 1.05)
-    if figure_id == "K-F7":
-        footprints(axis)
-    if figure_id == "K-T1":
+def mark(axis, x, y, sign, look, rightmost=False):
+    """Its number stands beside it: on the right at the right edge, where no line passes."""
+    side, shift = ("left", 9) if rightmost else ("right", -9)
+    axis.plot(x, y, color=look[0], marker=look[1], zorder=5, **HOLLOW)
+    axis.annotate(f"{sign}{y:g}", (x, y), xytext=(shift, 0), textcoords="offset points", ha=side,
+                  va="center", fontsize=9.5, zorder=6,
+                  bbox={"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none",
+                        "alpha": 0.8})
+
+
+def paper_lines(axis, panel, look_of, last):
+    names = list(dict.fromkeys([*panel.here, *panel.paper]))
+    for name, points in panel.paper.items():
+        colour, marker = look_of[name]
+        if panel.digitised:
+            # The dashes of neighbours begin elsewhere, so that each shows in the other's gaps.
+            axis.plot(*zip(*points), color=colour, linewidth=1.6, path_effects=WHITE_EDGE,
+                      linestyle=(3 * names.index(name), DASHES),
+                      zorder=4 if name in panel.here else 3, markersize=6,
+                      marker=marker if len(points) <= MARKED_MAX else None,
+                      markerfacecolor="white")
+            continue
+        for x, y, *sign in points:
+            mark(axis, x, y, "".join(sign) + " " if sign else "", look_of[name], x == last)
+
+
+def lines(axis, panel, look_of):
+    places = sorted({p[0] for points in panel.here.values() for p in points})
+    axis.set_xscale(panel.x_scale)
+    for n, (name, points) in enumerate(panel.here.items()):
+        colour, marker = look_of[name]
+        if panel.even:
+            points = [(places.index(p[0]), *p[1:]) for p in points]
+        # Series that lie upon each other stay visible: the first is the widest.
+        width = 3 + 0.7 * (len(panel.here) - 1 - n) if panel.overlapping else 2.2
+        axis.plot([p[0] for p in points], [p[1] for p in points], color=colour, linewidth=width,
+                  marker=marker if len(points) <= MARKED_MAX else None, markersize=6)
+        spread = [p for p in points if len(p) == 4 and p[2] < p[3]]
+        if spread:
+            axis.vlines(*([p[n] for p in spread] for n in (0, 2, 3)), color=colour, linewidth=1.2)
+    paper_lines(axis, panel, look_of, places[-1])
+    number_places(axis, panel, places)
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: plain(y / panel.unit)))
+    for x, side, label in panel.footprints:
+        axis.axvline(x, color=GREY, linestyle=":", linewidth=1.3)
+        axis.annotate(label, (x, 1.01), xytext=(-3 if side == "right" else 0, 0), fontsize=9,
+                      ha=side, va="bottom", textcoords="offset points",
+                      xycoords=("data", "axes fraction"))
+    heights = [p[1] for points in (*panel.here.values(), *panel.paper.values()) for p in points]
+    if min(heights) >= 0:
+        zero_marked = not panel.digitised and any(p[1] == 0 for points in panel.paper.values()
+                                                  for p in points)
+        axis.set_ylim(bottom=-0.04 * axis.get_ylim()[1] if zero_marked else 0)
+    axis.set_ylim(top=max(axis.get_ylim()[1], 1.04 * max(heights)))
+    if panel.descending:
         axis.invert_xaxis()
-        axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{1e6 * y:g}"))
-    figure.text(0.01, -0.03, footnote, fontsize=9, color="#555555")
-    return png(figure)
 
 
-FOOTPRINTS = ((47, "right", "binary search:\naverage 47, worst 53"), (53, "left", ""),
-              (93, "left", "linear:\naverage 93"), (213, "left", "linear:\nworst 213"))
+def stacks(axis, panel, look_of):
+    """A bar for each place, of parts. Places are evenly spaced."""
+    places = list(dict.fromkeys(p[0] for points in panel.here.values() for p in points))
+    # What is negative hangs below zero.
+    bottoms, below = [0.0] * len(places), [0.0] * len(places)
+    for name, points in panel.here.items():
+        heights = [dict(points).get(place, 0) for place in places]
+        starts = [b if h >= 0 else down for b, down, h in zip(bottoms, below, heights)]
+        axis.bar(range(len(places)), heights, bottom=starts, width=0.7, color=look_of[name][0],
+                 edgecolor="white", linewidth=0.5)
+        bottoms = [b + max(h, 0) for b, h in zip(bottoms, heights)]
+        below = [b + min(h, 0) for b, h in zip(below, heights)]
+    top = max(bottoms)
+    for n, height in enumerate(bottoms):
+        if "%" not in panel.y and height > TOLD_SHARE * top:
+            axis.annotate(f"{height:.2g}", (n, height), ha="center", va="bottom", fontsize=9)
+    for x, y, *sign in panel.paper.get("all", ()):
+        mark(axis, places.index(x), y, "".join(sign), ("#000000", "D"))
+        top = max(top, y)
+    names = [f"{p:g}" if isinstance(p, (int, float)) else p for p in places]
+    axis.set_xticks(range(len(places)), names, fontsize=10 if len(places) > 8 else None)
+    axis.set_ylim(1.12 * min(below), 1.12 * top if top else 1)
 
 
-def footprints(axis):
-    """The figure's dotted lines: what searches touch."""
-    for lines_touched, side, label in FOOTPRINTS:
-        axis.axvline(lines_touched, color="#777777", linestyle=":", linewidth=1.3)
-        axis.annotate(label, (lines_touched, 1.01), xytext=(-3 if side == "right" else 0, 0), fontsize=9, ha=side,
-                      va="bottom", textcoords="offset points", xycoords=("data", "axes fraction"))
+def bars(axis, groups, width):
+    """groups: [(name, [(height or None, style)])]; a group's bars stand side by side above its
+    name."""
+    for n, (_, group) in enumerate(groups):
+        for k, (height, style) in enumerate(group):
+            if height is None:
+                continue
+            x, upright = n + (k - (len(group) - 1) / 2) * width, len(group) <= 2
+            axis.bar(x, height, width=0.92 * width, **style)
+            axis.annotate(plain(height), (x, height), ha="center", va="bottom", fontsize=8.5,
+                          rotation=0 if upright else 90, xytext=(0, 0 if upright else 3),
+                          textcoords="offset points")
+    names = [name for name, _ in groups]
+    slanted = len(names) > 5 and len(axis.figure.axes) > 1  # no room side by side
+    # Long names break at their first space or bracket.
+    names = names if slanted else [re.sub(r" |(?=<)", "\n", n, count=1)
+                                   if len(n) > 12 and len(names) > 2 else n
+                                   for n in names]
+    axis.set_xticks(range(len(names)), names, fontsize=9.5)
+    if slanted:
+        axis.tick_params(axis="x", labelrotation=35)
+        plt.setp(axis.get_xticklabels(), ha="right", rotation_mode="anchor")
+    axis.set_ylim(0, axis.get_ylim()[1] * 1.08)
+
+
+def pairs(axis, panel, look_of):
+    def bar(points, style):
+        return [(points[0][1], style)] if points else []
+
+    bars(axis, [(name, bar(panel.here.get(name), {"color": look_of[name][0]})
+                 + bar(panel.paper.get(name), {**OF_PAPER, "edgecolor": look_of[name][0]}))
+                for name in dict.fromkeys([*panel.here, *panel.paper])], 0.4)
+
+
+def groups(axis, panel, look_of):
+    xs = sorted({x for points in panel.here.values() for x, _ in points})
+    bars(axis, [(panel.names.get(x, plain(x)), [(dict(points).get(x), {"color": look_of[name][0]})
+                                                for name, points in panel.here.items()])
+                for x in xs], 0.84 / len(panel.here))
+    axis.set_ylim(0, axis.get_ylim()[1] * 1.08)
+
+
+KINDS = {"lines": lines, "stacks": stacks, "pairs": pairs, "groups": groups}
+
+
+def legend(axis, figure, look_of):
+    """One for all panels: what the colours are, then whose the lines, bars and marks are."""
+    entries, panels = [], figure.panels
+    here = {n for p in panels for n in p.here}
+    digitised = {n for p in panels if p.digitised for n in p.paper}
+    for name in dict.fromkeys(n for p in panels if p.kind in ("lines", "groups")
+                              for n in (*p.here, *(p.paper if p.digitised else ()))):
+        alone = (" (here alone)" if name not in digitised else
+                 " (paper alone)" if name not in here else "") if digitised else ""
+        entries.append((Line2D([], [], color=look_of[name][0], marker=look_of[name][1],
+                               linewidth=2.4, markersize=6), figure.shown.get(name, name) + alone))
+    for name in reversed(dict.fromkeys(n for p in panels if p.kind == "stacks" for n in p.here)):
+        entries.append((Patch(facecolor=look_of[name][0]), name))
+    kinds = {p.kind for p in panels if p.paper}
+    if "pairs" in kinds:
+        entries += [(Patch(facecolor=GREY), "here, simulated"),
+                    (Patch(edgecolor=GREY, **OF_PAPER), "paper")]
+    elif digitised:
+        entries += [(Line2D([], [], color=GREY, linewidth=2.2), figure.whose),
+                    (Line2D([], [], color=GREY, linewidth=1.6, linestyle=(0, DASHES)), "paper")]
+    elif kinds:
+        whole = any("all" in p.paper for p in panels)
+        entries.append((Line2D([], [], color="#000000" if whole else GREY,
+                               marker="D" if whole else "o", **HOLLOW), "paper (its text)"))
+    if entries:
+        axis.legend(*zip(*entries), loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
+
+
+def draw(figure, footnote):
+    columns = min(figure.columns, len(figure.panels))
+    rows = -(-len(figure.panels) // columns)
+    width, height = figure.size or (PANEL_SIZE if columns > 1 else ONE_PANEL_SIZE)
+    drawn, axes = plt.subplots(rows, columns, squeeze=False, layout="constrained",
+                               figsize=(width * columns, height * rows))
+    drawn.suptitle(f"{figure.id}: {figure.title}", x=0.01, ha="left", fontweight="bold",
+                   fontsize=13)
+    names = dict.fromkeys(n for p in figure.panels for n in (*p.here, *p.paper))
+    look_of = {**looks(names), **figure.looks}
+    flat = list(axes.flat)
+    for axis, panel in zip(flat, figure.panels):
+        KINDS[panel.kind](axis, panel, look_of)
+        axis.set(xlabel=panel.x, ylabel=panel.y)
+        if panel.kind != "lines":
+            axis.grid(axis="x", visible=False)
+        if panel.per_cent:
+            axis.set_ylim((0, 118) if panel.kind == "groups" else (-3, 103))
+        if panel.title:
+            axis.set_title(panel.title, loc="left", fontsize=11)
+    for axis in flat[len(figure.panels):]:
+        axis.set_visible(False)
+    legend(flat[columns - 1], figure, look_of)
+    drawn.text(0.01, -0.03, " ".join(t for t in (footnote + ".", figure.footnote) if t), fontsize=9,
+               color="#555555")
+    out = io.BytesIO()
+    drawn.savefig(out, format="png", dpi=DPI, bbox_inches="tight", metadata={"Software": None})
+    plt.close(drawn)
+    return out.getvalue()

@@ -1,16 +1,15 @@
-"""Machine files as data: the values, and which of them were taken from one of the thesis's figures."""
+"""Machine files as data: the values, and where each comes from."""
 
+import functools
 import re
 
 from claims import ROOT, BadInput
 
 MACHINES = ROOT / "machine" / "machines"
-THESIS_MACHINE = MACHINES / "haswell-i5-4670t.machine"  # of paper 004
-EUNOMIA_MACHINE = MACHINES / "haswell-ep-2x10.machine"  # of paper 003
-KARNAGEL_MACHINE = MACHINES / "haswell-i7-4770.machine"  # of paper 001
 PARAMETER = re.compile(r"(\w+)\s*=\s*(\d+)\s*--\s*(.*)")
 
 
+@functools.cache
 def parameters(file):
     """name -> (value, source)"""
     try:
@@ -23,9 +22,3 @@ def parameters(file):
 
 def values(file):
     return {name: value for name, (value, _) in parameters(file).items()}
-
-
-def calibrated_from(file, figure):
-    """The parameters that the machine file takes from the thesis's figure: agreement there is no evidence."""
-    source = re.compile(r"(^|; |calibrated from )thesis figure " + re.escape(figure) + r"(?![.\d])")
-    return [name for name, (_, said) in parameters(file).items() if source.search(said)]

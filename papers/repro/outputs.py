@@ -1,4 +1,5 @@
-"""What the user gets: tables on the terminal, the JSON document, and files that appear whole or not at all."""
+"""What the user gets: tables on the terminal, the JSON document, and files that appear whole or not
+at all."""
 
 import json
 import os
@@ -16,31 +17,34 @@ WIDTH = 118
 
 
 def table(titles, rows, widths_max=None):
-    """Columns as wide as their longest cell, wrapped at widths_max; numbers of one column line up on the left."""
+    """Columns as wide as their longest cell, wrapped at widths_max; numbers of one column line up
+    on the left."""
     limits = widths_max or [WIDTH] * len(titles)
-    wrapped = [[textwrap.wrap(str(cell), limit) or [""] for cell, limit in zip(row, limits)] for row in [titles, *rows]]
+    wrapped = [[textwrap.wrap(str(cell), limit) or [""] for cell, limit in zip(row, limits)]
+               for row in [titles, *rows]]
     widths = [max(len(line) for row in wrapped for line in row[i]) for i in range(len(titles))]
     lines = []
     for row in wrapped:
         for n in range(max(map(len, row))):
-            cells = [(cell[n] if n < len(cell) else "").ljust(width) for cell, width in zip(row, widths)]
+            cells = [(cell[n] if n < len(cell) else "").ljust(width)
+                     for cell, width in zip(row, widths)]
             lines.append(("  " + "  ".join(cells)).rstrip())
     return "\n".join(lines) + "\n"
 
 
 def claims_table(judgements):
-    return table(("claim", "paper", "here", "verdict"), [(j.id, j.paper, j.here, j.verdict) for j in judgements],
-                 (10, 44, 44, 8))
+    rows = [(j.id, j.paper, j.here, j.verdict) for j in judgements]
+    return table(("claim", "paper", "here", "verdict"), rows, (10, 44, 44, 8))
 
 
 def notes(judgements):
-    return "".join(textwrap.fill(f"{j.id}: {j.note}", WIDTH, initial_indent="  ", subsequent_indent="      ") + "\n"
-                   for j in judgements if j.note)
+    return "".join(textwrap.fill(f"{j.id}: {j.note}", WIDTH, initial_indent="  ",
+                                 subsequent_indent="      ") + "\n" for j in judgements if j.note)
 
 
 def sensitivity_tables(rows, beside="aborts_per_op"):
-    """Speeds and what stands beside them. A table for each theta and number of threads of a figure; beside several
-    indexes, the first over the second. Figures with the same table share it."""
+    """Speeds and what stands beside them. A table for each theta and number of threads of a figure;
+    beside several indexes, the first over the second. Figures with the same table share it."""
     places = {}
     for row in rows:
         places.setdefault((row["figure"], row["dist"], row["threads"]), []).append(row)
@@ -57,8 +61,8 @@ def sensitivity_tables(rows, beside="aborts_per_op"):
             by_change.setdefault(name, {})[row["index"]] = row
         lines = []
         for name, changed in by_change.items():
-            cells = [f"{number(changed[i]['mops'])}, {number(changed[i][beside])}" if i in changed else "-"
-                     for i in indexes]
+            cells = [f"{number(changed[i]['mops'])}, {number(changed[i][beside])}"
+                     if i in changed else "-" for i in indexes]
             if len(indexes) > 1:  # an index that has no such knob runs as ever
                 first, second = ((changed.get(i) or untouched[i])["mops"] for i in indexes[:2])
                 cells.append(f"{number(first / second)} x")
@@ -73,11 +77,9 @@ def sensitivity_tables(rows, beside="aborts_per_op"):
 
 def document(commit, machine, runs, judgements, **more):
     """Schema 1 of the design."""
-    def claim(j):
-        return {"id": j.id, "where": j.where, "paper": j.paper, "here": j.here, "verdict": j.verdict, "note": j.note}
-
+    fields = ("id", "where", "paper", "here", "verdict", "note")
     return {"schema": 1, "commit": commit, "machine": machine, "runs": runs,
-            "claims": [claim(j) for j in judgements], **more}
+            "claims": [{name: getattr(j, name) for name in fields} for j in judgements], **more}
 
 
 def json_text(content):
@@ -85,12 +87,14 @@ def json_text(content):
 
 
 def check_folder(path):
-    """The directory for plots, before anything runs for minutes. It is made when there is something to put into it."""
+    """The directory for plots, before anything runs for minutes. It is made when there is something
+    to put into it."""
     there = os.path.abspath(path)
     while not os.path.lexists(there):
         there = os.path.dirname(there)
     if not os.path.isdir(there):
-        raise BadInput(f"--out: '{path}': {there} is not a directory (expected a directory for plots)")
+        raise BadInput(f"--out: '{path}': {there} is not a directory "
+                       "(expected a directory for plots)")
     if not os.access(there, os.W_OK | os.X_OK):
         raise BadInput(f"--out: '{path}' cannot be written (expected a directory for plots)")
 
@@ -106,4 +110,5 @@ def check_file(path):
     folder = os.path.dirname(os.path.abspath(path))
     target = path if os.path.exists(path) else folder
     if os.path.isdir(path) or not os.path.isdir(folder) or not os.access(target, os.W_OK):
-        raise BadInput(f"--json: {path} cannot be written (expected a file, or - for standard output)")
+        raise BadInput(f"--json: {path} cannot be written "
+                       "(expected a file, or - for standard output)")

@@ -1,43 +1,74 @@
-"""A figure as data: panels of series, ours beside the points that the paper's text names."""
+"""A figure as data: panels of series, ours beside the paper's."""
 
 from dataclasses import dataclass, field
+
+# Okabe and Ito's colours, told apart by colour-blind readers; the markers tell series apart without
+# colour.
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00"]
+MARKERS = ["o", "s", "D", "^", "v", "P", "X"]
+
+
+def looks(names, first=0):
+    """name -> (colour, marker), in turn."""
+    return {name: (COLOURS[(n + first) % len(COLOURS)], MARKERS[(n + first) % len(MARKERS)])
+            for n, name in enumerate(names)}
 
 
 @dataclass
 class Panel:
-    """kind: lines, stacks (a bar of parts for each x) or bars. here: name -> [(x, y)], lines also (x, y, low, high)."""
+    """kind: lines, stacks (a bar of parts for each x), pairs (a bar of ours and one of the paper's
+    for each series) or groups (a bar of each series for each x). here: name -> [(x, y)], of lines
+    also (x, y, least, most)."""
     title: str
     x: str
     y: str
     kind: str
     here: dict
     paper: dict = field(default_factory=dict)  # name -> [(x, y)]; a bound's sign may stand third
+    digitised: bool = False  # the paper's points are a curve
+    overlapping: bool = False  # lines: the first is the widest
     per_cent: bool = False
-    even: bool = False  # of lines: the places on the x axis stand side by side, whatever lies between them
+    even: bool = False  # of lines: places on the x axis stand side by side
+    x_scale: str = "linear"
+    names: dict = field(default_factory=dict)  # of places on the x axis
+    footprints: tuple = ()  # (x, side, label): dotted lines
+    unit: float = 1  # of the y axis
+    descending: bool = False  # the x axis
 
 
 @dataclass
 class Figure:
+    """said: the footnote, of the machine that ran it and `scale`."""
     id: str
     title: str
     panels: list
     columns: int = 1
     footnote: str = ""
+    looks: dict = field(default_factory=dict)  # series name -> (colour, marker)
+    machine: object = None  # the paper's own
+    said: str = "simulated machine {machine}, {scale}"
+    whose: str = "here, simulated"
+    size: tuple = ()  # of a panel
+    shown: dict = field(default_factory=dict)  # series name -> the legend's
+    data: tuple = ()  # (ours, the paper's) series, where that is more than the panels have
 
-
-def with_something(figures):
-    """The figures without panels that have nothing in them, and without those that have no other."""
-    for figure in figures:
-        figure.panels = [p for p in figure.panels if any(p.here.values())]
-        for panel in figure.panels:
+    def without_empty_panels(self):
+        self.panels = [p for p in self.panels if any(p.here.values())]
+        for panel in self.panels:
             panel.here = {name: points for name, points in panel.here.items() if points}
-            panel.paper = {name: points for name, points in panel.paper.items() if name in panel.here or name == "all"}
-    return [figure for figure in figures if figure.panels]
+            panel.paper = {name: points for name, points in panel.paper.items()
+                           if name in panel.here or name == "all" or panel.digitised}
+        return self
 
+    def series(self):
+        """For the JSON document; a panel's title is part of its series' names."""
+        def listed(whose):
+            return [{"name": f"{panel.title}: {name}" if panel.title else name,
+                     "points": [list(p[:2]) for p in points]}
+                    for panel in self.panels for name, points in getattr(panel, whose).items()]
 
-def series(figure):
-    """The figure for the JSON document; a panel's title is part of its series' names."""
-    def listed(whose):
-        return [{"name": f"{panel.title}: {name}" if panel.title else name, "points": [list(p[:2]) for p in points]}
-                for panel in figure.panels for name, points in getattr(panel, whose).items()]
-    return {"id": figure.id, "series": listed("here"), "paper": listed("paper")}
+        if not self.data:
+            return {"id": self.id, "series": listed("here"), "paper": listed("paper")}
+        here, paper = ([{"name": name, "points": points} for name, points in whose.items()]
+                       for whose in self.data)
+        return {"id": self.id, "series": here, "paper": paper}

@@ -1,4 +1,5 @@
-"""What a claim comes to: agrees, near or differs, by the rules of the design ("Honest experiments")."""
+"""What a claim comes to: agrees, near or differs, by the rules of the design ("Honest
+experiments")."""
 
 from dataclasses import dataclass
 
@@ -9,11 +10,11 @@ NEAR_RATIO = 2.0
 
 @dataclass
 class Judgement:
-    id: str
     paper: str
     here: str
     verdict: str
     note: str = ""
+    id: str = ""
     where: str = ""
 
 
@@ -63,3 +64,21 @@ def number(value):
 
 def numbers(values):
     return "; ".join(number(v) for v in values)
+
+
+def compared(here, paper, unit, note="", of=of_ratio, said=""):
+    """Several numbers, each with the paper's at its place."""
+    return Judgement(said or f"{numbers(paper)}{unit}", f"{numbers(here)}{unit}",
+                     worst(map(of, here, paper)), note)
+
+
+def shares_told(counts, most=None, shown=number, joined="{name} {share} %", none="none"):
+    """The largest of these counts, in per cent of all."""
+    total = sum(counts.values())
+    ranked = sorted(counts.items(), key=lambda c: -c[1])[:most] if total else ()
+    return ", ".join(joined.format(name=name, share=shown(100 * count / total))
+                     for name, count in ranked) or none
+
+
+def conflicts_by_place(run):
+    return {c["where"]: c["true_sharing"] + c["false_sharing"] for c in run["conflicts"]}

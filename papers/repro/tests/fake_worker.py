@@ -10,14 +10,12 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-import eunomia_claims  # noqa: E402
-import eunomia_runs as er  # noqa: E402
-import figures  # noqa: E402
-import karnagel_claims  # noqa: E402
+sys.path[:0] = [str(Path(__file__).resolve().parents[n]) for n in (0, 1, 3)]
+import experiments  # noqa: E402
 import structure_series  # noqa: E402
-import txbench_runs as tr  # noqa: E402
+from papers.eunomia.repro import runs as er  # noqa: E402
+from papers.schrimpf.repro import txbench as tr  # noqa: E402
+from papers.schrimpf.repro.runs import read_figure  # noqa: E402
 
 NOT_DIGITISED = {
     "K-F7": {"8 ways, machine": [(20, 0), (320, 1)], "4 ways, machine": [(47, 0.06), (93, 0.66)]},
@@ -29,7 +27,7 @@ NOT_DIGITISED = {
 
 
 def experiment(name):
-    series = NOT_DIGITISED.get(name) or structure_series.experiment(name) or figures.read_figure(name.removeprefix("S-"))
+    series = NOT_DIGITISED.get(name) or structure_series.experiment(name) or read_figure(name.removeprefix("S-"))
     if name in ("S-3.5", "S-3.6"):
         series["step size 3"] = series["step size 1"]
     return {"id": name, "machine": "fake", "series": [{"name": n, "points": p} for n, p in series.items()]}
@@ -142,6 +140,12 @@ def txbench(request):
             "conflicts": [{"where": "lock system", "true_sharing": 9, "false_sharing": 1}]}
 
 
+def run_all(requests):
+    """key -> request becomes key -> answer."""
+    return {key: experiment(one["experiment"]) if "experiment" in one else run(one)
+            for key, one in requests.items()}
+
+
 def run(request):
     if request["workload"] == "txbench":
         return txbench(request)
@@ -161,8 +165,8 @@ def run(request):
 
 def indexes():
     """All, but those that FAKE_LACKS names."""
-    tests = (*eunomia_claims.TESTS.values(), *karnagel_claims.TESTS.values())
-    every = {p.index for t in tests for p in (*t.points, *t.beside)}
+    every = {p.index for family in experiments.families() if family.listed
+             for e in family.experiments for p in (*e.requests.points, *e.requests.beside)}
     return sorted(every - set(os.environ.get("FAKE_LACKS", "").split(",")))
 
 

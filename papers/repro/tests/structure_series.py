@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import structure_claims as sc  # noqa: E402
+sys.path[:0] = [str(Path(__file__).resolve().parents[n]) for n in (1, 3)]
+from papers.schrimpf.repro import structures as sc  # noqa: E402
 
 THREADS = (1, 2, 3, 4)
 

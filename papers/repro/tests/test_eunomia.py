@@ -7,38 +7,26 @@ import unittest
 from dataclasses import replace
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import eunomia_claims  # noqa: E402
-import eunomia_figures  # noqa: E402
-import eunomia_runs as er  # noqa: E402
-import eunomia_steps  # noqa: E402
-import eunomia_threads  # noqa: E402
 import fake_worker  # noqa: E402
 import machines  # noqa: E402
 import outputs  # noqa: E402
-import panels  # noqa: E402
-from eunomia_runs import Point  # noqa: E402
+from asking import Asking, bend  # noqa: E402
+from papers.eunomia.repro import runs as er  # noqa: E402
+from papers.eunomia.repro import scaling, skew  # noqa: E402
+from papers.eunomia.repro.runs import at  # noqa: E402
 
-MACHINE = machines.values(machines.EUNOMIA_MACHINE)
-TESTS = eunomia_claims.TESTS
+MACHINE = machines.values(er.MACHINE)
+ASKING = Asking(er.FAMILY)
+TESTS = ASKING.tests
+asked, answers = ASKING.requests, ASKING.answers
 
-
-def asked(*ids, scale="smoke", known=None):
-    return er.requests(machines.EUNOMIA_MACHINE, MACHINE, scale, 5, [TESTS[i] for i in ids],
-                       fake_worker.indexes() if known is None else known)
-
-
-def answers(*ids, scale="smoke"):
-    return {key: fake_worker.run(request) for key, request in asked(*ids, scale=scale).items()}
-
-
-HOT, HOTTEST, LIST = Point(er.HTM_TREE, 0.9), Point(er.HTM_TREE, 0.99), Point(er.HTM_LIST, 0.99)
+HOT, HOTTEST, LIST = at(er.HTM_TREE, 0.9), at(er.HTM_TREE, 0.99), at(er.HTM_LIST, 0.99)
 
 
 def er_step(number):
     """The tree with so many steps, where figure 16 has it."""
-    return Point(er.TREE_STEPS[number - 1], 0.9, threads=20)
+    return at(er.TREE_STEPS[number - 1], 0.9, threads=20)
 
 
 SAME = [{"where": "leaf", "true_sharing": 1, "false_sharing": 0}]
@@ -47,71 +35,70 @@ INNER = [{"where": "inner", "true_sharing": 1, "false_sharing": 0}]
 # (claim, point, what is done to its run, verdict): what the machine must not get away with.
 BENT = [
     ("E-F2a", HOT, {"mops": 20}, "differs"), ("E-F2a", HOT, {"mops": 4}, "near"),
-    ("E-F2b", Point(er.HTM_TREE, 0.4), {"mops": 10}, "differs"),
-    ("E-F2b", Point(er.HTM_LIST, 0.4), {"mops": 5}, "differs"),
-    ("E-F3a", Point(er.HTM_TREE, 0.5), {"aborts_per_op": 1e-4}, "differs"),
-    ("E-F3a", Point(er.HTM_TREE, 0.5), {"aborts_per_op": 0}, "differs"),
+    ("E-F2b", at(er.HTM_TREE, 0.4), {"mops": 10}, "differs"),
+    ("E-F2b", at(er.HTM_LIST, 0.4), {"mops": 5}, "differs"),
+    ("E-F3a", at(er.HTM_TREE, 0.5), {"aborts_per_op": 1e-4}, "differs"),
+    ("E-F3a", at(er.HTM_TREE, 0.5), {"aborts_per_op": 0}, "differs"),
     ("E-F3b", LIST, {"aborts_per_op": 0.1}, "differs"),
     ("E-F3c", HOTTEST, {"wasted_pct": 60}, "near"),
     ("E-F3d", HOTTEST, {"conflicts": INNER}, "differs"), ("E-F3d", LIST, {"conflicts": INNER}, "differs"),
     ("E-F3e", HOTTEST, {"conflicts": SAME}, "differs"), ("E-F3e", HOTTEST, {"conflicts": []}, "differs"),
     ("E-F3f", LIST, {"conflicts": [{"where": "node head", "true_sharing": 1, "false_sharing": 0}]}, "differs"),
     ("E-F10a", HOTTEST, {"mops": 20}, "differs"), ("E-F10a", HOTTEST, {"mops": 2.5}, "near"),
-    ("E-F10b", Point(er.MASSTREE, 0), {"mops": 60}, "near"),
-    ("E-F10b", Point(er.MASSTREE, 0), {"mops": 100}, "differs"),
-    ("E-F10c", Point(er.EUNO_TREE, 0.99), {"mops": 0.5}, "differs"),
-    ("E-F10d", Point(er.MASSTREE, 0.5), {"accesses_per_op": 90}, "differs"),
-    ("E-F11", Point(er.EUNO_TREE, 0.99), {"aborts_per_op": 9}, "differs"),
-    ("E-F12a", Point(er.LOCK_LIST, 0), {"mops": 100}, "differs"),
+    ("E-F10b", at(er.MASSTREE, 0), {"mops": 60}, "near"),
+    ("E-F10b", at(er.MASSTREE, 0), {"mops": 100}, "differs"),
+    ("E-F10c", at(er.EUNO_TREE, 0.99), {"mops": 0.5}, "differs"),
+    ("E-F10d", at(er.MASSTREE, 0.5), {"accesses_per_op": 90}, "differs"),
+    ("E-F11", at(er.EUNO_TREE, 0.99), {"aborts_per_op": 9}, "differs"),
+    ("E-F12a", at(er.LOCK_LIST, 0), {"mops": 100}, "differs"),
     ("E-F12b", LIST, {"mops": 100}, "differs"),
-    ("E-F13", Point(er.EUNO_LIST, 0.99), {"aborts_per_op": 1}, "near"),
-    ("E-F13", Point(er.EUNO_LIST, 0.99), {"aborts_per_op": 9}, "differs"),
-    ("E-F14a", Point(er.MASSTREE, 0.99, threads=20), {"mops": 20}, "near"),
-    ("E-F14b", Point(er.HTM_TREE, 0.6, threads=8), {"mops": 4}, "differs"),
-    ("E-F14b", Point(er.HTM_MASSTREE, 0.2, threads=8), {"mops": 0.6}, "differs"),
-    ("E-F15", Point(er.EUNO_LIST, 0.99, threads=16), {"mops": 1}, "differs"),
-    ("E-F15", Point(er.LOCK_LIST, 0.99, threads=16), {"mops": 9}, "differs"),
-    ("E-F16a", Point(er.TREE_STEPS[1], 0.9, threads=20), {"mops": 1}, "differs"),
-    ("E-F16b", Point(er.LIST_STEPS[0], 0.9, threads=20), {"mops": 6}, "near"),
-    ("E-F17", Point(er.TREE_STEPS[0], 0.9, threads=20), {"mops": 1}, "differs"),
-    ("E-F17", Point(er.TREE_STEPS[2], 0.9, threads=20), {"mops": 1}, "differs"),  # nothing is reduced
+    ("E-F13", at(er.EUNO_LIST, 0.99), {"aborts_per_op": 1}, "near"),
+    ("E-F13", at(er.EUNO_LIST, 0.99), {"aborts_per_op": 9}, "differs"),
+    ("E-F14a", at(er.MASSTREE, 0.99, threads=20), {"mops": 20}, "near"),
+    ("E-F14b", at(er.HTM_TREE, 0.6, threads=8), {"mops": 4}, "differs"),
+    ("E-F14b", at(er.HTM_MASSTREE, 0.2, threads=8), {"mops": 0.6}, "differs"),
+    ("E-F15", at(er.EUNO_LIST, 0.99, threads=16), {"mops": 1}, "differs"),
+    ("E-F15", at(er.LOCK_LIST, 0.99, threads=16), {"mops": 9}, "differs"),
+    ("E-F16a", at(er.TREE_STEPS[1], 0.9, threads=20), {"mops": 1}, "differs"),
+    ("E-F16b", at(er.LIST_STEPS[0], 0.9, threads=20), {"mops": 6}, "near"),
+    ("E-F17", at(er.TREE_STEPS[0], 0.9, threads=20), {"mops": 1}, "differs"),
+    ("E-F17", at(er.TREE_STEPS[2], 0.9, threads=20), {"mops": 1}, "differs"),  # nothing is reduced
     ("E-F18a", er.tpcc(er.DBX, 16), {"mops": 1}, "differs"),
     ("E-F18a", er.tpcc(er.DBX), {"mops": 0.03}, "near"),
     ("E-F18b", er.tpcc(er.SILO, 1), {"mops": 1}, "differs"),
     ("E-F18c", er.tpcc(er.DBX, threads=1), {"mops": 0.1}, "differs"),
     ("E-F18c", er.tpcc(er.SILO, threads=20), {"mops": 0.01}, "differs"),
     ("E-F18d", er.tpcc(er.EUNO_DBX, threads=20), {"mops": 0.2}, "near"),
-    ("E-M1", Point(er.EUNO_TREE, 0.7), {"bytes_per_key": 150}, "differs"),
-    ("E-M1", Point(er.EUNO_LIST, 0.7), {"bytes_per_key": 150}, "differs"),
-    ("E-M2", Point(er.EUNO_LIST, 0.5, workload="mix:20"), {"bytes_per_key": 150}, "differs"),
+    ("E-M1", at(er.EUNO_TREE, 0.7), {"bytes_per_key": 150}, "differs"),
+    ("E-M1", at(er.EUNO_LIST, 0.7), {"bytes_per_key": 150}, "differs"),
+    ("E-M2", at(er.EUNO_LIST, 0.5, workload="mix:20"), {"bytes_per_key": 150}, "differs"),
 ]
 
 
 class Judges(unittest.TestCase):
     def test_the_paper_agrees_with_itself(self):
         for name, test in TESTS.items():
-            judgement = test.judge(er.runs_of(answers(name)))
-            self.assertEqual((judgement.id, judgement.verdict), (name, "agrees"), judgement.here)
+            judgement = test.judge(ASKING.runs(name))
+            self.assertEqual(judgement.verdict, "agrees", (name, judgement.here))
             self.assertTrue(judgement.paper)
 
     def test_bent_runs_are_noticed(self):
         for name, point, change, verdict in BENT:
-            runs = er.runs_of(answers(name))
-            runs[point] |= change
+            runs = bend(ASKING.runs(name), point, change)
             self.assertEqual(TESTS[name].judge(runs).verdict, verdict, (name, point, change))
         self.assertEqual({name for name, *_ in BENT}, set(TESTS))
 
     def test_both_baselines_are_told(self):
-        runs = er.runs_of(answers("E-F10a"))
-        runs[Point(er.HTM_TREE, 0.99, knobs=er.LEAN)]["mops"] = 9.3
+        runs = ASKING.runs("E-F10a")
+        bend(runs, at(er.HTM_TREE, 0.99, knobs=er.LEAN), {"mops": 9.3})
         note = TESTS["E-F10a"].judge(runs).note
         self.assertIn("without versions (9.3 Mops/s): 2 x", note)
 
     def test_other_retries_are_told(self):
-        runs = er.runs_of(answers("E-F10a", "E-F11", "E-F16a"))
+        runs = ASKING.runs("E-F10a", "E-F11", "E-F16a")
         for retries, euno in ((16, 3.4), (1000, 0.85)):
-            runs[er.with_retries(Point(er.EUNO_TREE, 0.99), retries)] |= {"mops": euno, "aborts_per_op": 7}
-            runs[er.with_retries(er_step(3), retries)]["mops"] = euno
+            bend(runs, er.with_retries(at(er.EUNO_TREE, 0.99), retries), {"mops": euno, "aborts_per_op": 7})
+            bend(runs, er.with_retries(er_step(3), retries), {"mops": euno})
         note = TESTS["E-F10a"].judge(runs).note
         self.assertIn("with 16 retries for all alike 2 x (3.4 over 1.7); with 1000 retries for all alike 0.5 x", note)
         self.assertIn("with 16 retries for all alike 60; 7;", TESTS["E-F11"].judge(runs).note)
@@ -120,43 +107,44 @@ class Judges(unittest.TestCase):
     def test_ours_stands_beside(self):
         there = answers("E-F10a", "E-F11", "E-F14a", "E-F16a")
         for name in ("E-F10a", "E-F11", "E-F14a", "E-F16a"):
-            self.assertIn(er.OURS, TESTS[name].judge(er.runs_of(there)).note)
+            self.assertIn(er.OURS, TESTS[name].judge(ASKING.runs_of(there)).note)
             without = {key: run for key, run in there.items() if key[0].index != er.OUR_TREE}
-            self.assertNotIn(er.OURS, TESTS[name].judge(er.runs_of(without)).note)
+            self.assertNotIn(er.OURS, TESTS[name].judge(ASKING.runs_of(without)).note)
 
     def test_the_median_of_seeds(self):
         there = answers("E-F2a", scale="full")
         for seed, mops in ((5, 1), (6, 9), (7, 4)):
             there[HOT, seed]["mops"] = mops
-        middle = er.runs_of(there)[HOT]
+        middle = ASKING.runs_of(there, scale="full")[HOT]
         self.assertEqual([middle[n] for n in ("mops", "mops_min", "mops_max", "seed")], [4, 1, 9, 7])
 
     def test_when_threads_stop_to_pay(self):
-        self.assertTrue(eunomia_threads.stops_after({1: 1, 4: 4, 8: 4.9, 20: 2}, 4))
-        self.assertFalse(eunomia_threads.stops_after({1: 1, 4: 4, 8: 5.1, 20: 2}, 4))
-        self.assertFalse(eunomia_threads.stops_after({1: 1, 4: 1.2, 8: 1, 20: 1}, 4))  # never began
-        self.assertTrue(eunomia_threads.still_scales({1: 1, 4: 4, 8: 5, 20: 6}, 4))
-        self.assertFalse(eunomia_threads.still_scales({1: 1, 4: 4, 8: 3, 20: 6}, 4))
-        self.assertFalse(eunomia_threads.still_scales({1: 1, 4: 4, 8: 4.2, 20: 4.9}, 4))
+        self.assertTrue(scaling.stops_after({1: 1, 4: 4, 8: 4.9, 20: 2}, 4))
+        self.assertFalse(scaling.stops_after({1: 1, 4: 4, 8: 5.1, 20: 2}, 4))
+        self.assertFalse(scaling.stops_after({1: 1, 4: 1.2, 8: 1, 20: 1}, 4))  # never began
+        self.assertTrue(scaling.still_scales({1: 1, 4: 4, 8: 5, 20: 6}, 4))
+        self.assertFalse(scaling.still_scales({1: 1, 4: 4, 8: 3, 20: 6}, 4))
+        self.assertFalse(scaling.still_scales({1: 1, 4: 4, 8: 4.2, 20: 4.9}, 4))
 
     def test_shares_of_the_reduction(self):
-        self.assertEqual([round(s) for s in eunomia_steps.shares((2, 4, 8))], [57, 29, 14])
-        self.assertIsNone(eunomia_steps.shares((2, 4, 0.9)))
+        self.assertEqual([round(s) for s in scaling.shares((2, 4, 8))], [57, 29, 14])
+        self.assertIsNone(scaling.shares((2, 4, 0.9)))
 
     def test_conflicts_by_category(self):
         run = {"conflicts": [{"where": w, "true_sharing": 1, "false_sharing": 10}
                              for w in ("leaf", "leaf head", "lock", "node head", "node")]}
-        self.assertEqual(er.conflict_counts(run), {"same record": 3, "different records": 30, "shared metadata": 22,
+        self.assertEqual(skew.conflict_counts(run), {"same record": 3, "different records": 30, "shared metadata": 22,
                                                    "leaf level": 33})
         run |= {"aborts_per_op": 6, "aborts": {"conflict": 2, "capacity": 1}}
-        self.assertAlmostEqual(er.aborts_by_category(run)["no conflict"], 2)
-        self.assertAlmostEqual(sum(er.aborts_by_category(run).values()), 6)
+        self.assertAlmostEqual(skew.aborts_by_category(run)["no conflict"], 2)
+        self.assertAlmostEqual(sum(skew.aborts_by_category(run).values()), 6)
 
 
 class Planning(unittest.TestCase):
     def test_a_claim_asks_for_what_it_needs_alone(self):
         for name, test in TESTS.items():
-            meant = {p for p in (*test.points, *test.beside, *test.turned, *test.retried)}
+            asks = test.requests
+            meant = {p for p in (*asks.points, *asks.beside, *asks.turned, *asks.retried)}
             plain = {replace(p, knobs=()) for p, _ in asked(name)}
             self.assertEqual(plain, {replace(p, knobs=()) for p in meant}, name)
         self.assertEqual({p.threads for p, _ in asked("E-F10a")}, {16})
@@ -168,8 +156,7 @@ class Planning(unittest.TestCase):
         self.assertLess(len(asked(*TESTS)), sum(len(asked(name)) for name in TESTS) * 0.8)
 
     def test_retries_alone_are_turned_at_some(self):
-        rows = er.sensitivity(answers("E-F16a"), MACHINE, "smoke", 5, {"E-F16a": TESTS["E-F16a"]},
-                              fake_worker.indexes())
+        rows = ASKING.sensitivity(answers("E-F16a"), "E-F16a")
         knobs = {}
         for row in rows:
             knobs.setdefault(row["index"], set()).add(row["knob"])
@@ -179,18 +166,18 @@ class Planning(unittest.TestCase):
         self.assertNotIn(er.OUR_TREE, {p.index for p, _ in asked("E-F16a", known=[er.HTM_TREE, *er.TREE_STEPS])})
 
     def test_every_index_with_regions_has_retries(self):
-        every = {p.index for test in TESTS.values() for p in (*test.points, *test.beside)}
+        every = {p.index for t in TESTS.values() for p in (*t.requests.points, *t.requests.beside)}
         self.assertEqual(set(er.KNOBS_OF["retries"]), every - {er.MASSTREE, er.LOCK_LIST, er.LOCK_FREE_LIST, er.SILO,
                                                            er.COPYING_DBX, er.COPYING_EUNO_DBX})
 
     def test_requests(self):
         there = asked("E-F10a", scale="full")
         self.assertEqual({seed for _, seed in there}, {5, 6, 7})
-        self.assertEqual(there[Point(er.HTM_TREE, 0.99, knobs=(("abort_cycles", 80),)), 5]["set"], {"abort_cycles": 80})
-        self.assertEqual(there[Point(er.HTM_TREE, 0.99, knobs=(("retries", 8),)), 5]["retries"], 8)
-        self.assertNotIn((Point(er.EUNO_TREE, 0.99, knobs=(("leaf_version", "line"),)), 5), there)  # has no such knob
-        self.assertNotIn((Point(er.HTM_TREE, 0.99, knobs=(("abort_cycles", 160),)), 5), there)  # that is the default
-        plain, lean = there[HOTTEST, 5], there[Point(er.HTM_TREE, 0.99, knobs=er.LEAN), 5]
+        self.assertEqual(there[at(er.HTM_TREE, 0.99, knobs=(("abort_cycles", 80),)), 5]["set"], {"abort_cycles": 80})
+        self.assertEqual(there[at(er.HTM_TREE, 0.99, knobs=(("retries", 8),)), 5]["retries"], 8)
+        self.assertNotIn((at(er.EUNO_TREE, 0.99, knobs=(("leaf_version", "line"),)), 5), there)  # has no such knob
+        self.assertNotIn((at(er.HTM_TREE, 0.99, knobs=(("abort_cycles", 160),)), 5), there)  # that is the default
+        plain, lean = there[HOTTEST, 5], there[at(er.HTM_TREE, 0.99, knobs=er.LEAN), 5]
         self.assertEqual((plain["leaf_version"], lean["leaf_version"]), ("head", "none"))
         self.assertNotIn("retries", plain)  # DBX's own budgets
         self.assertEqual(asked("E-F12b")[LIST, 5]["dist"], "hot:0.99")
@@ -204,22 +191,21 @@ class Planning(unittest.TestCase):
         self.assertEqual(plain["leaf_version"], "head")
         self.assertEqual(there[er.tpcc(er.DBX, knobs=(("items", 100_000),)), 5]["items"], 100_000)
         self.assertNotIn("leaf_version", there[er.tpcc(er.EUNO_DBX, 2), 5])
-        self.assertEqual({p.warehouses for p, _ in asked("E-F18c")}, {1})
+        self.assertEqual({er.warehouses_of(p) for p, _ in asked("E-F18c")}, {1})
         json.dumps(list(there.values()))
 
     def test_what_is_beside_may_lack(self):
         known = [i for i in fake_worker.indexes() if i != er.OUR_TREE]
         self.assertNotIn(er.OUR_TREE, {p.index for p, _ in asked("E-F10c", known=known)})
-        self.assertEqual(eunomia_claims.lacking(["E-F10c", "E-F2a"], [er.HTM_TREE, er.EUNO_TREE]),
-                         {"E-F10c": [er.MASSTREE]})
+        lacking = er.FAMILY.lacking(ASKING.chosen(["E-F10c", "E-F2a"]), [er.HTM_TREE, er.EUNO_TREE])
+        self.assertEqual(lacking, {"E-F10c": [er.MASSTREE]})
 
     def test_sensitivity_has_every_value(self):
         there = answers("E-F10a", "E-F10c", scale="full")
-        rows = er.sensitivity(there, MACHINE, "full", 5, {i: TESTS[i] for i in ("E-F10a", "E-F10c")},
-                              fake_worker.indexes())
+        rows = ASKING.sensitivity(there, "E-F10a", "E-F10c", scale="full")
         values = {(r["knob"], r["value"]) for r in rows if r["index"] == er.HTM_TREE}
         self.assertEqual(values, {("none", None), *((k, v) for k, vs in er.KNOBS.items() for v in vs
-                                                    if v != er.defaults(MACHINE)[k]
+                                                    if v != (MACHINE | er.DEFAULTS)[k]
                                                     and er.HTM_TREE in er.KNOBS_OF.get(k, (er.HTM_TREE,)))})
         self.assertEqual(len({(r["index"], r["knob"], r["value"]) for r in rows}), len(rows))
         told = outputs.sensitivity_tables(rows)
@@ -229,18 +215,18 @@ class Planning(unittest.TestCase):
 
 class Figures(unittest.TestCase):
     def test_whole_series_alone(self):
-        runs = er.runs_of(answers("E-F10d", "E-F11"))
-        self.assertEqual([f.id for f in eunomia_figures.drawn(["E-F10d"], er.runs_of(answers("E-F10d")))], [])
-        made = eunomia_figures.drawn(["E-F10d", "E-F11"], runs)
+        self.assertEqual(ASKING.figures(ASKING.runs("E-F10d"), "E-F10d"), [])
+        made = ASKING.figures(ASKING.runs("E-F10d", "E-F11"), "E-F10d", "E-F11")
         self.assertEqual([f.id for f in made], ["E-F10", "E-F11"])
         self.assertEqual(set(made[0].panels[0].here), {"HTM-B+Tree", "Euno-B+Tree", er.OURS})  # Masstree has one point
 
     def test_every_figure(self):
-        made = eunomia_figures.drawn(TESTS, er.runs_of(answers(*TESTS)))
-        self.assertEqual([f.id for f in made], list(eunomia_figures.FIGURES))
-        self.assertEqual([len(f.panels) for f in made], [2, 4, 1, 3, 1, 2, 4, 1, 2, 1, 2, 2, 2])
-        json.dumps([panels.series(f) for f in made], allow_nan=False)
-        whole = eunomia_figures.drawn(["E-F15"], er.runs_of(answers("E-F15", scale="full")))
+        made = sorted(ASKING.figures(ASKING.runs()), key=lambda f: [len(f.id), f.id])
+        self.assertEqual([f.id for f in made], [
+            *(f"E-{n}" for n in ("F2", "F3", "M1", "M2")), *(f"E-F{n}" for n in range(10, 19))])
+        self.assertEqual([len(f.panels) for f in made], [2, 4, 2, 2, 1, 3, 1, 2, 4, 1, 2, 1, 2])
+        json.dumps([f.series() for f in made], allow_nan=False)
+        whole = ASKING.figures(ASKING.runs("E-F15", scale="full"), "E-F15")
         self.assertEqual(len(whole[0].panels), 4)
 
 

@@ -7,14 +7,16 @@ import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import curves  # noqa: E402
 import fake_worker  # noqa: E402
-import figures  # noqa: E402
-import machines  # noqa: E402
-import thesis_claims  # noqa: E402
+from asking import Asking  # noqa: E402
+from papers.schrimpf.repro import runs as thesis  # noqa: E402
+from papers.schrimpf.repro import structures  # noqa: E402
 
-FIGURES = {f for test in thesis_claims.TESTS.values() for f in test.figures}
+ASKING = Asking(thesis.FAMILY)
+TESTS = {name: test for name, test in ASKING.tests.items()
+         if not {"S-3.9b", *structures.TITLES, "S-D.1", "S-D.4"} & set(test.requests.series)}
 
 
 def level(y):
@@ -57,52 +59,53 @@ BENT = [
 
 class Thesis(unittest.TestCase):
     def setUp(self):
-        self.here = {f: figures.series_of(fake_worker.experiment(f)) for f in FIGURES}
-        self.paper = {f: figures.read_figure(f.removeprefix("S-")) for f in FIGURES}
+        self.here = ASKING.answers(*TESTS)
+
+    def series(self, figure):
+        return {s["name"]: s for s in self.here[figure]["series"]}
 
     def verdict(self, claim):
-        judgement = thesis_claims.judge(claim, self.here, self.paper, [])
-        self.assertEqual(judgement.id, claim)
+        judgement = TESTS[claim].judge(ASKING.runs_of(self.here))
         self.assertTrue(judgement.paper and judgement.here)
         return judgement.verdict
 
     def test_the_thesis_agrees_with_itself(self):
-        for claim in thesis_claims.TESTS:
+        for claim in TESTS:
             self.assertEqual(self.verdict(claim), "agrees", claim)
 
     def test_bent_figures_are_noticed(self):
         whole = copy.deepcopy(self.here)
         for claim, figure, series, bend, verdict in BENT:
             self.here = copy.deepcopy(whole)
-            self.here[figure][series] = bend(self.here[figure][series])
+            bent = self.series(figure)[series]
+            bent["points"] = bend(bent["points"])
             self.assertEqual(self.verdict(claim), verdict, (claim, series))
-        self.assertEqual({claim for claim, *_ in BENT}, set(thesis_claims.TESTS))
+        self.assertEqual({claim for claim, *_ in BENT}, set(TESTS))
 
     def test_a_missing_series_never_agrees(self):
-        del self.here["S-3.6"]["step size 4"]
+        self.here["S-3.6"]["series"].remove(self.series("S-3.6")["step size 4"])
         self.assertEqual(self.verdict("S-3.6"), "near")
 
     def test_calibration_is_said(self):
-        self.assertEqual(machines.calibrated_from(machines.THESIS_MACHINE, "3.8"), ["nesting_max"])
-        self.assertEqual(machines.calibrated_from(machines.THESIS_MACHINE, "3.1"), [])  # not 3.10's
-        note = thesis_claims.judge("S-3.8", self.here, self.paper, ["nesting_max"]).note
-        self.assertIn("nesting_max", note)
+        self.assertEqual(thesis.calibrated_from(thesis.MACHINE, "3.8"), ["nesting_max"])
+        self.assertEqual(thesis.calibrated_from(thesis.MACHINE, "3.1"), [])  # not 3.10's
+        self.assertIn("nesting_max", TESTS["S-3.8"].judge(ASKING.runs_of(self.here)).note)
 
     def test_figure_3_2_has_its_hidden_part(self):
-        self.assertGreater(max(x for x, _ in self.paper["S-3.2"]["initialized"]), 1000)
+        self.assertGreater(max(x for x, _ in thesis.read_figure("3.2")["initialized"]), 1000)
 
 
 class Curves(unittest.TestCase):
     def test_at(self):
         points = [(0, 0), (10, 100), (20, 100)]
-        self.assertEqual([figures.at(points, x) for x in (-5, 0, 5, 10, 15, 99)], [0, 0, 50, 100, 100, 100])
+        self.assertEqual([curves.at(points, x) for x in (-5, 0, 5, 10, 15, 99)], [0, 0, 50, 100, 100, 100])
 
     def test_last_below(self):
-        self.assertEqual(figures.last_below([(0, 0), (1, 20), (2, 90), (3, 30), (4, 90)], 50), 3)
-        self.assertEqual(figures.last_below([(0, 90)], 50), 0)
+        self.assertEqual(curves.last_below([(0, 0), (1, 20), (2, 90), (3, 30), (4, 90)], 50), 3)
+        self.assertEqual(curves.last_below([(0, 90)], 50), 0)
 
     def test_distance(self):
-        self.assertEqual(figures.distance([(0, 0), (10, 10)], [(0, 2), (10, 10), (50, 90)]), 1)
+        self.assertEqual(curves.distance([(0, 0), (10, 10)], [(0, 2), (10, 10), (50, 90)]), 1)
 
 
 class FakeWorker(unittest.TestCase):

@@ -4,14 +4,15 @@ import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import model_claims  # noqa: E402
-import models  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from asking import Asking  # noqa: E402
+from papers.karnagel.repro import analysis, models  # noqa: E402
+from papers.karnagel.repro.runs import FAMILY  # noqa: E402
 
 
 class Models(unittest.TestCase):
     def test_table_1(self):
-        for here, paper in zip(models.conflict_probabilities(), model_claims.PAPER_TABLE_1):
+        for here, paper in zip(models.conflict_probabilities(), analysis.PAPER_TABLE_1):
             self.assertAlmostEqual(here / paper, 1, places=2)
 
     def test_searches_find_their_child(self):
@@ -45,11 +46,12 @@ class Models(unittest.TestCase):
         self.assertNotEqual(first, other)
 
     def test_claims(self):
-        these = model_claims.Models("smoke", 1)
-        for name, test in model_claims.TESTS.items():
-            judgement = test(these)
-            self.assertEqual(judgement.id, name)
-            self.assertEqual(judgement.verdict, "agrees", name)
+        asking = Asking(FAMILY, seed=1)
+        for name in ("K-T1", "K-FP1", "K-FP2", "K-FP3", "K-FP4", "K-F7a", "K-F7b"):
+            judge = asking.tests[name].judge
+            self.assertEqual(judge(asking.runs_of({})).verdict, "agrees", name)
+            measured = judge(asking.runs(name)).note
+            self.assertEqual("The machine's L1" in measured, name.startswith("K-F7"), name)
 
 
 if __name__ == "__main__":

@@ -31,10 +31,7 @@ PNG = b"\x89PNG\r\n"
 
 def answers_at_once():
     """Hundreds of runs without a process for each."""
-    def ask_all(_, requests, __):
-        return {key: fake_worker.experiment(one["experiment"]) if "experiment" in one else fake_worker.run(one)
-                for key, one in requests.items()}
-    return mock.patch.object(repro, "ask_all", ask_all)
+    return mock.patch.object(repro, "ask_all", lambda _, requests, __: fake_worker.run_all(requests))
 
 
 def with_a_claim_more(name):
@@ -107,6 +104,14 @@ class Command(unittest.TestCase):
         self.assertEqual(content["schema"], 1)
         self.assertEqual([c["id"] for c in content["claims"]], ["K-T1", "E-F2a"])
         self.assertEqual(content["machine"]["simulated"], "haswell-ep-2x10")
+
+    def test_the_machine_beside_a_model_comes_last(self):
+        with answers_at_once():
+            _, out, _ = self.run_it("K-F7a", "E-F10d", "S-3.8", "--json", "-")
+        machine = json.loads(out)["machine"]
+        self.assertEqual(list(machine["machines"]),
+                         ["haswell-ep-2x10", "haswell-i5-4670t", "haswell-i7-4770"])
+        self.assertEqual(machine["sockets"], 2)
 
     def test_equal_seeds_give_equal_documents(self):
         first, second, other = (self.run_it("K-F7", "--json", "-", "--seed", s)[1] for s in ("3", "3", "4"))

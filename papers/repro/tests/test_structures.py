@@ -5,14 +5,22 @@ import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import figures  # noqa: E402
-import structure_claims as sc  # noqa: E402
-import structure_drawing  # noqa: E402
-import structure_runs  # noqa: E402
+import drawing  # noqa: E402
+import native  # noqa: E402
 import structure_series  # noqa: E402
-import thesis_claims  # noqa: E402
+from asking import Asking  # noqa: E402
+from papers.schrimpf.repro import structures as sc  # noqa: E402
+from papers.schrimpf.repro.runs import FAMILY  # noqa: E402
+
+ASKING = Asking(FAMILY, seed=1)
+TESTS = {name: test for name, test in ASKING.tests.items()
+         if set(test.requests.series) <= set(structure_series.FIGURES)}
+
+
+def answers(figures):
+    return {f: {"series": [{"name": n, "points": p} for n, p in series.items()]}
+            for f, series in figures.items()}
 
 
 def times(factor, where=None):
@@ -54,13 +62,12 @@ class Claims(unittest.TestCase):
         self.here = copy.deepcopy(structure_series.FIGURES)
 
     def verdict(self, claim):
-        judgement = thesis_claims.judge(claim, self.here, {f: {} for f in self.here}, [], sc.TESTS)
-        self.assertEqual(judgement.id, claim)
+        judgement = TESTS[claim].judge(ASKING.runs_of(answers(self.here)))
         self.assertTrue(judgement.paper and judgement.here)
         return judgement.verdict
 
     def test_what_the_thesis_says_agrees(self):
-        for claim in sc.TESTS:
+        for claim in TESTS:
             self.assertEqual(self.verdict(claim), "agrees", claim)
 
     def test_bent_figures_are_noticed(self):
@@ -68,34 +75,34 @@ class Claims(unittest.TestCase):
             self.setUp()
             self.here[figure][series] = bend(self.here[figure][series])
             self.assertEqual(self.verdict(claim), verdict, (claim, series))
-        self.assertEqual({claim for claim, *_ in BENT}, set(sc.TESTS))
+        self.assertEqual({claim for claim, *_ in BENT}, set(TESTS))
 
     def test_the_reach_over_the_seeds_is_told(self):
         for name, y in (("TAS", 70), ("elision only", 50)):
             self.here["S-3.17"][name + sc.LOWEST] = [(0, y)]
             self.here["S-3.17"][name + sc.HIGHEST] = [(0, 2 * y)]
-        note = sc.TESTS["S-3.17"].judge(self.here, None).note
+        note = TESTS["S-3.17"].judge(ASKING.runs_of(answers(self.here))).note
         self.assertIn("elision only 50 to 100", note)
 
 
 class Sensitivity(unittest.TestCase):
     def test_each_variant_is_judged(self):
-        turned = {"S-3.18": structure_series.experiment("S-3.18 turned")}
-        turned["S-3.18"]["another | POSIX"] = [(10, 200), (100, 900)]
-        rows = sc.sensitivity("S-3.18a", turned)
+        turned = {"S-3.18 turned": structure_series.experiment("S-3.18 turned")}
+        turned["S-3.18 turned"]["another | POSIX"] = [(10, 200), (100, 900)]
+        rows = ASKING.sensitivity(answers(turned), "S-3.18a")
         self.assertEqual([(r["changed"], r["verdict"]) for r in rows],
                          [("nothing", "agrees"), ("one thing", "agrees"), ("another", "differs")])
-        self.assertIn("another", structure_runs.sensitivity_told(rows))
-        self.assertEqual(structure_runs.sensitivity_told([]), "")
+        self.assertIn("another", FAMILY.told(rows))
+        self.assertEqual(FAMILY.told([]), "")
 
     def test_a_claim_of_two_figures_has_both(self):
-        self.assertEqual(sc.turned_figures(["S-3.16", "S-3.18a", "S-3.18b"]), ["S-3.15", "S-3.16", "S-3.18"])
-        made = structure_runs.requests(["S-3.16"], "m", "smoke", 1)
-        self.assertEqual(set(made), {"S-3.15 turned", "S-3.16 turned"})
+        made = ASKING.requests("S-3.16", "S-3.18a", "S-3.18b")
+        figures = ("S-3.15", "S-3.16", "S-3.18")
+        self.assertEqual(set(made), {*figures, *(f"{f} turned" for f in figures)})
 
     def test_others_have_none(self):
-        self.assertEqual(sc.sensitivity("S-D.1", {}), [])
-        self.assertEqual(sc.sensitivity("S-3.1", {}), [])
+        self.assertEqual(ASKING.sensitivity({}, "S-D.1", "S-3.1"), [])
+        self.assertEqual(set(ASKING.requests("S-D.1", "S-3.1")), {"S-D.1", "S-3.1"})
 
 
 class Native(unittest.TestCase):
@@ -106,24 +113,29 @@ class Native(unittest.TestCase):
             asked.append(request["experiment"])
             return structure_series.native(request["experiment"])
 
-        answers = structure_runs.native("program", ["S-3.1", "S-3.16", "S-D.4"], "smoke", 1, ask)
-        self.assertEqual(asked, ["S-3.16"])
-        told = structure_runs.native_told(answers)
+        chosen, flags = [(FAMILY, ASKING.chosen(["S-3.1", "S-3.16", "S-D.4"]))], ASKING.flags()
+        flags.native = "program"
+        found = native.answers(chosen, flags, ask)
+        self.assertEqual(asked, ["S-3.15", "S-3.16"])
+        told = native.told(chosen, found, flags)
         self.assertIn("native, not simulated", told)
         self.assertIn("fake CPU", told)
         self.assertIn("it is a fake", told)
         self.assertIn("S-3.16, native: A counter for each core", told)
 
     def test_without_a_program_there_is_nothing(self):
-        self.assertEqual(structure_runs.native(None, ["S-3.16"], "smoke", 1), [])
-        self.assertEqual(structure_runs.native_told([]), "")
+        chosen, flags = [(FAMILY, ASKING.chosen(["S-3.16"]))], ASKING.flags()
+        flags.native = None
+        self.assertEqual(native.answers(chosen, flags), [])
+        self.assertEqual(native.told(chosen, [], flags), "")
 
 
 class Plots(unittest.TestCase):
     def test_every_use_case_is_drawn(self):
-        for name in sc.USE_CASES:
-            for series in (structure_series.FIGURES[name], figures.series_of(structure_series.native(name))):
-                self.assertTrue(structure_drawing.draw(name, series, "footnote").startswith(b"\x89PNG"))
+        for name in sc.TITLES:
+            for answer in (answers(structure_series.FIGURES)[name], structure_series.native(name)):
+                figure = sc.figure(name, ASKING.runs_of({name: answer})).without_empty_panels()
+                self.assertTrue(drawing.draw(figure, "footnote").startswith(b"\x89PNG"))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,40 @@
+"""Functions of a curve, which is a list of (x, y) in the order of x."""
+
+
+def at(points, x):
+    """The curve's height there: straight lines between the points, the last point beyond them."""
+    before = points[0]
+    for point in points:
+        if point[0] >= x:
+            if point[0] == before[0]:
+                return point[1]
+            return before[1] + (point[1] - before[1]) * (x - before[0]) / (point[0] - before[0])
+        before = point
+    return before[1]
+
+
+def between(points, low, high):
+    """The heights at low <= x < high."""
+    return [y for x, y in points if low <= x < high]
+
+
+def mean(values):
+    values = list(values)
+    return sum(values) / len(values) if values else 0.0
+
+
+def last_below(points, height):
+    """The largest x whose height is less; 0 where there is none."""
+    return max((x for x, y in points if y < height), default=0.0)
+
+
+def distance(here, paper):
+    """The mean absolute difference at the paper's points, as far as ours reach."""
+    reach = max(x for x, _ in here)
+    return mean(abs(at(here, x) - y) for x, y in paper if x <= reach)
+
+
+def rises(values):
+    """Each is more than the one before."""
+    values = list(values)
+    return all(a < b for a, b in zip(values, values[1:]))
