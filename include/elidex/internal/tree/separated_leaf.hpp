@@ -21,8 +21,8 @@
 // the next scan finds it in order (as in the paper).
 //
 // The shape chooses how keys are stored:
-//   plain_keys    In one array. A request searches the keys in order and then the others. As soon as
-//                 there are eight others, they are sorted in.
+//   plain_keys    In one array. A request searches the keys in order and then the others. The
+//                 others are sorted in as soon as there are eight of them.
 //   packed_keys   packed_keys.hpp: in less room, in any order, and found by fingerprints.
 //
 // Locks of values: a thread needs them to write a value, to move one, and (as a version) to read
