@@ -131,8 +131,8 @@ class btree_inner {
   bool step_down(const probe& key, position& p) const noexcept;
 
   // Sets `result` to the number of the node's keys that are less than `key` (OrEqual: or equal to
-  // it). Returns false when torn. A probe that can search a node (of IDs, keyed_delta_index.hpp)
-  // does it itself.
+  // it). Returns false when torn. A probe with a rank() of its own searches the node itself
+  // (papers/karnagel/delta_index_node.hpp).
   template <bool OrEqual, class Node, class StillValid>
   static bool rank_in_node(const Node& n, unsigned count, const probe& key,
                            StillValid&& still_valid, unsigned& result) noexcept;
