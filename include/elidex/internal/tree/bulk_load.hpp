@@ -6,9 +6,9 @@
 //   loader.publish();
 //
 // Thread-safety: a loader belongs to one thread. Other threads may use the tree meanwhile. They
-// find it empty until publish(), which makes all records visible at one moment. Errors:
-// std::invalid_argument from add() if the keys do not ascend. std::logic_error from publish() if
-// the tree is not empty by then. std::bad_alloc from both. Nothing is then loaded.
+// find it empty until publish(), which makes all records visible at one moment.
+// Errors: std::invalid_argument from add() if the keys do not ascend. std::logic_error from
+// publish() if the tree is not empty by then. std::bad_alloc from both. Nothing is then loaded.
 //
 // Implementation notes
 // The loader builds the nodes aside, from the leaves up. It fills leaves and inner nodes to fifteen

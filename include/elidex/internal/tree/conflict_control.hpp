@@ -11,7 +11,8 @@
 //   control.unlock(slot);
 //
 // Thread-safety: all members, from any thread. No member may be called inside a hardware region,
-// because every request writes the control's cache line. Errors: none.
+// because every request writes the control's cache line.
+// Errors: none.
 //
 // Implementation notes
 // A control has lock bits, mark bits (a Bloom filter with one hash function over the keys of the

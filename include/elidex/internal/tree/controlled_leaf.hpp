@@ -1,7 +1,8 @@
 // The head that all leaves of a fixed_key_btree share, and a container for a leaf's records in key
 // order.
 //
-// Thread-safety: as separated_leaf.hpp. From: papers/003 section 5.
+// Thread-safety: as separated_leaf.hpp.
+// From: papers/003 section 5.
 #pragma once
 
 #include <algorithm>

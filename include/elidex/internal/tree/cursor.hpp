@@ -7,12 +7,13 @@
 // Guarantees: each leaf's records are a snapshot, taken when the cursor came to the leaf. Keys come
 // in strictly ascending (next) or descending (prev) order. A key that is in the map during the
 // whole walk comes exactly once. A key that is inserted or erased meanwhile may come or not. For a
-// range as of one moment use scan(). Thread-safety: a cursor is for one thread at a time, and may
-// be moved to another thread. Any thread may use the map meanwhile. Lifetime: a cursor stays valid
-// while other threads insert and erase, even if they erase its key. The map must outlive the
-// cursor. A cursor holds back no reclamation, however long it lives. Errors: std::bad_alloc from
-// the seeks, next() and prev(). The cursor is then unchanged. std::invalid_argument from the seeks
-// for a key of more than 64 KiB.
+// range as of one moment use scan().
+// Thread-safety: a cursor is for one thread at a time, and may be moved to another thread. Any
+// thread may use the map meanwhile.
+// Lifetime: a cursor stays valid while other threads insert and erase, even if they erase its key.
+// The map must outlive the cursor. A cursor holds back no reclamation, however long it lives.
+// Errors: std::bad_alloc from the seeks, next() and prev(). The cursor is then unchanged.
+// std::invalid_argument from the seeks for a key of more than 64 KiB.
 // key(), value(), next() and prev() need valid(); the results of key() and value() are valid until
 // the cursor moves.
 //

@@ -8,7 +8,8 @@
 //   }
 //   op.settle();  // what was unlinked goes to the retire list
 //
-// Thread-safety: one thread. Errors: std::bad_alloc from the constructor and provide().
+// Thread-safety: one thread.
+// Errors: std::bad_alloc from the constructor and provide().
 //
 // Implementation notes
 // A region body allocates nothing (DESIGN.md, rule 3). A body that lacks memory records this and

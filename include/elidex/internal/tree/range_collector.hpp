@@ -5,8 +5,9 @@
 //   // the caller stays pinned while it follows addresses in the slots
 //   for (const auto& e : range.entries()) ...
 //
-// Thread-safety: one thread. Other threads may change the tree meanwhile. Linearizability: a range
-// is a snapshot. Errors: std::bad_alloc from collect_forward() and collect_backward().
+// Thread-safety: one thread. Other threads may change the tree meanwhile.
+// Linearizability: a range is a snapshot.
+// Errors: std::bad_alloc from collect_forward() and collect_backward().
 //
 // Implementation notes
 // The walk copies the slots of each leaf, remembers the version of each leaf, and validates all
