@@ -105,11 +105,15 @@ using btree_inner_of = btree_inner<Key, Sync, Shape, btree_leaf<Key, Value, Sync
 // Every operation is linearizable except size(), empty(), memory_bytes(), stats() and cursors
 // (cursor.hpp). The first four are exact when no operation runs. multi_get() is not a snapshot.
 //
-// Errors: std::invalid_argument for a key of more than 64 KiB. std::bad_alloc from any function
-// that changes something (from erase() too, because the retire list records what it unlinks), from
-// scans and cursors (for their buffer), from functions that return a std::string, and from the
-// first call of a thread. The tree is then unchanged. Destructor, reclaim(), size(), empty(),
-// memory_bytes() and stats() never throw.
+// Errors: std::invalid_argument for a key of more than 64 KiB. The tree is unchanged after
+// std::bad_alloc, which comes from
+//   * every function that changes something (erase() too, because the retire list records what it
+//     unlinks),
+//   * scans and cursors (for their buffer),
+//   * functions that return a std::string,
+//   * the first call of a thread.
+//
+// Destructor, reclaim(), size(), empty(), memory_bytes() and stats() never throw.
 template <class Key, class Value, class Sync, class Shape = paper_fan_out>
 class btree : btree_inner_of<Key, Value, Sync, Shape> {
   using inner_levels = btree_inner_of<Key, Value, Sync, Shape>;

@@ -18,7 +18,7 @@
 // A control has lock bits, mark bits (a Bloom filter with one hash function over the keys of the
 // leaf) and the split lock. The bit vectors have Bits bits each, twice the leaf's slots (papers/003
 // section 5.1). They lie in one word, because their cache line moves from core to core with each
-// request. A request waits for nothing else.
+// request. A request waits for no other cache line.
 //
 // Invariants, for a leaf with a control while its sequence number stays the same:
 //   * The mark of every key in the leaf is set. An insert sets it before the key can be seen. An

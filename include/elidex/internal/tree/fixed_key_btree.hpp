@@ -771,8 +771,9 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::change_value(const place
   node_lock& lock = l.value_lock(slot);
   token seen = p.seen;
   if constexpr (locks_values_apart) {
-    // Waits here instead of beginning again. The holder waits for no other lock, and a descent
-    // would lead to this lock once more.
+    // Waits here instead of beginning again, because a descent would lead to this lock once more.
+    // The wait cannot deadlock: this thread holds no node's lock, and the holder waits for no
+    // slot's lock bit.
     seen = lock.lock();
     // A thread that moves values takes their locks, after the leaf's. If the leaf is unchanged, the
     // value stays in its slot.
@@ -1104,8 +1105,8 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(
 
 // Redistributes the records of a full leaf evenly with a sibling that has room. So leaves are five
 // sixths full after random inserts instead of two thirds (B*-trees: Knuth, TAOCP 3, section 6.2.4).
-// No: there is no such sibling. Two leaves are never redistributed: a hot leaf, and the last child
-// of a parent, which ascending keys fill. A leaf elsewhere that ascending keys fill gives its right
+// No: there is no such sibling. A hot leaf never redistributes. Neither does the last child of a
+// parent, which ascending keys fill. A leaf elsewhere that ascending keys fill gives its right
 // sibling only the records behind `key`. So the records before `key` stay together, and keys that
 // only seem to ascend do not get a leaf each.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>

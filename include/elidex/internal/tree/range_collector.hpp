@@ -19,10 +19,13 @@
 //
 // A range that changes all the time would never validate. After `optimistic_attempts` the walk
 // locks the leaves instead, from left to right, each before it is read. It releases all of them at
-// the end. The linearization point is then any moment at which all are held. This cannot deadlock.
-// Only range collectors wait for a leaf while they hold another, and they wait for one further
-// right. All other operations only try for leaves. With a leaf held they wait at most for its
-// parent, and the holder of a parent waits for no leaf.
+// the end. The linearization point is then any moment at which all are held.
+//
+// This cannot deadlock. Only range collectors wait for a leaf while they hold another, and they
+// wait for one further right. All other operations only try for leaves, or wait for one with no
+// lock held (fixed_key_btree's switch_on()). With a leaf held they wait at most for its parent, and
+// the holder of a parent waits for no leaf. They may also wait for locks of values. The holder of
+// such a lock holds the leaf's lock too, or replaces one value and waits for no lock.
 //
 // Where values have locks of their own (leaf::value_locks), the walk remembers, validates and locks
 // these after the leaf's lock.
