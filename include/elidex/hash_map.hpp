@@ -77,46 +77,50 @@ namespace elidex {
 
 using internal::default_hash;
 
-// What could be otherwise; tests take tables that are always growing, and broken ones.
+// The parameters of a table. Tests use tables that always grow, and broken ones.
 struct hash_map_rules {
-  // of a block; so many there are for 8-byte keys and values
+  // most slots of a block (8-byte keys and values have as many)
   static constexpr unsigned slots_max = 7;
   static constexpr unsigned first_level = 2;  // 4 buckets: an empty map is small
-  // chosen: one key in 11 at most lies in a block behind its bucket
+  // chosen: at most one key in 11 lies in a chained block
   static constexpr unsigned fill_percent_max = 75;
-  // chosen: what is split with one look at the shared cursor
+  // chosen: buckets that a thread splits after one access to the shared cursor
   static constexpr unsigned buckets_per_turn = 8;
   static constexpr bool checks_coverage = true;  // false: a planted bug
   static constexpr bool validates = true;        // false: a planted bug
 };
 
-// Counts since construction; each exact when no operation runs.
+// Counts since construction. Each is exact when no operation runs.
 struct hash_map_stats {
-  std::int64_t restarts = 0;  // attempts thrown away because another thread changed the bucket
+  std::int64_t restarts = 0;  // attempts discarded because another thread changed the bucket
   std::int64_t splits = 0;    // of buckets
-  std::size_t buckets = 0;    // those whose keys are still with another one included
+  std::size_t buckets = 0;    // including unborn ones
   std::size_t chained_blocks = 0;
   std::size_t retired_objects = 0;  // blobs that wait for their epoch
 };
 
-// Key: an integer type, or std::string (given as std::string_view, at most 64 KiB). Value: a
-// trivially copyable type, or std::string (given as std::string_view). Values are stored in the
-// table: for those of more than some hundred bytes, of which half is empty at times, take
-// std::string. Hash: a function object that makes 64 good bits of a key; see hash_mix.hpp.
+// Key: an integer type, or std::string (passed as std::string_view, at most 64 KiB). Value: a
+// trivially copyable type, or std::string (passed as std::string_view). The table itself holds the
+// values. Up to half of its slots may be empty, so prefer std::string for values of more than some
+// hundred bytes. Hash: a function object that makes 64 well-mixed bits of a key (hash_mix.hpp).
 //
-// Thread-safety: every function but constructor and destructor may be called from any thread at any
-// time, and all are linearizable except for_each(), and size(), empty(), memory_bytes() and
-// stats(), which are exact when no operation runs. Readers write nothing that is shared and wait
-// only for whoever is changing the same bucket.
+// Thread-safety: every function but constructor and destructor, from any thread at any time. Every
+// operation is linearizable except for_each(), size(), empty(), memory_bytes() and stats(). The
+// last four are exact when no operation runs. multi_get() is not a snapshot. Readers write nothing
+// that threads share. They wait only for a thread that changes the same bucket.
 //
-// Lifetime: keys and values are copied in and out. Not copyable, not movable. There are no
-// iterators; what for_each() hands to its function is valid until that returns.
+// Lifetime: the map copies keys and values in and out. It cannot be copied or moved, and has no
+// iterators. What for_each() passes to its function is valid until the function returns.
 //
-// Errors: std::invalid_argument for a key over 64 KiB. std::bad_alloc from constructor, from any
-// function that changes something (for numbers: insert, upsert and get_or_insert), from reserve()
-// and for_each(), where a std::string is returned, and from the first call of a thread: the map's
-// content is then unchanged. A table that can't grow for want of memory goes on with longer chains.
-// Destructor, reclaim(), size(), empty(), memory_bytes() and stats() never throw.
+// Errors: std::invalid_argument for a key of more than 64 KiB. The map's contents are unchanged
+// after std::bad_alloc, which comes from
+//   * the constructor, reserve() and for_each(),
+//   * every function that changes something (for numbers: insert(), upsert() and get_or_insert()),
+//   * every function that returns a std::string,
+//   * the first call of a thread.
+//
+// A table that cannot grow for lack of memory continues with longer chains. Destructor, reclaim(),
+// size(), empty(), memory_bytes() and stats() never throw.
 template <class Key, class Value, class Hash = default_hash<Key>, class Rules = hash_map_rules>
 class hash_map {
   static_assert((std::integral<Key> && !std::same_as<Key, bool>) || std::same_as<Key, std::string>,
@@ -146,83 +150,85 @@ class hash_map {
   hash_map(const hash_map&) = delete;
   hash_map& operator=(const hash_map&) = delete;
 
-  // The value of `key`, if it is there.
+  // Returns the value of `key`, or std::nullopt.
   [[gnu::always_inline]] inline std::optional<Value> get(key_argument key) const;
   bool contains(key_argument key) const;
 
-  // get() of many keys, in any order: found[i] becomes the value of wanted[i], if it is there. Each
-  // look-up is linearizable by itself; together they are no snapshot. Look-ups wait for memory
-  // together. Throws std::invalid_argument if `found` is shorter than `wanted`, and as get() for a
-  // key that is too long: others may have been set then.
+  // Looks up many keys, in any order: found[i] becomes the value of wanted[i], or std::nullopt.
+  // Each look-up is linearizable by itself. Together they are not a snapshot. Look-ups wait for
+  // memory together. Throws std::invalid_argument if `found` is shorter than `wanted`, before any
+  // look-up. Throws as get() does for a key that is too long. Other elements of `found` may have
+  // been set then.
   void multi_get(std::span<const key_argument> wanted, std::span<std::optional<Value>> found) const;
 
-  // Adds `key` unless it is there; says whether it added it.
+  // Adds `key` if it is absent. Returns whether it added the key.
   bool insert(key_argument key, value_argument value) {
     return insert_or_overwrite(key, value, false);
   }
 
-  // Adds `key` or overwrites its value; says whether it added it.
+  // Adds `key`, or overwrites its value. Returns whether it added the key.
   bool upsert(key_argument key, value_argument value) {
     return insert_or_overwrite(key, value, true);
   }
 
-  // The value of `key`, which becomes make()'s if it is not there, as one atomic step; second:
-  // whether it was added. make() must not use the map, and should be short: others who want the
-  // bucket wait for it. If it throws, the exception comes out of get_or_insert() and nothing is
-  // added. Not for values that are strings.
+  // Returns the value of `key` and whether it added the key. If the key is absent, adds it with the
+  // value that make() returns. The whole is one atomic step. make() must not use the map, and
+  // should be short: other operations on the bucket wait for it. If make() throws, get_or_insert()
+  // passes the exception on and adds nothing. Not for values that are strings.
   template <class Make>
   std::pair<Value, bool> get_or_insert(key_argument key, Make&& make)
     requires(!values::owns_blobs);
 
-  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the
-  // key was there. fn(Value&) must not use the map, and should be short: others who want the bucket
-  // wait for it. It may run more than once, with effects only of the last time, when Value is
-  // std::string. If it throws, the exception comes out of update() and the value stays.
+  // Calls fn(value) for the value of `key` and stores the result, as one atomic step. Returns
+  // whether the key is present. fn(Value&) must not use the map, and should be short: other
+  // operations on the bucket wait for it. It may run more than once when Value is std::string. Only
+  // its last run has an effect on the value. If fn throws, update() passes the exception on and the
+  // value stays.
   template <internal::value_change<Value> Fn>
   bool update(key_argument key, Fn&& fn);
 
-  // Removes `key`; says whether it was there.
+  // Removes `key`. Returns whether the key was present.
   bool erase(key_argument key);
 
-  // Calls fn(key, value) for the records, in no order, and returns how many. Weakly consistent: a
-  // key that is there all the time comes exactly once, one that comes or goes meanwhile once or not
-  // at all; a value is one that the key had meanwhile. fn runs outside of all locks and may use the
-  // map, and change it. With string keys or values no map of the process gives memory back while fn
-  // runs, so it should not block then.
+  // Calls fn(key, value) for the records, in no order. Returns their number. Weakly consistent: a
+  // key that is present all the time comes exactly once. A key that is inserted or erased meanwhile
+  // comes once or not at all. A value is one that the key had meanwhile. fn runs outside of all
+  // locks, and may use and change the map. With string keys or values no map of the process frees
+  // memory while fn runs, so fn should not block then.
   template <class Fn>
   std::size_t for_each(Fn&& fn) const;
 
-  // Makes the table large enough for so many keys, now, so that it does not grow until there are
-  // more. Others go on meanwhile.
+  // Makes the table large enough for so many keys, so that it does not grow until there are more.
+  // Other threads may use the map meanwhile.
   void reserve(std::size_t many);
 
   std::size_t size() const noexcept { return size_.count(); }
   bool empty() const noexcept { return size() == 0; }
 
-  // Everything obtained from the system for the table, chained and free blocks, and blobs, in
+  // All memory obtained from the system for the table, chained and free blocks, and blobs, in
   // bytes.
   std::size_t memory_bytes() const noexcept;
   hash_map_stats stats() const noexcept;
 
-  // Frees what was erased before this call, as far as no reader was in the way, now instead of at
-  // the next erasures.
+  // Frees now what was erased before this call, instead of at the next erasures. Memory that a
+  // reader may still reach is kept.
   void reclaim() noexcept { retire_list_.sweep_all(); }
 
  private:
   static constexpr bool owns_blobs = keys::owns_blobs || values::owns_blobs;
   struct no_pin {};
-  // Only blobs are ever freed while the map lives.
+  // Only blobs are freed while the map lives.
   using pin = std::conditional_t<owns_blobs, internal::epoch_pin, no_pin>;
   using probe = typename keys::probe;
 
-  // What is looked for.
+  // The key of a look-up, and its hash.
   struct wanted_key {
     probe key;
     std::uint64_t hash;
     std::uint8_t print() const noexcept { return print_of(hash); }
   };
   enum class finding : std::uint8_t { present, absent, torn };
-  // Where a key lies; of an absent one the last block of the chain.
+  // Where a key lies. For an absent key: the last block of the chain.
   struct spot {
     block* in = nullptr;
     unsigned slot = 0;
@@ -250,14 +256,14 @@ class hash_map {
                                                   std::optional<value_slot>& value) const noexcept;
   [[gnu::noinline]] finding look_up(const wanted_key& wanted,
                                     std::optional<value_slot>& value) const noexcept;
-  // By value: what others have the address of lies in memory.
+  // The argument is passed by value: a variable whose address is passed on lies in memory.
   [[gnu::noinline]] std::optional<Value> get_with_patience(wanted_key which) const;
 
   bool insert_or_overwrite(key_argument key, value_argument value, bool overwrite);
   template <class Fn>
   bool update_string(key_argument key, Fn& fn);
 
-  // The bucket for a hash, on the table's level. Then those of the change that it comes with.
+  // The bucket for a hash, split up to the table's level.
   place home_to_change(std::uint64_t hash) noexcept;
   static bool is_full(const block& last) noexcept { return last.tags().count() == block::slots; }
   static void append(block& last, const record& added, std::uint8_t print) noexcept;
@@ -295,7 +301,8 @@ class hash_map {
   internal::sharded_counter blob_bytes_;
   mutable internal::sharded_counter restarts_;
   internal::sharded_counter splits_;
-  internal::retire_list retire_list_{this};  // destroyed first: what is in it counts as the map's
+  // Destroyed first, because its objects count in the map's figures.
+  internal::retire_list retire_list_{this};
 };
 
 }  // namespace elidex

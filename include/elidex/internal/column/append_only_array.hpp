@@ -1,16 +1,21 @@
-// An array that grows behind its end and never moves: element i may be used while others are added.
+// An array that grows at its end and never moves its elements. Elements may be used while others
+// are added.
 //
 //   append_only_array<std::uint64_t> values("value");
 //   values.provide(1000);                    // memory for elements 0 to 999; may throw
 //   values.at(7)->...                        // an address that stays
 //
-// How: segments, four for each doubling of the whole, so that of a thousand elements and more at
-// most a quarter lies idle; which segment element i is in follows from its number. Elements begin
-// default-initialised. Who has written which element is the user's concern.
+// Elements begin default-initialized. The user decides which thread writes which element.
 //
-// Thread-safety: all functions but constructor and destructor. Whoever knows of an element because
-// another thread told it (by a lock, or by a validated version) sees its segment. at() of an
-// element whose memory this thread cannot know of yet gives null, never a wrong address.
+// Thread-safety: all functions but constructor and destructor, from any thread. A thread that
+// learns of an element from another thread (through a lock, or a validated version) sees the
+// element's segment. at() returns null, never a wrong address, for an element whose memory this
+// thread cannot know of yet.
+// Errors: provide() throws std::bad_alloc.
+//
+// Implementation notes
+// The array consists of segments, four for each doubling of the whole. So of a thousand elements or
+// more at most a quarter is unused. An element's number determines its segment.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +47,7 @@ class append_only_array {
   append_only_array(const append_only_array&) = delete;
   append_only_array& operator=(const append_only_array&) = delete;
 
-  // Where element i lies; null where no memory for it is known here.
+  // The address of element i, or null if this thread knows of no memory for it.
   T* at(std::size_t i) const noexcept {
     if (i >= elements_max) return nullptr;
     const place p = place_of(i);
@@ -50,16 +55,17 @@ class append_only_array {
     T* const segment = segments_[p.segment].load(std::memory_order_acquire);
     return segment == nullptr ? nullptr : segment + p.offset;
   }
-  // The same for one of the first provided() elements, as far as this thread knows of them.
+  // The same for an element that is known to be among the first provided() elements.
   T& operator[](std::size_t i) const noexcept {
     const place p = place_of(i);
-    // relaxed: who passes i has seen provided() cover it, or been told of it; that orders this
-    // behind its partner, the store in provide().
+    // relaxed: the caller has seen that provided() covers i, or has learned of i from a thread that
+    // has. That orders this load behind its partner, the store in provide().
     return segments_[p.segment].load(std::memory_order_relaxed)[p.offset];
   }
 
-  // Calls fn(elements, i, count) for the elements from `first` to `last`, `count` of them one
-  // behind the other from number i on. All of them as for operator[].
+  // Calls fn(elements, i, count) for contiguous runs of the elements from `first` to `last - 1`. A
+  // run has `count` elements, the first of which has number i. The conditions of operator[] apply
+  // to all of them.
   template <class Fn>
   void for_each_stretch(std::size_t first, std::size_t last, Fn&& fn) const {
     while (first < last) {
@@ -70,13 +76,13 @@ class append_only_array {
     }
   }
 
-  // Elements there is memory for.
+  // The number of elements that have memory.
   std::size_t provided() const noexcept {
     return provided_.load(std::memory_order_acquire);  // pairs with the release store in provide()
   }
 
-  // Makes memory for at least so many elements. Throws std::bad_alloc and has then changed nothing
-  // that counts.
+  // Provides memory for at least so many elements. Throws std::bad_alloc. The elements that had
+  // memory before are then unchanged.
   void provide(std::size_t wanted) {
     if (wanted <= provided()) return;
     const std::lock_guard guard(growing_);
@@ -95,7 +101,7 @@ class append_only_array {
     }
   }
 
-  // Obtained from the system, in bytes.
+  // The memory obtained from the system, in bytes.
   std::size_t memory_bytes() const noexcept { return provided() * sizeof(T); }
 
  private:
@@ -107,13 +113,13 @@ class append_only_array {
   static constexpr unsigned first_bits = 6;
   static constexpr unsigned last_bits = 40;  // elements of the last segments
   static constexpr std::size_t segments = std::size_t{4} * (last_bits + 1 - first_bits);
-  // there is memory for more than these
+  // no computer has memory for more elements
   static constexpr std::size_t elements_max = std::size_t{1} << (last_bits + 2);
 
   static place place_of(std::size_t i) noexcept {
     const std::size_t shifted = i + (std::size_t{4} << first_bits);
     const auto bits =
-        // of the offset; the two above it say which of four
+        // of the offset; the two bits above tell which of the four segments
         static_cast<unsigned>(std::bit_width(shifted) - 3);
     return {std::size_t{4} * (bits - first_bits) + (shifted >> bits & 3),
             shifted & ((std::size_t{1} << bits) - 1)};

@@ -1,13 +1,14 @@
-// Byte strings one behind the other, for as long as the arena lives.
+// An arena of byte strings, which live as long as the arena.
 //
 //   blob_arena strings;
 //   blob* s = strings.make("hello");   // may throw
-//   strings.destroy(s);  // nobody has it: its room is used again if nothing came behind it
+//   strings.destroy(s);  // no thread uses it: its room is used again if nothing came behind it
 //
-// arena_blobs is one for each of 16 threads, in the place of heap_blobs: for trees that only grow.
+// arena_blobs has 16 arenas, one for each group of threads. It replaces heap_blobs in trees that
+// only grow.
 //
 // Thread-safety: make(), make_room() and destroy() from any thread.
-// Errors: make() and make_room() throw std::bad_alloc and have then changed nothing.
+// Errors: make() and make_room() throw std::bad_alloc. Nothing is then changed.
 #pragma once
 
 #include <algorithm>
@@ -55,9 +56,9 @@ class alignas(128) blob_arena {
     if (in_this_chunk && begin + blob::bytes_for(unwanted->size()) == unused_) unused_ = begin;
   }
 
-  // Obtained from the system, in bytes.
+  // The memory obtained from the system, in bytes.
   std::size_t memory_bytes() const noexcept {
-    // a figure, orders nothing; pairs with the store in add_chunk()
+    // A statistic that orders nothing. Pairs with the store in add_chunk().
     return reserved_.load(std::memory_order_relaxed);
   }
 
@@ -66,7 +67,7 @@ class alignas(128) blob_arena {
     void* begin;
     std::size_t bytes;
   };
-  // A new chunk is a quarter of the whole, within these bounds. Both chosen.
+  // A new chunk has a quarter of the whole size, within these bounds. Both are chosen.
   static constexpr std::size_t chunk_bytes_min = 1024;
   static constexpr std::size_t chunk_bytes_max = std::size_t{4} << 20;
 
@@ -86,7 +87,7 @@ class alignas(128) blob_arena {
 
   std::mutex mutex_;
   std::vector<chunk> chunks_;
-  std::byte* chunk_begin_ = nullptr;  // of the last one
+  std::byte* chunk_begin_ = nullptr;  // of the last chunk
   std::byte* unused_ = nullptr;
   std::byte* end_ = nullptr;
   std::atomic<std::size_t> reserved_{0};
@@ -97,7 +98,7 @@ class arena_blobs {
   static constexpr bool frees_all_itself = true;
   blob* make(std::string_view bytes) { return mine().make(bytes); }
   blob* make_room(std::size_t size) { return mine().make_room(size); }
-  // of another thread's arena: stays where it is
+  // A blob in another thread's arena stays there.
   void destroy(blob* b) noexcept { mine().destroy(b); }
   static constexpr std::size_t footprint_bytes(std::size_t /*size*/) noexcept { return 0; }
   std::size_t memory_bytes() const noexcept {

@@ -1,18 +1,22 @@
-// The part of a column that takes new rows: for each its value's ID, behind a dictionary that is
-// found by an index.
+// The part of a column that receives new rows: the ID of each row's value, with an indexed
+// dictionary of the values.
 //
 //   column_delta<std::uint64_t, std::uint32_t> delta(map_regions::automatic);
 //   delta.begin_at(1000);                             // the number of its first row
-//   auto row = delta.append(delta.id_of_new(42));     // 1000; nothing once it is closed
-//   delta.close();                                    // how many rows it has got, for good
+//   auto row = delta.append(delta.id_of_new(42));     // 1000, or nothing once it is closed
+//   delta.close();                                    // its final number of rows
 //
-// A row is claimed by counting up, and then written; a row that is not written yet is not there.
-// The ID comes first: an exception leaves a value without rows at worst, which the next merge
-// leaves out. The highest bit of the counter says that the delta is closed.
+// Thread-safety: all functions but constructor and destructor, from any thread. begin_at() runs
+// before other threads know of the delta. A thread that sees a row sees what the appending thread
+// did before append().
+// Errors: id_of_new() throws as keyed_delta_index's find_or_add(). append() throws std::bad_alloc,
+// and nothing is then changed.
 //
-// Thread-safety: all functions but constructor and destructor, begin_at() before others know of the
-// delta. What a thread did before append() is seen by whoever sees the row. Errors: id_of_new() as
-// keyed_delta_index's find_or_add(); append() throws std::bad_alloc, with nothing changed.
+// Implementation notes
+// append() claims a row by incrementing a counter, and then writes the row. A row that is not
+// written yet does not exist for readers. The ID comes first. So an exception leaves at worst a
+// value without rows, which the next merge omits. The counter's highest bit tells that the delta is
+// closed.
 #pragma once
 
 #include <algorithm>
@@ -52,8 +56,8 @@ class column_delta {
       if (position >= closed) return std::nullopt;
       ids_.provide(position + 1);
     } while (!used_.compare_exchange_weak(position, position + 1));
-    // release: pairs with the acquire loads of id_at() and for_each_row(): the ID's entry is
-    // written.
+    // release: pairs with the acquire loads of id_at() and for_each_row(). The ID's entry is
+    // written before.
     ids_[position].store(stored(id), std::memory_order_release);
     return first_row_ + position;
   }
@@ -61,16 +65,16 @@ class column_delta {
 
   // --- reading ---
 
-  // Rows that are claimed.
+  // The number of claimed rows.
   std::size_t rows() const noexcept { return used_.load() & ~closed; }
 
-  // Of the row that is the position-th here, if it is written.
+  // The ID at this position, if its row is written.
   std::optional<Id> id_at(std::size_t position) const noexcept {
     if (position >= rows()) return std::nullopt;
     return loaded(ids_[position].load(std::memory_order_acquire));  // pairs with append()
   }
 
-  // Calls fn(position, id) for each row that is written, ascending.
+  // Calls fn(position, id) for each written row, ascending.
   template <class Fn>
   void for_each_row(Fn&& fn) const {
     ids_.for_each_stretch(
@@ -82,7 +86,7 @@ class column_delta {
         });
   }
 
-  // The same for those with values from `lowest` to `highest`.
+  // Calls fn(position) for each written row with a value from `lowest` to `highest`, ascending.
   template <class Fn>
   void for_each_match(image_argument lowest, image_argument highest, Fn&& fn) const {
     if (lowest == highest) {
@@ -93,7 +97,7 @@ class column_delta {
       });
       return;
     }
-    std::vector<bool> wanted(index_.id_bound());  // values that come now need not be seen
+    std::vector<bool> wanted(index_.id_bound());  // values added from now on may be missed
     bool any = false;
     for (values_ascending at(*this, &lowest); at.valid() && !(highest < at.value()); at.next()) {
       if (at.id() < wanted.size()) any = wanted[at.id()] = true;
@@ -104,7 +108,7 @@ class column_delta {
     });
   }
 
-  // How many rows that are not deleted each ID has.
+  // The number of rows of each ID, without deleted rows.
   std::vector<std::size_t> rows_by_id(const deleted_rows& deleted) const {
     std::vector<std::size_t> counts(index_.id_bound());
     for_each_row([&](std::size_t position, Id id) {
@@ -120,11 +124,11 @@ class column_delta {
     return sizeof(*this) - sizeof(index_) + index_.memory_bytes() + ids_.memory_bytes();
   }
 
-  // The values in ascending order, a batch at a time: each that was there when it was made, no
-  // other twice.
+  // The values in ascending order, read in batches. Each value that was there at construction comes
+  // exactly once. No other value comes twice.
   class values_ascending {
    public:
-    // From *from on, or all.
+    // Begins at *from, or at the first value if `from` is null.
     values_ascending(const column_delta& of, const image_argument* from) : index_(of.index_) {
       fill(from != nullptr ? *from : image_argument{}, false);
     }
@@ -147,8 +151,8 @@ class column_delta {
       at_ = 0;
       index_.scan(from, batch_values, [&](image_argument value, Id id) {
         if (without_from && value == from) return;
-        // A string that is handed out here lives as long as this call, the dictionary's as long as
-        // the delta.
+        // A string that scan() passes lives as long as this call. The dictionary's string lives as
+        // long as the delta.
         if constexpr (std::is_same_v<Image, std::string>) {
           batch_.emplace_back(index_.view(id), id);
         } else {
@@ -165,7 +169,7 @@ class column_delta {
  private:
   static constexpr std::size_t closed = ~(~std::size_t{0} >> 1);
   static constexpr Id unwritten = 0;
-  // No ID is the greatest Id (dictionary.hpp), so all of them have room beside `unwritten`.
+  // No ID is the greatest Id (dictionary.hpp), so all IDs have room beside `unwritten`.
   static Id stored(Id id) noexcept { return static_cast<Id>(id + 1); }
   static std::optional<Id> loaded(Id found) noexcept {
     if (found == unwritten) return std::nullopt;

@@ -1,4 +1,4 @@
-// The bodies of column.hpp.
+// The member functions of column, included at the end of column.hpp.
 #pragma once
 
 #include <bit>
@@ -38,8 +38,8 @@ auto column<T, Id>::insert(argument value) -> row_number {
     const internal::epoch_pin pin;
     const parts& in = now();
     if (const auto row = in.delta->append(in.delta->id_of_new(wanted))) return *row;
-    // freeze_delta() has closed the delta and is about to publish the next one; it waits for pins
-    // only afterwards.
+    // freeze_delta() has closed the delta and is about to publish the next one. It waits for pins
+    // only after that.
     const auto is_current = [&] { return state_.load() == &in; };
     if (is_current()) internal::wait_while<internal::looks::often>(&state_, is_current);
   }
@@ -116,7 +116,7 @@ void column<T, Id>::for_each_delta_match(const parts& in, image_argument lowest,
 
 namespace internal {
 
-// The values of a part that rows have, ascending, with the number of these rows.
+// The values of a part that have rows, ascending, with the number of their rows.
 template <class Part>
 class values_of_rows {
  public:
@@ -174,7 +174,7 @@ std::size_t column<T, Id>::scan_from(const image_argument* from, std::size_t lim
       if (part && part->valid() && part->value() == *least) rows += part->rows();
     });
     fn(images::value_of(*least), rows);
-    // Last: it is one of the parts' that *least may point into.
+    // These steps come last, because *least may refer into one of the parts.
     const bool is_mains = in_main->valid() && in_main->value() == *least;
     const bool is_frozens = in_frozen && in_frozen->valid() && in_frozen->value() == *least;
     const bool is_deltas = in_delta->valid() && in_delta->value() == *least;
@@ -238,7 +238,7 @@ void column<T, Id>::merge_frozen(Progress& progress) {
   merges_.fetch_add(1);
 }
 
-// A pinned thread, or one that merges already, would wait for itself.
+// A pinned thread would wait for itself, and so would a thread that already merges.
 template <class T, class Id>
 void column<T, Id>::check_may_merge() const {
   const internal::thread_record& mine = internal::this_thread_record();
@@ -263,7 +263,7 @@ bool column<T, Id>::merge_if_due(Progress&& progress) {
   check_may_merge();
   if (!merge_is_due()) return false;
   const std::unique_lock one_at_a_time(merging_, std::try_to_lock);
-  if (!one_at_a_time || !merge_is_due()) return false;  // another thread merges, or has just merged
+  if (!one_at_a_time || !merge_is_due()) return false;  // another thread merges or has merged
   merge_all(progress);
   return true;
 }
@@ -299,7 +299,7 @@ bool column<T, Id>::merge_is_due() const {
 template <class T, class Id>
 std::size_t column<T, Id>::size() const {
   const internal::epoch_pin pin;
-  const std::size_t deleted = deleted_.count();  // of rows that were there before
+  const std::size_t deleted = deleted_.count();  // of rows that exist already
   const delta_part& last = *now().delta;
   return last.first_row() + last.rows() - deleted;
 }

@@ -1,19 +1,22 @@
-// The part of a column that never changes: a sorted dictionary, and for each row its value's ID in
-// as few bits as IDs need.
+// The immutable part of a column: a sorted dictionary, and the ID of each row's value in as few
+// bits as IDs need.
 //
-//   // a main of both parts' rows
+//   // a main with the rows of both parts
 //   const auto next = merge_parts(main, frozen, deleted, ids_max, progress);
 //   next->value_at(7);
 //   next->ids_between(lowest, highest);  // IDs order as their values do
 //
-// A row that was deleted when its main was built may have lost its value: value_at() of it gives
-// any.
+// A row that was deleted when its main was built may have lost its value. value_at() then returns
+// any value.
 //
-// Thread-safety: immutable once made. merge_parts() needs a delta that nobody changes, and may run
-// beside additions to the deleted rows. Errors: merge_parts() throws std::bad_alloc,
-// std::length_error where there are more than ids_max values, and what progress throws. Source:
-// paper 001, section 2; dictionaries first, then rows by maps from old to new IDs: Krueger et al.,
-// VLDB 2012 (column.hpp).
+// Thread-safety: immutable once made. merge_parts() needs a delta that no thread changes. Other
+// threads may add deleted rows meanwhile.
+// Errors: merge_parts() throws std::bad_alloc, std::length_error if there are more than ids_max
+// values, and what `progress` throws.
+//
+// Implementation notes
+// A merge first merges the dictionaries, and then writes the rows by maps from old to new IDs.
+// Source: paper 001, section 2. Krueger et al., VLDB 2012, for the order of the merge (column.hpp).
 #pragma once
 
 #include <algorithm>
@@ -35,7 +38,7 @@ namespace elidex::internal {
 
 struct id_range {
   std::uint32_t first;
-  std::uint32_t last;  // the one behind
+  std::uint32_t last;  // one past the last ID
 };
 
 template <class Image>
@@ -59,8 +62,8 @@ class column_main {
             static_cast<std::uint32_t>(values_.upper_bound(highest))};
   }
 
-  // Calls fn(first, bits) for each 64 rows from `first` on of which some have one of the IDs and
-  // are not deleted.
+  // Calls fn(first, bits) for each 64 rows from `first` on in which a row that is not deleted has
+  // one of the IDs.
   template <class Fn>
   void for_each_word(id_range wanted, const deleted_rows& deleted, Fn&& fn) const {
     ids_.for_each_word(wanted.first, wanted.last, [&](std::size_t first, std::uint64_t bits) {
@@ -77,7 +80,7 @@ class column_main {
     return found;
   }
 
-  // Calls fn(first, ids) for all rows, `ids` being those of the rows from `first` on.
+  // Calls fn(first, ids) for all rows, in batches. `ids` are those of the rows from `first` on.
   template <class Fn>
   void for_each_batch(Fn&& fn) const {
     std::vector<std::uint32_t> batch(std::min(batch_rows, rows()));
@@ -88,7 +91,7 @@ class column_main {
     }
   }
 
-  // How many rows that are not deleted each ID has.
+  // The number of rows of each ID, without deleted rows.
   std::vector<std::size_t> rows_by_id(const deleted_rows& deleted) const {
     std::vector<std::size_t> counts(values_.size());
     for_each_batch([&](std::size_t first, std::span<const std::uint32_t> ids) {
@@ -101,7 +104,7 @@ class column_main {
 
   std::size_t memory_bytes() const noexcept { return values_.memory_bytes() + ids_.memory_bytes(); }
 
-  // The values and their IDs, from *from on or all.
+  // The values and their IDs, from *from on, or all if `from` is null.
   class values_ascending {
    public:
     template <class Argument>
@@ -122,7 +125,7 @@ class column_main {
   };
 
  private:
-  // chosen: they stay in a CPU's cache
+  // chosen: a batch fits into a CPU's cache
   static constexpr std::size_t batch_rows = 32 * packed_ids::block_rows;
 
   dictionary values_;
@@ -131,9 +134,9 @@ class column_main {
 
 // --- merge ---
 
-// For each old ID whether rows have it, then its new one. IDs that no row has stay 0, whatever that
-// means later; there is an entry for ID 0 even where no value is left, since deleted rows may say
-// 0.
+// Tells for each old ID first whether rows have it, then its new ID. The new ID of an old ID
+// without rows stays 0, a meaningless value. There is always an entry for ID 0, even without any
+// value, because deleted rows may have ID 0.
 class id_map {
  public:
   explicit id_map(std::size_t ids) : new_ids_(std::max<std::size_t>(ids, 1)) {}
@@ -147,7 +150,8 @@ class id_map {
   std::vector<std::uint32_t> new_ids_;
 };
 
-// Counts rows twice, when they are looked at and when they are written, and tells half of that.
+// Counts each row twice, once when it is read and once when it is written. Reports half of the
+// count.
 template <class Progress>
 class merge_progress {
  public:
@@ -201,7 +205,7 @@ class merge_of_parts {
         progress_.add(ids.size());
       });
     }
-    // The delta also has values of insertions that did not come to an end.
+    // The delta also has values of inserts that did not finish.
     delta_.for_each_row([&](std::size_t position, Id id) {
       if (!deleted_.contains(delta_.first_row() + position)) from_delta_.mark(id);
     });

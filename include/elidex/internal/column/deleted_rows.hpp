@@ -1,16 +1,18 @@
-// Which rows of a column are deleted: one bit for each, for ever.
+// The set of a column's deleted rows: a bit for each row, which is never cleared.
 //
 //   deleted_rows deleted;
-//   deleted.add(7);          // true: it was not yet
+//   deleted.add(7);          // true: it was not deleted yet
 //   deleted.contains(7);
 //   deleted.word(0);         // rows 0 to 63, the first one in the lowest bit
 //
-// A column without deleted rows has no memory for it, and its queries look at one flag. The flag is
-// set before the first bit, so whoever has to see a bit sees the flag.
+// Thread-safety: all functions but constructor and destructor, from any thread. Once add() has
+// returned, every later call sees the bit. A thread that sees a bit sees what was done before
+// add().
+// Errors: add() throws std::bad_alloc. Nothing is then changed.
 //
-// Thread-safety: all functions but constructor and destructor. What add() has returned for is seen
-// by all that follows, and whoever sees a bit sees what was done before add(). Errors: add() throws
-// std::bad_alloc and has then changed nothing.
+// Implementation notes
+// A column without deleted rows has no memory for bits, and its queries read a single flag. add()
+// sets the flag before the first bit. So a thread that must see a bit sees the flag.
 #pragma once
 
 #include <atomic>
@@ -38,9 +40,9 @@ class deleted_rows {
     return at == nullptr ? 0 : at->load();
   }
 
-  // Whether there may be one.
+  // Whether there may be deleted rows.
   bool any() const noexcept { return any_.load(); }
-  // Exact when nobody adds.
+  // Exact when no thread adds.
   std::size_t count() const noexcept { return count_.load(); }
   std::size_t memory_bytes() const noexcept { return words_.memory_bytes(); }
 

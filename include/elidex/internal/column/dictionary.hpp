@@ -1,35 +1,38 @@
-// The delta's dictionary: every value once, in the order of arrival, named by a number, its ID.
+// The delta's dictionary: every value once, in the order of arrival, with a number, its ID.
 //
 //   delta_dictionary<std::uint64_t, false, 1> values;   // one array, as in paper 001, section 2
 //   delta_dictionary<std::uint64_t, true, 16> values;   // 16 of them, as in its section 5.2.1
 //
-// An entry never changes and never moves, so whoever has an ID may look at its value. Values that
-// are not sorted need an index to be found by; delta_index.hpp has that.
+// An entry never changes and never moves, so a thread that has an ID may read its value. The values
+// are not sorted, so a search for a value needs an index (keyed_delta_index.hpp,
+// papers/karnagel/delta_index.hpp).
 //
-// Parts. With one array for all, each appending thread writes the same counter and the same line:
-// transactions that have nothing else in common abort each other. With a part for each core a
-// thread appends to its own, and an ID says part and position: id = position * Parts + part.
-// Deviation: a thread's part follows from its slot (thread_slot.hpp), not from the core it runs on,
-// so that it stays the same while the thread moves.
+// Thread-safety: size() and memory_bytes() from any thread. With Racing, all functions from any
+// thread, under the rules below. Without Racing, regions must keep other threads out of append().
+// Errors: make_room() throws std::bad_alloc, and no_ids_left when no ID is left.
 //
-// Appending is a step of a region: make_room() gets memory before it, and append() gives nothing
-// where that has not been enough. With Racing several threads may append to one part at once, with
-// nothing but a leaf of the index locked; a claim is then one compare-exchange of the part's
-// counter, and others may take the room that a region has seen. Without Racing the region keeps
-// others out.
+// Implementation notes
+// Parts. With one array for all threads, each appending thread writes the same counter and the same
+// cache line. Transactions that have nothing else in common then abort each other. With one part
+// for each core, a thread appends to its own part. An ID encodes part and position: id = position *
+// Parts + part. Deviation: a thread's part follows from its slot (thread_slot.hpp), not from the
+// core on which it runs. So the part stays the same while the thread moves.
 //
-// When IDs have run out. They never come back, so whoever has met that and then finds the value
-// absent may say so; whoever has not looked again must not, because somebody else may have given
-// the last ID to just this value.
+// Appending is a step of a region. make_room() obtains memory before it. append() returns nothing
+// if that memory was not enough. With Racing several threads may append to one part at once, with
+// only a leaf of the index locked. A claim is then one compare-exchange of the part's counter.
+// Other threads may take the room that a region has seen. Without Racing the region keeps other
+// threads out.
 //
-// Why a racing reader may follow an ID. It has read it from a node; the entry was written before
-// the ID was stored under the leaf's lock. If the version it remembers of the node is of after that
-// unlock, the entry is visible. If not, the store was a change behind that version: what it reads
-// may be anything, and the validation throws it away. A string's address is followed only once the
-// node has been validated.
+// When no ID is left. IDs never become free again. So a thread that runs out of IDs and then finds
+// the value absent may report this. A thread must look up the value again first, because another
+// thread may have given the last ID to this value.
 //
-// Thread-safety: as said above; size() and memory_bytes() from anywhere.
-// Errors: make_room() throws std::bad_alloc, and no_ids_left when there is none.
+// Why a racing reader may follow an ID. The reader has read the ID from a node. The entry was
+// written before the ID was stored under the leaf's lock. If the reader's version of the node is
+// from after that unlock, the entry is visible. If not, the store was a change after that version.
+// The reader may then read any value, and the validation discards it. A reader follows a string's
+// address only after it has validated the node.
 #pragma once
 
 #include <algorithm>
@@ -52,7 +55,7 @@
 
 namespace elidex::internal {
 
-// Of a dictionary.
+// Thrown by a dictionary without a free ID.
 class no_ids_left : public std::length_error {
  public:
   explicit no_ids_left(std::size_t ids)
@@ -72,11 +75,11 @@ class delta_dictionary {
   using entry = typename keys::slot;
   static constexpr unsigned parts = Parts;
   static constexpr Id ids_max =
-      std::numeric_limits<Id>::max();  // one less is the greatest ID: the last one is nobody's
+      std::numeric_limits<Id>::max();  // the greatest ID is one less: the last number is unused
 
   // --- of an entry ---
 
-  // How the value of `id` compares with the probe's; torn when this thread cannot know the entry
+  // Compares the value of `id` with the probe's. Returns torn if this thread cannot know the entry
   // yet.
   template <class StillValid>
   [[gnu::always_inline]] comparison compare(Id id, const typename keys::probe& wanted,
@@ -91,7 +94,7 @@ class delta_dictionary {
     }
   }
 
-  // The entry of an ID that has come to this thread by a validated node or otherwise in order.
+  // The entry of an ID that this thread has from a validated node, or by other synchronization.
   entry at(Id id) const noexcept {
     return parts_[id % Parts].entries[id / Parts].template load<Racing>();
   }
@@ -100,7 +103,8 @@ class delta_dictionary {
 
   bool has_room(unsigned in) const noexcept { return used(parts_[in]) < room(in); }
 
-  // The new entry's ID; nothing when others have taken the room that has_room() has seen.
+  // Returns the new entry's ID, or nothing if other threads have taken the room that has_room() has
+  // seen.
   std::optional<Id> append(unsigned in, const entry& value) noexcept {
     const std::size_t position = claim(in);
     if (position == no_position) return std::nullopt;
@@ -110,7 +114,7 @@ class delta_dictionary {
 
   // --- outside of regions ---
 
-  // `in`, or a part behind it whose IDs are not used up, if there is one.
+  // Returns `in`, or else the next part that still has IDs, if there is one.
   unsigned part_with_ids(unsigned in) const noexcept {
     for (unsigned tried = 0; tried < Parts; ++tried, in = (in + 1) % Parts) {
       if (used(parts_[in]) < positions_in(in)) break;
@@ -118,8 +122,8 @@ class delta_dictionary {
     return in;
   }
 
-  // Memory for one more entry, which others may take; returns the part that has it: `in`, unless
-  // its IDs are used up.
+  // Provides memory for one more entry, which other threads may take. Returns the part that has the
+  // memory: `in`, unless its IDs are used up.
   unsigned make_room(unsigned in) {
     for (unsigned tried = 0; tried < Parts; ++tried, in = (in + 1) % Parts) {
       part& p = parts_[in];
@@ -135,13 +139,13 @@ class delta_dictionary {
     parts_[in].strings.destroy(unwanted);
   }
 
-  // Entries; exact when nobody appends.
+  // The number of entries. Exact when no thread appends.
   std::size_t size() const noexcept {
     std::size_t sum = 0;
     for (const part& p : parts_) sum += used(p);
     return sum;
   }
-  // All IDs are below it.
+  // All IDs are below this bound.
   std::size_t id_bound() const noexcept {
     std::size_t bound = 0;
     for (unsigned i = 0; i < Parts; ++i) {
@@ -159,7 +163,7 @@ class delta_dictionary {
  private:
   static constexpr std::size_t no_position = std::numeric_limits<std::size_t>::max();
 
-  // What appending writes lies apart from what every comparison reads.
+  // What append() writes lies on other cache lines than what every comparison reads.
   struct alignas(128) part {
     append_only_array<field<entry>> entries{"dictionary"};
     blob_arena strings;
@@ -167,7 +171,7 @@ class delta_dictionary {
     part() noexcept { name_memory(&used, sizeof(used), "dictionary size"); }
   };
 
-  // How many positions of a part have an ID, and how many of these have memory.
+  // The positions of a part that have an ID, and those of them that have memory.
   static constexpr std::size_t positions_in(unsigned in) noexcept {
     return (ids_max - 1 - in) / Parts + 1;
   }
@@ -178,7 +182,7 @@ class delta_dictionary {
 
   static std::size_t used(const part& p) noexcept {
     return p.used.load(
-        // pairs with claim(); what lies there is published by the leaf's lock
+        // pairs with claim(); the leaf's lock publishes the entry
         std::memory_order_relaxed);
   }
 
@@ -188,8 +192,7 @@ class delta_dictionary {
     if constexpr (Racing) {
       do {
         if (seen >= room(in)) return no_position;
-        // relaxed: pairs with itself; the entry is published by the leaf's lock, not by the
-        // counter.
+        // relaxed: pairs with itself. The leaf's lock publishes the entry, not the counter.
       } while (!p.used.compare_exchange_weak(seen, seen + 1, std::memory_order_relaxed));
     } else {
       // pairs with used(); the region keeps other claims out

@@ -1,5 +1,5 @@
-// The main's dictionary of strings: ascending different byte strings, of which neighbours share
-// their beginnings, take little memory and are found by their order.
+// The main's dictionary of strings: ascending, different byte strings in little memory. Neighbours
+// share their beginnings.
 //
 //   front_coded_strings::builder made;
 //   for (std::string_view name : sorted) made.append(name);
@@ -8,26 +8,32 @@
 //   names.lower_bound("b");                                              // how many are less
 //   for (front_coded_strings::cursor at(names, 3); at.valid(); at.next()) use(at.value());
 //
-// Layout. A block has 16 strings. Its first is whole, the head; of each other one are stored the
-// length of what it shares with its predecessor, and the rest:
+// Thread-safety: immutable once made. A cursor and a builder are for one thread each.
+// Lifetime: a moved-from object may only be destroyed or assigned to. A cursor must not outlive its
+// dictionary, or a move of it.
+// Errors: the builder throws std::invalid_argument for a string that is not greater than the one
+// before, std::length_error for one over string_bytes_max, and std::bad_alloc. After std::bad_alloc
+// the builder may only be destroyed. get() and cursors throw std::bad_alloc.
+//
+// Implementation notes
+// Layout of a block. A block has 16 strings. Its first string, the head, is stored whole. For each
+// other string it stores the length of the prefix shared with its predecessor, and the rest:
 //
 //   shared[16]   rest[16]   the bytes of the head, of the first rest, of the second one, ...
 //
-// The lengths are bytes, and four bytes each in a block with a length over 255. They stand together
-// so that a search reads them without waiting for the strings in between, whose bytes it mostly
-// doesn't need: with the length that the string looked for shares with a predecessor, the shared
-// lengths alone tell where to compare next. The last block is filled up with lengths of zero. 1024
-// blocks are a segment, allocated when its size is known: nothing is moved when a dictionary grows.
-// Of each block it has the position and four bytes of the head, those behind what all heads of the
-// segment share; of each segment there are eight bytes, those behind what all of their first heads
-// share. So a binary search reads heads only where these are equal. (Front coding in blocks is old:
-// Witten, Moffat and Bell, "Managing Gigabytes", 1999, section 4.1. The layout is ours.)
+// The lengths are bytes. They are four bytes each in a block with a length over 255. They lie
+// together so that a search reads them without waiting for the bytes of the strings, most of which
+// it does not need. From the length that the wanted string shares with a predecessor, the shared
+// lengths alone tell where to compare next. The last block is filled up with lengths of zero.
 //
-// Thread-safety: immutable once made. A cursor and a builder are for one thread each. What has been
-// moved from may only be destroyed or assigned to; cursors must not outlive their dictionary nor
-// its being moved. Errors: the builder throws std::invalid_argument for a string that is not
-// greater than the one before, std::length_error for one over string_bytes_max, and std::bad_alloc,
-// behind which it may only be destroyed; get() and cursors throw std::bad_alloc.
+// Layout of segments. 1024 blocks are a segment, allocated when its size is known. So nothing moves
+// when a dictionary grows. A segment has, for each block, the position and four bytes of the head:
+// those behind the common prefix of all heads of the segment. The dictionary has eight bytes for
+// each segment: those behind the common prefix of all first heads. So a binary search reads heads
+// only where these bytes are equal.
+//
+// (Front coding in blocks is old: Witten, Moffat and Bell, "Managing Gigabytes", 1999, section 4.1.
+// The layout is ours.)
 #pragma once
 
 #include <array>
@@ -51,10 +57,10 @@ class front_coded_strings {
   front_coded_strings() = default;
 
   std::size_t size() const noexcept { return size_; }
-  // i < size().
+  // Requires i < size().
   std::string get(std::size_t i) const;
-  // Of the first string that is not less than `wanted`, or that is greater; size() if there is
-  // none. Bytes are unsigned.
+  // The number of the first string that is not less than `wanted` (lower_bound), or is greater
+  // (upper_bound). size() if there is none. Bytes compare unsigned.
   std::size_t lower_bound(std::string_view wanted) const noexcept;
   std::size_t upper_bound(std::string_view wanted) const noexcept;
   std::size_t memory_bytes() const noexcept;
@@ -64,7 +70,7 @@ class front_coded_strings {
 
   struct block_place {
     std::uint32_t key;  // of the head
-    // times two in its segment's bytes, plus one if its lengths take four bytes each
+    // its place in the segment's bytes, times two, plus one if its lengths take four bytes each
     std::uint32_t position;
   };
   struct segment {
@@ -89,7 +95,7 @@ class front_coded_strings {
 
 class front_coded_strings::builder {
  public:
-  // Greater than the one before.
+  // `next` must be greater than the string before.
   void append(std::string_view next);
   std::size_t size() const noexcept { return made_.size_; }
   front_coded_strings finish() &&;
@@ -100,20 +106,20 @@ class front_coded_strings::builder {
 
   front_coded_strings made_;
   std::string last_;
-  std::array<std::uint32_t, block_strings> shared_{};  // of the block that is being filled
+  std::array<std::uint32_t, block_strings> shared_{};  // of the block under construction
   std::array<std::uint32_t, block_strings> rest_{};
   std::vector<unsigned char> block_bytes_;
-  std::vector<unsigned char> segment_bytes_;  // of the blocks that are full
+  std::vector<unsigned char> segment_bytes_;  // of the full blocks
   std::vector<block_place> places_;
 };
 
-// Goes upwards. Each value is there until the next one.
+// Moves upwards. A value is valid until the next call of next().
 class front_coded_strings::cursor {
  public:
-  // from <= of.size()
+  // Requires from <= of.size().
   cursor(const front_coded_strings& of, std::size_t from);
   bool valid() const noexcept { return at_ < of_->size_; }
-  // Both if valid() only.
+  // Both need valid().
   std::string_view value() const noexcept { return value_; }
   void next();
 

@@ -1,25 +1,28 @@
-// An index over the delta's dictionary that holds the values themselves and not only their IDs.
+// An index over the delta's dictionary that holds the values themselves, not only their IDs.
 //
 //   keyed_delta_index<std::uint64_t> index;
 //   auto [id, is_new] = index.find_or_add(42);
 //
-// It does what delta_index does, on the tree that ordered_map is: a look-up touches nodes only, not
-// the dictionary. The paper's index (delta_index.hpp) waits for a line of the dictionary at each
-// comparison, and no order of comparisons mends that (docs/PERFORMANCE.md); this one takes some
-// bytes more for each value instead. Strings are not stored twice: tree and dictionary have the
-// address of the same bytes.
+// Guarantees and errors: at the class below.
 //
-// New values. The tree's get_or_insert_if_made() makes the ID with the leaf locked: it appends the
-// value to the calling thread's part of the dictionary (dictionary.hpp) and the tree stores the ID
-// behind the key. So an ID is found by nobody before its entry is written, and there is one for
-// each value.
+// Implementation notes
+// The index is the tree of ordered_map. A look-up reads nodes only, not the dictionary. The paper's
+// index (papers/karnagel/delta_index.hpp) does the same task, but waits for a cache line of the
+// dictionary at each comparison. No order of comparisons avoids these waits (docs/PERFORMANCE.md).
+// This index takes some more bytes for each value instead. Strings are not stored twice: tree and
+// dictionary have the address of the same bytes.
 //
-// Values that come again. A column gets most values many times, so find_or_add() first guesses the
-// ID by the value's hash (remembered_ids.hpp) and looks whether the dictionary has the value there:
-// two lines in place of a way down the tree.
+// New values. The tree's get_or_insert_if_made() makes the ID while the leaf is locked. It appends
+// the value to the calling thread's part of the dictionary (dictionary.hpp), and the tree stores
+// the ID as the key's value. So no thread finds an ID before its entry is written, and each value
+// has a single ID.
 //
-// Linearization points: those of the tree (fixed_key_btree.hpp, btree.hpp); of a right guess, any
-// moment of the call: values are never erased.
+// Repeated values. A column gets most values many times. So find_or_add() first guesses the ID by
+// the value's hash (remembered_ids.hpp), and checks whether the dictionary has the value there.
+// That costs two cache lines instead of a descent of the tree.
+//
+// Linearization points: those of the tree (fixed_key_btree.hpp, btree.hpp). For a right guess: any
+// moment of the call, because values are never erased.
 #pragma once
 
 #include <concepts>
@@ -50,8 +53,8 @@ struct key_codec<arena_string> : key_codec<std::string> {
 
 template <std::unsigned_integral Value>
 std::uint64_t hash_of(Value value) noexcept {
-  // Fibonacci hashing, twice, because the high bits of a product depend on all bits of the value
-  // and the low ones do not.
+  // Fibonacci hashing, twice: the high bits of a product depend on all bits of the value, and the
+  // low bits do not.
   constexpr std::uint64_t golden = 0x9E3779B97F4A7C15ULL;
   const std::uint64_t product = value * golden;
   return (product >> 32 ^ product) * golden;
@@ -69,16 +72,16 @@ struct keyed_delta_tree<std::string, Id> {
   using type = btree<arena_string, Id, optimistic, node_bytes<1024, 1024>>;
 };
 
-// Value: an unsigned integer type, or std::string (given as std::string_view, compared as unsigned
-// bytes, at most 64 KiB). Id: an unsigned integer type; how many values there can be.
+// Value: an unsigned integer type, or std::string (passed as std::string_view, compared as unsigned
+// bytes, at most 64 KiB). Id: an unsigned integer type, which limits the number of values.
 //
-// Thread-safety: every function but constructor and destructor may be called from any thread at any
-// time. find(), find_or_add() and scan() are linearizable; size() and memory_bytes() are exact when
-// no operation runs; view() may be called with an ID that has come from this index.
+// Thread-safety: every function but constructor and destructor, from any thread at any time.
+// find(), find_or_add() and scan() are linearizable. size() and memory_bytes() are exact when no
+// operation runs. view() may be called with any ID that this index has returned.
 //
-// Errors: std::bad_alloc from find_or_add() and scan(), and from the first call of a thread;
-// std::length_error from find_or_add() when there is no ID left for a new value;
-// std::invalid_argument for a string over 64 KiB. The index is then unchanged.
+// Errors: std::bad_alloc from find_or_add() and scan(), and from the first call of a thread.
+// std::length_error from find_or_add() when no ID is left for a new value. std::invalid_argument
+// for a string of more than 64 KiB. The index is then unchanged.
 template <class Value, class Id = std::uint32_t>
 class keyed_delta_index {
   static_assert(std::unsigned_integral<Value> || std::same_as<Value, std::string>);
@@ -92,48 +95,50 @@ class keyed_delta_index {
   using id_type = Id;
 
   keyed_delta_index() = default;
-  // With hardware regions where the CPU commits them, or as is said. Of strings: always optimistic.
+  // `which` chooses the regions of the tree. A default-constructed index uses hardware regions
+  // where the CPU commits them. An index of strings is always optimistic.
   explicit keyed_delta_index(map_regions which)
     requires std::constructible_from<tree, map_regions>
       : tree_(which) {}
   keyed_delta_index(const keyed_delta_index&) = delete;
   keyed_delta_index& operator=(const keyed_delta_index&) = delete;
 
-  // The ID of `value`, if it is there.
+  // Returns the ID of `value`, or std::nullopt.
   std::optional<Id> find(value_argument value) const { return tree_.get(value); }
 
   struct added {
     Id id;
     bool is_new;
   };
-  // The ID of `value`, which gets one unless it has.
+  // Returns the ID of `value`. Adds the value if it is absent.
   added find_or_add(value_argument value);
 
-  // Calls fn(value, id) for up to `limit` values from `from` on, in ascending order, and returns
-  // how many there were. All of them were there at one moment, with no other value between them. fn
-  // runs after that moment, outside of all locks, and may use the index. Buffers what it returns.
+  // Calls fn(value, id) for up to `limit` values from `from` on, in ascending order. Returns their
+  // number. The scan is a snapshot: at one moment all of these values were in the index, with no
+  // other value between them. fn runs after that moment, outside of all locks, and may use the
+  // index. The scan buffers the values first.
   template <class Fn>
   std::size_t scan(value_argument from, std::size_t limit, Fn&& fn) const {
     return tree_.scan(from, limit, fn);
   }
-  // The same from the least value on.
+  // The same for all values.
   template <class Fn>
   std::size_t scan_all(Fn&& fn) const {
     return tree_.scan(value_argument{}, std::numeric_limits<std::size_t>::max(), fn);
   }
 
-  // The value of an ID; view(id).get() gives it as functions take it, for strings valid as long as
-  // the index.
+  // The value of an ID. view(id).get() returns it in the form that functions take. A string is
+  // valid as long as the index.
   typename values::view view(Id id) const noexcept {
     return typename values::view(dictionary_.at(id));
   }
 
-  // Different values.
+  // The number of different values.
   std::size_t size() const noexcept { return dictionary_.size(); }
-  // All IDs are below it; some may be nobody's.
+  // All IDs are below this bound. Some numbers below it may not be IDs.
   std::size_t id_bound() const noexcept { return dictionary_.id_bound(); }
 
-  // Everything obtained from the system for values, nodes and free nodes, in bytes.
+  // All memory obtained from the system for values, nodes and free nodes, in bytes.
   std::size_t memory_bytes() const noexcept {
     return sizeof(*this) - sizeof(tree_) - sizeof(dictionary_) + tree_.memory_bytes() +
            dictionary_.memory_bytes() + remembered_.memory_bytes();

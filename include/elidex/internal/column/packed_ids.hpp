@@ -1,4 +1,4 @@
-// The main's vector of value IDs: as few bits for each as the largest one needs, read many at a
+// The main's vector of value IDs: each in as few bits as the largest one needs, and read many at a
 // time.
 //
 //   const packed_ids rows = packed_ids::pack(ids, bits);    // every ID below 2^bits
@@ -9,25 +9,27 @@
 //   // 64 rows at a time
 //   rows.for_each_word(10, 20, [](std::size_t row, std::uint64_t these) { ... });
 //
-//   packed_ids::writer made(rows, bits);  // for those who don't have all IDs at once
+//   packed_ids::writer made(rows, bits);  // if not all IDs are there at once
 //   made.append(some);
 //   made.append(more);
 //   const packed_ids all = std::move(made).finish();
 //
-// Layout. A block has 512 rows, in 16 lanes of 32 rows: row i of a block lies in lane i % 16, as
-// the (i / 16)-th there. A lane is a stream of 32-bit words in which its IDs lie one behind the
-// other, bit by bit; the words of the lanes take turns. So a block takes 16 * bits words, and
-// whatever the number of bits, the same shifts unpack 16 neighbouring rows at once: plain loops
-// over 16 lanes, which compilers turn into the vector instructions that the CPU has. (The idea of
-// interleaved lanes: Lemire and Boytsov, "Decoding billions of integers per second through
-// vectorization", 2015; of lanes wider than any CPU's registers: Afroozeh and Boncz, "The FastLanes
-// compression layout", VLDB 2023. The order within a block is ours, and simpler.)
+// Thread-safety: immutable once made. A writer is for one thread.
+// Errors: pack() and the writer throw std::bad_alloc, and std::invalid_argument for more than 32
+// bits or an ID that does not fit. The writer checks IDs when a block is full, or at the end. It
+// throws std::logic_error for more IDs than rows, and then adds none of them. It also throws
+// std::logic_error for a finish() with fewer IDs than rows. After any other exception it may only
+// be destroyed.
 //
-// Thread-safety: immutable once made; a writer is for one thread. Errors: pack() and the writer
-// throw std::bad_alloc, and std::invalid_argument for more than 32 bits or an ID that does not fit
-// (the writer when a block is full, or at the end); the writer std::logic_error for more IDs than
-// rows, of which it then takes none, and for a finish() with fewer. Behind any other error it may
-// only be destroyed.
+// Implementation notes
+// Layout. A block has 512 rows, in 16 lanes of 32 rows. Row i of a block is number i / 16 in lane i
+// % 16. A lane is a stream of 32-bit words with its IDs, bit by bit and without gaps. The words of
+// the lanes alternate. So a block takes 16 * bits words. For any number of bits, the same shifts
+// unpack 16 neighbouring rows at once. These are plain loops over 16 lanes, which compilers turn
+// into the CPU's vector instructions. (The idea of interleaved lanes: Lemire and Boytsov, "Decoding
+// billions of integers per second through vectorization", 2015. The idea of lanes wider than any
+// CPU's registers: Afroozeh and Boncz, "The FastLanes compression layout", VLDB 2023. The order
+// within a block is ours, and simpler.)
 #pragma once
 
 #include <array>
@@ -47,7 +49,7 @@ class packed_ids {
   class writer;
 
   packed_ids() = default;
-  // Bits that IDs from 0 to `greatest` need; none if all are 0.
+  // The bits that IDs from 0 to `greatest` need. 0 if all IDs are 0.
   static unsigned bits_for(std::uint32_t greatest) noexcept;
   static packed_ids pack(std::span<const std::uint32_t> ids, unsigned bits);
 
@@ -57,16 +59,17 @@ class packed_ids {
     return sizeof(*this) + words_of(size_) * sizeof(std::uint32_t);
   }
 
-  // row < size().
+  // Requires row < size().
   std::uint32_t get(std::size_t row) const noexcept;
 
-  // The IDs of the rows from `from` on to out[0], out[1], ...; from + count <= size().
+  // Writes the IDs of the rows from `from` on to out[0], out[1], ... Requires from + count <=
+  // size().
   void unpack(std::size_t from, std::size_t count, std::uint32_t* out) const noexcept;
 
-  // How many rows have an ID of [first, last).
+  // The number of rows with an ID in [first, last).
   std::size_t count(std::uint32_t first, std::uint32_t last) const noexcept;
 
-  // Calls fn(row) for each of them, ascending.
+  // Calls fn(row) for each row with an ID in [first, last), ascending.
   template <class Fn>
   void for_each(std::uint32_t first, std::uint32_t last, Fn&& fn) const {
     for_each_word(first, last, [&](std::size_t row, std::uint64_t these) {
@@ -75,8 +78,8 @@ class packed_ids {
     });
   }
 
-  // Calls fn(row, these) for each 64 rows of which one at least has such an ID: row + i has if bit
-  // i of `these` is set. `row` is a multiple of 64; ascending.
+  // Calls fn(row, these) for each 64 rows of which at least one has such an ID. Row row + i has one
+  // if bit i of `these` is set. `row` is a multiple of 64, and ascends.
   template <class Fn>
   void for_each_word(std::uint32_t first, std::uint32_t last, Fn&& fn) const {
     if (first >= last) return;
@@ -105,13 +108,13 @@ class packed_ids {
   unsigned bits_ = 0;
 };
 
-// Packs IDs as they come, a block at a time.
+// Packs IDs as they arrive, a block at a time.
 class packed_ids::writer {
  public:
   writer(std::size_t rows, unsigned bits);
-  // Any number of them.
+  // Takes any number of IDs.
   void append(std::span<const std::uint32_t> ids);
-  // When there are as many as there are rows.
+  // Requires as many IDs as rows.
   packed_ids finish() &&;
 
  private:

@@ -1,22 +1,25 @@
-// A guess at the ID of a value that has come before: by its hash, in one look, for who can check
-// it.
+// A cache that guesses the ID of a value by the value's hash, in one access. The caller checks the
+// guess.
 //
 //   remembered_ids<std::uint32_t> remembered;
 //   if (auto id = remembered.guess(hash); id && value_of(*id) == value) return *id;
 //   ... find it out ...
 //   remembered.remember(hash, id, [&] { return values.size(); });
 //
-// A table of IDs, each with the hash's upper half, at the place that its lower half says; a later
-// value takes the place of an earlier one. The upper half keeps nearly all wrong guesses back,
-// which would cost a look at a value that is not the wanted one. So it is never full, and never
-// wrong for who checks. It begins small and doubles as values push each other out, as long as there
-// are more values than places: where nothing comes twice it stays small. Doubling moves nothing:
-// half of what is remembered is then looked for elsewhere and comes again. Where values are too
-// many for the largest table it gives up, and there are no guesses any more.
+// Thread-safety: all functions but constructor and destructor, from any thread. A thread that gets
+// an ID as a guess sees what the remembering thread had seen of its value.
+// Errors: none. Without memory the table keeps its size.
 //
-// Thread-safety: all functions but constructor and destructor. What the thread that remembered an
-// ID had seen of its value is visible to whoever gets it as a guess. Errors: none; without memory
-// it stays as small as it is.
+// Implementation notes
+// The cache is a table of IDs, each with the upper half of its value's hash. The lower half gives
+// the place. A later value replaces an earlier one. The upper half rejects nearly all wrong
+// guesses, each of which would cost a read of another value. So the table is never full, and a
+// caller that checks the guess never gets a wrong ID.
+//
+// The table begins small. It doubles when values replace each other and there are more values than
+// places. So it stays small if no value comes twice. A doubling moves nothing: half of the
+// remembered IDs are then searched at other places, and are remembered again. If there are too many
+// values for the largest table, the cache gives up and returns no more guesses.
 #pragma once
 
 #include <atomic>
@@ -43,8 +46,8 @@ class remembered_ids {
     return static_cast<Id>(id - 1);
   }
 
-  // distinct(), asked for when values push each other out, says how many have IDs; none of these is
-  // the greatest Id.
+  // distinct() returns how many values have IDs. It is called when values replace each other. No ID
+  // is the greatest Id.
   template <class Distinct>
   void remember(std::uint64_t hash, Id id, Distinct&& distinct) noexcept {
     // pairs with grow(), as in guess()
@@ -74,16 +77,17 @@ class remembered_ids {
   static_assert(sizeof(Id) <= 4);
   static constexpr unsigned tag_shift = 32;
   static constexpr Id nothing = 0;
-  // Chosen: nearly nothing beside an index, and a place in four lost before it doubles.
+  // Chosen: nearly no memory compared with an index. A quarter of the places is lost before the
+  // table doubles.
   static constexpr std::size_t places_min = 256;
-  // Measured, on a CPU with 1 MiB of second-level cache: for 100 thousand values a guess takes two
-  // thirds of the time of the way down the tree; for a million the table and the tree drive each
-  // other out of the cache, and it takes longer with any number of places.
+  // Measured, on a CPU with 1 MiB of second-level cache. For 100 thousand values a guess takes two
+  // thirds of the time of a descent of the tree. For a million values, table and tree evict each
+  // other from the cache, and a guess takes longer with any number of places.
   static constexpr std::size_t places_max = std::size_t{1} << 18;
   static constexpr std::size_t losses_share = 4;
 
-  // relaxed, all of it: pairs with itself. A loss that is not counted because another thread counts
-  // too makes it grow later. Whether there have been many.
+  // Counts a loss and returns whether there have been many. relaxed throughout: pairs with itself.
+  // A loss that is not counted because another thread counts too only delays the doubling.
   bool note_loss(std::size_t places) noexcept {
     const std::size_t losses =
         (losses_.load(std::memory_order_relaxed) + 1) % (places / losses_share);
@@ -96,7 +100,7 @@ class remembered_ids {
     } catch (const std::bad_alloc&) {
       return;
     }
-    // release: pairs with guess(). Fails where another thread has grown it.
+    // release: pairs with guess(). Fails if another thread has doubled the table.
     size_.compare_exchange_strong(places, wanted, std::memory_order_release,
                                   std::memory_order_relaxed);
   }

@@ -1,12 +1,12 @@
-// The main's dictionary of numbers: different values, ascending; the place of a value is its ID.
+// The main's dictionary of numbers: different values, ascending. The position of a value is its ID.
 //
 //   sorted_values<std::uint64_t>::builder building;
 //   for (auto v : ascending) building.append(v);
 //   const sorted_values<std::uint64_t> values = std::move(building).finish();
 //   values.get(3);
-//   values.lower_bound(42);     // of the first that is not less; size() if there is none
+//   values.lower_bound(42);     // the ID of the first value that is not less, or size()
 //
-// sorted_dictionary<Image> is this or front_coded_strings, which has the same functions.
+// sorted_dictionary<Image> is this class, or front_coded_strings, which has the same functions.
 //
 // Thread-safety: immutable once made.
 // Errors: append() and finish() throw std::bad_alloc.

@@ -1,16 +1,18 @@
-// What a column keeps in place of a value: an unsigned integer that orders as the value does, so
-// that indexes, dictionaries and vector code know unsigned integers and strings only.
+// The image that a column stores instead of a value: an unsigned integer that orders as the value
+// does, or a string. So indexes, dictionaries and vector code handle unsigned integers and strings
+// only.
 //
 //   value_image<double>::of(-1.5) < value_image<double>::of(0.25)
 //   value_image<double>::value_of(value_image<double>::of(0.25)) == 0.25
 //
-//   value type            its image
-//   unsigned integer      itself, of 32 or 64 bits
-//   signed integer        the same with its sign bit turned over
-//   float, double         the bits of a number from +0.0 on with the sign bit set, all bits of a
-//                         lower one turned over; -0.0 is stored as 0.0, every NaN as one NaN, which
-//                         is greater than all numbers
-//   std::string           itself
+//   value type           its image
+//   unsigned integer     the value, in 32 or 64 bits
+//   signed integer       the value with its sign bit inverted
+//   float, double        from +0.0 on: the value's bits with the sign bit set
+//                        below 0.0: the value's bits, all inverted
+//                        -0.0 is stored as 0.0
+//                        every NaN is stored as one NaN, which is greater than all numbers
+//   std::string          the value
 //
 // Thread-safety: pure functions.
 #pragma once

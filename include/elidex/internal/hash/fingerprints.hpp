@@ -1,12 +1,14 @@
-// One byte of a hash for each key of a leaf: whoever looks for a key reads these first, and then
-// only the few keys that have the same. From: Oukid et al., "FPTree", SIGMOD 2016, section 4.2,
-// where it saves reads of slow memory.
+// Fingerprints: one byte of a hash for each key of a leaf. A search compares these first, and then
+// reads only the few keys with the wanted fingerprint.
 //
-// Eight lie in a word, and all of a word are compared at once. Of n keys that are not the wanted
-// one, n / 256 are looked at in vain.
+// Thread-safety: as the leaf's fields. A racing reader's result counts only if the leaf's version
+// has not changed.
 //
-// Thread-safety: as the leaf's fields; what a racing reader makes of a word is worth something only
-// if the leaf's version stayed.
+// Implementation notes
+// Eight fingerprints lie in a word, and all of a word are compared at once. Of n keys that are not
+// the wanted one, a search reads n / 256 in vain.
+// From: Oukid et al., "FPTree", SIGMOD 2016, section 4.2, where fingerprints save reads of slow
+// memory.
 #pragma once
 
 #ifdef __SSE2__
@@ -37,12 +39,12 @@ class fingerprints {
     set_word(slot / 8, (word(slot / 8) & ~(byte_mask << shift)) | std::uint64_t{print} << shift);
   }
 
-  // Those of eight slots, the first's in the lowest byte.
+  // The fingerprints of eight slots, the first one's in the lowest byte.
   std::uint64_t word(unsigned i) const noexcept { return words_[i].template load<Racing>(); }
   void set_word(unsigned i, std::uint64_t w) noexcept { words_[i].template store<Racing>(w); }
 
-  // The first slot from 0 to count - 1 with this fingerprint for which is_wanted(slot), or
-  // Capacity.
+  // Returns the first slot from 0 to count - 1 that has this fingerprint and for which
+  // is_wanted(slot) is true, or Capacity.
   template <class IsWanted>
   unsigned find(std::uint8_t print, unsigned count, IsWanted&& is_wanted) const noexcept {
     return find_from<0>(print, count, is_wanted);
@@ -71,7 +73,8 @@ class fingerprints {
     return Capacity;
   }
 
-  // One bit for each slot in pairs of words from word First on: whether it has this fingerprint.
+  // A bit for each slot in pairs of words from word First on: whether the slot has this
+  // fingerprint.
   template <unsigned First, std::size_t... Pairs>
   std::uint64_t equal_slots([[maybe_unused]] std::uint8_t print,
                             std::index_sequence<Pairs...> /*unrolled*/) const noexcept {
@@ -90,12 +93,12 @@ class fingerprints {
 #endif
   }
 
-  // One bit for each byte in which the words are equal. No byte's sum carries into the next.
+  // A bit for each byte in which the words are equal. No byte's sum carries into the next byte.
   static std::uint64_t equal_bytes(std::uint64_t a, std::uint64_t b) noexcept {
     constexpr std::uint64_t low_bits = 0x7F * ones;
     const std::uint64_t different = a ^ b;
     const std::uint64_t highest = ~(((different & low_bits) + low_bits) | different | low_bits);
-    // gathers the bits, the first byte's as the lowest
+    // Gathers the bits, the first byte's as the lowest.
     return ((highest >> 7U) * 0x0102'0408'1020'4081u) >> 56U;
   }
 

@@ -1,36 +1,39 @@
-// What hash_map's table is made of: buckets of a cache line or two, each with a lock, a version and
-// a level in one word.
+// A bucket of hash_map's table: a cache line or two, with a lock, a version and a level in one
+// word.
 //
 //   auto seen = bucket.lock.read();  // waits while a writer is inside, else writes nothing
 //   ... tags(), key(i), value(i), next() of the bucket and of the blocks behind it ...
-//   if (!bucket.lock.validate(seen)) restart;  // nothing read so far may be believed before this
+//   if (!bucket.lock.validate(seen)) restart;  // nothing read so far counts before this
 //
-// A bucket's level L says which keys are its own: those whose hash agrees with the bucket's index
-// in the lowest L bits. It lies in the same word as the version, so that one validated look at one
-// bucket tells both what is in it and for which keys that is all there is (hash_table.hpp). A
-// bucket of level "unborn" has no keys of its own yet.
+// Thread-safety: loads from any thread, validated afterwards. Stores under the bucket's lock.
 //
-// The word: bit 0 locked, bits 1 to 6 the level + 1 (0: unborn), the rest counts changes; 57 bits
-// of these do not wrap. Zeroed memory is a table of unborn buckets.
+// Implementation notes
+// A bucket's level L tells which keys belong to the bucket: those whose hash agrees with the
+// bucket's index in the lowest L bits. The level lies in the same word as the version. So one
+// validated read of a bucket tells its contents, and for which keys they are complete
+// (hash_table.hpp). A bucket of level "unborn" has no keys of its own yet.
 //
-// Why a validated read is right: as in version_lock.hpp, with the same fences. Beyond that, read()
-// is a seq_cst load and try_lock() a seq_cst exchange, and that is all that hash_map needs for one
-// thread's operations to take effect in their order. Suppose two threads each change a bucket and
-// then read the other's, and both miss the change. Each change begins with an exchange, each read
-// begins with a load of the word: so in the one order of all seq_cst operations each load stands
-// before the other thread's exchange and behind its own: a cycle. (Other maps have a fence in each
-// operation for that, epoch_pin's. It would keep the processor from beginning the next look-up
-// while this one waits for memory.)
+// The word: bit 0 is the lock, bits 1 to 6 are the level + 1 (0: unborn), and the rest counts
+// changes. These 57 bits do not wrap. Zeroed memory is a table of unborn buckets.
 //
-// A block holds up to `slots` records, without gaps, and their fingerprints and number in one word,
-// the tags. When a bucket is full, blocks of the same shape are chained to it: the block that gets
-// a successor gives its last slot away for the address. So in every chain all blocks but the last
-// one hold `slots_chained` records.
+// Why a validated read is right: as in version_lock.hpp, with the same fences.
 //
-// Thread-safety: loads from any thread, validated afterwards; stores under the bucket's lock. Every
-// field is read and written with relaxed atomics. A block that is no bucket has an unused lock:
-// there the pool keeps its link when it is free, so that a late reader, who may still look at the
-// rest, races with nobody.
+// Why one thread's operations take effect in their order. read() is a seq_cst load and try_lock() a
+// seq_cst exchange, and hash_map needs no more. Suppose that two threads each change a bucket, then
+// read the other's bucket, and both miss the change. Each change begins with an exchange, and each
+// read begins with a load of the word. In the single order of all seq_cst operations, each load
+// then precedes the other thread's exchange and follows its own thread's exchange. That is a cycle,
+// so it cannot happen. Other maps have a fence in each operation for this (epoch_pin's). A fence
+// would keep the processor from beginning the next look-up while this one waits for memory.
+//
+// A block holds up to `slots` records, without gaps. Their fingerprints and number lie in one word,
+// the tags. When a bucket is full, blocks of the same shape are chained to it. A block that gets a
+// successor gives up its last slot for the successor's address. So in every chain all blocks but
+// the last one hold `slots_chained` records.
+//
+// Every field is read and written with relaxed atomics. A block that is not a bucket has an unused
+// lock. While the block is free, its pool keeps a link there. So a late reader, which may still
+// read the other fields, races with no writer.
 #pragma once
 
 #include <algorithm>
@@ -65,7 +68,7 @@ class bucket_lock {
     std::uint64_t word_ = 0;
   };
 
-  // May be locked: only for is_unlocked_at().
+  // Reads the word without waiting. The bucket may be locked. Only for is_unlocked_at().
   [[nodiscard]] token look() const noexcept {
     token seen;
     seen.word_ = word_.load();
@@ -109,8 +112,8 @@ class bucket_lock {
     word_.store(seen.word_, std::memory_order_release);  // pairs with look(), as above
     wake_waiters(&word_);
   }
-  // An unborn bucket, which nobody else writes to, gets its level; what was written to it before
-  // can be seen from now on.
+  // Gives an unborn bucket, to which no other thread writes, its level. All that was written to the
+  // bucket before becomes visible.
   void be_born(unsigned level) noexcept {
     word_.store(bits_of(level), std::memory_order_release);  // pairs with look(), as above
   }
@@ -136,7 +139,7 @@ class bucket_lock {
 };
 
 // The fingerprints and the number of a block's records: a byte for each slot, the first one's
-// lowest, and in the highest byte the number and whether another block follows.
+// lowest. The highest byte has the number, and whether another block follows.
 class block_tags {
  public:
   static constexpr unsigned slots_max = 7;
@@ -152,8 +155,8 @@ class block_tags {
     return static_cast<std::uint8_t>(word_ >> 8 * slot);
   }
 
-  // A bit in the byte of each record that may have this fingerprint: of all that have, and now and
-  // then of one that has not.
+  // A bit in the byte of each record that may have this fingerprint. This includes all records that
+  // have it, and occasionally one that does not.
   constexpr std::uint64_t candidates(std::uint8_t print) const noexcept {
     const std::uint64_t different = word_ ^ print * ones;
     const std::uint64_t zero_bytes = (different - ones) & ~different & (ones << 7U);
@@ -163,7 +166,7 @@ class block_tags {
     return static_cast<unsigned>(std::countr_zero(candidates)) / 8;
   }
 
-  // Behind the last record.
+  // Adds a fingerprint behind the last record.
   constexpr block_tags with(std::uint8_t print) const noexcept {
     return block_tags((without_print(count()).word_ | std::uint64_t{print} << 8 * count()) +
                       one_record);
@@ -188,7 +191,7 @@ class block_tags {
   std::uint64_t word_;
 };
 
-// How many records a block has room for: as many as waste the fewest bytes of its lines.
+// The number of records in a block. Chosen so that a block wastes the fewest bytes of its lines.
 struct block_shape {
   unsigned slots;
   std::size_t bytes;
@@ -213,7 +216,7 @@ class alignas(block_shape::line_bytes) hash_block {
     field<KeySlot> key;
     field<ValueSlot> value;
   };
-  // The address of the next block lies in the last slot's key if that is made of words.
+  // The address of the next block lies in the last slot's key if the key is made of words.
   static constexpr bool next_takes_a_slot = sizeof(KeySlot) % sizeof(std::uint64_t) == 0;
   struct no_field {};
   using own_next = std::conditional_t<next_takes_a_slot, no_field, field<std::uint64_t>>;
@@ -239,7 +242,7 @@ class alignas(block_shape::line_bytes) hash_block {
     set_value(slot, value);
   }
 
-  // Of a racing reader: an address only once the version has been validated behind it.
+  // A racing reader may use the result as an address only after it has validated the version.
   hash_block* next() const noexcept {
     if constexpr (next_takes_a_slot) {
       return reinterpret_cast<hash_block*>(records_[slots - 1].key.template load_word<true>(0));
@@ -258,7 +261,7 @@ class alignas(block_shape::line_bytes) hash_block {
     }
   }
 
-  // Asks for what lies behind the first line, which is on its way anyhow.
+  // Prefetches the block, at most four cache lines of it.
   void prefetch() const noexcept {
     for (std::size_t at = 0; at < std::min<std::size_t>(sizeof(*this), 4 * block_shape::line_bytes);
          at += block_shape::line_bytes) {

@@ -1,5 +1,7 @@
-// The bodies of hash_map.hpp; included at its end. Read that header and hash_table.hpp first: they
-// hold the argument for correctness.
+// The member functions of hash_map, included at the end of hash_map.hpp.
+//
+// Implementation notes
+// The proof of correctness is in the header comments of hash_map.hpp and hash_table.hpp.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +11,12 @@
 
 namespace elidex {
 
-// The memory that a change needs, set aside before it, and what it has unlinked, which goes to the
-// retire list behind it.
+// The memory that a change needs, obtained before the change, and the blobs that the change
+// unlinks. The destructor hands these to the retire list.
 template <class Key, class Value, class Hash, class Rules>
 class hash_map<Key, Value, Hash, Rules>::operation {
  public:
-  // Throws std::bad_alloc on a thread's first use: later calls into the counters can then not fail.
+  // Throws std::bad_alloc on a thread's first use. Later updates of the counters then cannot fail.
   explicit operation(hash_map& map) : map_(map) { static_cast<void>(internal::this_thread_slot()); }
   operation(const operation&) = delete;
   operation& operator=(const operation&) = delete;
@@ -31,7 +33,7 @@ class hash_map<Key, Value, Hash, Rules>::operation {
     }
   }
 
-  // Each of them throws std::bad_alloc, and may be called again.
+  // Each of these throws std::bad_alloc, and may be called again.
   void provide_block() {
     if (spare_ == nullptr) spare_ = static_cast<block*>(map_.blocks_.allocate());
   }
@@ -101,7 +103,7 @@ hash_map<Key, Value, Hash, Rules>::~hash_map() {
 template <class Key, class Value, class Hash, class Rules>
 void hash_map<Key, Value, Hash, Rules>::free_blobs() noexcept {
   for (std::uint64_t i = 0; i < table_.buckets(); ++i) {
-    const block* in = &table_.bucket_at(i);  // an unborn one is empty
+    const block* in = &table_.bucket_at(i);  // an unborn bucket is empty
     for (bool more = true; more;) {
       const tags t = in->tags();
       for (unsigned slot = 0; slot < t.count(); ++slot) {
@@ -137,15 +139,15 @@ auto hash_map<Key, Value, Hash, Rules>::find(const place& home, const wanted_key
       return finding::absent;
     }
     block* const next = in->next();
-    if (!home.bucket->lock.validate(home.seen)) return finding::torn;  // else it may be no address
+    if (!home.bucket->lock.validate(home.seen)) return finding::torn;  // else not an address
     in = next;
   }
 }
 
-// What nearly every look-up comes down to, and nothing else. A processor that waits for a bucket
-// goes on to the next look-ups only as far as it has room to note down what it does meanwhile,
-// stores above all; inlined, and calling nothing, this makes hardly any. Measured, 1 M keys: 39
-// instead of 57 ns. `torn`: look_up() must do it.
+// The short path that serves nearly every look-up. A processor that waits for a bucket continues
+// with the next look-ups as long as it can buffer their effects, mainly stores. This function is
+// inlined and calls no other function, so it has hardly any. Measured, 1 M keys: 39 instead of 57
+// ns. `torn`: the caller must use look_up().
 template <class Key, class Value, class Hash, class Rules>
 auto hash_map<Key, Value, Hash, Rules>::look_once(const wanted_key& wanted,
                                                   std::optional<value_slot>& value) const noexcept
@@ -245,8 +247,8 @@ void hash_map<Key, Value, Hash, Rules>::multi_get(std::span<const key_argument> 
 
 template <class Key, class Value, class Hash, class Rules>
 auto hash_map<Key, Value, Hash, Rules>::home_to_change(std::uint64_t hash) noexcept -> place {
-  // The next exchange, of whatever bucket, waits until all that this change stores has its line: so
-  // they come together.
+  // The next exchange, on any bucket, waits until all stores of this change have their cache lines.
+  // The prefetch lets these lines arrive together.
   table_.first_look(hash).prefetch();
   for (;;) {
     const place home = table_.find_home(hash);
@@ -256,7 +258,7 @@ auto hash_map<Key, Value, Hash, Rules>::home_to_change(std::uint64_t hash) noexc
   }
 }
 
-// Behind the last record of a block that has room.
+// Appends the record to a block that has room.
 template <class Key, class Value, class Hash, class Rules>
 void hash_map<Key, Value, Hash, Rules>::append(block& last, const record& added,
                                                std::uint8_t print) noexcept {
@@ -265,13 +267,13 @@ void hash_map<Key, Value, Hash, Rules>::append(block& last, const record& added,
   last.set_tags(t.with(print));
 }
 
-// Into a new block behind the last one, which is full.
+// Puts the record into a new block behind the last one, which is full.
 template <class Key, class Value, class Hash, class Rules>
 void hash_map<Key, Value, Hash, Rules>::chain(block& last, block& added_block, const record& added,
                                               std::uint8_t print) noexcept {
   tags before = last.tags();
   tags behind;
-  // the address takes the place of the last record
+  // The address takes the place of the last record, which moves to the new block.
   if constexpr (block::slots_chained < block::slots) {
     constexpr unsigned moved = block::slots - 1;
     added_block.set(0, last.key(moved), last.value(moved));
@@ -303,7 +305,8 @@ void hash_map<Key, Value, Hash, Rules>::note_added(std::uint64_t hash,
   help_splitting();
 }
 
-// Fills the gap with the chain's last record; returns the last block if that has become empty.
+// Removes a record and fills the gap with the chain's last record. Returns the last block if it has
+// become empty.
 template <class Key, class Value, class Hash, class Rules>
 auto hash_map<Key, Value, Hash, Rules>::remove(block& home, const spot& where) noexcept -> block* {
   block* before = nullptr;
@@ -409,7 +412,7 @@ bool hash_map<Key, Value, Hash, Rules>::update(key_argument key, Fn&& fn) {
     return update_string(key, fn);
   } else {
     const wanted_key which = wanted(key);
-    // may throw on a thread's first use; what follows could not say so
+    // May throw on a thread's first use. The code below has no way to report an error.
     static_cast<void>(internal::this_thread_slot());
     [[maybe_unused]] const pin pinned;
     for (internal::backoff wait;; wait.once()) {
@@ -436,7 +439,7 @@ bool hash_map<Key, Value, Hash, Rules>::update(key_argument key, Fn&& fn) {
   }
 }
 
-// The new string is made outside of the lock, from a value that must still be there under it.
+// Makes the new string outside the lock, from a value that must still be the same under the lock.
 template <class Key, class Value, class Hash, class Rules>
 template <class Fn>
 bool hash_map<Key, Value, Hash, Rules>::update_string(key_argument key, Fn& fn) {
@@ -496,8 +499,8 @@ bool hash_map<Key, Value, Hash, Rules>::erase(key_argument key) {
 
 // --- growing ---
 
-// Asked where a bucket was full, which is seldom before the table is. The sum of a sharded count
-// reads dozens of lines: so most of those who come in a large table pass on.
+// Called when a bucket was full, which is rare before the table is full. The sum of a sharded count
+// reads dozens of cache lines, so in a large table most callers return at once.
 template <class Key, class Value, class Hash, class Rules>
 void hash_map<Key, Value, Hash, Rules>::grow_if_full(std::uint64_t hash) noexcept {
   constexpr unsigned small_level = 10;  // chosen
@@ -557,14 +560,15 @@ void hash_map<Key, Value, Hash, Rules>::divide_bucket(block& low, block& high,
   low.set_tags(stay);
 }
 
-// Returns the blocks that are left over, linked.
+// Divides a chain between two buckets. Returns the unused blocks, linked.
 //
-// There are always enough: say r blocks have been read, the bucket's own included, so that r - 1
-// may be used again. They held at most C (r - 1) + S records, where S is slots and C slots_chained.
-// A chain of n records needs none behind its bucket if n <= S, else ceil((n - S) / C). If one of
-// the two needs none, then the other at most r - 1. If both do, with a and b records, then at most
-// (a + b - 2 S + 2 (C - 1)) / C <= r + (C - S - 2) / C < r together, as C <= S: so again r - 1 at
-// most.
+// There are always enough blocks. Let r blocks be read, the bucket's own included, so that r - 1
+// may be used again. They hold at most C (r - 1) + S records, where S is slots and C is
+// slots_chained. A chain of n records needs no block behind its bucket if n <= S, else ceil((n - S)
+// / C) of them.
+//   * If one of the two chains needs none, the other needs at most r - 1.
+//   * If both need some, with a and b records, they need at most (a + b - 2 S + 2 (C - 1)) / C <= r
+//     + (C - S - 2) / C < r together, as C <= S: again r - 1 at most.
 template <class Key, class Value, class Hash, class Rules>
 auto hash_map<Key, Value, Hash, Rules>::divide_chain(block& low, block& high,
                                                      unsigned bit) const noexcept -> block* {
@@ -605,10 +609,10 @@ std::size_t hash_map<Key, Value, Hash, Rules>::for_each(Fn&& fn) const {
   return count;
 }
 
-// The keys whose hashes agree with `residue` in the lowest `level` bits. They lie in one bucket,
-// perhaps among others, or, if that has been split further meanwhile, in it and in those that were
-// split off: each of these has one more bit set that then counts, so that no hash is visited twice
-// whatever splits come in between.
+// Visits the keys whose hashes agree with `residue` in the lowest `level` bits. They lie in one
+// bucket, perhaps among others. If that bucket has been split further meanwhile, they also lie in
+// the buckets that were split off. Each of these has one more set bit that then counts. So no hash
+// is visited twice, whatever splits happen meanwhile.
 template <class Key, class Value, class Hash, class Rules>
 template <class Fn>
 std::size_t hash_map<Key, Value, Hash, Rules>::visit(std::uint64_t residue, unsigned level,

@@ -1,17 +1,21 @@
-// The hash that hash_map takes unless it is given another one: every bit of it depends on every bit
-// of the key.
+// The default hash function of hash_map.
 //
 //   std::uint64_t h = default_hash<std::uint64_t>{}(42);
 //   std::uint64_t g = default_hash<std::string>{}("forty-two");
 //
-// A table of 2^n buckets takes the lowest n bits and, as a fingerprint, the highest 8: so keys that
-// lie close together, or that are all multiples of something, must come out as if drawn by lot.
-// Integers: multiply, fold the product's high half into its low one, twice. Strings: 16 bytes a
-// step, likewise.
+// Every bit of the hash depends on every bit of the key. The hash has no secret, so an adversary
+// who chooses the keys can find keys that collide.
 //
-// Not for keys that an adversary chooses: there is no secret in it, and whoever wants to can find
-// keys that meet. Thread-safety: all of it. Errors: none. Source: the folded product is that of
-// Wang Yi's wyhash; the constants are the first digits of pi's and e's fractions, made odd.
+// Thread-safety: all of it.
+// Errors: none.
+//
+// Implementation notes
+// A table of 2^n buckets uses the lowest n bits, and the highest 8 as a fingerprint. So the hashes
+// of keys that lie close together, or are multiples of one number, must look random. Integers:
+// multiply, and fold the product's high half into its low half, twice. Strings: the same for 16
+// bytes at a time.
+// Source: the folded product is that of Wang Yi's wyhash. The constants are the first digits of the
+// fractions of pi and e, made odd.
 #pragma once
 
 #include <concepts>
@@ -26,7 +30,7 @@ namespace elidex::internal {
 inline constexpr std::uint64_t hash_factor_1 = 0x243F'6A88'85A3'08D3u;
 inline constexpr std::uint64_t hash_factor_2 = 0xB7E1'5162'8AED'2A6Bu;
 
-// Both halves of the product of two words, in one.
+// The two halves of the product of two words, xored.
 constexpr std::uint64_t folded_product(std::uint64_t a, std::uint64_t b) noexcept {
 #if defined(__SIZEOF_INT128__)
   __extension__ using two_words = unsigned __int128;
@@ -69,7 +73,7 @@ struct default_hash<std::string> {
     for (; left > 16; left -= 16, at += 16) {
       h = folded_product(some_bytes(at, 8) ^ h, some_bytes(at + 8, 8) ^ hash_factor_1);
     }
-    // What is left are 0 to 16 bytes; an empty view may point nowhere.
+    // 0 to 16 bytes are left. An empty view may have no address.
     const std::uint64_t first = left == 0 ? 0 : some_bytes(at, left < 8 ? left : 8);
     const std::uint64_t last = left <= 8 ? 0 : some_bytes(at + 8, left - 8);
     h = folded_product(first ^ h, last ^ hash_factor_1);

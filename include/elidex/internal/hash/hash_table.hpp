@@ -1,62 +1,67 @@
-// A table of buckets that grows under its readers and writers: hash_map without keys.
+// A hash table of buckets that grows in place while threads read and write it: hash_map without
+// keys.
 //
 //   // the bucket that has the keys of this hash, and its version
 //   auto home = table.find_home(hash);
-//   ... look ...  table.validate / home.bucket->lock.try_lock(home.seen) ...
-//   table.try_grow();  // twice as many buckets; their keys follow one bucket at a time
+//   ... look ...  home.bucket->lock.validate(home.seen) / home.bucket->lock.try_lock(home.seen) ...
+//   table.try_grow();  // twice as many buckets, whose keys follow one bucket at a time
 //   table.help_splitting(split);  // some of these; every writer does it now and then
 //
-// The table grows where it stands. 2^n buckets become 2^(n+1) by a new segment of 2^n unborn ones
-// behind them, and the keys of bucket i, when it is split, go on to be those of bucket i and of
-// bucket i + 2^n. No bucket is ever moved or left behind, so there is no old table to be reclaimed,
-// and nobody needs to be pinned. (A table twice as large, beside the old one, needs both of them
-// until the last key has moved and the last reader has left.) What a look-up pays for it is one
-// more address from a small array, which stays in the cache.
+// Thread-safety: all functions but constructor and destructor, from any thread.
+// Errors: std::bad_alloc from the constructor. try_grow() returns growth::no_memory, and leaves the
+// table as it was. Chains then grow longer, and the next insert tries again.
+//
+// Implementation notes
+// A growth adds a new segment of 2^n unborn buckets behind 2^n buckets, which makes 2^(n+1). When
+// bucket i is split, its keys are divided between bucket i and bucket i + 2^n. No bucket ever
+// moves. So there is no old table to reclaim, and no thread needs a pin. (A second table of twice
+// the size would need both tables until the last key has moved and the last reader has left.) The
+// price is one more address for each look-up, from a small array that stays in the cache.
 //
 // Invariants
 //   * C (coverage): a born bucket i of level L holds exactly the keys with hash = i modulo 2^L, i <
 //     2^L.
-//   * Every hash is covered by exactly one born bucket. At the beginning by those of the first
-//     segment; and a split of i at level L gives i those with bit L clear and i + 2^L, which was
-//     unborn, those with bit L set, both at level L + 1.
-//   * A bucket is split under its lock. The other half is unborn until its content is complete, and
-//     before the lock is let go of it is born: so at no time both, or neither, of the two can be
-//     believed to have a key.
-//   * Levels only rise, level_ as well; no bucket's level exceeds level_, and all segments up to
+//   * Exactly one born bucket covers each hash. At the beginning these are the buckets of the first
+//     segment. A split of i at level L leaves i the hashes with bit L clear, and gives those with
+//     bit L set to i + 2^L, which was unborn. Both are then at level L + 1.
+//   * A bucket is split under its lock. The other half is unborn until its content is complete. It
+//     is born before the lock is released. So at no time do validated reads show a key in both
+//     halves, or in neither.
+//   * Levels only rise, and so does level_. No bucket's level exceeds level_. All segments up to
 //     level_ are there.
 //
-// Why a reader is right: it believes what it has read from a bucket if the bucket's version stayed
-// and its level, which is part of that word, says by C that the bucket is the one for this hash. It
-// takes no interest in how it got there. A reader that
-//   * meets an unborn bucket takes the index's highest bit away, which leads to one from which that
-//     bucket is to be split off, directly or in several steps; bucket 0 is always born.
-//   * meets a bucket that has been split further than it thought takes as many bits of the hash as
-//     the level says.
-//   * looks into a bucket while it is split finds it locked, and waits, or finds its version
-//     changed, and begins again.
-//   * knows an old level_ begins at a bucket with a lower index, and goes on as above; two growths
+// Why a reader is right. It believes what it has read from a bucket under two conditions. The
+// bucket's version has not changed, and by C its level, which is part of the same word, tells that
+// the bucket is the one for this hash. How the reader came to the bucket does not matter. A reader
+// that
+//   * finds an unborn bucket clears the index's highest bit. That leads to a bucket from which the
+//     unborn one is to be split off, directly or in several steps. Bucket 0 is always born.
+//   * finds a bucket that has been split further than expected takes as many bits of the hash as
+//     the level tells.
+//   * reads a bucket during its split finds it locked, and waits. Or it finds the version changed,
+//     and begins again.
+//   * has an old level_ begins at a bucket with a lower index, and continues as above. Two growths
 //     in a row are no different from one.
-// find_home() ends: unborn buckets lead down to the first born one among the hash's indices, a
-// bucket with a higher level leads to one above itself in the same list, and what is born stays so.
 //
-// Erasing against splitting: both hold the bucket's lock, and look for the bucket before; one that
-// was split meanwhile has another version, so that try_lock() fails, and an unborn one is never
+// find_home() ends. Unborn buckets lead down to the first born one among the hash's indices. A
+// bucket with a higher level leads up in the same list. A born bucket stays born.
+//
+// An erase beside a split: both hold the bucket's lock, and find the bucket before. If the bucket
+// was split meanwhile, its version has changed, and try_lock() fails. An unborn bucket is never
 // locked.
 //
-// Who splits: growing only publishes the segment. Every change splits its own bucket first if that
-// lags behind, and then some of those that nobody has taken yet, by a shared cursor: so the work of
-// one change is bounded, all are done after 2^n / buckets_per_turn changes, and nobody ever waits
-// for more than one bucket's split. A split needs no memory (hash_map_impl.hpp): nothing can fail
-// in the middle.
+// Who splits. A growth only publishes the segment. Every change first splits its own bucket if that
+// lags behind. It then splits a few buckets that no thread has taken yet, by a shared cursor. So
+// the work of one change is bounded, and all buckets are split after 2^n / buckets_per_turn
+// changes. No thread waits for more than one bucket's split. A split needs no memory
+// (hash_map_impl.hpp), so it cannot fail halfway.
 //
-// A failed allocation of a segment leaves the table as it was; chains grow longer and the next
-// insert tries again.
+// Order of locks: a thread locks one bucket only. A split locks the old bucket. The unborn bucket
+// belongs to the thread that holds that lock.
 //
-// Order of locks: one bucket's only. A split locks the old bucket; the unborn one belongs to
-// whoever holds that. Thread-safety: all functions but the destructor. Source: Litwin, "Linear
-// hashing", VLDB 1980, for buckets that are split where they stand; the level in each bucket is
-// that of Fagin et al., "Extendible hashing", TODS 1979. Shalev and Shavit's split-ordered lists
-// (J. ACM 2006) reach the same for lists.
+// Sources: Litwin, "Linear hashing", VLDB 1980, for buckets that are split in place. Fagin et al.,
+// "Extendible hashing", TODS 1979, for the level in each bucket. Shalev and Shavit's split-ordered
+// lists (J. ACM 2006) reach the same for lists.
 #pragma once
 
 #include <array>
@@ -96,7 +101,7 @@ class hash_table {
   hash_table(const hash_table&) = delete;
   hash_table& operator=(const hash_table&) = delete;
 
-  // How many of a hash's low bits choose a bucket.
+  // The number of a hash's low bits that choose a bucket.
   unsigned level() const noexcept {
     return level_.load(std::memory_order_acquire);  // pairs with the release store of try_grow()
   }
@@ -105,7 +110,7 @@ class hash_table {
     return (std::uint64_t{1} << level) - 1;
   }
 
-  // find_home() where one look is enough.
+  // find_home() if a single look finds the bucket, unlocked. Otherwise nothing.
   std::optional<place> find_home_at_once(std::uint64_t hash) const noexcept {
     const unsigned here = level();
     const std::uint64_t index = hash & low_bits(here);
@@ -115,7 +120,8 @@ class hash_table {
       return std::nullopt;
     return place{&bucket, index, seen};
   }
-  // The bucket whose keys include those of this hash, unlocked, at the version in which it does.
+  // Returns the bucket whose keys include those of this hash, unlocked, and the version at which it
+  // does.
   place find_home(std::uint64_t hash) const noexcept {
     const unsigned here = level();
     const std::uint64_t index = hash & low_bits(here);
@@ -125,7 +131,7 @@ class hash_table {
       return {&bucket, index, seen};
     return find_home_from(index, hash);
   }
-  // Where find_home() will look first.
+  // The bucket at which find_home() looks first.
   const Block& first_look(std::uint64_t hash) const noexcept {
     return bucket_at(hash & low_bits(level()));
   }
@@ -139,7 +145,8 @@ class hash_table {
 
   enum class growth : std::uint8_t { done, not_now, no_memory };
 
-  // Makes room for twice as many, unless the last growth is not over or another thread is at it.
+  // Doubles the number of buckets, unless the last growth is not finished or another thread grows
+  // the table.
   growth try_grow() noexcept {
     if (growing_.exchange(true)) return growth::not_now;
     const unsigned now = level();
@@ -147,7 +154,7 @@ class hash_table {
     if (!is_splitting() && now < bucket_lock::level_max) {
       try {
         add_segment(now + 1);
-        // release: pairs with level(): whoever reads this level finds the segment.
+        // release: pairs with level(). A thread that reads this level finds the segment.
         level_.store(now + 1, std::memory_order_release);
         cursor_.store(cursor_for(now, 0));
         result = growth::done;
@@ -160,19 +167,19 @@ class hash_table {
     return result;
   }
 
-  // Until try_grow() of other threads has returned.
+  // Waits until try_grow() has returned in other threads.
   void wait_for_growth() const noexcept {
     const auto grows = [this] { return growing_.load(); };
     if (grows()) wait_while<looks::often>(&growing_, grows);
   }
 
-  // Whether there are buckets left to be split that nobody has taken.
+  // Whether buckets remain to be split that no thread has taken.
   bool is_splitting() const noexcept {
     // relaxed: only a hint; pairs with the exchanges on the cursor, which decide.
     return has_more(cursor_.load(std::memory_order_relaxed));
   }
-  // Splits a few of them. split_one(place, level) locks the bucket, splits it once and unlocks it,
-  // or returns because it has changed.
+  // Splits a few of them. split_one(place) locks the bucket, splits it once and unlocks it. It
+  // returns without a split if the bucket has changed.
   template <class SplitOne>
   void help_splitting(SplitOne&& split_one) noexcept {
     if (!has_more(cursor_.load())) return;
@@ -194,7 +201,8 @@ class hash_table {
   static constexpr unsigned first_level = Rules::first_level;
   static_assert(first_level >= 1 && sizeof(std::uintptr_t) <= sizeof(std::uint64_t));
 
-  // The segment that a growth to this level adds; the first one begins at bucket 0.
+  // The first index of the segment that a growth to this level adds. The first segment begins at
+  // bucket 0.
   static constexpr std::uint64_t first_index(unsigned level) noexcept {
     return level == first_level ? 0 : std::uint64_t{1} << (level - 1);
   }
@@ -205,7 +213,7 @@ class hash_table {
   void add_segment(unsigned level) {
     void* const memory = obtain_zeroed_memory(segment_bytes(level));
     name_memory(memory, segment_bytes(level), "bucket", sizeof(Block), 16);
-    // As if it began at bucket 0. release: pairs with bucket_at().
+    // The address as if the segment began at bucket 0. release: pairs with bucket_at().
     segments_[level].store(
         reinterpret_cast<std::uintptr_t>(memory) - first_index(level) * sizeof(Block),
         std::memory_order_release);
@@ -225,7 +233,7 @@ class hash_table {
     }
   }
 
-  // The cursor: the level that is to be left, and the next bucket of it.
+  // The cursor: the level that buckets are to leave, and the next bucket of it.
   static constexpr unsigned cursor_level_shift = 56;
   static constexpr std::uint64_t cursor_for(unsigned level, std::uint64_t position) noexcept {
     return std::uint64_t{level} << cursor_level_shift | position;

@@ -1,10 +1,10 @@
-// How many of a few keys in order come before another one.
+// A binary search among a few keys in order, without branches on keys.
 #pragma once
 
 namespace elidex::internal {
 
-// How many of `count` keys, which ascend, are less than `wanted` (OrEqual: or equal to it). Without
-// branches on keys: the halves are taken by conditional moves, which no random key mispredicts.
+// Returns how many of `count` ascending keys are less than `wanted` (OrEqual: or equal to it).
+// Conditional moves choose the halves, so that random keys cause no mispredictions.
 template <bool OrEqual, class KeyAt, class Key>
 unsigned branchless_lower_bound(KeyAt&& key_at, unsigned count, Key wanted) noexcept {
   const auto before = [&](unsigned i) {

@@ -1,58 +1,62 @@
-// A B+tree, written once for every way of synchronising it.
+// A B+tree for keys and values of any kind, written once for all synchronization policies.
 //
 //   btree<std::uint64_t, std::uint64_t, optimistic> tree;
 //   tree.insert(7, 70);
 //   tree.update(7, [](std::uint64_t& v) { ++v; });
 //   tree.scan(0, 10, [](std::uint64_t key, std::uint64_t value) { ... });
 //
-// The algorithm is that of optimistic lock coupling: go down from node to node, remember the
-// version of the parent and of the node, look at nothing twice without validating it, lock by
-// upgrading a remembered version, and begin again when that fails. Under a coarse policy the node
-// locks and validations vanish and what stays is the ordinary B+tree of papers 001 (section 4.1)
-// and 003 (section 2), inside one region per attempt.
+// Guarantees and errors: at the class below.
+//
+// Implementation notes
+// The algorithm is optimistic lock coupling. An operation descends from node to node and remembers
+// the versions of the parent and of the node. It validates everything that it reads. It locks a
+// node by upgrading a remembered version, and begins again when that fails. Under a coarse policy
+// the node locks and validations vanish. The rest is the ordinary B+tree of papers 001 (section
+// 4.1) and 003 (section 2), inside one region per attempt.
 //
 // Invariants
-//   * Keys in a node ascend; child i of an inner node holds the keys k with key(i - 1) <= k <
+//   * Keys in a node ascend. Child i of an inner node holds the keys k with key(i - 1) <= k <
 //     key(i).
-//   * All leaves have the same depth. A node that can be reached is not obsolete; one that has left
-//     the tree stays obsolete until its memory is used again, two epochs later
+//   * All leaves have the same depth. A reachable node is not obsolete. A node that has left the
+//     tree stays obsolete until its memory is used again, two epochs later
 //     (internal/memory/epoch.hpp).
 //   * Only the parent's lock and the node's own lock together allow splitting, merging or removing
 //     a node.
-//   * A separator in an inner node owns its bytes. It outlives the key it was made from.
-//   * Of strings: all keys that can come to a node begin alike for as many bytes as it says
-//     (key_prefix.hpp).
+//   * A separator in an inner node owns its bytes. It outlives the key from which it was made.
+//   * Strings: all keys that can come to a node share the first bytes, as many as the node's prefix
+//     length (key_prefix.hpp).
 //
-// Order of locks: parent, node, sibling, each by try_upgrade, which never waits: whoever fails lets
-// go of all and begins again. Only range_collector waits for a lock with another one held; there,
-// from left to right.
+// Order of locks
+// Parent, node, sibling, each by try_upgrade(), which never waits. An operation that fails to lock
+// releases all its locks and begins again. Only range_collector waits for a lock with another one
+// held. It locks from left to right.
 //
 // Linearization points
-//   get, contains      the read of the leaf's version in enter(): the validation proves that the
-//                      leaf held then what was read from it, and the parent's that it was then the
-//                      leaf for the key
-//   insert, upsert, get_or_insert, update, erase that change something: the try_upgrade() of the
-//   leaf. Everybody else who looks for
-//                      a key of the leaf waits until the unlock, and sees the change
-//   those that change nothing: as get
+//   get, contains      The read of the leaf's version in enter(). The validation of the leaf proves
+//                      that it then held what was read from it. The validation of the parent proves
+//                      that it was then the leaf for the key.
+//   insert, upsert, get_or_insert, update, erase
+//                      If they change something: the try_upgrade() of the leaf. Every other
+//                      operation on a key of the leaf waits until the unlock, and sees the change.
+//                      If they change nothing: as get.
 //   scan               range_collector.hpp
-//   That one thread's operations take effect in their order needs a fence between a change and the
-//   reads of the next operation (else two threads could each miss the other's last change, as in
-//   any store buffer): epoch_pin has it. Under a coarse policy: the acquisition of the lock, or the
-//   commit of the transaction.
+// One thread's operations take effect in their order. This needs a fence between a change and the
+// reads of the next operation. Without it, two threads could each miss the other's last change, as
+// with any store buffer. epoch_pin has the fence. Under a coarse policy the acquisition of the
+// lock, or the commit of the transaction, is the fence.
 //
-// Splits are made on the way down wherever an inner node is full, so that a split never has to
-// climb; merges likewise on the way down of an erase, wherever a node is sparse and fits into a
-// sibling, left or right. Each is a region of its own that leaves the contents as they were, after
-// which the operation begins again. An inner node left with one child gets some of its sibling's
-// when the two don't fit into one: so an erase finds a sibling for every leaf that it empties, no
-// leaf but the root is ever empty, and churn leaves no nodes behind. Memory is never allocated
-// inside a region: a body that lacks some says so and is run again with it (`operation`).
+// A descent of an insert splits each full inner node, so that a split never climbs. A descent of an
+// erase merges each sparse inner node that fits into a sibling, left or right. Each split and merge
+// is a region of its own that leaves the contents as they were. The operation then begins again. An
+// inner node with a single child gets some of its sibling's children if the two do not fit into one
+// node. So an erase finds a sibling for every leaf that it empties. No leaf but the root is ever
+// empty, and churn leaves no nodes behind. A region never allocates memory. A body that lacks
+// memory returns step::need_memory and runs again once the memory is there (`operation`).
 //
-// Deviations from the papers' B+tree: leaves have no links to their neighbours. A scan goes on
-// through the parent it came by, or descends again to the leaf's fence; so a split locks no third
-// node, and backward is as easy as forward. Nodes are merged when sparse (a third full), not when
-// half full.
+// Deviations from the papers' B+tree: leaves have no links to their neighbours. A scan continues
+// through the parent by which it came, or descends again to the leaf's fence key. So a split locks
+// no third node, and a backward scan is as easy as a forward one. Nodes are merged when they are
+// sparse (a third full), not when they are half full.
 #pragma once
 
 #include <algorithm>
@@ -82,8 +86,9 @@
 
 namespace elidex::internal {
 
-// Memory can be reused at once after a region, unless a reader may still follow an address it found
-// inside: always with racing readers, and with blobs because they are copied out behind the region.
+// Memory can be reused at once after a region, unless a reader may still follow an address that it
+// found inside. This is always possible with racing readers. It is also possible with blobs,
+// because they are copied out after the region.
 template <class Key, class Value, class Sync>
 inline constexpr bool btree_defers_reclamation =
     Sync::readers_race || key_codec<Key>::owns_blobs || value_codec<Value>::owns_blobs;
@@ -92,19 +97,23 @@ template <class Key, class Value, class Sync, class Shape>
 using btree_inner_of = btree_inner<Key, Sync, Shape, btree_leaf<Key, Value, Sync, Shape>,
                                    btree_defers_reclamation<Key, Value, Sync>>;
 
-// Key: an integer type, or std::string (given as std::string_view, compared as unsigned bytes, at
-// most 64 KiB). Value: a trivially copyable type, or std::string (given as std::string_view).
+// Key: an integer type, or std::string (passed as std::string_view, compared as unsigned bytes, at
+// most 64 KiB). Value: a trivially copyable type, or std::string (passed as std::string_view).
 //
 // Thread-safety: that of the policy. unsynchronized: one thread at a time, const functions
-// included. All others: every function but constructor and destructor may be called from any thread
-// at any time, and all are linearizable except size(), empty(), memory_bytes() and stats(), which
-// are exact when no operation runs, and cursors (cursor.hpp).
+// included. All others: every function but constructor and destructor, from any thread at any time.
+// Every operation is linearizable except size(), empty(), memory_bytes(), stats() and cursors
+// (cursor.hpp). The first four are exact when no operation runs. multi_get() is not a snapshot.
 //
-// Errors: std::invalid_argument for a key over 64 KiB. std::bad_alloc from any function that
-// changes something (erase() too: what it unlinks is noted until no reader has it), from scans and
-// cursors (their buffer), where a std::string is returned, and from the first call of a thread; the
-// tree is then unchanged. Destructor, reclaim(), size(), empty(), memory_bytes() and stats() never
-// throw.
+// Errors: std::invalid_argument for a key of more than 64 KiB. The tree is unchanged after
+// std::bad_alloc, which comes from
+//   * every function that changes something (erase() too, because the retire list records what it
+//     unlinks),
+//   * scans and cursors (for their buffer),
+//   * functions that return a std::string,
+//   * the first call of a thread.
+//
+// Destructor, reclaim(), size(), empty(), memory_bytes() and stats() never throw.
 template <class Key, class Value, class Sync, class Shape = paper_fan_out>
 class btree : btree_inner_of<Key, Value, Sync, Shape> {
   using inner_levels = btree_inner_of<Key, Value, Sync, Shape>;
@@ -136,77 +145,80 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   btree(const btree&) = delete;
   btree& operator=(const btree&) = delete;
 
-  // The value of `key`, if it is there.
+  // Returns the value of `key`, or std::nullopt.
   std::optional<Value> get(key_argument key) const;
   bool contains(key_argument key) const;
 
-  // get() of many keys, in any order: found[i] becomes the value of wanted[i], if it is there. Each
-  // look-up is linearizable by itself; together they are no snapshot. Under `optimistic`, look-ups
-  // wait for memory together instead of one after the other (group prefetching: Chen, Ailamaki,
-  // Gibbons, Mowry, ICDE 2004), which is two to three times as fast when the tree is larger than
-  // the caches. Throws std::invalid_argument if `found` is shorter than `wanted`, and as get() for
-  // a key that is too long: others may have been set then.
+  // Looks up many keys, in any order: found[i] becomes the value of wanted[i], or std::nullopt.
+  // Each look-up is linearizable by itself. Together they are not a snapshot. Throws
+  // std::invalid_argument if `found` is shorter than `wanted`, before any look-up. Throws as get()
+  // does for a key that is too long. Other elements of `found` may have been set then. Under
+  // `optimistic` the look-ups wait for memory together instead of one after the other (group
+  // prefetching: Chen, Ailamaki, Gibbons, Mowry, ICDE 2004). That is two to three times as fast
+  // when the tree is larger than the caches.
   void multi_get(std::span<const key_argument> wanted, std::span<std::optional<Value>> found) const;
 
-  // Adds `key` unless it is there; says whether it added it.
+  // Adds `key` if it is absent. Returns whether it added the key.
   bool insert(key_argument key, value_argument value) {
     return insert_or_overwrite(key, value, false);
   }
 
-  // Adds `key` or overwrites its value; says whether it added it.
+  // Adds `key`, or overwrites its value. Returns whether it added the key.
   bool upsert(key_argument key, value_argument value) {
     return insert_or_overwrite(key, value, true);
   }
 
-  // The value of `key`, which becomes make()'s if it is not there, as one atomic step; second:
-  // whether it was added. make() must not use the tree, and should be short: others who want the
-  // leaf wait for it. It may run more than once when transactions abort. If it throws, the
-  // exception comes out of get_or_insert() and nothing is added. Not for values that are strings.
+  // Returns the value of `key` and whether it added the key. If the key is absent, adds it with the
+  // value that make() returns. The whole is one atomic step. make() must not use the tree, and
+  // should be short: other operations on the leaf wait for it. It may run more than once when
+  // transactions abort. If make() throws, get_or_insert() passes the exception on and adds nothing.
+  // Not for values that are strings.
   template <class Make>
   std::pair<Value, bool> get_or_insert(key_argument key, Make&& make)
     requires(!values::owns_blobs);
-  // The same where make(slot), with the key as nodes have it, may give nothing: then nothing is
-  // added, and nothing returned. For a dictionary beside the map
+  // The same, except that make() receives the key as nodes store it, and may return nothing. Then
+  // nothing is added, and std::nullopt is returned. A dictionary beside the map uses it
   // (internal/column/keyed_delta_index.hpp).
   template <class Make>
   std::optional<std::pair<Value, bool>> get_or_insert_if_made(key_argument key, Make&& make)
     requires(!values::owns_blobs);
 
-  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the
-  // key was there. fn(Value&) must not use the tree, and should be short: others who want the leaf
-  // wait for it. It may run more than once, with effects only of the last time, when transactions
-  // abort or when Value is std::string. If it throws, the exception comes out of update() and the
-  // value stays.
+  // Calls fn(value) for the value of `key` and stores the result, as one atomic step. Returns
+  // whether the key is present. fn(Value&) must not use the tree, and should be short: other
+  // operations on the leaf wait for it. It may run more than once when transactions abort, or when
+  // Value is std::string. Only its last run has an effect on the value. If fn throws, update()
+  // passes the exception on and the value stays.
   template <value_change<Value> Fn>
   bool update(key_argument key, Fn&& fn);
 
-  // Removes `key`; says whether it was there.
+  // Removes `key`. Returns whether the key was present.
   bool erase(key_argument key);
 
-  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how
-  // many there were. All of them were in the tree at one moment, with no other key between them. fn
-  // runs after that moment, outside of all locks, and may use the tree. Buffers what it returns:
-  // for long ranges prefer a cursor. Strings are given to fn as string_views that are valid until
-  // it returns. With string keys or values no map of the process gives memory back while fn runs,
-  // so it should not block then.
+  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order. Returns their
+  // number. The scan is a snapshot: at one moment all of these keys were in the tree, with no other
+  // key between them. fn runs after that moment, outside of all locks, and may use the tree. The
+  // scan buffers the records first. For long ranges prefer a cursor. fn receives strings as
+  // string_views that are valid until fn returns. With string keys or values no map of the process
+  // frees memory while fn runs, so fn should not block then.
   template <class Fn>
   std::size_t scan(key_argument from, std::size_t limit, Fn&& fn) const;
 
-  // A cursor that stands nowhere yet. Valid while others insert and erase; see cursor.hpp.
+  // Returns a cursor without a position. It stays valid while other threads insert and erase
+  // (cursor.hpp).
   cursor_type cursor() const { return cursor_type(*this); }
 
   std::size_t size() const noexcept { return size_.count(); }
   bool empty() const noexcept { return size() == 0; }
 
-  // Everything obtained from the system for keys, values, nodes and free nodes, in bytes.
+  // All memory obtained from the system for keys, values, nodes and free nodes, in bytes.
   std::size_t memory_bytes() const noexcept;
   btree_stats stats() const noexcept;
 
-  // Frees what was erased before this call, as far as no reader was in the way, now instead of at
-  // the next erasures.
+  // Frees now what was erased before this call, instead of at the next erasures. Memory that a
+  // reader may still reach is kept.
   void reclaim() noexcept { retire_list_.sweep_all(); }
 
-  // The policy's state, for an elided lock's statistics.
+  // The policy's state, for the statistics of an elided lock.
   const Sync& sync() const noexcept { return sync_; }
 
  private:
@@ -238,10 +250,10 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   using inner_levels::sync_;
   using typename inner_levels::pin;
 
-  // What find() made out in a leaf.
+  // The result of find() in a leaf.
   struct found_slot {
     unsigned count = 0;  // slots in the leaf
-    unsigned rank = 0;   // keys less than the one looked for
+    unsigned rank = 0;   // keys less than the wanted one
     bool exact = false;  // slot `rank` holds the key
     bool torn = false;   // the leaf changed meanwhile
   };
@@ -268,7 +280,7 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   step erase_and_merge(position& p, unsigned rank, operation& op) noexcept;
   step erase_and_merge(position& p, side where, unsigned rank, operation& op) noexcept;
 
-  // Blobs that have to be freed one by one when the tree ends.
+  // Whether the destructor must free blobs one by one.
   static constexpr bool owns_single_blobs =
       (keys::owns_blobs && !keys::blob_store::frees_all_itself) || values::owns_blobs;
   void free_blobs_below(node* n) noexcept;
@@ -284,7 +296,7 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   busy_counter size_;
   busy_counter blob_bytes_;
   [[no_unique_address]] typename keys::blob_store key_blobs_;
-  // destroyed first: what is in it gives its memory back to the pools
+  // Destroyed first, because its objects return their memory to the pools.
   retire_list retire_list_{this};
 };
 
@@ -292,7 +304,7 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
 
 template <class Key, class Value, class Sync, class Shape>
 btree<Key, Value, Sync, Shape>::btree() {
-  // may throw on a thread's first use; what follows could not say so
+  // May throw on a thread's first use. The code below has no way to report an error.
   static_cast<void>(this_thread_slot());
   name_memory(this, sizeof(*this), "tree");
   root_.template store<racing>(::new (leaf_pool_.allocate()) leaf);
@@ -300,7 +312,7 @@ btree<Key, Value, Sync, Shape>::btree() {
 
 template <class Key, class Value, class Sync, class Shape>
 btree<Key, Value, Sync, Shape>::~btree() {
-  // Nodes need no destruction; the pools give their memory back.
+  // Nodes need no destruction. The pools release their memory.
   if constexpr (owns_single_blobs) free_blobs_below(root_.template load<false>());
 }
 
@@ -413,7 +425,7 @@ bool btree<Key, Value, Sync, Shape>::insert_or_overwrite(key_argument key, value
   const probe where = keys::probe_of(key);
   values::check(value);
   operation op(*this);
-  if (!overwrite) {  // will be needed, but for duplicates
+  if (!overwrite) {  // needed unless the key is a duplicate
     static_cast<void>(op.has_key(key));
     static_cast<void>(op.has_value(value));
     op.provide();
@@ -522,8 +534,8 @@ auto btree<Key, Value, Sync, Shape>::split_leaf(position& p, unsigned insert_ran
   if (!p.try_lock_parent_and_node()) return step::restart;
   leaf& left = p.as_leaf();
 
-  // Keys that arrive in ascending order would leave half-full leaves behind: at the parent's right
-  // edge, split off one key. (A random key comes to that place once in a parent's life or so.)
+  // Ascending keys would leave half-full leaves behind. At the parent's right edge, split off one
+  // key. A random key comes to that place about once in a parent's life.
   const bool ascending = insert_rank == leaf::capacity && (is_root || p.index == p.parent->count());
   const unsigned middle = ascending ? leaf::capacity - 1 : leaf::capacity / 2;
 
@@ -557,9 +569,9 @@ bool btree<Key, Value, Sync, Shape>::update(key_argument key, Fn&& fn) {
     if (s == step::threw) std::rethrow_exception(thrown);
     return s == step::yes;
   } else {
-    // The new blob must be made outside of the region, so: read, compute, and replace if it is
-    // still the same blob. While pinned, a blob's address is not used again, so the same address
-    // means the same value.
+    // A region cannot make the new blob. So update() reads, computes, and replaces the value if its
+    // blob is still the same. While the thread is pinned, a blob's address is not used again. So
+    // the same address means the same value.
     const epoch_pin pinned;
     for (;;) {
       std::optional<value_slot> old;
@@ -668,7 +680,7 @@ auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, side where, un
   leaf& l = left.as_leaf();
   leaf& r = right.as_leaf();
   const unsigned remaining = l.count() + r.count() - 1;
-  // An emptied leaf always goes. Torn counts do no harm: they are checked again by the upgrades.
+  // An emptied leaf always goes. Torn counts do no harm: the upgrades validate them.
   if (remaining > leaf_merged_max && p.at->count() != 1) return step::no;
   if (!op.may_retire()) return step::need_memory;
   if (!left.try_lock_parent_and_node()) return step::restart;

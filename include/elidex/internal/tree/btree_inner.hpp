@@ -1,17 +1,20 @@
-// The inner nodes of a B+tree, over leaves of any kind: finding the way to a leaf, and what splits
-// and merges of nodes do further up. btree.hpp and fixed_key_btree.hpp are its two users;
-// btree.hpp's header holds the argument for correctness.
+// The inner levels that both B+trees share: the descent to a leaf, and splits and merges of inner
+// nodes.
 //
 //   position p;
 //   // p.as_leaf() is the leaf for the key at the moment of its version p.seen
 //   if (!descend_to_leaf(key, p)) restart;
 //
-// All functions are parts of regions: re-runnable, without allocation. They return restart (or
-// false) when what they stand on has changed, restructured when they have split or merged a node
-// and the operation must begin again.
+// btree.hpp and fixed_key_btree.hpp use it. Leaf is derived from btree_node<Sync>.
+// look_up_together() also needs its bytes_for_look_up and approach().
 //
-// Leaf is derived from btree_node<Sync>; look_up_together() asks it for bytes_for_look_up and
-// approach().
+// All functions are parts of regions: they may run again, and allocate nothing. Exceptions:
+// look_up_together() and run_changing() run regions. A function returns restart (or false) when
+// another thread has changed a node on which it depends. It returns restructured when it has split
+// or merged a node. The operation then begins again.
+//
+// Implementation notes
+// The proof of correctness is in the header comment of btree.hpp.
 #pragma once
 
 #include <algorithm>
@@ -33,18 +36,18 @@
 
 namespace elidex::internal {
 
-// Counts since construction; each exact when no operation runs.
+// Counts since construction. Each is exact when no operation runs.
 struct btree_stats {
-  std::int64_t restarts = 0;  // attempts thrown away because another thread changed a node
+  std::int64_t restarts = 0;  // attempts discarded because another thread changed a node
   std::int64_t splits = 0;    // of leaves and inner nodes
   std::int64_t merges = 0;    // likewise
-  std::int64_t shares = 0;    // full leaves that handed records to a sibling instead of being split
+  std::int64_t shares = 0;    // full leaves redistributed with a sibling instead of split
   std::size_t leaves = 0;     // nodes in use, retired ones included
   std::size_t inner_nodes = 0;
   std::size_t retired_objects = 0;  // unlinked nodes and blobs that wait for their epoch
 };
 
-// DefersReclamation: others may still be on their way to a node when it is unlinked.
+// DefersReclamation: other threads may still be on their way to a node when it is unlinked.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 class btree_inner {
  protected:
@@ -60,16 +63,16 @@ class btree_inner {
   using probe = typename keys::probe;
   static constexpr bool racing = Sync::readers_race;
 
-  // A node is sparse, and worth merging, at a third of its slots; the merged node keeps room for a
+  // A node is sparse, and worth merging, at a third of its slots. The merged node keeps room for a
   // few inserts, so that it does not split again at once, unless one of the two was empty. Both
-  // chosen.
+  // bounds are chosen.
   static constexpr unsigned leaf_sparse = leaf::capacity / 3;
   static constexpr unsigned leaf_merged_max = leaf::capacity * 5 / 6;
   static constexpr unsigned inner_sparse = inner::capacity / 3;
   static constexpr unsigned inner_merged_max = inner::capacity * 5 / 6;
 
-  // Where a descent stands: a node, its parent, and the versions under which both were what they
-  // seem.
+  // The position of a descent: a node, its parent, and the versions of both under which the parent
+  // pointed at the node.
   struct position {
     node_lock* parent_lock;  // of the parent, or root_lock_
     token parent_seen;
@@ -86,9 +89,9 @@ class btree_inner {
     void unlock_both_unchanged() noexcept;
   };
 
-  // Down and sideways: each returns false when what it stands on has changed. The approach
-  // functions only make out the node; enter() reads it, and should come when its memory had time to
-  // arrive.
+  // Steps down and sideways. Each returns false when a node on which it depends has changed. The
+  // approach functions only find the node. enter() reads it, and should run when the node's memory
+  // has had time to arrive.
   [[gnu::always_inline]] bool enter(position& p) const noexcept;
   bool approach_root(position& p) const noexcept;
   [[gnu::always_inline]] bool approach_child(position& p, unsigned index) const noexcept;
@@ -100,7 +103,7 @@ class btree_inner {
                                               unsigned count) const noexcept;
   bool enter_sibling(position& p, unsigned index) const noexcept;
   bool descend_to_leaf(const probe& key, position& p) const noexcept;
-  // The same, of integer keys; narrows `stretch` to those keys for which the leaf is the one, too.
+  // The same, for integer keys. Also narrows `stretch` to the key range of the leaf.
   bool descend_to_leaf(const probe& key, position& p, key_range<Key>& stretch) const noexcept;
   [[gnu::always_inline]] bool fetch_and_enter(position& p) const noexcept {
     if (p.parent->level == 1) {
@@ -110,13 +113,16 @@ class btree_inner {
     }
     return enter(p);
   }
-  // Looks up `many` keys, some at a time and all of these a level at a time: while one waits for a
-  // node's memory, others search theirs. key_at(i) is the i-th one's probe; read(i, probe,
-  // position, slot) looks into its leaf, in `slot` first if that is no no_slot, and says whether
-  // that was an answer; otherwise(i) is called for those without one, when nothing is pinned.
+  // Looks up `many` keys in groups. A group descends one level at a time: while one look-up waits
+  // for a node's memory, others search their nodes.
+  //   key_at(i)                         returns the i-th key's probe
+  //   read(i, probe, position, slot)    looks into the leaf (in `slot` first, unless it is no_slot)
+  //                                     and returns whether it has found an answer
+  //   otherwise(i)                      is called for look-ups without an answer, when nothing is
+  //                                     pinned
   template <class KeyAt, class Read, class Otherwise>
   void look_up_together(std::size_t many, KeyAt&& key_at, Read&& read, Otherwise&& otherwise) const;
-  // How many are on their way at once. Measured (docs/PERFORMANCE.md).
+  // The size of a group. Measured (docs/PERFORMANCE.md).
   static constexpr unsigned look_ups_at_once = 16;
   using few_keys = std::uint32_t;  // a bit for each
   static_assert(look_ups_at_once < 32);
@@ -124,19 +130,20 @@ class btree_inner {
   template <std::size_t Bytes>
   bool step_down(const probe& key, position& p) const noexcept;
 
-  // How many of the node's keys are less than `key` (or_equal: or equal to it); false when torn. A
-  // probe that knows how to search a node (of IDs, delta_index.hpp) does it itself.
+  // Sets `result` to the number of the node's keys that are less than `key` (OrEqual: or equal to
+  // it). Returns false when torn. A probe with a rank() of its own searches the node itself
+  // (papers/karnagel/delta_index_node.hpp).
   template <bool OrEqual, class Node, class StillValid>
   static bool rank_in_node(const Node& n, unsigned count, const probe& key,
                            StillValid&& still_valid, unsigned& result) noexcept;
 
-  // Down to the leaf for the key; a full inner node on the way is split and a sparse one merged.
+  // Descends to the leaf for the key. Splits a full inner node on the way, or merges a sparse one.
   template <class Operation>
   step descend_splitting(const probe& key, position& p, Operation& op) noexcept;
   template <class Operation>
   step descend_merging(const probe& key, position& p, Operation& op) noexcept;
 
-  // Of a key that lies in a node.
+  // The probe of a key that lies in a node.
   static probe probe_of_slot(const key_slot& s) noexcept { return keys::probe_of_slot(s); }
 
   template <class Operation>
@@ -155,8 +162,8 @@ class btree_inner {
   template <class Operation>
   step collapse_root(position& p, Operation& op) noexcept;
 
-  // Runs attempt(), which runs a region, until the operation is done: gets it the memory it wants
-  // and hands over what it has unlinked.
+  // Runs attempt(), which runs a region, until the operation is done. Between attempts it obtains
+  // the memory that the operation wants, and retires what the operation has unlinked.
   template <class Operation, class Attempt>
   step run_changing(Operation& op, Attempt&& attempt);
 
@@ -180,8 +187,8 @@ template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation
 inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter(
     position& p) const noexcept {
   p.seen = p.at->lock.read();
-  // The node's version was read while the parent still pointed at it: the node is the right one at
-  // that version.
+  // The node's version was read while the parent still pointed at the node. So the node is the
+  // right one at that version.
   return p.parent_lock->validate(p.parent_seen) && !p.seen.is_obsolete();
 }
 
@@ -216,7 +223,7 @@ inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_sib
     position& p, unsigned index) const noexcept {
   p.index = index;
   p.at = p.parent->child(index);
-  // Nothing may be followed before it is known to have been a child of the parent.
+  // An address may be followed only when it is known to be the address of a child of the parent.
   if (!p.parent_lock->validate(p.parent_seen)) return false;
   return true;
 }
@@ -261,8 +268,8 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(
   return true;
 }
 
-// A node's keys change with its version only, so that what is read on the way holds when the leaf's
-// version is read.
+// A node's keys change only with its version. So the bounds read on the way hold at the moment at
+// which the leaf's version is read.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(
     const probe& key, position& p, key_range<Key>& stretch) const noexcept {
@@ -282,13 +289,13 @@ template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation
 template <std::size_t Bytes>
 bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::step_down(const probe& key,
                                                                        position& p) const noexcept {
-  if (p.parent != nullptr && !enter(p)) return false;  // the root has been entered
+  if (p.parent != nullptr && !enter(p)) return false;  // enter_root() has entered the root
   if (!approach_child_for(key, p, p.as_inner().count())) return false;
   prefetch_bytes<Bytes>(p.at);
   return true;
 }
 
-// Down to where the leaves have been asked for; says for which keys.
+// Descends until the leaves are prefetched. Returns the keys for which it did.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaves(
     std::span<const probe> wanted, position* positions) const noexcept -> few_keys {
@@ -466,7 +473,8 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::split_inner(positio
   return step::restructured;
 }
 
-// The parent has room: an inner node that is full is split before anything below it is looked at.
+// The parent has room, because a descent splits a full inner node before it looks below it.
+// lock_parent_of_locked() also checks for room.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
 void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::link_right_half(
@@ -481,12 +489,12 @@ void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::link_right_half(
   root_.template store<racing>(root);
 }
 
-// Locks the parent of a node that the caller has locked, last of all and for as short as can be:
-// everybody on the way to a node below it would wait. It may have changed since the descent;
-// p.index becomes where the node is now. False, and nothing is locked: it is another one's child by
-// now, the parent has no room for so many more, or `right` is not the node's sibling there. Waits
-// for the parent, which is safe with a leaf's lock held: who holds an inner node's lock waits for
-// no leaf's.
+// Locks the parent of a node that the caller has locked. The parent comes last and is held briefly,
+// because every descent to a node below it waits. The parent may have changed since the caller's
+// descent. p.index becomes the node's index now. Returns false, with nothing locked, in three
+// cases. The parent may not be the node's parent any more, may have no room for `more` children, or
+// `right` may not be the node's sibling there. Waiting for the parent is safe with a leaf's lock
+// held, because the holder of an inner node's lock waits for no leaf's lock.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::lock_parent_of_locked(
     position& p, unsigned more, const node* right) noexcept {
@@ -495,7 +503,7 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::lock_parent_of_lock
     if (root_.template load<racing>() == p.at) return true;
   } else if (!p.parent_seen.is_obsolete()) {
     const unsigned count = p.parent->count();
-    // Mostly it is where it was.
+    // Mostly the node has the same index as before.
     unsigned index = p.index <= count && p.parent->child(p.index) == p.at ? p.index : 0;
     while (index < count && p.parent->child(index) != p.at) ++index;
     const bool right_too =
@@ -509,8 +517,7 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::lock_parent_of_lock
   return false;
 }
 
-// The node with its sibling on one side: no when there is none, restart when the parent has
-// changed.
+// Finds the node's sibling on one side. No: there is no sibling. Restart: the parent has changed.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::find_sibling(
     const position& p, side where, position& left, position& right) const noexcept -> step {
@@ -528,7 +535,8 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(positio
                                                                          Operation& op) noexcept
     -> step {
   for (const if_full otherwise : {if_full::leave, if_full::share}) {
-    // To share makes sense for a node with one child only: the leaf that it may be has no sibling.
+    // Redistribution makes sense only for a node with a single child: if that child is a leaf, the
+    // leaf has no sibling.
     if (otherwise == if_full::share && p.at->count() != 0) break;
     for (const side where : {side::left, side::right}) {
       if (const step s = merge_inner(p, where, otherwise, op); s != step::no) return s;
@@ -572,8 +580,8 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(positio
   return step::restructured;
 }
 
-// Parts the children of a node that has one and of its full sibling anew. Takes the separator
-// between them and returns the new one.
+// Redistributes the children of a node that has a single one and of its full sibling. Takes the
+// separator between the two nodes and returns the new one.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::share_children(inner& left,
                                                                             const key_slot& between,

@@ -1,12 +1,13 @@
-// The nodes of the B+tree: a leaf holds slots of key and value in order, an inner node keys that
-// part its children.
+// The nodes of the B+trees: leaves with keys and values in order, and inner nodes with separators
+// and children.
 //
+// Functions that only read may race with a writer where the policy's readers_race says so.
+// Functions that change a node need its lock. All run inside regions.
+//
+// Implementation notes
 // Child i of an inner node holds the keys k with key(i - 1) <= k < key(i). A node never changes
-// between leaf and inner, not even when its memory is used again, because leaves and inner nodes
-// come from pools of their own.
-//
-// Members that only read take the policy's readers_race into account; those that change need the
-// node's lock.
+// between leaf and inner node, not even when its memory is used again, because leaves and inner
+// nodes come from separate pools.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +25,7 @@
 
 namespace elidex::internal {
 
-// How many slots a node has: a fixed number, as in the papers,
+// The number of a node's slots is fixed, as in the papers.
 template <unsigned LeafSlots, unsigned InnerSlots>
 struct fan_out {
   static_assert(LeafSlots >= 2 && InnerSlots >= 3);
@@ -33,7 +34,7 @@ struct fan_out {
   static constexpr unsigned inner_slots(std::size_t /*key_bytes*/) { return InnerSlots; }
 };
 
-// or as many as a node of so many bytes can hold.
+// A node has as many slots as fit into so many bytes.
 template <std::size_t LeafBytes, std::size_t InnerBytes>
 struct node_bytes {
   static constexpr std::size_t header_bytes = 16;
@@ -52,32 +53,32 @@ struct node_bytes {
 // The papers' fan-out (001 section 4.1, 003 section 6.1).
 using paper_fan_out = fan_out<16, 16>;
 
-// Always inline: GCC takes a function that does nothing but prefetch for one without effect, and
-// drops calls of it.
+// Always inline: GCC assumes that a function which only prefetches has no effect, and drops its
+// calls.
 template <int Locality, std::size_t... Line>
 [[gnu::always_inline]] inline void prefetch_lines(const char* first,
                                                   std::index_sequence<Line...> /*lines*/) noexcept {
   (__builtin_prefetch(first + 64 * Line, 0, Locality), ...);
 }
 
-// At most two KiB: of larger nodes a search touches only a few lines.
+// At most two KiB: in a larger node a search touches only a few lines.
 inline constexpr std::size_t prefetch_max = 2048;
 template <std::size_t Bytes, int Locality = 3>
 [[gnu::always_inline]] inline void prefetch_bytes(const void* address) noexcept {
   constexpr std::size_t lines = (std::min(Bytes, prefetch_max) + 63) / 64;
   prefetch_lines<Locality>(static_cast<const char*>(address), std::make_index_sequence<lines>());
 }
-// Into the second-level cache: for what is wanted after other work. The first level can wait for
-// some twenty lines only, and whoever asks for more waits himself.
+// Prefetches into the second-level cache, for memory that is needed after other work. The first
+// level can wait for some twenty lines only. A thread that asks for more has to wait.
 template <std::size_t Bytes>
 [[gnu::always_inline]] inline void prefetch_bytes_for_later(const void* address) noexcept {
   prefetch_bytes<Bytes, 2>(address);
 }
 
-// What a node's 16-bit count can say.
+// The largest number that a node's 16-bit count can hold.
 inline constexpr unsigned slots_max = 65535;
 
-// Of a slot that there is none of, or that is not known.
+// The number of a slot that does not exist or is not known.
 inline constexpr unsigned no_slot = ~0U;
 
 template <class Sync>
@@ -90,7 +91,7 @@ struct btree_node {
     set_count(0);
   }
 
-  // Slots in use; never more than the node has, even when it is read while a writer changes it.
+  // Slots in use. Never more than the node has, even when it is read while a writer changes it.
   unsigned count() const noexcept { return count_.template load<racing>(); }
   void set_count(unsigned n) noexcept {
     count_.template store<racing>(static_cast<std::uint16_t>(n));
@@ -116,7 +117,7 @@ struct btree_leaf : btree_node<Sync> {
   static constexpr std::size_t head_bytes = sizeof(btree_node<Sync>);
   static constexpr bool in_order = true;
   static constexpr std::size_t value_locks = 0;  // the leaf's lock is the values' lock too
-  struct ordered_view {};                        // none needed
+  struct ordered_view {};                        // not needed
   static constexpr std::size_t bytes_for_look_up =
       sizeof(btree_node<Sync>) + capacity * sizeof(slot);
   static_assert(capacity <= slots_max);
@@ -131,7 +132,7 @@ struct btree_leaf : btree_node<Sync> {
   }
 
   key_slot key(unsigned i) const noexcept { return keys::taken_out(stored_key(i), prefix.get()); }
-  // As it lies here, with its head behind the prefix.
+  // The key as the node stores it, with its head behind the prefix.
   key_slot stored_key(unsigned i) const noexcept { return slots[i].key.template load<racing>(); }
   void store_key(unsigned i, const key_slot& k) noexcept { slots[i].key.template store<racing>(k); }
   std::uint64_t head(unsigned i) const noexcept {
@@ -174,7 +175,7 @@ struct btree_leaf : btree_node<Sync> {
   }
 };
 
-// An inner node's keys one behind the other.
+// An inner node's keys in one array.
 template <class KeySlot, bool Racing, unsigned Capacity>
 class plain_inner_keys {
  public:
@@ -206,7 +207,7 @@ struct btree_inner_node : btree_node<Sync> {
   static_assert(capacity <= slots_max);
   using keys_type =
       typename inner_keys_of<key_slot, racing, capacity, Shape::summarizes_keys>::type;
-  // Head, keys and children: asked for together, a look-up waits once.
+  // Head, keys and children. Prefetched together, they cost a look-up one wait.
   static constexpr std::size_t bytes_for_look_up =
       sizeof(node) + sizeof(keys_type) + (capacity + 1) * sizeof(node*);
 
@@ -216,7 +217,7 @@ struct btree_inner_node : btree_node<Sync> {
   void set_key(unsigned i, const key_slot& k) noexcept {
     store_key(i, keys::put_in(k, prefix.get()));
   }
-  // As it lies here, with its head behind the prefix.
+  // The key as the node stores it, with its head behind the prefix.
   key_slot stored_key(unsigned i) const noexcept { return separators.key(i); }
   void store_key(unsigned i, const key_slot& k) noexcept { separators.set_key(i, k); }
   std::uint64_t head(unsigned i) const noexcept { return separators.head(i); }
@@ -229,7 +230,7 @@ struct btree_inner_node : btree_node<Sync> {
   node* child(unsigned i) const noexcept { return children[i].template load<racing>(); }
   void set_child(unsigned i, node* c) noexcept { children[i].template store<racing>(c); }
 
-  // Puts `right` behind child `position`, parted from it by `k`.
+  // Inserts `right` behind child `position`, with `k` as the separator between them.
   void insert(unsigned position, const key_slot& k, node* right) noexcept {
     const unsigned n = this->count();
     for (unsigned i = n; i > position; --i) {
@@ -240,7 +241,7 @@ struct btree_inner_node : btree_node<Sync> {
     set_child(position + 1, right);
     this->set_count(n + 1);
   }
-  // Takes out key `position` and the child behind it.
+  // Removes key `position` and the child behind it.
   void erase(unsigned position) noexcept {
     const unsigned n = this->count();
     for (unsigned i = position + 1; i < n; ++i) {
@@ -249,8 +250,8 @@ struct btree_inner_node : btree_node<Sync> {
     }
     this->set_count(n - 1);
   }
-  // Moves the children behind key `middle` to the empty node `right`, which has the same prefix;
-  // key `middle` itself goes to neither.
+  // Moves the children behind key `middle` to the empty node `right`, which has the same prefix.
+  // Key `middle` itself goes to neither node.
   void split(unsigned middle, btree_inner_node& right) noexcept {
     const unsigned n = this->count();
     right.copy_child(0, *this, middle + 1);
@@ -262,7 +263,7 @@ struct btree_inner_node : btree_node<Sync> {
     this->set_count(middle);
   }
   // Appends `k` and the first `taken` children of `right`, which has the same prefix and keeps
-  // them; key `taken - 1` of `right` goes to neither.
+  // them. Key `taken - 1` of `right` goes to neither node.
   void append(const key_slot& k, const btree_inner_node& right, unsigned taken) noexcept {
     const unsigned n = this->count();
     set_key(n, k);
@@ -273,7 +274,7 @@ struct btree_inner_node : btree_node<Sync> {
     }
     this->set_count(n + taken);
   }
-  // Takes out the first `dropped` children and the keys behind them.
+  // Removes the first `dropped` children and the keys behind them.
   void drop_front(unsigned dropped) noexcept {
     const unsigned n = this->count();
     copy_child(0, *this, dropped);

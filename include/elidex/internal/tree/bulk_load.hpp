@@ -1,20 +1,23 @@
-// Fills an empty tree with sorted records: builds its nodes aside, from the leaves up, and makes
-// them the tree at one moment.
+// Fills an empty tree with sorted records.
 //
 //   bulk_loader<Tree> loader(tree);
 //   // may throw: then nothing was loaded
 //   for (const auto& [key, value] : sorted) loader.add(key, value);
 //   loader.publish();
 //
-// Leaves and inner nodes are filled to fifteen sixteenths, so that the first inserts don't split
-// all of them. The children of a level are parted evenly over its nodes.
+// Thread-safety: a loader belongs to one thread. Other threads may use the tree meanwhile. They
+// find it empty until publish(), which makes all records visible at one moment.
+// Errors: std::invalid_argument from add() if the keys do not ascend. std::logic_error from
+// publish() if the tree is not empty by then. std::bad_alloc from both. Nothing is then loaded.
 //
-// Invariant: until publish() nobody else knows the nodes. publish() puts the new root in the place
-// of the old one, an empty leaf, under that leaf's lock and the root's, or in both regions: its
-// linearization point is the store of the root.
+// Implementation notes
+// The loader builds the nodes aside, from the leaves up. It fills leaves and inner nodes to fifteen
+// sixteenths, so that the first inserts do not split all of them. It distributes the children of a
+// level evenly over the nodes above.
 //
-// Thread-safety: one thread; others may use the tree meanwhile, and find it empty until publish().
-// If they have put something into it by then, publish() throws and nothing is loaded.
+// Invariant: until publish() no other thread knows the nodes. publish() replaces the old root, an
+// empty leaf, by the new root. It holds that leaf's lock and the root's, or runs in both regions.
+// Its linearization point is the store of the root.
 #pragma once
 
 #include <algorithm>
@@ -68,13 +71,13 @@ class bulk_loader {
         op, [&] { return tree_.sync_.both([&] { return tree_.try_replace_empty(root, op); }); });
     if (s == step::no) throw std::logic_error("elidex: bulk_load: the map is not empty");
     if (root == nullptr) return;
-    leaves_.clear();  // they are the tree's now
+    leaves_.clear();  // the tree owns them now
     inners_.clear();
     tree_.size_.add(static_cast<std::int64_t>(added));
   }
 
  private:
-  // A node of the level that is being built, and the first of its keys.
+  // A node of the level under construction, and the first of its keys.
   struct child {
     key_type first;
     node* at;
@@ -90,7 +93,7 @@ class bulk_loader {
     records_.clear();
   }
 
-  // Memory for a node, noted in `made`.
+  // Allocates memory for a node and records it in `made`.
   static void* keep(std::vector<void*>& made, block_pool& pool) {
     made.push_back(nullptr);
     try {

@@ -1,27 +1,30 @@
-// How keys and values lie in a node's slots.
+// How nodes store keys and values in their slots.
 //
-//   key type        in the API          in a slot
-//   integer         by value            itself
-//   std::string     std::string_view    8 of its bytes as a big-endian number (the head), and
-//                                       either the first 7 and the
-//                                       length (of up to 8 bytes) or the address of a blob that
-//                                       holds all of it
-//   value type      in the API          in a slot
-//   trivial         const T&            itself
-//   std::string     std::string_view    the address of a blob
+//   key type       in the API         in a slot
+//   integer        by value           the integer
+//   std::string    std::string_view   the head: 8 bytes of the key as a big-endian number
+//                                     the tail, up to 8 bytes:   the first 7 and the length
+//                                     the tail, longer strings:  the address of a blob of all bytes
+//   value type     in the API         in a slot
+//   trivial        const T&           the value
+//   std::string    std::string_view   the address of a blob
 //
 // Most comparisons of strings end at the head, without leaving the node. Byte strings compare as
-// unsigned bytes, a prefix before what it is a prefix of; NUL is a byte like any other.
+// unsigned bytes. A prefix comes before what it is a prefix of. NUL is a byte like any other.
 //
-// A node of strings has a prefix (key_prefix.hpp): the heads in it are the 8 bytes behind the first
-// so many, which all of its keys have in common. put_in() gives a slot its head for a node,
-// taken_out() makes it one for anywhere else: that of an inline key holds the key again, that of a
-// blob means nothing. A prefix never has 8 bytes, so that the last byte of an inline key of 8 bytes
-// is always in its head.
+// Errors: std::invalid_argument for a key of more than 64 KiB or a value of more than 2^32 - 1
+// bytes. std::bad_alloc where a blob or a std::string is made.
 //
-// A codec's `compare(slot, probe, ..., still_valid)` may have to follow an address out of a slot
-// that was read while a writer changed it. It asks still_valid() first; a torn slot gives `torn`
-// and is not followed.
+// Implementation notes
+// A node of strings has a prefix (key_prefix.hpp), which all of its keys have in common. The heads
+// in its slots are the 8 bytes behind the prefix. put_in() gives a slot its head for a node.
+// taken_out() gives a slot its head for any other place. The head of an inline key then holds the
+// key again. The head of a blob then means nothing. A prefix is never 8 bytes long. So the last
+// byte of an inline key of 8 bytes is always in its head.
+//
+// `compare(slot, probe, ..., still_valid)` may have to follow an address from a slot that was read
+// while a writer changed it. It calls still_valid() first. For a torn slot it returns `torn` and
+// follows no address.
 #pragma once
 
 #include <algorithm>
@@ -40,8 +43,8 @@
 
 namespace elidex::internal {
 
-// An immutable byte string outside the nodes, for keys and values of any length. It is written
-// before any node refers to it, and freed through the container's retire list: a reader that found
+// An immutable byte string outside the nodes, for keys and values of any length. A blob is written
+// before any node refers to it, and freed through the container's retire list. A reader that found
 // its address in a validated node may read it as long as the reader is pinned.
 class blob {
  public:
@@ -54,19 +57,19 @@ class blob {
   static blob* make_room(std::size_t size) {
     return ::new (::operator new(sizeof(blob) + size)) blob(static_cast<std::uint32_t>(size));
   }
-  // The same in memory of bytes_for(size) bytes that somebody else owns: such a blob is not
+  // The same in memory of bytes_for(size) bytes that the caller owns. Such a blob must not be
   // destroyed.
   static blob* make_room_at(void* memory, std::size_t size) noexcept {
     return ::new (memory) blob(static_cast<std::uint32_t>(size));
   }
-  // A multiple of its alignment.
+  // Rounded up to a multiple of the alignment.
   static constexpr std::size_t bytes_for(std::size_t size) noexcept {
     return (sizeof(blob) + size + alignof(std::uint32_t) - 1) / alignof(std::uint32_t) *
            alignof(std::uint32_t);
   }
-  // Writes a blob that no reader knows yet; it must have been made for exactly as many bytes.
+  // Writes a blob that no reader knows yet. The blob must have exactly as many bytes.
   void fill(std::string_view bytes) noexcept {
-    // an empty view may point nowhere
+    // an empty view may have no address
     if (!bytes.empty()) std::memcpy(data(), bytes.data(), bytes.size());
   }
   static void destroy(blob* b) noexcept { ::operator delete(b); }
@@ -76,8 +79,8 @@ class blob {
   }
   std::size_t size() const noexcept { return size_; }
 
-  // What the system's allocator sets aside for it, in bytes: 16-byte granules with an 8-byte
-  // header, two of them at least, as in glibc.
+  // The bytes that the system's allocator uses for a blob: 16-byte granules with an 8-byte header,
+  // at least two of them, as in glibc.
   static constexpr std::size_t footprint_bytes(std::size_t size) noexcept {
     return std::max<std::size_t>((sizeof(blob) + size + 8 + 15) / 16 * 16, 32);
   }
@@ -89,7 +92,7 @@ class blob {
   std::uint32_t size_;
 };
 
-// Where a tree's blobs live: each by itself, and freed by itself.
+// A store of blobs that allocates and frees each of them separately.
 struct heap_blobs {
   static constexpr bool frees_all_itself = false;
   static blob* make(std::string_view bytes) { return blob::make(bytes); }
@@ -101,7 +104,7 @@ struct heap_blobs {
   static constexpr std::size_t memory_bytes() noexcept { return 0; }
 };
 
-// The longest key, in bytes; a longer one throws std::invalid_argument.
+// The longest key, in bytes. A longer one throws std::invalid_argument.
 inline constexpr std::size_t key_bytes_max = std::size_t{64} << 10;
 
 enum class comparison : std::uint8_t { less, equal, greater, torn };
@@ -111,7 +114,7 @@ struct key_codec;
 
 template <std::integral Key>
 struct key_codec<Key> {
-  using blob_store = heap_blobs;  // nothing comes to it
+  using blob_store = heap_blobs;  // never used
   using argument = Key;
   using slot = Key;
   using probe = Key;
@@ -128,14 +131,14 @@ struct key_codec<Key> {
   static slot taken_out(slot s, unsigned /*prefix*/) noexcept { return s; }
   static Key owned(slot s) { return s; }
 
-  // A stretch of API shape made from a slot.
+  // A slot's key in the form that the API passes.
   struct view {
     explicit view(slot s) noexcept : key(s) {}
     argument get() const noexcept { return key; }
     Key key;
   };
 
-  // A key k with left < k <= right, as short as can be: where to part two leaves.
+  // The separator of two leaves: a key k with left < k <= right.
   struct separator {
     separator(slot, slot right) noexcept : key(right) {}
     std::size_t blob_bytes() const noexcept { return 0; }
@@ -158,7 +161,7 @@ struct key_codec<std::string> {
   struct probe {
     std::uint64_t head;
     std::size_t size;
-    const char* data;  // looked at only where there are more than inline_bytes
+    const char* data;  // read only if there are more than inline_bytes
   };
   static constexpr bool owns_blobs = true;
   static constexpr bool compares_in_place = false;
@@ -169,7 +172,7 @@ struct key_codec<std::string> {
       throw std::invalid_argument("elidex: a key may have at most 65536 bytes");
     return {head_of(key), key.size(), key.data()};
   }
-  // Of a slot that was taken out.
+  // The slot must have been taken out.
   static probe probe_of_slot(slot s) noexcept {
     if (is_inline(s)) return {s.head, inline_size(s), nullptr};
     const argument key = blob_of(s)->view();
@@ -187,7 +190,7 @@ struct key_codec<std::string> {
   }
   static std::string owned(slot s) { return std::string(view(s).get()); }
 
-  // From one that was taken out, or that slot_of() has made.
+  // The slot must have been taken out, or made by slot_of().
   static slot put_in(slot s, unsigned prefix) noexcept {
     if (!is_inline(s)) return {head_behind(blob_of(s)->view(), prefix), s.tail};
     return {prefix < inline_bytes ? s.head << 8 * prefix : 0, s.tail};
@@ -203,7 +206,7 @@ struct key_codec<std::string> {
     return prefix == 0 ? p.head : head_behind(argument(p.data, p.size), prefix);
   }
 
-  // How many bytes two keys begin with alike.
+  // The length of the longest common prefix of two keys.
   static unsigned in_common(slot a, slot b) noexcept {
     const view a_view(a);
     const view b_view(b);
@@ -214,21 +217,21 @@ struct key_codec<std::string> {
     while (common < shorter && x[common] == y[common]) ++common;
     return static_cast<unsigned>(common);
   }
-  // The longest prefix that a node may have.
+  // The longest prefix of at most `length` bytes that a node may have.
   static unsigned prefix_no_longer_than(unsigned length) noexcept {
     return length == inline_bytes
                ? length - 1
                : std::min<unsigned>(length, std::numeric_limits<std::uint16_t>::max());
   }
 
-  // A slot in a node with a prefix of so many bytes, and a probe that begins with it too; `head` is
-  // the probe's behind it.
+  // Compares a slot in a node, whose prefix has `prefix` bytes, with a probe that has the same
+  // prefix. `head` is the probe's head behind the prefix.
   template <class StillValid>
   static comparison compare(slot s, const probe& p, unsigned prefix, std::uint64_t head,
                             StillValid&& still_valid) noexcept {
     if (s.head != head) return s.head < head ? comparison::less : comparison::greater;
-    // Heads are padded with zeros, so of two keys with equal heads the one that ends in its head is
-    // a prefix of the other one.
+    // Heads are padded with zeros. So if two keys have equal heads, the one that ends in its head
+    // is a prefix of the other.
     if (is_inline(s)) return order(inline_size(s), p.size);
     if (p.size <= inline_bytes) return comparison::greater;
     if (!still_valid()) return comparison::torn;
@@ -236,7 +239,7 @@ struct key_codec<std::string> {
     argument wanted(p.data, p.size);
     key.remove_prefix(prefix);
     wanted.remove_prefix(prefix);
-    const int sign = key.compare(wanted);  // as unsigned bytes: char_traits<char> sees to it
+    const int sign = key.compare(wanted);  // as unsigned bytes: char_traits<char> guarantees it
     return sign < 0 ? comparison::less : sign > 0 ? comparison::greater : comparison::equal;
   }
 
@@ -296,8 +299,8 @@ struct key_codec<std::string> {
       std::memcpy(&head, key.data(), key.size() < inline_bytes ? key.size() : inline_bytes);
     return big_endian(head);
   }
-  // The 8 bytes behind the prefix, zeros where the key ends; of a key longer than 8 bytes, and of a
-  // prefix of any length.
+  // The 8 bytes behind the prefix, with zeros behind the key's end. For a key longer than 8 bytes,
+  // and a prefix of any length.
   static std::uint64_t head_behind(argument key, std::size_t prefix) noexcept {
     const std::size_t at = std::min(prefix, key.size() - inline_bytes);
     std::uint64_t head = 0;

@@ -1,41 +1,47 @@
-// Eunomia's conflict control module (CCM): what stands before a hot leaf and lets in as few
-// requests as possible, and no two of them for the same key.
+// Eunomia's conflict control module (CCM): lock bits and mark bits in front of a hot leaf. It
+// admits few requests to the leaf, and no two of them for the same key.
 //
 //   const unsigned slot = control.slot_of(key);
 //   control.wait_for_split();
-//   // advisory: two requests for one key don't meet in a region
+//   // advisory: two requests for one key do not meet in a region
 //   const auto entry = control.lock(slot);
-//   // the leaf need not be looked at (validate its sequence!)
+//   // the leaf need not be read (validate its sequence number!)
 //   if (!entry.marked) return "not there";
 //   ...
 //   control.unlock(slot);
 //
-// Lock bits, mark bits (a Bloom filter with one hash function over the keys of the leaf) and the
-// split lock. The bit vectors are Bits long, twice the leaf's slots (papers/003 section 5.1), and
-// lie in one word, because its cache line goes from core to core with each request: it is all that
-// such a request waits for.
+// Thread-safety: all members, from any thread. No member may be called inside a hardware region,
+// because every request writes the control's cache line.
+// Errors: none.
 //
-// Invariants, for a leaf that has a control and while its sequence number stays as it is:
-//   * the mark of every key in the leaf is set: insert sets it before the key can be seen, erase
-//     clears it after the key is gone, and only if no other key of the leaf shares it, both while
-//     they hold the slot's lock bit, so that for one slot they come one after the other;
-//   * so a clear mark proves that at that moment the key was not in the leaf.
-// The split lock keeps requests away from the marks until those of the keys that a split has moved
-// out are cleared. Otherwise lock bits and split lock are advice.
+// Implementation notes
+// A control has lock bits, mark bits (a Bloom filter with one hash function over the keys of the
+// leaf) and the split lock. The bit vectors have Bits bits each, twice the leaf's slots (papers/003
+// section 5.1). They lie in one word, because their cache line moves from core to core with each
+// request. A request waits for no other cache line.
 //
-// False positives: of n keys in the leaf, 1 - (1 - 1/Bits)^n of the absent keys find a mark; 29 %
-// for 11 random keys and 32 bits. The hash is Fibonacci's (Knuth, "Sorting and Searching", 6.4): up
-// to 20 consecutive keys have different marks among 32, so that dense keys, as in the paper's
-// workload, have next to none.
+// Invariants, for a leaf with a control while its sequence number stays the same:
+//   * The mark of every key in the leaf is set. An insert sets it before the key can be seen. An
+//     erase clears it after the key is gone, and only if no other key of the leaf shares it. Both
+//     hold the slot's lock bit, so that changes of one mark come one after the other.
+//   * So a clear mark proves that at that moment the key was not in the leaf.
 //
-// Memory order: lock() and mark() acquire and release, each pairing with itself and the other one,
-// because "not marked" is an answer by itself: two threads that each mark a key and then ask for
-// the other's must not both find no mark.
+// The split lock keeps requests away from the marks until a split has cleared those of the keys
+// that it moved out. Otherwise lock bits and the split lock are advisory.
 //
-// Thread-safety: all members. Nothing here may be called inside a hardware region: its line is
-// written by everybody. Order of locks: none is waited for while another one is held. From:
-// papers/003 sections 4.2 and 5.1, algorithm 1. Deviation: a request waits for the split lock
-// before it takes its lock bit, not with it in its hand; it must not believe marks that a split is
+// False positives: with n keys in the leaf, 1 - (1 - 1/Bits)^n of the absent keys find a mark. For
+// 11 random keys and 32 bits that is 29 %. The hash is Fibonacci hashing (Knuth, "Sorting and
+// Searching", 6.4): up to 20 consecutive keys have different marks among 32. So dense keys, as in
+// the paper's workload, have nearly none.
+//
+// Memory order: lock() and mark() acquire and release. Each pairs with itself and with the other
+// one, because "not marked" is an answer by itself. Two threads that each mark a key and then ask
+// for the other's key must not both find no mark.
+//
+// Order of locks: a thread that holds one of these locks waits for no other.
+//
+// From: papers/003 sections 4.2 and 5.1, algorithm 1. Deviation: a request waits for the split lock
+// before it takes its lock bit, not while it holds it. It must not believe marks that a split is
 // about to clear.
 #pragma once
 
@@ -48,8 +54,8 @@
 
 namespace elidex::internal {
 
-// One of so many slots: the upper half of the key's product with 2^64 / golden ratio, scaled to
-// their number.
+// Hashes a key to one of `Slots` slots: the upper half of the key's product with 2^64 / golden
+// ratio, scaled to the number of slots.
 template <unsigned Slots, std::integral Key>
 unsigned control_slot(Key key) noexcept {
   const std::uint64_t scattered = static_cast<std::uint64_t>(key) * 0x9E37'79B9'7F4A'7C15u;
@@ -71,18 +77,18 @@ class alignas(64) conflict_control {
   // --- lock bits and mark bits ---
 
   struct entry {
-    bool waited;  // somebody else had the slot
+    bool waited;  // another request held the slot
     bool marked;  // as it was when the slot's lock bit was set
   };
 
-  // Sets the slot's lock bit. Asks for the line to write at once: a look before would fetch a hot
-  // line twice.
+  // Sets the slot's lock bit. The first access is a write, because a read before it would fetch a
+  // hot cache line twice.
   entry lock(unsigned slot) noexcept {
     std::uint64_t before =
         // pairs with itself and mark(): see above
         bits_.fetch_or(lock_bit(slot), std::memory_order_acq_rel);
     if ((before & lock_bit(slot)) == 0) return {false, (before & mark_bit(slot)) != 0};
-    // The holder is in a region, about so long.
+    // The holder is in a region of about this length.
     backoff wait(region_pauses);
     const auto is_locked = [&] {
       // relaxed: only a hint
@@ -99,35 +105,35 @@ class alignas(64) conflict_control {
     bits_.fetch_and(~lock_bit(slot), std::memory_order_release);
     wake_waiters(&bits_);
   }
-  // Clears the slot's mark, too: no key of the leaf may have it any more.
+  // Also clears the slot's mark. No key of the leaf may have it any more.
   void unlock_and_clear_mark(unsigned slot) noexcept {
     // pairs with lock()
     bits_.fetch_and(~(lock_bit(slot) | mark_bit(slot)), std::memory_order_release);
     wake_waiters(&bits_);
   }
 
-  // Needs the slot's lock bit.
+  // The caller must hold the slot's lock bit.
   void mark(unsigned slot) noexcept {
     // pairs with itself and lock(): see above
     bits_.fetch_or(mark_bit(slot), std::memory_order_acq_rel);
   }
-  // Clears all other marks; behind the sequence number's invalidate().
+  // Clears all other marks. Called after the sequence number's invalidate().
   void keep_marks(std::uint64_t kept) noexcept {
     bits_.fetch_and(kept << Bits | slots_mask, std::memory_order_release);  // pairs with lock()
   }
-  // Before anybody else knows this control.
+  // Called before any other thread knows this control.
   void set_marks(std::uint64_t marks) noexcept {
     // ordered by the store that publishes the control
     bits_.store(marks << Bits, std::memory_order_relaxed);
   }
-  // One mark in the words that keep_marks() and set_marks() take.
+  // One mark, in the form that keep_marks() and set_marks() take.
   static constexpr std::uint64_t mark_of(unsigned slot) noexcept {
     return std::uint64_t{1} << slot;
   }
 
   // --- the split lock ---
 
-  // False: somebody is splitting the leaf already.
+  // False: another thread is splitting the leaf already.
   bool try_lock_for_split() noexcept {
     // pairs with unlock_after_split()
     return splitting_.exchange(1, std::memory_order_acquire) == 0;
@@ -146,9 +152,10 @@ class alignas(64) conflict_control {
 
   // --- the contention detector ---
 
-  // Counts one request in `sampled_requests` and whether it met another one; best right after
-  // lock(), when the line is this core's. Says when a period is over, with the number of collisions
-  // in it, for as many requests as were counted. Some may be lost to races: it's a guess.
+  // Counts one request in `sampled_requests`, and whether it met another one. Best called right
+  // after lock(), when this core has the cache line. Returns whether a period is over, and the
+  // number of its collisions, scaled to all requests. Races may lose some counts: the result is a
+  // guess.
   struct period {
     bool over = false;
     unsigned collisions = 0;
@@ -177,10 +184,10 @@ class alignas(64) conflict_control {
     return std::uint64_t{1} << (slot + Bits);
   }
 
-  // Lock bits below, mark bits above: a request learns and changes both with one access.
+  // Lock bits below, mark bits above: a request reads and changes both with one access.
   std::atomic<std::uint64_t> bits_{0};
   std::atomic<std::uint64_t> counts_{0};
-  // On a line of its own, which nobody writes but who splits.
+  // On a cache line of its own, which only splits write.
   alignas(64) std::atomic<std::uint32_t> splitting_{0};
 };
 

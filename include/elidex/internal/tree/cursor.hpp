@@ -1,23 +1,25 @@
-// A cursor over an ordered map that others change meanwhile.
+// A cursor over an ordered map that other threads may change meanwhile.
 //
 //   auto c = map.cursor();
 //   for (c.seek(100); c.valid(); c.next()) use(c.key(), c.value());
 //   for (c.seek_last(); c.valid(); c.prev()) use(c.key(), c.value());
 //
-// The cursor copies what it walks over, a leaf at a time, and holds no lock, no pin and no address
-// of the map in between: so it stays valid while others insert and erase (the key it stands on
-// included), it holds back no reclamation however long it lives, and it may be moved to another
-// thread.
+// Guarantees: each leaf's records are a snapshot, taken when the cursor came to the leaf. Keys come
+// in strictly ascending (next) or descending (prev) order. A key that is in the map during the
+// whole walk comes exactly once. A key that is inserted or erased meanwhile may come or not. For a
+// range as of one moment use scan().
+// Thread-safety: a cursor is for one thread at a time, and may be moved to another thread. Any
+// thread may use the map meanwhile.
+// Lifetime: a cursor stays valid while other threads insert and erase, even if they erase its key.
+// The map must outlive the cursor. A cursor holds back no reclamation, however long it lives.
+// Errors: std::bad_alloc from the seeks, next() and prev(). The cursor is then unchanged.
+// std::invalid_argument from the seeks for a key of more than 64 KiB.
+// key(), value(), next() and prev() need valid(); the results of key() and value() are valid until
+// the cursor moves.
 //
-// What it shows: every leaf's worth is a snapshot, taken when the cursor came to it. Keys come in
-// strictly ascending (next) or descending (prev) order. A key that is in the map during the whole
-// walk is met exactly once; one that is inserted or erased meanwhile may be met or not. For a range
-// as of one moment use scan().
-//
-// Thread-safety: a cursor is for one thread at a time; the map may be used by all. The map must
-// outlive it. Errors: std::bad_alloc from the seeks, next() and prev(): the cursor is then as it
-// was. std::invalid_argument for a key over 64 KiB. key(), value(), next() and prev() need valid();
-// what key() and value() return is valid until the cursor moves.
+// Implementation notes
+// The cursor copies the records of one leaf at a time. Between these copies it holds no lock, no
+// pin and no address of the map.
 #pragma once
 
 #include <algorithm>
@@ -43,19 +45,19 @@ class map_cursor {
  public:
   explicit map_cursor(const Map& map) noexcept : map_(&map) {}
 
-  // True while the cursor stands on a key.
+  // True while the cursor is at a key.
   bool valid() const noexcept { return at_ < stretch_.size(); }
   key_argument key() const noexcept { return stretch_[at_].first; }
   const mapped_type& value() const noexcept { return stretch_[at_].second; }
 
-  // To the smallest key that is not less than `key`.
+  // Moves to the smallest key that is not less than `key`.
   void seek(key_argument key) { fill_forward(start::at(keys::probe_of(key))); }
-  // To the largest key that is less than `key`.
+  // Moves to the largest key that is less than `key`.
   void seek_before(key_argument key) { fill_backward(start::beyond(keys::probe_of(key))); }
   void seek_first() { fill_forward(start::at_end()); }
   void seek_last() { fill_backward(start::at_end()); }
 
-  // To the next larger key; past the largest one the cursor is not valid any more.
+  // Moves to the next larger key. After the largest key the cursor is not valid.
   void next() {
     if (at_ + 1 < stretch_.size()) {
       ++at_;
@@ -64,7 +66,7 @@ class map_cursor {
       fill_forward(start::beyond(keys::probe_of(last)));
     }
   }
-  // To the next smaller key; past the smallest one the cursor is not valid any more.
+  // Moves to the next smaller key. After the smallest key the cursor is not valid.
   void prev() {
     if (at_ > 0) {
       --at_;

@@ -1,14 +1,17 @@
-// Fields of a node that readers may look at while a writer changes them.
+// A field of a node, which readers may read while a writer changes it.
 //
 //   field<std::uint64_t> key;
-//   // racing: relaxed atomic loads, to be believed only after validation
-//   auto k = key.load<true>();
-//   auto k = key.load<false>();  // nobody can be writing
+//   auto k = key.load<true>();   // racing: relaxed atomic loads, valid only after validation
+//   auto k = key.load<false>();  // no thread may write meanwhile
 //
-// A value wider than a word is read and written word by word, so a racing load may be torn: it
-// yields some bits, never undefined behaviour, and the caller's validation throws it away. Values
-// are held as words and not as their own type, because only words have atomic loads. Memory order:
-// relaxed throughout; the version lock's fences order them (version_lock.hpp).
+// Thread-safety: racing loads may run beside a racing store by one writer.
+//
+// Implementation notes
+// A value wider than a word is read and written word by word, so a racing load may be torn. A torn
+// load returns some bits, without undefined behaviour, and the caller's validation discards them.
+// Values are stored as words and not as their own type, because only words have atomic loads.
+// Memory order: relaxed throughout. The version lock's fences order the accesses
+// (version_lock.hpp).
 #pragma once
 
 #include <array>
@@ -47,7 +50,7 @@ class field {
     }
   }
 
-  // One of its words alone.
+  // Loads one of the words.
   template <bool Racing>
   word load_word(std::size_t i) const noexcept {
     if constexpr (!Racing) {

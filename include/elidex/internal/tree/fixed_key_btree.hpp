@@ -1,79 +1,92 @@
-// An ordered index for keys of a fixed size that stays fast when many threads want the same few
-// leaves.
+// A concurrent B+tree for integer keys and trivially copyable values, built for leaves that many
+// threads want at once.
 //
-//   fixed_key_btree<std::uint64_t, std::uint64_t, optimistic,
-//       separated_fan_out<>> tree;
+//   fixed_key_btree<std::uint64_t, std::uint64_t, optimistic, separated_fan_out<>> tree;
 //   tree.insert(7, 70);
 //
-// It is papers/003's Euno-B+Tree, with the leaf and the control of leaves as parameters; with the
-// paper's own: papers/eunomia/euno_btree.hpp.
+// The tree is the Euno-B+Tree of papers/003. The kind of leaf and the control of leaves are
+// parameters. papers/eunomia/euno_btree.hpp has the paper's own leaf.
 //
+// Guarantees and errors: at the class below.
+//
+// Implementation notes
 // The four principles of papers/003 section 4.2, and where each is:
-//   splitting regions      the policy's upper() leads to a leaf, its lower() works in it:
-//                          at_leaf(). Between the two the leaf may be split or removed, which its
-//                          sequence number tells (split_regions.hpp)
-//   partitioned layout     the leaf, chosen by the Shape: separated_leaf.hpp, or the paper's
-//   conflict control       conflict_control.hpp: at_controlled_leaf()
-//   adaptive control       `Control`: a leaf gets its conflict control when its requests collide,
-//                          and loses it when they don't any more: at_bare_leaf(), switch_on(),
-//                          switch_off()
+//   splitting regions     The policy's upper() leads to a leaf, its lower() works in the leaf:
+//                         at_leaf(). Between the two regions the leaf may be split or removed. The
+//                         leaf's sequence number then differs (split_regions.hpp).
+//   partitioned layout    The leaf, chosen by the Shape: separated_leaf.hpp, or the paper's.
+//   conflict control      conflict_control.hpp: at_controlled_leaf().
+//   adaptive control      `Control`: a leaf gets its conflict control when its requests collide. It
+//                         loses the control when they stop colliding: at_bare_leaf(), switch_on(),
+//                         switch_off().
 //
-// Under `optimistic` there are no hardware regions: upper() is optimistic lock coupling down to the
-// leaf (btree.hpp), and the lower region is the leaf's version for readers and its lock for
-// writers. The leaf's version then takes the place of the sequence number.
+// Under `optimistic` there are no hardware regions. upper() is optimistic lock coupling down to the
+// leaf (btree.hpp). The lower region is the leaf's version for readers and its lock for writers.
+// The leaf's version takes the place of the sequence number.
 //
-// Splits and merges of nodes are operations of their own, in both regions, that leave the contents
-// as they were (try_split, try_share, try_merge); an insert that finds its leaf full has it split,
-// or share with a sibling, and begins again. Erasing balances later, too: it leaves the leaf as it
-// is, and merges it afterwards once it is sparse (papers/003 section 5.3).
+// Splits, redistributions and merges are operations of their own, in both regions (try_split(),
+// try_share(), try_merge()). They leave the contents as they were. An insert that finds its leaf
+// full has the leaf split, or redistributed with a sibling, and begins again. An erase leaves its
+// leaf as it is, and merges the leaf afterwards if it is sparse (papers/003 section 5.3).
 //
 // Invariants
-//   * those of btree.hpp for inner nodes. A leaf may be empty for a while.
-//   * Everything that a leaf for a key was asked in one region was asked while it was the leaf for
-//     that key: under split regions because the region validates the sequence number, which whoever
-//     splits, merges or removes the leaf changes in both regions; under `optimistic` because the
-//     lock's version is validated last.
-//   * While a leaf has a conflict control and its sequence number stays, each of its keys has its
-//     mark set: insert marks first, under the slot's lock bit; erase clears afterwards, under the
-//     same bit, if no other key has the mark. What moves keys into a leaf (a merge) takes its
-//     control away. What moves keys out of it (a split) clears their marks after the region and
-//     before it lets go of the split lock. A request that has the new sequence number waits for
-//     that lock before it looks at any mark (it has seen the number, so it sees the lock, which was
-//     taken before): a mark that it finds is not about to be cleared. One that has the old number
-//     marks in vain and begins again.
-//   * A share moves records between two leaves without controls, of one parent, and the separator
-//     between them, with the locks of both (and of the values) or in both regions. The separator
-//     moves under the parent's lock as well, which is let go before the records move: who is sent
-//     to either leaf by the new one waits for its lock. Splits do likewise. Who was sent to the
-//     leaf that gives by the old separator finds its version, or its sequence number, changed. To
-//     the leaf that takes nobody was sent for a key that comes.
-//   * The keys for which a leaf is the one change together with its sequence number: so a thread
-//     may come back to a leaf without the way down (leaf_hint.hpp).
+//   * Inner nodes: the invariants of btree.hpp. A leaf may be empty for a while.
+//   * Everything that one region reads from the leaf for a key, it reads while that leaf is the one
+//     for the key. Under split regions the region validates the sequence number. A split, a merge
+//     and a removal change the number in both regions. Under `optimistic` the version of the leaf's
+//     lock is validated last.
+//   * While a leaf has a conflict control and its sequence number stays the same, each of its keys
+//     has its mark set. An insert sets the mark first, under the slot's lock bit. An erase clears
+//     the mark afterwards, under the same bit, if no other key of the leaf has that mark. A merge
+//     moves keys into a leaf and takes the leaf's control away. A split moves keys out of a leaf.
+//     It clears their marks after the region and before it releases the split lock. A request that
+//     has the new sequence number sees the split lock, because the lock was taken before the number
+//     changed. It waits for that lock before it looks at any mark, so a mark that it finds is not
+//     about to be cleared. A request that has the old number marks in vain and begins again.
+//   * A redistribution moves records between two leaves without controls, of one parent, and moves
+//     the separator between them. It holds the locks of both leaves (and of the values), or runs in
+//     both regions. The separator moves under the parent's lock as well. That lock is released
+//     before the records move. An operation that the new separator routes to either leaf waits for
+//     that leaf's lock. Splits do likewise. An operation that the old separator routed to the
+//     giving leaf finds its version, or its sequence number, changed. No operation can already be
+//     routed to the receiving leaf for a moved key.
+//   * The key range of a leaf changes together with its sequence number. So a thread may return to
+//     a leaf without a descent (leaf_hint.hpp).
 //   * A leaf's control changes together with its sequence number, so that no request works under
 //     the wrong assumption.
-//   * Under split regions a request is not pinned between its regions: leaves are only ever reused
-//     as leaves, with sequence numbers that never come again (split_regions.hpp). To use a control
-//     it pins itself and then validates the sequence number: the control was the leaf's after the
-//     pin, so it is not reused before the unpinning. Under `optimistic` a request is pinned as a
-//     whole.
+//   * Under split regions a request is not pinned between its regions. Leaves are only ever reused
+//     as leaves, with sequence numbers that never come again (split_regions.hpp). To use a control,
+//     a request pins itself and then validates the sequence number. The control was then the leaf's
+//     after the pin, so its memory is not reused before the unpinning. Under `optimistic` a request
+//     is pinned as a whole.
 //
-// Order of locks: split lock or a slot's lock bit, neither of which is waited for with the other
-// one held, and both outside of regions; upper region; lower region; node, sibling by try_upgrade;
-// locks of values, leaf by leaf; the parent, which is waited for (lock_parent_of_locked(); merges
-// try for it first), because everybody on the way to another of its leaves waits meanwhile.
+// Order of locks
+// 1. The split lock, or a slot's lock bit: both outside of regions. Neither is waited for with the
+//    other one held.
+// 2. The upper region.
+// 3. The lower region.
+// 4. The node, then its sibling, by try_upgrade().
+// 5. The locks of values, leaf by leaf.
+// 6. The parent, by lock_parent_of_locked(), which waits. The parent comes last and is held
+//    briefly, because every operation on the way to another of its leaves waits meanwhile. A merge
+//    instead tries for the parent before the node.
 //
 // Linearization points
-//   split regions   the commit of the lower region, or the unlocking of its fallback lock; of a
-//                   request that a clear mark sends away: the reading of the mark, when the
-//                   sequence number is validated behind it
-//   optimistic      get, contains and all that change nothing: the reading of the leaf's version in
-//                   the upper region (a clear mark: the reading of the mark); changes: the
-//                   try_upgrade() of the leaf
-//   scan            range_collector.hpp, in both regions
+//   split regions   The commit of the lower region, or the unlocking of its fallback lock. For a
+//                   request that a clear mark answers: the reading of the mark, if the sequence
+//                   number is validated after it.
+//   optimistic      get(), contains() and operations that change nothing: the reading of the leaf's
+//                   version in the upper region. If a clear mark answers: the reading of the mark.
+//                   Changes: the try_upgrade() of the leaf.
+//                   Where values have locks of their own (separated_leaf.hpp), these two differ.
+//                   A value that is read: the reading of its lock's version in try_read().
+//                   A value that is replaced: the locking of its lock in change_value().
+//                   Both validate the leaf's version afterwards.
+//   scan            range_collector.hpp, in both regions.
 //
-// Deviations from papers/003 section 5: a split is a region of its own; scans sort in private
-// memory instead of moving what they read to the reserved keys, so that reading never writes;
-// leaves have no links (btree.hpp); see also conflict_control.hpp.
+// Deviations from papers/003 section 5: a split is a region of its own. Scans sort in private
+// memory instead of moving what they read to the reserved keys, so that reading never writes.
+// Leaves have no links (btree.hpp). See also conflict_control.hpp.
 #pragma once
 
 #include <algorithm>
@@ -110,20 +123,21 @@
 
 namespace elidex::internal {
 
-// When a leaf gets a conflict control and when it loses it; all numbers are our choice, the paper
-// has none.
+// When a leaf gets a conflict control and when it loses it. All numbers are chosen: the paper gives
+// none.
 struct control_bounds {
-  // A leaf's suspicion grows by one with each abort or restart and shrinks by one with every 64th
-  // request that met nobody: about one collision in 64 requests is tolerated. At this much it gets
-  // a control.
+  // The suspicion of a leaf grows by one with each abort or restart. It shrinks by one with every
+  // 64th request that met no other. So about one collision in 64 requests is tolerated. A leaf
+  // whose suspicion reaches this bound gets a control.
   static constexpr std::uint32_t collisions_to_switch_on = 8;
   static constexpr std::uint64_t calm_requests = 64;
-  // A control's period, and the least number of collisions in it that keeps the control.
+  // The length of a control's period, and the least number of collisions in it that keeps the
+  // control.
   static constexpr unsigned requests_per_period = 512;
   static constexpr unsigned collisions_to_stay_on = 8;
 };
 
-// Leaves have a conflict control never, always, or as long as their requests collide.
+// When leaves have a conflict control: never, always, or while their requests collide.
 struct no_control : control_bounds {
   static constexpr bool enabled = false;
   static constexpr bool adaptive = false;
@@ -137,22 +151,22 @@ struct adaptive_control : control_bounds {
   static constexpr bool adaptive = true;
 };
 
-// Counts since construction; each exact when no operation runs.
+// Counts since construction. Each is exact when no operation runs.
 struct fixed_key_btree_stats : btree_stats {
   std::int64_t controls_switched_on = 0;
-  // by the contention detector; a merge takes controls away, too
+  // by the contention detector (a merge takes controls away, too)
   std::int64_t controls_switched_off = 0;
   std::size_t controls = 0;  // in use, retired ones included
 };
 
 // Key: an integer type. Value: a trivially copyable type. Sync: split_regions<Lock> or optimistic.
 //
-// Thread-safety: every function but constructor and destructor may be called from any thread at any
-// time, and all are linearizable except size(), empty(), memory_bytes() and stats(), which are
-// exact when no operation runs, and cursors (cursor.hpp).
+// Thread-safety: every function but constructor and destructor, from any thread at any time. Every
+// operation is linearizable except size(), empty(), memory_bytes(), stats() and cursors
+// (cursor.hpp). The first four are exact when no operation runs. multi_get() is not a snapshot.
 //
-// Errors: std::bad_alloc from functions that add or erase keys, from scans and cursors (their
-// buffer), and from the first call of a thread; the tree is then unchanged. Destructor, reclaim(),
+// Errors: std::bad_alloc from functions that add or erase keys, from scans and cursors (for their
+// buffer), and from the first call of a thread. The tree is then unchanged. Destructor, reclaim(),
 // size(), empty(), memory_bytes() and stats() never throw.
 template <std::integral Key, class Value, class Sync, class Shape, class Control = no_control>
 class fixed_key_btree
@@ -188,80 +202,83 @@ class fixed_key_btree
   using cursor_type = internal::map_cursor<fixed_key_btree>;
 
   fixed_key_btree();
-  // nodes and controls need no destruction; the pools give their memory back
+  // Nodes and controls need no destruction. The pools release their memory.
   ~fixed_key_btree() = default;
   fixed_key_btree(const fixed_key_btree&) = delete;
   fixed_key_btree& operator=(const fixed_key_btree&) = delete;
 
-  // The value of `key`, if it is there.
+  // Returns the value of `key`, or std::nullopt.
   std::optional<Value> get(Key key) const;
   bool contains(Key key) const { return get(key).has_value(); }
 
-  // get() of many keys, in any order: found[i] becomes the value of wanted[i], if it is there. Each
-  // look-up is linearizable by itself; together they are no snapshot. Where readers race, look-ups
+  // Looks up many keys, in any order: found[i] becomes the value of wanted[i], or std::nullopt.
+  // Each look-up is linearizable by itself. Together they are not a snapshot. Throws
+  // std::invalid_argument if `found` is shorter than `wanted`. Where readers race, the look-ups
   // wait for memory together instead of one after the other (group prefetching: Chen, Ailamaki,
-  // Gibbons, Mowry, ICDE 2004), which is two to three times as fast when the tree is larger than
-  // the caches. Throws std::invalid_argument if `found` is shorter than `wanted`.
+  // Gibbons, Mowry, ICDE 2004). That is two to three times as fast when the tree is larger than the
+  // caches.
   void multi_get(std::span<const Key> wanted, std::span<std::optional<Value>> found) const;
 
-  // Adds `key` unless it is there; says whether it added it.
+  // Adds `key` if it is absent. Returns whether it added the key.
   bool insert(Key key, const Value& value) { return insert_or_overwrite(key, value, false); }
 
-  // Adds `key` or overwrites its value; says whether it added it.
+  // Adds `key`, or overwrites its value. Returns whether it added the key.
   bool upsert(Key key, const Value& value) { return insert_or_overwrite(key, value, true); }
 
-  // The value of `key`, which becomes make()'s if it is not there, as one atomic step; second:
-  // whether it was added. make() must not use the tree, and should be short: others who want the
-  // leaf wait for it. It may run more than once when transactions abort. If it throws, the
-  // exception comes out of get_or_insert() and nothing is added.
+  // Returns the value of `key` and whether it added the key. If the key is absent, adds it with the
+  // value that make() returns. The whole is one atomic step. make() must not use the tree, and
+  // should be short: other operations on the leaf wait for it. It may run more than once when
+  // transactions abort. If make() throws, get_or_insert() passes the exception on and adds nothing.
   template <class Make>
   std::pair<Value, bool> get_or_insert(Key key, Make&& make);
-  // The same where make(slot), with the key as nodes have it, may give nothing: then nothing is
-  // added, and nothing returned. For a dictionary beside the map
+  // The same, except that make() receives the key as nodes store it, and may return nothing. Then
+  // nothing is added, and std::nullopt is returned. A dictionary beside the map uses it
   // (internal/column/keyed_delta_index.hpp).
   template <class Make>
   std::optional<std::pair<Value, bool>> get_or_insert_if_made(Key key, Make&& make);
 
-  // Fills the map, which must be empty, with the records of a range whose keys ascend; its elements
-  // have a key as `first` and a value as `second`. All of them appear at one moment, and much
-  // faster than by inserting them; leaves are nearly full afterwards. Throws std::invalid_argument
-  // if the keys don't ascend, std::logic_error if the map is not empty or others have filled it
-  // meanwhile, std::bad_alloc, and what the range throws; the map is then as it was.
+  // Fills the map, which must be empty, with the records of a range. The keys must ascend. An
+  // element of the range has a key as `first` and a value as `second`. All records appear at one
+  // moment. Loading is much faster than inserting, and leaves are nearly full afterwards. Throws
+  // std::invalid_argument if the keys do not ascend, std::logic_error if the map is not empty or
+  // another thread fills it meanwhile, std::bad_alloc, and what the range throws. After an
+  // exception the map is as it was.
   template <std::ranges::input_range Range>
   void bulk_load(Range&& sorted);
 
-  // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the
-  // key was there. fn(Value&) must not use the tree, and should be short. It may run more than
-  // once, with effects only of the last time. If it throws, the exception comes out of update() and
-  // the value stays.
+  // Calls fn(value) for the value of `key` and stores the result, as one atomic step. Returns
+  // whether the key is present. fn(Value&) must not use the tree, and should be short. It may run
+  // more than once. Only its last run has an effect on the value. If fn throws, update() passes the
+  // exception on and the value stays.
   template <value_change<Value> Fn>
   bool update(Key key, Fn&& fn);
 
-  // Removes `key`; says whether it was there.
+  // Removes `key`. Returns whether the key was present.
   bool erase(Key key);
 
-  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order, and returns how
-  // many there were. All of them were in the tree at one moment, with no other key between them. fn
-  // runs after that moment, outside of all locks, and may use the tree. Buffers what it returns:
-  // for long ranges prefer a cursor.
+  // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order. Returns their
+  // number. The scan is a snapshot: at one moment all of these keys were in the tree, with no other
+  // key between them. fn runs after that moment, outside of all locks, and may use the tree. The
+  // scan buffers the records first. For long ranges prefer a cursor.
   template <class Fn>
   std::size_t scan(Key from, std::size_t limit, Fn&& fn) const;
 
-  // A cursor that stands nowhere yet. Valid while others insert and erase; see cursor.hpp.
+  // Returns a cursor without a position. It stays valid while other threads insert and erase
+  // (cursor.hpp).
   cursor_type cursor() const { return cursor_type(*this); }
 
   std::size_t size() const noexcept { return size_.count(); }
   bool empty() const noexcept { return size() == 0; }
 
-  // Everything obtained from the system for keys, values, nodes and free nodes, in bytes.
+  // All memory obtained from the system for keys, values, nodes and free nodes, in bytes.
   std::size_t memory_bytes() const noexcept;
   fixed_key_btree_stats stats() const noexcept;
 
-  // Frees what was erased before this call, as far as no reader was in the way, now instead of at
-  // the next erasures.
+  // Frees now what was erased before this call, instead of at the next erasures. Memory that a
+  // reader may still reach is kept.
   void reclaim() noexcept { retire_list_.sweep_all(); }
 
-  // The policy's state, for an elided lock's statistics.
+  // The policy's state, for the statistics of an elided lock.
   const Sync& sync() const noexcept { return sync_; }
 
  private:
@@ -294,16 +311,16 @@ class fixed_key_btree
   using inner_levels::shares_;
   using inner_levels::splits_;
   using inner_levels::sync_;
-  // Records that a full leaf hands over, or it splits. Chosen: what the next few inserts would fill
-  // again is not worth it.
+  // A full leaf that would hand over fewer records than this to a sibling splits instead. Chosen:
+  // the next few inserts would fill a smaller gap again.
   static constexpr unsigned shared_at_least = std::max(1U, leaf::capacity / 15);
-  // See leaf_hint.hpp. Under regions nobody is pinned who comes back to a leaf, and a control may
-  // be gone by then.
+  // See leaf_hint.hpp. Under regions a thread that returns to a leaf is not pinned, and the leaf's
+  // control may be freed by then.
   static constexpr bool has_leaf_hints = Shape::has_leaf_hints && (racing || !Control::enabled);
   // Whether values have locks apart from the leaf's.
   static constexpr bool locks_values_apart = racing && leaf::value_locks != 0;
 
-  // What the upper region has found.
+  // The leaf that the upper region has found.
   struct place {
     leaf* at = nullptr;
     token seen{};
@@ -314,17 +331,17 @@ class fixed_key_btree
       if constexpr (racing) return at->lock.validate(seen);
       return at->sequence.validate(sequence);
     }
-    // The same at the end of a region that has begun with it: only racing readers have to look
-    // again.
+    // The same at the end of a region that began with is_still_right(). Only racing readers
+    // validate again.
     bool was_right() const noexcept { return !racing || is_still_right(); }
   };
 
   enum class request : std::uint8_t { look_up, put, erase };
 
-  // How the lower region ended, and what its body has to tell those who run behind it.
+  // What the body of the lower region reports to the code after the region.
   struct outcome {
-    bool mark_is_free = false;  // of an erase: no other key of the leaf has the erased one's mark
-    bool is_sparse = false;     // likewise: the leaf is worth merging
+    bool mark_is_free = false;  // after an erase: no other key of the leaf has the same mark
+    bool is_sparse = false;     // after an erase: the leaf is worth merging
   };
 
   template <request What, class Body>
@@ -366,8 +383,7 @@ class fixed_key_btree
   step try_split(Key key, operation& op, std::uint64_t nth_leaf, const control* locked,
                  std::uint64_t& kept_marks) noexcept;
   step try_share(const position& p, Key key, bool ascending, operation& op) noexcept;
-  // Where a leaf that is filled by ascending keys is parted for the next one: before it, or at the
-  // last record.
+  // Where to divide a leaf that ascending keys fill: before the next key, or at the last record.
   static unsigned end_of_run(const typename leaf::ordered_copy& all, Key key) noexcept {
     return std::clamp(all.rank(key), 1U, all.count() - 1);
   }
@@ -400,11 +416,11 @@ class fixed_key_btree
   mutable sharded_counter switched_on_;
   mutable sharded_counter switched_off_;
   mutable block_pool control_pool_{sizeof(control), "conflict control"};
-  // By a hash of the leaf's address: how suspicious leaves without a control are. Where two
-  // leaves have the same hash, one may get a control that it does not need.
+  // The suspicion of leaves without a control, by a hash of the leaf's address. If two leaves have
+  // the same hash, one of them may get a control that it does not need.
   static constexpr std::size_t suspects = 256;
   alignas(64) mutable std::array<std::atomic<std::uint32_t>, suspects> suspicion_{};
-  // destroyed first: what is in it gives its memory back to the pools
+  // Destroyed first, because its objects return their memory to the pools.
   mutable retire_list retire_list_{this};
 };
 
@@ -412,7 +428,7 @@ class fixed_key_btree
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 fixed_key_btree<Key, Value, Sync, Shape, Control>::fixed_key_btree() {
-  // may throw on a thread's first use; what follows could not say so
+  // May throw on a thread's first use. The code below has no way to report an error.
   static_cast<void>(this_thread_slot());
   name_memory(this, sizeof(*this), "tree");
   auto* const first = ::new (leaf_pool_.allocate()) leaf;
@@ -450,21 +466,22 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::place_of(const position&
   place p;
   p.at = &at.as_leaf();
   p.seen = at.seen;
-  // First the sequence number: who sees one sees whether the leaf has a control under it.
+  // The sequence number first: a reader that sees a number also sees whether the leaf has a control
+  // under that number.
   if constexpr (!racing) p.sequence = p.at->sequence.read();
   // pairs with the release in switch_on()
   p.controlled_by = p.at->control.load(std::memory_order_acquire);
   return p;
 }
 
-// The place as it was remembered, if the key is one of its leaf and nothing has changed that.
+// The remembered place, if `key` is in the leaf's range and nothing has changed that.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 bool fixed_key_btree<Key, Value, Sync, Shape, Control>::recall_place(Key key,
                                                                      place& p) const noexcept {
   const remembered& mine = remembered::of_this_thread(id_);
   if (!mine.is_for(id_, key)) return false;
   leaf& known = *mine.leaf();
-  // before anything else is read, see leaf_hint.hpp
+  // This validation precedes all other reads of the leaf (leaf_hint.hpp).
   if (!known.sequence.validate(mine.sequence())) return false;
   p.at = &known;
   p.seen = known.lock.read();
@@ -476,7 +493,7 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::recall_place(Key key,
   return p.sequence == mine.sequence();
 }
 
-// Behind a way down to the place.
+// Called after a descent to the place.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 void fixed_key_btree<Key, Value, Sync, Shape, Control>::remember_if_again(
     Key key, const place& p) const noexcept {
@@ -494,8 +511,8 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::remember_if_again(
   if (s == step::yes) mine.remember(id_, p.at, sequence, stretch);
 }
 
-// Runs body(place, outcome) as the lower region of a request for the key until it has done its
-// work; has the leaf split when it says that it is full.
+// Runs body(place, known_absent, outcome) as the lower region of a request for the key until the
+// body has done its work. Splits the leaf when the body reports that it is full.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <typename fixed_key_btree<Key, Value, Sync, Shape, Control>::request What, class Body>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_leaf(Key key, Body&& body) const
@@ -538,9 +555,10 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_bare_leaf(const place
   return s;
 }
 
-// Inside the caller's hardware region a look-up passes the leaf's control by. A lock bit there
-// would be seen by nobody before that region commits, and waiting for one aborts it. What the bits
-// are for, the region does: whoever changes the leaf meanwhile aborts it.
+// A look-up inside the caller's hardware region bypasses the leaf's control. No other thread would
+// see a lock bit before that region commits, and waiting for a lock bit aborts the region. The
+// region itself gives the same protection: a thread that changes the leaf meanwhile aborts the
+// region.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Body>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_joined_leaf(const place& p,
@@ -560,14 +578,14 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const
   if (!p.is_still_right()) return step::restart;
   control& guard = *p.controlled_by;
   const unsigned slot = control::slot_of(key);
-  // Before the marks are read: those of keys that the last split has moved away are then gone, see
-  // `Invariants`.
+  // Before the marks are read: the marks of the keys that the last split moved away are then
+  // cleared. See `Invariants`.
   const bool met_split = guard.is_locked_for_split();
   if (met_split) guard.wait_for_split();
   auto entry = guard.lock(slot);
   entry.waited |= met_split;
 
-  bool calm = false;  // for long enough to do without a control
+  bool calm = false;  // no longer needs a control
   if constexpr (Control::adaptive) {
     const auto period =
         guard.count(entry.waited, next_random_of_this_thread(), Control::requests_per_period);
@@ -610,7 +628,8 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_read(
   leaf& l = *p.at;
   if (slot == no_slot) return p.was_right() ? step::no : step::restart;
   if constexpr (locks_values_apart) {
-    // Another value on the line has changed, mostly: the way down would lead here once more.
+    // A failed validation mostly means that another value on the line has changed. A descent would
+    // lead here once more.
     for (;;) {
       const token values_seen = l.value_lock(slot).read();
       value.emplace(l.value(slot));
@@ -731,7 +750,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_get_or_insert(
     value = make(key);
   } catch (...) {
     thrown = std::current_exception();
-    l.lock.unlock();  // the room may have moved keys
+    l.lock.unlock();  // making room may have moved keys
     return step::threw;
   }
   if (!value) {
@@ -743,7 +762,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_get_or_insert(
   return step::yes;
 }
 
-// The value in the slot that was found in the leaf as it was at p; fn may throw.
+// Changes the value in the slot that was found in the leaf as it was at p. fn may throw.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Fn>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::change_value(const place& p, unsigned slot,
@@ -752,11 +771,12 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::change_value(const place
   node_lock& lock = l.value_lock(slot);
   token seen = p.seen;
   if constexpr (locks_values_apart) {
-    // Waits here instead of beginning again: who holds it waits for nobody, and the way down would
-    // lead to it once more.
+    // Waits here instead of beginning again, because a descent would lead to this lock once more.
+    // The wait cannot deadlock: this thread holds no node's lock, and the holder waits for no
+    // slot's lock bit.
     seen = lock.lock();
-    // Whoever moves values takes their locks, after the leaf's: if the leaf is as it was, the value
-    // stays where it is.
+    // A thread that moves values takes their locks, after the leaf's. If the leaf is unchanged, the
+    // value stays in its slot.
     if (!p.is_still_right()) {
       lock.unlock_unchanged(seen);
       return step::restart;
@@ -844,7 +864,8 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::bulk_load(Range&& sorted
   loader.publish();
 }
 
-// Yes: the tree was empty and has the new root, unless that is null. No: it was not empty.
+// Yes: the tree was empty, and now has the new root unless that is null. No: the tree was not
+// empty.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_replace_empty(node* new_root,
                                                                           operation& op) noexcept
@@ -878,7 +899,7 @@ std::uint64_t fixed_key_btree<Key, Value, Sync, Shape, Control>::marks_of(const 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 void fixed_key_btree<Key, Value, Sync, Shape, Control>::suspect(
     const place& p, std::uint32_t collisions) const noexcept {
-  // relaxed, without a partner: a guess, and a lost count changes little.
+  // relaxed, without a partner: the count is a guess, and a lost increment changes little.
   auto& suspicion =
       suspicion_[reinterpret_cast<std::uintptr_t>(p.at) / 64 * 0x9E3779B1u % suspects];
   if (collisions != 0 || Control::collisions_to_switch_on == 0) {
@@ -893,14 +914,15 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::suspect(
   }
 }
 
-// Gives the leaf a control, unless it has changed; false when there is no memory for one.
+// Gives the leaf a control unless the leaf has changed. Returns false when there is no memory for
+// one.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 bool fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_on(const place& p) const noexcept {
   void* memory = nullptr;
   try {
     memory = control_pool_.allocate();
   } catch (const std::bad_alloc&) {
-    return false;  // it stays bare
+    return false;  // the leaf stays without a control
   }
   auto* const made = ::new (memory) control;
   std::uint32_t aborts = 0;
@@ -908,7 +930,8 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_on(const place& p
       [&] {
         leaf& l = *p.at;
         if constexpr (racing) {
-          // A request that has collided has seen an old version: any leaf that is one will do.
+          // A request that has collided has seen an old version. Any leaf that is not obsolete will
+          // do.
           const token now = l.lock.lock();
           // ordered by the lock
           if (now.is_obsolete() || l.control.load(std::memory_order_relaxed) != nullptr) {
@@ -940,7 +963,7 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_off(const place& 
   try {
     retire_list_.reserve();
   } catch (const std::bad_alloc&) {
-    return;  // it stays on
+    return;  // the control stays
   }
   std::uint32_t aborts = 0;
   const step s = sync_.lower(
@@ -998,7 +1021,7 @@ fixed_key_btree_stats fixed_key_btree<Key, Value, Sync, Shape, Control>::stats()
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 void fixed_key_btree<Key, Value, Sync, Shape, Control>::split(Key key, const place& p) const {
-  // A lookup never finds a leaf full, so this is a tree that may be changed.
+  // A look-up never finds a leaf full, so the tree may be changed here.
   auto& tree = const_cast<fixed_key_btree&>(*this);
   struct split_lock {
     control* held;
@@ -1010,7 +1033,7 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::split(Key key, const pla
   const epoch_pin pinned;  // as in at_controlled_leaf()
   control* const controlled_by = p.is_still_right() ? p.controlled_by : nullptr;
   if (controlled_by != nullptr && !controlled_by->try_lock_for_split()) {
-    controlled_by->wait_for_split();  // by who splits it now
+    controlled_by->wait_for_split();  // for the thread that splits the leaf now
     return;
   }
   const split_lock unlock{controlled_by};
@@ -1018,8 +1041,8 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::split(Key key, const pla
   std::uint64_t nth_leaf = 0;
   std::uint64_t kept_marks = ~std::uint64_t{0};
   tree.run_changing(op, [&] {
-    // Counted only where leaves have sequence numbers, and for a new one: it is a line that
-    // everybody who splits writes.
+    // Counted only where leaves have sequence numbers, and only for a new leaf: every split writes
+    // this cache line.
     if (!std::is_empty_v<typename leaf::sequence_type> && op.has_spare_leaf())
       nth_leaf = tree.leaves_made_.fetch_add(1);
     return sync_.both([&] { return tree.try_split(key, op, nth_leaf, controlled_by, kept_marks); });
@@ -1039,7 +1062,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(
   bool ascending = false;
   if constexpr (Shape::shares_with_siblings) {
     ascending = left.continues_a_run(key);
-    if (!op.has_spare_leaf()) {  // else no sibling had room a moment ago
+    if (!op.has_spare_leaf()) {  // with a spare leaf, an earlier attempt found no sibling with room
       if (const step s = try_share(p, key, ascending, op); s != step::no) return s;
     }
   }
@@ -1051,8 +1074,8 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(
   typename leaf::ordered_copy all;
   left.copy_in_order(all);
   const unsigned count = all.count();
-  // Keys that arrive in ascending order would leave half-full leaves behind: part before those that
-  // come next, or split off one. At the parent's right edge they are taken to arrive so.
+  // Ascending keys would leave half-full leaves behind. Divide the leaf before the keys that come
+  // next, or split off one key. At the parent's right edge, keys are assumed to ascend.
   ascending |= all.rank(key) == count && (is_root || p.index == p.parent->count());
   const unsigned middle = ascending ? end_of_run(all, key) : count / 2;
 
@@ -1070,8 +1093,8 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(
   p.parent_lock->unlock();
   left.keep(all, 0, middle);
   if constexpr (Control::enabled) {
-    // The leaf for the key may have become another one, with another control, since the split lock
-    // was taken. relaxed: ordered by the region.
+    // Since the split lock was taken, another leaf, with another control, may have become the one
+    // for the key. relaxed: ordered by the region.
     if (left.control.load(std::memory_order_relaxed) == locked) kept_marks = marks_of(left);
   }
   unlock_values(left);
@@ -1080,12 +1103,12 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(
   return step::yes;
 }
 
-// A full leaf parts its records evenly with a sibling that has room: so leaves are five sixths full
-// after random inserts in place of two thirds (B*-trees: Knuth, TAOCP 3, section 6.2.4). No: there
-// is no such sibling. A hot leaf is not shared, and neither is the outermost of a parent, which
-// keys that ascend fill. A leaf that they fill elsewhere gives its right sibling only what lies
-// behind `key`: so what came before it stays together, and keys that only look as if they ascended
-// don't get a leaf each.
+// Redistributes the records of a full leaf evenly with a sibling that has room. So leaves are five
+// sixths full after random inserts instead of two thirds (B*-trees: Knuth, TAOCP 3, section 6.2.4).
+// No: there is no such sibling. A hot leaf never redistributes. Neither does the last child of a
+// parent, which ascending keys fill. A leaf elsewhere that ascending keys fill gives its right
+// sibling only the records behind `key`. So the records before `key` stay together, and keys that
+// only seem to ascend do not get a leaf each.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_share(const position& p, Key key,
                                                                   bool ascending,
@@ -1100,8 +1123,8 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_share(const position
     if (found == step::no) continue;
     leaf& full = p.as_leaf();
     leaf& other = where == side::left ? left.as_leaf() : right.as_leaf();
-    // relaxed, partner of the stores in switch_on() and switch_off(): a guess here; below ordered
-    // by the leaf's lock or the region.
+    // relaxed, partner of the stores in switch_on() and switch_off(). The first use is a guess. The
+    // use below is ordered by the leaf's lock or the region.
     const auto is_hot = [](const leaf& l) {
       return l.control.load(std::memory_order_relaxed) != nullptr;
     };
@@ -1112,7 +1135,8 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_share(const position
       return step::restart;
     }
     prefetch_bytes<sizeof(leaf)>(&other);
-    lock_values(full);  // the other one gets records behind its own, which needs no locks of values
+    // The receiving leaf gets records behind its own, which needs no locks of values.
+    lock_values(full);
 
     typename leaf::ordered_copy all;
     full.copy_in_order(all);
@@ -1124,7 +1148,8 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_share(const position
     const bool goes = fits && lock_parent_of_locked(left, 0, right.at);
     if (goes) {
       full.sequence.invalidate();
-      other.sequence.invalidate();  // for a simpler rule: its stretch only grows
+      // Keeps the rule simple: the key range of the receiving leaf only grows.
+      other.sequence.invalidate();
       left.parent->set_key(left.index, all.key(where == side::left ? moved : first));
       left.parent_lock->unlock();
       other.append(all, first, first + moved);
@@ -1152,7 +1177,7 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::merge_if_sparse(Key key)
     operation op(*this);
     run_changing(op, [&] { return sync_.both([&] { return try_merge(key, op); }); });
   } catch (const std::bad_alloc&) {
-    // The leaf stays sparse, or even empty, until keys come to it again and go.
+    // The leaf stays sparse, or even empty, until keys are added to it and erased again.
   }
 }
 
@@ -1171,7 +1196,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_merge(Key key, opera
     if (found == step::no) continue;
     leaf& l = left.as_leaf();
     leaf& r = right.as_leaf();
-    // Torn counts do no harm: they are checked again by the upgrades. An empty leaf always goes.
+    // Torn counts do no harm: the upgrades validate them. An empty leaf always goes.
     if (l.used() + r.used() > leaf_merged_max && here != 0) continue;
     if (!op.may_retire()) return step::need_memory;
     if (!left.try_lock_parent_and_node()) return step::restart;
@@ -1192,7 +1217,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_merge(Key key, opera
       unlock_values(l);
       r.lock.unlock_unchanged(right.seen);
       left.unlock_both_unchanged();
-      continue;  // their keys lie too far apart
+      continue;  // the keys lie too far apart for one leaf
     }
     for (unsigned i = 0; i < more.count(); ++i) all.add(more.key(i), more.value(i));
     take_control_away(l, op);
@@ -1216,7 +1241,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_merge(Key key, opera
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 void fixed_key_btree<Key, Value, Sync, Shape, Control>::take_control_away(leaf& l,
                                                                           operation& op) noexcept {
-  // relaxed and release: ordered by the region, which excludes all others that change it.
+  // relaxed and release: ordered by the region, which excludes all other changes of the control.
   control* const taken = l.control.load(std::memory_order_relaxed);
   l.control.store(nullptr, std::memory_order_release);
   op.retire(taken, &destroy_control);

@@ -1,32 +1,38 @@
-// What the keys of a node of strings have in common, and how a string finds its place behind that.
+// The common prefix of a node's string keys, and the search for a string behind it.
 //
-// Strings that lie in one node mostly begin alike ("https://www."), so that their first 8 bytes
-// part none of them. A node of strings therefore has a prefix: so many first bytes that all keys
-// have in common that can ever come to it. The heads in its slots (codec.hpp) are the 8 bytes
-// behind the prefix. A search is one of integers, and only of keys with equal heads does it follow
-// the blobs.
+// Strings in one node mostly begin alike ("https://www."), so that their first 8 bytes distinguish
+// none of them. A node of strings therefore has a prefix: the first bytes that are common to all
+// keys that can ever come to the node. The heads in its slots (codec.hpp) are the 8 bytes behind
+// the prefix. A search compares heads as integers, and follows blobs only for keys with equal
+// heads.
 //
-// Only the prefix's length is stored, and nobody compares the prefix itself. Why that is enough:
-//   * A node lies between two separators, its fences: low <= key < high for all keys in it and for
-//     all that are looked for in it (low < key <= high for a walk backward from `key`). Strings
-//     between two that begin with P begin with P. So whoever was led to the node has a key that
-//     begins with what low and high have in common, be it in the tree or not.
-//   * So every length up to what the fences have in common is right; 0 where there is no fence, at
-//     the tree's ends.
-//   * Fences move only when the node is locked: when it is split, merged, or shares its children. A
-//     node at one version has one pair of fences, and the length and the heads that were stored
+// Thread-safety: functions under "with the node's lock" need that lock. Those under "by readers"
+// may race with a writer. Their result counts only after the node's version is validated.
+//
+// Implementation notes
+// A node stores only the prefix's length, and no search compares the prefix itself. Why that is
+// enough:
+//   * A node lies between two separators, its fences. low <= key < high for all keys in it and for
+//     all keys searched in it (low < key <= high for a walk backward from `key`). If two strings
+//     begin with P, so do all strings between them. So every key that leads to the node begins with
+//     the common prefix of low and high, whether it is in the tree or not.
+//   * So every length up to that of the fences' common prefix is right. At the tree's ends, where
+//     there is no fence, it is 0.
+//   * Fences move only while the node is locked: in a split, a merge, or a redistribution of
+//     children. A node at one version has one pair of fences, and the length and the heads stored
 //     with them.
-//   * A split moves the fences closer together: what was right stays right. Each half's prefix is
-//     then lengthened to what its new fences have in common, as far as the parent shows them, if
-//     two of its heads are equal: that reads all of its blobs.
-//   * Where two neighbours become one (or one gets children of the other), with a separator s
-//     between them, low and high have in common what low and s, and s and high both have: of the
-//     two lengths the smaller one is right for both.
+//   * A split moves the fences closer together, so a length that was right stays right. Each half's
+//     prefix is then lengthened to the common prefix of its new fences, as far as the parent shows
+//     them. This happens only if two of the half's heads are equal, because it reads all of its
+//     blobs.
+//   * When two neighbours become one (or one gets children of the other), with a separator s
+//     between them, two common prefixes matter: of low and s, and of s and high. low and high have
+//     the shorter of the two in common. So the smaller of the two lengths is right for both.
 //
-// Readers that race with a writer: a length or heads that don't fit together give some rank, from 0
-// to the count. It is believed only after the node's version is validated, and validated before the
-// first address is followed. head_behind() reads no byte outside of the key that is looked for,
-// whatever the length.
+// Readers that race with a writer may see a length and heads that do not fit together. They then
+// compute some rank from 0 to the count. The rank counts only after the node's version is
+// validated, and the version is validated before the first address is followed. head_behind() reads
+// no byte outside the searched key, whatever the length.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +44,8 @@
 
 namespace elidex::internal {
 
-// The length that a node stores; nothing, and always 0, where keys have no prefixes.
+// The length that a node stores. Where keys have no prefixes, nothing is stored and the length is
+// 0.
 template <class Keys, bool Racing, bool = Keys::has_prefixes>
 class prefix_length {
  public:
@@ -61,13 +68,13 @@ class prefix_length<Keys, Racing, true> {
 
 // --- with the node's lock ---
 
-// The keys stay, with heads behind a prefix of another length.
+// Changes the length of the node's prefix, and the heads with it. The keys stay.
 template <class Node>
 void change_prefix(Node& n, unsigned length) noexcept {
   using keys = typename Node::keys;
   if (length == n.prefix.get()) return;
   const unsigned count = n.count();
-  // The blobs lie anywhere: have them all on their way before the first one is read.
+  // The blobs lie anywhere. All are prefetched before the first one is read.
   for (unsigned i = 0; i < count; ++i) __builtin_prefetch(keys::blob_of(n.stored_key(i)));
   const unsigned before = n.prefix.get();
   for (unsigned i = 0; i < count; ++i) {
@@ -76,7 +83,8 @@ void change_prefix(Node& n, unsigned length) noexcept {
   n.prefix.set(length);
 }
 
-// To `length`, if that is longer and may tell keys apart that have equal heads now.
+// Lengthens the prefix to `length`, if that is longer and may distinguish keys that have equal
+// heads now.
 template <class Node>
 void lengthen_prefix(Node& n, unsigned length) noexcept {
   length = Node::keys::prefix_no_longer_than(length);
@@ -86,7 +94,7 @@ void lengthen_prefix(Node& n, unsigned length) noexcept {
   if (equal_heads) change_prefix(n, length);
 }
 
-// Both nodes' slots may be copied to the other one afterwards.
+// Gives both nodes the same prefix, so that slots of either may be copied to the other.
 template <class Node>
 void share_prefix(Node& left, Node& right) noexcept {
   if constexpr (Node::keys::has_prefixes) {
@@ -96,9 +104,10 @@ void share_prefix(Node& left, Node& right) noexcept {
   }
 }
 
-// The halves of a node that was split at `separator`; it is child `index` of `parent`, which holds
-// the separator not yet (null: it is the root). At the parent's ends the fence is not in sight, but
-// it begins with the parent's prefix, as all do in it.
+// Lengthens the prefixes of the halves of a node that was split at `separator`. The node is child
+// `index` of `parent`, which does not hold the separator yet (null: the node is the root). At the
+// parent's ends the fence is not visible, but it begins with the parent's prefix, as all keys in
+// the parent do.
 template <class Node, class Parent, class KeySlot>
 void lengthen_prefixes(Node& left, Node& right, const Parent* parent, unsigned index,
                        const KeySlot& separator) noexcept {
@@ -114,8 +123,8 @@ void lengthen_prefixes(Node& left, Node& right, const Parent* parent, unsigned i
 
 // --- by readers ---
 
-// How many of the node's keys are less than `key` (OrEqual: or equal to it), and whether one is
-// equal; false when torn.
+// Sets `rank` to the number of the node's keys that are less than `key` (OrEqual: or equal to it),
+// and `exact` to whether one is equal. Returns false when torn.
 template <bool OrEqual, class Node, class Probe, class StillValid>
 bool rank_by_heads(const Node& n, unsigned count, const Probe& key, StillValid&& still_valid,
                    unsigned& rank, bool& exact) noexcept {
@@ -124,7 +133,7 @@ bool rank_by_heads(const Node& n, unsigned count, const Probe& key, StillValid&&
   const unsigned prefix = n.prefix.get();
   const std::uint64_t head = keys::head_behind(key, prefix);
   unsigned low = branchless_lower_bound<false>([&](unsigned i) { return n.head(i); }, count, head);
-  // Of the keys with this head, mostly one or none:
+  // Mostly no key or a single key has this head.
   unsigned high = low + 1 < count && n.head(low + 1) == head ? count : std::min(low + 1, count);
   while (low < high) {
     const unsigned middle = (low + high) / 2;

@@ -1,5 +1,5 @@
-// What an operation that changes a tree carries from attempt to attempt: nodes set aside for it,
-// and what it has unlinked.
+// The state that an operation carries from attempt to attempt while it changes a tree: nodes that
+// are set aside for it, and what it has unlinked.
 //
 //   operation op(tree);
 //   for (;;) switch (region(op)) {
@@ -8,10 +8,14 @@
 //   }
 //   op.settle();  // what was unlinked goes to the retire list
 //
-// Region bodies allocate nothing (DESIGN.md, rule 3): a body that lacks memory notes what it lacks
-// and returns need_memory, before it has changed anything. What is set aside and not used goes back
-// at the end. Everything here is touched by one thread. An aborted hardware transaction rolls it
-// back together with the tree.
+// Thread-safety: one thread.
+// Errors: std::bad_alloc from the constructor and provide().
+//
+// Implementation notes
+// A region body allocates nothing (DESIGN.md, rule 3). A body that lacks memory records this and
+// returns need_memory, before it has changed anything. Memory that is set aside and not used is
+// released at the end. An aborted hardware transaction rolls an operation back together with the
+// tree.
 #pragma once
 
 #include <array>
@@ -27,29 +31,29 @@
 
 namespace elidex::internal {
 
-// How an attempt at an operation ended.
+// The result of an attempt at an operation.
 enum class step : std::uint8_t {
-  yes,           // done: it was there, or it has been changed
-  no,            // done: it was not there, or it was there already
-  restart,       // another thread changed something; try again
-  restructured,  // a node was split or merged; try again
-  need_memory,   // provide() first
+  yes,           // done: the key was present, or has been changed
+  no,            // done: the key was absent, or was present already
+  restart,       // another thread changed something: try again
+  restructured,  // a node was split or merged: try again
+  need_memory,   // call provide() first
   full,          // the leaf must be split first
   threw,         // the caller's function threw
-  unmade,        // the caller's function gave no value
+  unmade,        // the caller's function returned no value
 };
 
 struct no_pin {};
 
-// Tree has leaf_pool_, inner_pool_, splits_, merges_ and shares_, and a retire_list_ where it
-// defers reclamation.
+// Tree has leaf_pool_, inner_pool_, splits_, merges_ and shares_, and a retire_list_ if it defers
+// reclamation.
 template <class Tree>
 class node_operation {
   using leaf = typename Tree::leaf;
   using inner = typename Tree::inner;
 
  public:
-  // Throws std::bad_alloc on a thread's first use: later calls into the counters can then not fail.
+  // Throws std::bad_alloc on a thread's first use. Later updates of the counters then cannot fail.
   explicit node_operation(Tree& tree) : tree_(tree) { static_cast<void>(this_thread_slot()); }
   node_operation(const node_operation&) = delete;
   node_operation& operator=(const node_operation&) = delete;
@@ -63,7 +67,7 @@ class node_operation {
     }
   }
 
-  // --- inside the region: each says whether it is there, and otherwise notes that it is wanted ---
+  // --- inside the region: each returns whether it is available, and otherwise records the wish ---
 
   bool has_nodes(bool leaf_too, std::size_t inners) noexcept {
     wants_leaf_ = leaf_too;
@@ -76,7 +80,7 @@ class node_operation {
     return may_retire_ || !Tree::defers_reclamation;
   }
 
-  // --- inside the region: from here on it will not be run again, unless a transaction aborts ---
+  // --- inside the region: after these, it runs again only if a transaction aborts ---
 
   leaf* take_leaf() noexcept { return ::new (std::exchange(spare_leaf_, nullptr)) leaf; }
   void put_back_leaf(leaf* unused) noexcept { spare_leaf_ = unused; }
@@ -87,7 +91,7 @@ class node_operation {
   void retire_leaf(leaf* l) noexcept { retire(l, &destroy_leaf); }
   void retire_inner(inner* n) noexcept { retire(n, &destroy_inner); }
 
-  // Anything else that others may still look at.
+  // Any other object that another thread may still read.
   void retire(void* object, retire_list::destroyer destroy) noexcept {
     if (object != nullptr) retired_[retired_count_++] = {object, destroy};
   }
@@ -98,7 +102,7 @@ class node_operation {
 
   // --- after the region ---
 
-  // Gets what the last attempt wanted. Throws std::bad_alloc.
+  // Obtains what the last attempt wanted. Throws std::bad_alloc.
   void provide() {
     if constexpr (Tree::defers_reclamation) {
       if (wants_to_retire_ && !may_retire_) {
@@ -115,7 +119,7 @@ class node_operation {
     wanted_inners_ = 0;
   }
 
-  // Hands over what the last attempt unlinked, and counts what it did.
+  // Retires what the last attempt unlinked, and counts its splits, merges and redistributions.
   void settle() noexcept {
     if (splits_ != 0) tree_.splits_.add(std::exchange(splits_, 0));
     if (merges_ != 0) tree_.merges_.add(std::exchange(merges_, 0));
@@ -167,7 +171,7 @@ class node_operation {
   std::int64_t shares_ = 0;
 };
 
-// An operation on a map. It carries the blobs of its key, of its value and of a separator, too.
+// An operation that also carries blobs: of its key, of its value and of a separator.
 template <class Tree>
 class btree_operation : public node_operation<Tree> {
   using keys = typename Tree::keys;
@@ -180,7 +184,7 @@ class btree_operation : public node_operation<Tree> {
 
   ~btree_operation() {
     if constexpr (keys::owns_blobs) {
-      // mostly the later one first: an arena can take that back
+      // Mostly the later blob first: an arena can take that one back.
       for (blob* b : {separator_blob_, key_blob_}) {
         if (b != nullptr) destroy_key_blob(&this->tree(), b);
       }
@@ -190,7 +194,7 @@ class btree_operation : public node_operation<Tree> {
     }
   }
 
-  // --- inside the region: each says whether it is there, and otherwise notes that it is wanted ---
+  // --- inside the region: each returns whether it is available, and otherwise records the wish ---
 
   bool has_key(key_argument key) noexcept {
     if (!keys::needs_blob(key) || key_blob_ != nullptr) return true;
@@ -204,16 +208,16 @@ class btree_operation : public node_operation<Tree> {
     wants_value_ = true;
     return false;
   }
-  // A blob of just these many bytes; none for 0.
+  // A blob of exactly so many bytes, or none for 0.
   bool has_separator(std::size_t bytes) noexcept {
     if (bytes == 0 || (separator_blob_ != nullptr && separator_blob_->size() == bytes)) return true;
     wanted_separator_bytes_ = bytes;
     return false;
   }
 
-  // --- inside the region: from here on it will not be run again, unless a transaction aborts ---
+  // --- inside the region: after these, it runs again only if a transaction aborts ---
 
-  // What take_key() will give.
+  // What take_key() will return.
   typename keys::slot key(key_argument key) const noexcept { return keys::slot_of(key, key_blob_); }
   typename keys::slot take_key(key_argument key) noexcept {
     return keys::slot_of(key, keys::needs_blob(key) ? std::exchange(key_blob_, nullptr) : nullptr);
@@ -236,7 +240,7 @@ class btree_operation : public node_operation<Tree> {
 
   // --- after the region ---
 
-  // Gets what the last attempt wanted. Throws std::bad_alloc.
+  // Obtains what the last attempt wanted. Throws std::bad_alloc.
   void provide() {
     node_operation<Tree>::provide();
     if constexpr (keys::owns_blobs) {

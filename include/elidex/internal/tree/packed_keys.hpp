@@ -1,26 +1,27 @@
-// The keys of one leaf as distances from the leaf's base: a byte and some bits for each, in place
-// of the whole key.
+// The keys of one leaf, each stored as its distance from the leaf's base in a byte and some bits.
 //
-//   keys     base + 0x3a51f07, base + 0x11e24c8, ...      each less than base + 2^width: the leaf's
-//                                                         frame
-//   low bytes, hashed   | one byte each, all compared at once            "fingerprints"
-//   the other bits      | width - 8 bits each, one behind the other      "rests"
-//
-// A leaf's keys are neighbours in key order, so that their distances are short (frame of reference:
-// Goldstein, Ramakrishnan, Shaft, "Compressing relations and indexes", ICDE 1998). A distance's low
-// byte, xored with a hash of the other bits, serves as fingerprint (fingerprints.hpp) and costs
-// nothing: from it and the other bits the low byte comes back (quotienting: Knuth, TAOCP 3, section
-// 6.4, exercise 13). Without the hash keys that are multiples of 256 would all have the same.
-//
-// How many keys fit depends on the frame: Slots at most, and as many as have room for their rests.
-// A frame is chosen as wide as it may be without costing a slot, with its keys in the middle, so
-// that few later keys fall outside of it. A frame lies within the key's type, unless it is all of
-// it: one that went round the type's end would have keys of both ends, which no frame has room for
-// when they are to be encoded anew.
+//   keys           base + 0x3a51f07, base + 0x11e24c8, ...   each less than base + 2^width (the
+//                                                            leaf's frame)
+//   fingerprints   the low bytes, hashed                     a byte each, all compared at once
+//   rests          the other bits                            width - 8 bits each, without gaps
 //
 // Thread-safety: as the leaf's fields. A racing reader may see a base, a width and rests that do
-// not belong together; what it makes of them is a number, or a slot below Slots, and worth
-// something only if the leaf's version stayed. All functions run inside regions.
+// not belong together. It then computes some number, or a slot below Slots. The result counts only
+// if the leaf's version has not changed. All functions run inside regions.
+//
+// Implementation notes
+// A leaf's keys are neighbours in key order, so their distances are short (frame of reference:
+// Goldstein, Ramakrishnan, Shaft, "Compressing relations and indexes", ICDE 1998). The low byte of
+// a distance, xored with a hash of the other bits, serves as fingerprint (hash/fingerprints.hpp).
+// The fingerprint costs no room, because the low byte can be computed from it and the other bits
+// (quotienting: Knuth, TAOCP 3, section 6.4, exercise 13). Without the hash, all multiples of 256
+// would have the same fingerprint.
+//
+// The frame decides how many keys fit: at most Slots, and as many as have room for their rests. A
+// frame is chosen as wide as possible without the loss of a slot, with its keys in the middle, so
+// that few later keys fall outside. A frame lies within the range of the key's type, unless it is
+// all of that range. A frame that wrapped around the type's end would hold keys of both ends. No
+// frame has room for such keys when they are encoded again.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +40,7 @@
 #include "elidex/internal/tree/field.hpp"
 #include "elidex/internal/tree/vector_instructions.hpp"
 
-// Eight packed keys at once, where the CPU can move bytes freely within a register.
+// Decoding of eight packed keys at once, where the CPU can move bytes freely within a register.
 namespace elidex::internal::vector_unpack {
 
 inline constexpr unsigned lane_count = 8;
@@ -50,13 +51,14 @@ inline constexpr std::size_t window_bytes = 64;
 using eight_words [[gnu::vector_size(64)]] = std::uint64_t;
 using eight_bytes [[gnu::vector_size(8)]] = std::uint8_t;
 
-// Needs avx512_vbmi. The keys whose rests of so many bits begin at `first_bit` and lie one behind
-// the other: base + (rest << 8 | (print ^ the highest byte of rest * multiplier)). Reads a window
-// of 64 bytes from the first byte of every eighth rest on, and writes keys by the eight.
+// Decodes `count` keys: key i is base + (rest << 8 | (print ^ the highest byte of rest *
+// multiplier)). The rests have `rest_bits` bits each, begin at `first_bit` and have no gaps. Needs
+// avx512_vbmi. Reads a window of 64 bytes from the first byte of every eighth rest on. Writes keys
+// in groups of eight.
 [[gnu::target("avx512f,avx512dq,avx512vl,avx512vbmi"), gnu::noinline]] inline void unpack(
     const std::uint64_t* rests, unsigned first_bit, unsigned rest_bits, const std::uint8_t* prints,
     unsigned count, std::uint64_t base, std::uint64_t multiplier, std::uint64_t* keys) noexcept {
-  // In each window the rests begin at the same bits, because eight of them are whole bytes.
+  // In each window the rests begin at the same bits, because eight rests are whole bytes.
   const eight_words bits = eight_words{0, 1, 2, 3, 4, 5, 6, 7} * rest_bits + first_bit % 8;
   const eight_words bytes = (bits >> 3U) * 0x0101'0101'0101'0101u + 0x0706'0504'0302'0100u;
   const eight_words shifts = bits & 7U;
@@ -89,9 +91,9 @@ inline void unpack(const std::uint64_t* /*rests*/, unsigned /*first_bit*/, unsig
 
 namespace elidex::internal {
 
-// The width of the frames for which a leaf is laid out: for 8-byte keys 48 bits, which is enough
-// for a full leaf of a map of five million random keys. Maps of fewer such keys have fuller bytes
-// and emptier leaves.
+// The width of the frames for which a leaf is laid out. For 8-byte keys it is 48 bits, which is
+// enough for a full leaf in a map of five million random keys. In a map of fewer such keys, leaves
+// hold fewer keys, because each needs more bits.
 template <std::integral Key>
 inline constexpr unsigned planned_key_bits = 8 + (8 * sizeof(Key) - 8) * 5 / 7;
 
@@ -118,12 +120,12 @@ class packed_keys {
     const distance rest = rest_at(slot, rest_bits());
     return key_of(rest, prints_.at(slot), base());
   }
-  // Calls fn(slot, key) for `first` to `last - 1`.
+  // Calls fn(slot, key) for the slots from `first` to `last - 1`.
   template <class Fn>
   void for_each(unsigned first, unsigned last, Fn&& fn) const noexcept {
     const unsigned bits = rest_bits();
     const Key base = this->base();
-    last = std::min(last, slots_of(bits));  // a racing reader's count may be of another frame
+    last = std::min(last, slots_of(bits));  // a racing reader's count may belong to another frame
     if (first >= last) return;
     const private_rests rests(*this, first * bits / 64, last * bits / 64);
     if (vectors_of_this_cpu >= vector_instructions::avx512_vbmi) {
@@ -147,33 +149,34 @@ class packed_keys {
     prints_.set(slot, print_of(d));
     set_rest(slot, rest_bits(), d >> 8U);
   }
-  // Puts key_at(0) to key_at(count - 1), which lie between `lowest` and `highest`, in the place of
-  // what is here.
+  // Replaces all keys by key_at(0) to key_at(count - 1), which lie between `lowest` and `highest`.
   template <class KeyAt>
   void fill(unsigned count, Key lowest, Key highest, KeyAt&& key_at) noexcept {
     fill(count, frame_of(lowest, highest), key_at);
   }
 
-  // In which of the first `count` slots the key is, or no_slot.
+  // Returns the slot of the key among the first `count` slots, or no_slot.
   unsigned find(Key wanted, unsigned count) const noexcept {
     const unsigned bits = rest_bits();
     const distance rest = distance_of(wanted) >> 8U;
     if (rest >> bits != 0) return no_slot;
     return slot_with(wanted, count, [&](unsigned slot) { return rest_at(slot, bits) == rest; });
   }
-  // The first with the fingerprint, without looking at the rests, which are asked for.
+  // Returns the first slot with the key's fingerprint. Does not look at the rests, but prefetches
+  // them.
   unsigned approach(Key wanted, unsigned count) const noexcept {
     const unsigned slot = slot_with(wanted, count, [](unsigned /*slot*/) { return true; });
     if (slot != no_slot) __builtin_prefetch(&rests_[word_of(slot * rest_bits())]);
     return slot;
   }
 
-  // How many keys between these two can be here.
+  // How many keys between these two fit.
   static unsigned room_between(Key lowest, Key highest) noexcept {
     return slots_of(frame_of(lowest, highest).rest_bits);
   }
-  // Whether `more` keys from `lowest` to `highest` have room beside the first `count` that are
-  // here. make_room_for() changes the frame for them if it must; or does nothing, and says so.
+  // Whether `more` keys from `lowest` to `highest` have room beside the first `count`.
+  // make_room_for() also changes the frame for them if necessary. If they have no room, it changes
+  // nothing and returns false.
   bool has_room_for(unsigned count, Key lowest, Key highest, unsigned more) const noexcept {
     frame ignored = frame_now();
     return count + more <= room_with(count, lowest, highest, more, ignored);
@@ -195,7 +198,7 @@ class packed_keys {
     bool operator==(const frame&) const = default;
   };
 
-  // A copy of some of the rests' words, which may be read at any byte.
+  // A private copy of some of the rests' words, which can be read from any byte.
   class private_rests {
    public:
     private_rests(const packed_keys& of, unsigned first_word, unsigned last_word) noexcept {
@@ -204,7 +207,7 @@ class packed_keys {
       }
     }
     const std::uint64_t* words() const noexcept { return words_.data(); }
-    // What begins with this bit: 57 bits of it or more.
+    // The bits from this one on: at least 57 of them.
     std::uint64_t at(unsigned bit) const noexcept {
       if constexpr (std::endian::native == std::endian::little) {
         std::uint64_t bytes;
@@ -216,11 +219,11 @@ class packed_keys {
     }
 
    private:
-    // a window of room for vectors
+    // with room for a window of vectors
     std::array<std::uint64_t, RestWords + 1 + vector_unpack::window_bytes / 8> words_;
   };
 
-  // The keys of the slots from `first` to `last - 1`, by vectors.
+  // The keys of the slots from `first` to `last - 1`, decoded by vectors.
   class unpacked_keys {
    public:
     unpacked_keys(const packed_keys& of, const private_rests& rests, unsigned first, unsigned last,
@@ -240,7 +243,7 @@ class packed_keys {
     std::array<std::uint64_t, Slots + vector_unpack::lane_count> keys_;
   };
 
-  // What nobody has to pay for with a slot.
+  // The width of the rests up to which no slot is lost.
   static constexpr unsigned free_rest_bits = std::min(key_bits - 8, rest_room / Slots);
 
   static unsigned slots_of(unsigned rest_bits) noexcept {
@@ -259,8 +262,8 @@ class packed_keys {
   }
   frame frame_now() const noexcept { return {base(), rest_bits()}; }
 
-  // How many keys could be here in a frame that has `more` from `lowest` to `highest`, too; puts
-  // that frame into `now` if it must be another one.
+  // How many keys fit into a frame that also holds `more` keys from `lowest` to `highest`. Sets
+  // `now` to that frame if another frame is necessary.
   unsigned room_with(unsigned count, Key lowest, Key highest, unsigned more,
                      frame& now) const noexcept {
     const unsigned room = slots_of(now.rest_bits);
@@ -300,8 +303,8 @@ class packed_keys {
     return slot == Slots ? no_slot : slot;
   }
 
-  // Rests lie across words: the low part in one, the high part in the next. One word more than is
-  // needed, so that there is a next one.
+  // A rest may lie across two words: its low part in one, its high part in the next. The array has
+  // one extra word, so that there is always a next one.
   distance rest_at(unsigned slot, unsigned bits) const noexcept {
     return rest_from(word_of(slot * bits), slot * bits % 64, bits);
   }
@@ -311,7 +314,7 @@ class packed_keys {
     return (low | high) & mask(bits);
   }
   static unsigned word_of(unsigned bit) noexcept {
-    // a racing reader's product may lead too far
+    // a racing reader may compute a bit beyond the end
     return std::min<unsigned>(bit / 64, RestWords - 1);
   }
   void set_rest(unsigned slot, unsigned bits, distance rest) noexcept {
@@ -325,7 +328,7 @@ class packed_keys {
     rests_[word].template store<Racing>((rests_[word].template load<Racing>() & ~where) | what);
   }
 
-  // Word by word.
+  // Writes whole words.
   template <class KeyAt>
   void fill(unsigned count, const frame& f, KeyAt&& key_at) noexcept {
     set_frame(f);

@@ -1,30 +1,38 @@
-// Collects a range of a tree as it stood at one moment.
+// Collects a range of a tree as of one moment.
 //
 //   range_collector range(tree, limit);
 //   range.collect_forward(start::at(probe));    // up to `limit` slots, in ascending order
-//   // slots: the caller stays pinned while it follows their addresses
+//   // the caller stays pinned while it follows addresses in the slots
 //   for (const auto& e : range.entries()) ...
 //
-// How: walk over the leaves, copy their slots, keep each leaf with the version it had, and validate
-// all of them at the end. If none has changed, every one of them held what was copied at the moment
-// of the first validation: that is the linearization point. No key can have come between two of the
-// leaves, since only splitting one of them could make room there, and that would have changed its
-// version; and the fence that led from one to the next stays the fence as long as neither is split
-// or merged.
+// Thread-safety: one thread. Other threads may change the tree meanwhile.
+// Linearizability: a range is a snapshot.
+// Errors: std::bad_alloc from collect_forward() and collect_backward().
 //
-// A range that is being changed all the time would never validate. After `optimistic_attempts` the
-// leaves are locked instead, from left to right, each before it is read, and all are let go at the
-// end; the linearization point is then any moment at which all are held. This cannot deadlock:
-// those who wait for a leaf while they hold another are all in here and wait for one further right;
-// all others only try for leaves, and with one held wait for its parent at most, whose holders wait
-// for no leaf.
+// Implementation notes
+// The walk copies the slots of each leaf, remembers the version of each leaf, and validates all
+// versions at the end. If no version has changed, each leaf held what was copied at the moment of
+// the first validation. That moment is the linearization point. No key can have come between two of
+// the leaves: only a split of one of them makes room there, and a split changes the version. The
+// fence key that led from one leaf to the next stays the fence key as long as neither is split or
+// merged.
 //
-// Where values have locks of their own (leaf::value_locks), these are noted, validated and locked
-// behind the leaf's.
+// A range that changes all the time would never validate. After `optimistic_attempts` the walk
+// locks the leaves instead, from left to right, each before it is read. It releases all of them at
+// the end. The linearization point is then any moment at which all are held.
+//
+// This cannot deadlock. Only range collectors wait for a leaf while they hold another, and they
+// wait for one further right. All other operations only try for leaves, or wait for one with no
+// lock held (fixed_key_btree's switch_on()). With a leaf held they wait at most for its parent, and
+// the holder of a parent waits for no leaf. They may also wait for locks of values. The holder of
+// such a lock holds the leaf's lock too, or replaces one value and waits for no lock.
+//
+// Where values have locks of their own (leaf::value_locks), the walk remembers, validates and locks
+// these after the leaf's lock.
 //
 // Under a coarse policy there is nothing to remember or to validate: the region is one moment.
 //
-// Backward is for cursors: one leaf at a time, from the largest key below a bound.
+// A backward walk is for cursors: one leaf at a time, from the largest key below a bound.
 #pragma once
 
 #include <algorithm>
@@ -42,9 +50,9 @@
 
 namespace elidex::internal {
 
-// A list of trivially copyable items that is filled inside a region, where nothing may be
-// allocated: push() fails when it is full, and grow() is called outside. Up to InlineBytes lie in
-// the object itself. Thread-safety: one thread.
+// A list of trivially copyable items that is filled inside a region, which may not allocate. push()
+// fails when the list is full. grow() is called outside the region. Up to InlineBytes lie in the
+// object itself. Thread-safety: one thread.
 template <class T, std::size_t InlineBytes>
 class staging_buffer {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -60,7 +68,7 @@ class staging_buffer {
     ++size_;
     return true;
   }
-  // Adds `count` items, for which there must be room, and leaves it to the caller to set them.
+  // Adds `count` items, for which there must be room. The caller sets them.
   T* extend(std::size_t count) noexcept {
     auto* const first = reinterpret_cast<T*>(data_ + size_ * sizeof(T));
     size_ += count;
@@ -68,7 +76,7 @@ class staging_buffer {
   }
   void clear() noexcept { size_ = 0; }
 
-  // Makes room for twice as many and forgets what is in it. Throws std::bad_alloc.
+  // Doubles the room and clears the list. Throws std::bad_alloc.
   void grow() {
     const std::size_t capacity = std::max<std::size_t>(2 * capacity_, 16);
     heap_.reset(static_cast<std::byte*>(
@@ -117,14 +125,14 @@ class range_collector {
     value_slot value;
   };
 
-  // Where a range begins, seen in the direction of the walk.
+  // Where a range begins, in the direction of the walk.
   class start {
    public:
     // this key or the next
     static start at(const probe& p) noexcept { return {kind::at, p}; }
     // strictly behind this key
     static start beyond(const probe& p) noexcept { return {kind::beyond, p}; }
-    // the tree's end where walks begin
+    // the end of the tree at which such a walk begins
     static start at_end() noexcept { return {kind::end, probe{}}; }
 
    private:
@@ -142,9 +150,9 @@ class range_collector {
 
   // Both throw std::bad_alloc.
   void collect_forward(start from) { collect<true>(from); }
-  // From largest to smallest key.
+  // From the largest to the smallest key.
   void collect_backward(start from) { collect<false>(from); }
-  // Ends with the first leaf that has anything.
+  // Ends the walk with the first leaf that has records in the range.
   void stop_after_one_leaf() noexcept { one_leaf_ = true; }
 
   std::span<const entry> entries() const noexcept { return entries_.items(); }
@@ -160,7 +168,7 @@ class range_collector {
   template <bool Forward>
   void collect(start from) {
     if (limit_ == 0) return;
-    // A range that is long for sure shall not begin anew for each doubling of its buffers.
+    // A range that is certainly long should not begin again for each doubling of its buffers.
     if (!one_leaf_) {
       const std::size_t surely = std::min<std::size_t>(limit_, 1024);
       while (entries_.room() < surely) entries_.grow();
@@ -205,8 +213,8 @@ class range_collector {
   template <bool Forward>
   step walk(start from) noexcept {
     for (;;) {
-      // Where the parent's stretch of keys ends, in the direction of the walk; nothing at the end
-      // of the tree.
+      // Where the parent's key range ends, in the direction of the walk. Empty at the end of the
+      // tree.
       std::optional<key_slot> fence;
       position p;
       if (!descend<Forward>(from, p, fence)) return step::restart;
@@ -217,9 +225,9 @@ class range_collector {
         if (Forward ? p.index >= separators : p.index == 0) break;
         if (!tree_.enter_sibling(p, Forward ? p.index + 1 : p.index - 1)) return step::restart;
         if (Forward && p.index < separators) prefetch_leaf(*p.parent, p.index + 1);
-        from = start::at_end();  // all of the sibling is in the range
+        from = start::at_end();  // the whole sibling is in the range
       }
-      // That this was the parent's outermost child must still be true.
+      // The leaf must still be the parent's outermost child.
       if (!p.parent_lock->validate(p.parent_seen)) return step::restart;
       if (!fence) return step::yes;
       const probe bound = tree_.probe_of_slot(*fence);
@@ -227,7 +235,7 @@ class range_collector {
     }
   }
 
-  // Down to the leaf where the range begins.
+  // Descends to the leaf where the range begins.
   template <bool Forward>
   bool descend(const start& from, position& p, std::optional<key_slot>& fence) const noexcept {
     if (!tree_.enter_root(p)) return false;
@@ -243,8 +251,8 @@ class range_collector {
       if (in.level > 1 && (Forward ? index < count : index > 0)) {
         fence.emplace(in.key(Forward ? index : index - 1));
       }
-      // This validates `in` behind the reading of the fence: its address may be followed from here
-      // on.
+      // This validates `in` after the reading of the fence. From here on the fence's address may be
+      // followed.
       if (!tree_.enter_child(p, index)) return false;
       if (Forward && in.level == 1 && index < count && limit_ > leaf::capacity / 2)
         prefetch_leaf(in, index + 1);
@@ -252,8 +260,8 @@ class range_collector {
     return true;
   }
 
-  // Copies what is in the range: yes when the range is complete, no when it goes on behind this
-  // leaf.
+  // Copies the leaf's records that are in the range. Yes: the range is complete. No: the range
+  // continues behind this leaf.
   template <bool Forward>
   step visit_leaf(const start& from, position& p) noexcept {
     leaf& l = p.as_leaf();
@@ -282,8 +290,8 @@ class range_collector {
     }
   }
 
-  // A leaf that can be put in order is, unless somebody else wants it: the next scan gains by it.
-  // False: it has changed.
+  // Sorts the leaf if it can be sorted, unless another thread wants the leaf. The next scan gains
+  // from it. False: the leaf has changed.
   static bool sort_if_worthwhile(position& p) noexcept {
     if constexpr (requires(leaf& l) { l.sort_in(); }) {
       leaf& l = p.as_leaf();
@@ -298,7 +306,7 @@ class range_collector {
     return true;
   }
 
-  // From the leaf's slots in the order of their keys.
+  // Copies from the leaf's slots in key order.
   template <bool Forward, class Ordered>
   step copy_records(const start& from, const position& p, const Ordered& ordered) noexcept {
     const unsigned count = ordered.count();
@@ -327,8 +335,8 @@ class range_collector {
     return complete ? step::yes : step::no;
   }
 
-  // In an inner node the child to go to, in a leaf where to cut: how many keys come before `from`
-  // in key order.
+  // Counts the keys that come before `from` in key order. In an inner node that is the child to
+  // enter, in a leaf the first or last slot of the range.
   template <bool Forward, bool InInner, class Node, class StillValid>
   static bool rank_of(const start& from, const Node& n, unsigned count, StillValid&& still_valid,
                       unsigned& result) noexcept {
@@ -338,7 +346,7 @@ class range_collector {
                     : Tree::template rank_in_node<false>(n, count, from.key, still_valid, result);
   }
 
-  // A guess at where the walk goes next. What is read here is never followed.
+  // A guess at the next leaf of the walk. The address that is read here is only prefetched.
   static void prefetch_leaf(const inner& parent, unsigned index) noexcept {
     prefetch_bytes_for_later<sizeof(leaf)>(parent.child(index));
   }

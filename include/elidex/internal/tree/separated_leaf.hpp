@@ -1,35 +1,36 @@
-// A leaf that keeps its keys apart from its values, so that looking for a key never meets a write
+// A leaf that keeps its keys apart from its values, so that a search for a key never meets a write
 // to a value.
 //
-//   | head | keys 0 ............ count - 1 |  values 0, L, 2L, ... (lock) |  values 1, L + 1, ...
-//                                             (lock) |  ...
-//            in order up to `sorted`, then    line 0                         line 1, of L lines
-//            as they came
+//   | head | keys 0 ... count - 1       | values 0, L, 2L, ... | values 1, L + 1, ... | ...
+//          | in order up to `sorted`,   | line 0, with a lock  | line 1, with a lock  | L lines
+//          | then as they came          |                      |                      |
 //
-// A request for a key that is there reads the head and the keys, which only inserts and erases
-// write, and one line of values. Values of neighbours in key order lie on different lines: a hot
-// stretch of keys is spread over all of them. Under `optimistic` each line begins with a lock of
-// its own, which an update takes instead of the leaf's: so updates on different lines don't wait
-// for each other, and the lock comes with the line that is written anyway.
+// Thread-safety: functions that only read may race with a writer where the policy says so. Their
+// results count only after validation. Functions that change the leaf need its lock or region. All
+// run inside regions: they allocate nothing and call no library function that might.
+//
+// Implementation notes
+// A request for a key that is present reads the head, the keys and one line of values. Only inserts
+// and erases write the head and the keys. Values of neighbours in key order lie on different lines,
+// so a hot key range is spread over all lines. Under `optimistic` each line begins with a lock of
+// its own. An update takes that lock instead of the leaf's. So updates on different lines do not
+// wait for each other, and the lock comes with the line that is written anyway.
 //
 // A new key goes behind the others without moving them (the reserved keys and the append area of
-// papers/003 section 5.1 with a single segment). A scan puts the leaf in order when it passes by,
-// so that the next one finds it in order (as there).
+// papers/003 section 5.1 with a single segment). A scan that passes puts the leaf in order, so that
+// the next scan finds it in order (as in the paper).
 //
-// How keys are kept is the shape's choice:
-//   plain_keys    one behind the other. A request searches the keys in order and then the others,
-//                 of which there are few: when eight have come they are sorted in
-//   packed_keys   packed_keys.hpp: in less room, and found by fingerprints, in any order
+// The shape chooses how keys are stored:
+//   plain_keys    In one array. A request searches the keys in order and then the others. The
+//                 others are sorted in as soon as there are eight of them.
+//   packed_keys   packed_keys.hpp: in less room, in any order, and found by fingerprints.
 //
-// Locks of values: needed to write a value, to move one, and to read one that may be written (as a
-// version). Who moves values, or makes slots, has the leaf's lock first. A new value in a slot
-// behind `count` needs the leaf's lock only.
+// Locks of values: a thread needs them to write a value, to move one, and (as a version) to read
+// one that another thread may write. A thread that moves values, or makes slots, first takes the
+// leaf's lock. A new value in a slot behind `count` needs the leaf's lock only.
 //
-// Thread-safety: reading functions may race with a writer where the policy says so, and are
-// believed after validation; changing ones need the leaf's lock or region. All run inside regions:
-// no allocation, no library calls that could. From: papers/003 section 4.2, "partitioning data
-// layout", carried further; the idea that reads of keys should not conflict with writes of values
-// is ours.
+// From: papers/003 section 4.2, "partitioning data layout", carried further. The idea that reads of
+// keys should not conflict with writes of values is ours.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +44,7 @@
 
 namespace elidex::internal {
 
-// A leaf's keys as they are. Those of the first `sorted` slots ascend.
+// A leaf's keys, unencoded. The keys of the first `sorted` slots ascend.
 template <class Key, bool Racing, unsigned Slots>
 class plain_keys {
  public:
@@ -68,7 +69,7 @@ class plain_keys {
   }
   unsigned approach(Key /*wanted*/, unsigned /*count*/) const noexcept { return no_slot; }
 
-  // As packed_keys has them: any key fits anywhere.
+  // The interface of packed_keys. Here any key fits anywhere.
   static unsigned room_between(Key /*lowest*/, Key /*highest*/) noexcept { return Slots; }
   template <class KeyAt>
   void fill(unsigned count, Key /*lowest*/, Key /*highest*/, KeyAt&& key_at) noexcept {
@@ -121,7 +122,7 @@ class separated_leaf
 
   using slot_number = std::conditional_t<capacity <= 256, std::uint8_t, std::uint16_t>;
 
-  // The records in the order of their keys, without moving them: the order of the slots.
+  // The order of the slots by key: a view of the records in order that moves none of them.
   class ordered_view {
    public:
     unsigned count() const noexcept { return std::min(count_, capacity); }
@@ -155,7 +156,7 @@ class separated_leaf
   unsigned find(Key wanted) const noexcept {
     const unsigned n = this->count();
     if constexpr (leaf_keys::are_found_by_order) {
-      // A racing reader may see one count of before and one of after a change.
+      // A racing reader may see one count from before a change and one from after it.
       return keys_.find(wanted, std::min(sorted(), n), n);
     } else {
       return keys_.find(wanted, n);
@@ -194,10 +195,10 @@ class separated_leaf
   }
 
   bool is_in_order() const noexcept { return sorted() == this->count(); }
-  // Whether the few keys that came last and `next` lie side by side in the order of keys: then they
-  // may be some of many that come in ascending order, if perhaps by several threads, at the end of
-  // the leaf or before keys that were there. A guess: a leaf that has been put in order looks like
-  // it, too, when a key comes near its end.
+  // Whether the few keys that came last and `next` are neighbours in key order. They may then be
+  // some of many keys that come in ascending order, perhaps from several threads, at the end of the
+  // leaf or before keys that were there. A guess: a leaf that has been put in order looks the same
+  // when a key comes near its end.
   bool continues_a_run(Key next) const noexcept {
     const unsigned n = this->count();
     if (n < run_length) return false;
@@ -208,8 +209,8 @@ class separated_leaf
       lowest = std::min(lowest, k);
       highest = std::max(highest, k);
     });
-    if (key(before) == highest) return false;  // it descends
-    // From behind, a few at a time: of keys in random order these are enough.
+    if (key(before) == highest) return false;  // the keys descend
+    // Backward, a few at a time. For keys in random order a few are enough.
     bool another_between = false;
     for (unsigned last = before; last > 0 && !another_between;) {
       const unsigned first = last - std::min(last, 8U);
@@ -234,7 +235,7 @@ class separated_leaf
     }
   }
 
-  // Needs the locks of the values, and that the records have room.
+  // Needs the locks of the values. The records must have room.
   void fill(const ordered_copy& records, unsigned first, unsigned last) noexcept {
     const unsigned n = last - first;
     if (n != 0) {
@@ -246,7 +247,7 @@ class separated_leaf
     set_sorted(n);
   }
 
-  // Keeps those from `first` to `last` of its own records, which `all` holds. Needs the locks of
+  // Keeps the records from `first` to `last - 1` of its own, which `all` holds. Needs the locks of
   // the values.
   void keep(const ordered_copy& all, unsigned first, unsigned last) noexcept {
     if (first != 0 || !is_in_order()) {
@@ -257,7 +258,7 @@ class separated_leaf
     }
   }
 
-  // Whether insert() will find room; encodes the keys anew where that makes some.
+  // Returns whether insert() will find room. Encodes the keys again where that makes room.
   bool make_room_for(Key k) noexcept { return keys_.make_room_for(this->count(), k, k, 1); }
 
   bool insert(Key k, const Value& v) noexcept {
@@ -273,8 +274,7 @@ class separated_leaf
     return true;
   }
 
-  // Puts those from `first` to `last` behind its own, where they have room. Needs no locks of
-  // values.
+  // Appends the records from `first` to `last - 1`, which must have room. Needs no locks of values.
   void append(const ordered_copy& records, unsigned first, unsigned last) noexcept {
     const unsigned n = this->count();
     const unsigned more = last - first;
@@ -285,7 +285,7 @@ class separated_leaf
     this->set_count(n + more);
   }
 
-  // Puts all keys in order. Takes the locks of the values.
+  // Sorts all records by key. Takes the locks of the values.
   void sort_in() noexcept {
     for_each_value_lock([](node_lock& one) { one.lock(); });
     ordered_copy all;
@@ -308,11 +308,11 @@ class separated_leaf
   }
 
  private:
-  // Of keys out of order, when a request looks at one after the other: as many as a line of
-  // eight-byte keys holds.
+  // The number of keys out of order at which they are sorted in, where a request compares them one
+  // by one. A cache line of eight-byte keys holds as many.
   static constexpr unsigned tail_max = 8;
-  // Chosen: the four that came last and the next one are side by side three times in a million, of
-  // 75 keys in random order.
+  // Chosen: of 75 keys in random order, the last four and the next one are neighbours three times
+  // in a million.
   static constexpr unsigned run_length = std::clamp(capacity / 16, 2U, 4U);
 
   using line = value_line<Value, Sync, values_per_line>;
@@ -332,14 +332,14 @@ class separated_leaf
   std::array<line, lines> lines_;
 };
 
-// How many values lie on a line of so many bytes, beside the line's lock.
+// The number of values on a line of so many bytes, beside the line's lock.
 template <class Value, class Sync, std::size_t LineBytes>
 inline constexpr unsigned values_on_line = static_cast<unsigned>(std::max<std::size_t>(
     1, (LineBytes -
         (std::is_empty_v<typename Sync::node_lock> ? 0 : sizeof(typename Sync::node_lock))) /
            sizeof(field<Value>)));
 
-// Leaves whose keys lie apart from their values, as they are.
+// Separated leaves with plain keys.
 template <unsigned LeafSlots = 16, unsigned InnerSlots = 16>
 struct separated_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
   template <class Value, class Sync>
@@ -350,8 +350,8 @@ struct separated_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
   using leaf = internal::separated_leaf<Key, Value, Sync, separated_fan_out>;
 };
 
-// The same with packed keys, and leaves that share with their siblings before they split. RestBytes
-// is the room for what the fingerprints leave of the keys.
+// The same with packed keys. A full leaf redistributes with its siblings before it splits.
+// RestBytes is the room for the rests of the keys (packed_keys.hpp).
 template <unsigned LeafSlots, unsigned InnerSlots, std::size_t RestBytes = 5 * LeafSlots>
 struct packed_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
   static constexpr bool shares_with_siblings = true;
@@ -366,14 +366,14 @@ struct packed_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
 };
 
 // The same with nodes of so many bytes. Values lie on pairs of cache lines, which CPUs like to
-// fetch together: a lock takes half as much room then.
+// fetch together. A lock then takes half as much of the room.
 template <std::size_t LeafBytes, std::size_t InnerBytes>
 struct packed_node_bytes : node_bytes<LeafBytes, InnerBytes> {
   static constexpr bool shares_with_siblings = true;
   static constexpr bool has_leaf_hints = true;
   static constexpr bool has_controls = false;
   static constexpr bool summarizes_keys = true;
-  // As many blocks of keys as fit with their entries in the summary.
+  // As many blocks of keys as fit together with their entries in the summary.
   static constexpr unsigned inner_slots(std::size_t key_bytes) {
     const std::size_t block = 64 / key_bytes;
     const std::size_t bytes_per_block = 64 + key_bytes + block * sizeof(void*);
@@ -388,8 +388,8 @@ struct packed_node_bytes : node_bytes<LeafBytes, InnerBytes> {
   static constexpr unsigned values_per_line = values_on_line < Value,
                             Sync, std::is_empty_v<typename Sync::node_lock> ? 64 : 128 > ;
 
-  // As many lines of values as fit beside the head and the keys that they have room for; what is
-  // left goes to the keys.
+  // As many lines of values as fit beside the head and the keys that these lines need. The keys get
+  // the remaining bytes.
   template <class Key, class Value, class Sync>
   struct layout {
     static constexpr std::size_t head_bytes = 48;  // of leaf and keys

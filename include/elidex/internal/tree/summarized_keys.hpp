@@ -1,23 +1,26 @@
-// The keys of an inner node, in order, with a summary in front: the last key of each block of them.
+// The keys of an inner node, in order, behind a summary: the last key of each block of keys.
 //
 //   | head | summary: last of block 0, of block 1, ... | block 0 | block 1 | ... | block n - 1 |
 //
-// A search compares the summary, which says in which block to look, and then that block: two cache
-// lines and, on x86 with AVX2 or AVX-512, as many comparisons of whole lines. Halving the keys in
-// place would touch four lines one after the other. The idea is micro-indexing (Lomet, "The
-// evolution of effective B-tree", SIGMOD Record 30(3), 2001); that the last block needs no entry,
-// so that head and summary fill a line, and the vectors are ours.
+// Thread-safety: as the node's fields. A racing reader's result counts only if the node's version
+// has not changed.
 //
-// Invariant: the summary has the last key of each full block but the last. Entries of blocks that
-// are not full, and keys behind `count`, may be anything: a rank counts from the left up to the
-// first key that is not before, and ends at `count`.
+// Implementation notes
+// A search compares the summary, which tells the block, and then that block. It touches two cache
+// lines. On x86 with AVX2 or AVX-512 it compares whole lines, twice. A binary search in place would
+// touch four lines one after the other. The idea is micro-indexing (Lomet, "The evolution of
+// effective B-tree", SIGMOD Record 30(3), 2001). Ours are the vectors, and the omission of the last
+// block's entry, so that head and summary fill a line.
 //
-// Thread-safety: as the node's fields; what a racing reader makes of it is worth something only if
-// the node's version stayed. Vector loads read what `field` stores, ordered by the version lock's
-// fences as its relaxed loads are; should a word come torn, the version tells. C++ has no name for
-// such a load, so it is one line of assembly, which the compiler takes for a read of that memory.
-// Where there are no vectors (vector_instructions.hpp), and for keys of other sizes than eight
-// bytes, the search halves with relaxed loads.
+// Invariant: the summary has the last key of each full block except the last block. Entries of
+// blocks that are not full, and keys behind `count`, may have any value. A rank counts from the
+// left up to the first key that is not before the wanted one, and ends at `count`.
+//
+// Vector loads read what `field` stores. The version lock's fences order them as they order its
+// relaxed loads. If a word is torn, validation of the version fails. C++ has no name for such a
+// load, so it is one line of assembly, which the compiler treats as a read of that memory. Without
+// vectors (vector_instructions.hpp), and for keys of other sizes than eight bytes, the search is
+// binary, with relaxed loads.
 #pragma once
 
 #include <algorithm>
@@ -32,8 +35,7 @@
 #include "elidex/internal/tree/field.hpp"
 #include "elidex/internal/tree/vector_instructions.hpp"
 
-// How many of a few keys are less than another one, a cache line at a time: AVX-512 or AVX2, as the
-// CPU has it.
+// Counts the keys that are less than another one, a cache line at a time, by AVX-512 or AVX2.
 namespace elidex::internal::vector_search {
 
 inline constexpr std::size_t key_bytes = 8;
@@ -41,7 +43,8 @@ inline constexpr unsigned lane_count = 8;
 
 #if defined(ELIDEX_VECTORS)
 
-// How many of eight keys, from the left, are before the wanted one up to the first that is not.
+// Counts, from the left, how many of eight keys are before the wanted one. Stops at the first that
+// is not.
 template <bool OrEqual, std::integral Key>
 [[gnu::target("avx512f"), gnu::always_inline]] inline unsigned run_before_512(
     const void* eight_keys, __m512i wanted) {
@@ -64,7 +67,7 @@ template <bool OrEqual, std::integral Key>
   asm volatile("vmovdqu %1, %0" : "=x"(high) : "m"(halves[1]));
   low = _mm256_xor_si256(low, flip);
   high = _mm256_xor_si256(high, flip);
-  // Not before: greater than the wanted one, or not less.
+  // The comparison marks keys that are not before the wanted one (OrEqual), or those that are.
   const __m256i first = OrEqual ? _mm256_cmpgt_epi64(low, wanted) : _mm256_cmpgt_epi64(wanted, low);
   const __m256i second =
       OrEqual ? _mm256_cmpgt_epi64(high, wanted) : _mm256_cmpgt_epi64(wanted, high);
@@ -74,8 +77,8 @@ template <bool OrEqual, std::integral Key>
 }
 
 // The rank among the first `count` keys behind a summary of `summary_length` keys, of which
-// `full_blocks` count. Eight keys are there to be read from the summary's first on, and from the
-// first of each block on.
+// `full_blocks` count. Eight keys must be readable from the summary's first key on, and from the
+// first key of each block on.
 template <bool OrEqual, std::integral Key>
 [[gnu::target("avx512f"), gnu::noinline]] unsigned rank_512(const Key* words,
                                                             unsigned summary_length,
@@ -91,7 +94,7 @@ template <bool OrEqual, std::integral Key>
 [[gnu::target("avx2"), gnu::noinline]] unsigned rank_256(const Key* words, unsigned summary_length,
                                                          unsigned full_blocks, unsigned count,
                                                          Key wanted) noexcept {
-  // Comparisons are of signed numbers.
+  // AVX2 compares signed numbers.
   const __m256i flip = _mm256_set1_epi64x(std::is_signed_v<Key> ? 0 : INT64_MIN);
   const __m256i all = _mm256_xor_si256(_mm256_set1_epi64x(static_cast<long long>(wanted)), flip);
   const unsigned block = std::min(run_before_256<OrEqual, Key>(words, all, flip), full_blocks);

@@ -1,8 +1,8 @@
-// What the maps' update() takes: a function of `Value&`, or of `auto&`, that changes the value
-// where it stands.
+// The concept of the functions that the maps' update() takes: a function of `Value&`, or of
+// `auto&`, that changes the value in place.
 //
-// One that would also take a temporary works on a copy of its own, and changes nothing: a mistake
-// that compiles.
+// A function that also takes a temporary is rejected. It works on a copy of its own and changes
+// nothing: a mistake that would otherwise compile.
 #pragma once
 
 #include <concepts>

@@ -1,6 +1,8 @@
-// What the CPU can do with whole cache lines of keys, found out when the program starts: code for
-// it stands beside code that runs anywhere, and is never run where it can't be. Not used where
-// threads are checked or simulated: the checker sees no vector loads.
+// Which vector instructions for whole cache lines of keys the CPU has. Found out at program start.
+//
+// Vector code lies beside code that runs on every CPU. It runs only where the CPU has the
+// instructions. It is not used under a thread checker or simulator, which would not see vector
+// loads.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +23,7 @@
 
 namespace elidex::internal {
 
-// Each of them means those before it, too.
+// Each level includes those before it.
 enum class vector_instructions : std::uint8_t {
   none,
   avx2,
@@ -38,7 +40,7 @@ inline vector_instructions find_vector_instructions() noexcept {
                            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   return moves_bytes ? vector_instructions::avx512_vbmi : vector_instructions::avx512;
 }
-// None until static objects are made, which is right, too.
+// `none` until static objects are initialized, which is also correct.
 inline const vector_instructions vectors_of_this_cpu = find_vector_instructions();
 #else
 inline constexpr vector_instructions vectors_of_this_cpu = vector_instructions::none;
