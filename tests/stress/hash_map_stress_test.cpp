@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <concepts>
 #include <memory>
+#include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -263,41 +266,64 @@ TEST(HashMapStress, WhatCameLessWhatWentIsThere) {
   EXPECT_EQ(map.for_each([](u64, u64) {}), map.size());
 }
 
-// Byte strings: what a reader follows is never freed under it (AddressSanitizer), nor written
-// (ThreadSanitizer).
-TEST(HashMapStress, Strings) {
-  hash_map<std::string, std::string, default_hash<std::string>, tiny_buckets> map;
+// The value that a key has all the time.
+template <class Value, class Key>
+Value value_of(const Key& key) {
+  if constexpr (std::same_as<Value, std::string>) {
+    std::ostringstream text;
+    text << "value of " << key;
+    return text.str();
+  } else {
+    return default_hash<Key>()(key);
+  }
+}
+
+template <class Map>
+class HashMapOfStrings : public ::testing::Test {};
+using maps_of_strings =
+    ::testing::Types<hash_map<std::string, std::string, default_hash<std::string>, tiny_buckets>,
+                     hash_map<std::string, u64, default_hash<std::string>, tiny_buckets>,
+                     hash_map<u64, std::string, default_hash<u64>, tiny_buckets>,
+                     hash_map<u64, std::string>>;
+TYPED_TEST_SUITE(HashMapOfStrings, maps_of_strings);
+
+// Byte strings: no reader finds one that is freed (AddressSanitizer, ThreadSanitizer) or written
+// (ThreadSanitizer) while it reads.
+TYPED_TEST(HashMapOfStrings, AreNeverFreedUnderAReader) {
+  using key_type = typename TypeParam::key_type;
+  using mapped_type = typename TypeParam::mapped_type;
+  TypeParam map;
   std::atomic<u64> wrong{0};
   run_threads(4, [&](int, random_numbers& random) {
     for (int i = 0; i < repetitions(40'000); ++i) {
-      const std::string key = sample<std::string>::of(random.below(300));
+      const key_type key = sample<key_type>::of(random.below(300));
       switch (random.below(6)) {
         case 0:
         case 1:
-          map.upsert(key, "value of " + key);
+          map.upsert(key, value_of<mapped_type>(key));
           break;
         case 2:
           map.erase(key);
           break;
         case 3:
-          map.update(key, [](std::string& v) { v = std::string(v); });
+          map.update(key, [](mapped_type& v) { v = mapped_type(v); });
           break;
         case 4:
           if (i % 64 == 0) {
-            map.for_each([&](std::string_view k, std::string_view v) {
-              if (v != "value of " + std::string(k)) ++wrong;
+            map.for_each([&](const auto& k, const auto& v) {
+              if (v != value_of<mapped_type>(key_type(k))) ++wrong;
             });
           }
           break;
         default:
-          if (const auto value = map.get(key); value && *value != "value of " + key) ++wrong;
+          if (const auto value = map.get(key); value && *value != value_of<mapped_type>(key))
+            ++wrong;
       }
     }
   });
   EXPECT_EQ(wrong, 0u);
   const std::size_t left = map.size();
-  EXPECT_EQ(map.for_each([&](std::string_view k, std::string_view) { EXPECT_TRUE(map.erase(k)); }),
-            left);
+  EXPECT_EQ(map.for_each([&](const auto& k, const auto&) { EXPECT_TRUE(map.erase(k)); }), left);
   map.reclaim();
   EXPECT_TRUE(map.empty());
   EXPECT_EQ(map.stats().retired_objects, 0u);

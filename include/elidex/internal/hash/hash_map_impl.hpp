@@ -189,6 +189,8 @@ auto hash_map<Key, Value, Hash, Rules>::look_up(const wanted_key& wanted,
 template <class Key, class Value, class Hash, class Rules>
 std::optional<Value> hash_map<Key, Value, Hash, Rules>::get(key_argument key) const {
   const wanted_key which = wanted(key);
+  // Without a pin, the blob of a key or value may be freed before it is read.
+  if constexpr (owns_blobs) return get_with_patience(which);
   std::optional<value_slot> slot;
   const finding found = look_once(which, slot);
   if (found == finding::present) [[likely]]
