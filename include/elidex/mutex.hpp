@@ -16,32 +16,33 @@
 //
 // What a call does (parentheses mark errors of the program, as with std::mutex):
 //
-//                                       caller holds it     another thread holds it     nobody
-//                                                           holds it
-//   lock()            mutex             (deadlock)          waits                       takes or
-//                                                           elides
-//                     recursive_mutex   adds a level        waits                       takes or
-//                                                           elides
-//   try_lock()        mutex             (false)             false                       true
-//   unlock()          any               ends the section    (frees it)                  (nothing)
+//                                    caller holds it     another thread does   nobody does
+//   lock()          mutex            (deadlock)          waits                 takes or elides
+//                   recursive_mutex  adds a level        waits                 takes or elides
+//   try_lock()      mutex            (false)             false                 true
+//                   recursive_mutex  adds a level, true  false                 true
+//   unlock()        any              ends the section    (frees it)            (nothing)
 //
 // Thread-safety: all members, from any thread. Sections of several locks may nest and overlap in
-// any order. Errors: lock(), try_lock() and unlock() throw nothing. A constructor with a name
-// throws std::bad_alloc. A name is copied and must not be null. Size: one cache line
-// (recursive_mutex: two). Constructors without a name are constexpr, so a static mutex is ready
-// before any code runs. Destroying a lock that is held or waited for is an error, as with
-// std::mutex. The last holder may destroy the lock as soon as unlock() returns. fork(): as with
-// std::mutex. Locks that the forking thread holds stay held by it in the child. The child must not
-// use a lock that another thread held or waited for: nothing unlocks it there. Not offered: timed
-// locking, native_handle().
+// any order.
+// Errors: lock(), try_lock() and unlock() throw nothing. A constructor with a name throws
+// std::bad_alloc. A name is copied and must not be null.
+// Size: one cache line (recursive_mutex: two).
+// Lifetime: constructors without a name are constexpr, so a static mutex is ready before any code
+// runs. Destroying a lock that is held or waited for is an error, as with std::mutex. The last
+// holder may destroy the lock as soon as unlock() returns.
+// fork(): as with std::mutex. Locks that the forking thread holds stay held by it in the child. The
+// child must not use a lock that another thread held or waited for: nothing unlocks it there.
+// Not offered: timed locking, native_handle().
 //
-// Implementation notes Invariants: no transaction of a lock commits while another thread holds the
-// lock. A transaction knows which locks it elides (internal/sync/region_locks.hpp), so elided and
-// taken sections mix. A lock fills its cache line, because a write beside the lock's word would
-// abort the transactions that read it. Waiting happens outside transactions only. Linearization: an
-// elided section at its commit; any other at the underlying lock's. See also
+// Implementation notes
+// Invariants: no transaction of a lock commits while another thread holds the lock. A transaction
+// knows which locks it elides (internal/sync/region_locks.hpp), so elided and taken sections mix. A
+// lock fills its cache line, because a write beside the lock's word would abort the transactions
+// that read it. Waiting happens outside transactions only.
+// Linearization: an elided section at its commit; any other at the underlying lock's. See also
 // internal/sync/elision_pause.hpp (when a lock stops eliding) and internal/sync/sleeping_lock.hpp.
-// From: papers/001 section 3.3 and papers/004 sections 3.1, 3.2.4 (one transaction for nested
+// Sources: paper 001, section 3.3; paper 004, sections 3.1, 3.2.4 (one transaction for nested
 // sections) and 3.4 (elision for programs that know nothing of it). Deviations: as in elided.hpp,
 // and in what is said above.
 #pragma once

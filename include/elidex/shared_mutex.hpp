@@ -7,18 +7,16 @@
 // Everything that mutex.hpp says of critical sections, thread-safety, errors, size and fork()
 // applies here. In addition:
 //
-//                         caller holds it     another thread holds it                    nobody
-//                                             holds it
-//   lock()                (deadlock)          waits                                      takes or
-//                                             elides
-//   lock_shared()         (may deadlock)      waits for a writer, or behind a waiting    takes or
-//                                             elides
-//                                             one; not for readers
-//   try_lock_shared()     (may be false)      false if a writer holds it or waits        true
+//                       caller holds it  another thread does                      nobody does
+//   lock()              (deadlock)       waits                                    takes or elides
+//   lock_shared()       (may deadlock)   waits for a writer, or behind a waiting  takes or elides
+//                                        one; not for readers
+//   try_lock_shared()   (may be false)   false if a writer holds it or waits      true
 //
-// Implementation notes Invariants: a reader's transaction commits beside readers that hold the
-// lock, but not beside a writer. A writer's transaction commits beside nobody. The rest is as in
-// mutex.hpp; the lock that is taken is internal/sync/sleeping_shared_lock.hpp.
+// Implementation notes
+// Invariants: a reader's transaction commits beside readers that hold the lock, but not beside a
+// writer. A writer's transaction commits beside nobody. The rest is as in mutex.hpp; the lock that
+// is taken is internal/sync/sleeping_shared_lock.hpp.
 #pragma once
 
 #include "elidex/htm.hpp"
