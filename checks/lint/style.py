@@ -50,7 +50,7 @@ def check_memory_orders(file):
             yield number, "a memory order weaker than seq_cst without a comment that names its partner"
 
 
-VECTORS = "include/elidex/internal/tree/vector_instructions.hpp"
+VECTORS = "include/elidex/internal/tree/key_search.hpp"
 
 
 def check_hardware_transactions(file):
@@ -60,7 +60,7 @@ def check_hardware_transactions(file):
         if re.search(r"\b_?x(begin|end|abort|test)\b", code_of(line)):
             yield number, "only htm.hpp knows about hardware transactions"
         if re.search(r"\bimmintrin\b", code_of(line)) and file.path != VECTORS:
-            yield number, "only htm.hpp and vector_instructions.hpp know about the CPU's instructions"
+            yield number, "only htm.hpp and key_search.hpp know about the CPU's instructions"
 
 
 YIELDS = ("src/backoff.cpp", "include/elidex/internal/sync/backoff.hpp")

@@ -108,7 +108,6 @@
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/backoff.hpp"
-#include "elidex/internal/sync/sharded_counter.hpp"
 #include "elidex/internal/txn/commit_protocols.hpp"
 #include "elidex/internal/txn/dbx_locking_commit.hpp"
 #include "elidex/internal/txn/errors.hpp"

@@ -49,7 +49,7 @@
 //   order: hash_bucket.hpp.
 //
 // Sources: internal/hash/hash_table.hpp, internal/hash/hash_bucket.hpp. Fingerprints as in
-// internal/hash/fingerprints.hpp.
+// internal/tree/key_search.hpp.
 #pragma once
 
 #include <array>
@@ -69,7 +69,7 @@
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
-#include "elidex/internal/sync/sharded_counter.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/tree/codec.hpp"
 #include "elidex/internal/tree/value_change.hpp"
 

@@ -29,8 +29,8 @@
 #include <type_traits>
 
 #include "elidex/internal/memory/memory_name.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/policies.hpp"
-#include "elidex/internal/sync/sharded_counter.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 #include "elidex/internal/tree/range_collector.hpp"
 #include "elidex/internal/tree/value_change.hpp"

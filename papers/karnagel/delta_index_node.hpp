@@ -5,9 +5,9 @@
 #include <array>
 #include <cstddef>
 
+#include "elidex/internal/sync/version_lock.hpp"
 #include "elidex/internal/tree/btree_node.hpp"
 #include "elidex/internal/tree/codec.hpp"
-#include "elidex/internal/tree/field.hpp"
 #include "papers/karnagel/id_search.hpp"
 
 namespace elidex::papers {

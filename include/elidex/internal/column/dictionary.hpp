@@ -50,8 +50,8 @@
 #include "elidex/internal/column/append_only_array.hpp"
 #include "elidex/internal/column/blob_arena.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
+#include "elidex/internal/sync/version_lock.hpp"
 #include "elidex/internal/tree/codec.hpp"
-#include "elidex/internal/tree/field.hpp"
 
 namespace elidex::internal {
 

@@ -51,7 +51,6 @@
 
 #include "elidex/elided.hpp"
 #include "elidex/internal/sync/policies.hpp"
-#include "elidex/internal/sync/region_sequence.hpp"
 #include "elidex/internal/sync/retry.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
 

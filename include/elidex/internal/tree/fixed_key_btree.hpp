@@ -51,7 +51,7 @@
 //     giving leaf finds its version, or its sequence number, changed. No operation can already be
 //     routed to the receiving leaf for a moved key.
 //   * The key range of a leaf changes together with its sequence number. So a thread may return to
-//     a leaf without a descent (leaf_hint.hpp).
+//     a leaf without a descent (leaf_hint).
 //   * A leaf's control changes together with its sequence number, so that no request works under
 //     the wrong assumption.
 //   * Under split regions a request is not pinned between its regions. Leaves are only ever reused
@@ -107,16 +107,15 @@
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/random.hpp"
-#include "elidex/internal/sync/sharded_counter.hpp"
 #include "elidex/internal/sync/split_regions.hpp"
 #include "elidex/internal/tree/btree_inner.hpp"
+#include "elidex/internal/tree/btree_node.hpp"
 #include "elidex/internal/tree/bulk_load.hpp"
 #include "elidex/internal/tree/conflict_control.hpp"
-#include "elidex/internal/tree/controlled_leaf.hpp"
 #include "elidex/internal/tree/cursor.hpp"
-#include "elidex/internal/tree/leaf_hint.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 #include "elidex/internal/tree/range_collector.hpp"
 #include "elidex/internal/tree/value_change.hpp"
@@ -314,7 +313,7 @@ class fixed_key_btree
   // A full leaf that would hand over fewer records than this to a sibling splits instead. Chosen:
   // the next few inserts would fill a smaller gap again.
   static constexpr unsigned shared_at_least = std::max(1U, leaf::capacity / 15);
-  // See leaf_hint.hpp. Under regions a thread that returns to a leaf is not pinned, and the leaf's
+  // See leaf_hint. Under regions a thread that returns to a leaf is not pinned, and the leaf's
   // control may be freed by then.
   static constexpr bool has_leaf_hints = Shape::has_leaf_hints && (racing || !Control::enabled);
   // Whether values have locks apart from the leaf's.
@@ -481,7 +480,7 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::recall_place(Key key,
   const remembered& mine = remembered::of_this_thread(id_);
   if (!mine.is_for(id_, key)) return false;
   leaf& known = *mine.leaf();
-  // This validation precedes all other reads of the leaf (leaf_hint.hpp).
+  // This validation precedes all other reads of the leaf (leaf_hint).
   if (!known.sequence.validate(mine.sequence())) return false;
   p.at = &known;
   p.seen = known.lock.read();

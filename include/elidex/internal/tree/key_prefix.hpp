@@ -38,9 +38,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "elidex/internal/tree/branchless_lower_bound.hpp"
+#include "elidex/internal/sync/version_lock.hpp"
 #include "elidex/internal/tree/codec.hpp"
-#include "elidex/internal/tree/field.hpp"
+#include "elidex/internal/tree/key_search.hpp"
 
 namespace elidex::internal {
 
