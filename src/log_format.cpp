@@ -284,20 +284,20 @@ void append_change(byte_buffer& to, std::uint32_t table, std::string_view key,
   });
 }
 
-record_reader::step record_reader::next(log_entry& entry) noexcept {
+record_reader::parse_status record_reader::next(log_entry& entry) noexcept {
   while (entries_ == 0) {
-    if (rest_.size() != behind_record_) return step::malformed;
-    if (rest_.empty()) return step::end;
-    if (rest_.size() < record_header_bytes) return step::malformed;
+    if (rest_.size() != behind_record_) return parse_status::malformed;
+    if (rest_.empty()) return parse_status::end;
+    if (rest_.size() < record_header_bytes) return parse_status::malformed;
     stamp_ = stamp_of_record(rest_.data());
     entries_ = get_number<std::uint32_t>(rest_.data() + 8);
     const std::size_t bytes = bytes_of_record(rest_.data());
     if (entries_ == 0 || bytes < record_header_bytes || bytes > rest_.size())
-      return step::malformed;
+      return parse_status::malformed;
     behind_record_ = rest_.size() - bytes;
     rest_ = rest_.subspan(record_header_bytes);
   }
-  if (rest_.size() < entry_header_bytes) return step::malformed;
+  if (rest_.size() < entry_header_bytes) return parse_status::malformed;
   const std::uint64_t key_bytes = get_number<std::uint32_t>(rest_.data() + 4);
   const auto row_field = get_number<std::uint32_t>(rest_.data() + 8);
   const std::uint64_t row_bytes = row_field == erased ? 0 : row_field & ~is_change;
@@ -307,13 +307,13 @@ record_reader::step record_reader::next(log_entry& entry) noexcept {
                                                    : log_operation::put;
   entry.stamp = stamp_;
   rest_ = rest_.subspan(entry_header_bytes);
-  if (rest_.size() < key_bytes + row_bytes) return step::malformed;
+  if (rest_.size() < key_bytes + row_bytes) return parse_status::malformed;
   const auto* const text = reinterpret_cast<const char*>(rest_.data());
   entry.key = {text, static_cast<std::size_t>(key_bytes)};
   entry.row = {text + key_bytes, static_cast<std::size_t>(row_bytes)};
   rest_ = rest_.subspan(static_cast<std::size_t>(key_bytes + row_bytes));
   --entries_;
-  return step::entry;
+  return parse_status::entry;
 }
 
 namespace {

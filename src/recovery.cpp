@@ -145,9 +145,9 @@ class reader {
     record_reader records(rows.payload.bytes());
     log_entry entry;
     for (;;) {
-      const record_reader::step step = records.next(entry);
-      if (step == record_reader::step::end) return;
-      if (step == record_reader::step::malformed || entry.operation != log_operation::put)
+      const record_reader::parse_status status = records.next(entry);
+      if (status == record_reader::parse_status::end) return;
+      if (status == record_reader::parse_status::malformed || entry.operation != log_operation::put)
         file.damaged(rows.header.offset, "not the rows of a checkpoint");
       apply_(entry);
       ++found_.checkpoint_rows;
@@ -312,10 +312,10 @@ class reader {
       record_reader records(payload.bytes());
       log_entry entry;
       for (;;) {
-        const record_reader::step step = records.next(entry);
-        if (step == record_reader::step::end) break;
-        if (step == record_reader::step::malformed || epoch_of_stamp(entry.stamp) > epoch ||
-            epoch_of_stamp(entry.stamp) <= whole_epoch_)
+        const record_reader::parse_status status = records.next(entry);
+        if (status == record_reader::parse_status::end) break;
+        if (status == record_reader::parse_status::malformed ||
+            epoch_of_stamp(entry.stamp) > epoch || epoch_of_stamp(entry.stamp) <= whole_epoch_)
           file.damaged(offset, "not the records of epochs " + std::to_string(whole_epoch_ + 1) +
                                    " to " + std::to_string(epoch));
         entries_.push_back(entry);

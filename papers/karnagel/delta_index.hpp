@@ -99,7 +99,7 @@ class delta_index : papers::delta_inner_of<Value, Sync, Parts, Id> {
                 "the stock of nodes is protected by the region");
   using inner_levels = papers::delta_inner_of<Value, Sync, Parts, Id>;
   using dictionary = papers::delta_dictionary_of<Value, Sync, Parts, Id>;
-  using step = internal::step;
+  using op_status = internal::op_status;
   using operation = papers::delta_index_operation<delta_index>;
   using typename inner_levels::inner;
   using typename inner_levels::key_slot;
@@ -203,9 +203,9 @@ class delta_index : papers::delta_inner_of<Value, Sync, Parts, Id> {
     bool torn = false;   // the leaf changed meanwhile
   };
   static found_slot find(const position& p, const probe& value) noexcept;
-  step try_find(const probe& value, std::optional<Id>& id) const noexcept;
-  step try_add(const probe& where, operation& op, Id& id) noexcept;
-  step split_leaf(position& p, unsigned insert_rank, operation& op) noexcept;
+  op_status try_find(const probe& value, std::optional<Id>& id) const noexcept;
+  op_status try_add(const probe& where, operation& op, Id& id) noexcept;
+  op_status split_leaf(position& p, unsigned insert_rank, operation& op) noexcept;
   template <class Start, class Fn>
   std::size_t scan_from(Start&& start, std::size_t limit, Fn&& fn) const;
 

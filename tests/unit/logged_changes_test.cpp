@@ -30,11 +30,11 @@ logged change_of(const std::string& before, const std::string& after) {
   internal::append_change(made.record, 3, "key", before, after);
   internal::finish_record(made.record, 0, make_stamp(1, 1), 1);
   internal::record_reader reader(made.record.bytes());
-  EXPECT_EQ(reader.next(made.entry), internal::record_reader::step::entry);
+  EXPECT_EQ(reader.next(made.entry), internal::record_reader::parse_status::entry);
   EXPECT_EQ(made.entry.table, 3u);
   EXPECT_EQ(made.entry.key, "key");
   log_entry none;
-  EXPECT_EQ(reader.next(none), internal::record_reader::step::end);
+  EXPECT_EQ(reader.next(none), internal::record_reader::parse_status::end);
   return made;
 }
 

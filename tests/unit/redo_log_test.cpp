@@ -612,7 +612,7 @@ TEST(LogQueue, GivesWhatIsUpToAnEpoch) {
     queue.take(upto, [&](std::span<const std::byte> records) {
       internal::record_reader reader(records);
       log_entry entry;
-      while (reader.next(entry) == internal::record_reader::step::entry) {
+      while (reader.next(entry) == internal::record_reader::parse_status::entry) {
         ASSERT_LT(taken, published.size());
         ASSERT_EQ(entry.row, published[taken].second);
         ASSERT_EQ(epoch_of_stamp(entry.stamp), published[taken].first);

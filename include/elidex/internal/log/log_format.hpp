@@ -265,8 +265,8 @@ class record_reader {
   explicit record_reader(std::span<const std::byte> payload) noexcept
       : rest_(payload), behind_record_(payload.size()) {}
 
-  enum class step { entry, end, malformed };
-  step next(log_entry& entry) noexcept;
+  enum class parse_status { entry, end, malformed };
+  parse_status next(log_entry& entry) noexcept;
 
  private:
   std::span<const std::byte> rest_;

@@ -236,33 +236,34 @@ class btree_inner {
 
   // Descends to the leaf for the key. Splits a full inner node on the way, or merges a sparse one.
   template <class Operation>
-  step descend_splitting(const probe& key, position& p, Operation& op) noexcept;
+  op_status descend_splitting(const probe& key, position& p, Operation& op) noexcept;
   template <class Operation>
-  step descend_merging(const probe& key, position& p, Operation& op) noexcept;
+  op_status descend_merging(const probe& key, position& p, Operation& op) noexcept;
 
   // The probe of a key that lies in a node.
   static probe probe_of_slot(const key_slot& s) noexcept { return keys::probe_of_slot(s); }
 
   template <class Operation>
-  step split_inner(position& p, Operation& op) noexcept;
+  op_status split_inner(position& p, Operation& op) noexcept;
   template <class Operation>
   void link_right_half(position& p, const key_slot& separator, node* right, Operation& op) noexcept;
   bool lock_parent_of_locked(position& p, unsigned more, const node* right = nullptr) noexcept;
   enum class side : std::uint8_t { left, right };
   enum class if_full : std::uint8_t { leave, share };
-  step find_sibling(const position& p, side where, position& left, position& right) const noexcept;
+  op_status find_sibling(const position& p, side where, position& left,
+                         position& right) const noexcept;
   template <class Operation>
-  step merge_inner(position& p, Operation& op) noexcept;
+  op_status merge_inner(position& p, Operation& op) noexcept;
   template <class Operation>
-  step merge_inner(position& p, side where, if_full otherwise, Operation& op) noexcept;
+  op_status merge_inner(position& p, side where, if_full otherwise, Operation& op) noexcept;
   static key_slot share_children(inner& left, const key_slot& between, inner& right) noexcept;
   template <class Operation>
-  step collapse_root(position& p, Operation& op) noexcept;
+  op_status collapse_root(position& p, Operation& op) noexcept;
 
   // Runs attempt(), which runs a region, until the operation is done. Between attempts it obtains
   // the memory that the operation wants, and retires what the operation has unlinked.
   template <class Operation, class Attempt>
-  step run_changing(Operation& op, Attempt&& attempt);
+  op_status run_changing(Operation& op, Attempt&& attempt);
 
   std::size_t node_bytes_reserved() const noexcept {
     return leaf_pool_.reserved_bytes() + inner_pool_.reserved_bytes();
@@ -494,22 +495,22 @@ template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation
 template <class Operation, class Attempt>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::run_changing(Operation& op,
                                                                           Attempt&& attempt)
-    -> step {
+    -> op_status {
   for (backoff wait;;) {
-    step s;
+    op_status s;
     {
       [[maybe_unused]] const pin pinned;
       s = attempt();
     }
     op.settle();
     switch (s) {
-      case step::restart:
+      case op_status::restart:
         restarts_.add(1);
         wait.once();
         break;
-      case step::restructured:
+      case op_status::restructured:
         break;
-      case step::need_memory:
+      case op_status::need_memory:
         op.provide();
         break;
       default:
@@ -521,14 +522,14 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::run_changing(Operat
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_splitting(
-    const probe& key, position& p, Operation& op) noexcept -> step {
-  if (!enter_root(p)) return step::restart;
+    const probe& key, position& p, Operation& op) noexcept -> op_status {
+  if (!enter_root(p)) return op_status::restart;
   while (!p.at->is_leaf()) {
     const unsigned count = p.as_inner().count();
     if (count == inner::capacity) return split_inner(p, op);
-    if (!enter_child_for(key, p, count)) return step::restart;
+    if (!enter_child_for(key, p, count)) return op_status::restart;
   }
-  return step::yes;
+  return op_status::yes;
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
@@ -536,27 +537,27 @@ template <class Operation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_merging(const probe& key,
                                                                              position& p,
                                                                              Operation& op) noexcept
-    -> step {
-  if (!enter_root(p)) return step::restart;
+    -> op_status {
+  if (!enter_root(p)) return op_status::restart;
   while (!p.at->is_leaf()) {
     const unsigned count = p.as_inner().count();
     if (p.parent == nullptr && count == 0) return collapse_root(p, op);
     if (p.parent != nullptr && count <= inner_sparse) {
-      const step s = merge_inner(p, op);
-      if (s != step::no) return s;
+      const op_status s = merge_inner(p, op);
+      if (s != op_status::no) return s;
     }
-    if (!enter_child_for(key, p, count)) return step::restart;
+    if (!enter_child_for(key, p, count)) return op_status::restart;
   }
-  return step::yes;
+  return op_status::yes;
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::split_inner(position& p,
                                                                          Operation& op) noexcept
-    -> step {
-  if (!op.has_nodes(false, p.parent == nullptr ? 2 : 1)) return step::need_memory;
-  if (!p.try_lock_parent_and_node()) return step::restart;
+    -> op_status {
+  if (!op.has_nodes(false, p.parent == nullptr ? 2 : 1)) return op_status::need_memory;
+  if (!p.try_lock_parent_and_node()) return op_status::restart;
   inner& left = p.as_inner();
   const unsigned middle = inner::capacity / 2;
   const key_slot separator = left.key(middle);
@@ -567,7 +568,7 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::split_inner(positio
   link_right_half(p, separator, right, op);
   p.unlock_both();
   op.note_split();
-  return step::restructured;
+  return op_status::restructured;
 }
 
 // The parent has room, because a descent splits a full inner node before it looks below it.
@@ -617,29 +618,29 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::lock_parent_of_lock
 // Finds the node's sibling on one side. No: there is no sibling. Restart: the parent has changed.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::find_sibling(
-    const position& p, side where, position& left, position& right) const noexcept -> step {
+    const position& p, side where, position& left, position& right) const noexcept -> op_status {
   const bool there = where == side::left ? p.index > 0 : p.index < p.parent->count();
-  if (!there) return p.parent_lock->validate(p.parent_seen) ? step::no : step::restart;
+  if (!there) return p.parent_lock->validate(p.parent_seen) ? op_status::no : op_status::restart;
   left = right = p;
   const bool entered =
       where == side::left ? enter_sibling(left, p.index - 1) : enter_sibling(right, p.index + 1);
-  return entered ? step::yes : step::restart;
+  return entered ? op_status::yes : op_status::restart;
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(position& p,
                                                                          Operation& op) noexcept
-    -> step {
+    -> op_status {
   for (const if_full otherwise : {if_full::leave, if_full::share}) {
     // Redistribution makes sense only for a node with a single child: if that child is a leaf, the
     // leaf has no sibling.
     if (otherwise == if_full::share && p.at->count() != 0) break;
     for (const side where : {side::left, side::right}) {
-      if (const step s = merge_inner(p, where, otherwise, op); s != step::no) return s;
+      if (const op_status s = merge_inner(p, where, otherwise, op); s != op_status::no) return s;
     }
   }
-  return step::no;
+  return op_status::no;
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
@@ -647,20 +648,20 @@ template <class Operation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(position& p, side where,
                                                                          if_full otherwise,
                                                                          Operation& op) noexcept
-    -> step {
+    -> op_status {
   position left;
   position right;
-  if (const step s = find_sibling(p, where, left, right); s != step::yes) return s;
+  if (const op_status s = find_sibling(p, where, left, right); s != op_status::yes) return s;
   inner& l = left.as_inner();
   inner& r = right.as_inner();
   const unsigned merged = l.count() + r.count() + 1;  // the separator comes down between them
   const bool fits = merged <= (p.at->count() == 0 ? inner::capacity : inner_merged_max);
-  if (!fits && otherwise == if_full::leave) return step::no;
-  if (fits && !op.may_retire()) return step::need_memory;
-  if (!left.try_lock_parent_and_node()) return step::restart;
+  if (!fits && otherwise == if_full::leave) return op_status::no;
+  if (fits && !op.may_retire()) return op_status::need_memory;
+  if (!left.try_lock_parent_and_node()) return op_status::restart;
   if (!r.lock.try_upgrade(right.seen)) {
     left.unlock_both_unchanged();
-    return step::restart;
+    return op_status::restart;
   }
   share_prefix(l, r);
   if (fits) {
@@ -674,7 +675,7 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(positio
     r.lock.unlock();
   }
   left.unlock_both();
-  return step::restructured;
+  return op_status::restructured;
 }
 
 // Redistributes the children of a node that has a single one and of its full sibling. Takes the
@@ -702,15 +703,15 @@ template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation
 template <class Operation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::collapse_root(position& p,
                                                                            Operation& op) noexcept
-    -> step {
-  if (!op.may_retire()) return step::need_memory;
-  if (!p.try_lock_parent_and_node()) return step::restart;
+    -> op_status {
+  if (!op.may_retire()) return op_status::need_memory;
+  if (!p.try_lock_parent_and_node()) return op_status::restart;
   inner& old = p.as_inner();
   root_.template store<racing>(old.child(0));
   op.retire_inner(&old);
   old.lock.unlock_obsolete();
   p.parent_lock->unlock();
-  return step::restructured;
+  return op_status::restructured;
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>

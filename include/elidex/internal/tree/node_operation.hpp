@@ -3,7 +3,7 @@
 //
 //   operation op(tree);
 //   for (;;) switch (region(op)) {
-//     case step::need_memory: op.provide(); continue;      // may throw: the tree is unchanged
+//     case op_status::need_memory: op.provide(); continue;      // may throw: the tree is unchanged
 //     ...
 //   }
 //   op.settle();  // what was unlinked goes to the retire list
@@ -32,7 +32,7 @@
 namespace elidex::internal {
 
 // The result of an attempt at an operation.
-enum class step : std::uint8_t {
+enum class op_status : std::uint8_t {
   yes,           // done: the key was present, or has been changed
   no,            // done: the key was absent, or was present already
   restart,       // another thread changed something: try again
