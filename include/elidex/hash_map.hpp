@@ -219,11 +219,11 @@ class hash_map {
   struct no_pin {};
   // Only blobs are freed while the map lives.
   using pin = std::conditional_t<owns_blobs, internal::epoch_pin, no_pin>;
-  using probe = typename keys::probe;
+  using search_key = typename keys::search_key;
 
   // The key of a look-up, and its hash.
   struct wanted_key {
-    probe key;
+    search_key key;
     std::uint64_t hash;
     std::uint8_t print() const noexcept { return print_of(hash); }
   };
@@ -242,7 +242,7 @@ class hash_map {
   static std::uint8_t print_of(std::uint64_t hash) noexcept {
     return static_cast<std::uint8_t>(hash >> 56U);
   }
-  wanted_key wanted(key_argument key) const { return {keys::probe_of(key), hash_(key)}; }
+  wanted_key wanted(key_argument key) const { return {keys::search_key_of(key), hash_(key)}; }
   std::uint64_t hash_of(const key_slot& key) const noexcept {
     const typename keys::view view(key);
     return hash_(view.get());

@@ -106,7 +106,7 @@ class delta_index : papers::delta_inner_of<Value, Sync, Parts, Id> {
   using typename inner_levels::leaf;
   using typename inner_levels::node_lock;
   using typename inner_levels::position;
-  using typename inner_levels::probe;
+  using typename inner_levels::search_key;
   using typename inner_levels::token;
   using value_slot = typename leaf::no_value;
   using values = typename dictionary::keys;
@@ -190,9 +190,11 @@ class delta_index : papers::delta_inner_of<Value, Sync, Parts, Id> {
     // operation: of two threads that each add a value and then look for the other's, one finds it.
     if constexpr (racing) std::atomic_thread_fence(std::memory_order_seq_cst);
   }
-  probe probe_of(value_argument value) const { return {&dictionary_, values::probe_of(value)}; }
-  probe probe_of_slot(Id id) const noexcept {
-    return {&dictionary_, values::probe_of_slot(dictionary_.at(id))};
+  search_key search_key_of(value_argument value) const {
+    return {&dictionary_, values::search_key_of(value)};
+  }
+  search_key search_key_of_slot(Id id) const noexcept {
+    return {&dictionary_, values::search_key_of_slot(dictionary_.at(id))};
   }
 
   // What find() made out in a leaf.
@@ -202,9 +204,9 @@ class delta_index : papers::delta_inner_of<Value, Sync, Parts, Id> {
     bool exact = false;  // ID `rank` is its
     bool torn = false;   // the leaf changed meanwhile
   };
-  static found_slot find(const position& p, const probe& value) noexcept;
-  op_status try_find(const probe& value, std::optional<Id>& id) const noexcept;
-  op_status try_add(const probe& where, operation& op, Id& id) noexcept;
+  static found_slot find(const position& p, const search_key& value) noexcept;
+  op_status try_find(const search_key& value, std::optional<Id>& id) const noexcept;
+  op_status try_add(const search_key& where, operation& op, Id& id) noexcept;
   op_status split_leaf(position& p, unsigned insert_rank, operation& op) noexcept;
   template <class Start, class Fn>
   std::size_t scan_from(Start&& start, std::size_t limit, Fn&& fn) const;

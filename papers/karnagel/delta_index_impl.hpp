@@ -14,7 +14,7 @@ delta_index<Value, Sync, Parts, Id>::delta_index() {
 }
 
 template <class Value, class Sync, class Parts, class Id>
-auto delta_index<Value, Sync, Parts, Id>::find(const position& p, const probe& value) noexcept
+auto delta_index<Value, Sync, Parts, Id>::find(const position& p, const search_key& value) noexcept
     -> found_slot {
   const leaf& l = p.as_leaf();
   found_slot f;
@@ -27,7 +27,7 @@ auto delta_index<Value, Sync, Parts, Id>::find(const position& p, const probe& v
 // --- looking up ---
 
 template <class Value, class Sync, class Parts, class Id>
-auto delta_index<Value, Sync, Parts, Id>::try_find(const probe& value,
+auto delta_index<Value, Sync, Parts, Id>::try_find(const search_key& value,
                                                    std::optional<Id>& id) const noexcept
     -> op_status {
   position p;
@@ -40,7 +40,7 @@ auto delta_index<Value, Sync, Parts, Id>::try_find(const probe& value,
 
 template <class Value, class Sync, class Parts, class Id>
 std::optional<Id> delta_index<Value, Sync, Parts, Id>::find(value_argument value) const {
-  const probe where = probe_of(value);
+  const search_key where = search_key_of(value);
   order_behind_changes();
   std::optional<Id> id;
   for (backoff wait;; wait.once()) {
@@ -55,7 +55,7 @@ std::optional<Id> delta_index<Value, Sync, Parts, Id>::find(value_argument value
 
 template <class Value, class Sync, class Parts, class Id>
 auto delta_index<Value, Sync, Parts, Id>::find_or_add(value_argument value) -> added {
-  const probe where = probe_of(value);
+  const search_key where = search_key_of(value);
   order_behind_changes();
   operation op(*this, value);
   Id id = 0;
@@ -70,7 +70,7 @@ auto delta_index<Value, Sync, Parts, Id>::find_or_add(value_argument value) -> a
 }
 
 template <class Value, class Sync, class Parts, class Id>
-auto delta_index<Value, Sync, Parts, Id>::try_add(const probe& where, operation& op,
+auto delta_index<Value, Sync, Parts, Id>::try_add(const search_key& where, operation& op,
                                                   Id& id) noexcept -> op_status {
   position p;
   if (const op_status s = descend_splitting(where, p, op); s != op_status::yes) return s;
@@ -134,7 +134,8 @@ template <class Fn>
 std::size_t delta_index<Value, Sync, Parts, Id>::scan(value_argument from, std::size_t limit,
                                                       Fn&& fn) const {
   return scan_from(
-      [&] { return internal::range_collector<delta_index>::start::at(probe_of(from)); }, limit, fn);
+      [&] { return internal::range_collector<delta_index>::start::at(search_key_of(from)); }, limit,
+      fn);
 }
 
 template <class Value, class Sync, class Parts, class Id>

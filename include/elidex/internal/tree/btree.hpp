@@ -128,7 +128,7 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   using typename inner_levels::node;
   using typename inner_levels::node_lock;
   using typename inner_levels::position;
-  using typename inner_levels::probe;
+  using typename inner_levels::search_key;
   using typename inner_levels::side;
   using typename inner_levels::token;
 
@@ -258,22 +258,22 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
     bool torn = false;   // the leaf changed meanwhile
   };
 
-  static found_slot find(const position& p, const probe& key) noexcept;
+  static found_slot find(const position& p, const search_key& key) noexcept;
 
   template <class Body>
   op_status run_shared(Body&& body) const;
 
   bool insert_or_overwrite(key_argument key, value_argument value, bool overwrite);
-  op_status try_get(const probe& key, std::optional<value_slot>& value) const noexcept;
-  op_status try_put(const probe& where, key_argument key, value_argument value, bool overwrite,
+  op_status try_get(const search_key& key, std::optional<value_slot>& value) const noexcept;
+  op_status try_put(const search_key& where, key_argument key, value_argument value, bool overwrite,
                     operation& op) noexcept;
   template <class Make>
-  op_status try_get_or_insert(const probe& where, key_argument key, Make& make, operation& op,
+  op_status try_get_or_insert(const search_key& where, key_argument key, Make& make, operation& op,
                               std::optional<Value>& value, std::exception_ptr& thrown) noexcept;
-  op_status try_erase(const probe& key, operation& op) noexcept;
+  op_status try_erase(const search_key& key, operation& op) noexcept;
   template <class Fn>
-  op_status try_update(const probe& key, Fn& fn, std::exception_ptr& thrown) noexcept;
-  op_status try_replace(const probe& key, const value_slot& expected, value_argument value,
+  op_status try_update(const search_key& key, Fn& fn, std::exception_ptr& thrown) noexcept;
+  op_status try_replace(const search_key& key, const value_slot& expected, value_argument value,
                         operation& op) noexcept;
 
   op_status split_leaf(position& p, unsigned insert_rank, operation& op) noexcept;
@@ -337,7 +337,7 @@ void btree<Key, Value, Sync, Shape>::free_blobs_below(node* n) noexcept {
 // --- descending ---
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::find(const position& p, const probe& key) noexcept
+auto btree<Key, Value, Sync, Shape>::find(const position& p, const search_key& key) noexcept
     -> found_slot {
   const leaf& l = p.as_leaf();
   found_slot f;
@@ -367,7 +367,7 @@ auto btree<Key, Value, Sync, Shape>::run_shared(Body&& body) const -> op_status 
 // --- looking up ---
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::try_get(const probe& key,
+auto btree<Key, Value, Sync, Shape>::try_get(const search_key& key,
                                              std::optional<value_slot>& value) const noexcept
     -> op_status {
   position p;
@@ -380,7 +380,7 @@ auto btree<Key, Value, Sync, Shape>::try_get(const probe& key,
 
 template <class Key, class Value, class Sync, class Shape>
 std::optional<Value> btree<Key, Value, Sync, Shape>::get(key_argument key) const {
-  const probe where = keys::probe_of(key);
+  const search_key where = keys::search_key_of(key);
   [[maybe_unused]] const pin pinned;  // until the value is copied out
   std::optional<value_slot> slot;
   if (run_shared([&] { return try_get(where, slot); }) == op_status::no) return std::nullopt;
@@ -389,7 +389,7 @@ std::optional<Value> btree<Key, Value, Sync, Shape>::get(key_argument key) const
 
 template <class Key, class Value, class Sync, class Shape>
 bool btree<Key, Value, Sync, Shape>::contains(key_argument key) const {
-  const probe where = keys::probe_of(key);
+  const search_key where = keys::search_key_of(key);
   [[maybe_unused]] const pin pinned;
   std::optional<value_slot> slot;
   return run_shared([&] { return try_get(where, slot); }) == op_status::yes;
@@ -400,7 +400,8 @@ void btree<Key, Value, Sync, Shape>::multi_get(std::span<const key_argument> wan
                                                std::span<std::optional<Value>> found) const {
   if (found.size() < wanted.size())
     throw std::invalid_argument("elidex: multi_get: fewer values than keys");
-  const auto read = [&](std::size_t i, const probe& key, const position& p, unsigned /*slot*/) {
+  const auto read = [&](std::size_t i, const search_key& key, const position& p,
+                        unsigned /*slot*/) {
     const found_slot f = find(p, key);
     if (f.torn) return false;
     if (!f.exact) {
@@ -413,7 +414,7 @@ void btree<Key, Value, Sync, Shape>::multi_get(std::span<const key_argument> wan
     return true;
   };
   look_up_together(
-      wanted.size(), [&](std::size_t i) { return keys::probe_of(wanted[i]); }, read,
+      wanted.size(), [&](std::size_t i) { return keys::search_key_of(wanted[i]); }, read,
       [&](std::size_t i) { found[i] = get(wanted[i]); });
 }
 
@@ -422,7 +423,7 @@ void btree<Key, Value, Sync, Shape>::multi_get(std::span<const key_argument> wan
 template <class Key, class Value, class Sync, class Shape>
 bool btree<Key, Value, Sync, Shape>::insert_or_overwrite(key_argument key, value_argument value,
                                                          bool overwrite) {
-  const probe where = keys::probe_of(key);
+  const search_key where = keys::search_key_of(key);
   values::check(value);
   operation op(*this);
   if (!overwrite) {  // needed unless the key is a duplicate
@@ -438,7 +439,7 @@ bool btree<Key, Value, Sync, Shape>::insert_or_overwrite(key_argument key, value
 }
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::try_put(const probe& where, key_argument key,
+auto btree<Key, Value, Sync, Shape>::try_put(const search_key& where, key_argument key,
                                              value_argument value, bool overwrite,
                                              operation& op) noexcept -> op_status {
   position p;
@@ -479,7 +480,7 @@ std::optional<std::pair<Value, bool>> btree<Key, Value, Sync, Shape>::get_or_ins
     key_argument key, Make&& make)
   requires(!values::owns_blobs)
 {
-  const probe where = keys::probe_of(key);
+  const search_key where = keys::search_key_of(key);
   operation op(*this);
   std::optional<Value> value;
   std::exception_ptr thrown;
@@ -494,7 +495,7 @@ std::optional<std::pair<Value, bool>> btree<Key, Value, Sync, Shape>::get_or_ins
 
 template <class Key, class Value, class Sync, class Shape>
 template <class Make>
-auto btree<Key, Value, Sync, Shape>::try_get_or_insert(const probe& where, key_argument key,
+auto btree<Key, Value, Sync, Shape>::try_get_or_insert(const search_key& where, key_argument key,
                                                        Make& make, operation& op,
                                                        std::optional<Value>& value,
                                                        std::exception_ptr& thrown) noexcept
@@ -561,7 +562,7 @@ auto btree<Key, Value, Sync, Shape>::split_leaf(position& p, unsigned insert_ran
 template <class Key, class Value, class Sync, class Shape>
 template <value_change<Value> Fn>
 bool btree<Key, Value, Sync, Shape>::update(key_argument key, Fn&& fn) {
-  const probe where = keys::probe_of(key);
+  const search_key where = keys::search_key_of(key);
   operation op(*this);
   if constexpr (!values::owns_blobs) {
     std::exception_ptr thrown;
@@ -592,7 +593,7 @@ bool btree<Key, Value, Sync, Shape>::update(key_argument key, Fn&& fn) {
 
 template <class Key, class Value, class Sync, class Shape>
 template <class Fn>
-auto btree<Key, Value, Sync, Shape>::try_update(const probe& key, Fn& fn,
+auto btree<Key, Value, Sync, Shape>::try_update(const search_key& key, Fn& fn,
                                                 std::exception_ptr& thrown) noexcept -> op_status {
   position p;
   if (!descend_to_leaf(key, p)) return op_status::restart;
@@ -615,7 +616,7 @@ auto btree<Key, Value, Sync, Shape>::try_update(const probe& key, Fn& fn,
 }
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::try_replace(const probe& key, const value_slot& expected,
+auto btree<Key, Value, Sync, Shape>::try_replace(const search_key& key, const value_slot& expected,
                                                  value_argument value, operation& op) noexcept
     -> op_status {
   position p;
@@ -637,7 +638,7 @@ auto btree<Key, Value, Sync, Shape>::try_replace(const probe& key, const value_s
 
 template <class Key, class Value, class Sync, class Shape>
 bool btree<Key, Value, Sync, Shape>::erase(key_argument key) {
-  const probe where = keys::probe_of(key);
+  const search_key where = keys::search_key_of(key);
   operation op(*this);
   const op_status s =
       run_changing(op, [&] { return sync_.exclusive([&] { return try_erase(where, op); }); });
@@ -646,7 +647,7 @@ bool btree<Key, Value, Sync, Shape>::erase(key_argument key) {
 }
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::try_erase(const probe& key, operation& op) noexcept
+auto btree<Key, Value, Sync, Shape>::try_erase(const search_key& key, operation& op) noexcept
     -> op_status {
   position p;
   if (const op_status s = descend_merging(key, p, op); s != op_status::yes) return s;
@@ -714,7 +715,9 @@ std::size_t btree<Key, Value, Sync, Shape>::scan(key_argument from, std::size_t 
                                                  Fn&& fn) const {
   using collector = internal::range_collector<btree>;
   collector range(*this, limit);
-  const auto collect = [&] { range.collect_forward(collector::start::at(keys::probe_of(from))); };
+  const auto collect = [&] {
+    range.collect_forward(collector::start::at(keys::search_key_of(from)));
+  };
   const auto pass_on = [&] {
     for (const auto& e : range.entries()) {
       const typename keys::view key(e.key);

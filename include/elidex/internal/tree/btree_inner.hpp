@@ -157,7 +157,7 @@ class btree_inner {
   using node_lock = typename Sync::node_lock;
   using token = typename node_lock::token;
   using key_slot = typename keys::slot;
-  using probe = typename keys::probe;
+  using search_key = typename keys::search_key;
   static constexpr bool racing = Sync::readers_race;
 
   // A node is sparse, and worth merging, at a third of its slots. The merged node keeps room for a
@@ -192,16 +192,16 @@ class btree_inner {
   [[gnu::always_inline]] bool enter(position& p) const noexcept;
   bool approach_root(position& p) const noexcept;
   [[gnu::always_inline]] bool approach_child(position& p, unsigned index) const noexcept;
-  bool approach_child_for(const probe& key, position& p, unsigned count) const noexcept;
+  bool approach_child_for(const search_key& key, position& p, unsigned count) const noexcept;
   [[gnu::always_inline]] bool approach_sibling(position& p, unsigned index) const noexcept;
   [[gnu::always_inline]] bool enter_root(position& p) const noexcept;
   bool enter_child(position& p, unsigned index) const noexcept;
-  [[gnu::always_inline]] bool enter_child_for(const probe& key, position& p,
+  [[gnu::always_inline]] bool enter_child_for(const search_key& key, position& p,
                                               unsigned count) const noexcept;
   bool enter_sibling(position& p, unsigned index) const noexcept;
-  bool descend_to_leaf(const probe& key, position& p) const noexcept;
+  bool descend_to_leaf(const search_key& key, position& p) const noexcept;
   // The same, for integer keys. Also narrows `stretch` to the key range of the leaf.
-  bool descend_to_leaf(const probe& key, position& p, key_range<Key>& stretch) const noexcept;
+  bool descend_to_leaf(const search_key& key, position& p, key_range<Key>& stretch) const noexcept;
   [[gnu::always_inline]] bool fetch_and_enter(position& p) const noexcept {
     if (p.parent->level == 1) {
       prefetch_bytes<sizeof(leaf)>(p.at);
@@ -212,36 +212,39 @@ class btree_inner {
   }
   // Looks up `many` keys in groups. A group descends one level at a time: while one look-up waits
   // for a node's memory, others search their nodes.
-  //   key_at(i)                         returns the i-th key's probe
-  //   read(i, probe, position, slot)    looks into the leaf (in `slot` first, unless it is no_slot)
-  //                                     and returns whether it has found an answer
-  //   otherwise(i)                      is called for look-ups without an answer, when nothing is
-  //                                     pinned
+  //   key_at(i)                            returns the i-th search key
+  //   read(i, search_key, position, slot)  looks into the leaf (in `slot` first, unless it is
+  //                                        no_slot) and returns whether it has found an answer
+  //   otherwise(i)                         is called for look-ups without an answer, when nothing
+  //                                        is pinned
   template <class KeyAt, class Read, class Otherwise>
   void look_up_together(std::size_t many, KeyAt&& key_at, Read&& read, Otherwise&& otherwise) const;
   // The size of a group. Measured (docs/PERFORMANCE.md).
   static constexpr unsigned look_ups_at_once = 16;
   using few_keys = std::uint32_t;  // a bit for each
   static_assert(look_ups_at_once < 32);
-  few_keys descend_to_leaves(std::span<const probe> wanted, position* positions) const noexcept;
+  few_keys descend_to_leaves(std::span<const search_key> wanted,
+                             position* positions) const noexcept;
   template <std::size_t Bytes>
-  bool step_down(const probe& key, position& p) const noexcept;
+  bool step_down(const search_key& key, position& p) const noexcept;
 
   // Sets `result` to the number of the node's keys that are less than `key` (OrEqual: or equal to
-  // it). Returns false when torn. A probe with a rank() of its own searches the node itself
+  // it). Returns false when torn. A search key with a rank() of its own searches the node itself
   // (papers/karnagel/delta_index_node.hpp).
   template <bool OrEqual, class Node, class StillValid>
-  static bool rank_in_node(const Node& n, unsigned count, const probe& key,
+  static bool rank_in_node(const Node& n, unsigned count, const search_key& key,
                            StillValid&& still_valid, unsigned& result) noexcept;
 
   // Descends to the leaf for the key. Splits a full inner node on the way, or merges a sparse one.
   template <class Operation>
-  op_status descend_splitting(const probe& key, position& p, Operation& op) noexcept;
+  op_status descend_splitting(const search_key& key, position& p, Operation& op) noexcept;
   template <class Operation>
-  op_status descend_merging(const probe& key, position& p, Operation& op) noexcept;
+  op_status descend_merging(const search_key& key, position& p, Operation& op) noexcept;
 
-  // The probe of a key that lies in a node.
-  static probe probe_of_slot(const key_slot& s) noexcept { return keys::probe_of_slot(s); }
+  // The search key of a key that lies in a node.
+  static search_key search_key_of_slot(const key_slot& s) noexcept {
+    return keys::search_key_of_slot(s);
+  }
 
   template <class Operation>
   op_status split_inner(position& p, Operation& op) noexcept;
@@ -342,7 +345,7 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter_sibling(
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child_for(
-    const probe& key, position& p, unsigned count) const noexcept {
+    const search_key& key, position& p, unsigned count) const noexcept {
   unsigned index = 0;
   return rank_in_node<true>(
              p.as_inner(), count, key, [&] { return p.still_valid(); }, index) &&
@@ -351,14 +354,14 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child_for(
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child_for(
-    const probe& key, position& p, unsigned count) const noexcept {
+    const search_key& key, position& p, unsigned count) const noexcept {
   if (!approach_child_for(key, p, count)) return false;
   return fetch_and_enter(p);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(
-    const probe& key, position& p) const noexcept {
+    const search_key& key, position& p) const noexcept {
   if (!enter_root(p)) return false;
   while (!p.at->is_leaf()) {
     if (!enter_child_for(key, p, p.as_inner().count())) return false;
@@ -370,7 +373,7 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(
 // which the leaf's version is read.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(
-    const probe& key, position& p, key_range<Key>& stretch) const noexcept {
+    const search_key& key, position& p, key_range<Key>& stretch) const noexcept {
   if (!enter_root(p)) return false;
   while (!p.at->is_leaf()) {
     const inner& from = p.as_inner();
@@ -385,7 +388,7 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <std::size_t Bytes>
-bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::step_down(const probe& key,
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::step_down(const search_key& key,
                                                                        position& p) const noexcept {
   if (p.parent != nullptr && !enter(p)) return false;  // enter_root() has entered the root
   if (!approach_child_for(key, p, p.as_inner().count())) return false;
@@ -396,7 +399,7 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::step_down(const pro
 // Descends until the leaves are prefetched. Returns the keys for which it did.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaves(
-    std::span<const probe> wanted, position* positions) const noexcept -> few_keys {
+    std::span<const search_key> wanted, position* positions) const noexcept -> few_keys {
   position root;
   if (!enter_root(root)) return 0;
   const auto many = static_cast<unsigned>(wanted.size());
@@ -423,24 +426,25 @@ void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::look_up_together(
         static_cast<unsigned>(std::min<std::size_t>(many - first, look_ups_at_once));
     few_keys answered = 0;
     if constexpr (racing) {
-      std::array<probe, look_ups_at_once> probes;
-      for (unsigned i = 0; i < together; ++i) probes[i] = key_at(first + i);
+      std::array<search_key, look_ups_at_once> search_keys;
+      for (unsigned i = 0; i < together; ++i) search_keys[i] = key_at(first + i);
       std::array<position, look_ups_at_once> positions;
       std::array<unsigned, look_ups_at_once> slots;
       [[maybe_unused]] const pin pinned;
-      few_keys arrived = descend_to_leaves(std::span(probes).first(together), positions.data());
+      few_keys arrived =
+          descend_to_leaves(std::span(search_keys).first(together), positions.data());
       for (unsigned i = 0; i < together; ++i) {
         if ((arrived >> i & 1U) == 0) continue;
         position& p = positions[i];
         if (p.parent != nullptr && !enter(p)) {
           arrived &= ~(few_keys{1} << i);
         } else {
-          slots[i] = p.as_leaf().approach(probes[i]);
+          slots[i] = p.as_leaf().approach(search_keys[i]);
         }
       }
       for (unsigned i = 0; i < together; ++i) {
         if ((arrived >> i & 1U) == 0) continue;
-        if (read(first + i, probes[i], positions[i], slots[i])) answered |= few_keys{1} << i;
+        if (read(first + i, search_keys[i], positions[i], slots[i])) answered |= few_keys{1} << i;
       }
     }
     for (unsigned i = 0; i < together; ++i) {
@@ -452,7 +456,7 @@ void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::look_up_together(
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <bool OrEqual, class Node, class StillValid>
 bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::rank_in_node(
-    const Node& n, unsigned count, const probe& key, [[maybe_unused]] StillValid&& still_valid,
+    const Node& n, unsigned count, const search_key& key, [[maybe_unused]] StillValid&& still_valid,
     unsigned& result) noexcept {
   if constexpr (requires { key.template rank<OrEqual>(n, count, still_valid, result); }) {
     return key.template rank<OrEqual>(n, count, still_valid, result);
@@ -522,7 +526,7 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::run_changing(Operat
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_splitting(
-    const probe& key, position& p, Operation& op) noexcept -> op_status {
+    const search_key& key, position& p, Operation& op) noexcept -> op_status {
   if (!enter_root(p)) return op_status::restart;
   while (!p.at->is_leaf()) {
     const unsigned count = p.as_inner().count();
@@ -534,7 +538,7 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_splitting(
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
-auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_merging(const probe& key,
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_merging(const search_key& key,
                                                                              position& p,
                                                                              Operation& op) noexcept
     -> op_status {

@@ -130,8 +130,8 @@ struct btree_leaf : btree_node<Sync> {
 
   template <class Fn>
   void for_each_value_lock(Fn&& /*fn*/) const noexcept {}
-  template <class Probe>
-  unsigned approach(const Probe& /*key*/) const noexcept {
+  template <class SearchKey>
+  unsigned approach(const SearchKey& /*key*/) const noexcept {
     return no_slot;
   }
 

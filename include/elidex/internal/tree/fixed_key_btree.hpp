@@ -185,7 +185,7 @@ class fixed_key_btree
   using typename inner_levels::node;
   using typename inner_levels::node_lock;
   using typename inner_levels::position;
-  using typename inner_levels::probe;
+  using typename inner_levels::search_key;
   using typename inner_levels::side;
   using typename inner_levels::token;
   using control = typename leaf::control_type;

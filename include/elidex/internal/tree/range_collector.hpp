@@ -1,7 +1,7 @@
 // Collects a range of a tree as of one moment.
 //
 //   range_collector range(tree, limit);
-//   range.collect_forward(start::at(probe));    // up to `limit` slots, in ascending order
+//   range.collect_forward(start::at(search_key));    // up to `limit` slots, in ascending order
 //   // the caller stays pinned while it follows addresses in the slots
 //   for (const auto& e : range.entries()) ...
 //
@@ -117,7 +117,7 @@ class range_collector {
   using node_lock = typename Tree::node_lock;
   using token = typename Tree::token;
   using position = typename Tree::position;
-  using probe = typename Tree::probe;
+  using search_key = typename Tree::search_key;
 
  public:
   struct entry {
@@ -129,18 +129,18 @@ class range_collector {
   class start {
    public:
     // this key or the next
-    static start at(const probe& p) noexcept { return {kind::at, p}; }
+    static start at(const search_key& p) noexcept { return {kind::at, p}; }
     // strictly behind this key
-    static start beyond(const probe& p) noexcept { return {kind::beyond, p}; }
+    static start beyond(const search_key& p) noexcept { return {kind::beyond, p}; }
     // the end of the tree at which such a walk begins
-    static start at_end() noexcept { return {kind::end, probe{}}; }
+    static start at_end() noexcept { return {kind::end, search_key{}}; }
 
    private:
     friend range_collector;
     enum class kind : std::uint8_t { at, beyond, end };
-    start(kind k, const probe& p) noexcept : which(k), key(p) {}
+    start(kind k, const search_key& p) noexcept : which(k), key(p) {}
     kind which;
-    probe key;
+    search_key key;
   };
 
   static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
@@ -230,7 +230,7 @@ class range_collector {
       // The leaf must still be the parent's outermost child.
       if (!p.parent_lock->validate(p.parent_seen)) return op_status::restart;
       if (!fence) return op_status::yes;
-      const probe bound = tree_.probe_of_slot(*fence);
+      const search_key bound = tree_.search_key_of_slot(*fence);
       from = Forward ? start::at(bound) : start::beyond(bound);
     }
   }
