@@ -202,7 +202,7 @@ class euno_skip_list {
   };
 
   // Where an upper region has led to.
-  struct place {
+  struct segment_ref {
     tower* at;
     typename Sync::sequence::token seen;
     control* governor;  // the segment's control, if it has one
@@ -225,7 +225,7 @@ class euno_skip_list {
   std::optional<Value> get(key_argument key) const {
     const epoch_pin pinned;
     std::optional<Value> result;
-    on_segment<purpose::look>(key, [&](const place& from) noexcept {
+    on_segment<purpose::look>(key, [&](const segment_ref& from) noexcept {
       result.reset();
       if (const node* const found = find(from, key)) result.emplace(found->value);
       return op_status::yes;
@@ -234,7 +234,7 @@ class euno_skip_list {
   }
   bool contains(key_argument key) const {
     const epoch_pin pinned;
-    return on_segment<purpose::look>(key, [&](const place& from) noexcept {
+    return on_segment<purpose::look>(key, [&](const segment_ref& from) noexcept {
              return find(from, key) != nullptr ? op_status::yes : op_status::no;
            }) == op_status::yes;
   }
@@ -257,7 +257,7 @@ class euno_skip_list {
   bool update(key_argument key, Fn&& fn) {
     const epoch_pin pinned;
     std::exception_ptr thrown;
-    const op_status s = on_segment<purpose::change>(key, [&](const place& from) noexcept {
+    const op_status s = on_segment<purpose::change>(key, [&](const segment_ref& from) noexcept {
       node* const found = find(from, key);
       if (found == nullptr) return op_status::no;
       Value value = found->value;
@@ -368,7 +368,7 @@ class euno_skip_list {
 
   // --- in the upper region ---
 
-  place locate(Key key, unsigned levels) const noexcept {
+  segment_ref locate(Key key, unsigned levels) const noexcept {
     tower* at = head_;
     for (unsigned level = levels; level-- > 0;) {
       for (tower_link next = at->next(level); next.to != nullptr && next.key() <= key;
@@ -376,7 +376,7 @@ class euno_skip_list {
         at = next.to;
       }
     }
-    place result{at, at->sequence.read(), nullptr};
+    segment_ref result{at, at->sequence.read(), nullptr};
     if constexpr (Parts::controls_conflicts) {
       // pairs with the release in invalidate()
       std::atomic_thread_fence(std::memory_order_acquire);
@@ -388,7 +388,7 @@ class euno_skip_list {
 
   // --- in the lower region ---
 
-  bool still_valid(const place& from) const noexcept {
+  bool still_valid(const segment_ref& from) const noexcept {
     // relaxed: the control changes in lower regions only, ordered by the region.
     return from.at->sequence.validate(from.seen) &&
            (!Parts::controls_conflicts ||
@@ -407,10 +407,10 @@ class euno_skip_list {
   static node* if_equal(const node_link& next, Key key) noexcept {
     return next.to != nullptr && next.key() == key ? next.to : nullptr;
   }
-  bool is_first(const place& from, Key key) const noexcept {
+  bool is_first(const segment_ref& from, Key key) const noexcept {
     return from.at->key == key && from.at != head_;
   }
-  node* find(const place& from, Key key) const noexcept {
+  node* find(const segment_ref& from, Key key) const noexcept {
     if (is_first(from, key)) return from.at->first;
     std::array<node*, low_levels> before;
     return if_equal(lower_bound(from.at->first, key, before), key);
@@ -428,7 +428,7 @@ class euno_skip_list {
     }
   }
 
-  op_status try_put(const place& from, Key key, const Value& value, bool overwrite,
+  op_status try_put(const segment_ref& from, Key key, const Value& value, bool overwrite,
                     papers::spare_node<euno_skip_list>& spare) noexcept {
     std::array<node*, low_levels> before;
     node* const found = is_first(from, key)
@@ -444,7 +444,7 @@ class euno_skip_list {
     return op_status::yes;
   }
 
-  op_status try_erase(const place& from, Key key, removed& result) noexcept {
+  op_status try_erase(const segment_ref& from, Key key, removed& result) noexcept {
     result = {};
     if (is_first(from, key)) return op_status::restructured;
     std::array<node*, low_levels> before;
@@ -531,7 +531,7 @@ class euno_skip_list {
   op_status on_segment(Key key, Body&& body) const {
     for (backoff wait;; wait.once()) {
       const unsigned levels = high_levels_used();
-      const place from = sync_.upper([&]() noexcept { return locate(key, levels); });
+      const segment_ref from = sync_.upper([&]() noexcept { return locate(key, levels); });
       op_status s;
       if (Parts::controls_conflicts && Why != purpose::scan && from.governor != nullptr) {
         s = controlled<Why>(from, key, body);
@@ -548,18 +548,18 @@ class euno_skip_list {
   }
 
   template <class Body>
-  op_status in_lower(const place& from, Body& body) const {
+  op_status in_lower(const segment_ref& from, Body& body) const {
     std::uint32_t ignored = 0;
     return in_lower(from, body, ignored);
   }
   template <class Body>
-  op_status in_lower(const place& from, Body& body, std::uint32_t& aborts) const {
+  op_status in_lower(const segment_ref& from, Body& body, std::uint32_t& aborts) const {
     return sync_.lower(
         [&]() noexcept { return still_valid(from) ? body(from) : op_status::restart; }, aborts);
   }
 
   template <purpose Why, class Body>
-  op_status controlled(const place& from, Key key, Body& body) const {
+  op_status controlled(const segment_ref& from, Key key, Body& body) const {
     control& governor = *from.governor;
     const unsigned slot = control::slot_of(key);
     if (Why != purpose::add && !governor.is_marked(slot)) {
@@ -591,8 +591,8 @@ class euno_skip_list {
   }
 
   // Both are for speed only: without memory they leave things as they are.
-  void give_control(const place& from) const noexcept;
-  void take_control(const place& from) const noexcept;
+  void give_control(const segment_ref& from) const noexcept;
+  void take_control(const segment_ref& from) const noexcept;
 
   bool insert_or_overwrite(Key key, const Value& value, bool overwrite);
 
@@ -616,7 +616,7 @@ bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::insert_or_overwrite(
   papers::spare_node<euno_skip_list> spare(*this);
   if (!overwrite) spare.provide(key, value);  // will be needed, but for duplicates
   for (;;) {
-    op_status s = on_segment<purpose::add>(key, [&](const place& from) noexcept {
+    op_status s = on_segment<purpose::add>(key, [&](const segment_ref& from) noexcept {
       return try_put(from, key, value, overwrite, spare);
     });
     if (s == op_status::need_memory) {
@@ -639,7 +639,7 @@ bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::erase(key_argument k
   removed result;
   for (;;) {
     op_status s = on_segment<purpose::remove>(
-        key, [&](const place& from) noexcept { return try_erase(from, key, result); });
+        key, [&](const segment_ref& from) noexcept { return try_erase(from, key, result); });
     if (s == op_status::yes) {
       free_node(result.unlinked);
     } else if (s == op_status::restructured) {
@@ -668,7 +668,7 @@ std::size_t euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::scan(key_argu
   scan_buffer entries;
   {
     const epoch_pin pinned;
-    const auto collect = [&](const place& begin) noexcept {
+    const auto collect = [&](const segment_ref& begin) noexcept {
       entries.clear();
       const node* at = nullptr;
       if (is_first(begin, from)) {
@@ -690,7 +690,7 @@ std::size_t euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::scan(key_argu
 
 template <std::integral Key, class Value, class Sync, class Parts, unsigned BitsPerLevel>
 void euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::give_control(
-    const place& from) const noexcept {
+    const segment_ref& from) const noexcept {
   void* memory = nullptr;
   try {
     memory = control_pool_.allocate();
@@ -709,7 +709,7 @@ void euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::give_control(
 
 template <std::integral Key, class Value, class Sync, class Parts, unsigned BitsPerLevel>
 void euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::take_control(
-    const place& from) const noexcept {
+    const segment_ref& from) const noexcept {
   try {
     retire_list_.reserve();
   } catch (const std::bad_alloc&) {

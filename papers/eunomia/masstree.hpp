@@ -235,8 +235,8 @@ class masstree {
   // On from a leaf that has changed since `seen`, to the one that has taken over the key; false
   // when it is deleted.
   bool follow_splits(Key key, leaf*& l, token& seen) const noexcept;
-  // The place of `key` in its leaf, which is locked; nothing when the search must begin again.
-  struct place {
+  // The slot of `key` in its leaf, which is locked; nothing when the search must begin again.
+  struct slot_ref {
     leaf* at = nullptr;
     order permuted = order::first_slots(0);
     unsigned position = 0;
@@ -244,7 +244,7 @@ class masstree {
 
     unsigned slot() const noexcept { return permuted.slot(position); }
   };
-  bool lock_place(Key key, place& where) const noexcept;
+  bool lock_slot(Key key, slot_ref& where) const noexcept;
   // The node's parent, locked; null at the root. The caller holds the node.
   static inner* lock_parent(const node& n) noexcept;
 
@@ -260,7 +260,7 @@ class masstree {
   template <class Fn>
   op_status try_update(Key key, Fn& fn, std::exception_ptr& thrown) noexcept;
 
-  op_status split_and_insert(const place& where, Key key, const Value& value,
+  op_status split_and_insert(const slot_ref& where, Key key, const Value& value,
                              operation& op) noexcept;
   void link_upward(const locked_path& path, node* left, node* right, Key low, locked_path& made,
                    operation& op) noexcept;

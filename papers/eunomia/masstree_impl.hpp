@@ -58,7 +58,7 @@ bool masstree<Key, Value, Sync, Width>::follow_splits(Key key, leaf*& l,
 }
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
-bool masstree<Key, Value, Sync, Width>::lock_place(Key key, place& where) const noexcept {
+bool masstree<Key, Value, Sync, Width>::lock_slot(Key key, slot_ref& where) const noexcept {
   leaf* l = nullptr;
   token seen;
   if (!find_leaf(key, l, seen)) return false;
@@ -173,8 +173,8 @@ bool masstree<Key, Value, Sync, Width>::insert_or_overwrite(Key key, const Value
 template <std::integral Key, class Value, class Sync, unsigned Width>
 auto masstree<Key, Value, Sync, Width>::try_put(Key key, const Value& value, bool overwrite,
                                                 operation& op) noexcept -> op_status {
-  place where;
-  if (!lock_place(key, where)) return op_status::restart;
+  slot_ref where;
+  if (!lock_slot(key, where)) return op_status::restart;
   leaf& l = *where.at;
   if (where.found) {
     if (overwrite) {
@@ -193,7 +193,7 @@ auto masstree<Key, Value, Sync, Width>::try_put(Key key, const Value& value, boo
 
 // The caller holds the leaf, which is full.
 template <std::integral Key, class Value, class Sync, unsigned Width>
-auto masstree<Key, Value, Sync, Width>::split_and_insert(const place& where, Key key,
+auto masstree<Key, Value, Sync, Width>::split_and_insert(const slot_ref& where, Key key,
                                                          const Value& value, operation& op) noexcept
     -> op_status {
   leaf& left = *where.at;
@@ -292,8 +292,8 @@ template <class Fn>
 auto masstree<Key, Value, Sync, Width>::try_update(Key key, Fn& fn,
                                                    std::exception_ptr& thrown) noexcept
     -> op_status {
-  place where;
-  if (!lock_place(key, where)) return op_status::restart;
+  slot_ref where;
+  if (!lock_slot(key, where)) return op_status::restart;
   leaf& l = *where.at;
   if (!where.found) {
     l.version.unlock();
@@ -336,8 +336,8 @@ bool masstree<Key, Value, Sync, Width>::erase(Key key) {
 template <std::integral Key, class Value, class Sync, unsigned Width>
 auto masstree<Key, Value, Sync, Width>::try_erase(Key key, operation& op,
                                                   bool& removed_leaf) noexcept -> op_status {
-  place where;
-  if (!lock_place(key, where)) return op_status::restart;
+  slot_ref where;
+  if (!lock_slot(key, where)) return op_status::restart;
   leaf& l = *where.at;
   if (!where.found) {
     l.version.unlock();

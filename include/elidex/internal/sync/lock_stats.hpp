@@ -76,13 +76,13 @@ class lock_counters {
   void count_fallback() noexcept { count(&shard::fallbacks); }
   void count_off_period() noexcept { count(&shard::off_periods); }
   void count_abort(htm::abort_cause cause) noexcept {
-    const place here = this_threads_place();
+    const shard_ref here = this_threads_shard();
     add_one(shards_[here.index].aborts[static_cast<std::size_t>(cause)], here.owned);
   }
 
   // Allocates the thread's record now instead of at its first count. A lock calls it before a
   // region, because the allocation would abort the region.
-  void prepare_this_thread() noexcept { static_cast<void>(this_threads_place()); }
+  void prepare_this_thread() noexcept { static_cast<void>(this_threads_shard()); }
 
   lock_counts read() const noexcept;
 
@@ -97,12 +97,12 @@ class lock_counters {
     std::array<counter, htm::abort_cause_count> aborts{};
   };
 
-  struct place {
+  struct shard_ref {
     std::uint32_t index;
     bool owned;  // no other live thread counts here
   };
 
-  static place this_threads_place() noexcept {
+  static shard_ref this_threads_shard() noexcept {
     try {
       const std::uint32_t slot = this_thread_slot();
       if (slot < owned_shards) return {slot, true};
@@ -126,7 +126,7 @@ class lock_counters {
   }
 
   void count(counter shard::* which) noexcept {
-    const place here = this_threads_place();
+    const shard_ref here = this_threads_shard();
     add_one(shards_[here.index].*which, here.owned);
   }
 

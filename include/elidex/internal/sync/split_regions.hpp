@@ -1,7 +1,7 @@
 // The synchronisation policy of Eunomia: an operation runs as two regions. The upper region
 // descends to a leaf, and the lower region works in the leaf.
 //
-//   place at;
+//   leaf_ref at;
 //   sync.upper([&] {
 //     at = descend(key);
 //     at.seen = at.leaf->sequence.read();

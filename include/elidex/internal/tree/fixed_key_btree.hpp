@@ -320,7 +320,7 @@ class fixed_key_btree
   static constexpr bool locks_values_apart = racing && leaf::value_locks != 0;
 
   // The leaf that the upper region has found.
-  struct place {
+  struct leaf_ref {
     leaf* at = nullptr;
     token seen{};
     typename leaf::sequence_type::token sequence{};
@@ -346,9 +346,9 @@ class fixed_key_btree
   template <request What, class Body>
   op_status at_leaf(Key key, Body&& body) const;
   template <class Body>
-  op_status at_bare_leaf(const place& p, Body&& body) const;
+  op_status at_bare_leaf(const leaf_ref& p, Body&& body) const;
   template <class Body>
-  op_status at_joined_leaf(const place& p, Body&& body) const;
+  op_status at_joined_leaf(const leaf_ref& p, Body&& body) const;
   // Whether the operation is a part of a hardware region that the caller has begun.
   static bool joins_a_region() noexcept {
     if constexpr (requires { Sync::in_region(); }) {
@@ -358,26 +358,26 @@ class fixed_key_btree
     }
   }
   template <request What, class Body>
-  op_status at_controlled_leaf(const place& p, Key key, Body&& body) const;
-  op_status come_to_leaf(Key key, place& p) const;
-  op_status find_place(Key key, place& p) const noexcept;
-  bool recall_place(Key key, place& p) const noexcept;
-  void remember_if_again(Key key, const place& p) const noexcept;
-  static place place_of(const position& at) noexcept;
+  op_status at_controlled_leaf(const leaf_ref& p, Key key, Body&& body) const;
+  op_status come_to_leaf(Key key, leaf_ref& p) const;
+  op_status find_leaf(Key key, leaf_ref& p) const noexcept;
+  bool recall_leaf(Key key, leaf_ref& p) const noexcept;
+  void remember_if_again(Key key, const leaf_ref& p) const noexcept;
+  static leaf_ref leaf_ref_of(const position& at) noexcept;
 
   bool insert_or_overwrite(Key key, const Value& value, bool overwrite);
-  op_status try_get(const place& p, Key key, std::optional<Value>& value) const noexcept;
-  op_status try_read(const place& p, unsigned slot, std::optional<Value>& value) const noexcept;
-  op_status try_put(const place& p, Key key, const Value& value, bool overwrite,
+  op_status try_get(const leaf_ref& p, Key key, std::optional<Value>& value) const noexcept;
+  op_status try_read(const leaf_ref& p, unsigned slot, std::optional<Value>& value) const noexcept;
+  op_status try_put(const leaf_ref& p, Key key, const Value& value, bool overwrite,
                     bool known_absent) noexcept;
   template <class Make>
-  op_status try_get_or_insert(const place& p, Key key, Make& make, bool known_absent,
+  op_status try_get_or_insert(const leaf_ref& p, Key key, Make& make, bool known_absent,
                               std::optional<Value>& value, std::exception_ptr& thrown) noexcept;
   template <class Fn>
-  op_status change_value(const place& p, unsigned slot, Fn&& fn) noexcept;
-  op_status try_erase(const place& p, Key key, outcome& result) noexcept;
+  op_status change_value(const leaf_ref& p, unsigned slot, Fn&& fn) noexcept;
+  op_status try_erase(const leaf_ref& p, Key key, outcome& result) noexcept;
 
-  void split(Key key, const place& p) const;
+  void split(Key key, const leaf_ref& p) const;
   void merge_if_sparse(Key key) noexcept;
   op_status try_split(Key key, operation& op, std::uint64_t nth_leaf, const control* locked,
                       std::uint64_t& kept_marks) noexcept;
@@ -400,9 +400,9 @@ class fixed_key_btree
     static_cast<fixed_key_btree*>(tree)->control_pool_.deallocate(c);
   }
   static std::uint64_t marks_of(const leaf& l) noexcept;
-  void suspect(const place& p, std::uint32_t collisions) const noexcept;
-  bool switch_on(const place& p) const noexcept;
-  void switch_off(const place& p) const noexcept;
+  void suspect(const leaf_ref& p, std::uint32_t collisions) const noexcept;
+  bool switch_on(const leaf_ref& p) const noexcept;
+  void switch_off(const leaf_ref& p) const noexcept;
 
   template <class Body>
   auto range_region(Body&& body) const {
@@ -438,21 +438,22 @@ fixed_key_btree<Key, Value, Sync, Shape, Control>::fixed_key_btree() {
 // --- the two regions ---
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::find_place(Key key, place& p) const noexcept
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::find_leaf(Key key,
+                                                                  leaf_ref& p) const noexcept
     -> op_status {
   position at;
   if (!descend_to_leaf(key, at)) return op_status::restart;
-  p = place_of(at);
+  p = leaf_ref_of(at);
   return op_status::yes;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::come_to_leaf(Key key, place& p) const
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::come_to_leaf(Key key, leaf_ref& p) const
     -> op_status {
   if constexpr (has_leaf_hints) {
-    if (recall_place(key, p)) return op_status::yes;
+    if (recall_leaf(key, p)) return op_status::yes;
   }
-  const op_status s = sync_.upper([&] { return find_place(key, p); });
+  const op_status s = sync_.upper([&] { return find_leaf(key, p); });
   if constexpr (has_leaf_hints) {
     if (s == op_status::yes) remember_if_again(key, p);
   }
@@ -460,9 +461,9 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::come_to_leaf(Key key, pl
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::place_of(const position& at) noexcept
-    -> place {
-  place p;
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::leaf_ref_of(const position& at) noexcept
+    -> leaf_ref {
+  leaf_ref p;
   p.at = &at.as_leaf();
   p.seen = at.seen;
   // The sequence number first: a reader that sees a number also sees whether the leaf has a control
@@ -473,10 +474,10 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::place_of(const position&
   return p;
 }
 
-// The remembered place, if `key` is in the leaf's range and nothing has changed that.
+// The remembered leaf, if `key` is in the leaf's range and nothing has changed that.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-bool fixed_key_btree<Key, Value, Sync, Shape, Control>::recall_place(Key key,
-                                                                     place& p) const noexcept {
+bool fixed_key_btree<Key, Value, Sync, Shape, Control>::recall_leaf(Key key,
+                                                                    leaf_ref& p) const noexcept {
   const remembered& mine = remembered::of_this_thread(id_);
   if (!mine.is_for(id_, key)) return false;
   leaf& known = *mine.leaf();
@@ -492,10 +493,10 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::recall_place(Key key,
   return p.sequence == mine.sequence();
 }
 
-// Called after a descent to the place.
+// Called after a descent to the leaf.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 void fixed_key_btree<Key, Value, Sync, Shape, Control>::remember_if_again(
-    Key key, const place& p) const noexcept {
+    Key key, const leaf_ref& p) const noexcept {
   remembered& mine = remembered::of_this_thread(id_);
   if (!mine.came_again(id_, p.at)) return;
   key_range<Key> stretch{};
@@ -510,7 +511,7 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::remember_if_again(
   if (s == op_status::yes) mine.remember(id_, p.at, sequence, stretch);
 }
 
-// Runs body(place, known_absent, outcome) as the lower region of a request for the key until the
+// Runs body(leaf_ref, known_absent, outcome) as the lower region of a request for the key until the
 // body has done its work. Splits the leaf when the body reports that it is full.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <typename fixed_key_btree<Key, Value, Sync, Shape, Control>::request What, class Body>
@@ -518,7 +519,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_leaf(Key key, Body&& 
     -> op_status {
   for (backoff wait;; wait.once()) {
     [[maybe_unused]] const pin pinned;
-    place p;
+    leaf_ref p;
     op_status s = come_to_leaf(key, p);
     if (s == op_status::yes) {
       if (!Control::enabled || p.controlled_by == nullptr) {
@@ -541,7 +542,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_leaf(Key key, Body&& 
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Body>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_bare_leaf(const place& p,
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_bare_leaf(const leaf_ref& p,
                                                                      Body&& body) const
     -> op_status {
   if constexpr (Control::enabled && !Control::adaptive) {
@@ -561,7 +562,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_bare_leaf(const place
 // region.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Body>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_joined_leaf(const place& p,
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_joined_leaf(const leaf_ref& p,
                                                                        Body&& body) const
     -> op_status {
   std::uint32_t aborts = 0;
@@ -572,7 +573,8 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_joined_leaf(const pla
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <typename fixed_key_btree<Key, Value, Sync, Shape, Control>::request What, class Body>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const place& p, Key key,
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const leaf_ref& p,
+                                                                           Key key,
                                                                            Body&& body) const
     -> op_status {
   const epoch_pin pinned;  // before the control is known to be the leaf's, see `Invariants`
@@ -620,13 +622,13 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_get(
-    const place& p, Key key, std::optional<Value>& value) const noexcept -> op_status {
+    const leaf_ref& p, Key key, std::optional<Value>& value) const noexcept -> op_status {
   return try_read(p, p.at->find(key), value);
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_read(
-    const place& p, unsigned slot, std::optional<Value>& value) const noexcept -> op_status {
+    const leaf_ref& p, unsigned slot, std::optional<Value>& value) const noexcept -> op_status {
   leaf& l = *p.at;
   if (slot == no_slot) return p.was_right() ? op_status::no : op_status::restart;
   if constexpr (locks_values_apart) {
@@ -648,7 +650,7 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 std::optional<Value> fixed_key_btree<Key, Value, Sync, Shape, Control>::get(Key key) const {
   std::optional<Value> value;
   const op_status s =
-      at_leaf<request::look_up>(key, [&](const place& p, bool /*known_absent*/,
+      at_leaf<request::look_up>(key, [&](const leaf_ref& p, bool /*known_absent*/,
                                          outcome& /*result*/) { return try_get(p, key, value); });
   return s == op_status::yes ? value : std::nullopt;
 }
@@ -659,7 +661,7 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::multi_get(
   if (found.size() < wanted.size())
     throw std::invalid_argument("elidex: multi_get: fewer values than keys");
   const auto read = [&](std::size_t i, Key key, const position& at, unsigned slot) {
-    const place p = place_of(at);
+    const leaf_ref p = leaf_ref_of(at);
     if (Control::enabled && p.controlled_by != nullptr) return false;
     if (slot == no_slot || p.at->key(slot) != key) slot = p.at->find(key);
     found[i].reset();
@@ -677,7 +679,7 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::insert_or_overwrite(Key 
                                                                             const Value& value,
                                                                             bool overwrite) {
   const op_status s =
-      at_leaf<request::put>(key, [&](const place& p, bool known_absent, outcome& /*result*/) {
+      at_leaf<request::put>(key, [&](const leaf_ref& p, bool known_absent, outcome& /*result*/) {
         return try_put(p, key, value, overwrite, known_absent);
       });
   if (s == op_status::yes) size_.add(1);
@@ -685,7 +687,7 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::insert_or_overwrite(Key 
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_put(const place& p, Key key,
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_put(const leaf_ref& p, Key key,
                                                                 const Value& value, bool overwrite,
                                                                 bool known_absent) noexcept
     -> op_status {
@@ -721,7 +723,7 @@ fixed_key_btree<Key, Value, Sync, Shape, Control>::get_or_insert_if_made(Key key
   std::optional<Value> value;
   std::exception_ptr thrown;
   const op_status s =
-      at_leaf<request::put>(key, [&](const place& p, bool known_absent, outcome& /*result*/) {
+      at_leaf<request::put>(key, [&](const leaf_ref& p, bool known_absent, outcome& /*result*/) {
         return try_get_or_insert(p, key, make, known_absent, value, thrown);
       });
   if (s == op_status::threw) std::rethrow_exception(thrown);
@@ -733,7 +735,7 @@ fixed_key_btree<Key, Value, Sync, Shape, Control>::get_or_insert_if_made(Key key
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Make>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_get_or_insert(
-    const place& p, Key key, Make& make, bool known_absent, std::optional<Value>& value,
+    const leaf_ref& p, Key key, Make& make, bool known_absent, std::optional<Value>& value,
     std::exception_ptr& thrown) noexcept -> op_status {
   leaf& l = *p.at;
   if (!known_absent) {
@@ -767,7 +769,8 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_get_or_insert(
 // Changes the value in the slot that was found in the leaf as it was at p. fn may throw.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Fn>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::change_value(const place& p, unsigned slot,
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::change_value(const leaf_ref& p,
+                                                                     unsigned slot,
                                                                      Fn&& fn) noexcept
     -> op_status {
   leaf& l = *p.at;
@@ -816,7 +819,7 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::update(Key key, Fn&& fn)
     }
   };
   const op_status s = at_leaf<request::look_up>(
-      key, [&](const place& p, bool /*known_absent*/, outcome& /*result*/) {
+      key, [&](const leaf_ref& p, bool /*known_absent*/, outcome& /*result*/) {
         const unsigned slot = p.at->find(key);
         if (slot == no_slot) return p.was_right() ? op_status::no : op_status::restart;
         return const_cast<fixed_key_btree&>(*this).change_value(p, slot, keeping_exceptions);
@@ -829,7 +832,7 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 bool fixed_key_btree<Key, Value, Sync, Shape, Control>::erase(Key key) {
   bool is_sparse = false;
   const op_status s =
-      at_leaf<request::erase>(key, [&](const place& p, bool /*known_absent*/, outcome& result) {
+      at_leaf<request::erase>(key, [&](const leaf_ref& p, bool /*known_absent*/, outcome& result) {
         const op_status erased = try_erase(p, key, result);
         is_sparse = result.is_sparse;
         return erased;
@@ -841,7 +844,7 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::erase(Key key) {
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_erase(const place& p, Key key,
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_erase(const leaf_ref& p, Key key,
                                                                   outcome& result) noexcept
     -> op_status {
   leaf& l = *p.at;
@@ -901,7 +904,7 @@ std::uint64_t fixed_key_btree<Key, Value, Sync, Shape, Control>::marks_of(const 
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 void fixed_key_btree<Key, Value, Sync, Shape, Control>::suspect(
-    const place& p, std::uint32_t collisions) const noexcept {
+    const leaf_ref& p, std::uint32_t collisions) const noexcept {
   // relaxed, without a partner: the count is a guess, and a lost increment changes little.
   auto& suspicion =
       suspicion_[reinterpret_cast<std::uintptr_t>(p.at) / 64 * 0x9E3779B1u % suspects];
@@ -920,7 +923,8 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::suspect(
 // Gives the leaf a control unless the leaf has changed. Returns false when there is no memory for
 // one.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-bool fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_on(const place& p) const noexcept {
+bool fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_on(
+    const leaf_ref& p) const noexcept {
   void* memory = nullptr;
   try {
     memory = control_pool_.allocate();
@@ -947,7 +951,7 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_on(const place& p
             return op_status::no;
         }
         made->set_marks(marks_of(l));
-        l.control.store(made, std::memory_order_release);  // pairs with the acquire in find_place()
+        l.control.store(made, std::memory_order_release);  // pairs with the acquire in find_leaf()
         l.sequence.invalidate();
         l.lock.unlock();
         return op_status::yes;
@@ -962,7 +966,8 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_on(const place& p
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-void fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_off(const place& p) const noexcept {
+void fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_off(
+    const leaf_ref& p) const noexcept {
   try {
     retire_list_.reserve();
   } catch (const std::bad_alloc&) {
@@ -973,7 +978,7 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_off(const place& 
       [&] {
         leaf& l = *p.at;
         if (!p.is_still_right() || !l.lock.try_upgrade(p.seen)) return op_status::no;
-        // pairs with the acquire in find_place()
+        // pairs with the acquire in find_leaf()
         l.control.store(nullptr, std::memory_order_release);
         l.sequence.invalidate();
         l.lock.unlock();
@@ -1023,7 +1028,7 @@ fixed_key_btree_stats fixed_key_btree<Key, Value, Sync, Shape, Control>::stats()
 // --- splits and merges of leaves ---
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-void fixed_key_btree<Key, Value, Sync, Shape, Control>::split(Key key, const place& p) const {
+void fixed_key_btree<Key, Value, Sync, Shape, Control>::split(Key key, const leaf_ref& p) const {
   // A look-up never finds a leaf full, so the tree may be changed here.
   auto& tree = const_cast<fixed_key_btree&>(*this);
   struct split_lock {

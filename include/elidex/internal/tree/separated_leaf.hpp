@@ -523,12 +523,12 @@ class separated_leaf
   template <class Fn>
   void for_each_record(unsigned first, unsigned last, Fn&& fn) const noexcept {
     unsigned in_line = first % lines;
-    unsigned place = first / lines;
+    unsigned index = first / lines;
     keys_.for_each(first, last, [&](unsigned /*slot*/, Key k) {
-      fn(k, lines_[in_line].values[place].template load<racing>());
+      fn(k, lines_[in_line].values[index].template load<racing>());
       if (++in_line == lines) {
         in_line = 0;
-        ++place;
+        ++index;
       }
     });
   }
