@@ -178,10 +178,10 @@ class delta_index : papers::delta_inner_of<Value, Sync, Parts, Id> {
   using inner_levels::link_right_half;
   using inner_levels::merges_;
   using inner_levels::racing;
+  using inner_levels::redistributions_;
   using inner_levels::restarts_;
   using inner_levels::root_;
   using inner_levels::run_changing;
-  using inner_levels::shares_;
   using inner_levels::splits_;
   using inner_levels::sync_;
 

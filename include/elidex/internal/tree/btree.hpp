@@ -242,10 +242,10 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   using inner_levels::look_up_together;
   using inner_levels::merges_;
   using inner_levels::racing;
+  using inner_levels::redistributions_;
   using inner_levels::restarts_;
   using inner_levels::root_;
   using inner_levels::run_changing;
-  using inner_levels::shares_;
   using inner_levels::splits_;
   using inner_levels::sync_;
   using typename inner_levels::pin;

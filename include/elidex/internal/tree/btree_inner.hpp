@@ -37,11 +37,11 @@ namespace elidex::internal {
 
 // Counts since construction. Each is exact when no operation runs.
 struct btree_stats {
-  std::int64_t restarts = 0;  // attempts discarded because another thread changed a node
-  std::int64_t splits = 0;    // of leaves and inner nodes
-  std::int64_t merges = 0;    // likewise
-  std::int64_t shares = 0;    // full leaves redistributed with a sibling instead of split
-  std::size_t leaves = 0;     // nodes in use, retired ones included
+  std::int64_t restarts = 0;         // attempts discarded because another thread changed a node
+  std::int64_t splits = 0;           // of leaves and inner nodes
+  std::int64_t merges = 0;           // likewise
+  std::int64_t redistributions = 0;  // full leaves redistributed with a sibling instead of split
+  std::size_t leaves = 0;            // nodes in use, retired ones included
   std::size_t inner_nodes = 0;
   std::size_t retired_objects = 0;  // unlinked nodes and blobs that wait for their epoch
 };
@@ -252,14 +252,15 @@ class btree_inner {
   void link_right_half(position& p, const key_slot& separator, node* right, Operation& op) noexcept;
   bool lock_parent_of_locked(position& p, unsigned more, const node* right = nullptr) noexcept;
   enum class side : std::uint8_t { left, right };
-  enum class if_full : std::uint8_t { leave, share };
+  enum class if_full : std::uint8_t { leave, redistribute };
   op_status find_sibling(const position& p, side where, position& left,
                          position& right) const noexcept;
   template <class Operation>
   op_status merge_inner(position& p, Operation& op) noexcept;
   template <class Operation>
   op_status merge_inner(position& p, side where, if_full otherwise, Operation& op) noexcept;
-  static key_slot share_children(inner& left, const key_slot& between, inner& right) noexcept;
+  static key_slot redistribute_children(inner& left, const key_slot& between,
+                                        inner& right) noexcept;
   template <class Operation>
   op_status collapse_root(position& p, Operation& op) noexcept;
 
@@ -281,7 +282,7 @@ class btree_inner {
   mutable sharded_counter restarts_;
   sharded_counter splits_;
   sharded_counter merges_;
-  sharded_counter shares_;
+  sharded_counter redistributions_;
 };
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
@@ -636,10 +637,10 @@ template <class Operation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(position& p,
                                                                          Operation& op) noexcept
     -> op_status {
-  for (const if_full otherwise : {if_full::leave, if_full::share}) {
+  for (const if_full otherwise : {if_full::leave, if_full::redistribute}) {
     // Redistribution makes sense only for a node with a single child: if that child is a leaf, the
     // leaf has no sibling.
-    if (otherwise == if_full::share && p.at->count() != 0) break;
+    if (otherwise == if_full::redistribute && p.at->count() != 0) break;
     for (const side where : {side::left, side::right}) {
       if (const op_status s = merge_inner(p, where, otherwise, op); s != op_status::no) return s;
     }
@@ -675,7 +676,7 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(positio
     r.lock.unlock_obsolete();
     op.note_merge();
   } else {
-    left.parent->set_key(left.index, share_children(l, left.parent->key(left.index), r));
+    left.parent->set_key(left.index, redistribute_children(l, left.parent->key(left.index), r));
     r.lock.unlock();
   }
   left.unlock_both();
@@ -685,10 +686,8 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(positio
 // Redistributes the children of a node that has a single one and of its full sibling. Takes the
 // separator between the two nodes and returns the new one.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::share_children(inner& left,
-                                                                            const key_slot& between,
-                                                                            inner& right) noexcept
-    -> key_slot {
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::redistribute_children(
+    inner& left, const key_slot& between, inner& right) noexcept -> key_slot {
   constexpr unsigned half = inner::capacity / 2;
   if (left.count() == 0) {
     const key_slot separator = right.key(half - 1);
@@ -724,7 +723,7 @@ btree_stats btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::node_stats()
   s.restarts = restarts_.sum();
   s.splits = splits_.sum();
   s.merges = merges_.sum();
-  s.shares = shares_.sum();
+  s.redistributions = redistributions_.sum();
   s.leaves = leaf_pool_.blocks_in_use();
   s.inner_nodes = inner_pool_.blocks_in_use();
   return s;

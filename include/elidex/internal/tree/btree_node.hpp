@@ -405,9 +405,10 @@ unsigned lower_bound(const Leaf& leaf, unsigned count, Key wanted) noexcept {
 // leaves redistribute.
 template <unsigned LeafSlots, unsigned InnerSlots>
 struct controlled_fan_out : fan_out<LeafSlots, InnerSlots> {
-  static constexpr bool shares_with_siblings = false;  // see fixed_key_btree's try_share()
-  static constexpr bool has_leaf_hints = false;        // see leaf_hint
-  static constexpr bool has_controls = true;           // whether a leaf can be given one
+  // see fixed_key_btree's try_redistribute()
+  static constexpr bool redistributes_with_siblings = false;
+  static constexpr bool has_leaf_hints = false;  // see leaf_hint
+  static constexpr bool has_controls = true;     // whether a leaf can be given one
   template <unsigned Bits>
   using control = conflict_control<Bits>;
 };

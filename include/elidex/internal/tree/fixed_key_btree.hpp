@@ -25,9 +25,9 @@
 // The leaf's version takes the place of the sequence number.
 //
 // Splits, redistributions and merges are operations of their own, in both regions (try_split(),
-// try_share(), try_merge()). They leave the contents as they were. An insert that finds its leaf
-// full has the leaf split, or redistributed with a sibling, and begins again. An erase leaves its
-// leaf as it is, and merges the leaf afterwards if it is sparse (papers/003 section 5.3).
+// try_redistribute(), try_merge()). They leave the contents as they were. An insert that finds its
+// leaf full has the leaf split, or redistributed with a sibling, and begins again. An erase leaves
+// its leaf as it is, and merges the leaf afterwards if it is sparse (papers/003 section 5.3).
 //
 // Invariants
 //   * Inner nodes: the invariants of btree.hpp. A leaf may be empty for a while.
@@ -304,15 +304,15 @@ class fixed_key_btree
   using inner_levels::look_up_together;
   using inner_levels::merges_;
   using inner_levels::racing;
+  using inner_levels::redistributions_;
   using inner_levels::restarts_;
   using inner_levels::root_;
   using inner_levels::run_changing;
-  using inner_levels::shares_;
   using inner_levels::splits_;
   using inner_levels::sync_;
   // A full leaf that would hand over fewer records than this to a sibling splits instead. Chosen:
   // the next few inserts would fill a smaller gap again.
-  static constexpr unsigned shared_at_least = std::max(1U, leaf::capacity / 15);
+  static constexpr unsigned redistributed_at_least = std::max(1U, leaf::capacity / 15);
   // See leaf_hint. Under regions a thread that returns to a leaf is not pinned, and the leaf's
   // control may be freed by then.
   static constexpr bool has_leaf_hints = Shape::has_leaf_hints && (racing || !Control::enabled);
@@ -381,7 +381,7 @@ class fixed_key_btree
   void merge_if_sparse(Key key) noexcept;
   op_status try_split(Key key, operation& op, std::uint64_t nth_leaf, const control* locked,
                       std::uint64_t& kept_marks) noexcept;
-  op_status try_share(const position& p, Key key, bool ascending, operation& op) noexcept;
+  op_status try_redistribute(const position& p, Key key, bool ascending, operation& op) noexcept;
   // Where to divide a leaf that ascending keys fill: before the next key, or at the last record.
   static unsigned end_of_run(const typename leaf::ordered_copy& all, Key key) noexcept {
     return std::clamp(all.rank(key), 1U, all.count() - 1);
@@ -1068,10 +1068,10 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(
   leaf& left = p.as_leaf();
   if (left.has_room_for(key, key, 1)) return p.still_valid() ? op_status::yes : op_status::restart;
   bool ascending = false;
-  if constexpr (Shape::shares_with_siblings) {
+  if constexpr (Shape::redistributes_with_siblings) {
     ascending = left.continues_a_run(key);
     if (!op.has_spare_leaf()) {  // with a spare leaf, an earlier attempt found no sibling with room
-      if (const op_status s = try_share(p, key, ascending, op); s != op_status::no) return s;
+      if (const op_status s = try_redistribute(p, key, ascending, op); s != op_status::no) return s;
     }
   }
   const bool is_root = p.parent == nullptr;
@@ -1118,9 +1118,9 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(
 // sibling only the records behind `key`. So the records before `key` stay together, and keys that
 // only seem to ascend do not get a leaf each.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_share(const position& p, Key key,
-                                                                  bool ascending,
-                                                                  operation& op) noexcept
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_redistribute(const position& p, Key key,
+                                                                         bool ascending,
+                                                                         operation& op) noexcept
     -> op_status {
   if (p.parent == nullptr || p.index >= p.parent->count()) return op_status::no;
   for (const side where : {side::right, side::left}) {
@@ -1137,7 +1137,8 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_share(const position
     const auto is_hot = [](const leaf& l) {
       return l.control.load(std::memory_order_relaxed) != nullptr;
     };
-    if (full.used() < other.used() + 2 * shared_at_least || is_hot(full) || is_hot(other)) continue;
+    if (full.used() < other.used() + 2 * redistributed_at_least || is_hot(full) || is_hot(other))
+      continue;
     if (!left.at->lock.try_upgrade(left.seen)) return op_status::restart;
     if (!right.at->lock.try_upgrade(right.seen)) {
       left.at->lock.unlock_unchanged(left.seen);
@@ -1168,7 +1169,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_share(const position
 
     unlock_values(full);
     if (goes) {
-      op.note_share();
+      op.note_redistribute();
       right.at->lock.unlock();
       left.at->lock.unlock();
       return op_status::yes;

@@ -706,7 +706,7 @@ struct separated_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
 // RestBytes is the room for the rests of the keys (packed_keys).
 template <unsigned LeafSlots, unsigned InnerSlots, std::size_t RestBytes = 5 * LeafSlots>
 struct packed_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
-  static constexpr bool shares_with_siblings = true;
+  static constexpr bool redistributes_with_siblings = true;
   static constexpr bool has_leaf_hints = true;
   static constexpr bool summarizes_keys = true;
   template <class Value, class Sync>
@@ -721,7 +721,7 @@ struct packed_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
 // fetch together. A lock then takes half as much of the room.
 template <std::size_t LeafBytes, std::size_t InnerBytes>
 struct packed_node_bytes : node_bytes<LeafBytes, InnerBytes> {
-  static constexpr bool shares_with_siblings = true;
+  static constexpr bool redistributes_with_siblings = true;
   static constexpr bool has_leaf_hints = true;
   static constexpr bool has_controls = false;
   static constexpr bool summarizes_keys = true;
