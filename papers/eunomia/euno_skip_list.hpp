@@ -205,7 +205,7 @@ class euno_skip_list {
   struct segment_ref {
     tower* at;
     typename Sync::sequence::token seen;
-    control* governor;  // the segment's control, if it has one
+    control* controller;  // the segment's control, if it has one
   };
 
  public:
@@ -381,7 +381,7 @@ class euno_skip_list {
       // pairs with the release in invalidate()
       std::atomic_thread_fence(std::memory_order_acquire);
       // pairs with the release in set_control()
-      result.governor = at->control.load(std::memory_order_acquire);
+      result.controller = at->control.load(std::memory_order_acquire);
     }
     return result;
   }
@@ -392,7 +392,7 @@ class euno_skip_list {
     // relaxed: the control changes in lower regions only, ordered by the region.
     return from.at->sequence.validate(from.seen) &&
            (!Parts::controls_conflicts ||
-            from.at->control.load(std::memory_order_relaxed) == from.governor);
+            from.at->control.load(std::memory_order_relaxed) == from.controller);
   }
 
   // The first node whose key is not less, and the nodes before it on the lower levels.
@@ -533,7 +533,7 @@ class euno_skip_list {
       const unsigned levels = high_levels_used();
       const segment_ref from = sync_.upper([&]() noexcept { return locate(key, levels); });
       op_status s;
-      if (Parts::controls_conflicts && Why != purpose::scan && from.governor != nullptr) {
+      if (Parts::controls_conflicts && Why != purpose::scan && from.controller != nullptr) {
         s = controlled<Why>(from, key, body);
       } else if constexpr (Parts::controls_conflicts && Why != purpose::scan) {
         std::uint32_t aborts = 0;
@@ -560,16 +560,16 @@ class euno_skip_list {
 
   template <purpose Why, class Body>
   op_status controlled(const segment_ref& from, Key key, Body& body) const {
-    control& governor = *from.governor;
+    control& controller = *from.controller;
     const unsigned slot = control::slot_of(key);
-    if (Why != purpose::add && !governor.is_marked(slot)) {
+    if (Why != purpose::add && !controller.is_marked(slot)) {
       return from.at->sequence.validate(from.seen) ? op_status::no : op_status::restart;
     }
     // A reader doesn't queue: it looks at the record at the end of its region, and most often
     // nobody writes just then.
     if constexpr (Why == purpose::look) return in_lower(from, body);
 
-    const bool waited = governor.lock(slot);
+    const bool waited = controller.lock(slot);
     op_status s = op_status::restart;
     if constexpr (Why == purpose::remove) {
       bool shared = false;  // another key of the segment has this mark
@@ -579,13 +579,13 @@ class euno_skip_list {
         if (done == op_status::yes) shared = (marks_of(from.at) & control::bit(slot)) != 0;
         return done;
       });
-      if (s == op_status::yes && !shared) governor.clear_mark(slot);
+      if (s == op_status::yes && !shared) controller.clear_mark(slot);
     } else {
-      if (Why == purpose::add && !governor.is_marked(slot)) governor.mark(slot);
+      if (Why == purpose::add && !controller.is_marked(slot)) controller.mark(slot);
       s = in_lower(from, body);
     }
     const bool quiet =
-        governor.unlock(slot, waited, Parts::requests_per_period, Parts::conflicts_to_stay);
+        controller.unlock(slot, waited, Parts::requests_per_period, Parts::conflicts_to_stay);
     if (quiet) take_control(from);
     return s;
   }
@@ -720,7 +720,7 @@ void euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::take_control(
     set_control(*from.at, nullptr);
     return op_status::yes;
   });
-  if (s == op_status::yes) retire_list_.retire(from.governor, &destroy_control);
+  if (s == op_status::yes) retire_list_.retire(from.controller, &destroy_control);
   retire_list_.unreserve();
 }
 
