@@ -21,13 +21,13 @@ checkpoint_writer::checkpoint_writer(redo_log& log) : log_(log) {
     throw std::system_error(std::make_error_code(std::errc::operation_in_progress),
                             "elidex: another checkpoint is being written");
   try {
-    first_epoch_ = log_.durable_epoch() + 1;
-    first_segment_ = writer.first_segment_with(first_epoch_);
+    first_group_ = log_.durable_group() + 1;
+    first_segment_ = writer.first_segment_with(first_group_);
     const file_header header{.kind = file_kind::checkpoint,
                              .salt = new_salt(),
                              .number = number_,
-                             .first_epoch = first_epoch_,
-                             .durable_epoch = 0,
+                             .first_group = first_group_,
+                             .durable_group = 0,
                              .previous_bytes = 0,
                              .first_segment = first_segment_,
                              .fingerprint = writer.fingerprint()};
@@ -54,8 +54,8 @@ checkpoint_writer::~checkpoint_writer() {
 
 void checkpoint_writer::add_row(std::uint32_t table, std::string_view key, std::string_view row,
                                 std::uint64_t stamp) {
-  if (epoch_of_stamp(stamp) > log_.epochs_.now())
-    throw std::invalid_argument("elidex: a row with a stamp of an epoch that has not begun");
+  if (group_of_stamp(stamp) > log_.clock_.now())
+    throw std::invalid_argument("elidex: a row with a stamp of a group that has not begun");
   const std::size_t begin = rows_of_block_.size();
   try {
     begin_record(rows_of_block_);
@@ -71,7 +71,7 @@ void checkpoint_writer::add_row(std::uint32_t table, std::string_view key, std::
 
 void checkpoint_writer::write_block() {
   if (rows_of_block_.empty()) return;
-  file_->block({.kind = block_kind::records, .epoch = first_epoch_}, rows_of_block_.bytes());
+  file_->block({.kind = block_kind::records, .group = first_group_}, rows_of_block_.bytes());
   ++counts_.blocks;
   counts_.payload_bytes += rows_of_block_.size();
   rows_of_block_.clear();
@@ -80,11 +80,11 @@ void checkpoint_writer::write_block() {
 finished_checkpoint checkpoint_writer::finish() {
   log_writer& writer = *log_.writer_;
   write_block();
-  // C: the scan has ended, so whatever it has seen was installed in this epoch or before.
-  counts_.last_epoch = log_.epochs_.now();
-  log_.wait_durable(counts_.last_epoch);
-  counts_.durable_epoch = writer.last_epoch();
-  file_->block({.kind = block_kind::end, .epoch = first_epoch_}, encode(counts_));
+  // C: the scan has ended, so whatever it has seen was installed in this group or before.
+  counts_.last_group = log_.clock_.now();
+  log_.wait_durable(counts_.last_group);
+  counts_.durable_group = writer.last_group();
+  file_->block({.kind = block_kind::end, .group = first_group_}, encode(counts_));
   file_->sync();
   std::error_code error;
   const std::string name = name_of(file_kind::checkpoint, number_);

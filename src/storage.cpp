@@ -184,8 +184,8 @@ class storage::loading {
 };
 
 storage::storage(std::unique_ptr<log_folder> folder, const storage_options& options,
-                 commit_clock& epochs, std::span<table_base* const> tables)
-    : folder_(std::move(folder)), epochs_(epochs) {
+                 commit_clock& clock, std::span<table_base* const> tables)
+    : folder_(std::move(folder)), clock_(clock) {
   for (table_base* const one : tables) one->set_id(catalog_table);
   loading into(tables);
   found_ = recover_log(*folder_, fingerprint, std::ref(into));
@@ -196,12 +196,12 @@ storage::storage(std::unique_ptr<log_folder> folder, const storage_options& opti
       throw schema_mismatch(one->name() + ": the folder has rows of " + one->indexed()->name() +
                             " and no such index of them");
   }
-  epochs_.begin_at(found_.first_epoch);
+  clock_.begin_at(found_.first_group);
   if (options.level != durability::none) {
-    log_.emplace(epochs_, *folder_, found_,
+    log_.emplace(clock_, *folder_, found_,
                  redo_log_options{.level = options.level,
                                   .fingerprint = fingerprint,
-                                  .epoch_time = options.epoch_time,
+                                  .group_time = options.group_time,
                                   .segment_bytes = options.segment_bytes});
     catalog_.emplace(*log_);
   } else {
@@ -220,8 +220,8 @@ void storage::declare(table_base& made) {
     redo_log::commit entry(*catalog_);
     entry.upsert(catalog_table, made.name(), encode(made));
     entry.seal();
-    const commit_clock::commit_phase phase(epochs_);
-    entry.keep(commit_stamp(epochs_.now(), 0));
+    const commit_clock::commit_phase phase(clock_);
+    entry.keep(commit_stamp(clock_.now(), 0));
   }
   ++tables_;
 }

@@ -72,8 +72,8 @@ NOTHING_TO_MISUSE = {
     ),
     "Made by the database, never by users.": (
         "transaction::transaction", "two_phase_transaction::two_phase_transaction",
-        "snapshot_transaction::snapshot_transaction", "snapshot_transaction::epoch",
-        "snapshot_transaction::epoch_to_be_durable",
+        "snapshot_transaction::snapshot_transaction", "snapshot_transaction::group",
+        "snapshot_transaction::group_to_be_durable",
     ),
     "A table is a handle: users pass it to transactions, which call its functions.": ("table::*",),
     "The policy of a database. Users only set and read its numbers.": (

@@ -269,7 +269,7 @@ std::unique_ptr<workload> make_workload(std::size_t which) {
 }
 
 db::storage_options options_of(durability level) {
-  return {.level = level, .epoch_time = 1ms, .segment_bytes = std::size_t{256} << 10};
+  return {.level = level, .group_time = 1ms, .segment_bytes = std::size_t{256} << 10};
 }
 
 [[noreturn]] void child(std::size_t which, const std::string& folder, durability level,

@@ -48,7 +48,7 @@ struct bank {
       db.template create_table<std::uint64_t, account>("accounts");
 
   static db::storage_options options() {
-    return {.level = db::durability::async, .epoch_time = std::chrono::hours(1)};
+    return {.level = db::durability::async, .group_time = std::chrono::hours(1)};
   }
   void fill() {
     db.transact([&](auto& t) {

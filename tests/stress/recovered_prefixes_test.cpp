@@ -123,7 +123,7 @@ void live(bool first, faulty_disk& disk, life_record& record, std::mt19937_64& r
   const std::size_t begin_with = first ? 1 : tables;
   while (one.all.size() < begin_with) one.create_next();
   one.store.open(disk.folder(),
-                 {.level = db::durability::async, .epoch_time = 100us, .segment_bytes = 3000});
+                 {.level = db::durability::async, .group_time = 100us, .segment_bytes = 3000});
   if (!first) {
     ASSERT_EQ(one.content(), record.history.back());
   }

@@ -90,18 +90,18 @@ TEST(ForkedChild, PinsOfOtherThreadsHaveEndedAndItsOwnHaveNot) {
 }
 
 TEST(ForkedChild, SnapshotsAndCommitsOfOtherThreadsDoNotHoldTheClockBack) {
-  internal::commit_clock epochs;
+  internal::commit_clock clock;
   const auto moves_on = [&] {
-    const u64 now = epochs.advance();
-    epochs.move_horizon();
-    return epochs.completed() == now - 1 && epochs.horizon() == now - 1;
+    const u64 now = clock.advance();
+    clock.move_horizon();
+    return clock.completed() == now - 1 && clock.horizon() == now - 1;
   };
   const auto reads = [&](const auto& inside) {
-    const internal::commit_clock::snapshot snapshot(epochs);
+    const internal::commit_clock::snapshot snapshot(clock);
     inside();
   };
   const auto commits = [&](const auto& inside) {
-    const internal::commit_clock::commit_phase phase(epochs);
+    const internal::commit_clock::commit_phase phase(clock);
     inside();
   };
   const auto look = [&] {
@@ -115,23 +115,23 @@ TEST(ForkedChild, SnapshotsAndCommitsOfOtherThreadsDoNotHoldTheClockBack) {
 }
 
 TEST(ForkedChild, ItsOwnSnapshotsAndCommitsGoOn) {
-  internal::commit_clock epochs;
+  internal::commit_clock clock;
   const auto kept = [&] {
-    const u64 before = epochs.horizon();
-    epochs.advance();
-    epochs.advance();
-    epochs.move_horizon();
-    return epochs.horizon() <= before + 1;
+    const u64 before = clock.horizon();
+    clock.advance();
+    clock.advance();
+    clock.move_horizon();
+    return clock.horizon() <= before + 1;
   };
   const auto forgotten = [&] { return kept() ? "" : "forgotten"; };
   {
-    const internal::commit_clock::snapshot snapshot(epochs);
-    epochs.move_horizon();
+    const internal::commit_clock::snapshot snapshot(clock);
+    clock.move_horizon();
     EXPECT_EQ(in_child(forgotten), "");
     EXPECT_EQ(in_child([&] { return in_child(forgotten); }), "");
   }
-  const internal::commit_clock::commit_phase phase(epochs);
-  epochs.move_horizon();
+  const internal::commit_clock::commit_phase phase(clock);
+  clock.move_horizon();
   EXPECT_EQ(in_child(forgotten), "");
 }
 
@@ -311,7 +311,7 @@ class temporary_folder {
 template <class Database>
 struct durable_bank {
   durable_bank(const temporary_folder& folder, durability level) {
-    db->open(folder.log(), {.level = level, .epoch_time = 1h});
+    db->open(folder.log(), {.level = level, .group_time = 1h});
   }
   void upsert(u64 key, std::int64_t balance) {
     db->transact([&](auto& t) { t.upsert(accounts, key, account{balance}); });

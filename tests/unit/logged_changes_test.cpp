@@ -119,20 +119,20 @@ TEST(LoggedChange, OfARowThatIsErasedBeforeTheCheckpointSeesIt) {
       faulty_disk disk;
       const auto folder = disk.folder();
       logged_store store(*folder);
-      commit_clock epochs;
+      commit_clock clock;
       redo_log log(
-          epochs, *folder, store.found(),
-          {.level = durability::async, .fingerprint = logged_store::fingerprint, .epoch_time = 1h});
+          clock, *folder, store.found(),
+          {.level = durability::async, .fingerprint = logged_store::fingerprint, .group_time = 1h});
       redo_log::worker me(log);
       const auto commit = [&](const row_change& one) {
-        const std::uint64_t epoch = store.transact(me, {one});
-        if (waits) log.wait_durable(epoch);
+        const std::uint64_t group = store.transact(me, {one});
+        if (waits) log.wait_durable(group);
         ASSERT_EQ(logged_store(*disk.copy().folder()).rows(),
-                  store.rows_at({}, log.durable_epoch()));
+                  store.rows_at({}, log.durable_group()));
       };
       commit(row("a", '1'));
       commit(row("b", '1'));
-      log.wait_durable(epochs.now());
+      log.wait_durable(clock.now());
       int step = 0;
       store.checkpoint(log, [&] {
         if (step++ != 0) return;  // between "a" and "b"
@@ -156,7 +156,7 @@ TEST(LoggedChange, OfADatabaseIsShort) {
   faulty_disk disk;
   silo_database db;
   auto& table = db.create_table<std::uint64_t, wide_row>("wide");
-  db.open(disk.folder(), {.level = durability::sync, .epoch_time = 1h});
+  db.open(disk.folder(), {.level = durability::sync, .group_time = 1h});
   // Who waits for a sync is told before the logger writes, behind it, that it has synced.
   const auto used_in_the_end = [&] {
     while (disk.unsynced() == 0) std::this_thread::yield();
@@ -185,7 +185,7 @@ TEST(LoggedChange, OfARowThatIsNowhereIsDamage) {
   faulty_disk disk;
   const auto make = [&](silo_database& db) {
     db.create_table<std::string, account>("named");
-    db.open(disk.folder(), {.level = durability::async, .epoch_time = 1h});
+    db.open(disk.folder(), {.level = durability::async, .group_time = 1h});
   };
   {
     silo_database db;
@@ -198,17 +198,17 @@ TEST(LoggedChange, OfARowThatIsNowhereIsDamage) {
     const auto folder = disk.folder();
     const std::uint64_t fingerprint = header.header.fingerprint;
     const recovered_log found = recover_log(*folder, fingerprint, [](const log_entry&) {});
-    commit_clock epochs;
-    redo_log log(epochs, *folder, found,
-                 {.level = durability::async, .fingerprint = fingerprint, .epoch_time = 1h});
+    commit_clock clock;
+    redo_log log(clock, *folder, found,
+                 {.level = durability::async, .fingerprint = fingerprint, .group_time = 1h});
     redo_log::worker me(log);
-    commit_with_epoch commit(me);
+    commit_with_group commit(me);
     if (erase_it) {
       commit.erase(1, key);
     } else {
       commit.change(1, key, std::string(64, 'x'), std::string(64, 'x'));
     }
-    commit.keep(make_stamp(commit.epoch(), 1));
+    commit.keep(make_stamp(commit.group(), 1));
   };
   const auto problem = [&] {
     try {

@@ -32,42 +32,42 @@ life live(faulty_disk& disk, random_numbers& random, int transactions) {
   lived.store = std::make_unique<logged_store>(*folder);
   logged_store& store = *lived.store;
   lived.at_first = store.rows();
-  lived.durable = store.found().durable_epoch;
-  commit_clock epochs;
+  lived.durable = store.found().durable_group;
+  commit_clock clock;
   std::unique_ptr<redo_log> log;
   try {
-    log = std::make_unique<redo_log>(epochs, *folder, store.found(),
+    log = std::make_unique<redo_log>(clock, *folder, store.found(),
                                      redo_log_options{.level = durability::async,
                                                       .fingerprint = logged_store::fingerprint,
-                                                      .epoch_time = 1h,
+                                                      .group_time = 1h,
                                                       .segment_bytes = 700});
     lived.opened = true;
     redo_log::worker first(*log);
     redo_log::worker second(*log);
-    std::uint64_t epoch = 0;
+    std::uint64_t group = 0;
     for (int i = 0; i < transactions; ++i) {
-      epoch = store.transact(random.below(2) == 0 ? first : second, store.random_changes(random));
-      if (random.below(3) == 0) log->wait_durable(epoch);
+      group = store.transact(random.below(2) == 0 ? first : second, store.random_changes(random));
+      if (random.below(3) == 0) log->wait_durable(group);
       if (random.below(12) == 0) {
         store.checkpoint(*log, [&] {
-          if (random.below(3) == 0) epoch = store.transact(first, store.random_changes(random));
-          if (random.below(6) == 0) log->wait_durable(epoch);
+          if (random.below(3) == 0) group = store.transact(first, store.random_changes(random));
+          if (random.below(6) == 0) log->wait_durable(group);
         });
       }
     }
-    log->wait_durable(epoch);
+    log->wait_durable(group);
   } catch (const std::system_error& error) {
     lived.failure = error.code();
   }
   if (log != nullptr) {
-    lived.durable = std::max(lived.durable, log->durable_epoch());
+    lived.durable = std::max(lived.durable, log->durable_group());
     if (!lived.failure) {
       try {
         log->close();
       } catch (const std::system_error& error) {
         lived.failure = error.code();
       }
-      lived.durable = std::max(lived.durable, log->durable_epoch());
+      lived.durable = std::max(lived.durable, log->durable_group());
     }
   }
   lived.at_end = store.rows();
@@ -78,11 +78,11 @@ life live(faulty_disk& disk, random_numbers& random, int transactions) {
 std::string judge(const life& lived, faulty_disk disk) {
   try {
     const logged_store store(*disk.folder());
-    const std::uint64_t recovered = store.found().durable_epoch;
-    if (recovered < lived.store->last_epoch_up_to(lived.durable))
-      return "a durable epoch is missing";
+    const std::uint64_t recovered = store.found().durable_group;
+    if (recovered < lived.store->last_group_up_to(lived.durable))
+      return "a durable group is missing";
     if (store.rows() != lived.store->rows_at(lived.at_first, recovered))
-      return "no prefix of the epochs";
+      return "no prefix of the groups";
   } catch (const log_error& error) {
     return error.what();
   }
@@ -134,7 +134,7 @@ TEST(PowerFailure, AgainAndAgain) {
   }
 }
 
-// A disk that says that it has synced: what the log would do if it published an epoch before its
+// A disk that says that it has synced: what the log would do if it published a group before its
 // sync.
 TEST(PowerFailure, CanaryOfASyncThatDoesNothing) {
   int found = 0;
@@ -215,10 +215,10 @@ TEST(FailingSync, TheLogStaysFailed) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_clock epochs;
+  commit_clock clock;
   redo_log log(
-      epochs, *folder, store.found(),
-      {.level = durability::async, .fingerprint = logged_store::fingerprint, .epoch_time = 1h});
+      clock, *folder, store.found(),
+      {.level = durability::async, .fingerprint = logged_store::fingerprint, .group_time = 1h});
   redo_log::worker me(log);
   const auto failure_of = [](auto&& action) -> std::error_code {
     try {
@@ -236,7 +236,7 @@ TEST(FailingSync, TheLogStaysFailed) {
   // works again, but who knows what is missing
   disk.change_faults([](disk_faults& f) { f.fail_sync_at = never; });
   log.wait_durable(safe);
-  EXPECT_LT(log.durable_epoch(), lost);
+  EXPECT_LT(log.durable_group(), lost);
   EXPECT_EQ(log.failure(), std::errc::io_error);
   EXPECT_EQ(failure_of([&] { log.acknowledge(me, lost); }), std::errc::io_error);
   EXPECT_EQ(failure_of([&] { redo_log::commit refused(me); }), std::errc::io_error);
@@ -248,10 +248,10 @@ TEST(FullDisk, ACheckpointThatDoesNotFitLeavesTheLogAsItIs) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_clock epochs;
+  commit_clock clock;
   redo_log log(
-      epochs, *folder, store.found(),
-      {.level = durability::sync, .fingerprint = logged_store::fingerprint, .epoch_time = 1h});
+      clock, *folder, store.found(),
+      {.level = durability::sync, .fingerprint = logged_store::fingerprint, .group_time = 1h});
   redo_log::worker me(log);
   log.acknowledge(me, store.transact(me, {{{0, "a"}, std::string(1000, 'x')}}));
   const std::uint64_t full = disk.used() + 500;

@@ -22,9 +22,9 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
-// Epochs end only when somebody waits.
+// Batches end only when somebody waits.
 redo_log_options by_hand(durability level = durability::async) {
-  return {.level = level, .fingerprint = logged_store::fingerprint, .epoch_time = 1h};
+  return {.level = level, .fingerprint = logged_store::fingerprint, .group_time = 1h};
 }
 
 row_change upsert(const std::string& key, const std::string& row) {
@@ -94,8 +94,8 @@ TEST(RedoLog, AnEmptyFolderHasNothing) {
   faulty_disk disk;
   const logged_store store(*disk.folder());
   EXPECT_TRUE(store.rows().empty());
-  EXPECT_EQ(store.found().durable_epoch, 0u);
-  EXPECT_EQ(store.found().first_epoch, 1u);
+  EXPECT_EQ(store.found().durable_group, 0u);
+  EXPECT_EQ(store.found().first_group, 1u);
 }
 
 TEST(RedoLog, WhatIsKeptComesBack) {
@@ -106,8 +106,8 @@ TEST(RedoLog, WhatIsKeptComesBack) {
   for (int life = 0; life < 5; ++life) {
     logged_store store(*folder);
     EXPECT_EQ(store.rows(), expected);
-    commit_clock epochs;
-    redo_log log(epochs, *folder, store.found(), by_hand(durability::sync));
+    commit_clock clock;
+    redo_log log(clock, *folder, store.found(), by_hand(durability::sync));
     redo_log::worker me(log);
     log.acknowledge(me, store.transact(me, {upsert("", ""), upsert(zeros, zeros),
                                             upsert("large", std::string(3'000'000, 'x'))}));
@@ -126,12 +126,12 @@ TEST(RedoLog, WhatIsNotKeptLeavesNoTrace) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_clock epochs;
-  redo_log log(epochs, *folder, store.found(), by_hand());
+  commit_clock clock;
+  redo_log log(clock, *folder, store.found(), by_hand());
   redo_log::worker me(log);
   store.transact(me, {upsert("a", "1")});
   {
-    commit_with_epoch given_up(me);
+    commit_with_group given_up(me);
     given_up.upsert(0, "b", "2");
   }
   {
@@ -139,7 +139,7 @@ TEST(RedoLog, WhatIsNotKeptLeavesNoTrace) {
     sealed.upsert(0, "c", "3");
     sealed.seal();
   }
-  commit_with_epoch(me).keep(make_stamp(epochs.now(), 9));  // reads only
+  commit_with_group(me).keep(make_stamp(clock.now(), 9));  // reads only
   store.transact(me, {upsert("d", "4")});
   log.close();
   EXPECT_EQ(rows_in(disk), (row_map{{{0, "a"}, "1"}, {{0, "d"}, "4"}}));
@@ -149,18 +149,18 @@ TEST(RedoLog, TheLargerStampCountsWhicheverThreadWroteIt) {
   for (const bool first_is_later : {false, true}) {
     faulty_disk disk;
     const auto folder = disk.folder();
-    commit_clock epochs;
-    redo_log log(epochs, *folder, logged_store(*folder).found(), by_hand());
+    commit_clock clock;
+    redo_log log(clock, *folder, logged_store(*folder).found(), by_hand());
     redo_log::worker first(log);
     redo_log::worker second(log);
     redo_log::worker* const order[] = {first_is_later ? &second : &first,
                                        first_is_later ? &first : &second};
     for (std::uint64_t i = 0; i < 2; ++i) {
-      commit_with_epoch commit(*order[i]);
+      commit_with_group commit(*order[i]);
       commit.upsert(0, "put last", std::to_string(i));
       if (i == 0) commit.upsert(0, "erased last", "");
       if (i == 1) commit.erase(0, "erased last");
-      commit.keep(make_stamp(commit.epoch(), i));
+      commit.keep(make_stamp(commit.group(), i));
     }
     log.close();
     EXPECT_EQ(rows_in(disk), (row_map{{{0, "put last"}, "1"}}));
@@ -171,8 +171,8 @@ TEST(RedoLog, WhatAWorkerKeptOutlivesIt) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_clock epochs;
-  redo_log log(epochs, *folder, store.found(), by_hand());
+  commit_clock clock;
+  redo_log log(clock, *folder, store.found(), by_hand());
   for (int i = 0; i < 10; ++i) {
     redo_log::worker passing(log);
     store.transact(passing, {upsert(std::to_string(i), "x")});
@@ -185,29 +185,28 @@ TEST(RedoLog, Levels) {
   faulty_disk disk;
   const auto folder = disk.folder();
   {
-    commit_clock epochs;
-    EXPECT_THROW(
-        redo_log(epochs, *folder, logged_store(*folder).found(), by_hand(durability::none)),
-        std::invalid_argument);
+    commit_clock clock;
+    EXPECT_THROW(redo_log(clock, *folder, logged_store(*folder).found(), by_hand(durability::none)),
+                 std::invalid_argument);
   }
   EXPECT_TRUE(disk.names().empty());
   logged_store store(*folder);
   {
-    commit_clock epochs;
-    redo_log log(epochs, *folder, store.found(), by_hand(durability::async));
+    commit_clock clock;
+    redo_log log(clock, *folder, store.found(), by_hand(durability::async));
     redo_log::worker me(log);
-    const std::uint64_t epoch = store.transact(me, {upsert("a", "1")});
-    log.acknowledge(me, epoch);
-    EXPECT_LT(log.durable_epoch(), epoch);
+    const std::uint64_t group = store.transact(me, {upsert("a", "1")});
+    log.acknowledge(me, group);
+    EXPECT_LT(log.durable_group(), group);
     EXPECT_TRUE(rows_in(disk.copy()).empty());
-    log.wait_durable(epoch);
-    EXPECT_GE(log.durable_epoch(), epoch);
+    log.wait_durable(group);
+    EXPECT_GE(log.durable_group(), group);
     EXPECT_EQ(rows_in(disk.copy()), store.rows());
   }
   {
     logged_store again(*folder);
-    commit_clock epochs;
-    redo_log log(epochs, *folder, again.found(), by_hand(durability::sync));
+    commit_clock clock;
+    redo_log log(clock, *folder, again.found(), by_hand(durability::sync));
     redo_log::worker me(log);
     log.acknowledge(me, again.transact(me, {upsert("b", "1")}));
     EXPECT_EQ(rows_in(disk.copy()), again.rows());
@@ -218,13 +217,13 @@ TEST(RedoLog, AsyncWritesByItself) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_clock epochs;
+  commit_clock clock;
   redo_log_options options = by_hand(durability::async);
-  options.epoch_time = 1ms;
-  redo_log log(epochs, *folder, store.found(), options);
+  options.group_time = 1ms;
+  redo_log log(clock, *folder, store.found(), options);
   redo_log::worker me(log);
-  const std::uint64_t epoch = store.transact(me, {upsert("a", "1")});
-  while (log.durable_epoch() < epoch) std::this_thread::sleep_for(1ms);
+  const std::uint64_t group = store.transact(me, {upsert("a", "1")});
+  while (log.durable_group() < group) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(rows_in(disk.copy()), store.rows());
 }
 
@@ -232,29 +231,29 @@ TEST(RedoLog, ALongBufferWaitsUntilItIsWritten) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_clock epochs;
+  commit_clock clock;
   redo_log_options options = by_hand(durability::async);
   options.worker_bytes_max = 1000;
-  redo_log log(epochs, *folder, store.found(), options);
+  redo_log log(clock, *folder, store.found(), options);
   redo_log::worker me(log);
-  const std::uint64_t epoch = store.transact(me, {upsert("a", std::string(2000, 'x'))});
-  log.acknowledge(me, epoch);
-  EXPECT_GE(log.durable_epoch(), epoch);
+  const std::uint64_t group = store.transact(me, {upsert("a", std::string(2000, 'x'))});
+  log.acknowledge(me, group);
+  EXPECT_GE(log.durable_group(), group);
 }
 
 TEST(RedoLog, AClosedLogSaysSo) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_clock epochs;
-  redo_log log(epochs, *folder, store.found(), by_hand());
+  commit_clock clock;
+  redo_log log(clock, *folder, store.found(), by_hand());
   redo_log::worker me(log);
   EXPECT_FALSE(log.failure());
   log.close();
   log.close();
   EXPECT_EQ(code_thrown_by([&] { redo_log::commit refused(me); }), std::errc::operation_canceled);
-  log.wait_durable(epochs.now());  // all is durable
-  log.acknowledge(me, epochs.now());
+  log.wait_durable(clock.now());  // all is durable
+  log.acknowledge(me, clock.now());
   EXPECT_EQ(code_thrown_by([&] { checkpoint_writer refused(log); }), std::errc::operation_canceled);
   EXPECT_EQ(log.failure(), std::errc::operation_canceled);
 }
@@ -264,20 +263,20 @@ TEST(RedoLog, SegmentsFollowEachOther) {
   const auto folder = disk.folder();
   random_numbers random(seed_or(1));
   row_map expected;
-  std::uint64_t last_epoch = 0;
+  std::uint64_t last_group = 0;
   for (int life = 0; life < 4; ++life) {
     logged_store store(*folder);
     EXPECT_EQ(store.rows(), expected);
-    EXPECT_EQ(store.found().durable_epoch, last_epoch);
-    EXPECT_GT(store.found().first_epoch, last_epoch);
-    commit_clock epochs;
+    EXPECT_EQ(store.found().durable_group, last_group);
+    EXPECT_GT(store.found().first_group, last_group);
+    commit_clock clock;
     redo_log_options options = by_hand(durability::sync);
     options.segment_bytes = 2000;
-    redo_log log(epochs, *folder, store.found(), options);
+    redo_log log(clock, *folder, store.found(), options);
     redo_log::worker me(log);
     for (int i = 0; i < 100; ++i) {
-      last_epoch = store.transact(me, store.random_changes(random));
-      log.acknowledge(me, last_epoch);
+      last_group = store.transact(me, store.random_changes(random));
+      log.acknowledge(me, last_group);
     }
     expected = store.rows();
   }
@@ -293,15 +292,15 @@ TEST(Checkpoint, WithTransactionsMeanwhileAndOlderFilesGone) {
   for (int life = 0; life < 6; ++life) {
     logged_store store(*folder);
     ASSERT_EQ(store.rows(), expected) << life;
-    commit_clock epochs;
+    commit_clock clock;
     redo_log_options options = by_hand(durability::async);
     options.segment_bytes = 1000;
-    redo_log log(epochs, *folder, store.found(), options);
+    redo_log log(clock, *folder, store.found(), options);
     redo_log::worker me(log);
     const auto some = [&] {
       for (std::uint64_t i = random.below(4); i > 0; --i) {
-        const std::uint64_t epoch = store.transact(me, store.random_changes(random));
-        if (random.below(2) == 0) log.wait_durable(epoch);
+        const std::uint64_t group = store.transact(me, store.random_changes(random));
+        if (random.below(2) == 0) log.wait_durable(group);
       }
     };
     for (int round = 0; round < 5; ++round) {
@@ -310,7 +309,7 @@ TEST(Checkpoint, WithTransactionsMeanwhileAndOlderFilesGone) {
       EXPECT_FALSE(report.removal);
       EXPECT_GT(report.removed_segments, 0u);
       ASSERT_EQ(logged_store(*disk.copy().folder()).rows(),
-                store.rows_at(expected, log.durable_epoch()));
+                store.rows_at(expected, log.durable_group()));
     }
     if (life % 2 == 0) {
       for (int i = 0; i < 20; ++i) some();
@@ -330,17 +329,17 @@ TEST(Checkpoint, OneAtATimeAndNothingLeftOfAnUnfinishedOne) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_clock epochs;
-  redo_log log(epochs, *folder, store.found(), by_hand());
+  commit_clock clock;
+  redo_log log(clock, *folder, store.found(), by_hand());
   redo_log::worker me(log);
   store.transact(me, {upsert("a", "1")});
   {
     checkpoint_writer abandoned(log);
     EXPECT_EQ(code_thrown_by([&] { checkpoint_writer second(log); }),
               std::errc::operation_in_progress);
-    EXPECT_THROW(abandoned.add_row(0, "k", "r", make_stamp(epochs.now() + 1, 0)),
+    EXPECT_THROW(abandoned.add_row(0, "k", "r", make_stamp(clock.now() + 1, 0)),
                  std::invalid_argument);
-    abandoned.add_row(0, "k", "r", make_stamp(epochs.now(), 1));
+    abandoned.add_row(0, "k", "r", make_stamp(clock.now(), 1));
   }
   EXPECT_THAT(disk.names(), UnorderedElementsAre("redo-00000001.log"));
   const finished_checkpoint report = store.checkpoint(log, [] {});
@@ -354,8 +353,8 @@ TEST(Checkpoint, AnUnfinishedOneOfACrashIsRemoved) {
   disk.upsert("checkpoint-00000005.other", "somebody else's");
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_clock epochs;
-  redo_log log(epochs, *folder, store.found(), by_hand());
+  commit_clock clock;
+  redo_log log(clock, *folder, store.found(), by_hand());
   EXPECT_THAT(disk.names(), UnorderedElementsAre("redo-00000001.log", "checkpoint-00000005.other"));
 }
 
@@ -366,17 +365,17 @@ faulty_disk small_log(bool with_checkpoint = false) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_clock epochs;
+  commit_clock clock;
   redo_log_options options = by_hand(durability::sync);
   options.segment_bytes = 1;
-  redo_log log(epochs, *folder, store.found(), options);
+  redo_log log(clock, *folder, store.found(), options);
   redo_log::worker me(log);
   const auto commit = [&](const char* key) {
     log.acknowledge(me, store.transact(me, {upsert(key, "row")}));
   };
   commit("a");
   commit("b");
-  log.wait_durable(epochs.now());  // then the third segment has begun
+  log.wait_durable(clock.now());  // then the third segment has begun
   if (with_checkpoint) store.checkpoint(log, [&] {});
   commit("c");
   log.close();
@@ -434,14 +433,14 @@ TEST(Recovery, RefusesALogThatEndsBeforeItsCheckpoint) {
   {
     const auto folder = disk.folder();
     logged_store store(*folder);
-    commit_clock epochs;
-    redo_log log(epochs, *folder, store.found(), by_hand(durability::sync));
+    commit_clock clock;
+    redo_log log(clock, *folder, store.found(), by_hand(durability::sync));
     redo_log::worker me(log);
     log.acknowledge(me, store.transact(me, {upsert("a", "1")}));
     store.checkpoint(log, [&] { store.transact(me, {upsert("a", "2")}); });
     log.close();
   }
-  // The bytes behind the first epoch are gone, and with them everything that says they had been
+  // The bytes behind the first group are gone, and with them everything that says they had been
   // synced. But the checkpoint saw more.
   std::string& bytes = disk.bytes("redo-00000001.log");
   bytes.resize(bytes.size() / 2);
@@ -464,11 +463,11 @@ TEST(RedoLog, ThreadsAppendWhileCheckpointsAreWritten) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_clock epochs;
+  commit_clock clock;
   redo_log_options options = by_hand(durability::async);
-  options.epoch_time = 200us;
+  options.group_time = 200us;
   options.segment_bytes = 20'000;
-  redo_log log(epochs, *folder, store.found(), options);
+  redo_log log(clock, *folder, store.found(), options);
   constexpr int threads = 4;
   const int commits = repetitions(400);
   {
@@ -478,9 +477,9 @@ TEST(RedoLog, ThreadsAppendWhileCheckpointsAreWritten) {
         random_numbers random(static_cast<std::uint64_t>(t));
         redo_log::worker me(log);
         for (int i = 0; i < commits; ++i) {
-          const std::uint64_t epoch = store.transact(me, store.random_changes(random));
-          log.acknowledge(me, epoch);
-          if (i % 16 == 0) log.wait_durable(epoch);
+          const std::uint64_t group = store.transact(me, store.random_changes(random));
+          log.acknowledge(me, group);
+          if (i % 16 == 0) log.wait_durable(group);
         }
       });
     }
@@ -494,10 +493,10 @@ TEST(RedoLog, ThreadsAppendWhileCheckpointsAreWritten) {
 TEST(RedoLog, ThreadsCommitSideBySide) {
   faulty_disk disk;
   const auto folder = disk.folder();
-  commit_clock epochs;
+  commit_clock clock;
   redo_log_options options = by_hand(durability::sync);
-  options.epoch_time = 1ms;
-  redo_log log(epochs, *folder, logged_store(*folder).found(), options);
+  options.group_time = 1ms;
+  redo_log log(clock, *folder, logged_store(*folder).found(), options);
   constexpr std::uint64_t threads = 4;
   const auto commits = static_cast<std::uint64_t>(repetitions(500));
   std::atomic<std::uint64_t> sequence{0};
@@ -508,12 +507,12 @@ TEST(RedoLog, ThreadsCommitSideBySide) {
       running.emplace_back([&, t] {
         for (std::uint64_t i = 0; i < commits; ++i) {
           redo_log::worker me(log);
-          std::uint64_t epoch = 0;
+          std::uint64_t group = 0;
           {
-            commit_with_epoch commit(me);
-            epoch = commit.epoch();
+            commit_with_group commit(me);
+            group = commit.group();
             const std::uint64_t stamp =
-                make_stamp(epoch, (sequence.fetch_add(1) + 1) & commit_stamp::number_max);
+                make_stamp(group, (sequence.fetch_add(1) + 1) & commit_stamp::number_max);
             commit.upsert(0, "thread" + std::to_string(t), std::to_string(i));
             commit.upsert(0, "all", std::to_string(stamp));
             commit.keep(stamp);
@@ -521,8 +520,8 @@ TEST(RedoLog, ThreadsCommitSideBySide) {
             while (seen < stamp && !largest.compare_exchange_weak(seen, stamp)) {
             }
           }
-          log.acknowledge(me, epoch);
-          EXPECT_GE(log.durable_epoch(), epoch);
+          log.acknowledge(me, group);
+          EXPECT_GE(log.durable_group(), group);
         }
       });
     }
@@ -533,9 +532,9 @@ TEST(RedoLog, ThreadsCommitSideBySide) {
   EXPECT_EQ(rows_in(disk.copy()), expected);
 }
 
-TEST(CommitEpochs, AnEpochIsCompletedBehindItsCommits) {
-  commit_clock epochs;
-  epochs.begin_at(5);
+TEST(CommitGroups, AGroupIsCompletedBehindItsCommits) {
+  commit_clock clock;
+  clock.begin_at(5);
   std::atomic<std::uint64_t> ended{4};
   std::atomic<std::uint64_t> late{0};
   std::atomic<bool> stop{false};
@@ -544,58 +543,58 @@ TEST(CommitEpochs, AnEpochIsCompletedBehindItsCommits) {
     for (int t = 0; t < 3; ++t) {
       threads.emplace_back([&] {
         while (!stop.load()) {
-          const commit_clock::commit_phase phase(epochs);
-          const std::uint64_t epoch = epochs.now();
+          const commit_clock::commit_phase phase(clock);
+          const std::uint64_t group = clock.now();
           for (int look = 0; look < 20; ++look) {
-            if (ended.load() >= epoch) late.fetch_add(1);
+            if (ended.load() >= group) late.fetch_add(1);
           }
         }
       });
     }
     for (int round = 0; round < repetitions(500); ++round) {
-      const std::uint64_t wanted = epochs.advance() - 1;
+      const std::uint64_t wanted = clock.advance() - 1;
       while (ended.load() < wanted) {
-        // It may say less than a moment ago: a phase that begins late announces the epoch that it
+        // It may say less than a moment ago: a phase that begins late announces the group that it
         // read before it was delayed.
-        ended.store(std::max(ended.load(), epochs.completed()));
+        ended.store(std::max(ended.load(), clock.completed()));
       }
     }
     stop.store(true);
   }
   EXPECT_EQ(late.load(), 0u);
-  EXPECT_EQ(epochs.completed() + 1, epochs.now());
+  EXPECT_EQ(clock.completed() + 1, clock.now());
 }
 
-// Snapshots move the clock on as they like: groups then have more epochs than one.
+// Snapshots move the clock on as they like: batches then have more groups than one.
 TEST(RedoLog, OthersMayMoveTheClockOn) {
   faulty_disk disk;
   const auto folder = disk.folder();
   logged_store store(*folder);
-  commit_clock epochs;
-  redo_log log(epochs, *folder, store.found(), by_hand());
+  commit_clock clock;
+  redo_log log(clock, *folder, store.found(), by_hand());
   redo_log::worker me(log);
   random_numbers random(seed_or(4));
   std::uint64_t before = 0;
   for (int i = 0; i < 60; ++i) {
-    const std::uint64_t epoch = store.transact(me, store.random_changes(random));
-    ASSERT_GT(epoch, before);
-    before = epoch;
-    const commit_clock::snapshot snapshot(epochs);
-    ASSERT_GE(snapshot.epoch(), epoch);
-    if (i % 10 == 9) log.wait_durable(epoch);
-    ASSERT_EQ(rows_in(disk.copy()), store.rows_at({}, log.durable_epoch()));
+    const std::uint64_t group = store.transact(me, store.random_changes(random));
+    ASSERT_GT(group, before);
+    before = group;
+    const commit_clock::snapshot snapshot(clock);
+    ASSERT_GE(snapshot.group(), group);
+    if (i % 10 == 9) log.wait_durable(group);
+    ASSERT_EQ(rows_in(disk.copy()), store.rows_at({}, log.durable_group()));
   }
   log.close();
   EXPECT_EQ(rows_in(disk), store.rows());
 }
 
-// A thread's queue keeps what is of later epochs than the group, over chunks of all sizes.
-TEST(LogQueue, GivesWhatIsUpToAnEpoch) {
+// A thread's queue keeps the records of later groups than the one taken, over chunks of all sizes.
+TEST(LogQueue, GivesWhatIsUpToAGroup) {
   internal::log_queue queue;
   random_numbers random(seed_or(5));
   std::vector<std::pair<std::uint64_t, std::string>> published;
   std::size_t taken = 0;
-  std::uint64_t epoch = 1;
+  std::uint64_t group = 1;
   for (int i = 0; i < 3000; ++i) {
     const std::string row(random.below(random.below(100) == 0 ? 300'000 : 3'000),
                           static_cast<char>('a' + i % 26));
@@ -604,18 +603,18 @@ TEST(LogQueue, GivesWhatIsUpToAnEpoch) {
     internal::append_entry(record, 0, log_operation::put, std::to_string(i), row);
     queue.stage(record.bytes(), 1);
     if (random.below(5) == 0) continue;  // given up
-    epoch += random.below(2);
-    queue.publish(commit_stamp(epoch, 1));
-    published.emplace_back(epoch, row);
+    group += random.below(2);
+    queue.publish(commit_stamp(group, 1));
+    published.emplace_back(group, row);
     if (random.below(20) != 0) continue;
-    const std::uint64_t upto = epoch - random.below(4);
+    const std::uint64_t upto = group - random.below(4);
     queue.take(upto, [&](std::span<const std::byte> records) {
       internal::record_reader reader(records);
       log_entry entry;
       while (reader.next(entry) == internal::record_reader::step::entry) {
         ASSERT_LT(taken, published.size());
         ASSERT_EQ(entry.row, published[taken].second);
-        ASSERT_EQ(epoch_of_stamp(entry.stamp), published[taken].first);
+        ASSERT_EQ(group_of_stamp(entry.stamp), published[taken].first);
         ASSERT_LE(published[taken].first, upto);
         ++taken;
       }
@@ -625,7 +624,7 @@ TEST(LogQueue, GivesWhatIsUpToAnEpoch) {
     for (std::size_t k = taken; k < published.size(); ++k) waiting += published[k].second.size();
     ASSERT_GE(queue.waiting_bytes(), waiting);
   }
-  queue.take(epoch, [](std::span<const std::byte>) {});
+  queue.take(group, [](std::span<const std::byte>) {});
   EXPECT_EQ(queue.waiting_bytes(), 0u);
 }
 
@@ -655,10 +654,10 @@ TEST(LogFolder, RealFiles) {
               std::errc::resource_unavailable_try_again);
     logged_store store(*folder);
     ASSERT_EQ(store.rows(), expected);
-    commit_clock epochs;
+    commit_clock clock;
     redo_log_options options = by_hand(durability::sync);
     options.segment_bytes = 1000;
-    redo_log log(epochs, *folder, store.found(), options);
+    redo_log log(clock, *folder, store.found(), options);
     redo_log::worker me(log);
     for (int i = 0; i < 20; ++i)
       log.acknowledge(me, store.transact(me, store.random_changes(random)));
