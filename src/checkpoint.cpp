@@ -31,7 +31,7 @@ checkpoint_writer::checkpoint_writer(redo_log& log) : log_(log) {
                              .previous_bytes = 0,
                              .first_segment = first_segment_,
                              .fingerprint = writer.fingerprint()};
-    file_ = std::make_unique<block_file>(writer.folder(), unfinished_name(number_), header);
+    file_ = std::make_unique<block_file>(writer.directory(), unfinished_name(number_), header);
   } catch (...) {
     writer.end_checkpoint();
     throw;
@@ -44,7 +44,7 @@ checkpoint_writer::~checkpoint_writer() {
   if (!named_) {
     try {
       std::error_code ignored;  // a later log removes it
-      log_.writer_->folder().remove(unfinished_name(number_), ignored);
+      log_.writer_->directory().remove(unfinished_name(number_), ignored);
     } catch (...) {
       // As above.
     }
@@ -88,11 +88,11 @@ finished_checkpoint checkpoint_writer::finish() {
   file_->sync();
   std::error_code error;
   const std::string name = name_of(file_kind::checkpoint, number_);
-  writer.folder().rename(unfinished_name(number_), name, error);
+  writer.directory().rename(unfinished_name(number_), name, error);
   throw_if(error, "rename to", name);
   named_ = true;
-  writer.folder().sync(error);
-  throw_if(error, "sync the folder of", name);
+  writer.directory().sync(error);
+  throw_if(error, "sync the directory of", name);
   finished_checkpoint report;
   report.number = number_;
   report.rows = rows_;
@@ -102,10 +102,10 @@ finished_checkpoint checkpoint_writer::finish() {
 }
 
 // None of these files is needed any more, so it means nothing in which order they vanish, or
-// whether the folder is synced.
+// whether the directory is synced.
 void checkpoint_writer::remove_older(finished_checkpoint& report) {
-  log_folder& folder = log_.writer_->folder();
-  const std::vector<std::string> names = folder.names(report.removal);
+  log_directory& directory = log_.writer_->directory();
+  const std::vector<std::string> names = directory.names(report.removal);
   if (report.removal) return;
   for (const std::string& name : names) {
     const auto segment = number_of(file_kind::segment, name);
@@ -114,7 +114,7 @@ void checkpoint_writer::remove_older(finished_checkpoint& report) {
         (segment && *segment < first_segment_) || (checkpoint && *checkpoint < number_);
     if (!older) continue;
     std::error_code error;
-    folder.remove(name, error);
+    directory.remove(name, error);
     if (error) {
       report.removal = error;
     } else if (segment) {

@@ -30,10 +30,10 @@ std::uint64_t new_salt() noexcept {
   return mixed ^ (mixed >> 29U);
 }
 
-block_file::block_file(log_folder& folder, std::string name, const file_header& header)
+block_file::block_file(log_directory& directory, std::string name, const file_header& header)
     : name_(std::move(name)) {
   std::error_code error;
-  file_ = folder.create(name_, error);
+  file_ = directory.create(name_, error);
   throw_if(error, "create", name_);
   append_file_header(gathered_, header);
   seed_ = parse_file_header(gathered_.bytes(), header.kind).crc;
@@ -72,9 +72,9 @@ void block_file::sync() {
   throw_if(error, "sync", name_);
 }
 
-log_writer::log_writer(log_folder& folder, const recovered_log& found, std::uint64_t fingerprint,
-                       std::size_t segment_bytes)
-    : folder_(folder),
+log_writer::log_writer(log_directory& directory, const recovered_log& found,
+                       std::uint64_t fingerprint, std::size_t segment_bytes)
+    : directory_(directory),
       fingerprint_(fingerprint),
       segment_bytes_(segment_bytes),
       synced_(found.durable_group),
@@ -84,22 +84,22 @@ log_writer::log_writer(log_folder& folder, const recovered_log& found, std::uint
   // is to depend on it: the files' names first, lest the next segment's be there and the last one's
   // not.
   std::error_code error;
-  folder_.sync(error);
-  throw_if(error, "sync", "the log's folder");
+  directory_.sync(error);
+  throw_if(error, "sync", "the log directory");
   if (!segments_.empty()) {
     const std::string name = name_of(file_kind::segment, segments_.back().number);
-    const std::unique_ptr<log_file> last = folder_.open(name, error);
+    const std::unique_ptr<log_file> last = directory_.open(name, error);
     throw_if(error, "open", name);
     last->sync(error);
     throw_if(error, "sync", name);
   }
   for (const std::string& name : found.unfinished) {
-    folder_.remove(name, error);
+    directory_.remove(name, error);
     throw_if(error, "remove", name);
   }
   if (found.next_is_torn) {
     const std::string name = name_of(file_kind::segment, found.next_segment);
-    folder_.remove(name, error);
+    directory_.remove(name, error);
     throw_if(error, "remove", name);
   }
   begin_segment(found.next_segment, found.whole_bytes, found.first_group);
@@ -116,11 +116,11 @@ void log_writer::begin_segment(std::uint64_t number, std::uint64_t previous_byte
                            .first_segment = 0,
                            .fingerprint = fingerprint_};
   const std::string name = name_of(file_kind::segment, number);
-  auto next = std::make_unique<block_file>(folder_, name, header);
+  auto next = std::make_unique<block_file>(directory_, name, header);
   next->sync();
   std::error_code error;
-  folder_.sync(error);
-  throw_if(error, "sync the folder of", name);
+  directory_.sync(error);
+  throw_if(error, "sync the directory of", name);
   segment_ = std::move(next);
   const std::lock_guard guard(mutex_);
   segments_.push_back({number, synced_});

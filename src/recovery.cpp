@@ -8,9 +8,9 @@ namespace {
 
 class input {
  public:
-  input(log_folder& folder, std::string name) : name_(std::move(name)) {
+  input(log_directory& directory, std::string name) : name_(std::move(name)) {
     std::error_code error;
-    file_ = folder.open(name_, error);
+    file_ = directory.open(name_, error);
     if (!error) size_ = file_->size(error);
     if (error) throw std::system_error(error, "elidex: cannot open " + name_);
   }
@@ -89,14 +89,14 @@ bool read_block(const input& file, std::uint64_t offset, std::uint64_t limit, st
 
 class reader {
  public:
-  reader(log_folder& folder, std::uint64_t fingerprint,
+  reader(log_directory& directory, std::uint64_t fingerprint,
          const std::function<void(const log_entry&)>& apply)
-      : folder_(folder), fingerprint_(fingerprint), apply_(apply) {}
+      : directory_(directory), fingerprint_(fingerprint), apply_(apply) {}
 
   recovered_log run() {
     std::error_code error;
-    const std::vector<std::string> names = folder_.names(error);
-    if (error) throw std::system_error(error, "elidex: cannot list the log's folder");
+    const std::vector<std::string> names = directory_.names(error);
+    if (error) throw std::system_error(error, "elidex: cannot list the log directory");
     std::vector<std::uint64_t> numbers;
     for (const std::string& name : names) {
       if (const auto segment = number_of(file_kind::segment, name)) numbers.push_back(*segment);
@@ -116,7 +116,7 @@ class reader {
   // --- The checkpoint ---
 
   void read_checkpoint() {
-    const input file(folder_, name_of(file_kind::checkpoint, found_.checkpoint));
+    const input file(directory_, name_of(file_kind::checkpoint, found_.checkpoint));
     const parsed_file_header parsed = read_header(file, file_kind::checkpoint);
     check_whole_header(file, parsed, found_.checkpoint, fingerprint_);
     replay_from_ = parsed.header.first_group;
@@ -175,7 +175,7 @@ class reader {
     check_numbers(numbers);
     std::vector<opened> segments;
     for (const std::uint64_t number : numbers) {
-      input file(folder_, name_of(file_kind::segment, number));
+      input file(directory_, name_of(file_kind::segment, number));
       const parsed_file_header parsed = read_header(file, file_kind::segment);
       segments.push_back({number, std::move(file), parsed});
     }
@@ -342,7 +342,7 @@ class reader {
     }
   }
 
-  log_folder& folder_;
+  log_directory& directory_;
   const std::uint64_t fingerprint_;
   const std::function<void(const log_entry&)>& apply_;
   recovered_log found_;
@@ -356,9 +356,9 @@ class reader {
 
 }  // namespace
 
-recovered_log recover_log(log_folder& folder, std::uint64_t fingerprint,
+recovered_log recover_log(log_directory& directory, std::uint64_t fingerprint,
                           const std::function<void(const log_entry&)>& apply) {
-  return reader(folder, fingerprint, apply).run();
+  return reader(directory, fingerprint, apply).run();
 }
 
 }  // namespace elidex::internal

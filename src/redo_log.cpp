@@ -10,7 +10,7 @@
 
 namespace elidex::internal {
 
-redo_log::redo_log(commit_clock& clock, log_folder& folder, const recovered_log& found,
+redo_log::redo_log(commit_clock& clock, log_directory& directory, const recovered_log& found,
                    const redo_log_options& options)
     : clock_(clock), options_(options) {
   if (options_.level == durability::none)
@@ -20,7 +20,7 @@ redo_log::redo_log(commit_clock& clock, log_folder& folder, const recovered_log&
   options_.group_time = std::clamp<std::chrono::microseconds>(
       options_.group_time, std::chrono::microseconds(1), std::chrono::hours(24));
   clock_.begin_at(found.first_group);
-  writer_ = std::make_unique<internal::log_writer>(folder, found, options_.fingerprint,
+  writer_ = std::make_unique<internal::log_writer>(directory, found, options_.fingerprint,
                                                    options_.segment_bytes);
   durable_.store(clock_.now() - 1);
   logger_ = std::thread([this] { run(); });

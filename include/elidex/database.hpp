@@ -138,7 +138,7 @@ using internal::string_of_image;
 // Durability.
 using internal::durability;
 using internal::finished_checkpoint;
-using internal::log_folder;
+using internal::log_directory;
 using internal::recovered_log;
 using internal::storage_options;
 
@@ -237,20 +237,20 @@ class basic_database {
   // std::logic_error.
   // A second call, and a call during or after a transaction that committed, throws std::logic_error
   // and changes nothing.
-  const db::recovered_log& open(const std::string& folder,
+  const db::recovered_log& open(const std::string& directory,
                                 const db::storage_options& options = {}) {
     check_may_open();
     usable_ = false;
     const bool reads = options.level == db::durability::none;
-    return load(internal::open_log_folder(
-                    folder, reads ? internal::folder_use::read : internal::folder_use::write),
+    return load(internal::open_log_directory(directory, reads ? internal::directory_use::read
+                                                              : internal::directory_use::write),
                 options);
   }
-  const db::recovered_log& open(std::unique_ptr<db::log_folder> folder,
+  const db::recovered_log& open(std::unique_ptr<db::log_directory> directory,
                                 const db::storage_options& options = {}) {
     check_may_open();
     usable_ = false;
-    return load(std::move(folder), options);
+    return load(std::move(directory), options);
   }
   // Writes all tables to the directory while transactions run, and removes the earlier log. Any
   // thread may call it, one at a time. Throws std::system_error, and has then removed nothing.
@@ -258,7 +258,7 @@ class basic_database {
   db::finished_checkpoint checkpoint() {
     if (!storage_)
       throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
-                              "elidex: no checkpoint without a folder");
+                              "elidex: no checkpoint without a directory");
     return storage_->checkpoint([&] {
       const std::lock_guard guard(tables_mutex_);
       return all_tables();
@@ -404,10 +404,10 @@ class basic_database {
     thread_memory& mine_;
   };
 
-  const db::recovered_log& load(std::unique_ptr<internal::log_folder> folder,
+  const db::recovered_log& load(std::unique_ptr<internal::log_directory> directory,
                                 const db::storage_options& options) {
     storage_ =
-        std::make_unique<internal::storage>(std::move(folder), options, clock_, all_tables());
+        std::make_unique<internal::storage>(std::move(directory), options, clock_, all_tables());
     log_ = storage_->log();
     collect();
     usable_ = true;

@@ -64,9 +64,9 @@ class logged_store {
  public:
   static constexpr std::uint64_t fingerprint = 0x5EED;
 
-  // Loads what the folder has.
-  explicit logged_store(log_folder& folder) {
-    found_ = recover_log(folder, fingerprint, [this](const log_entry& entry) { apply(entry); });
+  // Loads what the directory has.
+  explicit logged_store(log_directory& directory) {
+    found_ = recover_log(directory, fingerprint, [this](const log_entry& entry) { apply(entry); });
   }
 
   const recovered_log& found() const { return found_; }

@@ -1,12 +1,12 @@
-// Databases with a folder: what has been committed comes back, at each level, whatever happens to
-// the disk.
+// Databases with a directory: what has been committed comes back, at each level, whatever happens
+// to the disk.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
 #include "support/databases.hpp"
-#include "support/faulty_folder.hpp"
+#include "support/faulty_directory.hpp"
 #include "support/random_seed.hpp"
 #include "unit/scripted_htm.hpp"
 
@@ -78,7 +78,7 @@ struct bank {
     make(named, "named");
     make(around_zero, "around zero");
     if (!reversed) make(wide, "wide");
-    found = db.open(disk.folder(), options);
+    found = db.open(disk.directory(), options);
   }
 
   content rows() {
@@ -292,7 +292,7 @@ TYPED_TEST(Durability, AtLevelAsyncAllCanBeReadWhenTheDiskHasFailed) {
             std::errc::io_error);
 }
 
-TYPED_TEST(Durability, TablesOfTheFolder) {
+TYPED_TEST(Durability, TablesOfTheDirectory) {
   faulty_disk disk;
   {
     bank<TypeParam> first(disk);
@@ -309,17 +309,17 @@ TYPED_TEST(Durability, TablesOfTheFolder) {
   other.template create_table<std::uint64_t, wide_row>("wide");
   auto& later = other.template create_table<std::uint64_t, account>("made later");
   EXPECT_THAT(
-      text_of<schema_mismatch>([&] { other.open(disk.folder()); }),
+      text_of<schema_mismatch>([&] { other.open(disk.directory()); }),
       HasSubstr(
-          "around zero: the folder has it with rows of 16 bytes by signed integers of 4 bytes"));
+          "around zero: the directory has it with rows of 16 bytes by signed integers of 4 bytes"));
   EXPECT_THROW(other.transact([&](auto& t) { t.upsert(later, 1, account{}); }), std::logic_error);
   EXPECT_THROW(other.read_only([&](auto& t) { t.get(later, 1); }), std::logic_error);
-  EXPECT_THROW(other.open(disk.folder()), std::logic_error);
+  EXPECT_THROW(other.open(disk.directory()), std::logic_error);
 
   TypeParam used;
   auto& some = used.template create_table<std::uint64_t, account>("some");
   used.transact([&](auto& t) { t.upsert(some, 1, account{}); });
-  EXPECT_THROW(used.open(disk.folder()), std::logic_error);
+  EXPECT_THROW(used.open(disk.directory()), std::logic_error);
   EXPECT_EQ(code_thrown_by([&] { used.checkpoint(); }), std::errc::operation_not_supported);
   used.close();  // nothing to close
 }

@@ -4,7 +4,7 @@
 
 #include "elidex/internal/log/log_writer.hpp"
 #include "elidex/internal/log/recovery.hpp"
-#include "support/faulty_folder.hpp"
+#include "support/faulty_directory.hpp"
 #include "support/logged_store.hpp"
 
 namespace elidex::testing {
@@ -34,7 +34,7 @@ struct sample_log {
 
   outcome recover(faulty_disk from) const {
     try {
-      const logged_store store(*from.folder());
+      const logged_store store(*from.directory());
       const row_map rows = store.rows();
       const std::uint64_t durable = store.found().durable_group;
       std::size_t count = 0;
@@ -51,10 +51,10 @@ struct sample_log {
 // than a part of them, if asked.
 sample_log sample(std::size_t segment_bytes, bool with_checkpoint) {
   sample_log made;
-  const auto folder = made.disk.folder();
-  logged_store store(*folder);
+  const auto directory = made.disk.directory();
+  logged_store store(*directory);
   commit_clock clock;
-  redo_log log(clock, *folder, store.found(),
+  redo_log log(clock, *directory, store.found(),
                {.level = durability::async,
                 .fingerprint = logged_store::fingerprint,
                 .group_time = 1h,
@@ -239,9 +239,9 @@ std::string counts(std::uint64_t blocks, std::uint64_t bytes) {
 
 std::string problem_of_segment(const block_list& blocks) {
   faulty_disk disk;
-  const auto folder = disk.folder();
+  const auto directory = disk.directory();
   {
-    internal::block_file file(*folder, "redo-00000001.log",
+    internal::block_file file(*directory, "redo-00000001.log",
                               {.kind = internal::file_kind::segment,
                                .salt = 1,
                                .number = 1,
@@ -255,7 +255,7 @@ std::string problem_of_segment(const block_list& blocks) {
     file.sync();
   }
   try {
-    const logged_store store(*folder);
+    const logged_store store(*directory);
     return "read " + std::to_string(store.rows().size());
   } catch (const log_error& error) {
     return error.problem() == log_problem::damaged ? "damaged" : error.what();
@@ -274,8 +274,8 @@ internal::block_header of(internal::block_kind kind, std::uint64_t group,
 
 TEST(LogWriter, KnowsWhichSegmentsHaveAGroup) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  internal::log_writer writer(*folder, logged_store(*folder).found(), 1, 1);
+  const auto directory = disk.directory();
+  internal::log_writer writer(*directory, logged_store(*directory).found(), 1, 1);
   const std::string row = record(make_stamp(1, 1), 1, "a");
   for (const std::uint64_t group : {3u, 5u, 7u}) {  // a segment each
     writer.begin_batch(group);

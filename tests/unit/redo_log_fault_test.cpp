@@ -4,7 +4,7 @@
 
 #include "elidex/internal/log/checkpoint.hpp"
 #include "elidex/internal/log/recovery.hpp"
-#include "support/faulty_folder.hpp"
+#include "support/faulty_directory.hpp"
 #include "support/logged_store.hpp"
 
 namespace elidex::testing {
@@ -28,15 +28,15 @@ struct life {
 // Transactions, of which some are waited for, and checkpoints, until something fails.
 life live(faulty_disk& disk, random_numbers& random, int transactions) {
   life lived;
-  const auto folder = disk.folder();
-  lived.store = std::make_unique<logged_store>(*folder);
+  const auto directory = disk.directory();
+  lived.store = std::make_unique<logged_store>(*directory);
   logged_store& store = *lived.store;
   lived.at_first = store.rows();
   lived.durable = store.found().durable_group;
   commit_clock clock;
   std::unique_ptr<redo_log> log;
   try {
-    log = std::make_unique<redo_log>(clock, *folder, store.found(),
+    log = std::make_unique<redo_log>(clock, *directory, store.found(),
                                      redo_log_options{.level = durability::async,
                                                       .fingerprint = logged_store::fingerprint,
                                                       .group_time = 1h,
@@ -77,7 +77,7 @@ life live(faulty_disk& disk, random_numbers& random, int transactions) {
 // Empty if what the disk has is what this life must have left; else what is wrong.
 std::string judge(const life& lived, faulty_disk disk) {
   try {
-    const logged_store store(*disk.folder());
+    const logged_store store(*disk.directory());
     const std::uint64_t recovered = store.found().durable_group;
     if (recovered < lived.store->last_group_up_to(lived.durable))
       return "a durable group is missing";
@@ -213,11 +213,11 @@ TEST(PowerFailure, AfterAKill) {
 
 TEST(FailingSync, TheLogStaysFailed) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
+  const auto directory = disk.directory();
+  logged_store store(*directory);
   commit_clock clock;
   redo_log log(
-      clock, *folder, store.found(),
+      clock, *directory, store.found(),
       {.level = durability::async, .fingerprint = logged_store::fingerprint, .group_time = 1h});
   redo_log::worker me(log);
   const auto failure_of = [](auto&& action) -> std::error_code {
@@ -246,11 +246,11 @@ TEST(FailingSync, TheLogStaysFailed) {
 
 TEST(FullDisk, ACheckpointThatDoesNotFitLeavesTheLogAsItIs) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
+  const auto directory = disk.directory();
+  logged_store store(*directory);
   commit_clock clock;
   redo_log log(
-      clock, *folder, store.found(),
+      clock, *directory, store.found(),
       {.level = durability::sync, .fingerprint = logged_store::fingerprint, .group_time = 1h});
   redo_log::worker me(log);
   log.acknowledge(me, store.transact(me, {{{0, "a"}, std::string(1000, 'x')}}));
@@ -260,9 +260,9 @@ TEST(FullDisk, ACheckpointThatDoesNotFitLeavesTheLogAsItIs) {
   disk.change_faults([](disk_faults& f) { f.disk_bytes = never; });
   EXPECT_FALSE(log.failure());
   log.acknowledge(me, store.transact(me, {{{0, "b"}, "1"}}));
-  EXPECT_EQ(logged_store(*disk.copy().folder()).rows(), store.rows());
+  EXPECT_EQ(logged_store(*disk.copy().directory()).rows(), store.rows());
   store.checkpoint(log, [] {});
-  EXPECT_EQ(logged_store(*disk.copy().folder()).rows(), store.rows());
+  EXPECT_EQ(logged_store(*disk.copy().directory()).rows(), store.rows());
 }
 
 TEST(ShortWrites, AndInterruptionsAreContinued) {

@@ -111,14 +111,14 @@ void commit_for_ever(redo_log& log, std::uint32_t thread, std::uint64_t life,
 [[noreturn]] void child(const std::string& path, durability level, std::uint64_t life,
                         const pipe_of_reports& pipe) {
   try {
-    const auto folder = open_log_folder(path);
-    const recovered_log found = recover_log(*folder, 1, [](const log_entry&) {});
+    const auto directory = open_log_directory(path);
+    const recovered_log found = recover_log(*directory, 1, [](const log_entry&) {});
     commit_clock clock;
     redo_log_options options{.level = level,
                              .fingerprint = 1,
                              .group_time = 2ms,
                              .segment_bytes = std::size_t{64} << 10};
-    redo_log log(clock, *folder, found, options);
+    redo_log log(clock, *directory, found, options);
     std::vector<std::jthread> running;
     for (std::uint32_t t = 0; t < threads; ++t)
       running.emplace_back([&, t] { commit_for_ever(log, t, life, pipe); });
@@ -129,13 +129,13 @@ void commit_for_ever(redo_log& log, std::uint32_t thread, std::uint64_t life,
   ::_exit(2);
 }
 
-class folder_to_kill_over {
+class directory_to_kill_over {
  public:
-  folder_to_kill_over() {
+  directory_to_kill_over() {
     std::string name = (std::filesystem::temp_directory_path() / "elidex-kill-XXXXXX").string();
     path_ = ::mkdtemp(name.data());
   }
-  ~folder_to_kill_over() { std::filesystem::remove_all(path_); }
+  ~directory_to_kill_over() { std::filesystem::remove_all(path_); }
   std::string log() const { return (path_ / "log").string(); }
 
  private:
@@ -168,15 +168,15 @@ TEST_P(KillNine, AtRandomMoments) {
   random_numbers random(seed_or(11));
   std::uint64_t transactions_seen = 0;
   for (int round = 0; round < repetitions(4); ++round) {
-    const folder_to_kill_over folder;
+    const directory_to_kill_over directory;
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> present;  // transactions: rows
     for (std::uint64_t life = 1; life <= 4; ++life) {
       const std::vector<report> reports = reports_until_killed(
           std::chrono::milliseconds(5 + random.below(60)),
-          [&](const pipe_of_reports& pipe) { child(folder.log(), level, life, pipe); });
+          [&](const pipe_of_reports& pipe) { child(directory.log(), level, life, pipe); });
       std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> now;
       std::map<std::string, std::uint64_t> overwritten;
-      const auto opened = open_log_folder(folder.log());
+      const auto opened = open_log_directory(directory.log());
       const recovered_log found = recover_log(*opened, 1, [&](const log_entry& entry) {
         if (entry.table == threads) {
           overwritten[std::string(entry.key)] = std::stoull(std::string(entry.row));
@@ -228,10 +228,10 @@ TEST_P(KillNine, AtRandomMoments) {
 // same number into three.
 [[noreturn]] void child_with_checkpoints(const std::string& path, const pipe_of_reports& pipe) {
   try {
-    const auto folder = open_log_folder(path);
-    logged_store store(*folder);
+    const auto directory = open_log_directory(path);
+    logged_store store(*directory);
     commit_clock clock;
-    redo_log log(clock, *folder, store.found(),
+    redo_log log(clock, *directory, store.found(),
                  {.level = durability::sync,
                   .fingerprint = logged_store::fingerprint,
                   .group_time = 1ms,
@@ -267,13 +267,13 @@ TEST_P(KillNine, AtRandomMoments) {
 
 TEST(KillNineWithCheckpoints, AtRandomMoments) {
   random_numbers random(seed_or(12));
-  const folder_to_kill_over folder;
+  const directory_to_kill_over directory;
   std::uint64_t segments = 0;
   for (int life = 0; life < repetitions(16); ++life) {
     const std::vector<report> reports = reports_until_killed(
         std::chrono::milliseconds(5 + random.below(80)),
-        [&](const pipe_of_reports& pipe) { child_with_checkpoints(folder.log(), pipe); });
-    const auto opened = open_log_folder(folder.log());
+        [&](const pipe_of_reports& pipe) { child_with_checkpoints(directory.log(), pipe); });
+    const auto opened = open_log_directory(directory.log());
     const logged_store store(*opened);
     const row_map rows = store.rows();
     for (const report& each : reports) {

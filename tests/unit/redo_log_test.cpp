@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "elidex/database.hpp"
-#include "support/faulty_folder.hpp"
+#include "support/faulty_directory.hpp"
 #include "support/logged_store.hpp"
 
 namespace elidex::testing {
@@ -54,7 +54,7 @@ std::string problem_of(log_problem expected, Action&& action) {
 }
 
 row_map rows_in(faulty_disk disk) {
-  return logged_store(*disk.folder()).rows();
+  return logged_store(*disk.directory()).rows();
 }
 
 std::span<const std::byte> bytes_of(std::string_view text) {
@@ -90,9 +90,9 @@ TEST(LogFormat, NamesAndNumbers) {
     EXPECT_FALSE(internal::number_of(internal::file_kind::segment, other).has_value()) << other;
 }
 
-TEST(RedoLog, AnEmptyFolderHasNothing) {
+TEST(RedoLog, AnEmptyDirectoryHasNothing) {
   faulty_disk disk;
-  const logged_store store(*disk.folder());
+  const logged_store store(*disk.directory());
   EXPECT_TRUE(store.rows().empty());
   EXPECT_EQ(store.found().durable_group, 0u);
   EXPECT_EQ(store.found().first_group, 1u);
@@ -100,14 +100,14 @@ TEST(RedoLog, AnEmptyFolderHasNothing) {
 
 TEST(RedoLog, WhatIsKeptComesBack) {
   faulty_disk disk;
-  const auto folder = disk.folder();
+  const auto directory = disk.directory();
   row_map expected;
   const std::string zeros("\0k\0", 3);
   for (int life = 0; life < 5; ++life) {
-    logged_store store(*folder);
+    logged_store store(*directory);
     EXPECT_EQ(store.rows(), expected);
     commit_clock clock;
-    redo_log log(clock, *folder, store.found(), by_hand(durability::sync));
+    redo_log log(clock, *directory, store.found(), by_hand(durability::sync));
     redo_log::worker me(log);
     log.acknowledge(me, store.transact(me, {upsert("", ""), upsert(zeros, zeros),
                                             upsert("large", std::string(3'000'000, 'x'))}));
@@ -124,10 +124,10 @@ TEST(RedoLog, WhatIsKeptComesBack) {
 
 TEST(RedoLog, WhatIsNotKeptLeavesNoTrace) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
+  const auto directory = disk.directory();
+  logged_store store(*directory);
   commit_clock clock;
-  redo_log log(clock, *folder, store.found(), by_hand());
+  redo_log log(clock, *directory, store.found(), by_hand());
   redo_log::worker me(log);
   store.transact(me, {upsert("a", "1")});
   {
@@ -148,9 +148,9 @@ TEST(RedoLog, WhatIsNotKeptLeavesNoTrace) {
 TEST(RedoLog, TheLargerStampCountsWhicheverThreadWroteIt) {
   for (const bool first_is_later : {false, true}) {
     faulty_disk disk;
-    const auto folder = disk.folder();
+    const auto directory = disk.directory();
     commit_clock clock;
-    redo_log log(clock, *folder, logged_store(*folder).found(), by_hand());
+    redo_log log(clock, *directory, logged_store(*directory).found(), by_hand());
     redo_log::worker first(log);
     redo_log::worker second(log);
     redo_log::worker* const order[] = {first_is_later ? &second : &first,
@@ -169,10 +169,10 @@ TEST(RedoLog, TheLargerStampCountsWhicheverThreadWroteIt) {
 
 TEST(RedoLog, WhatAWorkerKeptOutlivesIt) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
+  const auto directory = disk.directory();
+  logged_store store(*directory);
   commit_clock clock;
-  redo_log log(clock, *folder, store.found(), by_hand());
+  redo_log log(clock, *directory, store.found(), by_hand());
   for (int i = 0; i < 10; ++i) {
     redo_log::worker passing(log);
     store.transact(passing, {upsert(std::to_string(i), "x")});
@@ -183,17 +183,18 @@ TEST(RedoLog, WhatAWorkerKeptOutlivesIt) {
 
 TEST(RedoLog, Levels) {
   faulty_disk disk;
-  const auto folder = disk.folder();
+  const auto directory = disk.directory();
   {
     commit_clock clock;
-    EXPECT_THROW(redo_log(clock, *folder, logged_store(*folder).found(), by_hand(durability::none)),
-                 std::invalid_argument);
+    EXPECT_THROW(
+        redo_log(clock, *directory, logged_store(*directory).found(), by_hand(durability::none)),
+        std::invalid_argument);
   }
   EXPECT_TRUE(disk.names().empty());
-  logged_store store(*folder);
+  logged_store store(*directory);
   {
     commit_clock clock;
-    redo_log log(clock, *folder, store.found(), by_hand(durability::async));
+    redo_log log(clock, *directory, store.found(), by_hand(durability::async));
     redo_log::worker me(log);
     const std::uint64_t group = store.transact(me, {upsert("a", "1")});
     log.acknowledge(me, group);
@@ -204,9 +205,9 @@ TEST(RedoLog, Levels) {
     EXPECT_EQ(rows_in(disk.copy()), store.rows());
   }
   {
-    logged_store again(*folder);
+    logged_store again(*directory);
     commit_clock clock;
-    redo_log log(clock, *folder, again.found(), by_hand(durability::sync));
+    redo_log log(clock, *directory, again.found(), by_hand(durability::sync));
     redo_log::worker me(log);
     log.acknowledge(me, again.transact(me, {upsert("b", "1")}));
     EXPECT_EQ(rows_in(disk.copy()), again.rows());
@@ -215,12 +216,12 @@ TEST(RedoLog, Levels) {
 
 TEST(RedoLog, AsyncWritesByItself) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
+  const auto directory = disk.directory();
+  logged_store store(*directory);
   commit_clock clock;
   redo_log_options options = by_hand(durability::async);
   options.group_time = 1ms;
-  redo_log log(clock, *folder, store.found(), options);
+  redo_log log(clock, *directory, store.found(), options);
   redo_log::worker me(log);
   const std::uint64_t group = store.transact(me, {upsert("a", "1")});
   while (log.durable_group() < group) std::this_thread::sleep_for(1ms);
@@ -229,12 +230,12 @@ TEST(RedoLog, AsyncWritesByItself) {
 
 TEST(RedoLog, ALongBufferWaitsUntilItIsWritten) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
+  const auto directory = disk.directory();
+  logged_store store(*directory);
   commit_clock clock;
   redo_log_options options = by_hand(durability::async);
   options.worker_bytes_max = 1000;
-  redo_log log(clock, *folder, store.found(), options);
+  redo_log log(clock, *directory, store.found(), options);
   redo_log::worker me(log);
   const std::uint64_t group = store.transact(me, {upsert("a", std::string(2000, 'x'))});
   log.acknowledge(me, group);
@@ -243,10 +244,10 @@ TEST(RedoLog, ALongBufferWaitsUntilItIsWritten) {
 
 TEST(RedoLog, AClosedLogSaysSo) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
+  const auto directory = disk.directory();
+  logged_store store(*directory);
   commit_clock clock;
-  redo_log log(clock, *folder, store.found(), by_hand());
+  redo_log log(clock, *directory, store.found(), by_hand());
   redo_log::worker me(log);
   EXPECT_FALSE(log.failure());
   log.close();
@@ -260,19 +261,19 @@ TEST(RedoLog, AClosedLogSaysSo) {
 
 TEST(RedoLog, SegmentsFollowEachOther) {
   faulty_disk disk;
-  const auto folder = disk.folder();
+  const auto directory = disk.directory();
   random_numbers random(seed_or(1));
   row_map expected;
   std::uint64_t last_group = 0;
   for (int life = 0; life < 4; ++life) {
-    logged_store store(*folder);
+    logged_store store(*directory);
     EXPECT_EQ(store.rows(), expected);
     EXPECT_EQ(store.found().durable_group, last_group);
     EXPECT_GT(store.found().first_group, last_group);
     commit_clock clock;
     redo_log_options options = by_hand(durability::sync);
     options.segment_bytes = 2000;
-    redo_log log(clock, *folder, store.found(), options);
+    redo_log log(clock, *directory, store.found(), options);
     redo_log::worker me(log);
     for (int i = 0; i < 100; ++i) {
       last_group = store.transact(me, store.random_changes(random));
@@ -286,16 +287,16 @@ TEST(RedoLog, SegmentsFollowEachOther) {
 
 TEST(Checkpoint, WithTransactionsMeanwhileAndOlderFilesGone) {
   faulty_disk disk;
-  const auto folder = disk.folder();
+  const auto directory = disk.directory();
   random_numbers random(seed_or(2));
   row_map expected;
   for (int life = 0; life < 6; ++life) {
-    logged_store store(*folder);
+    logged_store store(*directory);
     ASSERT_EQ(store.rows(), expected) << life;
     commit_clock clock;
     redo_log_options options = by_hand(durability::async);
     options.segment_bytes = 1000;
-    redo_log log(clock, *folder, store.found(), options);
+    redo_log log(clock, *directory, store.found(), options);
     redo_log::worker me(log);
     const auto some = [&] {
       for (std::uint64_t i = random.below(4); i > 0; --i) {
@@ -308,7 +309,7 @@ TEST(Checkpoint, WithTransactionsMeanwhileAndOlderFilesGone) {
       const finished_checkpoint report = store.checkpoint(log, some);
       EXPECT_FALSE(report.removal);
       EXPECT_GT(report.removed_segments, 0u);
-      ASSERT_EQ(logged_store(*disk.copy().folder()).rows(),
+      ASSERT_EQ(logged_store(*disk.copy().directory()).rows(),
                 store.rows_at(expected, log.durable_group()));
     }
     if (life % 2 == 0) {
@@ -317,7 +318,7 @@ TEST(Checkpoint, WithTransactionsMeanwhileAndOlderFilesGone) {
     expected = store.rows();
     log.close();
   }
-  const logged_store last(*folder);
+  const logged_store last(*directory);
   EXPECT_EQ(last.rows(), expected);
   EXPECT_GT(last.found().checkpoint_rows, 0u);
   std::size_t checkpoints = 0;
@@ -327,10 +328,10 @@ TEST(Checkpoint, WithTransactionsMeanwhileAndOlderFilesGone) {
 
 TEST(Checkpoint, OneAtATimeAndNothingLeftOfAnUnfinishedOne) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
+  const auto directory = disk.directory();
+  logged_store store(*directory);
   commit_clock clock;
-  redo_log log(clock, *folder, store.found(), by_hand());
+  redo_log log(clock, *directory, store.found(), by_hand());
   redo_log::worker me(log);
   store.transact(me, {upsert("a", "1")});
   {
@@ -351,10 +352,10 @@ TEST(Checkpoint, AnUnfinishedOneOfACrashIsRemoved) {
   faulty_disk disk;
   disk.upsert("checkpoint-00000004.tmp", "half");
   disk.upsert("checkpoint-00000005.other", "somebody else's");
-  const auto folder = disk.folder();
-  logged_store store(*folder);
+  const auto directory = disk.directory();
+  logged_store store(*directory);
   commit_clock clock;
-  redo_log log(clock, *folder, store.found(), by_hand());
+  redo_log log(clock, *directory, store.found(), by_hand());
   EXPECT_THAT(disk.names(), UnorderedElementsAre("redo-00000001.log", "checkpoint-00000005.other"));
 }
 
@@ -363,12 +364,12 @@ TEST(Checkpoint, AnUnfinishedOneOfACrashIsRemoved) {
 // Three segments; with a checkpoint that needs the last two of four, if asked.
 faulty_disk small_log(bool with_checkpoint = false) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
+  const auto directory = disk.directory();
+  logged_store store(*directory);
   commit_clock clock;
   redo_log_options options = by_hand(durability::sync);
   options.segment_bytes = 1;
-  redo_log log(clock, *folder, store.found(), options);
+  redo_log log(clock, *directory, store.found(), options);
   redo_log::worker me(log);
   const auto commit = [&](const char* key) {
     log.acknowledge(me, store.transact(me, {upsert(key, "row")}));
@@ -395,8 +396,8 @@ TEST(Recovery, RefusesOtherVersions) {
       faulty_disk disk = small_log(with_checkpoint);
       for (const std::uint32_t version : {internal::log_version + 1, internal::log_version - 1}) {
         set_version(disk.bytes(name), version);
-        const std::string what =
-            problem_of(log_problem::other_version, [&] { logged_store refused(*disk.folder()); });
+        const std::string what = problem_of(log_problem::other_version,
+                                            [&] { logged_store refused(*disk.directory()); });
         EXPECT_THAT(what, HasSubstr(name));
       }
     }
@@ -407,7 +408,7 @@ TEST(Recovery, RefusesAnotherSchema) {
   for (const bool with_checkpoint : {false, true}) {
     faulty_disk disk = small_log(with_checkpoint);
     problem_of(log_problem::other_schema, [&] {
-      recover_log(*disk.folder(), logged_store::fingerprint + 1, [](const log_entry&) {});
+      recover_log(*disk.directory(), logged_store::fingerprint + 1, [](const log_entry&) {});
     });
   }
 }
@@ -423,7 +424,7 @@ TEST(Recovery, RefusesALogWithMissingFiles) {
       if (name == "redo-00000004.log") continue;
       faulty_disk disk = whole.copy();
       disk.remove(name);
-      problem_of(log_problem::damaged, [&] { logged_store refused(*disk.folder()); });
+      problem_of(log_problem::damaged, [&] { logged_store refused(*disk.directory()); });
     }
   }
 }
@@ -431,10 +432,10 @@ TEST(Recovery, RefusesALogWithMissingFiles) {
 TEST(Recovery, RefusesALogThatEndsBeforeItsCheckpoint) {
   faulty_disk disk;
   {
-    const auto folder = disk.folder();
-    logged_store store(*folder);
+    const auto directory = disk.directory();
+    logged_store store(*directory);
     commit_clock clock;
-    redo_log log(clock, *folder, store.found(), by_hand(durability::sync));
+    redo_log log(clock, *directory, store.found(), by_hand(durability::sync));
     redo_log::worker me(log);
     log.acknowledge(me, store.transact(me, {upsert("a", "1")}));
     store.checkpoint(log, [&] { store.transact(me, {upsert("a", "2")}); });
@@ -444,30 +445,30 @@ TEST(Recovery, RefusesALogThatEndsBeforeItsCheckpoint) {
   // synced. But the checkpoint saw more.
   std::string& bytes = disk.bytes("redo-00000001.log");
   bytes.resize(bytes.size() / 2);
-  EXPECT_THAT(problem_of(log_problem::damaged, [&] { logged_store refused(*disk.folder()); }),
+  EXPECT_THAT(problem_of(log_problem::damaged, [&] { logged_store refused(*disk.directory()); }),
               HasSubstr("checkpoint"));
   // A checkpoint's first segment was whole when the checkpoint was finished.
   bytes.resize(internal::file_header_bytes - 1);
-  problem_of(log_problem::damaged, [&] { logged_store refused(*disk.folder()); });
+  problem_of(log_problem::damaged, [&] { logged_store refused(*disk.directory()); });
 }
 
 TEST(Recovery, RefusesFilesUnderOtherNames) {
   faulty_disk disk = small_log();
   std::swap(disk.bytes("redo-00000001.log"), disk.bytes("redo-00000002.log"));
-  problem_of(log_problem::damaged, [&] { logged_store refused(*disk.folder()); });
+  problem_of(log_problem::damaged, [&] { logged_store refused(*disk.directory()); });
 }
 
 // --- Threads ---
 
 TEST(RedoLog, ThreadsAppendWhileCheckpointsAreWritten) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
+  const auto directory = disk.directory();
+  logged_store store(*directory);
   commit_clock clock;
   redo_log_options options = by_hand(durability::async);
   options.group_time = 200us;
   options.segment_bytes = 20'000;
-  redo_log log(clock, *folder, store.found(), options);
+  redo_log log(clock, *directory, store.found(), options);
   constexpr int threads = 4;
   const int commits = repetitions(400);
   {
@@ -492,11 +493,11 @@ TEST(RedoLog, ThreadsAppendWhileCheckpointsAreWritten) {
 // No lock around the commits: each thread has keys of its own, and one that all write.
 TEST(RedoLog, ThreadsCommitSideBySide) {
   faulty_disk disk;
-  const auto folder = disk.folder();
+  const auto directory = disk.directory();
   commit_clock clock;
   redo_log_options options = by_hand(durability::sync);
   options.group_time = 1ms;
-  redo_log log(clock, *folder, logged_store(*folder).found(), options);
+  redo_log log(clock, *directory, logged_store(*directory).found(), options);
   constexpr std::uint64_t threads = 4;
   const auto commits = static_cast<std::uint64_t>(repetitions(500));
   std::atomic<std::uint64_t> sequence{0};
@@ -568,10 +569,10 @@ TEST(CommitGroups, AGroupIsCompletedBehindItsCommits) {
 // Snapshots move the clock on as they like: batches then have more groups than one.
 TEST(RedoLog, OthersMayMoveTheClockOn) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
+  const auto directory = disk.directory();
+  logged_store store(*directory);
   commit_clock clock;
-  redo_log log(clock, *folder, store.found(), by_hand());
+  redo_log log(clock, *directory, store.found(), by_hand());
   redo_log::worker me(log);
   random_numbers random(seed_or(4));
   std::uint64_t before = 0;
@@ -630,34 +631,34 @@ TEST(LogQueue, GivesWhatIsUpToAGroup) {
 
 // --- Real files ---
 
-class temporary_folder {
+class temporary_directory {
  public:
-  temporary_folder() {
+  temporary_directory() {
     std::string name = (std::filesystem::temp_directory_path() / "elidex-log-XXXXXX").string();
     path_ = ::mkdtemp(name.data());
   }
-  ~temporary_folder() { std::filesystem::remove_all(path_); }
+  ~temporary_directory() { std::filesystem::remove_all(path_); }
   const std::filesystem::path& path() const { return path_; }
 
  private:
   std::filesystem::path path_;
 };
 
-TEST(LogFolder, RealFiles) {
-  const temporary_folder temporary;
+TEST(LogDirectory, RealFiles) {
+  const temporary_directory temporary;
   const std::string path = (temporary.path() / "log").string();
   random_numbers random(seed_or(3));
   row_map expected;
   for (int life = 0; life < 4; ++life) {
-    const auto folder = open_log_folder(path);
-    EXPECT_EQ(code_thrown_by([&] { open_log_folder(path); }),
+    const auto directory = open_log_directory(path);
+    EXPECT_EQ(code_thrown_by([&] { open_log_directory(path); }),
               std::errc::resource_unavailable_try_again);
-    logged_store store(*folder);
+    logged_store store(*directory);
     ASSERT_EQ(store.rows(), expected);
     commit_clock clock;
     redo_log_options options = by_hand(durability::sync);
     options.segment_bytes = 1000;
-    redo_log log(clock, *folder, store.found(), options);
+    redo_log log(clock, *directory, store.found(), options);
     redo_log::worker me(log);
     for (int i = 0; i < 20; ++i)
       log.acknowledge(me, store.transact(me, store.random_changes(random)));
@@ -668,13 +669,13 @@ TEST(LogFolder, RealFiles) {
       log.acknowledge(me, store.transact(me, store.random_changes(random)));
     expected = store.rows();
   }
-  EXPECT_EQ(logged_store(*open_log_folder(path)).rows(), expected);
+  EXPECT_EQ(logged_store(*open_log_directory(path)).rows(), expected);
 }
 
-TEST(LogFolder, ADatabaseThatCouldNotOpenItIsOfNoUse) {
-  const temporary_folder temporary;
+TEST(LogDirectory, ADatabaseThatCouldNotOpenItIsOfNoUse) {
+  const temporary_directory temporary;
   const std::string path = (temporary.path() / "log").string();
-  const auto folder = open_log_folder(path);
+  const auto directory = open_log_directory(path);
   basic_database<db::silo_commit> refused;
   auto& table = refused.create_table<std::uint64_t, int>("table");
   try {
@@ -686,19 +687,19 @@ TEST(LogFolder, ADatabaseThatCouldNotOpenItIsOfNoUse) {
   EXPECT_THROW(refused.transact([&](auto& t) { t.upsert(table, 1, 2); }), std::logic_error);
 }
 
-TEST(LogFolder, SaysWhatTheSystemSays) {
-  const temporary_folder temporary;
-  EXPECT_EQ(code_thrown_by([&] { open_log_folder((temporary.path() / "no" / "log").string()); }),
+TEST(LogDirectory, SaysWhatTheSystemSays) {
+  const temporary_directory temporary;
+  EXPECT_EQ(code_thrown_by([&] { open_log_directory((temporary.path() / "no" / "log").string()); }),
             std::errc::no_such_file_or_directory);
-  const auto folder = open_log_folder(temporary.path().string());
+  const auto directory = open_log_directory(temporary.path().string());
   std::error_code error;
-  const auto made = folder->create("a", error);
+  const auto made = directory->create("a", error);
   ASSERT_FALSE(error);
-  EXPECT_EQ(folder->create("a", error), nullptr);
+  EXPECT_EQ(directory->create("a", error), nullptr);
   EXPECT_EQ(error, std::errc::file_exists);
-  EXPECT_EQ(folder->open("b", error), nullptr);
+  EXPECT_EQ(directory->open("b", error), nullptr);
   EXPECT_EQ(error, std::errc::no_such_file_or_directory);
-  folder->remove("b", error);
+  directory->remove("b", error);
   EXPECT_EQ(error, std::errc::no_such_file_or_directory);
 }
 

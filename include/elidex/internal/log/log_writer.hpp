@@ -1,7 +1,7 @@
 // Serializes batches of commit groups into segment files, in the order that redo_log.hpp's proofs
 // require.
 //
-//   log_writer writer(folder, found, fingerprint, segment_bytes);
+//   log_writer writer(directory, found, fingerprint, segment_bytes);
 //   // written and synced when end_batch() returns
 //   writer.begin_batch(7); writer.records(payload); ... ; writer.end_batch();
 //   writer.after_batch();  // notes the sync in the file, or begins the next segment
@@ -36,7 +36,7 @@ std::uint64_t new_salt() noexcept;
 class block_file {
  public:
   // Creates the file, and buffers its header.
-  block_file(log_folder& folder, std::string name, const file_header& header);
+  block_file(log_directory& directory, std::string name, const file_header& header);
 
   void block(block_header header, std::span<const std::byte> payload);
   void flush();
@@ -53,7 +53,7 @@ class block_file {
 
 class log_writer {
  public:
-  log_writer(log_folder& folder, const recovered_log& found, std::uint64_t fingerprint,
+  log_writer(log_directory& directory, const recovered_log& found, std::uint64_t fingerprint,
              std::size_t segment_bytes);
 
   // `group` is the batch's last commit group.
@@ -68,7 +68,7 @@ class log_writer {
   // The last group that has entries and is synced.
   std::uint64_t last_group();
 
-  log_folder& folder() noexcept { return folder_; }
+  log_directory& directory() noexcept { return directory_; }
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
   // Returns the next checkpoint's number, or 0 while another one is being written.
   std::uint64_t begin_checkpoint();
@@ -78,7 +78,7 @@ class log_writer {
   void begin_segment(std::uint64_t number, std::uint64_t previous_bytes, std::uint64_t first_group);
   block_header header_now(block_kind kind) const noexcept;
 
-  log_folder& folder_;
+  log_directory& directory_;
   const std::uint64_t fingerprint_;
   const std::size_t segment_bytes_;
   std::unique_ptr<block_file> segment_;

@@ -1,8 +1,8 @@
 // Reads a log's directory after a crash: the newest checkpoint, then the log up to its last whole
 // batch.
 //
-//   auto folder = open_log_folder("/var/lib/store");
-//   const recovered_log found = recover_log(*folder, fingerprint, [&](const log_entry& entry) {
+//   auto directory = open_log_directory("/var/lib/store");
+//   const recovered_log found = recover_log(*directory, fingerprint, [&](const log_entry& entry) {
 //     row* there = tables[entry.table].find(entry.key);
 //     // the row is from a checkpoint that read it later
 //     if (there != nullptr && there->stamp > entry.stamp) return;
@@ -14,7 +14,7 @@
 //     }
 //   });
 //   commit_clock clock;
-//   redo_log log(clock, *folder, found, options);  // continues in a new segment
+//   redo_log log(clock, *directory, found, options);  // continues in a new segment
 //
 // What the callback gets: first the rows of the checkpoint, all of them puts, then the log, batch
 // by batch in ascending order. In each batch a key has its last put or erase, if there is one, and
@@ -100,7 +100,7 @@ struct recovered_log {
   std::vector<std::string> unfinished;  // checkpoints that were never finished
 };
 
-recovered_log recover_log(log_folder& folder, std::uint64_t fingerprint,
+recovered_log recover_log(log_directory& directory, std::uint64_t fingerprint,
                           const std::function<void(const log_entry&)>& apply);
 
 }  // namespace elidex::internal

@@ -3,7 +3,7 @@
 //
 //   commit_clock clock;
 //   // recovery.hpp
-//   redo_log log(clock, *folder, found, {.level = durability::sync, .fingerprint = schema});
+//   redo_log log(clock, *directory, found, {.level = durability::sync, .fingerprint = schema});
 //   redo_log::worker me(log);                // one for each thread
 //   redo_log::commit commit(me);
 //   commit.upsert(table, key, row);          // if it throws, nothing has happened
@@ -136,7 +136,7 @@ class redo_log {
   // continues at found.first_group or later. No transaction may have committed by it yet. Throws
   // std::system_error, and the directory can then be recovered as before. Throws
   // std::invalid_argument with level none.
-  redo_log(commit_clock& clock, log_folder& folder, const recovered_log& found,
+  redo_log(commit_clock& clock, log_directory& directory, const recovered_log& found,
            const redo_log_options& options);
   // As close(), but reports no error.
   ~redo_log();

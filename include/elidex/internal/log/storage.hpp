@@ -2,7 +2,7 @@
 // checkpoints.
 //
 //   // fills the tables
-//   storage kept(open_log_folder("bank"), {.level = durability::sync}, clock, tables);
+//   storage kept(open_log_directory("bank"), {.level = durability::sync}, clock, tables);
 //   redo_log::worker me(*kept.log());                      // transaction_context.hpp, log_with()
 //   kept.checkpoint([&] { return tables; });
 //
@@ -56,8 +56,8 @@ struct storage_options {
 
 class storage {
  public:
-  storage(std::unique_ptr<log_folder> folder, const storage_options& options, commit_clock& clock,
-          std::span<table_base* const> tables);
+  storage(std::unique_ptr<log_directory> directory, const storage_options& options,
+          commit_clock& clock, std::span<table_base* const> tables);
 
   // Null with level none: the constructor unlocks the directory before it returns.
   redo_log* log() noexcept { return log_ ? &*log_ : nullptr; }
@@ -72,7 +72,7 @@ class storage {
  private:
   class loading;
 
-  std::unique_ptr<log_folder> folder_;  // null with level none
+  std::unique_ptr<log_directory> directory_;  // null with level none
   commit_clock& clock_;
   recovered_log found_;
   std::uint32_t tables_ = 0;  // how many numbers are assigned
