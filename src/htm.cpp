@@ -59,9 +59,9 @@ constexpr std::array<htm_capability, answer_count> answers = [] {
 
 // A store to a line that is in the cache already, so that nothing but the machine itself can be the
 // reason for an abort (save an interrupt, and there are many trials).
-bool a_trial_region_commits() noexcept {
+bool a_trial_commits() noexcept {
   alignas(64) static std::atomic<unsigned> warm_line{0};
-  for (unsigned trial = 0; trial < trial_regions; ++trial) {
+  for (unsigned trial = 0; trial < trial_transactions; ++trial) {
     warm_line.store(trial);
     const status entry = native::begin();
     if (entry.started()) {
@@ -82,7 +82,7 @@ std::size_t look() noexcept {
   if ((ebx >> 11 & 1) != 0) bits |= bit_rtm;
   if ((edx >> 11 & 1) != 0) bits |= bit_always_aborts;
   const bool may_try = (bits & bit_rtm) != 0 && (bits & bit_always_aborts) == 0;
-  if (may_try && a_trial_region_commits()) bits |= bit_commits;
+  if (may_try && a_trial_commits()) bits |= bit_commits;
   return bits;
 }
 

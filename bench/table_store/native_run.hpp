@@ -201,8 +201,8 @@ class native_run final : public loaded_workload {
   }
 
   lock_counts regions() {
-    if constexpr (requires { db_.protocol().region_counts(); }) {
-      return db_.protocol().region_counts();
+    if constexpr (requires { db_.protocol().htm_counts(); }) {
+      return db_.protocol().htm_counts();
     } else {
       return {};
     }

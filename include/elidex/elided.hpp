@@ -197,7 +197,7 @@ class elided {
 
   // Returns whether the caller is in a region, of this lock or another. A section that begins there
   // joins the region.
-  static bool in_region() noexcept { return Htm::test(); }
+  static bool in_transaction() noexcept { return Htm::test(); }
 
   // Returns the counts. Acquisitions that joined an enclosing region are part of it and not
   // counted.

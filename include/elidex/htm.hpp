@@ -178,7 +178,7 @@ struct htm_capability {
 // The number of trial regions that must all abort before the machine counts as never committing.
 // Chosen: interrupts may abort a few of them, but not 64 in a row. On a machine that always aborts
 // they cost some microseconds, once.
-inline constexpr unsigned trial_regions = 64;
+inline constexpr unsigned trial_transactions = 64;
 
 // Detects the machine at the first call, then returns the stored answer.
 const htm_capability& capability() noexcept;

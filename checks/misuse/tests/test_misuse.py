@@ -88,7 +88,7 @@ class PublicFunctions(unittest.TestCase):
 
     def test_of_the_inside_only_what_a_public_header_names(self):
         inside = [public_functions.Function(f"elidex::internal::{name}", "include/elidex/made_up.hpp")
-                  for name in ("map_regions::all", "btree::get", "row::set")]
+                  for name in ("synchronization::all", "btree::get", "row::set")]
         with mock.patch.object(public_functions, "named_for_users", lambda: {"row"}):
             self.assertEqual([public_functions.users_name(one, ["elidex/made_up.hpp"]) for one in inside],
                              [None, "ordered_map::get", "row::set"])

@@ -252,7 +252,7 @@ class dbx_commit {
     }
   }
 
-  lock_counts region_counts() const noexcept { return lock_.stats(); }
+  lock_counts htm_counts() const noexcept { return lock_.stats(); }
 
  private:
   // The log waits for each commit of a group that is not in its queue yet. The queue is filled

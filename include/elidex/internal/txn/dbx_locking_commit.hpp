@@ -70,7 +70,7 @@ class dbx_locking_commit {
     });
   }
 
-  lock_counts region_counts() const noexcept { return lock_.stats(); }
+  lock_counts htm_counts() const noexcept { return lock_.stats(); }
 
  private:
   static internal::locking lock_in_region(transaction_context& t, commit_clock& clock,
@@ -95,7 +95,7 @@ class capability_commit {
     return by_regions_ ? dbx_(t, clock) : silo_(t, clock);
   }
   bool by_regions() const noexcept { return by_regions_; }
-  lock_counts region_counts() const noexcept { return dbx_.region_counts(); }
+  lock_counts htm_counts() const noexcept { return dbx_.htm_counts(); }
 
  private:
   const bool by_regions_ = htm::capability().rtm_commits;
