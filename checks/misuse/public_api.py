@@ -66,7 +66,7 @@ NOTHING_TO_MISUSE = {
     "As everywhere in C++: no other thread may still use an object that is destroyed.": ("*::~*",),
     "Compares, adds or prints values.": ("*operator*",),
     "Values of a status: they take nothing, and cannot be closed.": ("htm::status::*",),
-    "For authors of locks and of regions. Each comment says what the function requires.": (
+    "For authors of locks and of transactions. Each comment says what the function requires.": (
         "htm::native::*", "htm::never::*", "htm::hle_exchange_acquire", "htm::hle_store_release", "lock_record::*",
         "lock_record_named", "record_of_unnamed_locks",
     ),

@@ -30,7 +30,8 @@
 // those.
 //
 // Sources: Silo, section 4.4; DBX (Wang et al., EuroSys 2014), as papers/003 section 7 uses it.
-// Deviation: versions for snapshots are allocated before anything is locked (DESIGN.md, rule 3).
+// Deviation: versions for snapshots are allocated before anything is locked. A region may run
+// again, and an allocation would abort it.
 #pragma once
 
 #include <algorithm>
