@@ -59,7 +59,7 @@ void checkpoint_writer::add_row(std::uint32_t table, std::string_view key, std::
   const std::size_t begin = rows_of_block_.size();
   try {
     begin_record(rows_of_block_);
-    append_entry(rows_of_block_, table, log_operation::put, key, row);
+    append_entry(rows_of_block_, table, log_operation::upsert, key, row);
   } catch (...) {
     rows_of_block_.shrink(begin);
     throw;

@@ -30,7 +30,7 @@ constexpr auto tables = make_tables();
 constexpr std::uint64_t segment_magic = 0x474F'4C4F'4445'5245;     // "EREDOLOG"
 constexpr std::uint64_t checkpoint_magic = 0x544B'5043'4344'4C45;  // "ELDCCPKT"
 constexpr std::uint32_t block_magic = 0x4B4C'4245;                 // "EBLK"
-// Where a put has its row's bytes.
+// Where an upsert has its row's bytes.
 constexpr std::uint32_t erased = 0xFFFF'FFFF;
 constexpr std::uint32_t is_change = 0x8000'0000;  // with the bytes of its pieces
 
@@ -269,7 +269,7 @@ void append_change(byte_buffer& to, std::uint32_t table, std::string_view key,
     bytes = after.size();
   }
   if (bytes >= after.size()) {
-    append_entry(to, table, log_operation::put, key, after);
+    append_entry(to, table, log_operation::upsert, key, after);
     return;
   }
   check_length(key, after);
@@ -304,7 +304,7 @@ record_reader::step record_reader::next(log_entry& entry) noexcept {
   entry.table = get_number<std::uint32_t>(rest_.data());
   entry.operation = row_field == erased            ? log_operation::erase
                     : (row_field & is_change) != 0 ? log_operation::change
-                                                   : log_operation::put;
+                                                   : log_operation::upsert;
   entry.stamp = stamp_;
   rest_ = rest_.subspan(entry_header_bytes);
   if (rest_.size() < key_bytes + row_bytes) return step::malformed;

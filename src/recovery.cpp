@@ -147,7 +147,7 @@ class reader {
     for (;;) {
       const record_reader::step step = records.next(entry);
       if (step == record_reader::step::end) return;
-      if (step == record_reader::step::malformed || entry.operation != log_operation::put)
+      if (step == record_reader::step::malformed || entry.operation != log_operation::upsert)
         file.damaged(rows.header.offset, "not the rows of a checkpoint");
       apply_(entry);
       ++found_.checkpoint_rows;

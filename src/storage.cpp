@@ -76,7 +76,7 @@ class storage::loading {
     table_base& table = *by_number_[entry.table];
     const epoch_pin pinned;
     switch (entry.operation) {
-      case log_operation::put:
+      case log_operation::upsert:
         return upsert(table, entry);
       case log_operation::erase:
         return erase(table, entry);
@@ -98,7 +98,7 @@ class storage::loading {
 
   void meet(const log_entry& entry) {
     description said{};
-    if (entry.operation != log_operation::put || entry.row.size() < sizeof said)
+    if (entry.operation != log_operation::upsert || entry.row.size() < sizeof said)
       damaged("its catalog");
     std::memcpy(&said, entry.row.data(), sizeof said);
     const std::string in_directory = text(said, entry.row.substr(sizeof said));

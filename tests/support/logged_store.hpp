@@ -186,7 +186,7 @@ class logged_store {
     last_stamp_ = std::max(last_stamp_, entry.stamp);
     if (there != rows_.end() && there->second.first > entry.stamp) return;
     switch (entry.operation) {
-      case log_operation::put:
+      case log_operation::upsert:
         rows_[name] = {entry.stamp, std::string(entry.row)};
         break;
       case log_operation::erase:

@@ -52,7 +52,7 @@ TEST(LoggedChange, GivesTheRowAsItIsAfterwards) {
       after[random.below(after.size())] = 'y';
     const logged made = change_of(before, after);
     ASSERT_LE(made.entry.row.size(), after.size());
-    if (made.entry.operation == log_operation::put) {
+    if (made.entry.operation == log_operation::upsert) {
       ASSERT_EQ(made.entry.row, after);
     } else {
       ASSERT_EQ(made.entry.operation, log_operation::change);
@@ -74,7 +74,7 @@ TEST(LoggedChange, IsAsLongAsWhatHasChanged) {
 TEST(LoggedChange, IsAPutWhereThatIsShorterOrItCannotBe) {
   const auto puts = [](const std::string& before, const std::string& after) {
     const logged made = change_of(before, after);
-    return made.entry.operation == log_operation::put && made.entry.row == after;
+    return made.entry.operation == log_operation::upsert && made.entry.row == after;
   };
   EXPECT_TRUE(puts("12345678", "12345679"));
   EXPECT_TRUE(puts("", ""));

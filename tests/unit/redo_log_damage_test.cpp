@@ -226,7 +226,7 @@ using block_list = std::vector<std::pair<internal::block_header, std::string>>;
 std::string record(std::uint64_t stamp, std::uint32_t entries_said, const std::string& key) {
   internal::byte_buffer bytes;
   internal::begin_record(bytes);
-  internal::append_entry(bytes, 0, log_operation::put, key, "row");
+  internal::append_entry(bytes, 0, log_operation::upsert, key, "row");
   internal::finish_record(bytes, 0, stamp, entries_said);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }

@@ -601,7 +601,7 @@ TEST(LogQueue, GivesWhatIsUpToAGroup) {
                           static_cast<char>('a' + i % 26));
     internal::byte_buffer record;
     internal::begin_record(record);
-    internal::append_entry(record, 0, log_operation::put, std::to_string(i), row);
+    internal::append_entry(record, 0, log_operation::upsert, std::to_string(i), row);
     queue.stage(record.bytes(), 1);
     if (random.below(5) == 0) continue;  // given up
     group += random.below(2);

@@ -44,15 +44,15 @@ constexpr std::uint64_t group_of_stamp(std::uint64_t stamp) noexcept {
 // --- Entries ---
 
 // change: gives other values to some words of a present row.
-enum class log_operation : std::uint8_t { put, erase, change };
+enum class log_operation : std::uint8_t { upsert, erase, change };
 
 // A change of one row. The bytes belong to the code that passes the entry on.
 struct log_entry {
   std::uint32_t table = 0;
-  log_operation operation = log_operation::put;
+  log_operation operation = log_operation::upsert;
   std::uint64_t stamp = 0;
   std::string_view key;
-  std::string_view row;  // of a put (for a change see apply_change())
+  std::string_view row;  // of an upsert (for a change see apply_change())
 };
 
 // The most bytes of a key or a row.
@@ -248,8 +248,8 @@ inline void begin_record(byte_buffer& to) {
 // unchanged. An erase has no row.
 void append_entry(byte_buffer& to, std::uint32_t table, log_operation operation,
                   std::string_view key, std::string_view row);
-// Appends a change if that is shorter, otherwise a put of `after`. Throws as append_entry(), and
-// leaves the buffer unchanged then.
+// Appends a change if that is shorter, otherwise an upsert of `after`. Throws as append_entry(),
+// and leaves the buffer unchanged then.
 void append_change(byte_buffer& to, std::uint32_t table, std::string_view key,
                    std::string_view before, std::string_view after);
 // Ends the record that begins at `begin`. The buffer's end is less than 4 GiB behind `begin`.

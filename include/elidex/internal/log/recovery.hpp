@@ -7,7 +7,7 @@
 //     // the row is from a checkpoint that read it later
 //     if (there != nullptr && there->stamp > entry.stamp) return;
 //     switch (entry.operation) {
-//       case log_operation::put: ...upsert(entry.key, entry.row, entry.stamp); break;
+//       case log_operation::upsert: ...upsert(entry.key, entry.row, entry.stamp); break;
 //       case log_operation::erase: ...erase(entry.key); break;
 //       case log_operation::change:
 //         if (there != nullptr) apply_change(there->bytes, entry), there->stamp = entry.stamp;
@@ -16,11 +16,11 @@
 //   commit_clock clock;
 //   redo_log log(clock, *directory, found, options);  // continues in a new segment
 //
-// What the callback gets: first the rows of the checkpoint, all of them puts, then the log, batch
-// by batch in ascending order. In each batch a key has its last put or erase, if there is one, and
-// the changes after it. They come by ascending stamps, whichever threads wrote them. Entries of
-// groups before the one at which the checkpoint began are left out. The rule of the example is
-// sufficient, and no list of erased rows is needed.
+// What the callback gets: first the rows of the checkpoint, all of them upserts, then the log,
+// batch by batch in ascending order. In each batch a key has its last upsert or erase, if there is
+// one, and the changes after it. They come by ascending stamps, whichever threads wrote them.
+// Entries of groups before the one at which the checkpoint began are left out. The rule of the
+// example is sufficient, and no list of erased rows is needed.
 //
 // recover_log() writes nothing. A killed process may leave data in the system's cache only, and a
 // power failure may still lose its last groups. The redo_log that continues syncs this data first.
@@ -39,17 +39,17 @@
 //
 // Why the example's rule is sufficient. An entry that is older than the present row precedes the
 // moment at which the checkpoint read the row. Every later change follows in the log. If a row was
-// erased before the checkpoint reached its place, the log has that erase after every older put.
+// erased before the checkpoint reached its place, the log has that erase after every older upsert.
 //
 // Why changes are sufficient. A change needs the row as it was before it. There are three cases for
 // the present row:
 // - It is the checkpoint's, with stamp c. The row contains all its changes up to c, and they are
 //   skipped. Those after c have a group >= B, or c would not be the last one before the scan
 //   (checkpoint.hpp). So they come, in order.
-// - It is from a put of the log. All changes after that put come.
+// - It is from an upsert of the log. All changes after that upsert come.
 // - There is no row. Then the scan did not see it, although the log begins with a change of it. The
 //   row was present at the beginning of B and was erased before the scan reached its place. So the
-//   erase follows in the log, and a new row begins with a put after it. The changes before that
+//   erase follows in the log, and a new row begins with an upsert after it. The changes before that
 //   have no effect.
 //
 // Where the log ends. Every segment but the newest must be whole up to the length in the next one's

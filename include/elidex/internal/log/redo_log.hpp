@@ -257,15 +257,15 @@ class redo_log::commit {
   // it. Throw std::bad_alloc or std::length_error (a key or row of 2 GiB). Then the previous
   // entries stay.
   void upsert(std::uint32_t table, std::string_view key, std::string_view row) {
-    append_entry(begun_record(), table, log_operation::put, key, row);
+    append_entry(begun_record(), table, log_operation::upsert, key, row);
     ++entries_;
   }
   void erase(std::uint32_t table, std::string_view key) {
     append_entry(begun_record(), table, log_operation::erase, key, {});
     ++entries_;
   }
-  // A put of `after` that logs only the words in which it differs from `before`. `before` is the
-  // row at the commit, or the row that the previous entries leave.
+  // An upsert of `after` that logs only the words in which it differs from `before`. `before` is
+  // the row at the commit, or the row that the previous entries leave.
   void change(std::uint32_t table, std::string_view key, std::string_view before,
               std::string_view after) {
     append_change(begun_record(), table, key, before, after);
