@@ -24,9 +24,9 @@
 //   std::bad_alloc
 //
 // Implementation notes
-// Why recovery is right. Let B be the group after durable_group() when the checkpoint begins. Let C
-// be the current group when finish() is called. Consider a recovery that ends with group D, and a
-// key.
+// Why recovery is right. Let B be the commit group after durable_group() when the checkpoint
+// begins. Let C be the current group when finish() is called. Consider a recovery that ends with
+// group D, and a key.
 // - D >= C, because finish() waits for durable_group() >= C before it gives the file its name.
 //   Everything that the scan can have seen, rows or their absence, had a group <= C <= D. So the
 //   file has nothing of a transaction that the log has lost.

@@ -1,7 +1,7 @@
 // How an optimistic transaction commits: two protocols, each a policy of the database.
 //
-//   silo_commit  Locks the write set in the order of addresses, reads the group, validates the read
-//                set, writes and unlocks.
+//   silo_commit  Locks the write set in the order of addresses, reads the current commit group
+//                (commit_clock.hpp), validates the read set, writes and unlocks.
 //   dbx_commit   Does all of that in one hardware region that writes no lock. Where the region does
 //                not commit, it does the same as Silo under the lock that all regions read.
 //

@@ -14,8 +14,8 @@
 // the record. Here that word is the stamp. So a region writes one line of each record as well, and
 // the fallback holds its lock for no longer.
 //
-// Linearization: the region's commit. In the fallback, the point where the group is read. At that
-// moment all reads are unchanged and all writes are locked. Until a row is unlocked, every
+// Linearization: the region's commit. In the fallback, the point where the commit group is read. At
+// that moment all reads are unchanged and all writes are locked. Until a row is unlocked, every
 // transaction that wants it waits, or repeats its read of it, as under silo_commit.
 // Snapshots: the argument of silo_commit holds here, too (commit_clock.hpp). The phase is announced
 // before anything is locked. The group is read in the region, which aborts if the clock advances

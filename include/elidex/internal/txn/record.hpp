@@ -13,8 +13,8 @@
 //
 // Implementation notes
 // The bytes change in place. A reader reads the stamp, the bytes, and the stamp again (Silo,
-// section 4.5). A commit keeps the old row only if its group is later than the row's: within one
-// group no snapshot can need the old row.
+// section 4.5). A commit keeps the old row only if its commit group is later than the row's: within
+// one group no snapshot can need the old row.
 //
 // Why a read is whole: write() stores after the fence of lock() and before the release of unlock().
 // A reader that got one of these words sees at least the locked stamp at its second look, which

@@ -8,8 +8,8 @@
 // caller's functions throw.
 //
 // Implementation notes
-// It reads the versions of its group (commit_clock.hpp) and notes nothing. While it lives, the
-// versions that it can read are kept.
+// It reads the versions of its commit group (commit_clock.hpp) and notes nothing. While it lives,
+// the versions that it can read are kept.
 #pragma once
 
 #include <algorithm>

@@ -10,8 +10,8 @@
 //
 // Implementation notes
 // A commit is Silo's with nothing to validate (commit_protocols.hpp). The transaction locks the
-// words of its rows, reads the group, writes, and unlocks them. Then it releases its locks. So the
-// log and the snapshots can rely on the same guarantees under each policy:
+// words of its rows, reads the commit group, writes, and unlocks them. Then it releases its locks.
+// So the log and the snapshots can rely on the same guarantees under each policy:
 // - Serial order (commit_clock.hpp, note 2): if T2 overwrites what T1 has read under a shared lock,
 //   T2 got its lock after T1's end. So T1 read the clock before T2 did. At the levels without read
 //   locks T1 need not precede T2, and read_only() sees both or T2 alone.
