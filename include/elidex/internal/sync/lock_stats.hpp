@@ -34,7 +34,7 @@
 namespace elidex::internal {
 
 struct lock_counts {
-  std::uint64_t commits = 0;      // regions that committed: acquisitions without the lock
+  std::uint64_t commits = 0;      // transactions that committed: acquisitions without the lock
   std::uint64_t fallbacks = 0;    // acquisitions that took the lock
   std::uint64_t off_periods = 0;  // how often too many aborts switched elision off for a while
   std::array<std::uint64_t, htm::abort_cause_count> aborts{};  // by htm::abort_cause
@@ -43,7 +43,7 @@ struct lock_counts {
     return aborts[static_cast<std::size_t>(cause)];
   }
   std::uint64_t aborts_total() const noexcept;
-  // The number of regions that began.
+  // The number of transactions that began.
   std::uint64_t attempts() const noexcept { return commits + aborts_total(); }
   std::uint64_t acquisitions() const noexcept { return commits + fallbacks; }
   // The share of the acquisitions that took the lock, or 0 if there were no acquisitions.
@@ -81,7 +81,7 @@ class lock_counters {
   }
 
   // Allocates the thread's record now instead of at its first count. A lock calls it before a
-  // region, because the allocation would abort the region.
+  // transaction, because the allocation would abort it.
   void prepare_this_thread() noexcept { static_cast<void>(this_threads_shard()); }
 
   lock_counts read() const noexcept;

@@ -91,8 +91,8 @@ class split_regions {
 
   // Returns whether the caller is in a hardware region already. Regions begun there join it.
   static bool in_region() noexcept {
-    if constexpr (requires { Lock::in_region(); }) {
-      return Lock::in_region();
+    if constexpr (requires { Lock::in_transaction(); }) {
+      return Lock::in_transaction();
     } else {
       return false;
     }
