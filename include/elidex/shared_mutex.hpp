@@ -33,7 +33,7 @@ using internal::named_lock_counts;
 using internal::named_lock_stats;
 using internal::record_of_unnamed_locks;
 
-// Readers elide like writers, and beside readers that hold it.
+// A reader's elided section runs beside readers that hold the lock. A writer's does not.
 template <class Htm>
 class alignas(64) basic_shared_mutex {
  public:
@@ -43,8 +43,8 @@ class alignas(64) basic_shared_mutex {
   basic_shared_mutex& operator=(const basic_shared_mutex&) = delete;
 
   void lock() { lock_as<exclusive>(); }
-  // False: held by somebody at this moment, or (seldom) a reader that cannot come in has just
-  // looked.
+  // Returns false if a thread holds the lock. Rarely it also fails on a free lock, while a reader
+  // that could not enter withdraws. Never waits.
   bool try_lock() { return try_lock_as<exclusive>(); }
   void unlock() {
     if (Htm::enabled() && elision_.leave()) return;
@@ -52,7 +52,7 @@ class alignas(64) basic_shared_mutex {
   }
 
   void lock_shared() { lock_as<shared>(); }
-  // False: held by a writer at this moment, or one waits.
+  // Returns false if a writer holds the lock or waits for it. Never waits.
   bool try_lock_shared() { return try_lock_as<shared>(); }
   void unlock_shared() {
     if (Htm::enabled() && elision_.leave()) return;

@@ -4,8 +4,8 @@
 //   db.read_only([&](auto& t) { ... t.get(accounts, 1) ... t.scan(accounts, 10, 20, fn) ... });
 //
 // Thread-safety: belongs to one thread.
-// Complexity: O(log n) for one key of a table of n rows, and a copy of the row. A scan adds O(1) for
-// each row. Both also step over the versions that are newer than the snapshot.
+// Complexity: O(log n) for one key of a table of n rows, and a copy of the row. A scan adds O(1)
+// for each row. Both also step over the versions that are newer than the snapshot.
 // Errors: std::logic_error for a table of another database, std::bad_alloc, and what Key and the
 // caller's functions throw.
 //

@@ -25,8 +25,8 @@
 //
 // Thread-safety: belongs to one thread.
 // Lifetime: the transaction ends when its function returns. Keep no pointer to it.
-// Complexity: O(log n) for one key of a table of n rows, and a copy of the row. A scan adds O(1) for
-// each row.
+// Complexity: O(log n) for one key of a table of n rows, and a copy of the row. A scan adds O(1)
+// for each row.
 // Errors:
 //   those of errors.hpp
 //   std::logic_error  a table of another database, before anything is noted
