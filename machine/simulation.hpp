@@ -79,7 +79,9 @@ enum class abort_reason : std::uint8_t {
   page_fault,
   system_call,  // or another instruction that a transaction cannot contain
   nesting,
-  elision,  // HLE: the program did not restore the lock's word, or elided one lock too many
+  // HLE: the program did not restore the lock's word, wrote a part of it, or began an elision inside
+  // a transaction
+  elision,
 };
 inline constexpr std::size_t abort_reasons = 9;
 std::string_view to_string(abort_reason reason) noexcept;

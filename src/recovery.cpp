@@ -315,8 +315,8 @@ class reader {
       for (;;) {
         const record_reader::parse_status status = records.next(entry);
         if (status == record_reader::parse_status::end) break;
-        if (status == record_reader::parse_status::malformed || group_of_stamp(entry.stamp) > group ||
-            group_of_stamp(entry.stamp) <= whole_group_)
+        if (status == record_reader::parse_status::malformed ||
+            group_of_stamp(entry.stamp) > group || group_of_stamp(entry.stamp) <= whole_group_)
           file.damaged(offset, "not the records of groups " + std::to_string(whole_group_ + 1) +
                                    " to " + std::to_string(group));
         entries_.push_back(entry);

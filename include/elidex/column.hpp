@@ -99,8 +99,8 @@ struct column_options {
   // Whether the delta's index uses hardware transactions. Only for numbers. See ordered_map.hpp.
   elidex::synchronization synchronization = elidex::synchronization::automatic;
   // A merge is due when the delta has at least merge_rows_min rows, and merge_ratio times the
-  // main's. Deletions alone never make a merge due. Both numbers are chosen. A row takes 4 bytes in a
-  // delta, and a new value takes 20 to 70. A merge rewrites the whole main, at 17 to 300 M rows a
+  // main's. Deletions alone never make a merge due. Both numbers are chosen. A row takes 4 bytes in
+  // a delta, and a new value takes 20 to 70. A merge rewrites the whole main, at 17 to 300 M rows a
   // second.
   double merge_ratio = 0.1;
   std::size_t merge_rows_min = 65'536;

@@ -84,7 +84,7 @@ class condition_variable {
     });
     return in_time ? std::cv_status::no_timeout : std::cv_status::timeout;
   }
-  // After the sleep, compares the deadline with Clock::now() again, because Clock may have been set.
+  // After the sleep, compares the deadline with Clock::now() again: Clock may have been set.
   template <class Mutex, class Clock, class Duration>
   std::cv_status wait_until(std::unique_lock<Mutex>& lock,
                             const std::chrono::time_point<Clock, Duration>& deadline) {

@@ -16,9 +16,9 @@
 // Complexity: O(1) expected for one key. for_each() visits every bucket.
 // Lifetime: the map copies keys and values in and out. It cannot be copied or moved, and has no
 // iterators. The arguments of for_each()'s function are valid until the function returns.
-// Errors: std::invalid_argument for a key of more than 64 KiB, a value of 4 GiB or more, or a result
-// span of multi_get() that is too short. The map's contents are unchanged after std::bad_alloc,
-// which comes from
+// Errors: std::invalid_argument for a key of more than 64 KiB, a value of 4 GiB or more, or a
+// result span of multi_get() that is too short. The map's contents are unchanged after
+// std::bad_alloc, which comes from
 //   * the constructor, reserve() and for_each(),
 //   * every function that changes something (for numbers: insert(), upsert() and get_or_insert()),
 //   * every function that returns a std::string,

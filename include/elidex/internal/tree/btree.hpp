@@ -11,9 +11,9 @@
 // (cursor.hpp). The first four are exact when no operation runs. multi_get() is not a snapshot.
 // Complexity: O(log n) for one key. A scan adds O(1) for each record.
 // Iterator validity: a cursor stays valid whatever other threads do (cursor.hpp).
-// Errors: std::invalid_argument for a key of more than 64 KiB, a value of 4 GiB or more, or a result
-// span of multi_get() that is too short. The tree is unchanged after std::bad_alloc, which comes
-// from
+// Errors: std::invalid_argument for a key of more than 64 KiB, a value of 4 GiB or more, or a
+// result span of multi_get() that is too short. The tree is unchanged after std::bad_alloc, which
+// comes from
 //   * every function that changes something (erase() too, because the retire list records what it
 //     unlinks),
 //   * scans and cursors (for their buffer),

@@ -10,7 +10,8 @@
 // a snapshot of a range use scan().
 // Thread-safety: a cursor is for one thread at a time, and may be moved to another thread. Any
 // thread may use the map at the same time.
-// Complexity: O(log n) for each seek. next() and prev() take O(1), or O(log n) at the end of a leaf.
+// Complexity: O(log n) for each seek. next() and prev() take O(1), or O(log n) at the end of a
+// leaf.
 // Lifetime: a cursor stays valid while other threads insert and erase, even if they erase its key.
 // The map must outlive the cursor. A cursor holds back no reclamation, however long it lives.
 // Errors: std::bad_alloc from the seeks, next() and prev(). The cursor is then unchanged.

@@ -13,9 +13,9 @@
 // Complexity: O(log n) for one key. A scan adds O(1) for each record.
 // Iterator validity: a cursor stays valid whatever other threads do (cursor.hpp).
 // Errors: std::bad_alloc from functions that add or erase keys, from scans and cursors (for their
-// buffer), and from the first call of a thread. The tree is then unchanged. Those of multi_get() and
-// bulk_load(): at the functions. Destructor, reclaim(), size(), empty(), memory_bytes() and stats()
-// never throw.
+// buffer), and from the first call of a thread. The tree is then unchanged. Errors of multi_get()
+// and bulk_load(): at the functions. Destructor, reclaim(), size(), empty(), memory_bytes() and
+// stats() never throw.
 //
 // Implementation notes
 // The four principles of papers/003 section 4.2, and where each is:
