@@ -79,8 +79,8 @@ enum class abort_reason : std::uint8_t {
   page_fault,
   system_call,  // or another instruction that a transaction cannot contain
   nesting,
-  // HLE: the program did not restore the lock's word, wrote a part of it, or began an elision inside
-  // a transaction
+  // HLE: the program did not restore the lock's word, wrote a part of it, or began an elision
+  // inside a transaction
   elision,
 };
 inline constexpr std::size_t abort_reasons = 9;

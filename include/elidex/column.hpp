@@ -54,7 +54,7 @@
 //   3. waits until all pins from before have ended. From then on every thread knows the new delta.
 //      Every row of the frozen one is written, because a row is written under the pin under which
 //      it got its number.
-//   4. builds the next main from main and frozen, which nobody changes, and reads the bits of
+//   4. builds the next main from main and frozen, which no thread changes, and reads the bits of
 //      deleted rows.
 //   5. publishes {next main, nothing frozen, the same delta}, waits for all pins again and destroys
 //      what was replaced.

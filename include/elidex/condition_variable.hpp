@@ -19,7 +19,7 @@
 // Not offered: stop tokens, notify_all_at_thread_exit, native_handle().
 //
 // Performance: an elided section that waits commits first, and returns with the lock newly taken or
-// elided. Notifying makes no system call while nobody waits. While somebody waits, it aborts a
+// elided. Notifying makes no system call while no thread waits. While a thread waits, it aborts a
 // hardware transaction, so notify after unlock() where the program allows it.
 // std::condition_variable_any works with the mutexes, too, but aborts each transaction that waits
 // or notifies.

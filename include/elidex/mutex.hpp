@@ -16,7 +16,7 @@
 //
 // What a call does (parentheses mark errors of the program, as with std::mutex):
 //
-//                                    caller holds it     another thread does   nobody does
+//                                    caller holds it     another thread does   it is free
 //   lock()          mutex            (deadlock)          waits                 takes or elides
 //                   recursive_mutex  adds a level        waits                 takes or elides
 //   try_lock()      mutex            (false)             false                 true

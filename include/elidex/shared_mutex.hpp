@@ -7,7 +7,7 @@
 // Everything that mutex.hpp says of critical sections, thread-safety, errors, size and fork()
 // applies here. In addition:
 //
-//                       caller holds it  another thread does                      nobody does
+//                       caller holds it  another thread does                      it is free
 //   lock()              (deadlock)       waits                                    takes or elides
 //   lock_shared()       (may deadlock)   waits for a writer, or behind a waiting  takes or elides
 //                                        one; not for readers
@@ -15,8 +15,8 @@
 //
 // Implementation notes
 // Invariants: a reader's transaction commits beside readers that hold the lock, but not beside a
-// writer. A writer's transaction commits beside nobody. The rest is as in mutex.hpp; the lock that
-// is taken is internal/sync/sleeping_shared_lock.hpp.
+// writer. A writer's transaction commits only if no thread holds the lock. The rest is as in
+// mutex.hpp. The lock that is taken is internal/sync/sleeping_shared_lock.hpp.
 #pragma once
 
 #include "elidex/htm.hpp"
