@@ -6,8 +6,9 @@
 //       run(which, {.seed = 1}, {[&] { map.insert(1, 1); }, [&] { map.insert(2, 2); }});
 //   r.cycles, r.threads[0].aborts ...
 //
-// The program must be compiled for the machine (CMakeLists.txt here: elidex_sim_program). The
-// compiler then calls the machine at every memory access. Each body runs on its own hardware
+// The program must be compiled for the machine: link the CMake target elidex_machine_program, and
+// call elidex_instrument(TARGET) (machine/CMakeLists.txt). The compiler then calls the machine at
+// every memory access. Each body runs on its own hardware
 // thread. Bodies get one thread per core, socket after socket, then the cores' second threads. The
 // hardware thread with the smallest clock runs next. So a run depends only on the program, the
 // machine and the seed, and every run gives the same result.
@@ -58,7 +59,7 @@ struct run_options {
   std::uint64_t seed = 1;
   // How many cycles a thread may run ahead of the others. Published numbers use 0.
   std::uint64_t quantum_cycles = 0;
-  // The run counts as stuck when it takes longer.
+  // A run that takes more cycles than this ends, and report::stuck explains why.
   std::uint64_t cycles_max = std::uint64_t{1} << 50;
   // Chooses the threads instead of the clocks, unless null.
   strategy* schedule = nullptr;
@@ -78,7 +79,9 @@ enum class abort_reason : std::uint8_t {
   page_fault,
   system_call,  // or another instruction that a transaction cannot contain
   nesting,
-  elision,  // HLE: the lock's word did not get its value back, or one lock too many
+  // HLE: the program did not restore the lock's word, wrote a part of it, or began an elision
+  // inside a transaction
+  elision,
 };
 inline constexpr std::size_t abort_reasons = 9;
 std::string_view to_string(abort_reason reason) noexcept;
@@ -176,8 +179,9 @@ void spend(std::uint64_t cycles) noexcept;
 // Returns the calling thread's clock in cycles.
 std::uint64_t now() noexcept;
 bool inside() noexcept;
-// Returns how often threads may have changed so far. It is a clock for all threads, and never the
-// same twice under run_options::schedule.
+// Returns the next value of a counter that all threads share. Scheduling decisions also increment
+// the counter. So under run_options::schedule the values order the calls of all threads. Outside of
+// a run it returns 0.
 std::uint64_t steps() noexcept;
 // Waits for all threads, then resets all counts, including the cycles of the report.
 void start_counting() noexcept;

@@ -183,7 +183,7 @@ std::unique_ptr<log_directory> open_log_directory(const std::string& path, direc
     made = false;
     error.clear();
   }
-  if (error) throw std::system_error(error, "elidex: cannot make the log directory " + path);
+  if (error) throw std::system_error(error, "elidex: cannot create the log directory " + path);
   const int number = until_not_interrupted(
       [&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }, error);
   if (error) throw std::system_error(error, "elidex: cannot open the log directory " + path);

@@ -228,8 +228,9 @@ void storage::declare(table_base& made) {
 
 finished_checkpoint storage::checkpoint(const std::function<std::vector<table_base*>()>& tables) {
   if (!log_)
-    throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
-                            "elidex: no checkpoint without a log");
+    throw std::system_error(
+        std::make_error_code(std::errc::operation_not_supported),
+        "elidex::database::checkpoint(): level is none (expected async or sync)");
   checkpoint_writer to(*log_);
   const std::vector<table_base*> all = tables();
   // The oldest stamp there can be: the catalog's rows never change.

@@ -11,7 +11,24 @@
 //
 // Values are integers, float, double or std::string.
 //
-// Thread-safety and errors: at the class below.
+// Thread-safety: every function except constructor and destructor, from any thread at any time.
+// insert(), erase() and get() are linearizable. find(), range(), count(), distinct(), scan() and
+// scan_all() are linearizable for each row, but they are not snapshots. They see every row that
+// exists during the whole call, and no row twice. They may or may not see a row that is inserted or
+// erased during the call.
+// Complexity: get() and erase() take O(1). insert() takes O(log d), with d values in the delta, and
+// usually O(1) for a value that the delta has. find(), range(), count(), distinct(), scan() and
+// scan_all() read every row, and scan() does so for any limit. merge() rewrites every row.
+// Size: at most 2^42 rows.
+// Lifetime: values are copied in and out, and a row keeps its number. Not copyable, not movable.
+// Errors:
+//   std::bad_alloc          The rows are unchanged.
+//   std::length_error       From insert(): the delta has as many different values as Id allows.
+//                           From merge(): main and delta together have more. The rows are
+//                           unchanged. Each later merge() tries again, and fails until enough
+//                           values have lost their rows. The next delta fills in the meantime.
+//   std::invalid_argument   A string over 64 KiB to insert, to find, or as the lower end of a
+//                           range.
 // fork(): a child has its own copy of the column. The child may use, merge and destroy the copy if
 // no other thread was inside a call of the column when the process forked. Otherwise locks that
 // such a thread held stay locked in the child, and a merge that it ran never ends there.
@@ -37,7 +54,7 @@
 //   3. waits until all pins from before have ended. From then on every thread knows the new delta.
 //      Every row of the frozen one is written, because a row is written under the pin under which
 //      it got its number.
-//   4. builds the next main from main and frozen, which nobody changes, and reads the bits of
+//   4. builds the next main from main and frozen, which no thread changes, and reads the bits of
 //      deleted rows.
 //   5. publishes {next main, nothing frozen, the same delta}, waits for all pins again and destroys
 //      what was replaced.
@@ -79,11 +96,11 @@
 namespace elidex {
 
 struct column_options {
-  // Of the delta's index, where values are numbers. See ordered_map.hpp.
+  // Whether the delta's index uses hardware transactions. Only for numbers. See ordered_map.hpp.
   elidex::synchronization synchronization = elidex::synchronization::automatic;
-  // A merge is due when the delta has this share of the main's rows and at least this many rows.
-  // Deletions alone never make a merge due. Both numbers are chosen. A row takes 4 bytes in a
-  // delta, and a new value takes 20 to 70. A merge rewrites the whole main, at 17 to 300 M rows a
+  // A merge is due when the delta has at least merge_rows_min rows, and merge_ratio times the
+  // main's. Deletions alone never make a merge due. Both numbers are chosen. A row takes 4 bytes in
+  // a delta, and a new value takes 20 to 70. A merge rewrites the whole main, at 17 to 300 M rows a
   // second.
   double merge_ratio = 0.1;
   std::size_t merge_rows_min = 65'536;
@@ -103,27 +120,11 @@ struct column_stats {
   std::size_t merges = 0;  // merges that have ended
 };
 
-// T    an integer type except bool, float, double, or std::string (passed as std::string_view,
-//      compared as unsigned bytes, at most 64 KiB). NaNs equal each other and are greater than all
-//      numbers. -0.0 is returned as 0.0.
-// Id   an unsigned integer type. Its greatest number limits the different values in the delta, and
-//      also those in the main.
-//
-// Thread-safety: every function except constructor and destructor, from any thread at any time.
-// insert(), erase() and get() are linearizable. find(), range(), count(), distinct() and scan() are
-// linearizable for each row, but they are not snapshots. They see every row that exists during the
-// whole call, and no row twice. They may or may not see a row that is inserted or erased during the
-// call.
-// Size: at most 2^42 rows.
-// Lifetime: values are copied in and out, and a row keeps its number. Not copyable, not movable.
-// Errors:
-//   std::bad_alloc          The rows are unchanged.
-//   std::length_error       From insert(): the delta has as many different values as Id allows.
-//                           From merge(): main and delta together have more. The rows are
-//                           unchanged. Each later merge() tries again, and fails until enough
-//                           values have lost their rows. The next delta fills in the meantime.
-//   std::invalid_argument   A string over 64 KiB to insert, to find, or as the lower end of a
-//                           range.
+// T    std::string, float, double, or an integer type other than bool. Strings are passed as
+//      std::string_view, compared as unsigned bytes, and have at most 64 KiB. NaNs equal each other
+//      and are greater than all numbers. -0.0 is returned as 0.0.
+// Id   an unsigned integer type of at most 32 bits. Its greatest number limits the different values
+//      in the delta, and also those in the main.
 template <class T, class Id = std::uint32_t>
 class column {
   static_assert(std::unsigned_integral<Id> && sizeof(Id) <= sizeof(std::uint32_t));

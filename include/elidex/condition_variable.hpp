@@ -19,7 +19,7 @@
 // Not offered: stop tokens, notify_all_at_thread_exit, native_handle().
 //
 // Performance: an elided section that waits commits first, and returns with the lock newly taken or
-// elided. Notifying makes no system call while nobody waits. While somebody waits, it aborts a
+// elided. Notifying makes no system call while no thread waits. While a thread waits, it aborts a
 // hardware transaction, so notify after unlock() where the program allows it.
 // std::condition_variable_any works with the mutexes, too, but aborts each transaction that waits
 // or notifies.
@@ -30,7 +30,7 @@
 // No notification is lost. A waiter counts itself and reads the number while it holds the lock. A
 // notification for a change that the waiter has not seen comes from a thread that took the lock
 // later. So that thread finds the waiter counted, and changes the number after the waiter has read
-// it. The system lets nobody sleep on a number that has changed. In an elided section, counting and
+// it. The futex call returns at once if the number has changed. In an elided section, counting and
 // reading belong to the transaction and take effect when it commits.
 #pragma once
 
@@ -55,9 +55,14 @@ class condition_variable {
     for (; there != ending; there = waiters_.load()) internal::futex_wait(waiters_, there);
   }
 
+  // Wakes at least one waiting thread, if there is one.
   void notify_one() noexcept { notify(1); }
+  // Wakes all waiting threads.
   void notify_all() noexcept { notify(internal::futex_wake_all); }
 
+  // Releases the mutex, sleeps until a notification or a spurious wake-up, and locks the mutex
+  // again. With a predicate, repeats that until done() returns true. The forms with a time also
+  // return when it has passed, with the standard's result.
   template <class Mutex>
   void wait(std::unique_lock<Mutex>& lock) {
     sleep(lock, [&](std::uint32_t seen) {
@@ -79,7 +84,7 @@ class condition_variable {
     });
     return in_time ? std::cv_status::no_timeout : std::cv_status::timeout;
   }
-  // Reads any clock but the steady one again after each sleep, because such a clock may be set.
+  // After the sleep, compares the deadline with Clock::now() again: Clock may have been set.
   template <class Mutex, class Clock, class Duration>
   std::cv_status wait_until(std::unique_lock<Mutex>& lock,
                             const std::chrono::time_point<Clock, Duration>& deadline) {

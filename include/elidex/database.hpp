@@ -35,12 +35,18 @@
 //   db.checkpoint();                                           // shortens the log
 //   db.close();                                                // async: makes the rest durable
 //
-//   none   loads what the directory has, and writes nothing
-//   async  a crash loses at most the transactions committed in the last group_time and during the
-//          fsync that ran then: whole transactions, none of which a surviving one has seen
-//   sync   transact() and read_only() return when everything that they did and saw is durable
+//   none   open() loads the directory. Nothing is written.
+//   async  A crash may lose the transactions of the last `group_time` and of one running fsync. It
+//          never loses a part of a transaction. It never loses a transaction whose writes a
+//          surviving transaction has read.
+//   sync   transact() and read_only() return when everything that they wrote and read is durable.
 //
-// Thread-safety: all members but constructor and destructor, from any thread.
+// Thread-safety: any thread may call any member, with three exceptions. open() and the destructor
+// must run alone. No transaction may be running during close(). A second checkpoint() at the same
+// time throws std::system_error (operation_in_progress).
+// Complexity: in a table of n rows, get(), insert(), upsert(), update() and erase() take O(log n)
+// and copy the row. A scan takes O(log n) and O(1) for each row. A commit takes time for each row
+// that the transaction read or wrote.
 // Lifetime: a table lives as long as its database. A transaction lives until the function that
 // received it returns. A reference or pointer to either must not be used afterwards; nothing checks
 // that. No transaction may be running when a database is destroyed. docs/MISUSE.md lists the
@@ -234,8 +240,9 @@ class basic_database {
   // database has the directory open, or an error of the system), unknown_table or schema_mismatch.
   // The directory is then unchanged. The database must not be used again: its transactions throw
   // std::logic_error.
-  // A second call, and a call during or after a transaction that committed, throws std::logic_error
-  // and changes nothing.
+  // Throws std::logic_error, and changes nothing, on a second call, after a committed transaction,
+  // or inside a transaction of the calling thread. Running transactions of other threads are not
+  // detected.
   const db::recovered_log& open(const std::string& directory,
                                 const db::storage_options& options = {}) {
     check_may_open();
@@ -251,13 +258,17 @@ class basic_database {
     usable_ = false;
     return load(std::move(directory), options);
   }
-  // Writes all tables to the directory while transactions run, and removes the earlier log. Any
-  // thread may call it, one at a time. Throws std::system_error, and has then removed nothing.
-  // Without a directory, and at level none, its code is operation_not_supported.
+  // Writes all tables to the directory while transactions run, and removes the earlier log. Throws
+  // std::system_error, and then keeps the earlier log:
+  //   operation_in_progress    another thread's checkpoint() runs
+  //   operation_not_supported  there is no directory, or the level is none
+  //   operation_canceled       after close()
+  //   otherwise                the log failed, or an error of the system
   db::finished_checkpoint checkpoint() {
     if (!storage_)
       throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
-                              "elidex: no checkpoint without a directory");
+                              "elidex::database::checkpoint(): no directory (expected a call of "
+                              "open() with level async or sync)");
     return storage_->checkpoint([&] {
       const std::lock_guard guard(tables_mutex_);
       return all_tables();
@@ -278,6 +289,13 @@ class basic_database {
     if (log_ != nullptr) log_->close();
   }
 
+  // Runs fn(transaction), commits, and returns fn's result. After a conflict it backs off and runs
+  // fn again, without limit. An exception from fn rolls back and passes through. If fn had read
+  // outdated rows, fn runs again instead. At level sync, transact() returns when the writes, and
+  // everything that fn read, are durable.
+  // Throws what fn throws and the errors above. std::logic_error: a transact() of this database is
+  // running in this thread, or open() has failed. std::system_error: the log failed, or the
+  // transaction writes after close().
   template <class Fn>
   auto transact(isolation level, Fn&& fn) {
     using result = std::remove_cvref_t<std::invoke_result_t<Fn&, transaction&>>;
@@ -329,6 +347,9 @@ class basic_database {
     return transact(isolation::serializable, std::forward<Fn>(fn));
   }
 
+  // Runs fn(snapshot) once and returns its result. The snapshot contains every transaction that
+  // committed before the call. At level sync, read_only() returns when everything that fn read is
+  // durable.
   // Throws std::logic_error inside read_only() of the same database, and inside a transaction that
   // reads a snapshot (internal/txn/two_phase_transaction.hpp).
   template <class Fn>
@@ -361,6 +382,7 @@ class basic_database {
 
   // Exact when nothing runs.
   database_stats stats() const noexcept { return {commits_.count(), conflicts_.count()}; }
+  // Returns the commit protocol, for its settings (two_phase_locking::wait_for()).
   Commit& protocol() noexcept { return commit_; }
 
  private:
@@ -368,7 +390,8 @@ class basic_database {
   // fewer instructions than 1024, and 256 takes 9 % fewer.
   static constexpr std::size_t erases_per_collection = 128;
 
-  static constexpr const char* not_opened = "elidex::database: open() has failed";
+  static constexpr const char* not_opened =
+      "elidex::database: open() has failed (expected: destroy this database and create another)";
 
   using access = internal::transaction_access;
   // False if the policy has its own transactions, with locks.
@@ -385,7 +408,9 @@ class basic_database {
     explicit borrowed_memory(basic_database& from)
         : mine_(from.thread_memory_[internal::commit_clock::thread_number()]) {
       if (mine_.in_use)
-        throw std::logic_error("elidex::database: a transaction inside a transaction");
+        throw std::logic_error(
+            "elidex::database: transact() inside a transaction (expected: pass the transaction "
+            "on)");
       if (!from.usable_) throw std::logic_error(not_opened);
       if (from.log_ != nullptr) from.log_->check_process();
       if (!mine_.notes) mine_.notes = std::make_unique<typename transaction::memory>();
@@ -423,7 +448,9 @@ class basic_database {
     check_not_in_transaction("open()");
     if (!usable_) throw std::logic_error(not_opened);
     if (storage_ || commits_.count() != 0)
-      throw std::logic_error("elidex::database: open() comes once, before the first transaction");
+      throw std::logic_error(
+          "elidex::database::open(): called again or after a transaction (expected: once, before "
+          "the first transaction)");
   }
   struct note_at_end {
     const db::snapshot_transaction& of;
@@ -438,7 +465,8 @@ class basic_database {
   Table& add(std::string name, const More&... more) {
     const std::lock_guard guard(tables_mutex_);
     for (const auto& one : tables_) {
-      if (one->name() == name) throw db::schema_mismatch(name + ": there is a table of that name");
+      if (one->name() == name)
+        throw db::schema_mismatch(name + ": table exists (expected an unused name)");
     }
     auto made = std::make_unique<Table>(std::move(name), more...,
                                         locking_of(static_cast<std::uint32_t>(tables_.size())));
@@ -455,9 +483,11 @@ class basic_database {
     for (const auto& one : tables_) {
       if (one->name() != name) continue;
       if (auto* const found = dynamic_cast<Table*>(one.get())) return *found;
-      throw db::schema_mismatch(std::string(name) + ": its keys or rows are of other types");
+      throw db::schema_mismatch(
+          std::string(name) + ": keys or rows have other types (expected those of create_table())");
     }
-    throw db::unknown_table(std::string(name) + ": there is no table of that name");
+    throw db::unknown_table(std::string(name) +
+                            ": no such table (expected a name given to create_table())");
   }
   // Under tables_mutex_, or alone.
   std::vector<internal::table_base*> all_tables() const {

@@ -11,21 +11,22 @@
 // again, and takes the underlying lock in the end. On a CPU that commits no transaction, lock()
 // takes the lock at once, and the statistics say so.
 //
-// Lock        has lock(), try_lock(), unlock() and is_locked() const. While the lock is held,
-//             is_locked() must be true for other threads' transactions before the holder's first
-//             access to what the lock protects.
+// Lock        has lock(), try_lock(), unlock() and is_locked() const. lock() must make is_locked()
+//             true for other threads before the holder's first access to the protected data.
 // RetryPolicy how often to try again, by abort cause. `adaptive<...>` also switches elision off for
 //             a while when it does not pay.
 // Htm         the machine: htm::native, or a scripted one in tests.
 //
-// A section may run several times. Each time everything it wrote to memory is undone, and nothing
-// else: do no I/O inside. A system call aborts the transaction, and the section runs again with the
-// lock held. Exceptions work as with any lock.
+// A section may run several times. An abort undoes everything that the attempt wrote to memory. A
+// system call aborts the transaction before it takes effect, and the section then runs with the
+// lock held. So I/O inside a section is correct, but the section is not elided. Exceptions work as
+// with any lock.
 //
 // Thread-safety: all members, from any thread.
 // Errors: lock() and try_lock() throw what the underlying lock's functions throw.
-// Size: about 4.6 KiB, nearly all of it statistics. unlock() counts after the section's end, so the
-// lock must outlive all calls of unlock(), not only all sections. elidex::mutex has no such rule.
+// Size: about 4.6 KiB, nearly all of it statistics.
+// Lifetime: the lock must outlive every call of unlock(), because unlock() updates statistics after
+// it has released the lock. elidex::mutex may be destroyed earlier.
 //
 // Implementation notes
 // Invariants:
@@ -35,9 +36,8 @@
 //    free, at most free_waits_max rounds; then it queues for the lock.
 // 3. lock() inside a transaction joins it: the transaction reads this lock, too, and each unlock()
 //    ends one level, in any order. Nothing commits before the outermost level does.
-// 4. try_lock() inside a transaction aborts it, and the outermost section takes its lock. Inside a
-//    transaction nobody can know whether the caller already "holds" this lock, so neither answer
-//    would be true.
+// 4. try_lock() inside a transaction aborts it. There is no record of which locks the transaction
+//    elides, so neither result could be correct.
 // 5. unlock() commits only inside a transaction and only if the underlying lock is free. Every
 //    other unlock() goes to the underlying lock, which treats a wrong one as it does without
 //    elision.
@@ -160,8 +160,9 @@ class elided {
     after_lock(result);
   }
 
-  // Returns false if a thread holds the lock at this moment. Never waits. Tries to elide while the
-  // lock is free and the policy allows, then tries to take the lock.
+  // Returns false if a thread holds the lock. Never waits. Elides if the lock is free and the
+  // policy allows it, and otherwise tries to take the lock. Inside a transaction, try_lock() aborts
+  // the transaction, and the outermost section runs again with its lock taken.
   bool try_lock() {
     if (Htm::test()) Htm::template abort<htm::code_nested_trylock>();
     std::uint32_t ignored = 0;

@@ -9,8 +9,22 @@
 //   map.multi_get(keys, values);                             // many look-ups at once
 //   map.for_each([](std::uint64_t key, std::uint64_t value) { ... });
 //
-// Thread-safety, linearizability, lifetime and errors: at the class below.
-// Complexity: O(1) expected for one key.
+// Thread-safety: every function but constructor and destructor, from any thread at any time. Every
+// operation is linearizable except for_each(), size(), empty(), memory_bytes() and stats(). The
+// last four are exact when no operation runs. multi_get() is not a snapshot. Readers write nothing
+// that threads share. They wait only for a thread that changes the same bucket.
+// Complexity: O(1) expected for one key. for_each() visits every bucket.
+// Lifetime: the map copies keys and values in and out. It cannot be copied or moved, and has no
+// iterators. The arguments of for_each()'s function are valid until the function returns.
+// Errors: std::invalid_argument for a key of more than 64 KiB, a value of 4 GiB or more, or a
+// result span of multi_get() that is too short. The map's contents are unchanged after
+// std::bad_alloc, which comes from
+//   * the constructor, reserve() and for_each(),
+//   * every function that changes something (for numbers: insert(), upsert() and get_or_insert()),
+//   * every function that returns a std::string,
+//   * the first call of a thread.
+// A table that cannot grow for lack of memory continues with longer chains. Destructor, reclaim(),
+// size(), empty(), memory_bytes() and stats() never throw.
 // Memory: the table doubles when its keys fill more than fill_percent_max of its slots. 8-byte keys
 // and values take 24 to 49 bytes each, and a few more for chained blocks. The table grows in place:
 // there is never a second one. It does not shrink. Later keys use the slots that erase() empties.
@@ -23,10 +37,10 @@
 // a word that holds lock, version and level. A look-up reads one bucket and validates its version.
 // It writes nothing. A look-up of a number reads only memory that is never given back, so it needs
 // no pin, and the processor starts the next look-up while this one waits for memory.
-// The table doubles by adding as many buckets as it has. Each bucket's keys are then divided
-// between the bucket and its new twin, one bucket at a time, by threads that change something.
-// Nothing is stopped for that, and no reader waits for more than one division. The proofs:
-// internal/hash/hash_table.hpp (growing), internal/hash/hash_bucket.hpp (reading).
+// The table doubles by appending as many buckets as it has. Writers then split the old buckets one
+// by one, and move about half of the keys to the new bucket. Other operations continue. A reader
+// waits for at most one split. The proofs: internal/hash/hash_table.hpp (growth),
+// internal/hash/hash_bucket.hpp (reading).
 //
 // Invariants
 //   * those of hash_table.hpp: at each moment one bucket has all keys of a hash.
@@ -43,9 +57,9 @@
 //                      then the bucket of the key.
 //   changes            the try_lock() of the bucket. Others that look for one of its keys wait
 //                      until the unlock, and see the change.
-//   changes of         as get (an insert() of a key that is present, for example)
-//   nothing
-//   Divisions of buckets change no contents. Why one thread's operations take effect in their
+//   operations that    as get, for example an insert() of a key that is present
+//   change nothing
+//   Splits of buckets change no contents. Why one thread's operations take effect in their
 //   order: hash_bucket.hpp.
 //
 // Sources: internal/hash/hash_table.hpp, internal/hash/hash_bucket.hpp. Fingerprints as in
@@ -77,7 +91,7 @@ namespace elidex {
 
 using internal::default_hash;
 
-// The parameters of a table. Tests use tables that always grow, and broken ones.
+// The parameters of a table. Only tests change them.
 struct hash_map_rules {
   // most slots of a block (8-byte keys and values have as many)
   static constexpr unsigned slots_max = 7;
@@ -94,7 +108,7 @@ struct hash_map_rules {
 struct hash_map_stats {
   std::int64_t restarts = 0;  // attempts discarded because another thread changed the bucket
   std::int64_t splits = 0;    // of buckets
-  std::size_t buckets = 0;    // including unborn ones
+  std::size_t buckets = 0;    // including buckets that have received no keys yet
   std::size_t chained_blocks = 0;
   std::size_t retired_objects = 0;  // blobs that wait for their epoch
 };
@@ -103,24 +117,6 @@ struct hash_map_stats {
 // trivially copyable type, or std::string (passed as std::string_view). The table itself holds the
 // values. Up to half of its slots may be empty, so prefer std::string for values of more than some
 // hundred bytes. Hash: a function object that makes 64 well-mixed bits of a key (hash_mix.hpp).
-//
-// Thread-safety: every function but constructor and destructor, from any thread at any time. Every
-// operation is linearizable except for_each(), size(), empty(), memory_bytes() and stats(). The
-// last four are exact when no operation runs. multi_get() is not a snapshot. Readers write nothing
-// that threads share. They wait only for a thread that changes the same bucket.
-//
-// Lifetime: the map copies keys and values in and out. It cannot be copied or moved, and has no
-// iterators. What for_each() passes to its function is valid until the function returns.
-//
-// Errors: std::invalid_argument for a key of more than 64 KiB. The map's contents are unchanged
-// after std::bad_alloc, which comes from
-//   * the constructor, reserve() and for_each(),
-//   * every function that changes something (for numbers: insert(), upsert() and get_or_insert()),
-//   * every function that returns a std::string,
-//   * the first call of a thread.
-//
-// A table that cannot grow for lack of memory continues with longer chains. Destructor, reclaim(),
-// size(), empty(), memory_bytes() and stats() never throw.
 template <class Key, class Value, class Hash = default_hash<Key>, class Rules = hash_map_rules>
 class hash_map {
   static_assert((std::integral<Key> && !std::same_as<Key, bool>) || std::same_as<Key, std::string>,
@@ -190,16 +186,16 @@ class hash_map {
   // Removes `key`. Returns whether the key was present.
   bool erase(key_argument key);
 
-  // Calls fn(key, value) for the records, in no order. Returns their number. Weakly consistent: a
-  // key that is present all the time comes exactly once. A key that is inserted or erased meanwhile
-  // comes once or not at all. A value is one that the key had meanwhile. fn runs outside of all
-  // locks, and may use and change the map. With string keys or values no map of the process frees
-  // memory while fn runs, so fn should not block then.
+  // Calls fn(key, value) for each record, in no order, and returns the number of calls. The visit
+  // is weakly consistent. A key that is present during the whole call is visited exactly once. A
+  // key that is inserted or erased during the call is visited at most once. Each value is one that
+  // the key had during the call. fn runs without locks, and may use and change the map. With string
+  // keys or values, no map of the process frees memory while fn runs. So fn should not block.
   template <class Fn>
   std::size_t for_each(Fn&& fn) const;
 
-  // Makes the table large enough for so many keys, so that it does not grow until there are more.
-  // Other threads may use the map meanwhile.
+  // Grows the table so that `many` keys fit without further growth. Throws std::bad_alloc. Other
+  // threads may use the map during the call.
   void reserve(std::size_t many);
 
   std::size_t size() const noexcept { return size_.count(); }

@@ -1,4 +1,4 @@
-// Hardware transactional memory: begin, commit, abort, test, and whether any of it works here.
+// Hardware transactional memory: begin, commit and abort transactions, and detect CPU support.
 //
 //   using namespace elidex;
 //   if (htm::enabled()) {
@@ -15,9 +15,10 @@
 // an abort at any depth returns to the outermost begin(), and only the outermost commit()
 // publishes.
 //
-// Thread-safety: all functions, from any thread. The first use in a process detects the machine
-// (enabled(), test() and capability() do it), and retest() detects again. Call neither inside a
-// transaction.
+// Thread-safety: all functions, from any thread. The first call of enabled(), test() or
+// capability() in a process detects the machine. The detection runs trial transactions, so make
+// that call outside of transactions. Later calls of enabled() and test() are allowed inside. Never
+// call capability() or retest() inside a transaction.
 // Errors: none. Nothing here throws or allocates.
 //
 // Which machine a build uses:
@@ -148,9 +149,8 @@ struct status {
   }
   constexpr bool is_lock_busy() const noexcept { return is_explicit() && code() == code_lock_busy; }
 
-  // Returns one cause for each abort. If several bits are set, the one that outlasts a retry wins:
-  // explicit abort, then capacity, then conflict. A started transaction has no cause, and the
-  // result is `other`.
+  // Returns the cause of an abort. If several bits are set: explicit, then capacity, then conflict,
+  // because the earlier ones outlast a retry. Returns `other` for a transaction that has started.
   constexpr abort_cause cause() const noexcept {
     if (started()) return abort_cause::other;
     if (is_explicit()) return abort_cause::explicit_;
@@ -166,7 +166,7 @@ struct status {
 };
 
 // The hardware transactions of this machine. Objects of this type are constants of the program, so
-// references stay valid for ever.
+// references always stay valid.
 struct htm_capability {
   bool rtm_commits;        // transactions commit here
   bool rtm_advertised;     // CPUID.7.EBX[11]
@@ -284,19 +284,24 @@ struct never {
   static bool test() noexcept { return false; }
 };
 
+// Returns whether begin() may be called.
 inline bool enabled() noexcept {
   return native::enabled();
 }
+// Begins a transaction. Returns a second time, with the abort's status, if the transaction aborts.
 [[nodiscard]] inline status begin() noexcept {
   return native::begin();
 }
+// Commits. Only inside a transaction.
 inline void commit() noexcept {
   native::commit();
 }
+// Aborts the transaction with Code. No effect outside of transactions.
 template <std::uint8_t Code>
 status abort() noexcept {
   return native::abort<Code>();
 }
+// Returns whether the calling thread is in a transaction.
 inline bool test() noexcept {
   return native::test();
 }

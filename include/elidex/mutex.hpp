@@ -16,7 +16,7 @@
 //
 // What a call does (parentheses mark errors of the program, as with std::mutex):
 //
-//                                    caller holds it     another thread does   nobody does
+//                                    caller holds it     another thread does   it is free
 //   lock()          mutex            (deadlock)          waits                 takes or elides
 //                   recursive_mutex  adds a level        waits                 takes or elides
 //   try_lock()      mutex            (false)             false                 true
@@ -26,7 +26,7 @@
 // Thread-safety: all members, from any thread. Sections of several locks may nest and overlap in
 // any order.
 // Errors: lock(), try_lock() and unlock() throw nothing. A constructor with a name throws
-// std::bad_alloc. A name is copied and must not be null.
+// std::bad_alloc or std::system_error. The constructor copies the name, which must not be null.
 // Size: one cache line (recursive_mutex: two).
 // Lifetime: constructors without a name are constexpr, so a static mutex is ready before any code
 // runs. Destroying a lock that is held or waited for is an error, as with std::mutex. The last
@@ -58,7 +58,10 @@
 
 namespace elidex {
 
-// The statistics of locks by name.
+// Statistics of locks by name (internal/sync/lock_names.hpp). named_lock_stats() returns one
+// named_lock_counts for each name. lock_record_named() and record_of_unnamed_locks() return the
+// live counters. forget_elision_pauses() lets every lock elide again at once, for reproducible
+// tests.
 using internal::forget_elision_pauses;
 using internal::lock_counts;
 using internal::lock_record;
@@ -75,6 +78,7 @@ class alignas(64) basic_mutex {
   basic_mutex(const basic_mutex&) = delete;
   basic_mutex& operator=(const basic_mutex&) = delete;
 
+  // Elides or takes the lock. Waits while another thread holds it.
   void lock() {
     if (!Htm::enabled() && elision_.record() == nullptr) [[likely]] {
       lock_.lock();
@@ -83,7 +87,7 @@ class alignas(64) basic_mutex {
     }
   }
 
-  // False: held by somebody at this moment. Never waits.
+  // Returns false if a thread holds the lock. Never waits.
   bool try_lock() {
     if (!Htm::enabled())
       return take_if(lock_.try_lock(),
@@ -93,12 +97,13 @@ class alignas(64) basic_mutex {
     return attempt.how != internal::entry::held && take_if(lock_.try_lock(), attempt);
   }
 
+  // Ends the caller's section: commits its transaction, or releases the lock.
   void unlock() {
     if (Htm::enabled() && elision_.leave()) return;
     lock_.unlock();
   }
 
-  // Held by taking it; an elided section holds nothing.
+  // Returns whether a thread holds the lock. An elided section does not count.
   bool is_locked() const noexcept { return lock_.is_locked(); }
 
  private:
@@ -132,7 +137,7 @@ class alignas(64) basic_mutex {
   internal::drop_in_elision<Htm> elision_;
 };
 
-// lock() by the thread that holds it already adds a level; unlock() takes one away.
+// A recursive mutex. The owner's lock() adds a level, and unlock() removes one.
 template <class Htm>
 class alignas(64) basic_recursive_mutex {
  public:
@@ -148,7 +153,7 @@ class alignas(64) basic_recursive_mutex {
     }
   }
 
-  // False: held by another thread at this moment.
+  // Returns false if another thread holds the lock. Never waits.
   bool try_lock() {
     if (add_level()) return true;
     if (!mutex_.try_lock()) return false;
@@ -170,8 +175,8 @@ class alignas(64) basic_recursive_mutex {
     return static_cast<const void*>(&internal::current_thread_record);
   }
 
-  // relaxed, without a partner: only this thread ever writes its own mark here, so nobody else's
-  // store can look like it.
+  // relaxed, without a partner: only this thread ever writes its own mark here, so no other
+  // thread's store can look like it.
   bool is_mine() const noexcept { return owner_.load(std::memory_order_relaxed) == me(); }
 
   bool add_level() noexcept {

@@ -9,9 +9,7 @@
 //   for (auto c = map.cursor(); ...)                          // internal/tree/cursor.hpp
 //
 // Keys are integers or std::string (passed as std::string_view, compared as unsigned bytes).
-// Values are trivially copyable types or std::string. Each function is documented at its
-// declaration: internal/tree/fixed_key_btree.hpp for integer keys with trivially copyable values of
-// at most 56 bytes, internal/tree/btree.hpp for all others. Only the former has bulk_load().
+// Values are trivially copyable types or std::string. The functions: at the class below.
 //
 // Thread-safety: every function but constructors and destructor, from any thread at any time.
 // Every operation is linearizable except size(), empty(), memory_bytes(), stats() and cursors.
@@ -22,20 +20,22 @@
 // Lifetime: the map copies keys and values in and out. A std::string_view that scan() passes to its
 // function is valid until the function returns; a cursor's key() and value() until the cursor
 // moves. The map cannot be copied or moved.
-// Errors: std::bad_alloc leaves the map unchanged. std::invalid_argument: a key of more than 64
-// KiB, too little room for multi_get(), keys for bulk_load() that do not ascend. std::logic_error:
-// bulk_load() into a map that is not empty. An exception from the caller's function passes through.
+// Errors: std::bad_alloc leaves the map unchanged. An exception from the caller's function passes
+// through. Others:
+//   std::invalid_argument  a key of more than 64 KiB, a value of 4 GiB or more, a result span of
+//                          multi_get() that is too short, keys of bulk_load() that do not ascend
+//   std::logic_error       bulk_load() into a map that is not empty
 // fork(): a child has its own copy of the map. The child may use and destroy the copy if no other
 // thread was inside a call of the map when the process forked. Otherwise a node or pool that such a
 // thread had locked stays locked in the child. Cursors of other threads do not matter.
 //
 // Implementation notes
 // Small values: Eunomia's B+tree with leaves that keep keys apart from values
-// (internal/tree/fixed_key_btree.hpp, internal/tree/separated_leaf.hpp). Readers write nothing, and
-// two updates meet only if their values lie on the same pair of cache lines. The map uses hardware
-// transactions where the CPU commits them, and optimistic versions elsewhere. A constructor
-// argument, synchronization::hardware or synchronization::optimistic, forces one of the two;
-// synchronization() returns which one is in use.
+// (internal/tree/fixed_key_btree.hpp, internal/tree/separated_leaf.hpp). Readers write nothing that
+// threads share. Two updates conflict only if their values lie on the same pair of cache lines. The
+// map uses hardware transactions where the CPU commits them, and optimistic versions elsewhere. A
+// constructor argument, synchronization::hardware or synchronization::optimistic, forces one of the
+// two. synchronization() returns which one is in use.
 // Other values: a B+tree under optimistic lock coupling (internal/tree/btree.hpp). Writers of the
 // same leaf wait for each other.
 // Why these trees and node sizes: docs/PERFORMANCE.md.
@@ -60,11 +60,12 @@
 
 namespace elidex {
 
-// How a map of integer keys and small values keeps concurrent operations apart.
+// How a map isolates its operations. Only for integer keys with trivially copyable values of at
+// most 56 bytes.
 enum class synchronization {
-  automatic,   // hardware where htm::capability() says that transactions commit, else optimistic
-  hardware,    // hardware transactions; where none commits, each takes its lock
-  optimistic,  // version numbers that readers validate
+  automatic,   // hardware if htm::capability().rtm_commits, otherwise optimistic
+  hardware,    // hardware transactions; one that does not commit takes a lock
+  optimistic,  // version locks; readers validate the version
 };
 
 namespace internal {
@@ -81,7 +82,7 @@ class region_choosing_map {
   using key_argument = Key;
   using value_argument = const Value&;
 
-  // See cursor.hpp.
+  // See internal/tree/cursor.hpp.
   class cursor_type {
    public:
     bool valid() const noexcept {
@@ -140,7 +141,7 @@ class region_choosing_map {
     }
   }
 
-  // Returns which one is in use: never `automatic`.
+  // Returns hardware or optimistic.
   choice synchronization() const noexcept {
     return std::holds_alternative<hardware_tree>(tree_) ? choice::hardware : choice::optimistic;
   }
@@ -201,7 +202,7 @@ class region_choosing_map {
     of_tree([](auto& t) { t.reclaim(); });
   }
 
-  // The counts of the hardware transactions; all zero if synchronization() is optimistic.
+  // Returns the counts of the map's hardware transactions, or zeros if it uses none.
   lock_counts htm_counts() const noexcept {
     const auto* const tree = std::get_if<hardware_tree>(&tree_);
     return tree == nullptr ? lock_counts{}
@@ -249,6 +250,32 @@ struct ordered_map_of<Key, Value> {
 template <class Key, class Value>
 using ordered_map_base = typename internal::ordered_map_of<Key, Value>::type;
 
+// Key: an integer type except bool, or std::string. Value: a trivially copyable type, or
+// std::string.
+//
+//   get(key)                  the value, or std::nullopt
+//   contains(key)             whether the key is present
+//   multi_get(keys, values)   values[i] becomes the value of keys[i], or std::nullopt
+//   insert(key, value)        adds an absent key; returns whether it did
+//   upsert(key, value)        adds or overwrites; returns whether the key was absent. The
+//                             standard's insert_or_assign()
+//   get_or_insert(key, make)  {value, was_added}; make() returns the value of an absent key. Not
+//                             for std::string values. The standard's try_emplace(), with a function
+//   update(key, fn)           calls fn(Value&) atomically; returns whether the key is present
+//   erase(key)                returns whether the key was present
+//   scan(from, limit, fn)     calls fn(key, value) for up to `limit` keys >= from, ascending;
+//                             returns their number. A snapshot.
+//   cursor()                  a cursor without a position (internal/tree/cursor.hpp)
+//   bulk_load(range)          fills an empty map from pairs with ascending keys
+//   size(), empty(), memory_bytes(), stats()   exact when no operation runs
+//   reclaim()                 frees erased memory now, if no reader can reach it
+//
+// Only for integer keys with trivially copyable values of at most 56 bytes: bulk_load(),
+// synchronization(), htm_counts() and the constructor with a choice of synchronization.
+//
+// make() and the fn of update() must not use the map. They should be short, because other
+// operations on the leaf wait for them. They may run more than once. The fn of scan() may use the
+// map. With string keys or values, no map of the process frees memory while it runs.
 template <class Key, class Value>
 class ordered_map : public ordered_map_base<Key, Value> {
  public:

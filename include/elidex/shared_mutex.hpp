@@ -7,7 +7,7 @@
 // Everything that mutex.hpp says of critical sections, thread-safety, errors, size and fork()
 // applies here. In addition:
 //
-//                       caller holds it  another thread does                      nobody does
+//                       caller holds it  another thread does                      it is free
 //   lock()              (deadlock)       waits                                    takes or elides
 //   lock_shared()       (may deadlock)   waits for a writer, or behind a waiting  takes or elides
 //                                        one; not for readers
@@ -15,8 +15,8 @@
 //
 // Implementation notes
 // Invariants: a reader's transaction commits beside readers that hold the lock, but not beside a
-// writer. A writer's transaction commits beside nobody. The rest is as in mutex.hpp; the lock that
-// is taken is internal/sync/sleeping_shared_lock.hpp.
+// writer. A writer's transaction commits only if no thread holds the lock. The rest is as in
+// mutex.hpp. The lock that is taken is internal/sync/sleeping_shared_lock.hpp.
 #pragma once
 
 #include "elidex/htm.hpp"
@@ -33,7 +33,7 @@ using internal::named_lock_counts;
 using internal::named_lock_stats;
 using internal::record_of_unnamed_locks;
 
-// Readers elide like writers, and beside readers that hold it.
+// A reader's elided section runs beside readers that hold the lock. A writer's does not.
 template <class Htm>
 class alignas(64) basic_shared_mutex {
  public:
@@ -43,8 +43,8 @@ class alignas(64) basic_shared_mutex {
   basic_shared_mutex& operator=(const basic_shared_mutex&) = delete;
 
   void lock() { lock_as<exclusive>(); }
-  // False: held by somebody at this moment, or (seldom) a reader that cannot come in has just
-  // looked.
+  // Returns false if a thread holds the lock. Rarely it also fails on a free lock, while a reader
+  // that could not enter withdraws. Never waits.
   bool try_lock() { return try_lock_as<exclusive>(); }
   void unlock() {
     if (Htm::enabled() && elision_.leave()) return;
@@ -52,7 +52,7 @@ class alignas(64) basic_shared_mutex {
   }
 
   void lock_shared() { lock_as<shared>(); }
-  // False: held by a writer at this moment, or one waits.
+  // Returns false if a writer holds the lock or waits for it. Never waits.
   bool try_lock_shared() { return try_lock_as<shared>(); }
   void unlock_shared() {
     if (Htm::enabled() && elision_.leave()) return;

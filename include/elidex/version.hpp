@@ -3,8 +3,8 @@
 //   std::cout << "elidex " << elidex::version << '\n';
 //   #if ELIDEX_VERSION_MAJOR > 0
 //
-// A program that links a shared library can find another patch version there; its SONAME has major
-// and minor.
+// These constants are those of the headers. The shared library that is loaded at run time may have
+// another patch version, because its SONAME contains only the major and minor version.
 #pragma once
 
 #define ELIDEX_VERSION_MAJOR 0

@@ -140,7 +140,7 @@ TEST(SharedMutexMisuse, UnlockedByOthers) {
 TEST(LockMisuse, NamesAndTheEndOfALock) {
   for (const std::string kind : {"mutex", "recursive_mutex", "shared_mutex"}) {
     undefined_row(kind + "::" + kind, misuse::bad_argument, "a null name", mutex_header,
-                  "A name is copied and must not be null");
+                  "The constructor copies the name, which must not be null");
     undefined_row(kind + "::" + kind, misuse::closed_object, "destroyed while held or waited for",
                   mutex_header, "Destroying a lock that is held or waited for is an error");
   }
@@ -274,7 +274,9 @@ TEST(HtmMisuse, OutsideATransaction) {
   for (const char* const function : {"htm::enabled", "htm::capability", "htm::retest"}) {
     undefined_row(function, misuse::reentrance,
                   "the first call of the process, or retest(), inside a transaction", header,
-                  "and retest() detects again. Call neither inside a transaction");
+                  std::string_view(function) == "htm::enabled"
+                      ? "make that call outside of transactions"
+                      : "Never call capability() or retest() inside a transaction");
   }
   EXPECT_STREQ(htm::to_string(static_cast<htm::abort_cause>(200)), "other");
   misuse_row("htm::to_string", misuse::bad_argument, "a value outside the enumeration: \"other\"");

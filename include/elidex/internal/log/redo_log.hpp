@@ -29,9 +29,9 @@
 // change any more. Then commit's constructor, acknowledge(), wait_durable() and close() throw
 // std::system_error with the first error's code. Nothing is retried, because after a failed sync
 // the system may have dropped the pages (log_files.hpp). A transaction whose acknowledge() throws
-// is installed. Only a recovery can tell whether it is durable. A batch that was written in part is
-// no batch, or one whose success was not reported. After close() everything is durable, and commits
-// and checkpoints throw std::errc::operation_canceled.
+// is installed. Recovery drops a batch that is only partly on disk. It may restore a complete batch
+// whose acknowledge() threw. After close() all commits are durable, and further commits and
+// checkpoints throw std::errc::operation_canceled.
 // fork(): a child has no logger thread, and the files belong to the parent. In a child the
 // constructors of worker and commit, wait_durable(), close() and checkpoints throw forked_child,
 // and nothing is written. The destructor returns at once. It does not free the queues that the
@@ -115,8 +115,8 @@ enum class durability : std::uint8_t { none, async, sync };
 struct redo_log_options {
   durability level = durability::async;  // or sync
   std::uint64_t fingerprint = 0;         // of the schema
-  // The longest time between two batches. Chosen: at level async a crash loses this time, and that
-  // of one sync.
+  // The longest time between two batches. At level async a crash may lose the transactions of this
+  // time and of one fsync. Chosen.
   std::chrono::microseconds group_time{10'000};
   // The least length of every segment but the last.
   std::size_t segment_bytes = std::size_t{64} << 20;
@@ -131,7 +131,7 @@ class redo_log {
   class worker;
   class commit;
 
-  // Continues where `found` ends, which recover_log() has just returned for this directory. It
+  // Continues the log at the end of `found`, the result of recover_log() for this directory. It
   // syncs what recovery read, begins a segment, and removes unfinished checkpoints. The clock
   // continues at found.first_group or later. No transaction may have committed by it yet. Throws
   // std::system_error, and the directory can then be recovered as before. Throws

@@ -48,8 +48,8 @@ namespace elidex::internal {
 struct storage_options {
   // none: the directory is loaded, and nothing is written.
   durability level = durability::async;
-  // The longest time between two commit groups. At level async a crash loses this time and that of
-  // one sync.
+  // The longest time between two commit groups. At level async a crash may lose the transactions of
+  // this time and of one fsync.
   std::chrono::microseconds group_time{10'000};
   std::size_t segment_bytes = std::size_t{64} << 20;  // the approximate size of a segment
 };

@@ -6,8 +6,8 @@
 //                                                  concurrency control"
 //   btree<Key, Value, coarse<posix_mutex>>         one lock around every operation
 //   btree<Key, Value, coarse<elided<ttas_lock>>>   the same lock, elided by hardware transactions
-//   btree<Key, Value, optimistic>                  a version and a lock in every node, readers
-//                                                  write nothing
+//   btree<Key, Value, optimistic>                  a version and a lock in every node; readers
+//                                                  write nothing that threads share
 //   fixed_key_btree<Key, Value, split_regions<L>>  Eunomia's two regions (split_regions.hpp)
 //
 // A policy P has these members:

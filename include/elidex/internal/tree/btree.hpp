@@ -5,7 +5,21 @@
 //   tree.update(7, [](std::uint64_t& v) { ++v; });
 //   tree.scan(0, 10, [](std::uint64_t key, std::uint64_t value) { ... });
 //
-// Guarantees and errors: at the class below.
+// Thread-safety: that of the policy. unsynchronized: one thread at a time, const functions
+// included. All others: every function but constructor and destructor, from any thread at any time.
+// Every operation is linearizable except size(), empty(), memory_bytes(), stats() and cursors
+// (cursor.hpp). The first four are exact when no operation runs. multi_get() is not a snapshot.
+// Complexity: O(log n) for one key. A scan adds O(1) for each record.
+// Iterator validity: a cursor stays valid whatever other threads do (cursor.hpp).
+// Errors: std::invalid_argument for a key of more than 64 KiB, a value of 4 GiB or more, or a
+// result span of multi_get() that is too short. The tree is unchanged after std::bad_alloc, which
+// comes from
+//   * every function that changes something (erase() too, because the retire list records what it
+//     unlinks),
+//   * scans and cursors (for their buffer),
+//   * functions that return a std::string,
+//   * the first call of a thread.
+// Destructor, reclaim(), size(), empty(), memory_bytes() and stats() never throw.
 //
 // Implementation notes
 // The algorithm is optimistic lock coupling. An operation descends from node to node and remembers
@@ -99,21 +113,6 @@ using btree_inner_of = btree_inner<Key, Sync, Shape, btree_leaf<Key, Value, Sync
 
 // Key: an integer type, or std::string (passed as std::string_view, compared as unsigned bytes, at
 // most 64 KiB). Value: a trivially copyable type, or std::string (passed as std::string_view).
-//
-// Thread-safety: that of the policy. unsynchronized: one thread at a time, const functions
-// included. All others: every function but constructor and destructor, from any thread at any time.
-// Every operation is linearizable except size(), empty(), memory_bytes(), stats() and cursors
-// (cursor.hpp). The first four are exact when no operation runs. multi_get() is not a snapshot.
-//
-// Errors: std::invalid_argument for a key of more than 64 KiB. The tree is unchanged after
-// std::bad_alloc, which comes from
-//   * every function that changes something (erase() too, because the retire list records what it
-//     unlinks),
-//   * scans and cursors (for their buffer),
-//   * functions that return a std::string,
-//   * the first call of a thread.
-//
-// Destructor, reclaim(), size(), empty(), memory_bytes() and stats() never throw.
 template <class Key, class Value, class Sync, class Shape = paper_fan_out>
 class btree : btree_inner_of<Key, Value, Sync, Shape> {
   using inner_levels = btree_inner_of<Key, Value, Sync, Shape>;

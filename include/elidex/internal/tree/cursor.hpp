@@ -1,15 +1,17 @@
-// A cursor over an ordered map that other threads may change meanwhile.
+// A cursor over an ordered map that other threads may change during the walk.
 //
 //   auto c = map.cursor();
 //   for (c.seek(100); c.valid(); c.next()) use(c.key(), c.value());
 //   for (c.seek_last(); c.valid(); c.prev()) use(c.key(), c.value());
 //
 // Guarantees: each leaf's records are a snapshot, taken when the cursor came to the leaf. Keys come
-// in strictly ascending (next) or descending (prev) order. A key that is in the map during the
-// whole walk comes exactly once. A key that is inserted or erased meanwhile may come or not. For a
-// range as of one moment use scan().
+// in strictly ascending (next) or descending (prev) order. A key that is present during the whole
+// walk is visited exactly once. A key that is inserted or erased during the walk may be missed. For
+// a snapshot of a range use scan().
 // Thread-safety: a cursor is for one thread at a time, and may be moved to another thread. Any
-// thread may use the map meanwhile.
+// thread may use the map at the same time.
+// Complexity: O(log n) for each seek. next() and prev() take O(1), or O(log n) at the end of a
+// leaf.
 // Lifetime: a cursor stays valid while other threads insert and erase, even if they erase its key.
 // The map must outlive the cursor. A cursor holds back no reclamation, however long it lives.
 // Errors: std::bad_alloc from the seeks, next() and prev(). The cursor is then unchanged.
@@ -46,9 +48,9 @@ class map_cursor {
   explicit map_cursor(const Map& map) noexcept : map_(&map) {}
 
   // True while the cursor is at a key.
-  bool valid() const noexcept { return at_ < stretch_.size(); }
-  key_argument key() const noexcept { return stretch_[at_].first; }
-  const mapped_type& value() const noexcept { return stretch_[at_].second; }
+  bool valid() const noexcept { return at_ < records_.size(); }
+  key_argument key() const noexcept { return records_[at_].first; }
+  const mapped_type& value() const noexcept { return records_[at_].second; }
 
   // Moves to the smallest key that is not less than `key`.
   void seek(key_argument key) { fill_forward(start::at(keys::search_key_of(key))); }
@@ -59,10 +61,10 @@ class map_cursor {
 
   // Moves to the next larger key. After the largest key the cursor is not valid.
   void next() {
-    if (at_ + 1 < stretch_.size()) {
+    if (at_ + 1 < records_.size()) {
       ++at_;
     } else {
-      const key_type last = stretch_[at_].first;
+      const key_type last = records_[at_].first;
       fill_forward(start::beyond(keys::search_key_of(last)));
     }
   }
@@ -71,23 +73,23 @@ class map_cursor {
     if (at_ > 0) {
       --at_;
     } else {
-      const key_type first = stretch_[at_].first;
+      const key_type first = records_[at_].first;
       fill_backward(start::beyond(keys::search_key_of(first)));
     }
   }
 
  private:
-  using stretch = std::vector<std::pair<key_type, mapped_type>>;
+  using records = std::vector<std::pair<key_type, mapped_type>>;
 
   void fill_forward(start from) { fill(&collector::collect_forward, from); }
   void fill_backward(start from) {
     fill(&collector::collect_backward, from);
-    std::reverse(stretch_.begin(), stretch_.end());
-    at_ = stretch_.empty() ? 0 : stretch_.size() - 1;
+    std::reverse(records_.begin(), records_.end());
+    at_ = records_.empty() ? 0 : records_.size() - 1;
   }
 
   void fill(void (collector::*collect)(start), start from) {
-    stretch filled;
+    records filled;
     {
       [[maybe_unused]] const typename Map::pin pinned;  // until the last blob is copied
       collector range(*map_, collector::unlimited);
@@ -97,12 +99,12 @@ class map_cursor {
       for (const auto& e : range.entries())
         filled.emplace_back(keys::owned(e.key), values::owned(e.value));
     }
-    stretch_ = std::move(filled);
+    records_ = std::move(filled);
     at_ = 0;
   }
 
   const Map* map_;
-  stretch stretch_;
+  records records_;
   std::size_t at_ = 0;
 };
 

@@ -7,7 +7,15 @@
 // The tree is the Euno-B+Tree of papers/003. The kind of leaf and the control of leaves are
 // parameters. papers/eunomia/euno_btree.hpp has the paper's own leaf.
 //
-// Guarantees and errors: at the class below.
+// Thread-safety: every function but constructor and destructor, from any thread at any time. Every
+// operation is linearizable except size(), empty(), memory_bytes(), stats() and cursors
+// (cursor.hpp). The first four are exact when no operation runs. multi_get() is not a snapshot.
+// Complexity: O(log n) for one key. A scan adds O(1) for each record.
+// Iterator validity: a cursor stays valid whatever other threads do (cursor.hpp).
+// Errors: std::bad_alloc from functions that add or erase keys, from scans and cursors (for their
+// buffer), and from the first call of a thread. The tree is then unchanged. Errors of multi_get()
+// and bulk_load(): at the functions. Destructor, reclaim(), size(), empty(), memory_bytes() and
+// stats() never throw.
 //
 // Implementation notes
 // The four principles of papers/003 section 4.2, and where each is:
@@ -159,14 +167,6 @@ struct fixed_key_btree_stats : btree_stats {
 };
 
 // Key: an integer type. Value: a trivially copyable type. Sync: split_regions<Lock> or optimistic.
-//
-// Thread-safety: every function but constructor and destructor, from any thread at any time. Every
-// operation is linearizable except size(), empty(), memory_bytes(), stats() and cursors
-// (cursor.hpp). The first four are exact when no operation runs. multi_get() is not a snapshot.
-//
-// Errors: std::bad_alloc from functions that add or erase keys, from scans and cursors (for their
-// buffer), and from the first call of a thread. The tree is then unchanged. Destructor, reclaim(),
-// size(), empty(), memory_bytes() and stats() never throw.
 template <std::integral Key, class Value, class Sync, class Shape, class Control = no_control>
 class fixed_key_btree
     : btree_inner<Key, Sync, Shape, typename Shape::template leaf<Key, Value, Sync>, true> {

@@ -12,7 +12,7 @@
 // Errors: std::bad_alloc from the constructor and provide().
 //
 // Implementation notes
-// A region body allocates nothing (DESIGN.md, rule 3). A body that lacks memory records this and
+// A region body allocates nothing (docs/CONTRIBUTING.md). A body that lacks memory records this and
 // returns need_memory, before it has changed anything. Memory that is set aside and not used is
 // released at the end. An aborted hardware transaction rolls an operation back together with the
 // tree.

@@ -1,13 +1,13 @@
-// What the functions of a transaction throw.
+// The exceptions of a database that the caller can handle.
 //
-//   store.transact([&](auto& t) {
+//   db.transact([&](auto& t) {
 //     try { t.insert(accounts, 7, ada); } catch (const db::duplicate_key&) { ... }  // may continue
 //   });
 //
-// Guarantees: each of these errors leaves the transaction as it was before the call. A function
-// that catches the error may continue. An error that leaves the transaction's function rolls
-// everything back, as any exception does. None of them is caused by what other transactions do at
-// the same time.
+// Guarantees: a function of the transaction that throws one of these leaves the transaction
+// unchanged. The caller may catch the error and continue. An exception that leaves the function of
+// transact() rolls back. Conflicts between transactions never cause these errors: transact()
+// retries them.
 #pragma once
 
 #include <stdexcept>
@@ -23,10 +23,12 @@ class duplicate_key : public error {
   using error::error;
 };
 
-// No table has that name, or the table has other keys or rows.
+// No table has that name.
 class unknown_table : public error {
   using error::error;
 };
+
+// The table exists with other key or row types.
 class schema_mismatch : public error {
   using error::error;
 };

@@ -11,9 +11,9 @@
 //
 // No other transaction sees the writes of a transaction before it commits. The transaction itself
 // sees them. It reads committed rows, each of them whole, but possibly from different moments. The
-// commit validates that they belong together. So the function may see a state that never existed,
-// and its loops must end in such a state, too. An exception that the function throws is passed on
-// only if everything that it has read is still valid.
+// commit validates that they belong together. So the function may see an inconsistent state. Its
+// loops must terminate even then. An exception that the function throws is passed on only if
+// everything that it has read is still valid.
 //
 // Isolation levels leave out some checks:
 //   serializable      leaves out none
@@ -25,6 +25,8 @@
 //
 // Thread-safety: belongs to one thread.
 // Lifetime: the transaction ends when its function returns. Keep no pointer to it.
+// Complexity: O(log n) for one key of a table of n rows, and a copy of the row. A scan adds O(1)
+// for each row.
 // Errors:
 //   those of errors.hpp
 //   std::logic_error  a table of another database, before anything is noted
@@ -57,6 +59,7 @@ class transaction : private transaction_context {
   // The database makes transactions.
   using transaction_context::transaction_context;
 
+  // Returns a copy of the row, or std::nullopt.
   template <class Table, class Key>
   std::optional<typename Table::row_type> get(Table& table, const Key& key) {
     check_is_ours(table);
@@ -76,7 +79,8 @@ class transaction : private transaction_context {
       record& r = *table.get_or_create(key_likely_is::absent, argument<Table>(key));
       if (write* const mine = own(r)) {
         if (mine->words != nullptr)
-          throw duplicate_key(table.name() + ": insert of a key that is there");
+          throw duplicate_key(table.name() +
+                              ": insert: key is present (expected an absent key, or upsert())");
         mine->words = words;
         return;
       }
@@ -84,7 +88,9 @@ class transaction : private transaction_context {
       if (seen.dead()) continue;
       note_read(r, seen);
       note_seen(seen);
-      if (!seen.absent()) throw duplicate_key(table.name() + ": insert of a key that is there");
+      if (!seen.absent())
+        throw duplicate_key(table.name() +
+                            ": insert: key is present (expected an absent key, or upsert())");
       note_write(table, r, words, true);
       return;
     }

@@ -553,13 +553,16 @@ void two_phase_transaction<LockSystem, Phantoms>::insert(Table& table, const Key
   });
   if (write* const mine = own(r)) {
     if (mine->words != nullptr)
-      throw duplicate_key(table.name() + ": insert of a key that is there");
+      throw duplicate_key(table.name() +
+                          ": insert: key is present (expected an absent key, or upsert())");
     mine->words = words;
     return;
   }
   const commit_stamp had = r.unlocked_stamp();
   note_seen(had);
-  if (!had.absent()) throw duplicate_key(table.name() + ": insert of a key that is there");
+  if (!had.absent())
+    throw duplicate_key(table.name() +
+                        ": insert: key is present (expected an absent key, or upsert())");
   write_locked(table, r, words, had);
 }
 
