@@ -239,11 +239,11 @@ static void add_database_options(command_parser& command, bench_flags& flags) {
   command
       .add_option("--durability", flags.durability,
                   "of databases: none, async, sync: each is a variant; a log is written to a "
-                  "folder of its own [none]")
+                  "directory of its own [none]")
       .type_name("LEVEL,...");
   command
-      .add_option("--folder", flags.folder,
-                  "in which databases make those folders [the system's temporary one]")
+      .add_option("--folder", flags.directory,
+                  "in which databases make those directories [the system's temporary one]")
       .type_name("PATH");
   command
       .add_option("--customers", flags.customers,

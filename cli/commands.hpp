@@ -34,7 +34,7 @@ struct bench_flags : workload_flags {
   std::string items;
   std::string readers;
   std::string durability;
-  std::string folder;
+  std::string directory;
   std::string operations;
   std::string theta;
   std::string isolation;

@@ -221,7 +221,7 @@ database_bench read_database_flags(const bench_flags& flags, const bench_time& t
     for (const std::string& one : list_of("--durability", flags.durability))
       options.levels.push_back(level_of(one));
   }
-  options.folder = flags.folder;
+  options.directory = flags.directory;
   options.threads = time.threads;
   options.seconds = time.seconds;
   options.warm_up_seconds = time.warm_up_seconds;

@@ -90,12 +90,12 @@ void for_each_pair(const fs::path& file, Use&& use) {
   }
 }
 
-// The entries of a folder whose names are `prefix` and then a number, by number.
-std::vector<std::pair<std::uint64_t, fs::path>> numbered_entries(const fs::path& folder,
+// The entries of a directory whose names are `prefix` and then a number, by number.
+std::vector<std::pair<std::uint64_t, fs::path>> numbered_entries(const fs::path& directory,
                                                                  std::string_view prefix) {
   std::vector<std::pair<std::uint64_t, fs::path>> found;
   std::error_code failed;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, failed)) {
     const std::string name = entry.path().filename().string();
     if (name.size() <= prefix.size() || !name.starts_with(prefix)) continue;
     const char digit = name[prefix.size()];
@@ -179,16 +179,17 @@ void read_memory(const fs::path& root, doctor_facts& facts) {
   const fs::path mm = root / "sys/kernel/mm";
   facts.transparent_huge_pages = bracketed(first_line(mm / "transparent_hugepage/enabled"));
   facts.transparent_defrag = bracketed(first_line(mm / "transparent_hugepage/defrag"));
-  for (const auto& [kilobytes, folder] : numbered_entries(mm / "hugepages", "hugepages-")) {
+  for (const auto& [kilobytes, directory] : numbered_entries(mm / "hugepages", "hugepages-")) {
     facts.huge_pages.push_back({.page_bytes = kilobytes << 10,
-                                .reserved = number_in(first_line(folder / "nr_hugepages")),
-                                .free = number_in(first_line(folder / "free_hugepages"))});
+                                .reserved = number_in(first_line(directory / "nr_hugepages")),
+                                .free = number_in(first_line(directory / "free_hugepages"))});
   }
-  for (const auto& [number, folder] : numbered_entries(root / "sys/devices/system/node", "node")) {
+  for (const auto& [number, directory] :
+       numbered_entries(root / "sys/devices/system/node", "node")) {
     numa_node_facts node;
     node.number = static_cast<unsigned>(number);
-    node.cpus = first_line(folder / "cpulist");
-    for_each_pair(folder / "meminfo", [&node](std::string_view key, std::string_view value) {
+    node.cpus = first_line(directory / "cpulist");
+    for_each_pair(directory / "meminfo", [&node](std::string_view key, std::string_view value) {
       if (key.ends_with("MemTotal")) node.memory_bytes = bytes_in(value);
     });
     facts.numa_nodes.push_back(std::move(node));

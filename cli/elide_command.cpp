@@ -46,8 +46,8 @@ fs::path library() {
   std::error_code error;
   const fs::path here = program_directory();
   constexpr const char* installed = "../" ELIDEX_INSTALL_LIBDIR;
-  for (const char* const folder : {".", "../lib", "../lib64", installed, "../preload"}) {
-    const fs::path found = (here / folder / library_name).lexically_normal();
+  for (const char* const directory : {".", "../lib", "../lib64", installed, "../preload"}) {
+    const fs::path found = (here / directory / library_name).lexically_normal();
     if (fs::exists(found, error)) return found;
   }
   throw std::runtime_error(std::string(library_name) +
@@ -62,9 +62,9 @@ fs::path find_program(const std::string& name) {
   };
   if (name.find('/') != std::string::npos) return runs(name) ? fs::path(name) : fs::path();
   const char* const path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "/usr/bin:/bin" : path);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    const fs::path one = fs::path(folder.empty() ? "." : folder) / name;
+  std::istringstream directories(path == nullptr ? "/usr/bin:/bin" : path);
+  for (std::string directory; std::getline(directories, directory, ':');) {
+    const fs::path one = fs::path(directory.empty() ? "." : directory) / name;
     if (runs(one)) return one;
   }
   return {};

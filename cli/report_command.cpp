@@ -28,9 +28,9 @@ namespace {
 
 std::vector<std::string> all_results() {
   std::vector<std::string> files;
-  for (const char* const folder : {"results", "docs/results"}) {
+  for (const char* const directory : {"results", "docs/results"}) {
     std::error_code error;
-    for (const auto& entry : fs::directory_iterator(folder, error)) {
+    for (const auto& entry : fs::directory_iterator(directory, error)) {
       if (entry.path().extension() == ".json") files.push_back(entry.path().string());
     }
   }
@@ -61,9 +61,10 @@ void check_output(const std::string& name) {
     throw bench::bad_input("--out: '" + name +
                            "' is a directory (expected the HTML file to write)");
   }
-  fs::path folder = fs::absolute(out, error).parent_path();
-  while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
-  if (!fs::is_directory(folder, error) || access(folder.c_str(), W_OK) != 0) {
+  fs::path directory = fs::absolute(out, error).parent_path();
+  while (!fs::exists(directory, error) && directory.has_relative_path())
+    directory = directory.parent_path();
+  if (!fs::is_directory(directory, error) || access(directory.c_str(), W_OK) != 0) {
     throw bench::bad_input("--out: " + name +
                            " cannot be written (expected the HTML file to write)");
   }

@@ -39,7 +39,7 @@ const flag_use flags_of_some[] = {
     {"--items", &bench_flags::items, tpcc},
     {"--readers", &bench_flags::readers, tpcc},
     {"--durability", &bench_flags::durability, tpcc | ycsb_txn | smallbank},
-    {"--folder", &bench_flags::folder, tpcc | ycsb_txn | smallbank},
+    {"--folder", &bench_flags::directory, tpcc | ycsb_txn | smallbank},
     {"--ops-per-txn", &bench_flags::operations, ycsb_txn},
     {"--theta", &bench_flags::theta, ycsb_txn},
     {"--isolation", &bench_flags::isolation, ycsb_txn | smallbank},

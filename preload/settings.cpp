@@ -62,7 +62,7 @@ void read_signal(int& into) noexcept {
   }
 }
 
-// Absolute, since programs change their folder; written to later, so it is looked at now.
+// Absolute, since programs change their directory; written to later, so it is looked at now.
 void read_stats(settings& into) noexcept {
   constexpr const char* takes = "- for standard error, or a file that can be written or made";
   const std::string_view value = variable("ELIDEX_STATS");

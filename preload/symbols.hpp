@@ -20,7 +20,7 @@
 namespace elidex::preload {
 
 struct code_place {
-  std::string_view module;   // its file's name without folders; empty: unknown
+  std::string_view module;   // its file's name without directories; empty: unknown
   std::string_view symbol;   // as the linker knows it; empty: unknown
   std::uint64_t offset = 0;  // within the symbol, else within the module
 };

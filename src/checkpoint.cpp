@@ -21,17 +21,17 @@ checkpoint_writer::checkpoint_writer(redo_log& log) : log_(log) {
     throw std::system_error(std::make_error_code(std::errc::operation_in_progress),
                             "elidex: another checkpoint is being written");
   try {
-    first_epoch_ = log_.durable_epoch() + 1;
-    first_segment_ = writer.first_segment_with(first_epoch_);
+    first_group_ = log_.durable_group() + 1;
+    first_segment_ = writer.first_segment_with(first_group_);
     const file_header header{.kind = file_kind::checkpoint,
                              .salt = new_salt(),
                              .number = number_,
-                             .first_epoch = first_epoch_,
-                             .durable_epoch = 0,
+                             .first_group = first_group_,
+                             .durable_group = 0,
                              .previous_bytes = 0,
                              .first_segment = first_segment_,
                              .fingerprint = writer.fingerprint()};
-    file_ = std::make_unique<block_file>(writer.folder(), unfinished_name(number_), header);
+    file_ = std::make_unique<block_file>(writer.directory(), unfinished_name(number_), header);
   } catch (...) {
     writer.end_checkpoint();
     throw;
@@ -44,7 +44,7 @@ checkpoint_writer::~checkpoint_writer() {
   if (!named_) {
     try {
       std::error_code ignored;  // a later log removes it
-      log_.writer_->folder().remove(unfinished_name(number_), ignored);
+      log_.writer_->directory().remove(unfinished_name(number_), ignored);
     } catch (...) {
       // As above.
     }
@@ -54,12 +54,12 @@ checkpoint_writer::~checkpoint_writer() {
 
 void checkpoint_writer::add_row(std::uint32_t table, std::string_view key, std::string_view row,
                                 std::uint64_t stamp) {
-  if (epoch_of_stamp(stamp) > log_.epochs_.now())
-    throw std::invalid_argument("elidex: a row with a stamp of an epoch that has not begun");
+  if (group_of_stamp(stamp) > log_.clock_.now())
+    throw std::invalid_argument("elidex: a row with a stamp of a group that has not begun");
   const std::size_t begin = rows_of_block_.size();
   try {
     begin_record(rows_of_block_);
-    append_entry(rows_of_block_, table, log_operation::put, key, row);
+    append_entry(rows_of_block_, table, log_operation::upsert, key, row);
   } catch (...) {
     rows_of_block_.shrink(begin);
     throw;
@@ -71,7 +71,7 @@ void checkpoint_writer::add_row(std::uint32_t table, std::string_view key, std::
 
 void checkpoint_writer::write_block() {
   if (rows_of_block_.empty()) return;
-  file_->block({.kind = block_kind::records, .epoch = first_epoch_}, rows_of_block_.bytes());
+  file_->block({.kind = block_kind::records, .group = first_group_}, rows_of_block_.bytes());
   ++counts_.blocks;
   counts_.payload_bytes += rows_of_block_.size();
   rows_of_block_.clear();
@@ -80,19 +80,19 @@ void checkpoint_writer::write_block() {
 finished_checkpoint checkpoint_writer::finish() {
   log_writer& writer = *log_.writer_;
   write_block();
-  // C: the scan has ended, so whatever it has seen was installed in this epoch or before.
-  counts_.last_epoch = log_.epochs_.now();
-  log_.wait_durable(counts_.last_epoch);
-  counts_.durable_epoch = writer.last_epoch();
-  file_->block({.kind = block_kind::end, .epoch = first_epoch_}, encode(counts_));
+  // C: the scan has ended, so whatever it has seen was installed in this group or before.
+  counts_.last_group = log_.clock_.now();
+  log_.wait_durable(counts_.last_group);
+  counts_.durable_group = writer.last_group();
+  file_->block({.kind = block_kind::end, .group = first_group_}, encode(counts_));
   file_->sync();
   std::error_code error;
   const std::string name = name_of(file_kind::checkpoint, number_);
-  writer.folder().rename(unfinished_name(number_), name, error);
+  writer.directory().rename(unfinished_name(number_), name, error);
   throw_if(error, "rename to", name);
   named_ = true;
-  writer.folder().sync(error);
-  throw_if(error, "sync the folder of", name);
+  writer.directory().sync(error);
+  throw_if(error, "sync the directory of", name);
   finished_checkpoint report;
   report.number = number_;
   report.rows = rows_;
@@ -102,10 +102,10 @@ finished_checkpoint checkpoint_writer::finish() {
 }
 
 // None of these files is needed any more, so it means nothing in which order they vanish, or
-// whether the folder is synced.
+// whether the directory is synced.
 void checkpoint_writer::remove_older(finished_checkpoint& report) {
-  log_folder& folder = log_.writer_->folder();
-  const std::vector<std::string> names = folder.names(report.removal);
+  log_directory& directory = log_.writer_->directory();
+  const std::vector<std::string> names = directory.names(report.removal);
   if (report.removal) return;
   for (const std::string& name : names) {
     const auto segment = number_of(file_kind::segment, name);
@@ -114,7 +114,7 @@ void checkpoint_writer::remove_older(finished_checkpoint& report) {
         (segment && *segment < first_segment_) || (checkpoint && *checkpoint < number_);
     if (!older) continue;
     std::error_code error;
-    folder.remove(name, error);
+    directory.remove(name, error);
     if (error) {
       report.removal = error;
     } else if (segment) {

@@ -22,7 +22,7 @@ constexpr std::size_t answer_count = 16;
 
 constexpr const char* reason_for(std::size_t bits) noexcept {
 #if defined(ELIDEX_HTM_SIMULATED)
-  return (bits & bit_commits) != 0 ? "the simulated machine commits regions"
+  return (bits & bit_commits) != 0 ? "the simulated machine commits transactions"
                                    : "the simulated machine has no HTM";
 #elif defined(ELIDEX_HTM_NONE) && defined(__x86_64__)
   static_cast<void>(bits);
@@ -31,13 +31,12 @@ constexpr const char* reason_for(std::size_t bits) noexcept {
   static_cast<void>(bits);
   return "this CPU architecture has no hardware transactional memory that elidex knows";
 #else
-  if ((bits & bit_commits) != 0) return "the CPU advertises RTM and a trial region committed";
+  if ((bits & bit_commits) != 0) return "the CPU advertises RTM and a trial transaction committed";
   if ((bits & bit_always_aborts) != 0)
-    return "microcode makes every RTM region abort (RTM_ALWAYS_ABORT)";
+    return "microcode makes every RTM transaction abort (RTM_ALWAYS_ABORT)";
   if ((bits & bit_rtm) != 0) {
-    return "the CPU advertises RTM but no trial region committed (microcode, kernel or hypervisor "
-           "switched "
-           "TSX off)";
+    return "the CPU advertises RTM but no trial transaction committed (microcode, kernel or "
+           "hypervisor switched TSX off)";
   }
   return "the CPU does not advertise RTM (it has none, or firmware, kernel or hypervisor hide it)";
 #endif
@@ -59,13 +58,13 @@ constexpr std::array<htm_capability, answer_count> answers = [] {
 
 // A store to a line that is in the cache already, so that nothing but the machine itself can be the
 // reason for an abort (save an interrupt, and there are many trials).
-bool a_trial_region_commits() noexcept {
+bool a_trial_commits() noexcept {
   alignas(64) static std::atomic<unsigned> warm_line{0};
-  for (unsigned trial = 0; trial < trial_regions; ++trial) {
+  for (unsigned trial = 0; trial < trial_transactions; ++trial) {
     warm_line.store(trial);
     const status entry = native::begin();
     if (entry.started()) {
-      // relaxed, without a partner: nobody reads it; the region needs something to write.
+      // relaxed, without a partner: nobody reads it; the transaction needs something to write.
       warm_line.store(trial + 1, std::memory_order_relaxed);
       native::commit();
       return true;
@@ -82,7 +81,7 @@ std::size_t look() noexcept {
   if ((ebx >> 11 & 1) != 0) bits |= bit_rtm;
   if ((edx >> 11 & 1) != 0) bits |= bit_always_aborts;
   const bool may_try = (bits & bit_rtm) != 0 && (bits & bit_always_aborts) == 0;
-  if (may_try && a_trial_region_commits()) bits |= bit_commits;
+  if (may_try && a_trial_commits()) bits |= bit_commits;
   return bits;
 }
 
@@ -107,7 +106,7 @@ constinit std::atomic<std::size_t> current_answer{answer_count};
 std::size_t look_and_remember() noexcept {
   const std::size_t bits = look();
   std::uint8_t found = detail::feature_known;
-  // XTEST is there with either extension, also where all regions abort.
+  // XTEST is there with either extension, also where all transactions abort.
   if ((bits & (bit_rtm | bit_hle)) != 0) found |= detail::feature_xtest;
   if ((bits & bit_commits) != 0) found |= detail::feature_commits;
   detail::features.store(found);

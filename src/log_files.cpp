@@ -88,12 +88,12 @@ class system_file final : public log_file {
   descriptor descriptor_;
 };
 
-class system_folder final : public log_folder {
+class system_directory final : public log_directory {
  public:
-  system_folder(int number, folder_use use) noexcept : descriptor_(number), use_(use) {}
+  system_directory(int number, directory_use use) noexcept : descriptor_(number), use_(use) {}
   // A child of fork() shares the lock. Closing the descriptor gives it back only when all have
   // closed it, so the process that locked gives it back itself, and no other does.
-  ~system_folder() override {
+  ~system_directory() override {
     if (made_in_ == fork_generation()) ::flock(descriptor_.get(), LOCK_UN);
   }
 
@@ -127,7 +127,7 @@ class system_folder final : public log_folder {
 
   std::unique_ptr<log_file> open(const std::string& name, std::error_code& error) override {
     return file_or_null(
-        open_at(name, use_ == folder_use::read ? O_RDONLY : O_RDWR | O_APPEND, error));
+        open_at(name, use_ == directory_use::read ? O_RDONLY : O_RDWR | O_APPEND, error));
   }
 
   void rename(const std::string& from, const std::string& to, std::error_code& error) override {
@@ -148,7 +148,7 @@ class system_folder final : public log_folder {
 
  private:
   bool may_write(std::error_code& error) const {
-    if (use_ == folder_use::write) return true;
+    if (use_ == directory_use::write) return true;
     error = std::make_error_code(std::errc::read_only_file_system);
     return false;
   }
@@ -169,56 +169,56 @@ class system_folder final : public log_folder {
   }
 
   descriptor descriptor_;
-  const folder_use use_;
+  const directory_use use_;
   const std::uint64_t made_in_ = fork_generation();
 };
 
 }  // namespace
 
-std::unique_ptr<log_folder> open_log_folder(const std::string& path, folder_use use) {
+std::unique_ptr<log_directory> open_log_directory(const std::string& path, directory_use use) {
   std::error_code error;
-  bool made = use == folder_use::write;
+  bool made = use == directory_use::write;
   if (made) until_not_interrupted([&] { return ::mkdir(path.c_str(), 0777); }, error);
   if (error == std::errc::file_exists) {
     made = false;
     error.clear();
   }
-  if (error) throw std::system_error(error, "elidex: cannot make the log's folder " + path);
+  if (error) throw std::system_error(error, "elidex: cannot make the log directory " + path);
   const int number = until_not_interrupted(
       [&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }, error);
-  if (error) throw std::system_error(error, "elidex: cannot open the log's folder " + path);
-  std::unique_ptr<log_folder> folder;
+  if (error) throw std::system_error(error, "elidex: cannot open the log directory " + path);
+  std::unique_ptr<log_directory> directory;
   try {
-    folder = std::make_unique<system_folder>(number, use);
+    directory = std::make_unique<system_directory>(number, use);
   } catch (...) {
     ::close(number);
     throw;
   }
-  const int lock = use == folder_use::read ? LOCK_SH : LOCK_EX;
+  const int lock = use == directory_use::read ? LOCK_SH : LOCK_EX;
   until_not_interrupted([&] { return ::flock(number, lock | LOCK_NB); }, error);
   if (error == std::errc::resource_unavailable_try_again)
     throw std::system_error(
         error,
         "elidex: a database, of this process or another one, has the directory open: " + path);
-  if (error) throw std::system_error(error, "elidex: cannot lock the log's folder " + path);
-  if (use == folder_use::read) return folder;
-  // The folder's own entry lies in its parent; who made it may have crashed before the parent was
-  // synced.
+  if (error) throw std::system_error(error, "elidex: cannot lock the log directory " + path);
+  if (use == directory_use::read) return directory;
+  // The directory's own entry lies in its parent; who made it may have crashed before the parent
+  // was synced.
   const int parent = until_not_interrupted(
       [&] { return ::openat(number, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC); }, error);
   if (!error) {
     const descriptor closer(parent);
     until_not_interrupted([&] { return ::fsync(parent); }, error);
   }
-  // A parent that may not be read is no reason to refuse a folder that has been there.
+  // A parent that may not be read is no reason to refuse a directory that has been there.
   if (error && made)
-    throw std::system_error(error, "elidex: cannot sync the folder that has " + path);
-  return folder;
+    throw std::system_error(error, "elidex: cannot sync the directory that has " + path);
+  return directory;
 }
 
 #else
 
-std::unique_ptr<log_folder> open_log_folder(const std::string& path, folder_use) {
+std::unique_ptr<log_directory> open_log_directory(const std::string& path, directory_use) {
   throw std::system_error(std::make_error_code(std::errc::function_not_supported),
                           "elidex: no files here, not even " + path);
 }

@@ -30,7 +30,7 @@ constexpr auto tables = make_tables();
 constexpr std::uint64_t segment_magic = 0x474F'4C4F'4445'5245;     // "EREDOLOG"
 constexpr std::uint64_t checkpoint_magic = 0x544B'5043'4344'4C45;  // "ELDCCPKT"
 constexpr std::uint32_t block_magic = 0x4B4C'4245;                 // "EBLK"
-// Where a put has its row's bytes.
+// Where an upsert has its row's bytes.
 constexpr std::uint32_t erased = 0xFFFF'FFFF;
 constexpr std::uint32_t is_change = 0x8000'0000;  // with the bytes of its pieces
 
@@ -104,8 +104,8 @@ void append_file_header(byte_buffer& to, const file_header& header) {
   put_number(begin + 12, crc32c({begin, 12}));
   put_number(begin + 16, header.salt);
   put_number(begin + 24, header.number);
-  put_number(begin + 32, header.first_epoch);
-  put_number(begin + 40, header.durable_epoch);
+  put_number(begin + 32, header.first_group);
+  put_number(begin + 40, header.durable_group);
   put_number(begin + 48, header.previous_bytes);
   put_number(begin + 56, header.first_segment);
   put_number(begin + 64, header.fingerprint);
@@ -130,8 +130,8 @@ parsed_file_header parse_file_header(std::span<const std::byte> bytes, file_kind
   parsed.header.kind = kind;
   parsed.header.salt = get_number<std::uint64_t>(begin + 16);
   parsed.header.number = get_number<std::uint64_t>(begin + 24);
-  parsed.header.first_epoch = get_number<std::uint64_t>(begin + 32);
-  parsed.header.durable_epoch = get_number<std::uint64_t>(begin + 40);
+  parsed.header.first_group = get_number<std::uint64_t>(begin + 32);
+  parsed.header.durable_group = get_number<std::uint64_t>(begin + 40);
   parsed.header.previous_bytes = get_number<std::uint64_t>(begin + 48);
   parsed.header.first_segment = get_number<std::uint64_t>(begin + 56);
   parsed.header.fingerprint = get_number<std::uint64_t>(begin + 64);
@@ -142,10 +142,10 @@ void append_block_header(byte_buffer& to, const block_header& header, std::uint3
   std::byte* const begin = to.grow(block_header_bytes);
   put_number(begin, block_magic);
   put_number(begin + 4, static_cast<std::uint32_t>(header.kind));
-  put_number(begin + 8, header.epoch);
+  put_number(begin + 8, header.group);
   put_number(begin + 16, header.offset);
   put_number(begin + 24, header.payload_bytes);
-  put_number(begin + 32, header.durable_epoch);
+  put_number(begin + 32, header.durable_group);
   put_number(begin + 40, header.payload_crc);
   put_number(begin + 44, crc32c({begin, 44}, seed));
 }
@@ -160,10 +160,10 @@ std::optional<block_header> parse_anywhere(std::span<const std::byte> bytes,
   if (get_number<std::uint32_t>(begin) != block_magic) return std::nullopt;
   if (get_number<std::uint32_t>(begin + 44) != crc32c(bytes.first(44), seed)) return std::nullopt;
   return block_header{.kind = static_cast<block_kind>(get_number<std::uint32_t>(begin + 4)),
-                      .epoch = get_number<std::uint64_t>(begin + 8),
+                      .group = get_number<std::uint64_t>(begin + 8),
                       .offset = get_number<std::uint64_t>(begin + 16),
                       .payload_bytes = get_number<std::uint64_t>(begin + 24),
-                      .durable_epoch = get_number<std::uint64_t>(begin + 32),
+                      .durable_group = get_number<std::uint64_t>(begin + 32),
                       .payload_crc = get_number<std::uint32_t>(begin + 40)};
 }
 
@@ -193,16 +193,16 @@ std::array<std::byte, end_counts_bytes> encode(const end_counts& counts) noexcep
   std::array<std::byte, end_counts_bytes> bytes{};
   put_number(bytes.data(), counts.blocks);
   put_number(bytes.data() + 8, counts.payload_bytes);
-  put_number(bytes.data() + 16, counts.durable_epoch);
-  put_number(bytes.data() + 24, counts.last_epoch);
+  put_number(bytes.data() + 16, counts.durable_group);
+  put_number(bytes.data() + 24, counts.last_group);
   return bytes;
 }
 
 end_counts decode_end_counts(std::span<const std::byte> bytes) noexcept {
   return {.blocks = get_number<std::uint64_t>(bytes.data()),
           .payload_bytes = get_number<std::uint64_t>(bytes.data() + 8),
-          .durable_epoch = get_number<std::uint64_t>(bytes.data() + 16),
-          .last_epoch = get_number<std::uint64_t>(bytes.data() + 24)};
+          .durable_group = get_number<std::uint64_t>(bytes.data() + 16),
+          .last_group = get_number<std::uint64_t>(bytes.data() + 24)};
 }
 
 namespace {
@@ -269,7 +269,7 @@ void append_change(byte_buffer& to, std::uint32_t table, std::string_view key,
     bytes = after.size();
   }
   if (bytes >= after.size()) {
-    append_entry(to, table, log_operation::put, key, after);
+    append_entry(to, table, log_operation::upsert, key, after);
     return;
   }
   check_length(key, after);
@@ -284,36 +284,36 @@ void append_change(byte_buffer& to, std::uint32_t table, std::string_view key,
   });
 }
 
-record_reader::step record_reader::next(log_entry& entry) noexcept {
+record_reader::parse_status record_reader::next(log_entry& entry) noexcept {
   while (entries_ == 0) {
-    if (rest_.size() != behind_record_) return step::malformed;
-    if (rest_.empty()) return step::end;
-    if (rest_.size() < record_header_bytes) return step::malformed;
+    if (rest_.size() != behind_record_) return parse_status::malformed;
+    if (rest_.empty()) return parse_status::end;
+    if (rest_.size() < record_header_bytes) return parse_status::malformed;
     stamp_ = stamp_of_record(rest_.data());
     entries_ = get_number<std::uint32_t>(rest_.data() + 8);
     const std::size_t bytes = bytes_of_record(rest_.data());
     if (entries_ == 0 || bytes < record_header_bytes || bytes > rest_.size())
-      return step::malformed;
+      return parse_status::malformed;
     behind_record_ = rest_.size() - bytes;
     rest_ = rest_.subspan(record_header_bytes);
   }
-  if (rest_.size() < entry_header_bytes) return step::malformed;
+  if (rest_.size() < entry_header_bytes) return parse_status::malformed;
   const std::uint64_t key_bytes = get_number<std::uint32_t>(rest_.data() + 4);
   const auto row_field = get_number<std::uint32_t>(rest_.data() + 8);
   const std::uint64_t row_bytes = row_field == erased ? 0 : row_field & ~is_change;
   entry.table = get_number<std::uint32_t>(rest_.data());
   entry.operation = row_field == erased            ? log_operation::erase
                     : (row_field & is_change) != 0 ? log_operation::change
-                                                   : log_operation::put;
+                                                   : log_operation::upsert;
   entry.stamp = stamp_;
   rest_ = rest_.subspan(entry_header_bytes);
-  if (rest_.size() < key_bytes + row_bytes) return step::malformed;
+  if (rest_.size() < key_bytes + row_bytes) return parse_status::malformed;
   const auto* const text = reinterpret_cast<const char*>(rest_.data());
   entry.key = {text, static_cast<std::size_t>(key_bytes)};
   entry.row = {text + key_bytes, static_cast<std::size_t>(row_bytes)};
   rest_ = rest_.subspan(static_cast<std::size_t>(key_bytes + row_bytes));
   --entries_;
-  return step::entry;
+  return parse_status::entry;
 }
 
 namespace {

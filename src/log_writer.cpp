@@ -7,7 +7,7 @@
 namespace elidex::internal {
 namespace {
 
-// Payloads that are shorter are copied to those before them, so that an epoch of small buffers is
+// Payloads that are shorter are copied to those before them, so that a batch of small buffers is
 // one write.
 constexpr std::size_t gathered_payload_bytes_max = std::size_t{64} << 10;
 constexpr std::size_t gathered_bytes_max = std::size_t{256} << 10;
@@ -30,10 +30,10 @@ std::uint64_t new_salt() noexcept {
   return mixed ^ (mixed >> 29U);
 }
 
-block_file::block_file(log_folder& folder, std::string name, const file_header& header)
+block_file::block_file(log_directory& directory, std::string name, const file_header& header)
     : name_(std::move(name)) {
   std::error_code error;
-  file_ = folder.create(name_, error);
+  file_ = directory.create(name_, error);
   throw_if(error, "create", name_);
   append_file_header(gathered_, header);
   seed_ = parse_file_header(gathered_.bytes(), header.kind).crc;
@@ -72,55 +72,55 @@ void block_file::sync() {
   throw_if(error, "sync", name_);
 }
 
-log_writer::log_writer(log_folder& folder, const recovered_log& found, std::uint64_t fingerprint,
-                       std::size_t segment_bytes)
-    : folder_(folder),
+log_writer::log_writer(log_directory& directory, const recovered_log& found,
+                       std::uint64_t fingerprint, std::size_t segment_bytes)
+    : directory_(directory),
       fingerprint_(fingerprint),
       segment_bytes_(segment_bytes),
-      synced_(found.durable_epoch),
+      synced_(found.durable_group),
       last_checkpoint_(found.checkpoint),
       segments_(found.segments) {
   // A killed process has left in the system's cache what the disk need not have yet; what follows
   // is to depend on it: the files' names first, lest the next segment's be there and the last one's
   // not.
   std::error_code error;
-  folder_.sync(error);
-  throw_if(error, "sync", "the log's folder");
+  directory_.sync(error);
+  throw_if(error, "sync", "the log directory");
   if (!segments_.empty()) {
     const std::string name = name_of(file_kind::segment, segments_.back().number);
-    const std::unique_ptr<log_file> last = folder_.open(name, error);
+    const std::unique_ptr<log_file> last = directory_.open(name, error);
     throw_if(error, "open", name);
     last->sync(error);
     throw_if(error, "sync", name);
   }
   for (const std::string& name : found.unfinished) {
-    folder_.remove(name, error);
+    directory_.remove(name, error);
     throw_if(error, "remove", name);
   }
   if (found.next_is_torn) {
     const std::string name = name_of(file_kind::segment, found.next_segment);
-    folder_.remove(name, error);
+    directory_.remove(name, error);
     throw_if(error, "remove", name);
   }
-  begin_segment(found.next_segment, found.whole_bytes, found.first_epoch);
+  begin_segment(found.next_segment, found.whole_bytes, found.first_group);
 }
 
 void log_writer::begin_segment(std::uint64_t number, std::uint64_t previous_bytes,
-                               std::uint64_t first_epoch) {
+                               std::uint64_t first_group) {
   const file_header header{.kind = file_kind::segment,
                            .salt = new_salt(),
                            .number = number,
-                           .first_epoch = first_epoch,
-                           .durable_epoch = synced_,
+                           .first_group = first_group,
+                           .durable_group = synced_,
                            .previous_bytes = previous_bytes,
                            .first_segment = 0,
                            .fingerprint = fingerprint_};
   const std::string name = name_of(file_kind::segment, number);
-  auto next = std::make_unique<block_file>(folder_, name, header);
+  auto next = std::make_unique<block_file>(directory_, name, header);
   next->sync();
   std::error_code error;
-  folder_.sync(error);
-  throw_if(error, "sync the folder of", name);
+  directory_.sync(error);
+  throw_if(error, "sync the directory of", name);
   segment_ = std::move(next);
   const std::lock_guard guard(mutex_);
   segments_.push_back({number, synced_});
@@ -128,15 +128,15 @@ void log_writer::begin_segment(std::uint64_t number, std::uint64_t previous_byte
 
 block_header log_writer::header_now(block_kind kind) const noexcept {
   return {.kind = kind,
-          .epoch = epoch_,
+          .group = group_,
           .offset = 0,
           .payload_bytes = 0,
-          .durable_epoch = synced_,
+          .durable_group = synced_,
           .payload_crc = 0};
 }
 
-void log_writer::begin_epoch(std::uint64_t epoch) noexcept {
-  epoch_ = epoch;
+void log_writer::begin_batch(std::uint64_t group) noexcept {
+  group_ = group;
   counts_ = {};
 }
 
@@ -146,36 +146,36 @@ void log_writer::records(std::span<const std::byte> payload) {
   counts_.payload_bytes += payload.size();
 }
 
-bool log_writer::end_epoch() {
+bool log_writer::end_batch() {
   if (counts_.blocks == 0) return false;
   segment_->block(header_now(block_kind::end), encode(counts_));
   segment_->sync();
-  synced_ = epoch_;
+  synced_ = group_;
   const std::lock_guard guard(mutex_);
-  segments_.back().last_epoch = synced_;
+  segments_.back().last_group = synced_;
   return true;
 }
 
-void log_writer::after_epoch() {
+void log_writer::after_batch() {
   if (segment_->size() >= segment_bytes_) {
-    begin_segment(segments_.back().number + 1, segment_->size(), epoch_ + 1);
+    begin_segment(segments_.back().number + 1, segment_->size(), group_ + 1);
     return;
   }
   segment_->block(header_now(block_kind::confirmed), {});
   segment_->flush();
 }
 
-std::uint64_t log_writer::first_segment_with(std::uint64_t epoch) {
+std::uint64_t log_writer::first_segment_with(std::uint64_t group) {
   const std::lock_guard guard(mutex_);
   for (const recovered_log::segment& each : segments_) {
-    if (each.last_epoch >= epoch) return each.number;
+    if (each.last_group >= group) return each.number;
   }
   return segments_.back().number;
 }
 
-std::uint64_t log_writer::last_epoch() {
+std::uint64_t log_writer::last_group() {
   const std::lock_guard guard(mutex_);
-  return segments_.back().last_epoch;
+  return segments_.back().last_group;
 }
 
 std::uint64_t log_writer::begin_checkpoint() {

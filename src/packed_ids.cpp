@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "elidex/internal/tree/vector_instructions.hpp"
+#include "elidex/internal/tree/key_search.hpp"
 
 namespace elidex::internal {
 namespace {

@@ -8,9 +8,9 @@ namespace {
 
 class input {
  public:
-  input(log_folder& folder, std::string name) : name_(std::move(name)) {
+  input(log_directory& directory, std::string name) : name_(std::move(name)) {
     std::error_code error;
-    file_ = folder.open(name_, error);
+    file_ = directory.open(name_, error);
     if (!error) size_ = file_->size(error);
     if (error) throw std::system_error(error, "elidex: cannot open " + name_);
   }
@@ -89,14 +89,14 @@ bool read_block(const input& file, std::uint64_t offset, std::uint64_t limit, st
 
 class reader {
  public:
-  reader(log_folder& folder, std::uint64_t fingerprint,
+  reader(log_directory& directory, std::uint64_t fingerprint,
          const std::function<void(const log_entry&)>& apply)
-      : folder_(folder), fingerprint_(fingerprint), apply_(apply) {}
+      : directory_(directory), fingerprint_(fingerprint), apply_(apply) {}
 
   recovered_log run() {
     std::error_code error;
-    const std::vector<std::string> names = folder_.names(error);
-    if (error) throw std::system_error(error, "elidex: cannot list the log's folder");
+    const std::vector<std::string> names = directory_.names(error);
+    if (error) throw std::system_error(error, "elidex: cannot list the log directory");
     std::vector<std::uint64_t> numbers;
     for (const std::string& name : names) {
       if (const auto segment = number_of(file_kind::segment, name)) numbers.push_back(*segment);
@@ -107,8 +107,8 @@ class reader {
     std::sort(numbers.begin(), numbers.end());
     if (found_.checkpoint != 0) read_checkpoint();
     read_segments(numbers);
-    found_.durable_epoch = whole_epoch_;
-    found_.first_epoch = last_epoch_seen_ + 1;
+    found_.durable_group = whole_group_;
+    found_.first_group = last_group_seen_ + 1;
     return std::move(found_);
   }
 
@@ -116,10 +116,10 @@ class reader {
   // --- The checkpoint ---
 
   void read_checkpoint() {
-    const input file(folder_, name_of(file_kind::checkpoint, found_.checkpoint));
+    const input file(directory_, name_of(file_kind::checkpoint, found_.checkpoint));
     const parsed_file_header parsed = read_header(file, file_kind::checkpoint);
     check_whole_header(file, parsed, found_.checkpoint, fingerprint_);
-    replay_from_ = parsed.header.first_epoch;
+    replay_from_ = parsed.header.first_group;
     first_segment_ = parsed.header.first_segment;
     end_counts seen;
     block next;
@@ -137,17 +137,18 @@ class reader {
     if (counts.blocks != seen.blocks || counts.payload_bytes != seen.payload_bytes)
       file.damaged(next.header.offset, "blocks are missing");
     if (next.end() != file.size()) file.damaged(next.end(), "something lies behind the end");
-    log_reaches_ = counts.durable_epoch;
-    last_epoch_seen_ = std::max({replay_from_, counts.durable_epoch, counts.last_epoch});
+    log_reaches_ = counts.durable_group;
+    last_group_seen_ = std::max({replay_from_, counts.durable_group, counts.last_group});
   }
 
   void apply_rows(const input& file, const block& rows) {
     record_reader records(rows.payload.bytes());
     log_entry entry;
     for (;;) {
-      const record_reader::step step = records.next(entry);
-      if (step == record_reader::step::end) return;
-      if (step == record_reader::step::malformed || entry.operation != log_operation::put)
+      const record_reader::parse_status status = records.next(entry);
+      if (status == record_reader::parse_status::end) return;
+      if (status == record_reader::parse_status::malformed ||
+          entry.operation != log_operation::upsert)
         file.damaged(rows.header.offset, "not the rows of a checkpoint");
       apply_(entry);
       ++found_.checkpoint_rows;
@@ -175,7 +176,7 @@ class reader {
     check_numbers(numbers);
     std::vector<opened> segments;
     for (const std::uint64_t number : numbers) {
-      input file(folder_, name_of(file_kind::segment, number));
+      input file(directory_, name_of(file_kind::segment, number));
       const parsed_file_header parsed = read_header(file, file_kind::segment);
       segments.push_back({number, std::move(file), parsed});
     }
@@ -184,25 +185,25 @@ class reader {
     for (const opened& each : segments)
       check_whole_header(each.file, each.parsed, each.number, fingerprint_);
     if (segments.empty()) return;
-    whole_epoch_ = segments.front().parsed.header.durable_epoch;
+    whole_group_ = segments.front().parsed.header.durable_group;
     for (std::size_t i = 0; i < segments.size(); ++i) {
       const bool newest = i + 1 == segments.size();
       const opened& segment = segments[i];
-      if (segment.parsed.header.durable_epoch != whole_epoch_)
-        segment.file.damaged(0, "epochs are missing between this segment and the one before");
-      last_epoch_seen_ =
-          std::max({last_epoch_seen_, whole_epoch_, segment.parsed.header.first_epoch - 1});
+      if (segment.parsed.header.durable_group != whole_group_)
+        segment.file.damaged(0, "groups are missing between this segment and the one before");
+      last_group_seen_ =
+          std::max({last_group_seen_, whole_group_, segment.parsed.header.first_group - 1});
       if (newest) {
         read_newest(segment);
       } else {
         read_older(segment, segments[i + 1].parsed.header.previous_bytes);
       }
-      found_.segments.push_back({segment.number, whole_epoch_});
+      found_.segments.push_back({segment.number, whole_group_});
     }
-    if (whole_epoch_ < log_reaches_) {
+    if (whole_group_ < log_reaches_) {
       throw log_error(log_problem::damaged,
-                      "elidex: the log ends at epoch " + std::to_string(whole_epoch_) +
-                          ", but its checkpoint says that it had reached epoch " +
+                      "elidex: the log ends at group " + std::to_string(whole_group_) +
+                          ", but its checkpoint says that it had reached group " +
                           std::to_string(log_reaches_));
     }
   }
@@ -238,51 +239,51 @@ class reader {
   void read_older(const opened& segment, std::uint64_t limit) {
     if (limit < file_header_bytes || limit > segment.file.size())
       segment.file.damaged(segment.file.size(), "it is shorter than the next segment says");
-    const std::uint64_t end = read_epochs(segment, limit);
-    if (end != limit) segment.file.damaged(end, "no whole epoch lies there");
+    const std::uint64_t end = read_batches(segment, limit);
+    if (end != limit) segment.file.damaged(end, "no whole batch lies there");
   }
 
   void read_newest(const opened& segment) {
     const std::uint64_t size = segment.file.size();
-    const std::uint64_t end = read_epochs(segment, size);
+    const std::uint64_t end = read_batches(segment, size);
     found_.whole_bytes = end;
     if (end == size) return;
     byte_buffer rest;
     segment.file.read(end, size - end, rest);
-    // `end` lies behind the last whole epoch: whole blocks of the next one are in the rest, and say
+    // `end` lies behind the last whole batch: whole blocks of the next one are in the rest, and say
     // nothing about themselves.
     for (std::size_t at = 0;; ++at) {
       const auto header = find_block_header(rest.bytes(), at, segment.parsed.crc);
       if (!header) break;
-      if (header->durable_epoch > whole_epoch_) {
-        segment.file.damaged(end, "epoch " + std::to_string(header->durable_epoch) +
-                                      " had been synced, and epoch " +
-                                      std::to_string(whole_epoch_) + " is the last whole one");
+      if (header->durable_group > whole_group_) {
+        segment.file.damaged(end, "group " + std::to_string(header->durable_group) +
+                                      " had been synced, and group " +
+                                      std::to_string(whole_group_) + " is the last whole one");
       }
-      last_epoch_seen_ = std::max(last_epoch_seen_, header->epoch);
+      last_group_seen_ = std::max(last_group_seen_, header->group);
     }
     found_.torn_bytes = size - end;
   }
 
-  // Applies the epochs that are whole before `limit`; returns the offset behind the last of them.
-  std::uint64_t read_epochs(const opened& segment, std::uint64_t limit) {
+  // Applies the batches that are whole before `limit`; returns the offset behind the last of them.
+  std::uint64_t read_batches(const opened& segment, std::uint64_t limit) {
     std::uint64_t whole = file_header_bytes;
     std::vector<byte_buffer> payloads;
     end_counts seen;
-    std::uint64_t epoch = 0;  // that has begun, or 0
+    std::uint64_t group = 0;  // of the batch that has begun, or 0
     block next;
     for (std::uint64_t offset = whole;
          read_block(segment.file, offset, limit, segment.parsed.crc, next); offset = next.end()) {
       const block_header& header = next.header;
-      if (header.durable_epoch > whole_epoch_)
-        segment.file.damaged(offset, "epochs are missing before it");
-      if (header.kind == block_kind::confirmed && epoch == 0) {
+      if (header.durable_group > whole_group_)
+        segment.file.damaged(offset, "groups are missing before it");
+      if (header.kind == block_kind::confirmed && group == 0) {
         whole = next.end();
         continue;
       }
-      if (header.epoch <= whole_epoch_ || (epoch != 0 && header.epoch != epoch))
-        segment.file.damaged(offset, "a block of another epoch");
-      epoch = header.epoch;
+      if (header.group <= whole_group_ || (group != 0 && header.group != group))
+        segment.file.damaged(offset, "a block of another batch");
+      group = header.group;
       if (header.kind == block_kind::records) {
         ++seen.blocks;
         seen.payload_bytes += header.payload_bytes;
@@ -293,31 +294,31 @@ class reader {
       if (header.kind != block_kind::end) segment.file.damaged(offset, "a block of unknown kind");
       const end_counts counts = counts_of(segment.file, next);
       if (counts.blocks != seen.blocks || counts.payload_bytes != seen.payload_bytes)
-        segment.file.damaged(offset, "blocks of the epoch are missing");
-      if (epoch >= replay_from_) apply_epoch(segment.file, offset, epoch, payloads);
-      whole_epoch_ = epoch;
-      last_epoch_seen_ = std::max(last_epoch_seen_, epoch);
+        segment.file.damaged(offset, "blocks of the batch are missing");
+      if (group >= replay_from_) apply_batch(segment.file, offset, group, payloads);
+      whole_group_ = group;
+      last_group_seen_ = std::max(last_group_seen_, group);
       whole = next.end();
       payloads.clear();
       seen = {};
-      epoch = 0;
+      group = 0;
     }
     return whole;
   }
 
-  void apply_epoch(const input& file, std::uint64_t offset, std::uint64_t epoch,
+  void apply_batch(const input& file, std::uint64_t offset, std::uint64_t group,
                    const std::vector<byte_buffer>& payloads) {
     entries_.clear();
     for (const byte_buffer& payload : payloads) {
       record_reader records(payload.bytes());
       log_entry entry;
       for (;;) {
-        const record_reader::step step = records.next(entry);
-        if (step == record_reader::step::end) break;
-        if (step == record_reader::step::malformed || epoch_of_stamp(entry.stamp) > epoch ||
-            epoch_of_stamp(entry.stamp) <= whole_epoch_)
-          file.damaged(offset, "not the records of epochs " + std::to_string(whole_epoch_ + 1) +
-                                   " to " + std::to_string(epoch));
+        const record_reader::parse_status status = records.next(entry);
+        if (status == record_reader::parse_status::end) break;
+        if (status == record_reader::parse_status::malformed ||
+            group_of_stamp(entry.stamp) > group || group_of_stamp(entry.stamp) <= whole_group_)
+          file.damaged(offset, "not the records of groups " + std::to_string(whole_group_ + 1) +
+                                   " to " + std::to_string(group));
         entries_.push_back(entry);
       }
     }
@@ -342,23 +343,23 @@ class reader {
     }
   }
 
-  log_folder& folder_;
+  log_directory& directory_;
   const std::uint64_t fingerprint_;
   const std::function<void(const log_entry&)>& apply_;
   recovered_log found_;
   std::uint64_t replay_from_ = 0;
   std::uint64_t first_segment_ = 1;
   std::uint64_t log_reaches_ = 0;  // by the checkpoint
-  std::uint64_t whole_epoch_ = 0;
-  std::uint64_t last_epoch_seen_ = 0;
-  std::vector<log_entry> entries_;  // of one epoch
+  std::uint64_t whole_group_ = 0;
+  std::uint64_t last_group_seen_ = 0;
+  std::vector<log_entry> entries_;  // of one batch
 };
 
 }  // namespace
 
-recovered_log recover_log(log_folder& folder, std::uint64_t fingerprint,
+recovered_log recover_log(log_directory& directory, std::uint64_t fingerprint,
                           const std::function<void(const log_entry&)>& apply) {
-  return reader(folder, fingerprint, apply).run();
+  return reader(directory, fingerprint, apply).run();
 }
 
 }  // namespace elidex::internal

@@ -10,19 +10,19 @@
 
 namespace elidex::internal {
 
-redo_log::redo_log(commit_clock& epochs, log_folder& folder, const recovered_log& found,
+redo_log::redo_log(commit_clock& clock, log_directory& directory, const recovered_log& found,
                    const redo_log_options& options)
-    : epochs_(epochs), options_(options) {
+    : clock_(clock), options_(options) {
   if (options_.level == durability::none)
     throw std::invalid_argument("elidex: a log with durability none");
   // a child could not tell that it is one
   if (!watch_forks()) throw std::bad_alloc();
-  options_.epoch_time = std::clamp<std::chrono::microseconds>(
-      options_.epoch_time, std::chrono::microseconds(1), std::chrono::hours(24));
-  epochs_.begin_at(found.first_epoch);
-  writer_ = std::make_unique<internal::log_writer>(folder, found, options_.fingerprint,
+  options_.group_time = std::clamp<std::chrono::microseconds>(
+      options_.group_time, std::chrono::microseconds(1), std::chrono::hours(24));
+  clock_.begin_at(found.first_group);
+  writer_ = std::make_unique<internal::log_writer>(directory, found, options_.fingerprint,
                                                    options_.segment_bytes);
-  durable_.store(epochs_.now() - 1);
+  durable_.store(clock_.now() - 1);
   logger_ = std::thread([this] { run(); });
 }
 
@@ -69,20 +69,20 @@ redo_log::slot& redo_log::take_slot() {
   return *slots_;
 }
 
-void redo_log::acknowledge(const worker& by, std::uint64_t epoch) {
+void redo_log::acknowledge(const worker& by, std::uint64_t group) {
   if (options_.level == durability::sync ||
       by.slot_.queue.waiting_bytes() > options_.worker_bytes_max) {
-    wait_durable(epoch);
-  } else if (durable_epoch() < epoch) {
+    wait_durable(group);
+  } else if (durable_group() < group) {
     check();
   }
 }
 
-void redo_log::wait_durable(std::uint64_t epoch) {
-  if (durable_epoch() >= epoch) return;
+void redo_log::wait_durable(std::uint64_t group) {
+  if (durable_group() >= group) return;
   check_process();
   std::uint64_t wanted = wanted_.load();
-  while (wanted < epoch && !wanted_.compare_exchange_weak(wanted, epoch)) {
+  while (wanted < group && !wanted_.compare_exchange_weak(wanted, group)) {
   }
   work_.fetch_add(1);
   futex_wake(work_, 1);
@@ -90,7 +90,7 @@ void redo_log::wait_durable(std::uint64_t epoch) {
     // Read before what it counts the changes of, so that no change falls between the look and the
     // sleep.
     const std::uint32_t progress = progress_.load();
-    if (durable_epoch() >= epoch) return;
+    if (durable_group() >= group) return;
     check();
     futex_wait(progress_, progress);
   }
@@ -133,12 +133,12 @@ void redo_log::run() noexcept {
       const std::uint32_t work = work_.load();
       const bool last = stop_.load();
       const bool due = last || wanted_.load() > durable_.load();
-      if (!due && futex_wait_until(work_, work, begun + options_.epoch_time) &&
-          std::chrono::steady_clock::now() < begun + options_.epoch_time) {
+      if (!due && futex_wait_until(work_, work, begun + options_.group_time) &&
+          std::chrono::steady_clock::now() < begun + options_.group_time) {
         continue;
       }
       begun = std::chrono::steady_clock::now();
-      finish_group();
+      finish_batch();
       if (last) return;
     }
   } catch (const std::system_error& error) {
@@ -150,26 +150,26 @@ void redo_log::run() noexcept {
   }
 }
 
-void redo_log::finish_group() {
-  const std::uint64_t wanted = epochs_.advance() - 1;
-  const std::uint64_t epoch = epochs_.wait_for(wanted);
-  writer_->begin_epoch(epoch);
+void redo_log::finish_batch() {
+  const std::uint64_t wanted = clock_.advance() - 1;
+  const std::uint64_t group = clock_.wait_for(wanted);
+  writer_->begin_batch(group);
   slot* first = nullptr;
   {
-    // Slots are only added, in front; one that is added now has no entries of these epochs: its
+    // Slots are only added, in front; one that is added now has no entries of these groups: its
     // worker's commits begin later.
     const std::lock_guard guard(slots_mutex_);
     first = slots_.get();
   }
   for (slot* each = first; each != nullptr; each = each->next.get())
-    each->queue.take(epoch, [&](std::span<const std::byte> records) { writer_->records(records); });
-  const bool written = writer_->end_epoch();
-  publish(epoch);
-  if (written) writer_->after_epoch();
+    each->queue.take(group, [&](std::span<const std::byte> records) { writer_->records(records); });
+  const bool written = writer_->end_batch();
+  publish(group);
+  if (written) writer_->after_batch();
 }
 
-void redo_log::publish(std::uint64_t epoch) noexcept {
-  durable_.store(epoch, std::memory_order_release);  // pairs with the acquire in durable_epoch()
+void redo_log::publish(std::uint64_t group) noexcept {
+  durable_.store(group, std::memory_order_release);  // pairs with the acquire in durable_group()
   progress_.fetch_add(1);
   futex_wake(progress_, futex_wake_all);
 }

@@ -72,7 +72,7 @@ row::row(const schema& columns, std::span<const std::uint64_t> words)
     throw schema_mismatch("row: wrong number of words (expected one row of the schema)");
 }
 
-std::size_t row::place(std::string_view column, column_type type) const {
+std::size_t row::column_index(std::string_view column, column_type type) const {
   if (words_.empty()) throw schema_mismatch(std::string(column) + ": the row was moved from");
   const schema::layout& of = *columns_.layout_;
   for (std::size_t i = 0; i < of.columns.size(); ++i) {
@@ -86,31 +86,32 @@ std::size_t row::place(std::string_view column, column_type type) const {
 
 std::int64_t row::integer(std::string_view column) const {
   return static_cast<std::int64_t>(
-      words_[columns_.layout_->offsets[place(column, column_type::integer)]]);
+      words_[columns_.layout_->offsets[column_index(column, column_type::integer)]]);
 }
 double row::real(std::string_view column) const {
-  return std::bit_cast<double>(words_[columns_.layout_->offsets[place(column, column_type::real)]]);
+  return std::bit_cast<double>(
+      words_[columns_.layout_->offsets[column_index(column, column_type::real)]]);
 }
 std::string_view row::text(std::string_view column) const {
   const std::uint64_t* const at =
-      &words_[columns_.layout_->offsets[place(column, column_type::text)]];
+      &words_[columns_.layout_->offsets[column_index(column, column_type::text)]];
   std::uint32_t length = 0;
   std::memcpy(&length, at, sizeof length);
   return {reinterpret_cast<const char*>(at) + sizeof length, length};
 }
 
 row& row::set(std::string_view column, std::int64_t value) {
-  words_[columns_.layout_->offsets[place(column, column_type::integer)]] =
+  words_[columns_.layout_->offsets[column_index(column, column_type::integer)]] =
       static_cast<std::uint64_t>(value);
   return *this;
 }
 row& row::set(std::string_view column, double value) {
-  words_[columns_.layout_->offsets[place(column, column_type::real)]] =
+  words_[columns_.layout_->offsets[column_index(column, column_type::real)]] =
       std::bit_cast<std::uint64_t>(value);
   return *this;
 }
 row& row::set(std::string_view column, std::string_view value) {
-  const std::size_t which = place(column, column_type::text);
+  const std::size_t which = column_index(column, column_type::text);
   const column_definition& definition = columns_.columns()[which];
   if (value.size() > definition.text_bytes_max)
     throw row_too_large(std::string(column) + ": a text of " + std::to_string(value.size()) +

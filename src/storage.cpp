@@ -40,7 +40,7 @@ std::string encode(const table_base& table) {
   return bytes + table.schema_text();
 }
 
-// What must be the same in the folder and in the program.
+// What must be the same in the directory and in the program.
 std::string text(const description& one, std::string_view schema_text) {
   std::string text = "rows of " + std::to_string(one.row_bytes) + " bytes by ";
   if (one.key_bytes == 0) {
@@ -76,7 +76,7 @@ class storage::loading {
     table_base& table = *by_number_[entry.table];
     const epoch_pin pinned;
     switch (entry.operation) {
-      case log_operation::put:
+      case log_operation::upsert:
         return upsert(table, entry);
       case log_operation::erase:
         return erase(table, entry);
@@ -98,22 +98,22 @@ class storage::loading {
 
   void meet(const log_entry& entry) {
     description said{};
-    if (entry.operation != log_operation::put || entry.row.size() < sizeof said)
+    if (entry.operation != log_operation::upsert || entry.row.size() < sizeof said)
       damaged("its catalog");
     std::memcpy(&said, entry.row.data(), sizeof said);
-    const std::string in_folder = text(said, entry.row.substr(sizeof said));
+    const std::string in_directory = text(said, entry.row.substr(sizeof said));
     const std::string name(entry.key);
     table_base* found = nullptr;
     for (table_base* const one : tables_) {
       if (one->name() == name) found = one;
     }
     if (found == nullptr)
-      throw unknown_table(name + ": the folder has such a table, with " + in_folder +
+      throw unknown_table(name + ": the directory has such a table, with " + in_directory +
                           "; make it before open()");
     const std::string here = text(describe(*found), found->schema_text());
-    if (here != in_folder)
-      throw schema_mismatch(name + ": the folder has it with " + in_folder + ", the program with " +
-                            here);
+    if (here != in_directory)
+      throw schema_mismatch(name + ": the directory has it with " + in_directory +
+                            ", the program with " + here);
     if (said.number == catalog_table || said.number > numbers_max)
       damaged("the number of table " + name);
     if (said.number >= by_number_.size()) by_number_.resize(said.number + 1);
@@ -183,29 +183,29 @@ class storage::loading {
   std::vector<std::uint64_t> words_;
 };
 
-storage::storage(std::unique_ptr<log_folder> folder, const storage_options& options,
-                 commit_clock& epochs, std::span<table_base* const> tables)
-    : folder_(std::move(folder)), epochs_(epochs) {
+storage::storage(std::unique_ptr<log_directory> directory, const storage_options& options,
+                 commit_clock& clock, std::span<table_base* const> tables)
+    : directory_(std::move(directory)), clock_(clock) {
   for (table_base* const one : tables) one->set_id(catalog_table);
   loading into(tables);
-  found_ = recover_log(*folder_, fingerprint, std::ref(into));
+  found_ = recover_log(*directory_, fingerprint, std::ref(into));
   into.check_all_rows_were_there();
   tables_ = into.numbers() - 1;
   for (const table_base* const one : tables) {
     if (one->id() == catalog_table && one->indexed() != nullptr && one->indexed()->has_rows())
-      throw schema_mismatch(one->name() + ": the folder has rows of " + one->indexed()->name() +
+      throw schema_mismatch(one->name() + ": the directory has rows of " + one->indexed()->name() +
                             " and no such index of them");
   }
-  epochs_.begin_at(found_.first_epoch);
+  clock_.begin_at(found_.first_group);
   if (options.level != durability::none) {
-    log_.emplace(epochs_, *folder_, found_,
+    log_.emplace(clock_, *directory_, found_,
                  redo_log_options{.level = options.level,
                                   .fingerprint = fingerprint,
-                                  .epoch_time = options.epoch_time,
+                                  .group_time = options.group_time,
                                   .segment_bytes = options.segment_bytes});
     catalog_.emplace(*log_);
   } else {
-    folder_.reset();
+    directory_.reset();
   }
   for (table_base* const one : tables) {
     if (one->id() == catalog_table) declare(*one);
@@ -214,14 +214,14 @@ storage::storage(std::unique_ptr<log_folder> folder, const storage_options& opti
 
 void storage::declare(table_base& made) {
   if (tables_ == loading::numbers_max)
-    throw std::length_error("elidex: a folder takes at most 2^20 tables");
+    throw std::length_error("elidex: a directory takes at most 2^20 tables");
   made.set_id(tables_ + 1);
   if (catalog_) {
     redo_log::commit entry(*catalog_);
     entry.upsert(catalog_table, made.name(), encode(made));
     entry.seal();
-    const commit_clock::commit_phase phase(epochs_);
-    entry.keep(commit_stamp(epochs_.now(), 0));
+    const commit_clock::commit_phase phase(clock_);
+    entry.keep(commit_stamp(clock_.now(), 0));
   }
   ++tables_;
 }

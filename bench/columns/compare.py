@@ -138,9 +138,9 @@ class Work:
     array: object
 
 
-def prepare(folder, arrow, rows):
+def prepare(directory, arrow, rows):
     for column in COLUMNS:
-        path = folder / column.file
+        path = directory / column.file
         values = column_values(path, column)
         if not values:
             raise BadData(f"{path}: no rows")
@@ -172,8 +172,8 @@ def merged(work, loads, encodings, version):
         "raw_encode_mrows_s": [encoded["encode_mrows_s"] for encoded in encodings]}}
 
 
-def measure(load, arrow, folder, rows, rounds, threads, progress=lambda done, total: None):
-    works = list(prepare(folder, arrow, rows))
+def measure(load, arrow, directory, rows, rounds, threads, progress=lambda done, total: None):
+    works = list(prepare(directory, arrow, rows))
     loads, encodings, first = [[] for _ in works], [[] for _ in works], None
     for number in range(rounds):
         for i, work in enumerate(works):
@@ -243,7 +243,7 @@ def count(word):
 def parse(words):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--elidex", required=True, type=Path, help="the built tool")
-    parser.add_argument("--data", required=True, type=Path, help="the folder that real_data.py has written to")
+    parser.add_argument("--data", required=True, type=Path, help="the directory that real_data.py has written to")
     parser.add_argument("--rows", default="10M", type=count, help="of each column [10M]")
     parser.add_argument("--rounds", default=5, type=count, help="[5]")
     parser.add_argument("--threads", default=1, type=count, help="that load a column [1]")

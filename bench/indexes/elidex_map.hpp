@@ -90,8 +90,8 @@ class elidex_map {
   [[nodiscard]] index_counters counters() const {
     if constexpr (requires { lock_counts_of(map_.sync()); }) {
       return counters_of(lock_counts_of(map_.sync()));
-    } else if constexpr (requires { map_.region_counts(); }) {
-      index_counters counts = counters_of(map_.region_counts());
+    } else if constexpr (requires { map_.htm_counts(); }) {
+      index_counters counts = counters_of(map_.htm_counts());
       counts.aborts_conflict += static_cast<std::uint64_t>(map_.stats().restarts);
       return counts;
     } else {

@@ -74,11 +74,11 @@ index_info euno_btree_controlled_info() {
 }
 
 index_info euno_btree_optimistic_info() {
-  return {
-      .name = "euno-btree/optimistic",
-      .description = "euno-btree's leaves under optimistic lock coupling, without hardware regions",
-      .make_u64 = make_driven<key, without_regions>,
-      .loads_in_parallel = true};
+  return {.name = "euno-btree/optimistic",
+          .description =
+              "euno-btree's leaves under optimistic lock coupling, without hardware transactions",
+          .make_u64 = make_driven<key, without_regions>,
+          .loads_in_parallel = true};
 }
 
 index_info euno_btree_improved_info() {
@@ -91,7 +91,7 @@ index_info euno_btree_improved_info() {
 index_info euno_btree_improved_optimistic_info() {
   return {.name = "euno-btree+/optimistic",
           .description =
-              "euno-btree+'s leaves under optimistic lock coupling, without hardware regions",
+              "euno-btree+'s leaves under optimistic lock coupling, without hardware transactions",
           .make_u64 = make_driven<key, improved_without_regions>,
           .loads_in_parallel = true};
 }

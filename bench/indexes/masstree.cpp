@@ -34,7 +34,7 @@ index_info masstree_info() {
 index_info masstree_htm_info() {
   return {.name = "masstree/htm",
           .description =
-              "Masstree with each operation in one hardware region (paper 003's HTM-Masstree)",
+              "Masstree with each operation in one hardware transaction (paper 003's HTM-Masstree)",
           .make_u64 = make_driven<std::uint64_t, in_regions>,
           .remark = remark_on_rtm};
 }

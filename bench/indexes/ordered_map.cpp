@@ -15,9 +15,8 @@ using ordered = elidex_map<ordered_map<Key, index_value>>;
 index_info ordered_map_info() {
   return {.name = "ordered_map",
           .description =
-              "elidex::ordered_map: euno-btree+ with large nodes, regions as this CPU has them; "
-              "strings: "
-              "btree/optimistic-1k",
+              "elidex::ordered_map: euno-btree+ with large nodes, with hardware transactions where "
+              "this CPU commits them; strings: btree/optimistic-1k",
           .make_u64 = make_driven<std::uint64_t, ordered>,
           .make_string = make_driven<std::string, ordered>,
           .loads_in_parallel = true};

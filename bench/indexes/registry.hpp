@@ -1,5 +1,5 @@
 #pragma once
-// Every index by its registry name. An index is one source file in this folder that defines its
+// Every index by its registry name. An index is one source file in this directory that defines its
 // info function; adding one is that file and one line in registry.cpp.
 //
 //   const index_info* index = find_index("tbb");        // nullptr: unknown

@@ -21,11 +21,11 @@ using skiplist_htm =
 }  // namespace
 
 index_info skiplist_htm_info() {
-  return {
-      .name = "skiplist/htm",
-      .description = "a skip list in one hardware region per operation (paper 003's HTM-SkipList)",
-      .make_u64 = make_driven<std::uint64_t, skiplist_htm>,
-      .remark = remark_on_rtm};
+  return {.name = "skiplist/htm",
+          .description =
+              "a skip list in one hardware transaction per operation (paper 003's HTM-SkipList)",
+          .make_u64 = make_driven<std::uint64_t, skiplist_htm>,
+          .remark = remark_on_rtm};
 }
 
 }  // namespace elidex::bench

@@ -24,11 +24,11 @@ tpcc::date simulated_clock() noexcept {
 }
 
 template <class Map>
-lock_counts region_counts_of(const Map& map) {
+lock_counts htm_counts_of(const Map& map) {
   if constexpr (requires { lock_counts_of(map.sync()); }) {
     return lock_counts_of(map.sync());
-  } else if constexpr (requires { map.region_counts(); }) {
-    return map.region_counts();
+  } else if constexpr (requires { map.htm_counts(); }) {
+    return map.htm_counts();
   } else {
     return {};
   }
@@ -37,7 +37,7 @@ lock_counts region_counts_of(const Map& map) {
 template <class Company>
 lock_counts index_counts(Company& of) {
   lock_counts sum;
-  const auto add = [&](auto&... tables) { ((sum += region_counts_of(tables.map())), ...); };
+  const auto add = [&](auto&... tables) { ((sum += htm_counts_of(tables.map())), ...); };
   add(of.warehouses, of.districts, of.customers, of.customers_by_name, of.payments, of.orders,
       of.orders_by_customer, of.new_orders, of.order_lines, of.items, of.stocks);
   return sum;
@@ -45,8 +45,8 @@ lock_counts index_counts(Company& of) {
 
 template <class Database>
 lock_counts commit_counts(Database& db) {
-  if constexpr (requires { db.protocol().region_counts(); }) {
-    return db.protocol().region_counts();
+  if constexpr (requires { db.protocol().htm_counts(); }) {
+    return db.protocol().htm_counts();
   } else {
     return {};
   }

@@ -1,7 +1,7 @@
 #pragma once
 // Files and child processes that must not outlive the program, also where a signal ends it.
 //
-//   const temporary_path folder(made);  // removed at the end of the scope, or by a signal
+//   const temporary_path directory(made);  // removed at the end of the scope, or by a signal
 //   child_process child([&] { execvp(..); });
 //   const int status = child.wait();
 //

@@ -17,24 +17,24 @@ namespace elidex::bench::table_store {
 namespace {
 
 // Nothing without a log.
-class folder_for_a_run {
+class directory_for_a_run {
  public:
-  folder_for_a_run(internal::durability level, const std::string& in) {
+  directory_for_a_run(internal::durability level, const std::string& in) {
     if (level == internal::durability::none) return;
     std::error_code error;
     const std::filesystem::path parent =
         in.empty() ? std::filesystem::temp_directory_path(error) : std::filesystem::path(in);
     std::string name = (parent / "elidex-bench-XXXXXX").string();
     if (error || ::mkdtemp(name.data()) == nullptr)
-      throw bad_input("--folder: cannot make a folder in '" + parent.string() + "' (" +
+      throw bad_input("--folder: cannot make a directory in '" + parent.string() + "' (" +
                       std::generic_category().message(errno) +
                       "; expected a directory to write to)");
-    folder_.emplace(std::move(name));
+    directory_.emplace(std::move(name));
   }
-  [[nodiscard]] std::string path() const { return folder_ ? folder_->path().string() : ""; }
+  [[nodiscard]] std::string path() const { return directory_ ? directory_->path().string() : ""; }
 
  private:
-  std::optional<temporary_path> folder_;
+  std::optional<temporary_path> directory_;
 };
 
 class bench {
@@ -86,9 +86,9 @@ class bench {
     const std::size_t before = allocated_bytes();
     // Rounds differ in what is drawn, variants don't.
     const std::uint64_t seed = options_.seed + round;
-    const folder_for_a_run folder(run.level, options_.folder);
+    const directory_for_a_run directory(run.level, options_.directory);
     const std::unique_ptr<loaded_workload> loaded =
-        point.load(*run.what, seed, {run.level, folder.path()});
+        point.load(*run.what, seed, {run.level, directory.path()});
     const std::size_t after = allocated_bytes();
     run.bytes_per_row = after > before ? static_cast<double>(after - before) / point.rows : 0;
     say(label);

@@ -11,8 +11,8 @@
 // Every run has rows of its own, loaded for it, so that none works on what another one left; those
 // of one run are in memory at a time.
 //
-// Thread-safety: none; it uses the whole machine. Errors: bad_input for a folder in which nothing
-// can be made; what workers throw.
+// Thread-safety: none; it uses the whole machine. Errors: bad_input for a directory in which
+// nothing can be made; what workers throw.
 
 #include <cstdint>
 #include <functional>
@@ -45,7 +45,7 @@ struct bench_options {
   std::vector<internal::durability> levels{internal::durability::none};
   /// In which each run with a log has one of its own, which is removed behind it; empty: the
   /// system's for temporary files.
-  std::string folder = {};
+  std::string directory = {};
   double seconds = 1;
   double warm_up_seconds = 0.1;
   unsigned rounds = 3;

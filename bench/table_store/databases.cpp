@@ -21,18 +21,20 @@ std::string remark_on_regions() {
 
 constexpr database_info all[] = {
     {"db/occ",
-     "the table store as it comes: DBX with short regions where this CPU commits them, else Silo",
+     "the table store as it comes: DBX with short hardware transactions where this CPU commits "
+     "them, else Silo",
      &remark_on_choice},
     {"db/silo",
      "the table store with Silo's commit: locks what it writes, validates, no hardware "
      "transactions",
      nullptr},
     {"db/dbx",
-     "the table store with DBX's commit: one hardware region, Silo's under a lock where it doesn't "
-     "commit",
+     "the table store with DBX's commit: one hardware transaction, Silo's under a lock where it "
+     "doesn't commit",
      &remark_on_regions},
     {"db/dbx-locking",
-     "the same with short regions: they validate and lock, and rows are copied behind them",
+     "the same with a short hardware transaction: it validates and locks, and rows are copied "
+     "after it",
      &remark_on_regions},
     {"db/2pl",
      "the table store with two-phase locking as InnoDB has it: rows and gaps in a lock system, "
@@ -40,7 +42,8 @@ constexpr database_info all[] = {
      "consistent reads",
      nullptr},
     {"db/dbx-locking:htm-btree",
-     "paper 003's DBX: a region that validates and locks, rows copied behind it; btree/htm-dbx",
+     "paper 003's DBX: a hardware transaction that validates and locks, rows copied after it; "
+     "btree/htm-dbx",
      &remark_on_regions},
     {"db/dbx-locking:euno-btree", "paper 003's Euno-DBX: the same over euno-btree",
      &remark_on_regions},

@@ -46,7 +46,7 @@ class native_run final : public loaded_workload {
  public:
   native_run(const typename Driven::settings& wanted, std::uint64_t seed, const kept_in& where)
       : driven_(db_, wanted, seed) {
-    if (where.level != db::durability::none) db_.open(where.folder, {.level = where.level});
+    if (where.level != db::durability::none) db_.open(where.directory, {.level = where.level});
     const std::size_t shares = driven_.shares();
     std::atomic<std::size_t> next{0};
     std::vector<std::exception_ptr> failures(std::min(allowed_cpus().size(), shares));
@@ -201,8 +201,8 @@ class native_run final : public loaded_workload {
   }
 
   lock_counts regions() {
-    if constexpr (requires { db_.protocol().region_counts(); }) {
-      return db_.protocol().region_counts();
+    if constexpr (requires { db_.protocol().htm_counts(); }) {
+      return db_.protocol().htm_counts();
     } else {
       return {};
     }

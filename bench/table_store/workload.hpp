@@ -34,10 +34,10 @@ struct run_settings {
   std::function<void(double)> tick = {};
 };
 
-/// How a database is kept: in memory only, or with a log in a folder.
+/// How a database is kept: in memory only, or with a log in a directory.
 struct kept_in {
   internal::durability level = internal::durability::none;
-  std::string folder = {};
+  std::string directory = {};
 };
 
 /// What a user's step did.

@@ -117,8 +117,8 @@ WHOLE_PAPER = ("takes up to an hour; --long runs the figures that the pages name
                "papers/repro/tests the judgement of all")
 # Servers run until they are stopped: a program that ends runs in place of them.
 PROGRAM = ("redis-server --port 7777", "xz --version")
-INSTALL = (("build/install", "{folder}/install"), ("-S .", "-S {root}"),
-           ("/where/you/like", "{folder}/prefix"))
+INSTALL = (("build/install", "{directory}/install"), ("-S .", "-S {root}"),
+           ("/where/you/like", "{directory}/prefix"))
 
 ROWS = [
     # Measuring.
@@ -155,7 +155,7 @@ ROWS = [
     reduced("./dev elidex elide --stats - -- redis-server --port 7777", PROGRAM, full=None),
     reduced("ELIDEX_STATS=/tmp/locks.%p LD_PRELOAD=/usr/lib/libelidex-preload.so mariadbd",
             ("mariadbd", "xz --version"),
-            ("/tmp/", "{folder}/"), ("/usr/lib", "{root}/build/release/preload"), full=None),
+            ("/tmp/", "{directory}/"), ("/usr/lib", "{root}/build/release/preload"), full=None),
     # Simulated machines.
     reduced("./dev elidex sim --index btree/htm-dbx,ordered_map --dist uniform,zipf:0.99 "
             "--machine haswell-ep-2x10 "

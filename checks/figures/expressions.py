@@ -47,7 +47,7 @@ def as_number(written):
 
 
 class Files:
-    """The stored files: JSON in one folder, and CSV anywhere below the root. Each is read once."""
+    """The stored files: JSON in one directory, and CSV anywhere below the root. Each is read once."""
 
     def __init__(self, root):
         self.root = Path(root)

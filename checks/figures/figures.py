@@ -127,8 +127,8 @@ class Page:
             return
         for name in sorted(set(self.names.values()) - self.quoted):
             self.found.problem(self.sources.annotation.line, f"{name} is declared and not quoted")
-        folder = "results" if "/" in self.path else "docs/results"
-        wanted = [f"| [`{name}`]({folder}/{name}) | {self.files.commit(name)} |" for name in stored]
+        directory = "results" if "/" in self.path else "docs/results"
+        wanted = [f"| [`{name}`]({directory}/{name}) | {self.files.commit(name)} |" for name in stored]
         head, rule, *listed = self.sources.text.split("\n")
         for line in sorted(set(listed) - set(wanted)):
             self.found.problem(self.sources.line, f"the list of files has '{line}' for nothing")

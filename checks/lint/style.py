@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("include", "src", "machine", "papers", "bench", "cli", "preload", "checks", "tests", "fuzz", "examples")
+DIRECTORIES = ("include", "src", "machine", "papers", "bench", "cli", "preload", "checks", "tests", "fuzz", "examples")
 FUNCTION_LINES_MAX = 70
 COLUMNS_MAX = 100
 
@@ -50,7 +50,7 @@ def check_memory_orders(file):
             yield number, "a memory order weaker than seq_cst without a comment that names its partner"
 
 
-VECTORS = "include/elidex/internal/tree/vector_instructions.hpp"
+VECTORS = "include/elidex/internal/tree/key_search.hpp"
 
 
 def check_hardware_transactions(file):
@@ -60,7 +60,7 @@ def check_hardware_transactions(file):
         if re.search(r"\b_?x(begin|end|abort|test)\b", code_of(line)):
             yield number, "only htm.hpp knows about hardware transactions"
         if re.search(r"\bimmintrin\b", code_of(line)) and file.path != VECTORS:
-            yield number, "only htm.hpp and vector_instructions.hpp know about the CPU's instructions"
+            yield number, "only htm.hpp and key_search.hpp know about the CPU's instructions"
 
 
 YIELDS = ("src/backoff.cpp", "include/elidex/internal/sync/backoff.hpp")
@@ -173,7 +173,7 @@ PUBLIC_HEADERS = {f"include/elidex/{name}.hpp" for name in (
     "version")}
 # Words of one paper where the field has a general one. The policy that is called after a paper's system may say so.
 PAPER_WORDS = re.compile(r"\b(masstree|eunomia|euno_\w+|dsi|delta_storage_index|txbench)\b")
-# Which folders the sources of a folder may include, beside their own and the system's.
+# Which directories the sources of a directory may include, beside their own and the system's.
 MAY_INCLUDE = {
     "include": ("elidex/",),
     "src": ("elidex/",),
@@ -186,8 +186,8 @@ INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^">]+)[">]')
 
 def check_wall(file):
     """What is public, what is internal, and who may include what."""
-    folder = file.path.split("/")[0]
-    if folder == "include" and file.is_header() and not file.path.startswith("include/elidex/internal/"):
+    directory = file.path.split("/")[0]
+    if directory == "include" and file.is_header() and not file.path.startswith("include/elidex/internal/"):
         if file.path not in PUBLIC_HEADERS:
             yield 1, "a header that is not public belongs in internal/ (PUBLIC_HEADERS)"
     for number, line in enumerate(file.lines, 1):
@@ -195,9 +195,9 @@ def check_wall(file):
         if include and "/" in include.group(1):
             name = include.group(1)
             ours = name.split("/")[0] in ("elidex", "machine", "papers", "bench", "cli", "preload", "tests", "checks")
-            if ours and folder in MAY_INCLUDE and not name.startswith(MAY_INCLUDE[folder]):
-                yield number, f"{folder}/ does not include {name}"
-            if folder == "examples" and name.startswith("elidex/internal/"):
+            if ours and directory in MAY_INCLUDE and not name.startswith(MAY_INCLUDE[directory]):
+                yield number, f"{directory}/ does not include {name}"
+            if directory == "examples" and name.startswith("elidex/internal/"):
                 yield number, f"an example includes public headers only, not {name}"
         if file.path.startswith("include/elidex/internal/") and re.match(r"namespace elidex::(?!internal\b)", line):
             yield number, "what internal/ declares is in namespace elidex::internal"
@@ -235,8 +235,8 @@ def examples_that_differ(root):
 
 def main():
     found = []
-    for folder in FOLDERS:
-        for path in sorted((ROOT / folder).rglob("*.[ch]pp")):
+    for directory in DIRECTORIES:
+        for path in sorted((ROOT / directory).rglob("*.[ch]pp")):
             found += violations(SourceFile(path.relative_to(ROOT).as_posix(), path.read_text().split("\n")))
     for page, name in examples_that_differ(ROOT):
         found.append(f"{page}: it does not show examples/{name} as it is")

@@ -66,14 +66,14 @@ NOTHING_TO_MISUSE = {
     "As everywhere in C++: no other thread may still use an object that is destroyed.": ("*::~*",),
     "Compares, adds or prints values.": ("*operator*",),
     "Values of a status: they take nothing, and cannot be closed.": ("htm::status::*",),
-    "For authors of locks and of regions. Each comment says what the function requires.": (
+    "For authors of locks and of transactions. Each comment says what the function requires.": (
         "htm::native::*", "htm::never::*", "htm::hle_exchange_acquire", "htm::hle_store_release", "lock_record::*",
         "lock_record_named", "record_of_unnamed_locks",
     ),
     "Made by the database, never by users.": (
         "transaction::transaction", "two_phase_transaction::two_phase_transaction",
-        "snapshot_transaction::snapshot_transaction", "snapshot_transaction::epoch",
-        "snapshot_transaction::epoch_to_be_durable",
+        "snapshot_transaction::snapshot_transaction", "snapshot_transaction::group",
+        "snapshot_transaction::group_to_be_durable",
     ),
     "A table is a handle: users pass it to transactions, which call its functions.": ("table::*",),
     "The policy of a database. Users only set and read its numbers.": (

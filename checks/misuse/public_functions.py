@@ -167,7 +167,7 @@ def dump(headers, include, compiler="clang++-19"):
     """The syntax tree's text of what these headers declare in namespace elidex."""
     text = "".join(f'#include "{header}"\n' for header in headers)
     answer = subprocess.run(
-        [compiler, "-std=c++20", *(f"-I{folder}" for folder in include), "-x", "c++",
+        [compiler, "-std=c++20", *(f"-I{directory}" for directory in include), "-x", "c++",
          "-fsyntax-only", "-fno-color-diagnostics", "-Xclang", "-ast-dump", "-Xclang",
          "-ast-dump-filter=elidex", "-"],
         input=text, capture_output=True, text=True, cwd=ROOT)

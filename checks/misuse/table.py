@@ -97,8 +97,8 @@ def read_page(text):
 
 def record(tests):
     """The rows that the tests record; they have to pass."""
-    with tempfile.TemporaryDirectory() as folder:
-        rows = Path(folder) / "rows"
+    with tempfile.TemporaryDirectory() as directory:
+        rows = Path(directory) / "rows"
         answer = subprocess.run([tests, "--gtest_brief=1"], capture_output=True, text=True,
                                 env=dict(os.environ, ELIDEX_MISUSE_ROWS=str(rows)))
         if answer.returncode != 0:

@@ -11,25 +11,25 @@ def is_device(path):
     return os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode)
 
 
-def make_folders(folder):
-    """Makes the folder and its missing parents. Returns those that were made, innermost first."""
+def make_directories(directory):
+    """Makes the directory and its missing parents. Returns those that were made, innermost first."""
     made = []
     missing = []
-    while folder and not os.path.isdir(folder):
-        missing.append(folder)
-        folder = os.path.dirname(folder)
+    while directory and not os.path.isdir(directory):
+        missing.append(directory)
+        directory = os.path.dirname(directory)
     try:
         for one in reversed(missing):
             os.mkdir(one)
             made.insert(0, one)
     except OSError:
-        remove_folders(made)
+        remove_directories(made)
         raise
     return made
 
 
-def remove_folders(folders):
-    for one in folders:
+def remove_directories(directories):
+    for one in directories:
         try:
             os.rmdir(one)
         except OSError:
@@ -50,7 +50,7 @@ def write_temporary(data, real, mask):
 
 def write_whole(files):
     """Path -> bytes. No file is replaced unless all could be written. A link is kept; its target is
-    replaced. Missing folders are made, and removed again when the writing fails. Raises OSError,
+    replaced. Missing directories are made, and removed again when the writing fails. Raises OSError,
     which names the path."""
     waiting, made = [], []
     mask = os.umask(0)
@@ -64,7 +64,7 @@ def write_whole(files):
                 with open(real, "wb") as file:
                     file.write(data)
                 continue
-            made = make_folders(os.path.dirname(real)) + made
+            made = make_directories(os.path.dirname(real)) + made
             waiting.append((write_temporary(data, real, mask), real))
         while waiting:
             os.replace(*waiting[0])
@@ -75,4 +75,4 @@ def write_whole(files):
     finally:
         for temporary, _ in waiting:
             os.unlink(temporary)
-        remove_folders(made)
+        remove_directories(made)

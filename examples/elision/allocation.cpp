@@ -1,5 +1,5 @@
 // Allocation: new and delete touch what the allocator shares, new pages fault, and asking the
-// system for memory ends a region. Allocate before the section, free after it.
+// system for memory ends a transaction. Allocate before the section, free after it.
 #include <utility>
 
 #include "measure.hpp"

@@ -1,4 +1,4 @@
-// Conflict: two regions that touch the same line, one of them writing, cannot both commit.
+// Conflict: two transactions that touch the same line, one of them writing, cannot both commit.
 #include "measure.hpp"
 
 namespace {

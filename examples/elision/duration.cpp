@@ -1,4 +1,4 @@
-// Duration: an interrupt ends a region, and the timer's comes at least every few milliseconds.
+// Duration: an interrupt ends a transaction, and the timer's comes at least every few milliseconds.
 #include "measure.hpp"
 
 namespace {

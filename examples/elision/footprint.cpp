@@ -1,5 +1,5 @@
-// Footprint: a region must fit into the cache. What it writes into the L1, 32 KiB here; what it
-// reads may be more.
+// Footprint: a transaction must fit into the cache. What it writes into the L1, 32 KiB here; what
+// it reads may be more.
 #include "measure.hpp"
 
 namespace {

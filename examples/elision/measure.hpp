@@ -12,7 +12,7 @@
 //   compare<one_counter>("one counter", 1'000);
 //
 // Each example is a plain program, built twice: for this CPU and for the simulated machine, whose
-// regions commit (main_native.cpp, main_simulated.cpp). An example defines example().
+// transactions commit (main_native.cpp, main_simulated.cpp). An example defines example().
 #pragma once
 
 #include <algorithm>
@@ -49,8 +49,8 @@ struct alignas(64) line {
 inline void headline(const char* what) {
   if (!elidex::htm::enabled()) {
     std::printf(
-        "No region commits here: elidex::mutex takes its lock each time. One run each, so mind the "
-        "noise.\n");
+        "No transaction commits here: elidex::mutex takes its lock each time. One run each, so "
+        "mind the noise.\n");
   }
   std::printf("%-28s %14s %14s %7s %9s %11s  aborts a section, by cause\n", what, "mutex, 1/ms",
               "taken, 1/ms", "ratio", "elided", "took lock");

@@ -1,6 +1,6 @@
-// Nesting: a section inside a section is part of the same region. The hardware counts levels and
-// has seven; elidex's drop-in locks begin one for all. What counts is whether all of it fits, and
-// whether all its locks are free.
+// Nesting: a section inside a section is part of the same transaction. The hardware counts levels
+// and has seven; elidex's drop-in locks begin one for all. What counts is whether all of it fits,
+// and whether all its locks are free.
 #include "elidex/elided.hpp"
 #include "measure.hpp"
 

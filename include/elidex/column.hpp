@@ -79,8 +79,8 @@
 namespace elidex {
 
 struct column_options {
-  // The regions of the delta's index, where values are numbers. See map_regions in ordered_map.hpp.
-  map_regions regions = map_regions::automatic;
+  // Of the delta's index, where values are numbers. See ordered_map.hpp.
+  elidex::synchronization synchronization = elidex::synchronization::automatic;
   // A merge is due when the delta has this share of the main's rows and at least this many rows.
   // Deletions alone never make a merge due. Both numbers are chosen. A row takes 4 bytes in a
   // delta, and a new value takes 20 to 70. A merge rewrites the whole main, at 17 to 300 M rows a

@@ -36,7 +36,7 @@
 //   db.close();                                                // async: makes the rest durable
 //
 //   none   loads what the directory has, and writes nothing
-//   async  a crash loses at most the transactions committed in the last epoch_time and during the
+//   async  a crash loses at most the transactions committed in the last group_time and during the
 //          fsync that ran then: whole transactions, none of which a surviving one has seen
 //   sync   transact() and read_only() return when everything that they did and saw is durable
 //
@@ -108,7 +108,6 @@
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/backoff.hpp"
-#include "elidex/internal/sync/sharded_counter.hpp"
 #include "elidex/internal/txn/commit_protocols.hpp"
 #include "elidex/internal/txn/dbx_locking_commit.hpp"
 #include "elidex/internal/txn/errors.hpp"
@@ -138,7 +137,7 @@ using internal::string_of_image;
 // Durability.
 using internal::durability;
 using internal::finished_checkpoint;
-using internal::log_folder;
+using internal::log_directory;
 using internal::recovered_log;
 using internal::storage_options;
 
@@ -201,7 +200,7 @@ class basic_database {
   template <class Key>
   using schema_table = internal::schema_table<Key, typename Indexes::template map<Key>>;
 
-  basic_database() { internal::name_memory(&epochs_, sizeof epochs_, "epochs"); }
+  basic_database() { internal::name_memory(&clock_, sizeof clock_, "epochs"); }
   basic_database(const basic_database&) = delete;
   basic_database& operator=(const basic_database&) = delete;
 
@@ -237,20 +236,20 @@ class basic_database {
   // std::logic_error.
   // A second call, and a call during or after a transaction that committed, throws std::logic_error
   // and changes nothing.
-  const db::recovered_log& open(const std::string& folder,
+  const db::recovered_log& open(const std::string& directory,
                                 const db::storage_options& options = {}) {
     check_may_open();
     usable_ = false;
     const bool reads = options.level == db::durability::none;
-    return load(internal::open_log_folder(
-                    folder, reads ? internal::folder_use::read : internal::folder_use::write),
+    return load(internal::open_log_directory(directory, reads ? internal::directory_use::read
+                                                              : internal::directory_use::write),
                 options);
   }
-  const db::recovered_log& open(std::unique_ptr<db::log_folder> folder,
+  const db::recovered_log& open(std::unique_ptr<db::log_directory> directory,
                                 const db::storage_options& options = {}) {
     check_may_open();
     usable_ = false;
-    return load(std::move(folder), options);
+    return load(std::move(directory), options);
   }
   // Writes all tables to the directory while transactions run, and removes the earlier log. Any
   // thread may call it, one at a time. Throws std::system_error, and has then removed nothing.
@@ -258,7 +257,7 @@ class basic_database {
   db::finished_checkpoint checkpoint() {
     if (!storage_)
       throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
-                              "elidex: no checkpoint without a folder");
+                              "elidex: no checkpoint without a directory");
     return storage_->checkpoint([&] {
       const std::lock_guard guard(tables_mutex_);
       return all_tables();
@@ -267,7 +266,7 @@ class basic_database {
   // Returns when all transactions that committed before the call are durable. Without a log it
   // returns at once. Throws std::system_error if they cannot become durable.
   void wait_durable() {
-    if (log_ != nullptr) log_->wait_durable(epochs_.now());
+    if (log_ != nullptr) log_->wait_durable(clock_.now());
   }
   // Makes all commits durable and ends the log. Later transactions that write throw. The directory
   // stays locked until the database is destroyed. No transaction may be running. Throws
@@ -285,7 +284,7 @@ class basic_database {
     const borrowed_memory memory(*this);
     for (internal::backoff wait;; wait.once()) {
       std::conditional_t<std::is_void_v<result>, std::monostate, std::optional<result>> kept;
-      std::uint64_t epoch = 0;
+      std::uint64_t group = 0;
       {
         transaction t = begin(memory.notes(), level);
         if (memory.log() != nullptr) access::context(t).log_with(*memory.log());
@@ -312,12 +311,12 @@ class basic_database {
         }
         if (log_ != nullptr) {
           const internal::transaction_context& done = access::context(t);
-          epoch = log_->level() == db::durability::sync ? done.epoch_to_be_durable()
-                                                        : done.epoch_of_writes();
+          group = log_->level() == db::durability::sync ? done.group_to_be_durable()
+                                                        : done.group_of_writes();
         }
       }
       // The transaction has ended, so no thread waits for it while it waits for the disk.
-      if (log_ != nullptr) log_->acknowledge(*memory.log(), epoch);
+      if (log_ != nullptr) log_->acknowledge(*memory.log(), group);
       if constexpr (std::is_void_v<result>) {
         return;
       } else {
@@ -336,18 +335,18 @@ class basic_database {
   auto read_only(Fn&& fn) {
     if (!usable_) throw std::logic_error(not_opened);
     using result = std::remove_cvref_t<std::invoke_result_t<Fn&, db::snapshot_transaction&>>;
-    std::uint64_t epoch = 0;
+    std::uint64_t group = 0;
     const auto run = [&] {
-      db::snapshot_transaction t(epochs_, this);
-      const note_at_end note{t, epoch};
+      db::snapshot_transaction t(clock_, this);
+      const note_at_end note{t, group};
       return static_cast<result>(fn(t));
     };
     if constexpr (std::is_void_v<result>) {
       run();
-      wait_for_what_was_seen(epoch);
+      wait_for_what_was_seen(group);
     } else {
       result kept = run();
-      wait_for_what_was_seen(epoch);
+      wait_for_what_was_seen(group);
       return kept;
     }
   }
@@ -404,10 +403,10 @@ class basic_database {
     thread_memory& mine_;
   };
 
-  const db::recovered_log& load(std::unique_ptr<internal::log_folder> folder,
+  const db::recovered_log& load(std::unique_ptr<internal::log_directory> directory,
                                 const db::storage_options& options) {
     storage_ =
-        std::make_unique<internal::storage>(std::move(folder), options, epochs_, all_tables());
+        std::make_unique<internal::storage>(std::move(directory), options, clock_, all_tables());
     log_ = storage_->log();
     collect();
     usable_ = true;
@@ -416,8 +415,7 @@ class basic_database {
   // Checks the calling thread only.
   void check_not_in_transaction(const char* function) const {
     const std::size_t mine = internal::this_thread_slot();
-    if ((mine < thread_memory_.size() && thread_memory_[mine].in_use) ||
-        epochs_.has_snapshot_here())
+    if ((mine < thread_memory_.size() && thread_memory_[mine].in_use) || clock_.has_snapshot_here())
       throw std::logic_error(std::string("elidex::database: ") + function +
                              " inside a transaction");
   }
@@ -429,11 +427,11 @@ class basic_database {
   }
   struct note_at_end {
     const db::snapshot_transaction& of;
-    std::uint64_t& epoch;
-    ~note_at_end() { epoch = of.epoch_to_be_durable(); }
+    std::uint64_t& group;
+    ~note_at_end() { group = of.group_to_be_durable(); }
   };
-  void wait_for_what_was_seen(std::uint64_t epoch) {
-    if (log_ != nullptr && log_->level() == db::durability::sync) log_->wait_durable(epoch);
+  void wait_for_what_was_seen(std::uint64_t group) {
+    if (log_ != nullptr && log_->level() == db::durability::sync) log_->wait_durable(group);
   }
 
   template <class Table, class... More>
@@ -476,8 +474,8 @@ class basic_database {
     }
   }
   transaction begin(typename transaction::memory& notes, isolation level) {
-    if constexpr (requires { commit_.begin(notes, level, epochs_, this); }) {
-      return commit_.begin(notes, level, epochs_, this);
+    if constexpr (requires { commit_.begin(notes, level, clock_, this); }) {
+      return commit_.begin(notes, level, clock_, this);
     } else {
       return db::transaction(notes, level, this);
     }
@@ -512,9 +510,9 @@ class basic_database {
   }
   internal::commit_result commit(transaction& t) {
     if constexpr (is_optimistic) {
-      return commit_(access::context(t), epochs_);
+      return commit_(access::context(t), clock_);
     } else {
-      return commit_(t, epochs_);
+      return commit_(t, clock_);
     }
   }
   void roll_back(transaction& t) noexcept {
@@ -537,12 +535,12 @@ class basic_database {
   }
 
   void collect_locked() {
-    epochs_.advance();
-    epochs_.move_horizon();
-    std::uint64_t horizon = epochs_.horizon();
+    clock_.advance();
+    clock_.move_horizon();
+    std::uint64_t horizon = clock_.horizon();
     // At level sync a reader must not observe an erase before the erase is durable.
     if (log_ != nullptr && log_->level() == db::durability::sync)
-      horizon = std::min(horizon, log_->durable_epoch());
+      horizon = std::min(horizon, log_->durable_group());
     const std::uint64_t reclaimed = internal::try_advance_epoch();
     // An old snapshot stops `horizon`, and a long transaction stops `reclaimed`. Rows erased since
     // then are not ripe, and checking all of them each time would take ever longer.
@@ -557,7 +555,7 @@ class basic_database {
     collected_in_ = reclaimed;
   }
 
-  internal::commit_clock epochs_;
+  internal::commit_clock clock_;
   Commit commit_;
   std::mutex tables_mutex_;
   std::vector<std::unique_ptr<internal::table_base>> tables_;

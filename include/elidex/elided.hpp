@@ -133,7 +133,7 @@ template <class Lock, retry_policy RetryPolicy = default_retry, class Htm = htm:
 class elided {
   static_assert(
       requires(const Lock& lock) { lock.is_locked(); },
-      "regions must see whether the lock is held: is_locked()");
+      "transactions must see whether the lock is held: is_locked()");
 
  public:
   elided() noexcept : elided(RetryPolicy()) {}
@@ -175,7 +175,7 @@ class elided {
   void unlock() {
     if (Htm::test() && !lock_.is_locked()) {
       Htm::commit();
-      // Inside an outer region nothing has committed yet.
+      // Inside an outer transaction nothing has committed yet.
       if (!Htm::test()) counters_.count_commit();
       return;
     }
@@ -195,11 +195,11 @@ class elided {
     return std::forward<F>(fn)();
   }
 
-  // Returns whether the caller is in a region, of this lock or another. A section that begins there
-  // joins the region.
-  static bool in_region() noexcept { return Htm::test(); }
+  // Returns whether the caller is in a transaction, of this lock or another. A section that begins
+  // there joins the transaction.
+  static bool in_transaction() noexcept { return Htm::test(); }
 
-  // Returns the counts. Acquisitions that joined an enclosing region are part of it and not
+  // Returns the counts. Acquisitions that joined an enclosing transaction are part of it and not
   // counted.
   lock_counts stats() const noexcept { return counters_.read(); }
 
@@ -207,7 +207,7 @@ class elided {
   bool elision_is_off() const noexcept { return switch_.is_off(); }
 
   // Returns the lock itself, for code that must hold it (to wait on a condition, for example). No
-  // region commits while it is held.
+  // transaction commits while it is held.
   Lock& underlying() noexcept { return lock_; }
 
  private:
@@ -231,7 +231,7 @@ class elided {
     switch_.after_lock(result == internal::entry::out_of_retries, policy_, counters_);
   }
 
-  // On its own cache line, because a write beside the lock would abort regions. The next two
+  // On its own cache line, because a write beside the lock would abort transactions. The next two
   // members change only while the lock is held.
   alignas(64) Lock lock_;
   internal::elision_switch<RetryPolicy> switch_;

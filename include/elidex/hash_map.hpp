@@ -49,7 +49,7 @@
 //   order: hash_bucket.hpp.
 //
 // Sources: internal/hash/hash_table.hpp, internal/hash/hash_bucket.hpp. Fingerprints as in
-// internal/hash/fingerprints.hpp.
+// internal/tree/key_search.hpp.
 #pragma once
 
 #include <array>
@@ -69,7 +69,7 @@
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
-#include "elidex/internal/sync/sharded_counter.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/tree/codec.hpp"
 #include "elidex/internal/tree/value_change.hpp"
 
@@ -133,7 +133,7 @@ class hash_map {
   using value_slot = typename values::slot;
   using block = internal::hash_block<key_slot, value_slot, Rules::slots_max>;
   using table = internal::hash_table<block, Rules>;
-  using place = typename table::place;
+  using bucket_ref = typename table::bucket_ref;
   using tags = internal::block_tags;
 
  public:
@@ -219,11 +219,11 @@ class hash_map {
   struct no_pin {};
   // Only blobs are freed while the map lives.
   using pin = std::conditional_t<owns_blobs, internal::epoch_pin, no_pin>;
-  using probe = typename keys::probe;
+  using search_key = typename keys::search_key;
 
   // The key of a look-up, and its hash.
   struct wanted_key {
-    probe key;
+    search_key key;
     std::uint64_t hash;
     std::uint8_t print() const noexcept { return print_of(hash); }
   };
@@ -242,14 +242,14 @@ class hash_map {
   static std::uint8_t print_of(std::uint64_t hash) noexcept {
     return static_cast<std::uint8_t>(hash >> 56U);
   }
-  wanted_key wanted(key_argument key) const { return {keys::probe_of(key), hash_(key)}; }
+  wanted_key wanted(key_argument key) const { return {keys::search_key_of(key), hash_(key)}; }
   std::uint64_t hash_of(const key_slot& key) const noexcept {
     const typename keys::view view(key);
     return hash_(view.get());
   }
 
-  static finding find(const place& home, const wanted_key& wanted, spot& where) noexcept;
-  static bool still_valid(const place& home) noexcept {
+  static finding find(const bucket_ref& home, const wanted_key& wanted, spot& where) noexcept;
+  static bool still_valid(const bucket_ref& home) noexcept {
     return !Rules::validates || home.bucket->lock.validate(home.seen);
   }
   [[gnu::always_inline]] inline finding look_once(const wanted_key& wanted,
@@ -264,7 +264,7 @@ class hash_map {
   bool update_string(key_argument key, Fn& fn);
 
   // The bucket for a hash, split up to the table's level.
-  place home_to_change(std::uint64_t hash) noexcept;
+  bucket_ref home_to_change(std::uint64_t hash) noexcept;
   static bool is_full(const block& last) noexcept { return last.tags().count() == block::slots; }
   static void append(block& last, const record& added, std::uint8_t print) noexcept;
   static void chain(block& last, block& added_block, const record& added,
@@ -274,12 +274,12 @@ class hash_map {
   void note_added(std::uint64_t hash, bool bucket_was_full) noexcept;
   static block* remove(block& home, const spot& where) noexcept;
 
-  void split(const place& p) noexcept;
+  void split(const bucket_ref& p) noexcept;
   void divide_bucket(block& low, block& high, unsigned bit) const noexcept;
   block* divide_chain(block& low, block& high, unsigned bit) const noexcept;
   void help_splitting() noexcept {
     if (table_.is_splitting()) [[unlikely]]
-      table_.help_splitting([this](const place& p) { split(p); });
+      table_.help_splitting([this](const bucket_ref& p) { split(p); });
   }
   bool is_too_full(std::size_t keys_in_it) const noexcept {
     return keys_in_it > table_.buckets() * block::slots / 100 * Rules::fill_percent_max +

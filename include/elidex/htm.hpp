@@ -79,10 +79,10 @@ bool elidex_sim_end_elision(std::uint32_t* word, std::uint32_t value) noexcept;
 
 namespace elidex::htm {
 
-// The cause for which a region ended without committing.
+// The cause for which a transaction ended without committing.
 enum class abort_cause : std::uint8_t {
-  conflict,   // another core accessed a line of the region
-  capacity,   // the region's lines did not fit
+  conflict,   // another core accessed a line of the transaction
+  capacity,   // the transaction's lines did not fit
   explicit_,  // abort() was called
   // the hardware gave no reason: interrupts, page faults, system calls, unfriendly instructions
   interrupt,
@@ -111,9 +111,9 @@ constexpr const char* to_string(abort_cause cause) noexcept {
 
 // The elided lock is held.
 inline constexpr std::uint8_t code_lock_busy = 0xff;
-// A region cannot answer a try_lock() correctly.
+// A transaction cannot answer a try_lock() correctly.
 inline constexpr std::uint8_t code_nested_trylock = 0xfe;
-// A region cannot replace a section: the section must take its lock.
+// A transaction cannot replace a section: the section must take its lock.
 inline constexpr std::uint8_t code_lock_wanted = 0xfd;
 
 // The result of begin(), laid out as Intel's EAX after XBEGIN.
@@ -140,7 +140,7 @@ struct status {
   constexpr bool is_conflict() const noexcept { return has(conflict_bit); }
   constexpr bool is_capacity() const noexcept { return has(capacity_bit); }
   constexpr bool is_debug() const noexcept { return has(debug_bit); }
-  // The abort happened below the outermost region.
+  // The abort happened below the outermost transaction.
   constexpr bool is_nested() const noexcept { return has(nested_bit); }
   // The argument of abort(), or 0 unless is_explicit().
   constexpr std::uint8_t code() const noexcept {
@@ -149,8 +149,8 @@ struct status {
   constexpr bool is_lock_busy() const noexcept { return is_explicit() && code() == code_lock_busy; }
 
   // Returns one cause for each abort. If several bits are set, the one that outlasts a retry wins:
-  // explicit abort, then capacity, then conflict. A started region has no cause, and the result is
-  // `other`.
+  // explicit abort, then capacity, then conflict. A started transaction has no cause, and the
+  // result is `other`.
   constexpr abort_cause cause() const noexcept {
     if (started()) return abort_cause::other;
     if (is_explicit()) return abort_cause::explicit_;
@@ -168,24 +168,24 @@ struct status {
 // The hardware transactions of this machine. Objects of this type are constants of the program, so
 // references stay valid for ever.
 struct htm_capability {
-  bool rtm_commits;        // regions commit here
+  bool rtm_commits;        // transactions commit here
   bool rtm_advertised;     // CPUID.7.EBX[11]
-  bool rtm_always_aborts;  // CPUID.7.EDX[11]: microcode aborts every region
+  bool rtm_always_aborts;  // CPUID.7.EDX[11]: microcode aborts every transaction
   bool hle_advertised;     // CPUID.7.EBX[4]: the elision prefixes may have an effect
   const char* reason;      // the same in words, one clause without a full stop
 };
 
-// The number of trial regions that must all abort before the machine counts as never committing.
-// Chosen: interrupts may abort a few of them, but not 64 in a row. On a machine that always aborts
-// they cost some microseconds, once.
-inline constexpr unsigned trial_regions = 64;
+// The number of trial transactions that must all abort before the machine counts as never
+// committing. Chosen: interrupts may abort a few of them, but not 64 in a row. On a machine that
+// always aborts they cost some microseconds, once.
+inline constexpr unsigned trial_transactions = 64;
 
 // Detects the machine at the first call, then returns the stored answer.
 const htm_capability& capability() noexcept;
 
 // Detects again and returns the new answer, for a process that was migrated live to another CPU.
-// Running regions of other threads stay correct. Regions begun between the migration and this call
-// fault if the new CPU lacks RTM. So call it from the hook that announces the migration.
+// Running transactions of other threads stay correct. Transactions begun between the migration and
+// this call fault if the new CPU lacks RTM. So call it from the hook that announces the migration.
 const htm_capability& retest() noexcept;
 
 namespace detail {
@@ -243,21 +243,21 @@ struct native {
 #endif
   }
 
-  // Inside a region, control returns to begin(), whose status has `Code`, and abort() never
-  // returns. Outside a region it has no effect. Its result is for machines that cannot roll back
-  // (tests): the status that begin() would have returned.
+  // Inside a transaction, control returns to begin(), whose status has `Code`, and abort() never
+  // returns. Outside a transaction it has no effect. Its result is for machines that cannot roll
+  // back (tests): the status that begin() would have returned.
   template <std::uint8_t Code>
   static status abort() noexcept {
 #if defined(ELIDEX_HTM_SIMULATED)
     elidex_sim_abort(Code);
 #elif defined(ELIDEX_HTM_X86)
-    // XABORT. Outside a region it would have no effect on a CPU with RTM, but fault on others.
+    // XABORT. Outside a transaction it would have no effect on a CPU with RTM, but fault on others.
     if (test()) asm volatile(".byte 0xc6, 0xf8, %c0" : : "i"(Code) : "memory");
 #endif
     return status::of_abort(Code);
   }
 
-  // Returns whether the calling thread is inside a region.
+  // Returns whether the calling thread is inside a transaction.
   static bool test() noexcept {
 #if defined(ELIDEX_HTM_SIMULATED)
     return elidex_sim_test();
@@ -302,7 +302,7 @@ inline bool test() noexcept {
 }
 
 // Hardware lock elision (papers/001 section 3.1): the usual exchange and store, with a prefix that
-// CPUs without HLE ignore. A CPU with HLE does not write the word. It begins a region at the
+// CPUs without HLE ignore. A CPU with HLE does not write the word. It begins a transaction at the
 // exchange and commits at the store, which must restore the value that the exchange found. Words
 // have 4 bytes, because other sizes always aborted in papers/004 figure 2.4.
 

@@ -180,7 +180,7 @@ class alignas(64) basic_recursive_mutex {
     return true;
   }
 
-  // An elided section has no owner: a second lock() of its thread joins the region.
+  // An elided section has no owner: a second lock() of its thread joins the transaction.
   void note_owner() noexcept {
     if (!mutex_.is_locked()) return;
     owner_.store(me(), std::memory_order_relaxed);  // no partner, see is_mine()

@@ -34,8 +34,8 @@
 // (internal/tree/fixed_key_btree.hpp, internal/tree/separated_leaf.hpp). Readers write nothing, and
 // two updates meet only if their values lie on the same pair of cache lines. The map uses hardware
 // transactions where the CPU commits them, and optimistic versions elsewhere. A constructor
-// argument, map_regions::hardware or map_regions::optimistic, forces one of the two; regions()
-// returns which one is in use.
+// argument, synchronization::hardware or synchronization::optimistic, forces one of the two;
+// synchronization() returns which one is in use.
 // Other values: a B+tree under optimistic lock coupling (internal/tree/btree.hpp). Writers of the
 // same leaf wait for each other.
 // Why these trees and node sizes: docs/PERFORMANCE.md.
@@ -60,10 +60,11 @@
 
 namespace elidex {
 
-enum class map_regions {
-  automatic,  // hardware where htm::capability() says that regions commit, else optimistic
-  hardware,   // where none commits each region takes its lock
-  optimistic,
+// How a map of integer keys and small values keeps concurrent operations apart.
+enum class synchronization {
+  automatic,   // hardware where htm::capability() says that transactions commit, else optimistic
+  hardware,    // hardware transactions; where none commits, each takes its lock
+  optimistic,  // version numbers that readers validate
 };
 
 namespace internal {
@@ -72,6 +73,7 @@ template <class Key, class Value, class Shape>
 class region_choosing_map {
   using optimistic_tree = fixed_key_btree<Key, Value, optimistic, Shape, no_control>;
   using hardware_tree = fixed_key_btree<Key, Value, htm_split_regions, Shape, no_control>;
+  using choice = elidex::synchronization;  // hidden by the function of that name
 
  public:
   using key_type = Key;
@@ -127,21 +129,20 @@ class region_choosing_map {
         cursor_;
   };
 
-  explicit region_choosing_map(map_regions which = map_regions::automatic) {
-    if (which == map_regions::automatic) {
-      which = htm::capability().rtm_commits ? map_regions::hardware : map_regions::optimistic;
+  explicit region_choosing_map(choice which = choice::automatic) {
+    if (which == choice::automatic) {
+      which = htm::capability().rtm_commits ? choice::hardware : choice::optimistic;
     }
-    if (which == map_regions::hardware) {
+    if (which == choice::hardware) {
       tree_.template emplace<hardware_tree>();
     } else {
       tree_.template emplace<optimistic_tree>();
     }
   }
 
-  // What was chosen.
-  map_regions regions() const noexcept {
-    return std::holds_alternative<hardware_tree>(tree_) ? map_regions::hardware
-                                                        : map_regions::optimistic;
+  // Returns which one is in use: never `automatic`.
+  choice synchronization() const noexcept {
+    return std::holds_alternative<hardware_tree>(tree_) ? choice::hardware : choice::optimistic;
   }
 
   std::optional<Value> get(Key key) const {
@@ -200,8 +201,8 @@ class region_choosing_map {
     of_tree([](auto& t) { t.reclaim(); });
   }
 
-  // What the hardware regions did; all zero for optimistic ones.
-  lock_counts region_counts() const noexcept {
+  // The counts of the hardware transactions; all zero if synchronization() is optimistic.
+  lock_counts htm_counts() const noexcept {
     const auto* const tree = std::get_if<hardware_tree>(&tree_);
     return tree == nullptr ? lock_counts{}
                            : tree->sync().upper_lock().stats() + tree->sync().lower_lock().stats();

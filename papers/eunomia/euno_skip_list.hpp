@@ -86,8 +86,8 @@
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/backoff.hpp"
-#include "elidex/internal/sync/sharded_counter.hpp"
 #include "elidex/internal/sync/split_regions.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 #include "elidex/internal/tree/range_collector.hpp"
@@ -183,7 +183,7 @@ class euno_skip_list {
       papers::euno_skip_tower<Key, node, typename Sync::sequence, control, Parts::partitioned>;
   using node_link = typename node::link;
   using tower_link = typename tower::link;
-  using step = internal::step;
+  using op_status = internal::op_status;
   static constexpr unsigned low_levels = 2;  // those of the lower region
   static constexpr unsigned high_levels = papers::skip_levels - low_levels;
 
@@ -202,10 +202,10 @@ class euno_skip_list {
   };
 
   // Where an upper region has led to.
-  struct place {
+  struct segment_ref {
     tower* at;
     typename Sync::sequence::token seen;
-    control* governor;  // the segment's control, if it has one
+    control* controller;  // the segment's control, if it has one
   };
 
  public:
@@ -225,18 +225,18 @@ class euno_skip_list {
   std::optional<Value> get(key_argument key) const {
     const epoch_pin pinned;
     std::optional<Value> result;
-    on_segment<purpose::look>(key, [&](const place& from) noexcept {
+    on_segment<purpose::look>(key, [&](const segment_ref& from) noexcept {
       result.reset();
       if (const node* const found = find(from, key)) result.emplace(found->value);
-      return step::yes;
+      return op_status::yes;
     });
     return result;
   }
   bool contains(key_argument key) const {
     const epoch_pin pinned;
-    return on_segment<purpose::look>(key, [&](const place& from) noexcept {
-             return find(from, key) != nullptr ? step::yes : step::no;
-           }) == step::yes;
+    return on_segment<purpose::look>(key, [&](const segment_ref& from) noexcept {
+             return find(from, key) != nullptr ? op_status::yes : op_status::no;
+           }) == op_status::yes;
   }
 
   // Adds `key` unless it is there; says whether it added it.
@@ -257,21 +257,21 @@ class euno_skip_list {
   bool update(key_argument key, Fn&& fn) {
     const epoch_pin pinned;
     std::exception_ptr thrown;
-    const step s = on_segment<purpose::change>(key, [&](const place& from) noexcept {
+    const op_status s = on_segment<purpose::change>(key, [&](const segment_ref& from) noexcept {
       node* const found = find(from, key);
-      if (found == nullptr) return step::no;
+      if (found == nullptr) return op_status::no;
       Value value = found->value;
       try {
         fn(value);
       } catch (...) {
         thrown = std::current_exception();
-        return step::threw;
+        return op_status::threw;
       }
       found->value = value;
-      return step::yes;
+      return op_status::yes;
     });
-    if (s == step::threw) std::rethrow_exception(thrown);
-    return s == step::yes;
+    if (s == op_status::threw) std::rethrow_exception(thrown);
+    return s == op_status::yes;
   }
 
   // Removes `key`; says whether it was there.
@@ -368,7 +368,7 @@ class euno_skip_list {
 
   // --- in the upper region ---
 
-  place locate(Key key, unsigned levels) const noexcept {
+  segment_ref locate(Key key, unsigned levels) const noexcept {
     tower* at = head_;
     for (unsigned level = levels; level-- > 0;) {
       for (tower_link next = at->next(level); next.to != nullptr && next.key() <= key;
@@ -376,23 +376,23 @@ class euno_skip_list {
         at = next.to;
       }
     }
-    place result{at, at->sequence.read(), nullptr};
+    segment_ref result{at, at->sequence.read(), nullptr};
     if constexpr (Parts::controls_conflicts) {
       // pairs with the release in invalidate()
       std::atomic_thread_fence(std::memory_order_acquire);
       // pairs with the release in set_control()
-      result.governor = at->control.load(std::memory_order_acquire);
+      result.controller = at->control.load(std::memory_order_acquire);
     }
     return result;
   }
 
   // --- in the lower region ---
 
-  bool still_valid(const place& from) const noexcept {
+  bool still_valid(const segment_ref& from) const noexcept {
     // relaxed: the control changes in lower regions only, ordered by the region.
     return from.at->sequence.validate(from.seen) &&
            (!Parts::controls_conflicts ||
-            from.at->control.load(std::memory_order_relaxed) == from.governor);
+            from.at->control.load(std::memory_order_relaxed) == from.controller);
   }
 
   // The first node whose key is not less, and the nodes before it on the lower levels.
@@ -407,10 +407,10 @@ class euno_skip_list {
   static node* if_equal(const node_link& next, Key key) noexcept {
     return next.to != nullptr && next.key() == key ? next.to : nullptr;
   }
-  bool is_first(const place& from, Key key) const noexcept {
+  bool is_first(const segment_ref& from, Key key) const noexcept {
     return from.at->key == key && from.at != head_;
   }
-  node* find(const place& from, Key key) const noexcept {
+  node* find(const segment_ref& from, Key key) const noexcept {
     if (is_first(from, key)) return from.at->first;
     std::array<node*, low_levels> before;
     return if_equal(lower_bound(from.at->first, key, before), key);
@@ -428,31 +428,31 @@ class euno_skip_list {
     }
   }
 
-  step try_put(const place& from, Key key, const Value& value, bool overwrite,
-               papers::spare_node<euno_skip_list>& spare) noexcept {
+  op_status try_put(const segment_ref& from, Key key, const Value& value, bool overwrite,
+                    papers::spare_node<euno_skip_list>& spare) noexcept {
     std::array<node*, low_levels> before;
     node* const found = is_first(from, key)
                             ? from.at->first
                             : if_equal(lower_bound(from.at->first, key, before), key);
     if (found != nullptr) {
       if (overwrite) found->value = value;
-      return step::no;
+      return op_status::no;
     }
-    if (spare.get() == nullptr) return step::need_memory;
-    if (has_tower(*spare.get())) return step::restructured;
+    if (spare.get() == nullptr) return op_status::need_memory;
+    if (has_tower(*spare.get())) return op_status::restructured;
     link_low(*spare.take(), before);
-    return step::yes;
+    return op_status::yes;
   }
 
-  step try_erase(const place& from, Key key, removed& result) noexcept {
+  op_status try_erase(const segment_ref& from, Key key, removed& result) noexcept {
     result = {};
-    if (is_first(from, key)) return step::restructured;
+    if (is_first(from, key)) return op_status::restructured;
     std::array<node*, low_levels> before;
     node* const found = if_equal(lower_bound(from.at->first, key, before), key);
-    if (found == nullptr) return step::no;
+    if (found == nullptr) return op_status::no;
     unlink_low(*found, before);
     result.unlinked = found;
-    return step::yes;
+    return op_status::yes;
   }
 
   // The marks of the segment's keys.
@@ -486,12 +486,12 @@ class euno_skip_list {
     return if_equal(lower_bound(at->first, key, way.before), key);
   }
 
-  step insert_or_overwrite_with_tower(Key key, const Value& value, bool overwrite,
-                                      papers::spare_node<euno_skip_list>& spare) noexcept {
+  op_status insert_or_overwrite_with_tower(Key key, const Value& value, bool overwrite,
+                                           papers::spare_node<euno_skip_list>& spare) noexcept {
     path way;
     if (node* const found = find_path(key, way); found != nullptr) {
       if (overwrite) found->value = value;
-      return step::no;
+      return op_status::no;
     }
     way.segment->sequence.invalidate();  // those behind the new key have another segment now
     node* const added = spare.take();
@@ -501,15 +501,15 @@ class euno_skip_list {
       top->next(level) = way.above[level]->next(level);
       way.above[level]->next(level) = tower_link(top);
     }
-    return step::yes;
+    return op_status::yes;
   }
 
-  step erase_with_tower(Key key, removed& result) noexcept {
+  op_status erase_with_tower(Key key, removed& result) noexcept {
     result = {};
     path way;
     node* const old = find_path(key, way);
-    if (old == nullptr) return step::no;
-    if (!has_tower(*old)) return step::restart;  // another one, come in meanwhile
+    if (old == nullptr) return op_status::no;
+    if (!has_tower(*old)) return op_status::restart;  // another one, come in meanwhile
     tower* const top = tower_of(old);
     top->sequence.invalidate();
     for (unsigned level = 0; level < old->height - low_levels; ++level)
@@ -522,77 +522,77 @@ class euno_skip_list {
                          way.segment->control.load(std::memory_order_relaxed)};
       if (result.controls[1] != nullptr) set_control(*way.segment, nullptr);
     }
-    return step::yes;
+    return op_status::yes;
   }
 
   // --- the way through the regions; the caller is pinned ---
 
   template <purpose Why, class Body>
-  step on_segment(Key key, Body&& body) const {
+  op_status on_segment(Key key, Body&& body) const {
     for (backoff wait;; wait.once()) {
       const unsigned levels = high_levels_used();
-      const place from = sync_.upper([&]() noexcept { return locate(key, levels); });
-      step s;
-      if (Parts::controls_conflicts && Why != purpose::scan && from.governor != nullptr) {
+      const segment_ref from = sync_.upper([&]() noexcept { return locate(key, levels); });
+      op_status s;
+      if (Parts::controls_conflicts && Why != purpose::scan && from.controller != nullptr) {
         s = controlled<Why>(from, key, body);
       } else if constexpr (Parts::controls_conflicts && Why != purpose::scan) {
         std::uint32_t aborts = 0;
         s = in_lower(from, body, aborts);
-        if (s != step::restart && aborts >= Parts::hot_after) give_control(from);
+        if (s != op_status::restart && aborts >= Parts::hot_after) give_control(from);
       } else {
         s = in_lower(from, body);
       }
-      if (s != step::restart) return s;
+      if (s != op_status::restart) return s;
       restarts_.add(1);
     }
   }
 
   template <class Body>
-  step in_lower(const place& from, Body& body) const {
+  op_status in_lower(const segment_ref& from, Body& body) const {
     std::uint32_t ignored = 0;
     return in_lower(from, body, ignored);
   }
   template <class Body>
-  step in_lower(const place& from, Body& body, std::uint32_t& aborts) const {
-    return sync_.lower([&]() noexcept { return still_valid(from) ? body(from) : step::restart; },
-                       aborts);
+  op_status in_lower(const segment_ref& from, Body& body, std::uint32_t& aborts) const {
+    return sync_.lower(
+        [&]() noexcept { return still_valid(from) ? body(from) : op_status::restart; }, aborts);
   }
 
   template <purpose Why, class Body>
-  step controlled(const place& from, Key key, Body& body) const {
-    control& governor = *from.governor;
+  op_status controlled(const segment_ref& from, Key key, Body& body) const {
+    control& controller = *from.controller;
     const unsigned slot = control::slot_of(key);
-    if (Why != purpose::add && !governor.is_marked(slot)) {
-      return from.at->sequence.validate(from.seen) ? step::no : step::restart;
+    if (Why != purpose::add && !controller.is_marked(slot)) {
+      return from.at->sequence.validate(from.seen) ? op_status::no : op_status::restart;
     }
     // A reader doesn't queue: it looks at the record at the end of its region, and most often
     // nobody writes just then.
     if constexpr (Why == purpose::look) return in_lower(from, body);
 
-    const bool waited = governor.lock(slot);
-    step s = step::restart;
+    const bool waited = controller.lock(slot);
+    op_status s = op_status::restart;
     if constexpr (Why == purpose::remove) {
       bool shared = false;  // another key of the segment has this mark
       s = sync_.lower([&]() noexcept {
-        if (!still_valid(from)) return step::restart;
-        const step done = body(from);
-        if (done == step::yes) shared = (marks_of(from.at) & control::bit(slot)) != 0;
+        if (!still_valid(from)) return op_status::restart;
+        const op_status done = body(from);
+        if (done == op_status::yes) shared = (marks_of(from.at) & control::bit(slot)) != 0;
         return done;
       });
-      if (s == step::yes && !shared) governor.clear_mark(slot);
+      if (s == op_status::yes && !shared) controller.clear_mark(slot);
     } else {
-      if (Why == purpose::add && !governor.is_marked(slot)) governor.mark(slot);
+      if (Why == purpose::add && !controller.is_marked(slot)) controller.mark(slot);
       s = in_lower(from, body);
     }
     const bool quiet =
-        governor.unlock(slot, waited, Parts::requests_per_period, Parts::conflicts_to_stay);
+        controller.unlock(slot, waited, Parts::requests_per_period, Parts::conflicts_to_stay);
     if (quiet) take_control(from);
     return s;
   }
 
   // Both are for speed only: without memory they leave things as they are.
-  void give_control(const place& from) const noexcept;
-  void take_control(const place& from) const noexcept;
+  void give_control(const segment_ref& from) const noexcept;
+  void take_control(const segment_ref& from) const noexcept;
 
   bool insert_or_overwrite(Key key, const Value& value, bool overwrite);
 
@@ -616,20 +616,20 @@ bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::insert_or_overwrite(
   papers::spare_node<euno_skip_list> spare(*this);
   if (!overwrite) spare.provide(key, value);  // will be needed, but for duplicates
   for (;;) {
-    step s = on_segment<purpose::add>(key, [&](const place& from) noexcept {
+    op_status s = on_segment<purpose::add>(key, [&](const segment_ref& from) noexcept {
       return try_put(from, key, value, overwrite, spare);
     });
-    if (s == step::need_memory) {
+    if (s == op_status::need_memory) {
       spare.provide(key, value);
       continue;
     }
-    if (s == step::restructured) {
+    if (s == op_status::restructured) {
       raise_levels(spare.get()->height - low_levels);
       s = sync_.both(
           [&]() noexcept { return insert_or_overwrite_with_tower(key, value, overwrite, spare); });
     }
-    if (s == step::yes) size_.add(1);
-    return s == step::yes;
+    if (s == op_status::yes) size_.add(1);
+    return s == op_status::yes;
   }
 }
 
@@ -638,24 +638,24 @@ bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::erase(key_argument k
   const epoch_pin pinned;
   removed result;
   for (;;) {
-    step s = on_segment<purpose::remove>(
-        key, [&](const place& from) noexcept { return try_erase(from, key, result); });
-    if (s == step::yes) {
+    op_status s = on_segment<purpose::remove>(
+        key, [&](const segment_ref& from) noexcept { return try_erase(from, key, result); });
+    if (s == op_status::yes) {
       free_node(result.unlinked);
-    } else if (s == step::restructured) {
+    } else if (s == op_status::restructured) {
       retire_list_.reserve();
       s = sync_.both([&]() noexcept { return erase_with_tower(key, result); });
-      if (s == step::yes) {
+      if (s == op_status::yes) {
         retire_list_.retire(result.unlinked, &destroy_node);
         for (control* const c : result.controls) {
           if (c != nullptr) retire_list_.retire(c, &destroy_control);
         }
       }
       retire_list_.unreserve();
-      if (s == step::restart) continue;
+      if (s == op_status::restart) continue;
     }
-    if (s == step::yes) size_.add(-1);
-    return s == step::yes;
+    if (s == op_status::yes) size_.add(-1);
+    return s == op_status::yes;
   }
 }
 
@@ -668,7 +668,7 @@ std::size_t euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::scan(key_argu
   scan_buffer entries;
   {
     const epoch_pin pinned;
-    const auto collect = [&](const place& begin) noexcept {
+    const auto collect = [&](const segment_ref& begin) noexcept {
       entries.clear();
       const node* at = nullptr;
       if (is_first(begin, from)) {
@@ -678,11 +678,11 @@ std::size_t euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::scan(key_argu
         at = lower_bound(begin.at->first, from, before).to;
       }
       for (; at != nullptr && entries.size() < limit; at = at->next[0].to) {
-        if (!entries.push({at->key, at->value})) return step::need_memory;
+        if (!entries.push({at->key, at->value})) return op_status::need_memory;
       }
-      return step::yes;
+      return op_status::yes;
     };
-    while (on_segment<purpose::scan>(from, collect) == step::need_memory) entries.grow();
+    while (on_segment<purpose::scan>(from, collect) == op_status::need_memory) entries.grow();
   }
   for (const entry& e : entries.items()) fn(e.key, e.value);
   return entries.size();
@@ -690,7 +690,7 @@ std::size_t euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::scan(key_argu
 
 template <std::integral Key, class Value, class Sync, class Parts, unsigned BitsPerLevel>
 void euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::give_control(
-    const place& from) const noexcept {
+    const segment_ref& from) const noexcept {
   void* memory = nullptr;
   try {
     memory = control_pool_.allocate();
@@ -698,29 +698,29 @@ void euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::give_control(
     return;
   }
   auto* const fresh = ::new (memory) control;
-  const step s = sync_.lower([&]() noexcept {
-    if (!still_valid(from)) return step::restart;
+  const op_status s = sync_.lower([&]() noexcept {
+    if (!still_valid(from)) return op_status::restart;
     fresh->set_marks(marks_of(from.at));
     set_control(*from.at, fresh);
-    return step::yes;
+    return op_status::yes;
   });
-  if (s != step::yes) control_pool_.deallocate(memory);
+  if (s != op_status::yes) control_pool_.deallocate(memory);
 }
 
 template <std::integral Key, class Value, class Sync, class Parts, unsigned BitsPerLevel>
 void euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::take_control(
-    const place& from) const noexcept {
+    const segment_ref& from) const noexcept {
   try {
     retire_list_.reserve();
   } catch (const std::bad_alloc&) {
     return;
   }
-  const step s = sync_.lower([&]() noexcept {
-    if (!still_valid(from)) return step::restart;
+  const op_status s = sync_.lower([&]() noexcept {
+    if (!still_valid(from)) return op_status::restart;
     set_control(*from.at, nullptr);
-    return step::yes;
+    return op_status::yes;
   });
-  if (s == step::yes) retire_list_.retire(from.governor, &destroy_control);
+  if (s == op_status::yes) retire_list_.retire(from.controller, &destroy_control);
   retire_list_.unreserve();
 }
 

@@ -99,9 +99,9 @@
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/policies.hpp"
-#include "elidex/internal/sync/sharded_counter.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 #include "elidex/internal/tree/value_change.hpp"
 #include "papers/eunomia/masstree_node.hpp"
@@ -145,7 +145,7 @@ class masstree {
   using token = typename version::token;
   using order = typename leaf::order;
   using operation = papers::masstree_operation<masstree>;
-  using step = internal::step;
+  using op_status = internal::op_status;
 
  public:
   using key_type = Key;
@@ -235,8 +235,8 @@ class masstree {
   // On from a leaf that has changed since `seen`, to the one that has taken over the key; false
   // when it is deleted.
   bool follow_splits(Key key, leaf*& l, token& seen) const noexcept;
-  // The place of `key` in its leaf, which is locked; nothing when the search must begin again.
-  struct place {
+  // The slot of `key` in its leaf, which is locked; nothing when the search must begin again.
+  struct slot_ref {
     leaf* at = nullptr;
     order permuted = order::first_slots(0);
     unsigned position = 0;
@@ -244,28 +244,29 @@ class masstree {
 
     unsigned slot() const noexcept { return permuted.slot(position); }
   };
-  bool lock_place(Key key, place& where) const noexcept;
+  bool lock_slot(Key key, slot_ref& where) const noexcept;
   // The node's parent, locked; null at the root. The caller holds the node.
   static inner* lock_parent(const node& n) noexcept;
 
   template <class Body>
-  step run_shared(Body&& body) const;
+  op_status run_shared(Body&& body) const;
   template <class Body>
-  step run_exclusive(operation& op, Body&& body);
+  op_status run_exclusive(operation& op, Body&& body);
 
   bool insert_or_overwrite(Key key, const Value& value, bool overwrite);
-  step try_get(Key key, std::optional<Value>& value) const noexcept;
-  step try_put(Key key, const Value& value, bool overwrite, operation& op) noexcept;
-  step try_erase(Key key, operation& op, bool& removed_leaf) noexcept;
+  op_status try_get(Key key, std::optional<Value>& value) const noexcept;
+  op_status try_put(Key key, const Value& value, bool overwrite, operation& op) noexcept;
+  op_status try_erase(Key key, operation& op, bool& removed_leaf) noexcept;
   template <class Fn>
-  step try_update(Key key, Fn& fn, std::exception_ptr& thrown) noexcept;
+  op_status try_update(Key key, Fn& fn, std::exception_ptr& thrown) noexcept;
 
-  step split_and_insert(const place& where, Key key, const Value& value, operation& op) noexcept;
+  op_status split_and_insert(const slot_ref& where, Key key, const Value& value,
+                             operation& op) noexcept;
   void link_upward(const locked_path& path, node* left, node* right, Key low, locked_path& made,
                    operation& op) noexcept;
-  step remove_leaf(leaf& l, operation& op) noexcept;
-  step remove_locked_leaf(leaf& before, leaf& l, operation& op) noexcept;
-  step give_up_root(operation& op) noexcept;
+  op_status remove_leaf(leaf& l, operation& op) noexcept;
+  op_status remove_locked_leaf(leaf& before, leaf& l, operation& op) noexcept;
+  op_status give_up_root(operation& op) noexcept;
 
   // Readers wait neither for a lock nor, mostly, for a mark: a store that is still in this core's
   // buffer when its operation returns would be missed by a reader who begins then.

@@ -58,7 +58,7 @@ bool masstree<Key, Value, Sync, Width>::follow_splits(Key key, leaf*& l,
 }
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
-bool masstree<Key, Value, Sync, Width>::lock_place(Key key, place& where) const noexcept {
+bool masstree<Key, Value, Sync, Width>::lock_slot(Key key, slot_ref& where) const noexcept {
   leaf* l = nullptr;
   token seen;
   if (!find_leaf(key, l, seen)) return false;
@@ -99,30 +99,30 @@ auto masstree<Key, Value, Sync, Width>::lock_parent(const node& n) noexcept -> i
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
 template <class Body>
-auto masstree<Key, Value, Sync, Width>::run_shared(Body&& body) const -> step {
+auto masstree<Key, Value, Sync, Width>::run_shared(Body&& body) const -> op_status {
   for (backoff wait;; wait.once()) {
-    const step s = sync_.shared(body);
-    if (s != step::restart) return s;
+    const op_status s = sync_.shared(body);
+    if (s != op_status::restart) return s;
     count_restart();
   }
 }
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
 template <class Body>
-auto masstree<Key, Value, Sync, Width>::run_exclusive(operation& op, Body&& body) -> step {
+auto masstree<Key, Value, Sync, Width>::run_exclusive(operation& op, Body&& body) -> op_status {
   for (backoff wait;;) {
-    step s;
+    op_status s;
     {
       [[maybe_unused]] const pin pinned;
       s = sync_.exclusive(body);
     }
     op.settle();
     switch (s) {
-      case step::restart:
+      case op_status::restart:
         count_restart();
         wait.once();
         break;
-      case step::need_memory:
+      case op_status::need_memory:
         op.provide();
         break;
       default:
@@ -135,17 +135,17 @@ auto masstree<Key, Value, Sync, Width>::run_exclusive(operation& op, Body&& body
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
 auto masstree<Key, Value, Sync, Width>::try_get(Key key, std::optional<Value>& value) const noexcept
-    -> step {
+    -> op_status {
   leaf* l = nullptr;
   token seen;
-  if (!find_leaf(key, l, seen)) return step::restart;
+  if (!find_leaf(key, l, seen)) return op_status::restart;
   for (;;) {
     const order o = l->permuted();
     const unsigned position = l->rank(o, key);
     const bool found = l->holds(o, position, key);
     if (found) value.emplace(l->value(o.slot(position)));
-    if (!l->version.changed_since(seen)) return found ? step::yes : step::no;
-    if (!follow_splits(key, l, seen)) return step::restart;
+    if (!l->version.changed_since(seen)) return found ? op_status::yes : op_status::no;
+    if (!follow_splits(key, l, seen)) return op_status::restart;
     count_restart();
   }
 }
@@ -154,7 +154,7 @@ template <std::integral Key, class Value, class Sync, unsigned Width>
 std::optional<Value> masstree<Key, Value, Sync, Width>::get(Key key) const {
   std::optional<Value> value;
   [[maybe_unused]] const pin pinned;
-  if (run_shared([&] { return try_get(key, value); }) == step::no) return std::nullopt;
+  if (run_shared([&] { return try_get(key, value); }) == op_status::no) return std::nullopt;
   return value;
 }
 
@@ -164,17 +164,17 @@ template <std::integral Key, class Value, class Sync, unsigned Width>
 bool masstree<Key, Value, Sync, Width>::insert_or_overwrite(Key key, const Value& value,
                                                             bool overwrite) {
   operation op(*this);
-  const step s = run_exclusive(op, [&] { return try_put(key, value, overwrite, op); });
-  if (overwrite || s == step::yes) make_visible();
-  if (s == step::yes) size_.add(1);
-  return s == step::yes;
+  const op_status s = run_exclusive(op, [&] { return try_put(key, value, overwrite, op); });
+  if (overwrite || s == op_status::yes) make_visible();
+  if (s == op_status::yes) size_.add(1);
+  return s == op_status::yes;
 }
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
 auto masstree<Key, Value, Sync, Width>::try_put(Key key, const Value& value, bool overwrite,
-                                                operation& op) noexcept -> step {
-  place where;
-  if (!lock_place(key, where)) return step::restart;
+                                                operation& op) noexcept -> op_status {
+  slot_ref where;
+  if (!lock_slot(key, where)) return op_status::restart;
   leaf& l = *where.at;
   if (where.found) {
     if (overwrite) {
@@ -183,19 +183,19 @@ auto masstree<Key, Value, Sync, Width>::try_put(Key key, const Value& value, boo
     } else {
       l.version.unlock();
     }
-    return step::no;
+    return op_status::no;
   }
   if (where.permuted.count() == Width) return split_and_insert(where, key, value, op);
   l.insert(where.permuted, where.position, key, value);
   l.version.unlock_changed();
-  return step::yes;
+  return op_status::yes;
 }
 
 // The caller holds the leaf, which is full.
 template <std::integral Key, class Value, class Sync, unsigned Width>
-auto masstree<Key, Value, Sync, Width>::split_and_insert(const place& where, Key key,
+auto masstree<Key, Value, Sync, Width>::split_and_insert(const slot_ref& where, Key key,
                                                          const Value& value, operation& op) noexcept
-    -> step {
+    -> op_status {
   leaf& left = *where.at;
   const order o = where.permuted;
   const unsigned position = where.position;
@@ -212,7 +212,7 @@ auto masstree<Key, Value, Sync, Width>::split_and_insert(const place& where, Key
   if (!op.has_nodes(true, inners)) {
     path.unlock();
     left.version.unlock();
-    return step::need_memory;
+    return op_status::need_memory;
   }
 
   left.version.mark_splitting();
@@ -248,7 +248,7 @@ auto masstree<Key, Value, Sync, Width>::split_and_insert(const place& where, Key
   path.unlock();
   made.unlock();
   op.note_splits(1 + made.depth());
-  return step::yes;
+  return op_status::yes;
 }
 
 // Puts `right`, split off from `left`, into the tree. The nodes made on the way are left locked.
@@ -281,22 +281,23 @@ template <value_change<Value> Fn>
 bool masstree<Key, Value, Sync, Width>::update(Key key, Fn&& fn) {
   operation op(*this);
   std::exception_ptr thrown;
-  const step s = run_exclusive(op, [&] { return try_update(key, fn, thrown); });
-  if (s == step::threw) std::rethrow_exception(thrown);
-  if (s == step::yes) make_visible();
-  return s == step::yes;
+  const op_status s = run_exclusive(op, [&] { return try_update(key, fn, thrown); });
+  if (s == op_status::threw) std::rethrow_exception(thrown);
+  if (s == op_status::yes) make_visible();
+  return s == op_status::yes;
 }
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
 template <class Fn>
 auto masstree<Key, Value, Sync, Width>::try_update(Key key, Fn& fn,
-                                                   std::exception_ptr& thrown) noexcept -> step {
-  place where;
-  if (!lock_place(key, where)) return step::restart;
+                                                   std::exception_ptr& thrown) noexcept
+    -> op_status {
+  slot_ref where;
+  if (!lock_slot(key, where)) return op_status::restart;
   leaf& l = *where.at;
   if (!where.found) {
     l.version.unlock();
-    return step::no;
+    return op_status::no;
   }
   Value value = l.value(where.slot());
   try {
@@ -304,11 +305,11 @@ auto masstree<Key, Value, Sync, Width>::try_update(Key key, Fn& fn,
   } catch (...) {
     thrown = std::current_exception();
     l.version.unlock();
-    return step::threw;
+    return op_status::threw;
   }
   l.overwrite(where.slot(), value);
   l.version.unlock_changed();
-  return step::yes;
+  return op_status::yes;
 }
 
 // --- erasing ---
@@ -317,13 +318,13 @@ template <std::integral Key, class Value, class Sync, unsigned Width>
 bool masstree<Key, Value, Sync, Width>::erase(Key key) {
   operation op(*this);
   bool removed_leaf = false;
-  const step s = run_exclusive(op, [&] { return try_erase(key, op, removed_leaf); });
-  if (s != step::yes) return false;
+  const op_status s = run_exclusive(op, [&] { return try_erase(key, op, removed_leaf); });
+  if (s != op_status::yes) return false;
   make_visible();
   size_.add(-1);
   if (removed_leaf) {
     try {
-      while (run_exclusive(op, [&] { return give_up_root(op); }) == step::yes) {
+      while (run_exclusive(op, [&] { return give_up_root(op); }) == op_status::yes) {
       }
     } catch (const std::bad_alloc&) {
       // The key is gone all the same; whoever removes the next leaf will try again.
@@ -334,36 +335,36 @@ bool masstree<Key, Value, Sync, Width>::erase(Key key) {
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
 auto masstree<Key, Value, Sync, Width>::try_erase(Key key, operation& op,
-                                                  bool& removed_leaf) noexcept -> step {
-  place where;
-  if (!lock_place(key, where)) return step::restart;
+                                                  bool& removed_leaf) noexcept -> op_status {
+  slot_ref where;
+  if (!lock_slot(key, where)) return op_status::restart;
   leaf& l = *where.at;
   if (!where.found) {
     l.version.unlock();
-    return step::no;
+    return op_status::no;
   }
   removed_leaf = where.permuted.count() == 1 && l.prev() != nullptr;
   if (removed_leaf) return remove_leaf(l, op);
   l.remove(where.permuted, where.position);
   l.version.unlock_changed();
-  return step::yes;
+  return op_status::yes;
 }
 
 // Removes a leaf with its last key. The caller holds it; it has one before it.
 template <std::integral Key, class Value, class Sync, unsigned Width>
-auto masstree<Key, Value, Sync, Width>::remove_leaf(leaf& l, operation& op) noexcept -> step {
+auto masstree<Key, Value, Sync, Width>::remove_leaf(leaf& l, operation& op) noexcept -> op_status {
   leaf& before = *l.prev();
   if (!before.version.try_lock()) {
     l.version.unlock();
-    return step::restart;
+    return op_status::restart;
   }
   if (l.prev() != &before) {  // it was split or removed before it was locked
     before.version.unlock();
     l.version.unlock();
-    return step::restart;
+    return op_status::restart;
   }
-  const step s = remove_locked_leaf(before, l, op);
-  if (s == step::yes) {
+  const op_status s = remove_locked_leaf(before, l, op);
+  if (s == op_status::yes) {
     before.version.unlock_changed();
     l.version.unlock_deleted();
   } else {
@@ -375,7 +376,7 @@ auto masstree<Key, Value, Sync, Width>::remove_leaf(leaf& l, operation& op) noex
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
 auto masstree<Key, Value, Sync, Width>::remove_locked_leaf(leaf& before, leaf& l,
-                                                           operation& op) noexcept -> step {
+                                                           operation& op) noexcept -> op_status {
   // All that will change: inner nodes that have no other child, and go too; the first one that has
   // others; and if it loses its first child, those above up to where the separator between `before`
   // and the leaf is.
@@ -388,7 +389,7 @@ auto masstree<Key, Value, Sync, Width>::remove_locked_leaf(leaf& before, leaf& l
   while (path.top()->index_of(l.low) == 0) path.push(lock_parent(*path.top()));
   if (!op.may_retire(gone + 1)) {
     path.unlock();
-    return step::need_memory;
+    return op_status::need_memory;
   }
 
   l.version.mark_splitting();
@@ -410,26 +411,26 @@ auto masstree<Key, Value, Sync, Width>::remove_locked_leaf(leaf& before, leaf& l
   }
   for (unsigned i = gone; i < path.depth(); ++i) path[i]->version.unlock();
   op.retire_leaf(&l);
-  return step::yes;
+  return op_status::yes;
 }
 
 // Makes a root's only child the root: yes when it has done so.
 template <std::integral Key, class Value, class Sync, unsigned Width>
-auto masstree<Key, Value, Sync, Width>::give_up_root(operation& op) noexcept -> step {
+auto masstree<Key, Value, Sync, Width>::give_up_root(operation& op) noexcept -> op_status {
   // pairs with the stores of link_upward() and below
   node* const at = root_.load(std::memory_order_acquire);
   const token seen = at->version.stable();
-  if (seen.is_leaf()) return step::no;
+  if (seen.is_leaf()) return op_status::no;
   inner& root = *static_cast<inner*>(at);
-  if (root.count() != 0) return step::no;
-  if (!op.may_retire(1)) return step::need_memory;
+  if (root.count() != 0) return op_status::no;
+  if (!op.may_retire(1)) return op_status::need_memory;
   node& child = *root.child(0);
   child.version.lock();
   inner* const p = lock_parent(child);
   if (p != &root || !root.version.is_root() || root.count() != 0) {
     if (p != nullptr) p->version.unlock();
     child.version.unlock();
-    return step::restart;
+    return op_status::restart;
   }
   root.version.mark_splitting();
   child.set_parent(nullptr);
@@ -438,7 +439,7 @@ auto masstree<Key, Value, Sync, Width>::give_up_root(operation& op) noexcept -> 
   child.version.unlock();
   op.retire_inner(&root);
   root.version.unlock_deleted();
-  return step::yes;
+  return op_status::yes;
 }
 
 // --- ranges and facts ---

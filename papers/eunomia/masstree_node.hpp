@@ -22,8 +22,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "elidex/internal/tree/branchless_lower_bound.hpp"
-#include "elidex/internal/tree/field.hpp"
+#include "elidex/internal/sync/version_lock.hpp"
+#include "elidex/internal/tree/key_search.hpp"
 #include "papers/eunomia/masstree_version.hpp"
 
 namespace elidex::papers {

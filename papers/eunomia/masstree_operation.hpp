@@ -4,7 +4,7 @@
 //
 //   masstree_operation op(tree);
 //   for (;;) switch (region(op)) {
-//     case step::need_memory: op.provide(); continue;      // may throw: the tree is unchanged
+//     case op_status::need_memory: op.provide(); continue;      // may throw: the tree is unchanged
 //     ...
 //   }
 //   op.settle();  // what was unlinked goes to the retire list

@@ -57,9 +57,9 @@ class masstree_range {
     backoff wait;
     for (unsigned restarts = 0;;) {
       locking_ = racing && restarts >= optimistic_attempts;
-      const step s = tree_.sync_.shared([&] { return attempt(from); });
-      if (s == step::yes) return;
-      if (s == step::need_memory) {
+      const op_status s = tree_.sync_.shared([&] { return attempt(from); });
+      if (s == op_status::yes) return;
+      if (s == op_status::need_memory) {
         if (visited_.full()) visited_.grow();
         if (entries_.full()) entries_.grow();
       } else {
@@ -79,34 +79,34 @@ class masstree_range {
     token seen;
   };
 
-  step attempt(key_type from) noexcept {
+  op_status attempt(key_type from) noexcept {
     entries_.clear();
     visited_.clear();
-    step s = walk(from);
+    op_status s = walk(from);
     if constexpr (racing) {
       for (const visited& v : visited_.items()) {
         if (locking_) {
           v.at->version.unlock();
-        } else if (s == step::yes && v.at->version.touched_since(v.seen)) {
-          s = step::restart;
+        } else if (s == op_status::yes && v.at->version.touched_since(v.seen)) {
+          s = op_status::restart;
         }
       }
     }
     return s;
   }
 
-  step walk(key_type from) noexcept {
+  op_status walk(key_type from) noexcept {
     leaf* l = nullptr;
     token found;
-    if (!tree_.find_leaf(from, l, found)) return step::restart;
+    if (!tree_.find_leaf(from, l, found)) return op_status::restart;
     unsigned position = 0;
     for (bool first = true;; first = false) {
       if constexpr (racing) {
-        if (visited_.full()) return step::need_memory;
+        if (visited_.full()) return op_status::need_memory;
         const token seen = locking_ ? l->version.lock() : l->version.unlocked();
         visited_.push({l, seen});
         if (seen.is_deleted() || (first && version::split_between(found, seen)))
-          return step::restart;
+          return op_status::restart;
       }
       const auto order = l->permuted();
       if (first) position = l->rank(order, from);
@@ -114,10 +114,10 @@ class masstree_range {
       if (next != nullptr) prefetch_bytes<sizeof(leaf)>(next);
       for (; position < order.count(); ++position) {
         const unsigned slot = order.slot(position);
-        if (!entries_.push({l->key(slot), l->value(slot)})) return step::need_memory;
-        if (entries_.size() == limit_) return step::yes;
+        if (!entries_.push({l->key(slot), l->value(slot)})) return op_status::need_memory;
+        if (entries_.size() == limit_) return op_status::yes;
       }
-      if (next == nullptr) return step::yes;
+      if (next == nullptr) return op_status::yes;
       l = next;
       position = 0;
     }

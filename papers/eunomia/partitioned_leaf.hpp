@@ -30,11 +30,31 @@
 #include <type_traits>
 
 #include "elidex/internal/sync/random.hpp"
-#include "elidex/internal/tree/controlled_leaf.hpp"
+#include "elidex/internal/tree/btree_node.hpp"
 
 namespace elidex::papers {
 
 using namespace internal;
+
+// A key that is neither in the records nor `also_not`. At least one of Capacity + 2 candidates is
+// such a key. The candidates are scattered, so that keys that come in order rarely equal one.
+template <class Records, class Key>
+Key unused_key(const Records& records, Key also_not) noexcept {
+  static_assert(sizeof(Key) > 1 || Records::capacity + 2 < 255,
+                "a leaf needs a key that is not in it");
+  static_assert(!std::is_same_v<Key, bool>, "for two keys no tree is needed");
+  for (std::uint64_t i = 1;; ++i) {
+    // The factor is odd, so candidates are distinct for all i below the number of keys.
+    const auto candidate = static_cast<Key>(i * 0xD1B5'4A32'D192'ED03u);
+    if (candidate != also_not && !records.contains(candidate)) return candidate;
+  }
+}
+
+template <class Key, class Value>
+struct record_slot {
+  field<Key> key;
+  field<Value> value;
+};
 
 // Whole segments, as many as it takes for the shape's slots.
 template <class Shape, class Slot>

@@ -29,8 +29,8 @@
 #include <type_traits>
 
 #include "elidex/internal/memory/memory_name.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/policies.hpp"
-#include "elidex/internal/sync/sharded_counter.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 #include "elidex/internal/tree/range_collector.hpp"
 #include "elidex/internal/tree/value_change.hpp"
@@ -58,7 +58,7 @@ class skip_list {
   struct node_link {
     node* to = nullptr;
   };
-  using step = internal::step;
+  using op_status = internal::op_status;
   using predecessors = std::array<node*, papers::skip_levels>;
 
  public:
@@ -82,7 +82,7 @@ class skip_list {
     sync_.shared([&] {
       result.reset();
       if (const node* const found = find(key)) result.emplace(found->payload);
-      return step::yes;
+      return op_status::yes;
     });
     return result;
   }
@@ -106,21 +106,21 @@ class skip_list {
   template <value_change<Value> Fn>
   bool update(key_argument key, Fn&& fn) {
     std::exception_ptr thrown;
-    const step s = sync_.exclusive([&]() noexcept {
+    const op_status s = sync_.exclusive([&]() noexcept {
       node* const found = find(key);
-      if (found == nullptr) return step::no;
+      if (found == nullptr) return op_status::no;
       Value value = found->payload;
       try {
         fn(value);
       } catch (...) {
         thrown = std::current_exception();
-        return step::threw;
+        return op_status::threw;
       }
       found->payload = value;
-      return step::yes;
+      return op_status::yes;
     });
-    if (s == step::threw) std::rethrow_exception(thrown);
-    return s == step::yes;
+    if (s == op_status::threw) std::rethrow_exception(thrown);
+    return s == op_status::yes;
   }
 
   // Removes `key`; says whether it was there.
@@ -140,7 +140,7 @@ class skip_list {
     if (limit == 0) return 0;
     internal::staging_buffer<entry, 4096> entries;
     while (sync_.shared([&]() noexcept { return collect(from, limit, entries); }) ==
-           step::need_memory)
+           op_status::need_memory)
       entries.grow();
     for (const entry& e : entries.items()) fn(e.key, e.value);
     return entries.size();
@@ -196,15 +196,15 @@ class skip_list {
     return at != nullptr && at->key == key ? at : nullptr;
   }
 
-  step try_put(Key key, const Value& value, bool overwrite,
-               papers::spare_node<skip_list>& spare) noexcept {
+  op_status try_put(Key key, const Value& value, bool overwrite,
+                    papers::spare_node<skip_list>& spare) noexcept {
     predecessors before;
     node* const at = lower_bound(key, before);
     if (at != nullptr && at->key == key) {
       if (overwrite) at->payload = value;
-      return step::no;
+      return op_status::no;
     }
-    if (spare.get() == nullptr) return step::need_memory;
+    if (spare.get() == nullptr) return op_status::need_memory;
     node* const added = spare.take();
     const unsigned height = added->height;
     if (height > height_) {
@@ -215,7 +215,7 @@ class skip_list {
       added->link(level) = before[level]->link(level);
       before[level]->link(level).to = added;
     }
-    return step::yes;
+    return op_status::yes;
   }
 
   node* unlink(Key key) noexcept {
@@ -230,14 +230,14 @@ class skip_list {
     return at;
   }
 
-  step collect(Key from, std::size_t limit,
-               internal::staging_buffer<entry, 4096>& entries) const noexcept {
+  op_status collect(Key from, std::size_t limit,
+                    internal::staging_buffer<entry, 4096>& entries) const noexcept {
     entries.clear();
     for (node* at = lower_bound(from); at != nullptr && entries.size() < limit;
          at = at->link(0).to) {
-      if (!entries.push({at->key, at->payload})) return step::need_memory;
+      if (!entries.push({at->key, at->payload})) return op_status::need_memory;
     }
-    return step::yes;
+    return op_status::yes;
   }
 
   // --- outside ---
@@ -246,10 +246,10 @@ class skip_list {
     papers::spare_node<skip_list> spare(*this);
     if (!overwrite) spare.provide(key, value);  // will be needed, but for duplicates
     for (;;) {
-      const step s =
+      const op_status s =
           sync_.exclusive([&]() noexcept { return try_put(key, value, overwrite, spare); });
-      if (s == step::yes) size_.add(1);
-      if (s != step::need_memory) return s == step::yes;
+      if (s == op_status::yes) size_.add(1);
+      if (s != op_status::need_memory) return s == op_status::yes;
       spare.provide(key, value);
     }
   }

@@ -99,14 +99,14 @@ class delta_index : papers::delta_inner_of<Value, Sync, Parts, Id> {
                 "the stock of nodes is protected by the region");
   using inner_levels = papers::delta_inner_of<Value, Sync, Parts, Id>;
   using dictionary = papers::delta_dictionary_of<Value, Sync, Parts, Id>;
-  using step = internal::step;
+  using op_status = internal::op_status;
   using operation = papers::delta_index_operation<delta_index>;
   using typename inner_levels::inner;
   using typename inner_levels::key_slot;
   using typename inner_levels::leaf;
   using typename inner_levels::node_lock;
   using typename inner_levels::position;
-  using typename inner_levels::probe;
+  using typename inner_levels::search_key;
   using typename inner_levels::token;
   using value_slot = typename leaf::no_value;
   using values = typename dictionary::keys;
@@ -178,10 +178,10 @@ class delta_index : papers::delta_inner_of<Value, Sync, Parts, Id> {
   using inner_levels::link_right_half;
   using inner_levels::merges_;
   using inner_levels::racing;
+  using inner_levels::redistributions_;
   using inner_levels::restarts_;
   using inner_levels::root_;
   using inner_levels::run_changing;
-  using inner_levels::shares_;
   using inner_levels::splits_;
   using inner_levels::sync_;
 
@@ -190,9 +190,11 @@ class delta_index : papers::delta_inner_of<Value, Sync, Parts, Id> {
     // operation: of two threads that each add a value and then look for the other's, one finds it.
     if constexpr (racing) std::atomic_thread_fence(std::memory_order_seq_cst);
   }
-  probe probe_of(value_argument value) const { return {&dictionary_, values::probe_of(value)}; }
-  probe probe_of_slot(Id id) const noexcept {
-    return {&dictionary_, values::probe_of_slot(dictionary_.at(id))};
+  search_key search_key_of(value_argument value) const {
+    return {&dictionary_, values::search_key_of(value)};
+  }
+  search_key search_key_of_slot(Id id) const noexcept {
+    return {&dictionary_, values::search_key_of_slot(dictionary_.at(id))};
   }
 
   // What find() made out in a leaf.
@@ -202,10 +204,10 @@ class delta_index : papers::delta_inner_of<Value, Sync, Parts, Id> {
     bool exact = false;  // ID `rank` is its
     bool torn = false;   // the leaf changed meanwhile
   };
-  static found_slot find(const position& p, const probe& value) noexcept;
-  step try_find(const probe& value, std::optional<Id>& id) const noexcept;
-  step try_add(const probe& where, operation& op, Id& id) noexcept;
-  step split_leaf(position& p, unsigned insert_rank, operation& op) noexcept;
+  static found_slot find(const position& p, const search_key& value) noexcept;
+  op_status try_find(const search_key& value, std::optional<Id>& id) const noexcept;
+  op_status try_add(const search_key& where, operation& op, Id& id) noexcept;
+  op_status split_leaf(position& p, unsigned insert_rank, operation& op) noexcept;
   template <class Start, class Fn>
   std::size_t scan_from(Start&& start, std::size_t limit, Fn&& fn) const;
 

@@ -5,9 +5,9 @@
 #include <array>
 #include <cstddef>
 
+#include "elidex/internal/sync/version_lock.hpp"
 #include "elidex/internal/tree/btree_node.hpp"
 #include "elidex/internal/tree/codec.hpp"
-#include "elidex/internal/tree/field.hpp"
 #include "papers/karnagel/id_search.hpp"
 
 namespace elidex::papers {
@@ -33,9 +33,9 @@ struct key_codec<papers::value_id<Dictionary, Search>> {
   static slot taken_out(slot s, unsigned /*prefix*/) noexcept { return s; }
 
   // A value, and where those live that IDs stand for.
-  struct probe {
+  struct search_key {
     const Dictionary* dictionary;
-    typename Dictionary::keys::probe value;
+    typename Dictionary::keys::search_key value;
 
     template <bool OrEqual, class Node, class StillValid>
     bool rank(const Node& n, unsigned count, StillValid&& still_valid, unsigned& result,

@@ -158,7 +158,7 @@ class delta_index_operation : public node_operation<Index> {
       for (void*& m : inner_memory) {
         if (m != nullptr && stock().put_inner(m)) m = nullptr;
       }
-      return step::yes;
+      return op_status::yes;
     });
     give_back();
   }

@@ -86,7 +86,7 @@ def json_text(content):
     return json.dumps(content, indent=2, allow_nan=False) + "\n"
 
 
-def check_folder(path):
+def check_directory(path):
     """The directory for plots, before anything runs for minutes. It is made when there is something
     to put into it."""
     there = os.path.abspath(path)
@@ -99,7 +99,7 @@ def check_folder(path):
         raise BadInput(f"--out: '{path}' cannot be written (expected a directory for plots)")
 
 
-def make_folder(path):
+def make_directory(path):
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
@@ -107,8 +107,8 @@ def make_folder(path):
 
 
 def check_file(path):
-    folder = os.path.dirname(os.path.abspath(path))
-    target = path if os.path.exists(path) else folder
-    if os.path.isdir(path) or not os.path.isdir(folder) or not os.access(target, os.W_OK):
+    directory = os.path.dirname(os.path.abspath(path))
+    target = path if os.path.exists(path) else directory
+    if os.path.isdir(path) or not os.path.isdir(directory) or not os.access(target, os.W_OK):
         raise BadInput(f"--json: {path} cannot be written "
                        "(expected a file, or - for standard output)")

@@ -33,7 +33,7 @@ def arguments_of(given):
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("--scale", choices=("smoke", "full"), default="smoke")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", required=True, help="the folder for plots")
+    parser.add_argument("--out", required=True, help="the directory for plots")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--machine", help="a machine file in place of each paper's own")
     parser.add_argument("--json", help="a file, or - for standard output")
@@ -176,7 +176,7 @@ def run(flags):
         import drawing  # noqa: F401
         import frame  # noqa: F401
 
-    outputs.check_folder(flags.out)
+    outputs.check_directory(flags.out)
     if flags.json and flags.json != "-":
         outputs.check_file(flags.json)
     plan = Plan(ids, flags, known)
@@ -188,7 +188,7 @@ def run(flags):
     if flags.json and flags.json != "-":
         files[flags.json] = document.encode()
     with ending.put_off():
-        outputs.make_folder(flags.out)
+        outputs.make_directory(flags.out)
         outputs.write_whole(files)
     sys.stdout.write(document if flags.json == "-" else outcome.text(missing, plots))
     sys.stdout.flush()

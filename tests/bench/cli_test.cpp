@@ -168,7 +168,7 @@ TEST_F(elidex_tool, names_the_nearest_of_many_names) {
 TEST_F(elidex_tool, refuses_an_unwritable_json_before_the_run) {
   for (const std::string& command :
        {std::string("bench --seconds 3600"), std::string("list"), std::string("doctor")}) {
-    refused(command + " --json " + path("no/such/folder/x.json"), "--json", "cannot be written");
+    refused(command + " --json " + path("no/such/directory/x.json"), "--json", "cannot be written");
     refused(command + " --json .", "--json", "is a directory");
     refused(command + " --json /proc/elidex.json", "--json", "cannot be written");
   }
@@ -394,7 +394,7 @@ TEST_F(elidex_tool, refuses_what_a_machine_cannot_do) {
   refused("sim --set speed=3", "--set: invalid value 'speed=3'",
           "there is no machine parameter speed");
   refused("sim --set rtm=7", "--set: invalid value 'rtm=7'", "rtm takes 0 to 1");
-  refused("sim --trace no/such/folder/t.json", "--trace", "cannot be written");
+  refused("sim --trace no/such/directory/t.json", "--trace", "cannot be written");
   refused("sim --cores 1,2 --trace t.json", "--trace: 't.json'", "one run");
   refused("sim --key-type string --key-file missing.txt",
           "--key-file: 'missing.txt' does not exist");

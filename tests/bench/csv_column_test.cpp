@@ -152,11 +152,11 @@ TEST(csv_column, takes_utf8_and_nul_bytes) {
 }
 
 TEST(csv_column, refuses_files_that_are_no_good) {
-  const fs::path folder = testing::TempDir() + "elidex_csv_" + std::to_string(getpid());
-  fs::create_directories(folder);
+  const fs::path directory = testing::TempDir() + "elidex_csv_" + std::to_string(getpid());
+  fs::create_directories(directory);
   const auto refused = [&](const std::string& name) -> std::string {
     try {
-      (void)read_csv_column(folder / name, "b", {});
+      (void)read_csv_column(directory / name, "b", {});
     } catch (const elidex::bench::bad_input& error) {
       return error.what();
     }
@@ -164,18 +164,19 @@ TEST(csv_column, refuses_files_that_are_no_good) {
   };
   const std::string takes = " (expected a CSV file or a pipe whose first row names the columns)";
   EXPECT_EQ(refused("missing.csv"),
-            "FILE: " + (folder / "missing.csv").string() + " does not exist" + takes);
-  EXPECT_EQ(refused("."), "FILE: " + (folder / ".").string() + " is a directory" + takes);
-  std::ofstream(folder / "empty.csv").close();
-  EXPECT_EQ(refused("empty.csv"), "FILE: " + (folder / "empty.csv").string() + " is empty" + takes);
-  std::ofstream(folder / "good.csv") << "b\n1\n";
+            "FILE: " + (directory / "missing.csv").string() + " does not exist" + takes);
+  EXPECT_EQ(refused("."), "FILE: " + (directory / ".").string() + " is a directory" + takes);
+  std::ofstream(directory / "empty.csv").close();
+  EXPECT_EQ(refused("empty.csv"),
+            "FILE: " + (directory / "empty.csv").string() + " is empty" + takes);
+  std::ofstream(directory / "good.csv") << "b\n1\n";
   EXPECT_EQ(refused("good.csv"), "taken");
   if (geteuid() != 0) {
-    fs::permissions(folder / "good.csv", fs::perms::none);
-    EXPECT_EQ(refused("good.csv"), "FILE: " + (folder / "good.csv").string() +
+    fs::permissions(directory / "good.csv", fs::perms::none);
+    EXPECT_EQ(refused("good.csv"), "FILE: " + (directory / "good.csv").string() +
                                        " cannot be read (Permission denied)" + takes);
   }
-  fs::remove_all(folder);
+  fs::remove_all(directory);
 
   EXPECT_EQ(refusal(""), "FILE: t.csv is empty" + takes);
   EXPECT_EQ(refusal("\n\r\n"), "FILE: t.csv has no header" + takes);

@@ -36,9 +36,9 @@ bool comes(const std::function<bool()>& happens) {
   return true;
 }
 
-std::size_t entries(const fs::path& folder) {
+std::size_t entries(const fs::path& directory) {
   return static_cast<std::size_t>(
-      std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+      std::distance(fs::directory_iterator(directory), fs::directory_iterator()));
 }
 
 // In a process group of its own; what it leaves behind becomes a child of the test.
@@ -121,8 +121,8 @@ TEST_F(Endings, ABenchLeavesNoDatabase) {
              "--seconds 600 "
              "--customers 1000 --json results.json"));
     const auto has_a_log = [&] {
-      for (const auto& folder : fs::directory_iterator(path("databases"))) {
-        if (entries(folder) > 0) return true;
+      for (const auto& directory : fs::directory_iterator(path("databases"))) {
+        if (entries(directory) > 0) return true;
       }
       return !bench.runs();
     };
@@ -172,45 +172,45 @@ TEST_F(Endings, ARepetitionLeavesNoRunAndNoPlot) {
 
 // Waits for a signal with a temporary directory in hand, into which another thread writes all the
 // time.
-void hold(const std::string& folder) {
-  fs::create_directory(folder);
-  const temporary_path removed(folder);
+void hold(const std::string& directory) {
+  fs::create_directory(directory);
+  const temporary_path removed(directory);
   std::thread([&] {
     for (unsigned i = 0;; i = (i + 1) % 100)
-      std::ofstream(folder + "/file" + std::to_string(i)) << "text";
+      std::ofstream(directory + "/file" + std::to_string(i)) << "text";
   }).detach();
-  std::ofstream(folder + ".held") << "x";
+  std::ofstream(directory + ".held") << "x";
   for (;;) pause();
 }
 
 TEST_F(Endings, ATemporaryPathIsRemovedThoughThreadsWriteIntoIt) {
   for (const int signal : ending_signals) {
-    started program([&] { hold(path("folder")); });
-    ASSERT_TRUE(comes([&] { return fs::exists(path("folder.held")); }));
+    started program([&] { hold(path("directory")); });
+    ASSERT_TRUE(comes([&] { return fs::exists(path("directory.held")); }));
     EXPECT_EQ(program.end(signal), signal);
-    EXPECT_FALSE(fs::exists(path("folder")));
-    fs::remove(path("folder.held"));
+    EXPECT_FALSE(fs::exists(path("directory")));
+    fs::remove(path("directory.held"));
   }
 }
 
 TEST_F(Endings, AnIgnoredSignalStaysIgnored) {
   started program([&] {
     std::signal(SIGHUP, SIG_IGN);  // as nohup does
-    hold(path("folder"));
+    hold(path("directory"));
   });
-  ASSERT_TRUE(comes([&] { return fs::exists(path("folder.held")); }));
+  ASSERT_TRUE(comes([&] { return fs::exists(path("directory.held")); }));
   program.send(SIGHUP);
   EXPECT_EQ(program.end(SIGTERM), SIGTERM) << "and not by the signal that came first";
-  EXPECT_FALSE(fs::exists(path("folder")));
+  EXPECT_FALSE(fs::exists(path("directory")));
 }
 
 TEST_F(Endings, ATemporaryPathIsRemovedAtTheEndOfItsScope) {
   {
-    const temporary_path removed(path("folder"));
-    fs::create_directories(path("folder/within"));
+    const temporary_path removed(path("directory"));
+    fs::create_directories(path("directory/within"));
   }
-  EXPECT_FALSE(fs::exists(path("folder")));
-  const temporary_path never_made(path("folder"));
+  EXPECT_FALSE(fs::exists(path("directory")));
+  const temporary_path never_made(path("directory"));
 }
 
 TEST_F(Endings, AChildProcessTellsHowItEnded) {

@@ -26,7 +26,7 @@ TEST_F(elidex_tool, tpcc_refuses_what_it_cannot_do) {
   refused(tpcc + "--readers fast", "--readers: invalid value 'fast'", "snapshots or transactions");
   refused(tpcc + "--durability fast", "--durability: invalid value 'fast'", "none, async or sync");
   refused(tpcc + "--durability sync --folder /nowhere",
-          "--folder: cannot make a folder in '/nowhere'");
+          "--folder: cannot make a directory in '/nowhere'");
   refused(tpcc + "--items 14", "--items: invalid value '14'");
   refused(tpcc + "--customers 3001", "--customers: invalid value '3001'");
   refused(tpcc + "--threads 0", "--threads: invalid value '0'");

@@ -1,6 +1,6 @@
-// kill -9 in a loop: a child works on a database that it keeps in a folder, is killed at a random
-// moment, and what it has left is opened and looked at. Again and again over the same folder, at
-// every durability level, with two workloads.
+// kill -9 in a loop: a child works on a database that it keeps in a directory, is killed at a
+// random moment, and what it has left is opened and looked at. Again and again over the same
+// directory, at every durability level, with two workloads.
 //
 //   elidex_crash --runs 100 --seed 7
 //
@@ -12,11 +12,12 @@
 //           promised.
 //
 // What is promised: at level sync a transaction that has returned; at level async what came before
-// a wait_durable() that has returned; with none, that the folder is as it was. Checkpoints are
-// written all the while, and some children are killed while they open the folder.
+// a wait_durable() that has returned; with none, that the directory is as it was. Checkpoints are
+// written all the while, and some children are killed while they open the directory.
 //
 // --lose-log cuts the newest file of the log in half before it is looked at: then the loop must
-// fail. Ends with 0, 1 if something was lost (the folder stays), 2 for arguments it does not take.
+// fail. Ends with 0, 1 if something was lost (the directory stays), 2 for arguments it does not
+// take.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -51,7 +52,7 @@ constexpr unsigned threads = 3;
 
 // What child and parent both see.
 struct shared_memory {
-  std::atomic<bool> ready{false};          // the folder is open, and loaded if it was empty
+  std::atomic<bool> ready{false};          // the directory is open, and loaded if it was empty
   std::atomic<std::uint64_t> promised{0};  // the largest number, or the most orders
   std::atomic<std::uint64_t> transactions{0};
   std::atomic<std::uint64_t> checkpoints{0};
@@ -70,7 +71,7 @@ class workload {
   virtual ~workload() = default;
   virtual database& db() = 0;
   virtual void load_if_empty() = 0;
-  // For ever. `life` differs from all before over this folder.
+  // For ever. `life` differs from all before over this directory.
   virtual void work(unsigned thread, unsigned life, durability level, std::uint64_t seed,
                     shared_memory& shared) = 0;
   // Empty, or what is wrong.
@@ -269,14 +270,14 @@ std::unique_ptr<workload> make_workload(std::size_t which) {
 }
 
 db::storage_options options_of(durability level) {
-  return {.level = level, .epoch_time = 1ms, .segment_bytes = std::size_t{256} << 10};
+  return {.level = level, .group_time = 1ms, .segment_bytes = std::size_t{256} << 10};
 }
 
-[[noreturn]] void child(std::size_t which, const std::string& folder, durability level,
+[[noreturn]] void child(std::size_t which, const std::string& directory, durability level,
                         unsigned life, std::uint64_t seed, shared_memory& shared) {
   try {
     const auto running = make_workload(which);
-    running->db().open(folder, options_of(level));
+    running->db().open(directory, options_of(level));
     running->load_if_empty();
     if (which == 1) static_cast<small_tpcc&>(*running).count_orders();
     shared.ready.store(true);
@@ -308,8 +309,8 @@ struct scenario {
   unsigned runs = 0;
   std::uint64_t transactions = 0;
   std::uint64_t checkpoints = 0;
-  unsigned lives = 0;  // over the present folder
-  std::filesystem::path folder = {};
+  unsigned lives = 0;  // over the present directory
+  std::filesystem::path directory = {};
 };
 
 class loop {
@@ -337,7 +338,7 @@ class loop {
       if (wrong.empty()) continue;
       return std::string("run ") + std::to_string(i) + ", " + workload_names[now.which] +
              " at level " + level_names[static_cast<std::size_t>(now.level)] + ": " + wrong +
-             " (folder " + now.folder.string() + ")";
+             " (directory " + now.directory.string() + ")";
     }
     return {};
   }
@@ -354,19 +355,19 @@ class loop {
   }
 
  private:
-  static constexpr unsigned lives_per_folder = 8;
+  static constexpr unsigned lives_per_directory = 8;
 
-  // A folder that is loaded and closed.
-  void begin_folder(scenario& now) {
-    if (!now.folder.empty()) std::filesystem::remove_all(now.folder);
-    now.folder = root_ / (std::to_string(++folders_));
+  // A directory that is loaded and closed.
+  void begin_directory(scenario& now) {
+    if (!now.directory.empty()) std::filesystem::remove_all(now.directory);
+    now.directory = root_ / (std::to_string(++directories_));
     now.lives = 0;
     // In a child of its own, because it has threads and this process forks.
     const pid_t process = ::fork();
     if (process == 0) {
       try {
         const auto loaded = make_workload(now.which);
-        loaded->db().open(now.folder.string(), options_of(durability::async));
+        loaded->db().open(now.directory.string(), options_of(durability::async));
         loaded->load_if_empty();
         loaded->db().close();
         ::_exit(0);
@@ -378,17 +379,18 @@ class loop {
     int status = 0;
     ::waitpid(process, &status, 0);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-      throw std::runtime_error("a folder could not be loaded");
+      throw std::runtime_error("a directory could not be loaded");
   }
 
   std::string kill_once(scenario& now) {
-    if (now.lives % lives_per_folder == 0) begin_folder(now);
+    if (now.lives % lives_per_directory == 0) begin_directory(now);
     ++now.lives;
     const std::uint64_t before = now.level == durability::none ? look(now, 0, nullptr) : 0;
     new (shared_) shared_memory;
     const std::uint64_t seed = random_();
     const pid_t process = ::fork();
-    if (process == 0) child(now.which, now.folder.string(), now.level, now.lives, seed, *shared_);
+    if (process == 0)
+      child(now.which, now.directory.string(), now.level, now.lives, seed, *shared_);
     const bool while_opening = random_.below(5) == 0;
     const auto begin = std::chrono::steady_clock::now();
     while (!while_opening && !shared_->ready.load() &&
@@ -403,29 +405,29 @@ class loop {
     ++now.runs;
     now.transactions += shared_->transactions.load();
     now.checkpoints += shared_->checkpoints.load();
-    if (wanted_.lose_log) cut_newest(now.folder);
+    if (wanted_.lose_log) cut_newest(now.directory);
     std::string wrong;
     try {
       const std::uint64_t after = look(now, shared_->promised.load(), &wrong);
       if (wrong.empty() && now.level == durability::none && after != before)
-        return "the folder has changed";
+        return "the directory has changed";
     } catch (const std::exception& error) {
       return error.what();
     }
     return wrong;
   }
 
-  // Opens the folder without writing, and so without threads.
+  // Opens the directory without writing, and so without threads.
   static std::uint64_t look(const scenario& now, std::uint64_t promised, std::string* wrong) {
     const auto left = make_workload(now.which);
-    left->db().open(now.folder.string(), options_of(durability::none));
+    left->db().open(now.directory.string(), options_of(durability::none));
     if (wrong != nullptr) *wrong = left->judge(promised);
     return left->digest();
   }
 
-  static void cut_newest(const std::filesystem::path& folder) {
+  static void cut_newest(const std::filesystem::path& directory) {
     std::filesystem::path newest;
-    for (const auto& one : std::filesystem::directory_iterator(folder)) {
+    for (const auto& one : std::filesystem::directory_iterator(directory)) {
       if (one.path().extension() == ".log" && one.path() > newest) newest = one.path();
     }
     if (!newest.empty())
@@ -437,7 +439,7 @@ class loop {
   random_numbers random_;
   shared_memory* shared_;
   std::vector<scenario> scenarios_;
-  unsigned folders_ = 0;
+  unsigned directories_ = 0;
 };
 
 }  // namespace
@@ -462,7 +464,7 @@ int main(int count, char** words) {
   }
   std::string name = (std::filesystem::temp_directory_path() / "elidex-crash-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) {
-    std::fprintf(stderr, "elidex_crash: cannot make the folder %s\n", name.c_str());
+    std::fprintf(stderr, "elidex_crash: cannot make the directory %s\n", name.c_str());
     return 1;
   }
   std::string wrong;

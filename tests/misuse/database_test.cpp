@@ -13,7 +13,7 @@
 
 #include "elidex/internal/txn/two_phase_locking.hpp"
 #include "misuse/rows.hpp"
-#include "support/faulty_folder.hpp"
+#include "support/faulty_directory.hpp"
 
 namespace elidex::testing {
 namespace {
@@ -48,7 +48,7 @@ struct bank {
       db.template create_table<std::uint64_t, account>("accounts");
 
   static db::storage_options options() {
-    return {.level = db::durability::async, .epoch_time = std::chrono::hours(1)};
+    return {.level = db::durability::async, .group_time = std::chrono::hours(1)};
   }
   void fill() {
     db.transact([&](auto& t) {
@@ -69,10 +69,10 @@ struct bank {
 template <class Database>
 class DatabaseMisuse : public ::testing::Test {
  protected:
-  // A bank with a folder, and an account with 10.
+  // A bank with a directory, and an account with 10.
   std::unique_ptr<bank<Database>> opened() {
     auto made = std::make_unique<bank<Database>>();
-    made->db.open(disk_.folder(), made->options());
+    made->db.open(disk_.directory(), made->options());
     made->fill();
     return made;
   }
@@ -111,7 +111,7 @@ TYPED_TEST(DatabaseMisuse, AfterClose) {
              "after close(): returns; all is durable");
   db.close();
   misuse_row("database::close", misuse::closed_object, "a second time: nothing happens");
-  EXPECT_THROW(db.open(this->disk_.folder()), std::logic_error);
+  EXPECT_THROW(db.open(this->disk_.directory()), std::logic_error);
   misuse_row("database::open", misuse::closed_object,
              "a second time, after close() too: throws std::logic_error");
   db.collect();
@@ -123,7 +123,7 @@ TYPED_TEST(DatabaseMisuse, AfterClose) {
   }
 }
 
-TYPED_TEST(DatabaseMisuse, WithoutAFolder) {
+TYPED_TEST(DatabaseMisuse, WithoutADirectory) {
   bank<TypeParam> memory;
   memory.fill();
   memory.db.wait_durable();
@@ -138,7 +138,7 @@ TYPED_TEST(DatabaseMisuse, WithoutAFolder) {
   misuse_row("database::checkpoint", misuse::closed_object,
              "without a directory, or with level none: throws std::system_error "
              "(operation_not_supported)");
-  EXPECT_THROW(memory.db.open(this->disk_.folder()), std::logic_error);
+  EXPECT_THROW(memory.db.open(this->disk_.directory()), std::logic_error);
   EXPECT_EQ(memory.balance(1), 5);
   misuse_row("database::open", misuse::bad_argument,
              "after a transaction that committed: throws std::logic_error");
@@ -146,11 +146,11 @@ TYPED_TEST(DatabaseMisuse, WithoutAFolder) {
 
 TYPED_TEST(DatabaseMisuse, AfterOpenHasFailed) {
   this->opened()->db.close();
-  TypeParam db;  // lacks the table that the folder has
-  EXPECT_THROW(db.open(this->disk_.folder()), db::unknown_table);
+  TypeParam db;  // lacks the table that the directory has
+  EXPECT_THROW(db.open(this->disk_.directory()), db::unknown_table);
   EXPECT_THROW(db.transact([](auto&) {}), std::logic_error);
   EXPECT_THROW(db.read_only([](auto&) {}), std::logic_error);
-  EXPECT_THROW(db.open(this->disk_.folder()), std::logic_error);
+  EXPECT_THROW(db.open(this->disk_.directory()), std::logic_error);
   for (const char* const function : {"transact", "read_only", "open"}) {
     misuse_row("database::" + std::string(function), misuse::closed_object,
                "after open() has thrown: throws std::logic_error");
@@ -160,7 +160,7 @@ TYPED_TEST(DatabaseMisuse, AfterOpenHasFailed) {
   db.close();
   db.collect();
   bank<TypeParam> again;
-  again.db.open(this->disk_.folder());
+  again.db.open(this->disk_.directory());
   EXPECT_EQ(again.balance(3), 10);
   misuse_row("database::checkpoint", misuse::closed_object,
              "after open() has thrown: throws std::system_error (operation_not_supported); the "
@@ -230,11 +230,11 @@ TEST(TwoPhaseDatabaseMisuse, ReadOnlyInATransactionThatReadsOneMoment) {
 TYPED_TEST(DatabaseMisuse, OpenInATransaction) {
   bank<TypeParam> fresh;
   fresh.db.transact(
-      [&](auto&) { EXPECT_THROW(fresh.db.open(this->disk_.folder()), std::logic_error); });
+      [&](auto&) { EXPECT_THROW(fresh.db.open(this->disk_.directory()), std::logic_error); });
   bank<TypeParam> read;
   read.db.read_only(
-      [&](auto&) { EXPECT_THROW(read.db.open(this->disk_.folder()), std::logic_error); });
-  read.db.open(this->disk_.folder(), read.options());
+      [&](auto&) { EXPECT_THROW(read.db.open(this->disk_.directory()), std::logic_error); });
+  read.db.open(this->disk_.directory(), read.options());
   read.fill();
   EXPECT_EQ(read.balance(1), 10);
   misuse_row("database::open", misuse::reentrance,
@@ -246,7 +246,7 @@ TYPED_TEST(DatabaseMisuse, OpenOfAnotherDatabaseInATransaction) {
   bank<TypeParam> a;
   bank<TypeParam> b;
   a.db.transact([&](auto& t) {
-    b.db.open(this->disk_.folder(), b.options());
+    b.db.open(this->disk_.directory(), b.options());
     t.upsert(a.accounts, 1, account{1});
   });
   b.fill();
@@ -300,7 +300,7 @@ TYPED_TEST(DatabaseMisuse, AllOthersInATransaction) {
   bank<TypeParam> again;
   auto& in_transact = again.db.template create_table<std::uint64_t, account>("made in transact");
   again.db.template create_table<std::uint64_t, account>("made in read_only");
-  again.db.open(this->disk_.folder());
+  again.db.open(this->disk_.directory());
   EXPECT_EQ(again.balance(1), 11);
   EXPECT_EQ(again.balance(2), -1);
   again.db.read_only([&](auto& t) { EXPECT_EQ(t.get(in_transact, 1)->balance, 12); });

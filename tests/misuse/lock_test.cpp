@@ -259,20 +259,21 @@ TEST(ConditionVariableMisuse, NotifyingWithoutWaiters) {
 
 // --- hardware transactions ---
 
-TEST(HtmMisuse, OutsideARegion) {
+TEST(HtmMisuse, OutsideATransaction) {
   EXPECT_FALSE(htm::test());
   EXPECT_EQ(htm::abort<7>().code(), 7);
   EXPECT_FALSE(htm::test());
-  misuse_row("htm::abort", misuse::closed_object, "outside a region: nothing happens");
-  misuse_row("htm::test", misuse::closed_object, "outside a region: false");
+  misuse_row("htm::abort", misuse::closed_object, "outside a transaction: nothing happens");
+  misuse_row("htm::test", misuse::closed_object, "outside a transaction: false");
   constexpr std::string_view header = "elidex/htm.hpp";
   undefined_row("htm::begin", misuse::closed_object, "enabled() is false: the instruction faults",
                 header, "begin() may run only while enabled() is true");
-  undefined_row("htm::commit", misuse::closed_object, "outside a region: the instruction faults",
-                header, "commit() only while test() is true");
+  undefined_row("htm::commit", misuse::closed_object,
+                "outside a transaction: the instruction faults", header,
+                "commit() only while test() is true");
   for (const char* const function : {"htm::enabled", "htm::capability", "htm::retest"}) {
     undefined_row(function, misuse::reentrance,
-                  "the first call of the process, or retest(), inside a region", header,
+                  "the first call of the process, or retest(), inside a transaction", header,
                   "and retest() detects again. Call neither inside a transaction");
   }
   EXPECT_STREQ(htm::to_string(static_cast<htm::abort_cause>(200)), "other");

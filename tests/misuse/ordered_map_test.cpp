@@ -196,14 +196,14 @@ TEST(IntegerMapMisuse, BulkLoad) {
 }
 
 TEST(IntegerMapMisuse, StatisticsFromAScansFunction) {
-  ordered_map<std::uint64_t, std::uint64_t> map(map_regions::optimistic);
+  ordered_map<std::uint64_t, std::uint64_t> map(synchronization::optimistic);
   map.insert(1, 1);
   std::size_t calls = map.scan(0, 1, [&](auto&&...) {
-    EXPECT_EQ(map.regions(), map_regions::optimistic);
-    EXPECT_EQ(map.region_counts(), lock_counts{});
+    EXPECT_EQ(map.synchronization(), synchronization::optimistic);
+    EXPECT_EQ(map.htm_counts(), lock_counts{});
   });
   EXPECT_EQ(calls, 1U);
-  for (const char* const function : {"ordered_map::regions", "ordered_map::region_counts"}) {
+  for (const char* const function : {"ordered_map::synchronization", "ordered_map::htm_counts"}) {
     misuse_row(function, misuse::reentrance, "from scan()'s function: works as usual");
   }
 }

@@ -10,23 +10,23 @@ namespace {
 
 using u64 = std::uint64_t;
 
-struct map_of_regions : ordered_map<u64, u64> {
+struct map_with_leaves : ordered_map<u64, u64> {
   using ordered_map::ordered_map;
   double keys_per_leaf() const {
     return static_cast<double>(size()) / static_cast<double>(stats().leaves);
   }
 };
 
-class LeafFill : public ::testing::TestWithParam<map_regions> {};
-INSTANTIATE_TEST_SUITE_P(BothRegions, LeafFill,
-                         ::testing::Values(map_regions::optimistic, map_regions::hardware));
+class LeafFill : public ::testing::TestWithParam<synchronization> {};
+INSTANTIATE_TEST_SUITE_P(Both, LeafFill,
+                         ::testing::Values(synchronization::optimistic, synchronization::hardware));
 
 // A leaf that ascending keys filled looks as if a run went on in it when others come above it, in
 // whatever order.
 TEST_P(LeafFill, DescendingKeysAboveALeafInOrderShareLeaves) {
   for (u64 ascending = 60; ascending < 80; ++ascending) {
-    map_of_regions single(GetParam());
-    map_of_regions pairs(GetParam());
+    map_with_leaves single(GetParam());
+    map_with_leaves pairs(GetParam());
     for (u64 i = 0; i < ascending; ++i) {
       single.insert(i, i);
       pairs.insert(i, i);
@@ -42,7 +42,7 @@ TEST_P(LeafFill, DescendingKeysAboveALeafInOrderShareLeaves) {
 }
 
 TEST_P(LeafFill, AscendingKeysFillLeavesBeforeAKeyThatStays) {
-  map_of_regions map(GetParam());
+  map_with_leaves map(GetParam());
   map.insert(u64{1} << 40U, 0);
   for (u64 i = 0; i < 20'000; ++i) map.insert(i, i);
   EXPECT_GT(map.keys_per_leaf(), 60);

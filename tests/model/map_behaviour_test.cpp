@@ -97,7 +97,7 @@ TEST(Model, OneReclaimIsEnough) {
 
 // A leaf may hold the type's least and greatest keys.
 template <class Key>
-void keeps_keys_of_both_ends(map_regions regions) {
+void keeps_keys_of_both_ends(synchronization which) {
   using number = std::make_unsigned_t<Key>;
   constexpr auto least = static_cast<number>(std::numeric_limits<Key>::min());
   for (const unsigned pairs : {94U, 300U, 5000U}) {
@@ -108,7 +108,7 @@ void keeps_keys_of_both_ends(map_regions regions) {
         keys.push_back(static_cast<Key>(static_cast<number>(least - 1 - i)));
       }
       if (!in_turn) std::ranges::reverse(keys);
-      ordered_map<Key, u64> map(regions);
+      ordered_map<Key, u64> map(which);
       for (const Key key : keys) ASSERT_TRUE(map.insert(key, static_cast<u64>(key)));
       for (const Key key : keys) ASSERT_EQ(map.get(key), static_cast<u64>(key));
       ASSERT_EQ(map.scan(std::numeric_limits<Key>::min(), SIZE_MAX, [](Key, u64) {}), keys.size());
@@ -116,11 +116,11 @@ void keeps_keys_of_both_ends(map_regions regions) {
   }
 }
 TEST(Model, KeysOfBothEndsAreKept) {
-  for (const map_regions regions : {map_regions::optimistic, map_regions::hardware}) {
-    keeps_keys_of_both_ends<std::uint64_t>(regions);
-    keeps_keys_of_both_ends<std::int64_t>(regions);
-    keeps_keys_of_both_ends<std::uint32_t>(regions);
-    keeps_keys_of_both_ends<std::int16_t>(regions);
+  for (const synchronization which : {synchronization::optimistic, synchronization::hardware}) {
+    keeps_keys_of_both_ends<std::uint64_t>(which);
+    keeps_keys_of_both_ends<std::int64_t>(which);
+    keeps_keys_of_both_ends<std::uint32_t>(which);
+    keeps_keys_of_both_ends<std::int16_t>(which);
   }
 }
 

@@ -39,8 +39,8 @@ TEST_F(ElideCommand, RefusesWhatItCannotDo) {
   refused("elide --elision maybe -- true", "--elision: invalid value 'maybe'", "on or off");
   refused("elide -- no-such-program", "PROGRAM: 'no-such-program'");
   refused("elide -- /etc/passwd", "PROGRAM: '/etc/passwd' cannot be run");
-  refused("elide --stats /no/such/folder/x -- true",
-          "--stats: '/no/such/folder/x' cannot be written");
+  refused("elide --stats /no/such/directory/x -- true",
+          "--stats: '/no/such/directory/x' cannot be written");
   refused("elide --stats '' -- true", "--stats: invalid value '' (expected FILE)");
   refused("elide --stats /tmp -- true", "--stats: '/tmp' cannot be written");
   refused("elide -- " + programs + "static_counted_sections", "PROGRAM: ", "is statically linked");

@@ -30,11 +30,11 @@ class Preload : public testing::Test {
  protected:
   Preload() {
     std::string name = (std::filesystem::temp_directory_path() / "elidex-preload-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
+    directory_ = ::mkdtemp(name.data());
   }
-  ~Preload() override { std::filesystem::remove_all(folder_); }
+  ~Preload() override { std::filesystem::remove_all(directory_); }
 
-  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  std::string path(const std::string& name) const { return directory_ + "/" + name; }
 
   static std::string text_of(const std::string& file) {
     std::ostringstream text;
@@ -44,8 +44,8 @@ class Preload : public testing::Test {
 
   // The variables come before the program, as in a shell.
   outcome run(const std::string& variables, const std::string& program) const {
-    const std::string command = "cd '" + folder_ + "' && exec timeout 300 env " + variables + " " +
-                                program + " >'" + path(".out") + "' 2>'" + path(".err") +
+    const std::string command = "cd '" + directory_ + "' && exec timeout 300 env " + variables +
+                                " " + program + " >'" + path(".out") + "' 2>'" + path(".err") +
                                 "' </dev/null";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(path(".out")),
@@ -63,7 +63,7 @@ class Preload : public testing::Test {
   }
 
  private:
-  std::string folder_;
+  std::string directory_;
 };
 
 TEST_F(Preload, AnswersAsPosixSaysAndAsWithoutIt) {
@@ -139,7 +139,7 @@ TEST_F(Preload, WithoutItsSignalTheProgramDiesOfIt) {
 
 TEST_F(Preload, BadValuesAreOneLineEachAndTheProgramRuns) {
   const outcome got = run(in_front +
-                              "ELIDEX_STATS=/no/such/folder/x ELIDEX_ELISION=maybe "
+                              "ELIDEX_STATS=/no/such/directory/x ELIDEX_ELISION=maybe "
                               "ELIDEX_SIGNAL=KILL ELIDEX_RETRIES=-1 "
                               "ELIDEX_SITES=0 ELIDEX_VERBOSE=2",
                           programs + "counted_sections");

@@ -31,7 +31,7 @@ using partitioned_with_two_marks = with_two_marks<tiny_partitioned, papers::part
 using apart_with_two_marks = with_two_marks<separated_fan_out<3, 3>, internal::separated_leaf>;
 using dense_with_two_marks = with_two_marks<dense_fan_out<3, 3>, papers::dense_leaf>;
 
-enum class change : std::uint8_t { split, merge, both, share };
+enum class change : std::uint8_t { split, merge, both, redistribute };
 
 template <class Map>
 inline constexpr bool has_leaf_hints = false;
@@ -48,7 +48,7 @@ struct leaf_changes_meanwhile {
   std::array<std::vector<event>, 3> plans;
   std::int64_t splits_before = 0;
   std::int64_t merges_before = 0;
-  std::int64_t shares_before = 0;
+  std::int64_t redistributions_before = 0;
 
   using made_by_seed = void;
   explicit leaf_changes_meanwhile(u64 seed) {
@@ -56,7 +56,8 @@ struct leaf_changes_meanwhile {
     std::array<u64, history_keys> keys;
     std::iota(keys.begin(), keys.end(), u64{0});
     for (std::size_t i = keys.size() - 1; i > 0; --i) std::swap(keys[i], keys[random.below(i + 1)]);
-    if (How == change::share) {  // leaves {0, 1, 3} and {7}; then 2 or 4 comes to the full one
+    if (How ==
+        change::redistribute) {  // leaves {0, 1, 3} and {7}; then 2 or 4 comes to the full one
       for (const u64 key : {1u, 3u, 5u, 7u}) map.insert(key, key);
       map.erase(5);
       keys = {1, 3, 7, 0, 2 + 2 * (seed % 2), 4 - 2 * (seed % 2), 5, 6};
@@ -91,7 +92,7 @@ struct leaf_changes_meanwhile {
     plan(2, What, What == call::scan ? 0 : keys[random.below(history_keys)]);
     splits_before = map.stats().splits;
     merges_before = map.stats().merges;
-    shares_before = map.stats().shares;
+    redistributions_before = map.stats().redistributions;
   }
 
   std::vector<std::function<void()>> bodies() { return performing(map, plans); }
@@ -99,13 +100,13 @@ struct leaf_changes_meanwhile {
   std::string verdict() {
     splits += map.stats().splits - splits_before;
     merges += map.stats().merges - merges_before;
-    shares += map.stats().shares - shares_before;
+    redistributions += map.stats().redistributions - redistributions_before;
     return history_difference(map, plans, before);
   }
 
   static inline std::int64_t splits = 0;  // seen by all schedules
   static inline std::int64_t merges = 0;
-  static inline std::int64_t shares = 0;
+  static inline std::int64_t redistributions = 0;
 };
 
 template <class Map>
@@ -123,8 +124,8 @@ class EunomiaLeafChanges : public ::testing::Test {
     if (How == change::merge || How == change::both) {
       EXPECT_GT(program::merges, some);
     }
-    if (How == change::share) {
-      EXPECT_GT(program::shares, some);
+    if (How == change::redistribute) {
+      EXPECT_GT(program::redistributions, some);
     }
   }
   template <change How>
@@ -159,16 +160,16 @@ TYPED_TEST(EunomiaLeafChanges, MergesAtEveryStep) {
   this->template explore_calls<change::merge>();
 }
 template <class Map>
-class EunomiaLeafShares : public EunomiaLeafChanges<Map> {};
-using sharing_maps =
+class EunomiaLeafRedistributions : public EunomiaLeafChanges<Map> {};
+using redistributing_maps =
     ::testing::Types<fixed_key_btree<u64, u64, optimistic, packed_fan_out<3, 3>, no_control>,
                      fixed_key_btree<u64, u64, optimistic, packed_fan_out<3, 3>, adaptive_control>,
                      fixed_key_btree<u64, u64, elided_regions, packed_fan_out<3, 3>, no_control>,
                      fixed_key_btree<u64, u64, spinning_regions, packed_fan_out<3, 3>, no_control>>;
-TYPED_TEST_SUITE(EunomiaLeafShares, sharing_maps);
+TYPED_TEST_SUITE(EunomiaLeafRedistributions, redistributing_maps);
 
-TYPED_TEST(EunomiaLeafShares, AtEveryStep) {
-  this->template explore_calls<change::share>();
+TYPED_TEST(EunomiaLeafRedistributions, AtEveryStep) {
+  this->template explore_calls<change::redistribute>();
 }
 
 TYPED_TEST(EunomiaLeafChanges, SplitsAndMergesAtEveryStep) {

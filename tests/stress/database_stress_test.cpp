@@ -315,7 +315,7 @@ TYPED_TEST(DatabaseStressDbx, CommitsByRegions) {
       });
     }
   });
-  const lock_counts counts = db.protocol().region_counts();
+  const lock_counts counts = db.protocol().htm_counts();
   EXPECT_GT(counts.commits, 10 * counts.fallbacks);
 }
 

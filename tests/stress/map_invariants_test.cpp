@@ -294,8 +294,8 @@ TEST(MapInvariants, StringsUnderSharedMutex) {
   churn_strings<btree<std::string, std::string, coarse_shared, fan_out<4, 4>>>();
 }
 
-// Updates that take long, while keys come beside theirs and leaves split and share. How many were
-// lost?
+// Updates that take long, while keys come beside theirs and leaves split and redistribute. How many
+// were lost?
 template <class Map>
 u64 lost_long_updates(u64 seed) {
   constexpr u64 range = 1'000'000;

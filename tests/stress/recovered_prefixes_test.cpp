@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "elidex/database.hpp"
-#include "support/faulty_folder.hpp"
+#include "support/faulty_directory.hpp"
 #include "support/random_seed.hpp"
 
 using namespace std::chrono_literals;
@@ -122,8 +122,8 @@ void live(bool first, faulty_disk& disk, life_record& record, std::mt19937_64& r
   numbered_tables<Store> one;
   const std::size_t begin_with = first ? 1 : tables;
   while (one.all.size() < begin_with) one.create_next();
-  one.store.open(disk.folder(),
-                 {.level = db::durability::async, .epoch_time = 100us, .segment_bytes = 3000});
+  one.store.open(disk.directory(),
+                 {.level = db::durability::async, .group_time = 100us, .segment_bytes = 3000});
   if (!first) {
     ASSERT_EQ(one.content(), record.history.back());
   }
@@ -141,7 +141,7 @@ void expect_recovery_to_the_history(snapshot& from, const std::vector<model>& hi
   numbered_tables<Store> two;
   while (two.all.size() < tables) two.create_next();
   try {
-    two.store.open(from.disk.folder(),
+    two.store.open(from.disk.directory(),
                    {.level = random() % 2 == 0 ? db::durability::none : db::durability::async});
   } catch (const std::exception& e) {
     ADD_FAILURE() << "life " << life << ": " << e.what();

@@ -7,7 +7,7 @@
 //   const outcome got = ask({{"threads", 4}});      // the rest as usual
 //   got.status, got.said, got.answer
 //
-// ELIDEX_SIM_WORKER names the program. Thread-safety: none needed; a folder for each process.
+// ELIDEX_SIM_WORKER names the program. Thread-safety: none needed; a directory for each process.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -31,11 +31,11 @@ class asks_worker : public ::testing::Test {
 
   explicit asks_worker(json usual)
       : usual_(std::move(usual)),
-        folder_(std::filesystem::temp_directory_path() /
-                ("elidex-worker-" + std::to_string(getpid()))) {
-    std::filesystem::create_directories(folder_);
+        directory_(std::filesystem::temp_directory_path() /
+                   ("elidex-worker-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(directory_);
   }
-  ~asks_worker() override { std::filesystem::remove_all(folder_); }
+  ~asks_worker() override { std::filesystem::remove_all(directory_); }
 
   struct outcome {
     int status;
@@ -59,10 +59,10 @@ class asks_worker : public ::testing::Test {
     text << std::ifstream(file).rdbuf();
     return text.str();
   }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string path(const std::string& name) const { return (directory_ / name).string(); }
 
   json usual_;
-  std::filesystem::path folder_;
+  std::filesystem::path directory_;
 };
 
 }  // namespace elidex::testing

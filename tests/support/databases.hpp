@@ -77,18 +77,18 @@ using locking_dbx_over_hot_euno_btree =
 class blind_commit {
  public:
   internal::commit_result operator()(internal::transaction_context& t,
-                                     internal::commit_clock& epochs) {
+                                     internal::commit_clock& clock) {
     t.sort_writes();
-    internal::provide_versions(t, epochs);
-    const internal::commit_clock::commit_phase phase(epochs);
+    internal::provide_versions(t, clock);
+    const internal::commit_clock::commit_phase phase(clock);
     for (auto& w : t.writes()) w.had = w.row->lock();
-    const std::uint64_t epoch = epochs.now();
-    if (internal::lacks_version(t, epoch)) {
+    const std::uint64_t group = clock.now();
+    if (internal::lacks_version(t, group)) {
       for (auto& w : t.writes()) w.row->unlock(w.had);
       return internal::commit_result::conflict;
     }
     internal::write_rows<internal::commit_by::locks>(
-        t, internal::stamp_after(internal::newest(t), epoch), epochs);
+        t, internal::stamp_after(internal::newest(t), group), clock);
     return internal::commit_result::committed;
   }
 };

@@ -1,4 +1,4 @@
-// The elidex program as a user runs it, in a folder of the test's own.
+// The elidex program as a user runs it, in a directory of the test's own.
 //
 //   TEST_F(elidex_tool, lists) { EXPECT_EQ(run("list").status, 0); }
 //
@@ -27,11 +27,11 @@ struct outcome {
 
 class elidex_tool : public ::testing::Test {
  protected:
-  elidex_tool() { std::filesystem::create_directories(folder_); }
-  ~elidex_tool() override { std::filesystem::remove_all(folder_); }
+  elidex_tool() { std::filesystem::create_directories(directory_); }
+  ~elidex_tool() override { std::filesystem::remove_all(directory_); }
 
   [[nodiscard]] std::string path(const std::string& name) const {
-    return (folder_ / name).string();
+    return (directory_ / name).string();
   }
 
   std::string file(const std::string& name, const std::string& text) const {
@@ -45,13 +45,13 @@ class elidex_tool : public ::testing::Test {
     return text.str();
   }
 
-  /// Runs it through the shell in the test's own folder.
+  /// Runs it through the shell in the test's own directory.
   outcome run(const std::string& arguments) const { return run_after("", arguments, "</dev/null"); }
 
   /// The same behind `before`, such as "yes |".
   outcome run_after(const std::string& before, const std::string& arguments,
                     const std::string& input = "") const {
-    const std::string command = "cd '" + folder_.string() + "' && " + before +
+    const std::string command = "cd '" + directory_.string() + "' && " + before +
                                 " '" ELIDEX_TOOL "' " + arguments + " >'" + path(".out") + "' 2>'" +
                                 path(".err") + "' " + input;
     const int status = std::system(command.c_str());
@@ -83,7 +83,8 @@ class elidex_tool : public ::testing::Test {
     EXPECT_TRUE(got.err.ends_with('\n'));
   }
 
-  std::filesystem::path folder_ = ::testing::TempDir() + "elidex_cli_" + std::to_string(getpid());
+  std::filesystem::path directory_ =
+      ::testing::TempDir() + "elidex_cli_" + std::to_string(getpid());
 };
 
 }  // namespace elidex::testing

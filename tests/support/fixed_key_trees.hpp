@@ -34,7 +34,7 @@ struct restless_control : adaptive_control {
 
 // --- broken ones, for canaries ---
 
-// Values move without their locks when the leaf splits, shares or merges.
+// Values move without their locks when the leaf splits, redistributes or merges.
 template <class Key, class Value, class Sync>
 struct leaf_that_moves_unlocked
     : internal::separated_leaf<Key, Value, Sync, packed_fan_out<20, 4>> {

@@ -43,10 +43,10 @@ struct lock_step {
 
 class lock_client {
  public:
-  lock_client(locking& policy, internal::commit_clock& epochs, db::isolation level)
-      : policy_(policy), epochs_(epochs) {
+  lock_client(locking& policy, internal::commit_clock& clock, db::isolation level)
+      : policy_(policy), clock_(clock) {
     in_thread([&, level] {
-      t_.emplace(notes_, level, policy_.locks(), epochs_, std::chrono::seconds(20));
+      t_.emplace(notes_, level, policy_.locks(), clock_, std::chrono::seconds(20));
     }).get();
   }
   ~lock_client() {
@@ -69,7 +69,7 @@ class lock_client {
   }
   bool commits() {
     return in_thread([this] {
-             const bool committed = policy_(*t_, epochs_) == internal::commit_result::committed;
+             const bool committed = policy_(*t_, clock_) == internal::commit_result::committed;
              internal::transaction_access::context(*t_).note_absent_records(committed);
              t_.reset();
              return committed;
@@ -110,7 +110,7 @@ class lock_client {
   }
 
   locking& policy_;
-  internal::commit_clock& epochs_;
+  internal::commit_clock& clock_;
   locking::transaction::memory notes_;
   std::optional<locking::transaction> t_;
   bool ends_ = false;
@@ -122,7 +122,7 @@ class lock_client {
 
 struct lock_clients {
   locking policy;
-  internal::commit_clock epochs;
+  internal::commit_clock clock;
   internal::table<std::uint64_t, account, ordered_map<std::uint64_t, internal::record*>> accounts{
       "accounts", locking::locking_of(0)};
   std::list<lock_client> clients;
@@ -136,7 +136,7 @@ struct lock_clients {
     });
     loader.commits();
   }
-  lock_client& begin(db::isolation level) { return clients.emplace_back(policy, epochs, level); }
+  lock_client& begin(db::isolation level) { return clients.emplace_back(policy, clock, level); }
 
   // Whether the step has to wait, as opposed to: is done.
   template <class Result>
@@ -147,15 +147,15 @@ struct lock_clients {
     return false;
   }
   std::optional<std::int64_t> balance(std::uint64_t key) {
-    const auto found = db::snapshot_transaction(epochs).get(accounts, key);
+    const auto found = db::snapshot_transaction(clock).get(accounts, key);
     return found ? std::optional(found->balance) : std::nullopt;
   }
   void collect() {
     auto rule = policy.unlinking();
     for (int i = 0; i < 5; ++i) {
-      epochs.advance();
-      epochs.move_horizon();
-      accounts.collect(epochs.horizon(), try_advance_epoch(), &rule);
+      clock.advance();
+      clock.move_horizon();
+      accounts.collect(clock.horizon(), try_advance_epoch(), &rule);
     }
   }
 };

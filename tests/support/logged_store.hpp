@@ -1,6 +1,6 @@
 #pragma once
 // A store of rows that uses the log as it asks to be used, and remembers all that was committed, so
-// that a test can say what any prefix of epochs leaves.
+// that a test can say what any prefix of groups leaves.
 
 #include <map>
 #include <mutex>
@@ -19,13 +19,13 @@ namespace elidex::testing {
 
 using namespace internal;
 
-// A commit phase around a transaction's entries, as a store has it that knows its epoch from the
+// A commit phase around a transaction's entries, as a store has it that knows its group from the
 // beginning.
-class commit_with_epoch {
+class commit_with_group {
  public:
-  explicit commit_with_epoch(redo_log::worker& by)
-      : commit_(by), epochs_(by.log().epochs()), phase_(epochs_), epoch_(epochs_.now()) {}
-  std::uint64_t epoch() const { return epoch_; }
+  explicit commit_with_group(redo_log::worker& by)
+      : commit_(by), clock_(by.log().clock()), phase_(clock_), group_(clock_.now()) {}
+  std::uint64_t group() const { return group_; }
   void upsert(std::uint32_t table, const std::string& key, const std::string& row) {
     commit_.upsert(table, key, row);
   }
@@ -37,14 +37,14 @@ class commit_with_epoch {
   void keep(std::uint64_t stamp) {
     commit_.seal();
     commit_.keep(commit_stamp(stamp));
-    epochs_.note_commit(epoch_);
+    clock_.note_commit(group_);
   }
 
  private:
   redo_log::commit commit_;
-  commit_clock& epochs_;
+  commit_clock& clock_;
   const commit_clock::commit_phase phase_;
-  const std::uint64_t epoch_;
+  const std::uint64_t group_;
 };
 
 using row_name = std::pair<std::uint32_t, std::string>;  // table and key
@@ -56,7 +56,7 @@ struct row_change {
 };
 
 struct committed {
-  std::uint64_t epoch = 0;
+  std::uint64_t group = 0;
   std::vector<row_change> changes;
 };
 
@@ -64,9 +64,9 @@ class logged_store {
  public:
   static constexpr std::uint64_t fingerprint = 0x5EED;
 
-  // Loads what the folder has.
-  explicit logged_store(log_folder& folder) {
-    found_ = recover_log(folder, fingerprint, [this](const log_entry& entry) { apply(entry); });
+  // Loads what the directory has.
+  explicit logged_store(log_directory& directory) {
+    found_ = recover_log(directory, fingerprint, [this](const log_entry& entry) { apply(entry); });
   }
 
   const recovered_log& found() const { return found_; }
@@ -78,11 +78,11 @@ class logged_store {
     return only;
   }
 
-  // Returns the transaction's epoch.
+  // Returns the transaction's group.
   std::uint64_t transact(redo_log::worker& by, const std::vector<row_change>& changes) {
     const std::lock_guard guard(mutex_);
-    if (commit_stamp(last_stamp_).number() == commit_stamp::number_max) by.log().epochs().advance();
-    commit_with_epoch commit(by);
+    if (commit_stamp(last_stamp_).number() == commit_stamp::number_max) by.log().clock().advance();
+    commit_with_group commit(by);
     std::map<row_name, std::optional<std::string>> so_far;
     for (const row_change& each : changes) {
       const auto there = rows_.find(each.name);
@@ -100,7 +100,7 @@ class logged_store {
       }
       row = each.row;
     }
-    const std::uint64_t stamp = std::max(last_stamp_ + 8, make_stamp(commit.epoch(), 1));
+    const std::uint64_t stamp = std::max(last_stamp_ + 8, make_stamp(commit.group(), 1));
     commit.keep(stamp);
     last_stamp_ = stamp;
     for (const row_change& each : changes) {
@@ -110,8 +110,8 @@ class logged_store {
         rows_.erase(each.name);
       }
     }
-    history_.push_back({commit.epoch(), changes});
-    return commit.epoch();
+    history_.push_back({commit.group(), changes});
+    return commit.group();
   }
 
   // One to four changes of few rows.
@@ -152,12 +152,12 @@ class logged_store {
     return writer.finish();
   }
 
-  // What is left if all epochs up to this one count, going on from what was there at first.
-  row_map rows_at(const row_map& at_first, std::uint64_t epoch) const {
+  // What is left if all groups up to this one count, going on from what was there at first.
+  row_map rows_at(const row_map& at_first, std::uint64_t group) const {
     const std::lock_guard guard(mutex_);
     row_map rows = at_first;
     for (const committed& each : history_) {
-      if (each.epoch > epoch) break;
+      if (each.group > group) break;
       for (const row_change& change : each.changes) {
         if (change.row) {
           rows[change.name] = *change.row;
@@ -169,12 +169,12 @@ class logged_store {
     return rows;
   }
 
-  // The last epoch up to this one in which something was committed; 0: none.
-  std::uint64_t last_epoch_up_to(std::uint64_t epoch) const {
+  // The last group up to this one in which something was committed; 0: none.
+  std::uint64_t last_group_up_to(std::uint64_t group) const {
     const std::lock_guard guard(mutex_);
     std::uint64_t last = 0;
     for (const committed& each : history_) {
-      if (each.epoch <= epoch) last = each.epoch;
+      if (each.group <= group) last = each.group;
     }
     return last;
   }
@@ -186,7 +186,7 @@ class logged_store {
     last_stamp_ = std::max(last_stamp_, entry.stamp);
     if (there != rows_.end() && there->second.first > entry.stamp) return;
     switch (entry.operation) {
-      case log_operation::put:
+      case log_operation::upsert:
         rows_[name] = {entry.stamp, std::string(entry.row)};
         break;
       case log_operation::erase:

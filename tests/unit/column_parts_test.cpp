@@ -99,10 +99,10 @@ TEST(RememberedIds, GrowsWithWhatIsThereAndGivesUpWhenItIsTooMuch) {
 // A delta is some 50 KB already without rows: its index must not be counted twice.
 TEST(ColumnDelta, CountsItselfOnce) {
   constexpr std::size_t first_nodes_max = 8192;
-  const column_delta<u64, std::uint32_t> numbers(map_regions::automatic);
+  const column_delta<u64, std::uint32_t> numbers(synchronization::automatic);
   EXPECT_GE(numbers.memory_bytes(), sizeof(numbers));
   EXPECT_LE(numbers.memory_bytes(), sizeof(numbers) + first_nodes_max);
-  const column_delta<std::string, std::uint32_t> strings(map_regions::automatic);
+  const column_delta<std::string, std::uint32_t> strings(synchronization::automatic);
   EXPECT_GE(strings.memory_bytes(), sizeof(strings));
   EXPECT_LE(strings.memory_bytes(), sizeof(strings) + first_nodes_max);
 }

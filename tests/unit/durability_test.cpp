@@ -1,12 +1,12 @@
-// Databases with a folder: what has been committed comes back, at each level, whatever happens to
-// the disk.
+// Databases with a directory: what has been committed comes back, at each level, whatever happens
+// to the disk.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
 #include "support/databases.hpp"
-#include "support/faulty_folder.hpp"
+#include "support/faulty_directory.hpp"
 #include "support/random_seed.hpp"
 #include "unit/scripted_htm.hpp"
 
@@ -36,7 +36,7 @@ using databases = ::testing::Types<silo_database, dbx_database, locking_dbx_data
 TYPED_TEST_SUITE(Durability, databases);
 
 storage_options with(durability level) {
-  return {.level = level, .epoch_time = 1h};
+  return {.level = level, .group_time = 1h};
 }
 
 template <class Action>
@@ -78,7 +78,7 @@ struct bank {
     make(named, "named");
     make(around_zero, "around zero");
     if (!reversed) make(wide, "wide");
-    found = db.open(disk.folder(), options);
+    found = db.open(disk.directory(), options);
   }
 
   content rows() {
@@ -154,7 +154,7 @@ TYPED_TEST(Durability, WhatWasCommittedComesBack) {
   content expected;
   for (int life = 0; life < 8; ++life) {
     bank<TypeParam> now(disk,
-                        {.level = durability::async, .epoch_time = 1ms, .segment_bytes = 2000},
+                        {.level = durability::async, .group_time = 1ms, .segment_bytes = 2000},
                         life % 2 == 1);
     ASSERT_EQ(now.rows(), expected) << life;
     for (int i = 0; i < 300; ++i) {
@@ -292,7 +292,7 @@ TYPED_TEST(Durability, AtLevelAsyncAllCanBeReadWhenTheDiskHasFailed) {
             std::errc::io_error);
 }
 
-TYPED_TEST(Durability, TablesOfTheFolder) {
+TYPED_TEST(Durability, TablesOfTheDirectory) {
   faulty_disk disk;
   {
     bank<TypeParam> first(disk);
@@ -309,17 +309,17 @@ TYPED_TEST(Durability, TablesOfTheFolder) {
   other.template create_table<std::uint64_t, wide_row>("wide");
   auto& later = other.template create_table<std::uint64_t, account>("made later");
   EXPECT_THAT(
-      text_of<schema_mismatch>([&] { other.open(disk.folder()); }),
+      text_of<schema_mismatch>([&] { other.open(disk.directory()); }),
       HasSubstr(
-          "around zero: the folder has it with rows of 16 bytes by signed integers of 4 bytes"));
+          "around zero: the directory has it with rows of 16 bytes by signed integers of 4 bytes"));
   EXPECT_THROW(other.transact([&](auto& t) { t.upsert(later, 1, account{}); }), std::logic_error);
   EXPECT_THROW(other.read_only([&](auto& t) { t.get(later, 1); }), std::logic_error);
-  EXPECT_THROW(other.open(disk.folder()), std::logic_error);
+  EXPECT_THROW(other.open(disk.directory()), std::logic_error);
 
   TypeParam used;
   auto& some = used.template create_table<std::uint64_t, account>("some");
   used.transact([&](auto& t) { t.upsert(some, 1, account{}); });
-  EXPECT_THROW(used.open(disk.folder()), std::logic_error);
+  EXPECT_THROW(used.open(disk.directory()), std::logic_error);
   EXPECT_EQ(code_thrown_by([&] { used.checkpoint(); }), std::errc::operation_not_supported);
   used.close();  // nothing to close
 }
@@ -353,7 +353,7 @@ TYPED_TEST(Durability, AFailingDiskStopsCommits) {
 // What an exception tells a client is durable as well.
 TYPED_TEST(Durability, WhatAnExceptionTellsIsDurable) {
   faulty_disk disk;
-  bank<TypeParam> now(disk, {.level = durability::sync, .epoch_time = 20ms});
+  bank<TypeParam> now(disk, {.level = durability::sync, .group_time = 20ms});
   std::atomic<int> refused_too_early{0};
   for (std::uint64_t key = 0; key < 5; ++key) {
     const std::jthread first([&] {
@@ -397,13 +397,13 @@ TYPED_TEST(Durability, AFullDiskSaysSo) {
 }
 
 // A region's record comes into the log behind the region; meanwhile the log must not take the
-// region's epoch as complete.
+// region's group as complete.
 TEST(DurabilityOfRegions, TheLogWaitsForWhatARegionHasCommitted) {
   using scripted_database = basic_database<db::dbx_commit<dbx_budgets, test::scripted_htm>>;
   faulty_disk disk;
   content expected;
   {
-    bank<scripted_database> now(disk, {.level = durability::async, .epoch_time = 200us});
+    bank<scripted_database> now(disk, {.level = durability::async, .group_time = 200us});
     test::scripted_htm::reset({test::scripted_htm::conflict, test::scripted_htm::started});
     // a few groups, if nothing held them back
     test::scripted_htm::on_commit([] { std::this_thread::sleep_for(5ms); });
@@ -515,7 +515,7 @@ TYPED_TEST(Durability, PowerFailuresUnderThreads) {
   for (const durability level : {durability::async, durability::sync}) {
     faulty_disk disk;
     for (int life = 0; life < repetitions(12); ++life) {
-      bank<TypeParam> now(disk, {.level = level, .epoch_time = 200us, .segment_bytes = 10'000});
+      bank<TypeParam> now(disk, {.level = level, .group_time = 200us, .segment_bytes = 10'000});
       counted_transfers<TypeParam> transfers{now, level};
       if (life == 0) transfers.insert_rows();
       const std::uint64_t last = disk.operations() + random.below(200);

@@ -8,7 +8,7 @@
 
 #include "elidex/internal/txn/indexed_table.hpp"
 #include "support/databases.hpp"
-#include "support/faulty_folder.hpp"
+#include "support/faulty_directory.hpp"
 
 namespace elidex::testing {
 
@@ -118,11 +118,11 @@ TYPED_TEST(ForeignTable, TheDirectoryCanStillBeOpened) {
     if (!same_number) theirs.template create_table<u64, account>("another");
     auto& foreign = theirs.template create_table<u64, account>("accounts");
     faulty_disk their_disk;
-    theirs.open(their_disk.folder(), {.level = db::durability::sync});
+    theirs.open(their_disk.directory(), {.level = db::durability::sync});
     {
       TypeParam ours;
       auto& mine = ours.template create_table<u64, account>("accounts");
-      ours.open(disk.folder(), {.level = db::durability::sync});
+      ours.open(disk.directory(), {.level = db::durability::sync});
       ours.transact([&](auto& t) {
         t.upsert(mine, 1, account{5});
         EXPECT_THROW(t.upsert(foreign, 2, account{7}), std::logic_error);
@@ -130,7 +130,7 @@ TYPED_TEST(ForeignTable, TheDirectoryCanStillBeOpened) {
     }
     TypeParam again;
     auto& mine = again.template create_table<u64, account>("accounts");
-    ASSERT_NO_THROW(again.open(disk.folder(), {.level = db::durability::none})) << same_number;
+    ASSERT_NO_THROW(again.open(disk.directory(), {.level = db::durability::none})) << same_number;
     again.read_only([&](auto& t) {
       EXPECT_EQ(t.get(mine, 1)->balance, 5);
       EXPECT_FALSE(t.get(mine, 2)) << "the other database's row";

@@ -90,18 +90,18 @@ TEST(ForkedChild, PinsOfOtherThreadsHaveEndedAndItsOwnHaveNot) {
 }
 
 TEST(ForkedChild, SnapshotsAndCommitsOfOtherThreadsDoNotHoldTheClockBack) {
-  internal::commit_clock epochs;
+  internal::commit_clock clock;
   const auto moves_on = [&] {
-    const u64 now = epochs.advance();
-    epochs.move_horizon();
-    return epochs.completed() == now - 1 && epochs.horizon() == now - 1;
+    const u64 now = clock.advance();
+    clock.move_horizon();
+    return clock.completed() == now - 1 && clock.horizon() == now - 1;
   };
   const auto reads = [&](const auto& inside) {
-    const internal::commit_clock::snapshot snapshot(epochs);
+    const internal::commit_clock::snapshot snapshot(clock);
     inside();
   };
   const auto commits = [&](const auto& inside) {
-    const internal::commit_clock::commit_phase phase(epochs);
+    const internal::commit_clock::commit_phase phase(clock);
     inside();
   };
   const auto look = [&] {
@@ -115,23 +115,23 @@ TEST(ForkedChild, SnapshotsAndCommitsOfOtherThreadsDoNotHoldTheClockBack) {
 }
 
 TEST(ForkedChild, ItsOwnSnapshotsAndCommitsGoOn) {
-  internal::commit_clock epochs;
+  internal::commit_clock clock;
   const auto kept = [&] {
-    const u64 before = epochs.horizon();
-    epochs.advance();
-    epochs.advance();
-    epochs.move_horizon();
-    return epochs.horizon() <= before + 1;
+    const u64 before = clock.horizon();
+    clock.advance();
+    clock.advance();
+    clock.move_horizon();
+    return clock.horizon() <= before + 1;
   };
   const auto forgotten = [&] { return kept() ? "" : "forgotten"; };
   {
-    const internal::commit_clock::snapshot snapshot(epochs);
-    epochs.move_horizon();
+    const internal::commit_clock::snapshot snapshot(clock);
+    clock.move_horizon();
     EXPECT_EQ(in_child(forgotten), "");
     EXPECT_EQ(in_child([&] { return in_child(forgotten); }), "");
   }
-  const internal::commit_clock::commit_phase phase(epochs);
-  epochs.move_horizon();
+  const internal::commit_clock::commit_phase phase(clock);
+  clock.move_horizon();
   EXPECT_EQ(in_child(forgotten), "");
 }
 
@@ -288,13 +288,13 @@ TYPED_TEST(ForkedDatabase, InMemoryGoesOnBesideTransactionsOfOtherThreads) {
 
 // --- With a directory
 
-class temporary_folder {
+class temporary_directory {
  public:
-  temporary_folder() {
+  temporary_directory() {
     std::string name = (std::filesystem::temp_directory_path() / "elidex-fork-XXXXXX").string();
     path_ = ::mkdtemp(name.data());
   }
-  ~temporary_folder() { std::filesystem::remove_all(path_); }
+  ~temporary_directory() { std::filesystem::remove_all(path_); }
   std::string log() const { return (path_ / "log").string(); }
   // Names and sizes.
   std::map<std::string, std::uintmax_t> files() const {
@@ -310,8 +310,8 @@ class temporary_folder {
 
 template <class Database>
 struct durable_bank {
-  durable_bank(const temporary_folder& folder, durability level) {
-    db->open(folder.log(), {.level = level, .epoch_time = 1h});
+  durable_bank(const temporary_directory& directory, durability level) {
+    db->open(directory.log(), {.level = level, .group_time = 1h});
   }
   void upsert(u64 key, std::int64_t balance) {
     db->transact([&](auto& t) { t.upsert(accounts, key, account{balance}); });
@@ -328,12 +328,12 @@ struct durable_bank {
 
 TYPED_TEST(ForkedDatabase, RefusesAtOnceWhatNeedsTheParentsLog) {
   for (const durability level : {durability::async, durability::sync}) {
-    const temporary_folder folder;
+    const temporary_directory directory;
     {
-      durable_bank<TypeParam> bank(folder, level);
+      durable_bank<TypeParam> bank(directory, level);
       bank.upsert(1, 5);
       bank.db->wait_durable();
-      const auto before = folder.files();
+      const auto before = directory.files();
       const auto refused = [](const char* what, const auto& action) {
         EXPECT_EQ(in_child([&] { return unless_thrown<forked_child>(what, action); }), "") << what;
       };
@@ -360,9 +360,9 @@ TYPED_TEST(ForkedDatabase, RefusesAtOnceWhatNeedsTheParentsLog) {
       EXPECT_EQ(::waitpid(child, &status, 0), child);
       EXPECT_EQ(status, 0) << "the child of a transaction";
       bank.db->wait_durable();
-      EXPECT_EQ(folder.files().size(), before.size());
+      EXPECT_EQ(directory.files().size(), before.size());
     }
-    durable_bank<TypeParam> again(folder, durability::none);
+    durable_bank<TypeParam> again(directory, durability::none);
     EXPECT_EQ(again.balance(1), 5);
     EXPECT_EQ(again.balance(2), 7);
     EXPECT_EQ(again.balance(3), std::nullopt);
@@ -371,23 +371,24 @@ TYPED_TEST(ForkedDatabase, RefusesAtOnceWhatNeedsTheParentsLog) {
 
 TYPED_TEST(ForkedDatabase, IsDestroyedWithoutTouchingTheParentsDirectory) {
   for (const durability level : {durability::async, durability::sync}) {
-    const temporary_folder folder;
-    durable_bank<TypeParam> bank(folder, level);
+    const temporary_directory directory;
+    durable_bank<TypeParam> bank(directory, level);
     bank.upsert(1, 5);
     // The parent's logger writes after upsert(), and once more after the group is durable.
     bank.db->wait_durable();
-    decltype(folder.files()) before;
+    decltype(directory.files()) before;
     do {
-      before = folder.files();
+      before = directory.files();
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    } while (folder.files() != before);
+    } while (directory.files() != before);
     EXPECT_EQ(in_child([&]() -> std::string {
                 bank.db.reset();
                 return "";
               }),
               "");
-    EXPECT_EQ(folder.files(), before);
-    EXPECT_THROW(internal::open_log_folder(folder.log()), std::system_error) << "the lock is gone";
+    EXPECT_EQ(directory.files(), before);
+    EXPECT_THROW(internal::open_log_directory(directory.log()), std::system_error)
+        << "the lock is gone";
     bank.upsert(1, 6);
     bank.db->close();
     EXPECT_EQ(bank.balance(1), 6);
@@ -395,8 +396,8 @@ TYPED_TEST(ForkedDatabase, IsDestroyedWithoutTouchingTheParentsDirectory) {
 }
 
 TYPED_TEST(ForkedDatabase, AChildThatLivesOnDoesNotKeepTheDirectoryLocked) {
-  const temporary_folder folder;
-  std::optional<durable_bank<TypeParam>> bank(std::in_place, folder, durability::async);
+  const temporary_directory directory;
+  std::optional<durable_bank<TypeParam>> bank(std::in_place, directory, durability::async);
   bank->upsert(1, 5);
   int until_closed[2];
   ASSERT_EQ(::pipe(until_closed), 0);
@@ -408,7 +409,7 @@ TYPED_TEST(ForkedDatabase, AChildThatLivesOnDoesNotKeepTheDirectoryLocked) {
     ::_exit(::read(until_closed[0], &byte, 1) == 0 ? 0 : 1);
   }
   bank.reset();
-  EXPECT_NO_THROW(bank.emplace(folder, durability::async));
+  EXPECT_NO_THROW(bank.emplace(directory, durability::async));
   ::close(until_closed[0]);
   ::close(until_closed[1]);
   int status = 1;
@@ -418,8 +419,8 @@ TYPED_TEST(ForkedDatabase, AChildThatLivesOnDoesNotKeepTheDirectoryLocked) {
 
 #  if !defined(ELIDEX_THREAD_SANITIZER)
 TYPED_TEST(ForkedDatabase, AChildKeepsADirectoryOfItsOwn) {
-  const temporary_folder parents;
-  const temporary_folder childs;
+  const temporary_directory parents;
+  const temporary_directory childs;
   durable_bank<TypeParam> bank(parents, durability::sync);
   bank.upsert(1, 5);
   EXPECT_EQ(in_child([&]() -> std::string {

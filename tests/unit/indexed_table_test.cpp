@@ -8,7 +8,7 @@
 #include <map>
 
 #include "support/databases.hpp"
-#include "support/faulty_folder.hpp"
+#include "support/faulty_directory.hpp"
 #include "support/random_seed.hpp"
 
 namespace elidex::testing {
@@ -230,7 +230,7 @@ TYPED_TEST(IndexedTable, IsMadeBeforeTheRows) {
   {
     TypeParam db;
     auto& table = db.template create_table<std::uint64_t, person>("people");
-    db.open(disk.folder());
+    db.open(disk.directory());
     db.transact([&](auto& t) { t.insert(table, 1, make_person("Ada", 36, 100)); });
     db::indexed_table by(db, table);
     EXPECT_THROW(by.template add_index<std::int64_t>("people by age", by_age), std::logic_error);
@@ -239,7 +239,7 @@ TYPED_TEST(IndexedTable, IsMadeBeforeTheRows) {
   auto& table = db.template create_table<std::uint64_t, person>("people");
   db::indexed_table by(db, table);
   by.template add_index<std::int64_t>("people by age", by_age);
-  EXPECT_THROW(db.open(disk.folder()), db::schema_mismatch);
+  EXPECT_THROW(db.open(disk.directory()), db::schema_mismatch);
 }
 
 TYPED_TEST(IndexedTable, AgreesWithItsTableAfterManyChangesByThreads) {

@@ -68,7 +68,7 @@ TEST(KeyPrefix, SlotsComeOutOfNodesAsTheyWere) {
         EXPECT_EQ(stored.head, head_by_hand(key, prefix));
         const codec::slot out = codec::taken_out(stored, prefix);
         EXPECT_EQ(codec::owned(out), key);
-        EXPECT_EQ(codec::probe_of_slot(out).head, head_by_hand(key, 0));
+        EXPECT_EQ(codec::search_key_of_slot(out).head, head_by_hand(key, 0));
         EXPECT_EQ(codec::put_in(out, 0).head, head_by_hand(key, 0));
       }
     }
@@ -81,12 +81,12 @@ TEST(KeyPrefix, HeadsOfProbesReadNothingBehindTheKey) {
     const std::string key = some_key(random, bytes);
     // of its own: a sanitizer sees what lies behind
     const std::vector<char> exactly(key.begin(), key.end());
-    const codec::probe probe = codec::probe_of({exactly.data(), exactly.size()});
+    const codec::search_key search_key = codec::search_key_of({exactly.data(), exactly.size()});
     for (unsigned prefix = 0; prefix < 60; ++prefix) {
-      EXPECT_EQ(codec::head_behind(probe, prefix), head_by_hand(key, prefix))
+      EXPECT_EQ(codec::head_behind(search_key, prefix), head_by_hand(key, prefix))
           << bytes << ' ' << prefix;
     }
-    EXPECT_EQ(codec::head_behind(probe, 65535), 0u);
+    EXPECT_EQ(codec::head_behind(search_key, 65535), 0u);
   }
 }
 
@@ -132,11 +132,11 @@ TEST(KeyPrefix, RanksInANodeAreThoseOfTheWholeKeys) {
         unsigned rank = 0;
         bool exact = false;
         const auto valid = [] { return true; };
-        ASSERT_TRUE(internal::rank_by_heads<false>(node, node.count(), codec::probe_of(wanted),
+        ASSERT_TRUE(internal::rank_by_heads<false>(node, node.count(), codec::search_key_of(wanted),
                                                    valid, rank, exact));
         EXPECT_EQ(rank, std::distance(keys.begin(), keys.lower_bound(wanted)));
         EXPECT_EQ(exact, keys.contains(wanted));
-        ASSERT_TRUE(internal::rank_by_heads<true>(node, node.count(), codec::probe_of(wanted),
+        ASSERT_TRUE(internal::rank_by_heads<true>(node, node.count(), codec::search_key_of(wanted),
                                                   valid, rank, exact));
         EXPECT_EQ(rank, std::distance(keys.begin(), keys.upper_bound(wanted)));
       }
@@ -160,7 +160,7 @@ TEST(KeyPrefix, TornReadersGetSomeRank) {
       unsigned rank = 0;
       bool exact = false;
       if (internal::rank_by_heads<false>(
-              node, 2, codec::probe_of(wanted), [] { return false; }, rank, exact)) {
+              node, 2, codec::search_key_of(wanted), [] { return false; }, rank, exact)) {
         EXPECT_LE(rank, 2u);
         EXPECT_FALSE(exact);
       }

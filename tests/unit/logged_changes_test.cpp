@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "support/databases.hpp"
-#include "support/faulty_folder.hpp"
+#include "support/faulty_directory.hpp"
 #include "support/logged_store.hpp"
 #include "support/random_seed.hpp"
 
@@ -30,11 +30,11 @@ logged change_of(const std::string& before, const std::string& after) {
   internal::append_change(made.record, 3, "key", before, after);
   internal::finish_record(made.record, 0, make_stamp(1, 1), 1);
   internal::record_reader reader(made.record.bytes());
-  EXPECT_EQ(reader.next(made.entry), internal::record_reader::step::entry);
+  EXPECT_EQ(reader.next(made.entry), internal::record_reader::parse_status::entry);
   EXPECT_EQ(made.entry.table, 3u);
   EXPECT_EQ(made.entry.key, "key");
   log_entry none;
-  EXPECT_EQ(reader.next(none), internal::record_reader::step::end);
+  EXPECT_EQ(reader.next(none), internal::record_reader::parse_status::end);
   return made;
 }
 
@@ -52,7 +52,7 @@ TEST(LoggedChange, GivesTheRowAsItIsAfterwards) {
       after[random.below(after.size())] = 'y';
     const logged made = change_of(before, after);
     ASSERT_LE(made.entry.row.size(), after.size());
-    if (made.entry.operation == log_operation::put) {
+    if (made.entry.operation == log_operation::upsert) {
       ASSERT_EQ(made.entry.row, after);
     } else {
       ASSERT_EQ(made.entry.operation, log_operation::change);
@@ -74,7 +74,7 @@ TEST(LoggedChange, IsAsLongAsWhatHasChanged) {
 TEST(LoggedChange, IsAPutWhereThatIsShorterOrItCannotBe) {
   const auto puts = [](const std::string& before, const std::string& after) {
     const logged made = change_of(before, after);
-    return made.entry.operation == log_operation::put && made.entry.row == after;
+    return made.entry.operation == log_operation::upsert && made.entry.row == after;
   };
   EXPECT_TRUE(puts("12345678", "12345679"));
   EXPECT_TRUE(puts("", ""));
@@ -117,22 +117,22 @@ TEST(LoggedChange, OfARowThatIsErasedBeforeTheCheckpointSeesIt) {
   for (const bool made_anew : {false, true}) {
     for (const bool waits : {false, true}) {
       faulty_disk disk;
-      const auto folder = disk.folder();
-      logged_store store(*folder);
-      commit_clock epochs;
+      const auto directory = disk.directory();
+      logged_store store(*directory);
+      commit_clock clock;
       redo_log log(
-          epochs, *folder, store.found(),
-          {.level = durability::async, .fingerprint = logged_store::fingerprint, .epoch_time = 1h});
+          clock, *directory, store.found(),
+          {.level = durability::async, .fingerprint = logged_store::fingerprint, .group_time = 1h});
       redo_log::worker me(log);
       const auto commit = [&](const row_change& one) {
-        const std::uint64_t epoch = store.transact(me, {one});
-        if (waits) log.wait_durable(epoch);
-        ASSERT_EQ(logged_store(*disk.copy().folder()).rows(),
-                  store.rows_at({}, log.durable_epoch()));
+        const std::uint64_t group = store.transact(me, {one});
+        if (waits) log.wait_durable(group);
+        ASSERT_EQ(logged_store(*disk.copy().directory()).rows(),
+                  store.rows_at({}, log.durable_group()));
       };
       commit(row("a", '1'));
       commit(row("b", '1'));
-      log.wait_durable(epochs.now());
+      log.wait_durable(clock.now());
       int step = 0;
       store.checkpoint(log, [&] {
         if (step++ != 0) return;  // between "a" and "b"
@@ -143,11 +143,11 @@ TEST(LoggedChange, OfARowThatIsErasedBeforeTheCheckpointSeesIt) {
         commit(row("b", '4'));
         commit(row("b", '5'));
       });
-      EXPECT_EQ(logged_store(*disk.copy().folder()).rows(), store.rows());
+      EXPECT_EQ(logged_store(*disk.copy().directory()).rows(), store.rows());
       commit(row("b", '6'));
       commit(row("b", '7'));
       log.close();
-      EXPECT_EQ(logged_store(*disk.copy().folder()).rows(), store.rows());
+      EXPECT_EQ(logged_store(*disk.copy().directory()).rows(), store.rows());
     }
   }
 }
@@ -156,7 +156,7 @@ TEST(LoggedChange, OfADatabaseIsShort) {
   faulty_disk disk;
   silo_database db;
   auto& table = db.create_table<std::uint64_t, wide_row>("wide");
-  db.open(disk.folder(), {.level = durability::sync, .epoch_time = 1h});
+  db.open(disk.directory(), {.level = durability::sync, .group_time = 1h});
   // Who waits for a sync is told before the logger writes, behind it, that it has synced.
   const auto used_in_the_end = [&] {
     while (disk.unsynced() == 0) std::this_thread::yield();
@@ -185,7 +185,7 @@ TEST(LoggedChange, OfARowThatIsNowhereIsDamage) {
   faulty_disk disk;
   const auto make = [&](silo_database& db) {
     db.create_table<std::string, account>("named");
-    db.open(disk.folder(), {.level = durability::async, .epoch_time = 1h});
+    db.open(disk.directory(), {.level = durability::async, .group_time = 1h});
   };
   {
     silo_database db;
@@ -195,20 +195,20 @@ TEST(LoggedChange, OfARowThatIsNowhereIsDamage) {
   const auto header =
       internal::parse_file_header(std::as_bytes(std::span(first)), internal::file_kind::segment);
   const auto log_more = [&](const char* key, bool erase_it) {
-    const auto folder = disk.folder();
+    const auto directory = disk.directory();
     const std::uint64_t fingerprint = header.header.fingerprint;
-    const recovered_log found = recover_log(*folder, fingerprint, [](const log_entry&) {});
-    commit_clock epochs;
-    redo_log log(epochs, *folder, found,
-                 {.level = durability::async, .fingerprint = fingerprint, .epoch_time = 1h});
+    const recovered_log found = recover_log(*directory, fingerprint, [](const log_entry&) {});
+    commit_clock clock;
+    redo_log log(clock, *directory, found,
+                 {.level = durability::async, .fingerprint = fingerprint, .group_time = 1h});
     redo_log::worker me(log);
-    commit_with_epoch commit(me);
+    commit_with_group commit(me);
     if (erase_it) {
       commit.erase(1, key);
     } else {
       commit.change(1, key, std::string(64, 'x'), std::string(64, 'x'));
     }
-    commit.keep(make_stamp(commit.epoch(), 1));
+    commit.keep(make_stamp(commit.group(), 1));
   };
   const auto problem = [&] {
     try {

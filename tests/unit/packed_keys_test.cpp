@@ -1,6 +1,4 @@
 // Keys in a frame of reference: what goes in comes out, whatever the frame.
-#include "elidex/internal/tree/packed_keys.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +8,8 @@
 #include <random>
 #include <set>
 #include <vector>
+
+#include "elidex/internal/tree/separated_leaf.hpp"
 
 namespace elidex::testing {
 namespace {

@@ -90,10 +90,10 @@ TEST(Waiters, SleepUntilARecordIsUnlocked) {
 }
 
 TEST(Waiters, SleepUntilACommitPhaseEnds) {
-  internal::commit_clock epochs;
-  std::optional<internal::commit_clock::commit_phase> phase(std::in_place, epochs);
-  const std::uint64_t wanted = epochs.advance() - 1;
-  EXPECT_SLEEPS(static_cast<void>(epochs.wait_for(wanted)), phase.reset());
+  internal::commit_clock clock;
+  std::optional<internal::commit_clock::commit_phase> phase(std::in_place, clock);
+  const std::uint64_t wanted = clock.advance() - 1;
+  EXPECT_SLEEPS(static_cast<void>(clock.wait_for(wanted)), phase.reset());
 }
 
 TEST(Waiters, SleepUntilANodeIsUnlocked) {

@@ -23,8 +23,8 @@ using namespace internal;
 namespace {
 
 using db::durability;
-using internal::folder_use;
-using internal::open_log_folder;
+using internal::directory_use;
+using internal::open_log_directory;
 using u64 = std::uint64_t;
 
 constexpr auto in_use = std::errc::resource_unavailable_try_again;
@@ -142,26 +142,26 @@ TEST_F(ReadOnlyDirectory, LevelNoneGivesItBackWhenOpenReturns) {
 
 TEST_F(ReadOnlyDirectory, ReadersShareItAndExcludeWriters) {
   {
-    const auto one = open_log_folder(directory(), folder_use::read);
-    const auto another = open_log_folder(directory(), folder_use::read);
-    EXPECT_EQ(code_thrown_by([&] { open_log_folder(directory()); }), in_use);
+    const auto one = open_log_directory(directory(), directory_use::read);
+    const auto another = open_log_directory(directory(), directory_use::read);
+    EXPECT_EQ(code_thrown_by([&] { open_log_directory(directory()); }), in_use);
   }
-  const auto writes = open_log_folder(directory());
-  EXPECT_EQ(code_thrown_by([&] { open_log_folder(directory(), folder_use::read); }), in_use);
+  const auto writes = open_log_directory(directory());
+  EXPECT_EQ(code_thrown_by([&] { open_log_directory(directory(), directory_use::read); }), in_use);
 }
 
-TEST_F(ReadOnlyDirectory, AFolderForReadingRefusesToWrite) {
+TEST_F(ReadOnlyDirectory, ADirectoryForReadingRefusesToWrite) {
   const auto before = files();
-  const auto folder = open_log_folder(directory(), folder_use::read);
+  const auto opened = open_log_directory(directory(), directory_use::read);
   const std::string some = before.begin()->first;
   std::error_code error;
-  EXPECT_EQ(folder->create("new", error), nullptr);
+  EXPECT_EQ(opened->create("new", error), nullptr);
   EXPECT_EQ(error, std::errc::read_only_file_system);
-  folder->rename(some, "new", error);
+  opened->rename(some, "new", error);
   EXPECT_EQ(error, std::errc::read_only_file_system);
-  folder->remove(some, error);
+  opened->remove(some, error);
   EXPECT_EQ(error, std::errc::read_only_file_system);
-  const auto file = folder->open(some, error);
+  const auto file = opened->open(some, error);
   ASSERT_NE(file, nullptr);
   const std::byte byte{};
   EXPECT_EQ(file->write_some({&byte, 1}, error), 0u);

@@ -1,10 +1,10 @@
-// Every truncation and every flipped bit of a small log: a prefix of epochs or an error, and never
+// Every truncation and every flipped bit of a small log: a prefix of groups or an error, and never
 // silently less than was durable.
 #include <gtest/gtest.h>
 
 #include "elidex/internal/log/log_writer.hpp"
 #include "elidex/internal/log/recovery.hpp"
-#include "support/faulty_folder.hpp"
+#include "support/faulty_directory.hpp"
 #include "support/logged_store.hpp"
 
 namespace elidex::testing {
@@ -17,8 +17,8 @@ using namespace std::chrono_literals;
 
 enum class outcome {
   refused,  // log_error
-  all,      // every epoch
-  prefix,   // the epochs up to some earlier one
+  all,      // every group
+  prefix,   // the groups up to some earlier one
   wrong,    // something that no prefix leaves
 };
 
@@ -30,34 +30,34 @@ std::string key_of(int n) {
 struct sample_log {
   faulty_disk disk;
   std::vector<row_map> states;  // after each transaction; the first is before all of them
-  std::vector<std::uint64_t> epochs;
+  std::vector<std::uint64_t> groups;
 
   outcome recover(faulty_disk from) const {
     try {
-      const logged_store store(*from.folder());
+      const logged_store store(*from.directory());
       const row_map rows = store.rows();
-      const std::uint64_t durable = store.found().durable_epoch;
+      const std::uint64_t durable = store.found().durable_group;
       std::size_t count = 0;
-      while (count < epochs.size() && epochs[count] <= durable) ++count;
+      while (count < groups.size() && groups[count] <= durable) ++count;
       if (rows != states[count]) return outcome::wrong;
-      return count == epochs.size() ? outcome::all : outcome::prefix;
+      return count == groups.size() ? outcome::all : outcome::prefix;
     } catch (const log_error&) {
       return outcome::refused;
     }
   }
 };
 
-// Some epochs with two workers' transactions, over some segments; with a checkpoint that is younger
+// Some groups with two workers' transactions, over some segments; with a checkpoint that is younger
 // than a part of them, if asked.
 sample_log sample(std::size_t segment_bytes, bool with_checkpoint) {
   sample_log made;
-  const auto folder = made.disk.folder();
-  logged_store store(*folder);
-  commit_clock epochs;
-  redo_log log(epochs, *folder, store.found(),
+  const auto directory = made.disk.directory();
+  logged_store store(*directory);
+  commit_clock clock;
+  redo_log log(clock, *directory, store.found(),
                {.level = durability::async,
                 .fingerprint = logged_store::fingerprint,
-                .epoch_time = 1h,
+                .group_time = 1h,
                 .segment_bytes = segment_bytes});
   redo_log::worker first(log);
   redo_log::worker second(log);
@@ -68,13 +68,13 @@ sample_log sample(std::size_t segment_bytes, bool with_checkpoint) {
       // Of which a change logs one word.
       const std::string long_row =
           std::string(40, '.') + (by == &first ? "by first" : "by other") + std::string(8, '.');
-      made.epochs.push_back(store.transact(*by, {{{0, key_of(i)}, std::string("row ").append(text)},
+      made.groups.push_back(store.transact(*by, {{{0, key_of(i)}, std::string("row ").append(text)},
                                                  {{1, "same"}, text + (by == &first ? "a" : "b")},
                                                  {{1, "long"}, long_row},
                                                  {{0, key_of(i - 2)}, std::nullopt}}));
       made.states.push_back(store.rows());
     }
-    log.wait_durable(made.epochs.back());
+    log.wait_durable(made.groups.back());
     if (with_checkpoint && i == 2) store.checkpoint(log, [] {});
   }
   log.close();  // which waits for the last confirmation and adds nothing
@@ -134,7 +134,7 @@ TEST_P(Damage, EveryFlippedBitIsHarmlessOrFound) {
   EXPECT_GT(refused, 0u);
 }
 
-// As after a crash before the last sync was confirmed: the last epoch cannot be told from a torn
+// As after a crash before the last sync was confirmed: the last group cannot be told from a torn
 // one.
 TEST_P(Damage, EveryFlippedBitWithoutTheLastConfirmation) {
   const std::string name = made_.disk.names().back();
@@ -179,7 +179,7 @@ TEST_P(Damage, RandomOnes) {
     }
     const outcome seen = made_.recover(damaged.copy());
     ASSERT_NE(seen, outcome::wrong) << "round " << round << " of seed " << seed_or(4);
-    // Less is there only if the block that confirms the last epoch is gone, too.
+    // Less is there only if the block that confirms the last group is gone, too.
     if (seen == outcome::prefix) {
       ASSERT_EQ(name, names.back());
       ASSERT_EQ(bytes.find(before.substr(before.size() - internal::block_header_bytes)),
@@ -226,7 +226,7 @@ using block_list = std::vector<std::pair<internal::block_header, std::string>>;
 std::string record(std::uint64_t stamp, std::uint32_t entries_said, const std::string& key) {
   internal::byte_buffer bytes;
   internal::begin_record(bytes);
-  internal::append_entry(bytes, 0, log_operation::put, key, "row");
+  internal::append_entry(bytes, 0, log_operation::upsert, key, "row");
   internal::finish_record(bytes, 0, stamp, entries_said);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -239,14 +239,14 @@ std::string counts(std::uint64_t blocks, std::uint64_t bytes) {
 
 std::string problem_of_segment(const block_list& blocks) {
   faulty_disk disk;
-  const auto folder = disk.folder();
+  const auto directory = disk.directory();
   {
-    internal::block_file file(*folder, "redo-00000001.log",
+    internal::block_file file(*directory, "redo-00000001.log",
                               {.kind = internal::file_kind::segment,
                                .salt = 1,
                                .number = 1,
-                               .first_epoch = 1,
-                               .durable_epoch = 0,
+                               .first_group = 1,
+                               .durable_group = 0,
                                .previous_bytes = 0,
                                .first_segment = 0,
                                .fingerprint = logged_store::fingerprint});
@@ -255,85 +255,85 @@ std::string problem_of_segment(const block_list& blocks) {
     file.sync();
   }
   try {
-    const logged_store store(*folder);
+    const logged_store store(*directory);
     return "read " + std::to_string(store.rows().size());
   } catch (const log_error& error) {
     return error.problem() == log_problem::damaged ? "damaged" : error.what();
   }
 }
 
-internal::block_header of(internal::block_kind kind, std::uint64_t epoch,
+internal::block_header of(internal::block_kind kind, std::uint64_t group,
                           std::uint64_t durable = 0) {
   return {.kind = kind,
-          .epoch = epoch,
+          .group = group,
           .offset = 0,
           .payload_bytes = 0,
-          .durable_epoch = durable,
+          .durable_group = durable,
           .payload_crc = 0};
 }
 
-TEST(LogWriter, KnowsWhichSegmentsHaveAnEpoch) {
+TEST(LogWriter, KnowsWhichSegmentsHaveAGroup) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  internal::log_writer writer(*folder, logged_store(*folder).found(), 1, 1);
+  const auto directory = disk.directory();
+  internal::log_writer writer(*directory, logged_store(*directory).found(), 1, 1);
   const std::string row = record(make_stamp(1, 1), 1, "a");
-  for (const std::uint64_t epoch : {3u, 5u, 7u}) {  // a segment each
-    writer.begin_epoch(epoch);
-    EXPECT_FALSE(writer.end_epoch());
+  for (const std::uint64_t group : {3u, 5u, 7u}) {  // a segment each
+    writer.begin_batch(group);
+    EXPECT_FALSE(writer.end_batch());
     writer.records(std::as_bytes(std::span(row)));
-    EXPECT_TRUE(writer.end_epoch());
-    writer.after_epoch();
+    EXPECT_TRUE(writer.end_batch());
+    writer.after_batch();
   }
-  EXPECT_EQ(writer.last_epoch(), 7u);
+  EXPECT_EQ(writer.last_group(), 7u);
   const std::uint64_t expected[] = {1, 1, 1, 1, 2, 2, 3, 3, 4, 4};
-  for (std::uint64_t epoch = 0; epoch < std::size(expected); ++epoch)
-    EXPECT_EQ(writer.first_segment_with(epoch), expected[epoch]) << epoch;
+  for (std::uint64_t group = 0; group < std::size(expected); ++group)
+    EXPECT_EQ(writer.first_segment_with(group), expected[group]) << group;
 }
 
 TEST(ImpossibleFiles, AreRefused) {
   using internal::block_kind;
   const std::string one = record(make_stamp(1, 1), 1, "a");
   const std::string two = record(make_stamp(2, 1), 1, "b");
-  const auto epoch_1 = [&](block_list more) {
+  const auto group_1 = [&](block_list more) {
     block_list blocks{{of(block_kind::records, 1), one},
                       {of(block_kind::end, 1), counts(1, one.size())}};
     blocks.insert(blocks.end(), more.begin(), more.end());
     return problem_of_segment(blocks);
   };
-  EXPECT_EQ(epoch_1({}), "read 1");
-  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two},
+  EXPECT_EQ(group_1({}), "read 1");
+  EXPECT_EQ(group_1({{of(block_kind::records, 2, 1), two},
                      {of(block_kind::end, 2, 1), counts(1, two.size())}}),
             "read 2");
-  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two}}), "read 1");  // torn
+  EXPECT_EQ(group_1({{of(block_kind::records, 2, 1), two}}), "read 1");  // torn
   // The end counts other blocks, or bytes; or is no end.
-  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two},
+  EXPECT_EQ(group_1({{of(block_kind::records, 2, 1), two},
                      {of(block_kind::end, 2, 1), counts(2, two.size())}}),
             "damaged");
   EXPECT_EQ(
-      epoch_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::end, 2, 1), counts(1, 7)}}),
+      group_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::end, 2, 1), counts(1, 7)}}),
       "damaged");
-  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::end, 2, 1), "short"}}),
+  EXPECT_EQ(group_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::end, 2, 1), "short"}}),
             "damaged");
-  // Epochs that do not ascend, or end in one another.
-  EXPECT_EQ(epoch_1({{of(block_kind::records, 1, 1), one},
+  // Batches that do not ascend, or end in one another.
+  EXPECT_EQ(group_1({{of(block_kind::records, 1, 1), one},
                      {of(block_kind::end, 1, 1), counts(1, one.size())}}),
             "damaged");
-  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two},
+  EXPECT_EQ(group_1({{of(block_kind::records, 2, 1), two},
                      {of(block_kind::end, 3, 1), counts(1, two.size())}}),
             "damaged");
-  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::confirmed, 2, 1), ""}}),
+  EXPECT_EQ(group_1({{of(block_kind::records, 2, 1), two}, {of(block_kind::confirmed, 2, 1), ""}}),
             "damaged");
-  // A synced epoch that is not there.
-  EXPECT_EQ(epoch_1({{of(block_kind::confirmed, 3, 3), ""}}), "damaged");
-  // Another kind of block; entries of another epoch; records that are none.
-  EXPECT_EQ(epoch_1({{of(static_cast<block_kind>(9), 2, 1), two}}), "damaged");
-  EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), one},
+  // A synced group that is not there.
+  EXPECT_EQ(group_1({{of(block_kind::confirmed, 3, 3), ""}}), "damaged");
+  // Another kind of block; entries of another batch; records that are none.
+  EXPECT_EQ(group_1({{of(static_cast<block_kind>(9), 2, 1), two}}), "damaged");
+  EXPECT_EQ(group_1({{of(block_kind::records, 2, 1), one},
                      {of(block_kind::end, 2, 1), counts(1, one.size())}}),
             "damaged");
   for (const std::string& bad :
        {two.substr(0, 10), two.substr(0, 20), two.substr(0, two.size() - 1), two + "x",
         record(make_stamp(2, 1), 2, "b"), record(make_stamp(2, 1), 0, "b")}) {
-    EXPECT_EQ(epoch_1({{of(block_kind::records, 2, 1), bad},
+    EXPECT_EQ(group_1({{of(block_kind::records, 2, 1), bad},
                        {of(block_kind::end, 2, 1), counts(1, bad.size())}}),
               "damaged");
   }

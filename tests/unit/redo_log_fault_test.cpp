@@ -4,7 +4,7 @@
 
 #include "elidex/internal/log/checkpoint.hpp"
 #include "elidex/internal/log/recovery.hpp"
-#include "support/faulty_folder.hpp"
+#include "support/faulty_directory.hpp"
 #include "support/logged_store.hpp"
 
 namespace elidex::testing {
@@ -28,46 +28,46 @@ struct life {
 // Transactions, of which some are waited for, and checkpoints, until something fails.
 life live(faulty_disk& disk, random_numbers& random, int transactions) {
   life lived;
-  const auto folder = disk.folder();
-  lived.store = std::make_unique<logged_store>(*folder);
+  const auto directory = disk.directory();
+  lived.store = std::make_unique<logged_store>(*directory);
   logged_store& store = *lived.store;
   lived.at_first = store.rows();
-  lived.durable = store.found().durable_epoch;
-  commit_clock epochs;
+  lived.durable = store.found().durable_group;
+  commit_clock clock;
   std::unique_ptr<redo_log> log;
   try {
-    log = std::make_unique<redo_log>(epochs, *folder, store.found(),
+    log = std::make_unique<redo_log>(clock, *directory, store.found(),
                                      redo_log_options{.level = durability::async,
                                                       .fingerprint = logged_store::fingerprint,
-                                                      .epoch_time = 1h,
+                                                      .group_time = 1h,
                                                       .segment_bytes = 700});
     lived.opened = true;
     redo_log::worker first(*log);
     redo_log::worker second(*log);
-    std::uint64_t epoch = 0;
+    std::uint64_t group = 0;
     for (int i = 0; i < transactions; ++i) {
-      epoch = store.transact(random.below(2) == 0 ? first : second, store.random_changes(random));
-      if (random.below(3) == 0) log->wait_durable(epoch);
+      group = store.transact(random.below(2) == 0 ? first : second, store.random_changes(random));
+      if (random.below(3) == 0) log->wait_durable(group);
       if (random.below(12) == 0) {
         store.checkpoint(*log, [&] {
-          if (random.below(3) == 0) epoch = store.transact(first, store.random_changes(random));
-          if (random.below(6) == 0) log->wait_durable(epoch);
+          if (random.below(3) == 0) group = store.transact(first, store.random_changes(random));
+          if (random.below(6) == 0) log->wait_durable(group);
         });
       }
     }
-    log->wait_durable(epoch);
+    log->wait_durable(group);
   } catch (const std::system_error& error) {
     lived.failure = error.code();
   }
   if (log != nullptr) {
-    lived.durable = std::max(lived.durable, log->durable_epoch());
+    lived.durable = std::max(lived.durable, log->durable_group());
     if (!lived.failure) {
       try {
         log->close();
       } catch (const std::system_error& error) {
         lived.failure = error.code();
       }
-      lived.durable = std::max(lived.durable, log->durable_epoch());
+      lived.durable = std::max(lived.durable, log->durable_group());
     }
   }
   lived.at_end = store.rows();
@@ -77,12 +77,12 @@ life live(faulty_disk& disk, random_numbers& random, int transactions) {
 // Empty if what the disk has is what this life must have left; else what is wrong.
 std::string judge(const life& lived, faulty_disk disk) {
   try {
-    const logged_store store(*disk.folder());
-    const std::uint64_t recovered = store.found().durable_epoch;
-    if (recovered < lived.store->last_epoch_up_to(lived.durable))
-      return "a durable epoch is missing";
+    const logged_store store(*disk.directory());
+    const std::uint64_t recovered = store.found().durable_group;
+    if (recovered < lived.store->last_group_up_to(lived.durable))
+      return "a durable group is missing";
     if (store.rows() != lived.store->rows_at(lived.at_first, recovered))
-      return "no prefix of the epochs";
+      return "no prefix of the groups";
   } catch (const log_error& error) {
     return error.what();
   }
@@ -134,7 +134,7 @@ TEST(PowerFailure, AgainAndAgain) {
   }
 }
 
-// A disk that says that it has synced: what the log would do if it published an epoch before its
+// A disk that says that it has synced: what the log would do if it published a group before its
 // sync.
 TEST(PowerFailure, CanaryOfASyncThatDoesNothing) {
   int found = 0;
@@ -213,12 +213,12 @@ TEST(PowerFailure, AfterAKill) {
 
 TEST(FailingSync, TheLogStaysFailed) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
-  commit_clock epochs;
+  const auto directory = disk.directory();
+  logged_store store(*directory);
+  commit_clock clock;
   redo_log log(
-      epochs, *folder, store.found(),
-      {.level = durability::async, .fingerprint = logged_store::fingerprint, .epoch_time = 1h});
+      clock, *directory, store.found(),
+      {.level = durability::async, .fingerprint = logged_store::fingerprint, .group_time = 1h});
   redo_log::worker me(log);
   const auto failure_of = [](auto&& action) -> std::error_code {
     try {
@@ -236,7 +236,7 @@ TEST(FailingSync, TheLogStaysFailed) {
   // works again, but who knows what is missing
   disk.change_faults([](disk_faults& f) { f.fail_sync_at = never; });
   log.wait_durable(safe);
-  EXPECT_LT(log.durable_epoch(), lost);
+  EXPECT_LT(log.durable_group(), lost);
   EXPECT_EQ(log.failure(), std::errc::io_error);
   EXPECT_EQ(failure_of([&] { log.acknowledge(me, lost); }), std::errc::io_error);
   EXPECT_EQ(failure_of([&] { redo_log::commit refused(me); }), std::errc::io_error);
@@ -246,12 +246,12 @@ TEST(FailingSync, TheLogStaysFailed) {
 
 TEST(FullDisk, ACheckpointThatDoesNotFitLeavesTheLogAsItIs) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
-  commit_clock epochs;
+  const auto directory = disk.directory();
+  logged_store store(*directory);
+  commit_clock clock;
   redo_log log(
-      epochs, *folder, store.found(),
-      {.level = durability::sync, .fingerprint = logged_store::fingerprint, .epoch_time = 1h});
+      clock, *directory, store.found(),
+      {.level = durability::sync, .fingerprint = logged_store::fingerprint, .group_time = 1h});
   redo_log::worker me(log);
   log.acknowledge(me, store.transact(me, {{{0, "a"}, std::string(1000, 'x')}}));
   const std::uint64_t full = disk.used() + 500;
@@ -260,9 +260,9 @@ TEST(FullDisk, ACheckpointThatDoesNotFitLeavesTheLogAsItIs) {
   disk.change_faults([](disk_faults& f) { f.disk_bytes = never; });
   EXPECT_FALSE(log.failure());
   log.acknowledge(me, store.transact(me, {{{0, "b"}, "1"}}));
-  EXPECT_EQ(logged_store(*disk.copy().folder()).rows(), store.rows());
+  EXPECT_EQ(logged_store(*disk.copy().directory()).rows(), store.rows());
   store.checkpoint(log, [] {});
-  EXPECT_EQ(logged_store(*disk.copy().folder()).rows(), store.rows());
+  EXPECT_EQ(logged_store(*disk.copy().directory()).rows(), store.rows());
 }
 
 TEST(ShortWrites, AndInterruptionsAreContinued) {

@@ -38,8 +38,8 @@ struct report {
   enum kind : std::uint32_t { kept, acknowledged } what = kept;
   std::uint32_t thread = 0;
   std::uint64_t number = 0;  // of the thread's transaction
-  std::uint64_t epoch = 0;
-  std::uint64_t durable = 0;  // durable_epoch(), seen before this was written
+  std::uint64_t group = 0;
+  std::uint64_t durable = 0;  // durable_group(), seen before this was written
 };
 static_assert(sizeof(report) <= 512);
 
@@ -87,22 +87,22 @@ void commit_for_ever(redo_log& log, std::uint32_t thread, std::uint64_t life,
                      const pipe_of_reports& pipe) {
   redo_log::worker me(log);
   for (std::uint64_t number = life << 32U;; ++number) {
-    report now{.what = report::kept, .thread = thread, .number = number, .epoch = 0, .durable = 0};
-    if (number % numbers_of_a_thread == 0) log.epochs().advance();  // for the numbers that follow
+    report now{.what = report::kept, .thread = thread, .number = number, .group = 0, .durable = 0};
+    if (number % numbers_of_a_thread == 0) log.clock().advance();  // for the numbers that follow
     {
-      commit_with_epoch commit(me);
-      now.epoch = commit.epoch();
+      commit_with_group commit(me);
+      now.group = commit.group();
       for (std::uint64_t row = 0; row < rows_per_transaction; ++row)
         commit.upsert(thread, key_of(thread, number, row), std::string(number % 100, 'x'));
       commit.upsert(threads, "overwritten by " + std::to_string(thread), std::to_string(number));
       // Each thread's stamps differ from the others' by their last digit; only those of a thread
       // are compared.
-      commit.keep(make_stamp(now.epoch, number % numbers_of_a_thread * threads + thread + 1));
+      commit.keep(make_stamp(now.group, number % numbers_of_a_thread * threads + thread + 1));
     }
-    now.durable = log.durable_epoch();
+    now.durable = log.durable_group();
     pipe.write(now);
-    log.acknowledge(me, now.epoch);
-    now.durable = log.durable_epoch();
+    log.acknowledge(me, now.group);
+    now.durable = log.durable_group();
     now.what = report::acknowledged;
     if (log.level() == durability::sync) pipe.write(now);
   }
@@ -111,14 +111,14 @@ void commit_for_ever(redo_log& log, std::uint32_t thread, std::uint64_t life,
 [[noreturn]] void child(const std::string& path, durability level, std::uint64_t life,
                         const pipe_of_reports& pipe) {
   try {
-    const auto folder = open_log_folder(path);
-    const recovered_log found = recover_log(*folder, 1, [](const log_entry&) {});
-    commit_clock epochs;
+    const auto directory = open_log_directory(path);
+    const recovered_log found = recover_log(*directory, 1, [](const log_entry&) {});
+    commit_clock clock;
     redo_log_options options{.level = level,
                              .fingerprint = 1,
-                             .epoch_time = 2ms,
+                             .group_time = 2ms,
                              .segment_bytes = std::size_t{64} << 10};
-    redo_log log(epochs, *folder, found, options);
+    redo_log log(clock, *directory, found, options);
     std::vector<std::jthread> running;
     for (std::uint32_t t = 0; t < threads; ++t)
       running.emplace_back([&, t] { commit_for_ever(log, t, life, pipe); });
@@ -129,13 +129,13 @@ void commit_for_ever(redo_log& log, std::uint32_t thread, std::uint64_t life,
   ::_exit(2);
 }
 
-class folder_to_kill_over {
+class directory_to_kill_over {
  public:
-  folder_to_kill_over() {
+  directory_to_kill_over() {
     std::string name = (std::filesystem::temp_directory_path() / "elidex-kill-XXXXXX").string();
     path_ = ::mkdtemp(name.data());
   }
-  ~folder_to_kill_over() { std::filesystem::remove_all(path_); }
+  ~directory_to_kill_over() { std::filesystem::remove_all(path_); }
   std::string log() const { return (path_ / "log").string(); }
 
  private:
@@ -168,15 +168,15 @@ TEST_P(KillNine, AtRandomMoments) {
   random_numbers random(seed_or(11));
   std::uint64_t transactions_seen = 0;
   for (int round = 0; round < repetitions(4); ++round) {
-    const folder_to_kill_over folder;
+    const directory_to_kill_over directory;
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> present;  // transactions: rows
     for (std::uint64_t life = 1; life <= 4; ++life) {
       const std::vector<report> reports = reports_until_killed(
           std::chrono::milliseconds(5 + random.below(60)),
-          [&](const pipe_of_reports& pipe) { child(folder.log(), level, life, pipe); });
+          [&](const pipe_of_reports& pipe) { child(directory.log(), level, life, pipe); });
       std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> now;
       std::map<std::string, std::uint64_t> overwritten;
-      const auto opened = open_log_folder(folder.log());
+      const auto opened = open_log_directory(directory.log());
       const recovered_log found = recover_log(*opened, 1, [&](const log_entry& entry) {
         if (entry.table == threads) {
           overwritten[std::string(entry.key)] = std::stoull(std::string(entry.row));
@@ -199,21 +199,21 @@ TEST_P(KillNine, AtRandomMoments) {
       ASSERT_EQ(overwritten, last);
       for (const report& each : reports) {
         const bool there = now.contains({each.thread, each.number});
-        // No epoch is there in part.
-        ASSERT_EQ(there, each.epoch <= found.durable_epoch)
-            << "epoch " << each.epoch << " of " << found.durable_epoch;
+        // No group is there in part.
+        ASSERT_EQ(there, each.group <= found.durable_group)
+            << "group " << each.group << " of " << found.durable_group;
         if (each.what == report::acknowledged) {
           ASSERT_TRUE(there);
         }
-        if (each.epoch <= each.durable) {
+        if (each.group <= each.durable) {
           ASSERT_TRUE(there);
         }
       }
-      // All transactions of an epoch that somebody had seen durable.
+      // All transactions of a group that somebody had seen durable.
       std::uint64_t durable = 0;
       for (const report& each : reports) durable = std::max(durable, each.durable);
       for (const report& each : reports) {
-        if (each.epoch <= durable) {
+        if (each.group <= durable) {
           ASSERT_TRUE((now.contains({each.thread, each.number})));
         }
       }
@@ -228,13 +228,13 @@ TEST_P(KillNine, AtRandomMoments) {
 // same number into three.
 [[noreturn]] void child_with_checkpoints(const std::string& path, const pipe_of_reports& pipe) {
   try {
-    const auto folder = open_log_folder(path);
-    logged_store store(*folder);
-    commit_clock epochs;
-    redo_log log(epochs, *folder, store.found(),
+    const auto directory = open_log_directory(path);
+    logged_store store(*directory);
+    commit_clock clock;
+    redo_log log(clock, *directory, store.found(),
                  {.level = durability::sync,
                   .fingerprint = logged_store::fingerprint,
-                  .epoch_time = 1ms,
+                  .group_time = 1ms,
                   .segment_bytes = std::size_t{8} << 10});
     std::uint64_t first = 1;
     for (const auto& [name, row] : store.rows())
@@ -249,12 +249,12 @@ TEST_P(KillNine, AtRandomMoments) {
             changes.push_back({{t, std::to_string(row)}, std::to_string(number)});
           changes.push_back(
               {{t, "odd"}, number % 2 == 1 ? std::optional(std::to_string(number)) : std::nullopt});
-          const std::uint64_t epoch = store.transact(me, changes);
-          log.acknowledge(me, epoch);
+          const std::uint64_t group = store.transact(me, changes);
+          log.acknowledge(me, group);
           pipe.write({.what = report::acknowledged,
                       .thread = t,
                       .number = number,
-                      .epoch = epoch,
+                      .group = group,
                       .durable = 0});
         }
       });
@@ -267,13 +267,13 @@ TEST_P(KillNine, AtRandomMoments) {
 
 TEST(KillNineWithCheckpoints, AtRandomMoments) {
   random_numbers random(seed_or(12));
-  const folder_to_kill_over folder;
+  const directory_to_kill_over directory;
   std::uint64_t segments = 0;
   for (int life = 0; life < repetitions(16); ++life) {
     const std::vector<report> reports = reports_until_killed(
         std::chrono::milliseconds(5 + random.below(80)),
-        [&](const pipe_of_reports& pipe) { child_with_checkpoints(folder.log(), pipe); });
-    const auto opened = open_log_folder(folder.log());
+        [&](const pipe_of_reports& pipe) { child_with_checkpoints(directory.log(), pipe); });
+    const auto opened = open_log_directory(directory.log());
     const logged_store store(*opened);
     const row_map rows = store.rows();
     for (const report& each : reports) {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "elidex/database.hpp"
-#include "support/faulty_folder.hpp"
+#include "support/faulty_directory.hpp"
 #include "support/logged_store.hpp"
 
 namespace elidex::testing {
@@ -22,9 +22,9 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
-// Epochs end only when somebody waits.
+// Batches end only when somebody waits.
 redo_log_options by_hand(durability level = durability::async) {
-  return {.level = level, .fingerprint = logged_store::fingerprint, .epoch_time = 1h};
+  return {.level = level, .fingerprint = logged_store::fingerprint, .group_time = 1h};
 }
 
 row_change upsert(const std::string& key, const std::string& row) {
@@ -54,7 +54,7 @@ std::string problem_of(log_problem expected, Action&& action) {
 }
 
 row_map rows_in(faulty_disk disk) {
-  return logged_store(*disk.folder()).rows();
+  return logged_store(*disk.directory()).rows();
 }
 
 std::span<const std::byte> bytes_of(std::string_view text) {
@@ -90,24 +90,24 @@ TEST(LogFormat, NamesAndNumbers) {
     EXPECT_FALSE(internal::number_of(internal::file_kind::segment, other).has_value()) << other;
 }
 
-TEST(RedoLog, AnEmptyFolderHasNothing) {
+TEST(RedoLog, AnEmptyDirectoryHasNothing) {
   faulty_disk disk;
-  const logged_store store(*disk.folder());
+  const logged_store store(*disk.directory());
   EXPECT_TRUE(store.rows().empty());
-  EXPECT_EQ(store.found().durable_epoch, 0u);
-  EXPECT_EQ(store.found().first_epoch, 1u);
+  EXPECT_EQ(store.found().durable_group, 0u);
+  EXPECT_EQ(store.found().first_group, 1u);
 }
 
 TEST(RedoLog, WhatIsKeptComesBack) {
   faulty_disk disk;
-  const auto folder = disk.folder();
+  const auto directory = disk.directory();
   row_map expected;
   const std::string zeros("\0k\0", 3);
   for (int life = 0; life < 5; ++life) {
-    logged_store store(*folder);
+    logged_store store(*directory);
     EXPECT_EQ(store.rows(), expected);
-    commit_clock epochs;
-    redo_log log(epochs, *folder, store.found(), by_hand(durability::sync));
+    commit_clock clock;
+    redo_log log(clock, *directory, store.found(), by_hand(durability::sync));
     redo_log::worker me(log);
     log.acknowledge(me, store.transact(me, {upsert("", ""), upsert(zeros, zeros),
                                             upsert("large", std::string(3'000'000, 'x'))}));
@@ -124,14 +124,14 @@ TEST(RedoLog, WhatIsKeptComesBack) {
 
 TEST(RedoLog, WhatIsNotKeptLeavesNoTrace) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
-  commit_clock epochs;
-  redo_log log(epochs, *folder, store.found(), by_hand());
+  const auto directory = disk.directory();
+  logged_store store(*directory);
+  commit_clock clock;
+  redo_log log(clock, *directory, store.found(), by_hand());
   redo_log::worker me(log);
   store.transact(me, {upsert("a", "1")});
   {
-    commit_with_epoch given_up(me);
+    commit_with_group given_up(me);
     given_up.upsert(0, "b", "2");
   }
   {
@@ -139,7 +139,7 @@ TEST(RedoLog, WhatIsNotKeptLeavesNoTrace) {
     sealed.upsert(0, "c", "3");
     sealed.seal();
   }
-  commit_with_epoch(me).keep(make_stamp(epochs.now(), 9));  // reads only
+  commit_with_group(me).keep(make_stamp(clock.now(), 9));  // reads only
   store.transact(me, {upsert("d", "4")});
   log.close();
   EXPECT_EQ(rows_in(disk), (row_map{{{0, "a"}, "1"}, {{0, "d"}, "4"}}));
@@ -148,19 +148,19 @@ TEST(RedoLog, WhatIsNotKeptLeavesNoTrace) {
 TEST(RedoLog, TheLargerStampCountsWhicheverThreadWroteIt) {
   for (const bool first_is_later : {false, true}) {
     faulty_disk disk;
-    const auto folder = disk.folder();
-    commit_clock epochs;
-    redo_log log(epochs, *folder, logged_store(*folder).found(), by_hand());
+    const auto directory = disk.directory();
+    commit_clock clock;
+    redo_log log(clock, *directory, logged_store(*directory).found(), by_hand());
     redo_log::worker first(log);
     redo_log::worker second(log);
     redo_log::worker* const order[] = {first_is_later ? &second : &first,
                                        first_is_later ? &first : &second};
     for (std::uint64_t i = 0; i < 2; ++i) {
-      commit_with_epoch commit(*order[i]);
+      commit_with_group commit(*order[i]);
       commit.upsert(0, "put last", std::to_string(i));
       if (i == 0) commit.upsert(0, "erased last", "");
       if (i == 1) commit.erase(0, "erased last");
-      commit.keep(make_stamp(commit.epoch(), i));
+      commit.keep(make_stamp(commit.group(), i));
     }
     log.close();
     EXPECT_EQ(rows_in(disk), (row_map{{{0, "put last"}, "1"}}));
@@ -169,10 +169,10 @@ TEST(RedoLog, TheLargerStampCountsWhicheverThreadWroteIt) {
 
 TEST(RedoLog, WhatAWorkerKeptOutlivesIt) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
-  commit_clock epochs;
-  redo_log log(epochs, *folder, store.found(), by_hand());
+  const auto directory = disk.directory();
+  logged_store store(*directory);
+  commit_clock clock;
+  redo_log log(clock, *directory, store.found(), by_hand());
   for (int i = 0; i < 10; ++i) {
     redo_log::worker passing(log);
     store.transact(passing, {upsert(std::to_string(i), "x")});
@@ -183,31 +183,31 @@ TEST(RedoLog, WhatAWorkerKeptOutlivesIt) {
 
 TEST(RedoLog, Levels) {
   faulty_disk disk;
-  const auto folder = disk.folder();
+  const auto directory = disk.directory();
   {
-    commit_clock epochs;
+    commit_clock clock;
     EXPECT_THROW(
-        redo_log(epochs, *folder, logged_store(*folder).found(), by_hand(durability::none)),
+        redo_log(clock, *directory, logged_store(*directory).found(), by_hand(durability::none)),
         std::invalid_argument);
   }
   EXPECT_TRUE(disk.names().empty());
-  logged_store store(*folder);
+  logged_store store(*directory);
   {
-    commit_clock epochs;
-    redo_log log(epochs, *folder, store.found(), by_hand(durability::async));
+    commit_clock clock;
+    redo_log log(clock, *directory, store.found(), by_hand(durability::async));
     redo_log::worker me(log);
-    const std::uint64_t epoch = store.transact(me, {upsert("a", "1")});
-    log.acknowledge(me, epoch);
-    EXPECT_LT(log.durable_epoch(), epoch);
+    const std::uint64_t group = store.transact(me, {upsert("a", "1")});
+    log.acknowledge(me, group);
+    EXPECT_LT(log.durable_group(), group);
     EXPECT_TRUE(rows_in(disk.copy()).empty());
-    log.wait_durable(epoch);
-    EXPECT_GE(log.durable_epoch(), epoch);
+    log.wait_durable(group);
+    EXPECT_GE(log.durable_group(), group);
     EXPECT_EQ(rows_in(disk.copy()), store.rows());
   }
   {
-    logged_store again(*folder);
-    commit_clock epochs;
-    redo_log log(epochs, *folder, again.found(), by_hand(durability::sync));
+    logged_store again(*directory);
+    commit_clock clock;
+    redo_log log(clock, *directory, again.found(), by_hand(durability::sync));
     redo_log::worker me(log);
     log.acknowledge(me, again.transact(me, {upsert("b", "1")}));
     EXPECT_EQ(rows_in(disk.copy()), again.rows());
@@ -216,68 +216,68 @@ TEST(RedoLog, Levels) {
 
 TEST(RedoLog, AsyncWritesByItself) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
-  commit_clock epochs;
+  const auto directory = disk.directory();
+  logged_store store(*directory);
+  commit_clock clock;
   redo_log_options options = by_hand(durability::async);
-  options.epoch_time = 1ms;
-  redo_log log(epochs, *folder, store.found(), options);
+  options.group_time = 1ms;
+  redo_log log(clock, *directory, store.found(), options);
   redo_log::worker me(log);
-  const std::uint64_t epoch = store.transact(me, {upsert("a", "1")});
-  while (log.durable_epoch() < epoch) std::this_thread::sleep_for(1ms);
+  const std::uint64_t group = store.transact(me, {upsert("a", "1")});
+  while (log.durable_group() < group) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(rows_in(disk.copy()), store.rows());
 }
 
 TEST(RedoLog, ALongBufferWaitsUntilItIsWritten) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
-  commit_clock epochs;
+  const auto directory = disk.directory();
+  logged_store store(*directory);
+  commit_clock clock;
   redo_log_options options = by_hand(durability::async);
   options.worker_bytes_max = 1000;
-  redo_log log(epochs, *folder, store.found(), options);
+  redo_log log(clock, *directory, store.found(), options);
   redo_log::worker me(log);
-  const std::uint64_t epoch = store.transact(me, {upsert("a", std::string(2000, 'x'))});
-  log.acknowledge(me, epoch);
-  EXPECT_GE(log.durable_epoch(), epoch);
+  const std::uint64_t group = store.transact(me, {upsert("a", std::string(2000, 'x'))});
+  log.acknowledge(me, group);
+  EXPECT_GE(log.durable_group(), group);
 }
 
 TEST(RedoLog, AClosedLogSaysSo) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
-  commit_clock epochs;
-  redo_log log(epochs, *folder, store.found(), by_hand());
+  const auto directory = disk.directory();
+  logged_store store(*directory);
+  commit_clock clock;
+  redo_log log(clock, *directory, store.found(), by_hand());
   redo_log::worker me(log);
   EXPECT_FALSE(log.failure());
   log.close();
   log.close();
   EXPECT_EQ(code_thrown_by([&] { redo_log::commit refused(me); }), std::errc::operation_canceled);
-  log.wait_durable(epochs.now());  // all is durable
-  log.acknowledge(me, epochs.now());
+  log.wait_durable(clock.now());  // all is durable
+  log.acknowledge(me, clock.now());
   EXPECT_EQ(code_thrown_by([&] { checkpoint_writer refused(log); }), std::errc::operation_canceled);
   EXPECT_EQ(log.failure(), std::errc::operation_canceled);
 }
 
 TEST(RedoLog, SegmentsFollowEachOther) {
   faulty_disk disk;
-  const auto folder = disk.folder();
+  const auto directory = disk.directory();
   random_numbers random(seed_or(1));
   row_map expected;
-  std::uint64_t last_epoch = 0;
+  std::uint64_t last_group = 0;
   for (int life = 0; life < 4; ++life) {
-    logged_store store(*folder);
+    logged_store store(*directory);
     EXPECT_EQ(store.rows(), expected);
-    EXPECT_EQ(store.found().durable_epoch, last_epoch);
-    EXPECT_GT(store.found().first_epoch, last_epoch);
-    commit_clock epochs;
+    EXPECT_EQ(store.found().durable_group, last_group);
+    EXPECT_GT(store.found().first_group, last_group);
+    commit_clock clock;
     redo_log_options options = by_hand(durability::sync);
     options.segment_bytes = 2000;
-    redo_log log(epochs, *folder, store.found(), options);
+    redo_log log(clock, *directory, store.found(), options);
     redo_log::worker me(log);
     for (int i = 0; i < 100; ++i) {
-      last_epoch = store.transact(me, store.random_changes(random));
-      log.acknowledge(me, last_epoch);
+      last_group = store.transact(me, store.random_changes(random));
+      log.acknowledge(me, last_group);
     }
     expected = store.rows();
   }
@@ -287,21 +287,21 @@ TEST(RedoLog, SegmentsFollowEachOther) {
 
 TEST(Checkpoint, WithTransactionsMeanwhileAndOlderFilesGone) {
   faulty_disk disk;
-  const auto folder = disk.folder();
+  const auto directory = disk.directory();
   random_numbers random(seed_or(2));
   row_map expected;
   for (int life = 0; life < 6; ++life) {
-    logged_store store(*folder);
+    logged_store store(*directory);
     ASSERT_EQ(store.rows(), expected) << life;
-    commit_clock epochs;
+    commit_clock clock;
     redo_log_options options = by_hand(durability::async);
     options.segment_bytes = 1000;
-    redo_log log(epochs, *folder, store.found(), options);
+    redo_log log(clock, *directory, store.found(), options);
     redo_log::worker me(log);
     const auto some = [&] {
       for (std::uint64_t i = random.below(4); i > 0; --i) {
-        const std::uint64_t epoch = store.transact(me, store.random_changes(random));
-        if (random.below(2) == 0) log.wait_durable(epoch);
+        const std::uint64_t group = store.transact(me, store.random_changes(random));
+        if (random.below(2) == 0) log.wait_durable(group);
       }
     };
     for (int round = 0; round < 5; ++round) {
@@ -309,8 +309,8 @@ TEST(Checkpoint, WithTransactionsMeanwhileAndOlderFilesGone) {
       const finished_checkpoint report = store.checkpoint(log, some);
       EXPECT_FALSE(report.removal);
       EXPECT_GT(report.removed_segments, 0u);
-      ASSERT_EQ(logged_store(*disk.copy().folder()).rows(),
-                store.rows_at(expected, log.durable_epoch()));
+      ASSERT_EQ(logged_store(*disk.copy().directory()).rows(),
+                store.rows_at(expected, log.durable_group()));
     }
     if (life % 2 == 0) {
       for (int i = 0; i < 20; ++i) some();
@@ -318,7 +318,7 @@ TEST(Checkpoint, WithTransactionsMeanwhileAndOlderFilesGone) {
     expected = store.rows();
     log.close();
   }
-  const logged_store last(*folder);
+  const logged_store last(*directory);
   EXPECT_EQ(last.rows(), expected);
   EXPECT_GT(last.found().checkpoint_rows, 0u);
   std::size_t checkpoints = 0;
@@ -328,19 +328,19 @@ TEST(Checkpoint, WithTransactionsMeanwhileAndOlderFilesGone) {
 
 TEST(Checkpoint, OneAtATimeAndNothingLeftOfAnUnfinishedOne) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
-  commit_clock epochs;
-  redo_log log(epochs, *folder, store.found(), by_hand());
+  const auto directory = disk.directory();
+  logged_store store(*directory);
+  commit_clock clock;
+  redo_log log(clock, *directory, store.found(), by_hand());
   redo_log::worker me(log);
   store.transact(me, {upsert("a", "1")});
   {
     checkpoint_writer abandoned(log);
     EXPECT_EQ(code_thrown_by([&] { checkpoint_writer second(log); }),
               std::errc::operation_in_progress);
-    EXPECT_THROW(abandoned.add_row(0, "k", "r", make_stamp(epochs.now() + 1, 0)),
+    EXPECT_THROW(abandoned.add_row(0, "k", "r", make_stamp(clock.now() + 1, 0)),
                  std::invalid_argument);
-    abandoned.add_row(0, "k", "r", make_stamp(epochs.now(), 1));
+    abandoned.add_row(0, "k", "r", make_stamp(clock.now(), 1));
   }
   EXPECT_THAT(disk.names(), UnorderedElementsAre("redo-00000001.log"));
   const finished_checkpoint report = store.checkpoint(log, [] {});
@@ -352,10 +352,10 @@ TEST(Checkpoint, AnUnfinishedOneOfACrashIsRemoved) {
   faulty_disk disk;
   disk.upsert("checkpoint-00000004.tmp", "half");
   disk.upsert("checkpoint-00000005.other", "somebody else's");
-  const auto folder = disk.folder();
-  logged_store store(*folder);
-  commit_clock epochs;
-  redo_log log(epochs, *folder, store.found(), by_hand());
+  const auto directory = disk.directory();
+  logged_store store(*directory);
+  commit_clock clock;
+  redo_log log(clock, *directory, store.found(), by_hand());
   EXPECT_THAT(disk.names(), UnorderedElementsAre("redo-00000001.log", "checkpoint-00000005.other"));
 }
 
@@ -364,19 +364,19 @@ TEST(Checkpoint, AnUnfinishedOneOfACrashIsRemoved) {
 // Three segments; with a checkpoint that needs the last two of four, if asked.
 faulty_disk small_log(bool with_checkpoint = false) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
-  commit_clock epochs;
+  const auto directory = disk.directory();
+  logged_store store(*directory);
+  commit_clock clock;
   redo_log_options options = by_hand(durability::sync);
   options.segment_bytes = 1;
-  redo_log log(epochs, *folder, store.found(), options);
+  redo_log log(clock, *directory, store.found(), options);
   redo_log::worker me(log);
   const auto commit = [&](const char* key) {
     log.acknowledge(me, store.transact(me, {upsert(key, "row")}));
   };
   commit("a");
   commit("b");
-  log.wait_durable(epochs.now());  // then the third segment has begun
+  log.wait_durable(clock.now());  // then the third segment has begun
   if (with_checkpoint) store.checkpoint(log, [&] {});
   commit("c");
   log.close();
@@ -396,8 +396,8 @@ TEST(Recovery, RefusesOtherVersions) {
       faulty_disk disk = small_log(with_checkpoint);
       for (const std::uint32_t version : {internal::log_version + 1, internal::log_version - 1}) {
         set_version(disk.bytes(name), version);
-        const std::string what =
-            problem_of(log_problem::other_version, [&] { logged_store refused(*disk.folder()); });
+        const std::string what = problem_of(log_problem::other_version,
+                                            [&] { logged_store refused(*disk.directory()); });
         EXPECT_THAT(what, HasSubstr(name));
       }
     }
@@ -408,7 +408,7 @@ TEST(Recovery, RefusesAnotherSchema) {
   for (const bool with_checkpoint : {false, true}) {
     faulty_disk disk = small_log(with_checkpoint);
     problem_of(log_problem::other_schema, [&] {
-      recover_log(*disk.folder(), logged_store::fingerprint + 1, [](const log_entry&) {});
+      recover_log(*disk.directory(), logged_store::fingerprint + 1, [](const log_entry&) {});
     });
   }
 }
@@ -424,7 +424,7 @@ TEST(Recovery, RefusesALogWithMissingFiles) {
       if (name == "redo-00000004.log") continue;
       faulty_disk disk = whole.copy();
       disk.remove(name);
-      problem_of(log_problem::damaged, [&] { logged_store refused(*disk.folder()); });
+      problem_of(log_problem::damaged, [&] { logged_store refused(*disk.directory()); });
     }
   }
 }
@@ -432,43 +432,43 @@ TEST(Recovery, RefusesALogWithMissingFiles) {
 TEST(Recovery, RefusesALogThatEndsBeforeItsCheckpoint) {
   faulty_disk disk;
   {
-    const auto folder = disk.folder();
-    logged_store store(*folder);
-    commit_clock epochs;
-    redo_log log(epochs, *folder, store.found(), by_hand(durability::sync));
+    const auto directory = disk.directory();
+    logged_store store(*directory);
+    commit_clock clock;
+    redo_log log(clock, *directory, store.found(), by_hand(durability::sync));
     redo_log::worker me(log);
     log.acknowledge(me, store.transact(me, {upsert("a", "1")}));
     store.checkpoint(log, [&] { store.transact(me, {upsert("a", "2")}); });
     log.close();
   }
-  // The bytes behind the first epoch are gone, and with them everything that says they had been
+  // The bytes behind the first group are gone, and with them everything that says they had been
   // synced. But the checkpoint saw more.
   std::string& bytes = disk.bytes("redo-00000001.log");
   bytes.resize(bytes.size() / 2);
-  EXPECT_THAT(problem_of(log_problem::damaged, [&] { logged_store refused(*disk.folder()); }),
+  EXPECT_THAT(problem_of(log_problem::damaged, [&] { logged_store refused(*disk.directory()); }),
               HasSubstr("checkpoint"));
   // A checkpoint's first segment was whole when the checkpoint was finished.
   bytes.resize(internal::file_header_bytes - 1);
-  problem_of(log_problem::damaged, [&] { logged_store refused(*disk.folder()); });
+  problem_of(log_problem::damaged, [&] { logged_store refused(*disk.directory()); });
 }
 
 TEST(Recovery, RefusesFilesUnderOtherNames) {
   faulty_disk disk = small_log();
   std::swap(disk.bytes("redo-00000001.log"), disk.bytes("redo-00000002.log"));
-  problem_of(log_problem::damaged, [&] { logged_store refused(*disk.folder()); });
+  problem_of(log_problem::damaged, [&] { logged_store refused(*disk.directory()); });
 }
 
 // --- Threads ---
 
 TEST(RedoLog, ThreadsAppendWhileCheckpointsAreWritten) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
-  commit_clock epochs;
+  const auto directory = disk.directory();
+  logged_store store(*directory);
+  commit_clock clock;
   redo_log_options options = by_hand(durability::async);
-  options.epoch_time = 200us;
+  options.group_time = 200us;
   options.segment_bytes = 20'000;
-  redo_log log(epochs, *folder, store.found(), options);
+  redo_log log(clock, *directory, store.found(), options);
   constexpr int threads = 4;
   const int commits = repetitions(400);
   {
@@ -478,9 +478,9 @@ TEST(RedoLog, ThreadsAppendWhileCheckpointsAreWritten) {
         random_numbers random(static_cast<std::uint64_t>(t));
         redo_log::worker me(log);
         for (int i = 0; i < commits; ++i) {
-          const std::uint64_t epoch = store.transact(me, store.random_changes(random));
-          log.acknowledge(me, epoch);
-          if (i % 16 == 0) log.wait_durable(epoch);
+          const std::uint64_t group = store.transact(me, store.random_changes(random));
+          log.acknowledge(me, group);
+          if (i % 16 == 0) log.wait_durable(group);
         }
       });
     }
@@ -493,11 +493,11 @@ TEST(RedoLog, ThreadsAppendWhileCheckpointsAreWritten) {
 // No lock around the commits: each thread has keys of its own, and one that all write.
 TEST(RedoLog, ThreadsCommitSideBySide) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  commit_clock epochs;
+  const auto directory = disk.directory();
+  commit_clock clock;
   redo_log_options options = by_hand(durability::sync);
-  options.epoch_time = 1ms;
-  redo_log log(epochs, *folder, logged_store(*folder).found(), options);
+  options.group_time = 1ms;
+  redo_log log(clock, *directory, logged_store(*directory).found(), options);
   constexpr std::uint64_t threads = 4;
   const auto commits = static_cast<std::uint64_t>(repetitions(500));
   std::atomic<std::uint64_t> sequence{0};
@@ -508,12 +508,12 @@ TEST(RedoLog, ThreadsCommitSideBySide) {
       running.emplace_back([&, t] {
         for (std::uint64_t i = 0; i < commits; ++i) {
           redo_log::worker me(log);
-          std::uint64_t epoch = 0;
+          std::uint64_t group = 0;
           {
-            commit_with_epoch commit(me);
-            epoch = commit.epoch();
+            commit_with_group commit(me);
+            group = commit.group();
             const std::uint64_t stamp =
-                make_stamp(epoch, (sequence.fetch_add(1) + 1) & commit_stamp::number_max);
+                make_stamp(group, (sequence.fetch_add(1) + 1) & commit_stamp::number_max);
             commit.upsert(0, "thread" + std::to_string(t), std::to_string(i));
             commit.upsert(0, "all", std::to_string(stamp));
             commit.keep(stamp);
@@ -521,8 +521,8 @@ TEST(RedoLog, ThreadsCommitSideBySide) {
             while (seen < stamp && !largest.compare_exchange_weak(seen, stamp)) {
             }
           }
-          log.acknowledge(me, epoch);
-          EXPECT_GE(log.durable_epoch(), epoch);
+          log.acknowledge(me, group);
+          EXPECT_GE(log.durable_group(), group);
         }
       });
     }
@@ -533,9 +533,9 @@ TEST(RedoLog, ThreadsCommitSideBySide) {
   EXPECT_EQ(rows_in(disk.copy()), expected);
 }
 
-TEST(CommitEpochs, AnEpochIsCompletedBehindItsCommits) {
-  commit_clock epochs;
-  epochs.begin_at(5);
+TEST(CommitGroups, AGroupIsCompletedBehindItsCommits) {
+  commit_clock clock;
+  clock.begin_at(5);
   std::atomic<std::uint64_t> ended{4};
   std::atomic<std::uint64_t> late{0};
   std::atomic<bool> stop{false};
@@ -544,78 +544,78 @@ TEST(CommitEpochs, AnEpochIsCompletedBehindItsCommits) {
     for (int t = 0; t < 3; ++t) {
       threads.emplace_back([&] {
         while (!stop.load()) {
-          const commit_clock::commit_phase phase(epochs);
-          const std::uint64_t epoch = epochs.now();
+          const commit_clock::commit_phase phase(clock);
+          const std::uint64_t group = clock.now();
           for (int look = 0; look < 20; ++look) {
-            if (ended.load() >= epoch) late.fetch_add(1);
+            if (ended.load() >= group) late.fetch_add(1);
           }
         }
       });
     }
     for (int round = 0; round < repetitions(500); ++round) {
-      const std::uint64_t wanted = epochs.advance() - 1;
+      const std::uint64_t wanted = clock.advance() - 1;
       while (ended.load() < wanted) {
-        // It may say less than a moment ago: a phase that begins late announces the epoch that it
+        // It may say less than a moment ago: a phase that begins late announces the group that it
         // read before it was delayed.
-        ended.store(std::max(ended.load(), epochs.completed()));
+        ended.store(std::max(ended.load(), clock.completed()));
       }
     }
     stop.store(true);
   }
   EXPECT_EQ(late.load(), 0u);
-  EXPECT_EQ(epochs.completed() + 1, epochs.now());
+  EXPECT_EQ(clock.completed() + 1, clock.now());
 }
 
-// Snapshots move the clock on as they like: groups then have more epochs than one.
+// Snapshots move the clock on as they like: batches then have more groups than one.
 TEST(RedoLog, OthersMayMoveTheClockOn) {
   faulty_disk disk;
-  const auto folder = disk.folder();
-  logged_store store(*folder);
-  commit_clock epochs;
-  redo_log log(epochs, *folder, store.found(), by_hand());
+  const auto directory = disk.directory();
+  logged_store store(*directory);
+  commit_clock clock;
+  redo_log log(clock, *directory, store.found(), by_hand());
   redo_log::worker me(log);
   random_numbers random(seed_or(4));
   std::uint64_t before = 0;
   for (int i = 0; i < 60; ++i) {
-    const std::uint64_t epoch = store.transact(me, store.random_changes(random));
-    ASSERT_GT(epoch, before);
-    before = epoch;
-    const commit_clock::snapshot snapshot(epochs);
-    ASSERT_GE(snapshot.epoch(), epoch);
-    if (i % 10 == 9) log.wait_durable(epoch);
-    ASSERT_EQ(rows_in(disk.copy()), store.rows_at({}, log.durable_epoch()));
+    const std::uint64_t group = store.transact(me, store.random_changes(random));
+    ASSERT_GT(group, before);
+    before = group;
+    const commit_clock::snapshot snapshot(clock);
+    ASSERT_GE(snapshot.group(), group);
+    if (i % 10 == 9) log.wait_durable(group);
+    ASSERT_EQ(rows_in(disk.copy()), store.rows_at({}, log.durable_group()));
   }
   log.close();
   EXPECT_EQ(rows_in(disk), store.rows());
 }
 
-// A thread's queue keeps what is of later epochs than the group, over chunks of all sizes.
-TEST(LogQueue, GivesWhatIsUpToAnEpoch) {
+// A thread's queue keeps the records of later groups than the one taken, over chunks of all sizes.
+TEST(LogQueue, GivesWhatIsUpToAGroup) {
   internal::log_queue queue;
   random_numbers random(seed_or(5));
   std::vector<std::pair<std::uint64_t, std::string>> published;
   std::size_t taken = 0;
-  std::uint64_t epoch = 1;
+  std::uint64_t group = 1;
   for (int i = 0; i < 3000; ++i) {
     const std::string row(random.below(random.below(100) == 0 ? 300'000 : 3'000),
                           static_cast<char>('a' + i % 26));
     internal::byte_buffer record;
     internal::begin_record(record);
-    internal::append_entry(record, 0, log_operation::put, std::to_string(i), row);
+    internal::append_entry(record, 0, log_operation::upsert, std::to_string(i), row);
     queue.stage(record.bytes(), 1);
     if (random.below(5) == 0) continue;  // given up
-    epoch += random.below(2);
-    queue.publish(commit_stamp(epoch, 1));
-    published.emplace_back(epoch, row);
+    group += random.below(2);
+    queue.publish(commit_stamp(group, 1));
+    published.emplace_back(group, row);
     if (random.below(20) != 0) continue;
-    const std::uint64_t upto = epoch - random.below(4);
+    const std::uint64_t upto = group - random.below(4);
     queue.take(upto, [&](std::span<const std::byte> records) {
       internal::record_reader reader(records);
       log_entry entry;
-      while (reader.next(entry) == internal::record_reader::step::entry) {
+      while (reader.next(entry) == internal::record_reader::parse_status::entry) {
         ASSERT_LT(taken, published.size());
         ASSERT_EQ(entry.row, published[taken].second);
-        ASSERT_EQ(epoch_of_stamp(entry.stamp), published[taken].first);
+        ASSERT_EQ(group_of_stamp(entry.stamp), published[taken].first);
         ASSERT_LE(published[taken].first, upto);
         ++taken;
       }
@@ -625,40 +625,40 @@ TEST(LogQueue, GivesWhatIsUpToAnEpoch) {
     for (std::size_t k = taken; k < published.size(); ++k) waiting += published[k].second.size();
     ASSERT_GE(queue.waiting_bytes(), waiting);
   }
-  queue.take(epoch, [](std::span<const std::byte>) {});
+  queue.take(group, [](std::span<const std::byte>) {});
   EXPECT_EQ(queue.waiting_bytes(), 0u);
 }
 
 // --- Real files ---
 
-class temporary_folder {
+class temporary_directory {
  public:
-  temporary_folder() {
+  temporary_directory() {
     std::string name = (std::filesystem::temp_directory_path() / "elidex-log-XXXXXX").string();
     path_ = ::mkdtemp(name.data());
   }
-  ~temporary_folder() { std::filesystem::remove_all(path_); }
+  ~temporary_directory() { std::filesystem::remove_all(path_); }
   const std::filesystem::path& path() const { return path_; }
 
  private:
   std::filesystem::path path_;
 };
 
-TEST(LogFolder, RealFiles) {
-  const temporary_folder temporary;
+TEST(LogDirectory, RealFiles) {
+  const temporary_directory temporary;
   const std::string path = (temporary.path() / "log").string();
   random_numbers random(seed_or(3));
   row_map expected;
   for (int life = 0; life < 4; ++life) {
-    const auto folder = open_log_folder(path);
-    EXPECT_EQ(code_thrown_by([&] { open_log_folder(path); }),
+    const auto directory = open_log_directory(path);
+    EXPECT_EQ(code_thrown_by([&] { open_log_directory(path); }),
               std::errc::resource_unavailable_try_again);
-    logged_store store(*folder);
+    logged_store store(*directory);
     ASSERT_EQ(store.rows(), expected);
-    commit_clock epochs;
+    commit_clock clock;
     redo_log_options options = by_hand(durability::sync);
     options.segment_bytes = 1000;
-    redo_log log(epochs, *folder, store.found(), options);
+    redo_log log(clock, *directory, store.found(), options);
     redo_log::worker me(log);
     for (int i = 0; i < 20; ++i)
       log.acknowledge(me, store.transact(me, store.random_changes(random)));
@@ -669,13 +669,13 @@ TEST(LogFolder, RealFiles) {
       log.acknowledge(me, store.transact(me, store.random_changes(random)));
     expected = store.rows();
   }
-  EXPECT_EQ(logged_store(*open_log_folder(path)).rows(), expected);
+  EXPECT_EQ(logged_store(*open_log_directory(path)).rows(), expected);
 }
 
-TEST(LogFolder, ADatabaseThatCouldNotOpenItIsOfNoUse) {
-  const temporary_folder temporary;
+TEST(LogDirectory, ADatabaseThatCouldNotOpenItIsOfNoUse) {
+  const temporary_directory temporary;
   const std::string path = (temporary.path() / "log").string();
-  const auto folder = open_log_folder(path);
+  const auto directory = open_log_directory(path);
   basic_database<db::silo_commit> refused;
   auto& table = refused.create_table<std::uint64_t, int>("table");
   try {
@@ -687,19 +687,19 @@ TEST(LogFolder, ADatabaseThatCouldNotOpenItIsOfNoUse) {
   EXPECT_THROW(refused.transact([&](auto& t) { t.upsert(table, 1, 2); }), std::logic_error);
 }
 
-TEST(LogFolder, SaysWhatTheSystemSays) {
-  const temporary_folder temporary;
-  EXPECT_EQ(code_thrown_by([&] { open_log_folder((temporary.path() / "no" / "log").string()); }),
+TEST(LogDirectory, SaysWhatTheSystemSays) {
+  const temporary_directory temporary;
+  EXPECT_EQ(code_thrown_by([&] { open_log_directory((temporary.path() / "no" / "log").string()); }),
             std::errc::no_such_file_or_directory);
-  const auto folder = open_log_folder(temporary.path().string());
+  const auto directory = open_log_directory(temporary.path().string());
   std::error_code error;
-  const auto made = folder->create("a", error);
+  const auto made = directory->create("a", error);
   ASSERT_FALSE(error);
-  EXPECT_EQ(folder->create("a", error), nullptr);
+  EXPECT_EQ(directory->create("a", error), nullptr);
   EXPECT_EQ(error, std::errc::file_exists);
-  EXPECT_EQ(folder->open("b", error), nullptr);
+  EXPECT_EQ(directory->open("b", error), nullptr);
   EXPECT_EQ(error, std::errc::no_such_file_or_directory);
-  folder->remove("b", error);
+  directory->remove("b", error);
   EXPECT_EQ(error, std::errc::no_such_file_or_directory);
 }
 

@@ -1,11 +1,11 @@
-// Rows with a schema: columns by name, errors, in transactions and in folders.
+// Rows with a schema: columns by name, errors, in transactions and in directories.
 #include "elidex/internal/txn/schema.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "support/databases.hpp"
-#include "support/faulty_folder.hpp"
+#include "support/faulty_directory.hpp"
 
 namespace elidex::testing {
 
@@ -118,12 +118,12 @@ TEST(Schema, TablesOfIt) {
   EXPECT_EQ(seen, "owner 0 100, owner 1 70, owner 2 100, ");
 }
 
-TEST(Schema, AFolderRemembersIt) {
+TEST(Schema, ADirectoryRemembersIt) {
   faulty_disk disk;
   {
     silo_database db;
     auto& accounts = db.create_table<std::uint64_t>("accounts", account_columns());
-    db.open(disk.folder());
+    db.open(disk.directory());
     db.transact([&](auto& t) { t.insert(accounts, 7, accounts.make_row().set("owner", "Ada")); });
     db.checkpoint();
     db.transact([&](auto& t) { t.insert(accounts, 8, accounts.make_row().set("owner", "Bob")); });
@@ -131,7 +131,7 @@ TEST(Schema, AFolderRemembersIt) {
   {
     silo_database db;
     auto& accounts = db.create_table<std::uint64_t>("accounts", account_columns());
-    db.open(disk.folder());
+    db.open(disk.directory());
     EXPECT_EQ(db.transact([&](auto& t) { return std::string(t.get(accounts, 7)->text("owner")); }),
               "Ada");
     EXPECT_EQ(db.transact([&](auto& t) { return std::string(t.get(accounts, 8)->text("owner")); }),
@@ -142,7 +142,7 @@ TEST(Schema, AFolderRemembersIt) {
   db.create_table<std::uint64_t>("accounts", schema({{"owner", column_type::text, 12},
                                                      {"balance", column_type::integer},
                                                      {"rate", column_type::real}}));
-  EXPECT_THAT(text_of<schema_mismatch>([&] { db.open(disk.folder()); }),
+  EXPECT_THAT(text_of<schema_mismatch>([&] { db.open(disk.directory()); }),
               HasSubstr("5:owner text 10"));
 }
 

@@ -1,7 +1,5 @@
 // Keys with a summary: every way of searching agrees with the standard library, whatever stands
 // behind the last key.
-#include "elidex/internal/tree/summarized_keys.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +8,8 @@
 #include <random>
 #include <set>
 #include <vector>
+
+#include "elidex/internal/tree/key_search.hpp"
 
 namespace elidex::testing {
 

@@ -26,9 +26,9 @@ using accounts_table = internal::table<u64, account, ordered_map<u64, internal::
 // A transaction whose steps a test puts between those of another.
 class stepped {
  public:
-  stepped(internal::commit_clock& epochs, isolation level) : t(notes_, level), epochs_(epochs) {}
+  stepped(internal::commit_clock& clock, isolation level) : t(notes_, level), clock_(clock) {}
   bool commits() {
-    const bool committed = db::silo_commit()(transaction_access::context(t), epochs_) ==
+    const bool committed = db::silo_commit()(transaction_access::context(t), clock_) ==
                            internal::commit_result::committed;
     transaction_access::context(t).note_absent_records(committed);
     return committed;
@@ -41,19 +41,19 @@ class stepped {
   db::transaction t;
 
  private:
-  internal::commit_clock& epochs_;
+  internal::commit_clock& clock_;
 };
 
 class Anomalies : public ::testing::TestWithParam<isolation> {
  protected:
   void SetUp() override {
-    stepped loader(epochs_, isolation::serializable);
+    stepped loader(clock_, isolation::serializable);
     for (const u64 key : {u64{10}, u64{20}}) loader.t.insert(accounts_, key, account{100});
     ASSERT_TRUE(loader.commits());
   }
-  stepped begin() { return stepped(epochs_, GetParam()); }
+  stepped begin() { return stepped(clock_, GetParam()); }
   std::optional<std::int64_t> balance(u64 key) {
-    const auto found = db::snapshot_transaction(epochs_).get(accounts_, key);
+    const auto found = db::snapshot_transaction(clock_).get(accounts_, key);
     return found ? std::optional(found->balance) : std::nullopt;
   }
   std::int64_t sum(db::transaction& t) {
@@ -66,7 +66,7 @@ class Anomalies : public ::testing::TestWithParam<isolation> {
   }
   static bool at_least(isolation level) { return GetParam() >= level; }
 
-  internal::commit_clock epochs_;
+  internal::commit_clock clock_;
   accounts_table accounts_{"accounts"};
 };
 
@@ -194,7 +194,7 @@ TEST_P(Anomalies, ReadOnlyAnomaly) {
   auto deposit = begin();
   deposit.t.upsert(accounts_, 20, account{deposit.t.get(accounts_, 20)->balance + 20});
   EXPECT_TRUE(deposit.commits());
-  db::snapshot_transaction report(epochs_);
+  db::snapshot_transaction report(clock_);
   EXPECT_EQ(report.get(accounts_, 10)->balance + report.get(accounts_, 20)->balance, 220);
   withdraw.t.upsert(accounts_, 10, account{total - 300});
   EXPECT_EQ(withdraw.commits(), !at_least(isolation::repeatable_read));
@@ -293,13 +293,13 @@ TEST_P(OneTransaction, ARowThatCameAndWentIsAPhantomToo) {
     ASSERT_TRUE(writer.t.erase(accounts_, 15));
     ASSERT_TRUE(writer.commits());
   }
-  for (int i = 0; i < 5; ++i) accounts_.collect(epochs_.advance(), try_advance_epoch());
+  for (int i = 0; i < 5; ++i) accounts_.collect(clock_.advance(), try_advance_epoch());
   EXPECT_FALSE(scanning.commits());
   EXPECT_FALSE(looking.commits());
 }
 
 TEST_P(OneTransaction, SnapshotsSeeTheirMomentAlone) {
-  db::snapshot_transaction before(epochs_);
+  db::snapshot_transaction before(clock_);
   std::vector<std::int64_t> seen;
   const auto look = [&](db::snapshot_transaction& at) {
     seen.clear();
@@ -316,8 +316,8 @@ TEST_P(OneTransaction, SnapshotsSeeTheirMomentAlone) {
     one.t.insert(accounts_, 30, account{3});
     ASSERT_TRUE(one.commits());
   }
-  epochs_.advance();
-  epochs_.move_horizon();
+  clock_.advance();
+  clock_.move_horizon();
   {
     auto one = begin();
     one.t.upsert(accounts_, 10, account{2});
@@ -327,35 +327,35 @@ TEST_P(OneTransaction, SnapshotsSeeTheirMomentAlone) {
   EXPECT_EQ(look(before), (std::vector<std::int64_t>{100, 100}));
 }
 
-// A snapshot moves the clock on only if somebody has committed in the present epoch, and has what
+// A snapshot moves the clock on only if somebody has committed in the present group, and has what
 // was committed in any case.
 TEST_P(OneTransaction, SnapshotsMoveTheClockForCommitsOnly) {
-  const auto snapshot = [&] { return internal::commit_clock::snapshot(epochs_).epoch(); };
+  const auto snapshot = [&] { return internal::commit_clock::snapshot(clock_).group(); };
   const u64 first = snapshot();
-  const u64 epoch = epochs_.now();
+  const u64 group = clock_.now();
   for (int i = 0; i < 5; ++i) EXPECT_EQ(snapshot(), first);
-  EXPECT_EQ(epochs_.now(), epoch);
+  EXPECT_EQ(clock_.now(), group);
   for (int i = 0; i < 5; ++i) {
     auto one = begin();
     one.t.upsert(accounts_, 10, account{i});
     ASSERT_TRUE(one.commits());
-    EXPECT_GE(snapshot(), accounts_.find(10)->stamp().epoch());
-    EXPECT_EQ(epochs_.now(), epoch + static_cast<u64>(i) + 1);
+    EXPECT_GE(snapshot(), accounts_.find(10)->stamp().group());
+    EXPECT_EQ(clock_.now(), group + static_cast<u64>(i) + 1);
     snapshot();
-    EXPECT_EQ(epochs_.now(), epoch + static_cast<u64>(i) + 1);
+    EXPECT_EQ(clock_.now(), group + static_cast<u64>(i) + 1);
   }
 }
 
-// The numbers of an epoch run out: the next commit takes another epoch.
-TEST_P(OneTransaction, NumbersOfAnEpochRunOut) {
+// The numbers of a group run out: the next commit takes another group.
+TEST_P(OneTransaction, NumbersOfAGroupRunOut) {
   internal::record& row = *accounts_.find(10);
   const internal::commit_stamp had = row.lock();
-  row.unlock(internal::commit_stamp(had.epoch(), internal::commit_stamp::number_max));
-  const u64 epoch = epochs_.now();
+  row.unlock(internal::commit_stamp(had.group(), internal::commit_stamp::number_max));
+  const u64 group = clock_.now();
   auto one = begin();
   one.t.update(accounts_, 10, [](account& a) { ++a.balance; });
   EXPECT_TRUE(one.commits());
-  EXPECT_GT(epochs_.now(), epoch);
+  EXPECT_GT(clock_.now(), group);
   EXPECT_EQ(row.stamp().number(), 0u);
 }
 
@@ -363,13 +363,13 @@ TEST_P(OneTransaction, NumbersOfAnEpochRunOut) {
 TEST_P(OneTransaction, VersionsAreCut) {
   internal::record& row = *accounts_.find(10);
   for (int i = 0; i < 20; ++i) {
-    epochs_.advance();
+    clock_.advance();
     auto one = begin();
     one.t.upsert(accounts_, 10, account{i});
     ASSERT_TRUE(one.commits());
   }
-  epochs_.advance();
-  epochs_.move_horizon();
+  clock_.advance();
+  clock_.move_horizon();
   auto one = begin();
   one.t.upsert(accounts_, 10, account{1});
   ASSERT_TRUE(one.commits());

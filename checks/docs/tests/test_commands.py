@@ -59,22 +59,22 @@ class Commands(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = Path(folder.name)
+        directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(directory.cleanup)
+        cls.directory = Path(directory.name)
         for shared in ("docs", "papers"):  # what the commands name relative to the checkout
-            (cls.folder / shared).symlink_to(ROOT / shared)
+            (cls.directory / shared).symlink_to(ROOT / shared)
 
     def run_row(self, row):
         text = row.command
         for old, new in row.full if LONG and row.full is not None else row.smaller:
-            text = text.replace(old, new.format(folder=shlex.quote(str(self.folder)),
+            text = text.replace(old, new.format(directory=shlex.quote(str(self.directory)),
                                                 root=shlex.quote(str(ROOT))))
         text = re.sub(r"^\./dev elidex\b", shlex.quote(str(TOOL)), text)
         text = re.sub(r"^\./dev\b", shlex.quote(str(ROOT / "dev")), text)
         environment = dict(os.environ, ELIDEX_PYTHON=sys.executable,
-                           ELIDEX_RESULTS=str(self.folder / "results"))
-        answer = subprocess.run(["bash", "-c", text], cwd=self.folder, env=environment,
+                           ELIDEX_RESULTS=str(self.directory / "results"))
+        answer = subprocess.run(["bash", "-c", text], cwd=self.directory, env=environment,
                                 capture_output=True, text=True,
                                 timeout=SECONDS_MAX, stdin=subprocess.DEVNULL)
         said = f"{text}\n{answer.stdout[-2000:]}\n{answer.stderr[-2000:]}"

@@ -37,9 +37,9 @@ SOURCES = """
 
 class Case(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = Path(folder.name)
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.root = Path(directory.name)
         (self.root / "docs" / "results").mkdir(parents=True)
         self.store(lambda stored: None)
 

@@ -31,7 +31,7 @@ class Rules(unittest.TestCase):
 
     def test_transactions_live_in_one_header(self):
         self.assert_found("include/elidex/a.hpp", CLEAN_HEADER + "auto s = _xbegin();\n", "only htm.hpp")
-        self.assert_found("include/elidex/a.hpp", CLEAN_HEADER + "#include <immintrin.h>\n", "vector_instructions.hpp")
+        self.assert_found("include/elidex/a.hpp", CLEAN_HEADER + "#include <immintrin.h>\n", "key_search.hpp")
 
     def test_namespaces_of_headers(self):
         taken = CLEAN_HEADER + "namespace elidex::bench {\nusing namespace internal;\n}\n"

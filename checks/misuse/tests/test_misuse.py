@@ -88,7 +88,7 @@ class PublicFunctions(unittest.TestCase):
 
     def test_of_the_inside_only_what_a_public_header_names(self):
         inside = [public_functions.Function(f"elidex::internal::{name}", "include/elidex/made_up.hpp")
-                  for name in ("map_regions::all", "btree::get", "row::set")]
+                  for name in ("synchronization::all", "btree::get", "row::set")]
         with mock.patch.object(public_functions, "named_for_users", lambda: {"row"}):
             self.assertEqual([public_functions.users_name(one, ["elidex/made_up.hpp"]) for one in inside],
                              [None, "ordered_map::get", "row::set"])
@@ -123,13 +123,13 @@ class Page(unittest.TestCase):
         self.assertEqual([row.function for row in table.read_rows(text)], ["a", "b"])
 
     def test_a_promise_that_is_gone_is_found(self):
-        with tempfile.TemporaryDirectory() as folder:
-            header = Path(folder) / "elidex" / "made_up.hpp"
+        with tempfile.TemporaryDirectory() as directory:
+            header = Path(directory) / "elidex" / "made_up.hpp"
             header.parent.mkdir()
             header.write_text("  // fn must not\n  // use the shelf, ever.\n")
-            self.assertEqual(list(table.broken_promises(self.rows, Path(folder))), [])
+            self.assertEqual(list(table.broken_promises(self.rows, Path(directory))), [])
             header.write_text("// fn may use the shelf\n")
-            self.assertEqual(list(table.broken_promises(self.rows, Path(folder))),
+            self.assertEqual(list(table.broken_promises(self.rows, Path(directory))),
                              ["shelf::visit: elidex/made_up.hpp does not say "
                               '"must not use the shelf"'])
 

@@ -37,12 +37,12 @@ def outside_addresses(page):
 
 class Page(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.out = Path(self.folder.name) / "page.html"
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.out = Path(self.directory.name) / "page.html"
 
     def write(self, content, name="r.json"):
-        path = Path(self.folder.name) / name
+        path = Path(self.directory.name) / name
         path.write_text(content if isinstance(content, str) else json.dumps(content))
         return str(path)
 
@@ -216,7 +216,7 @@ class Page(unittest.TestCase):
         below_a_file = self.write(content_of([run_of("x")])) + "/page.html"
         self.refused(below_a_file, self.write(content_of([run_of("x")])), "--out", below_a_file)
         self.assertFalse(self.out.exists())
-        self.assertEqual([p.suffix for p in Path(self.folder.name).iterdir()], [".json"])
+        self.assertEqual([p.suffix for p in Path(self.directory.name).iterdir()], [".json"])
 
     def test_a_field_of_another_type_is_drawn_or_refused(self):
         run = run_of("x", cpu_wait_pct=1.0, order="random", scan_length=[1, 2], warehouses=2,
@@ -235,12 +235,12 @@ class Page(unittest.TestCase):
                     except results.BadResults as error:
                         self.assertRegex(str(error), r"\Areport: .*r\.json: [^\n]+\Z")
 
-    def test_missing_folders_are_made_for_a_page_alone(self):
-        out = Path(self.folder.name) / "none" / "deeper" / "page.html"
+    def test_missing_directories_are_made_for_a_page_alone(self):
+        out = Path(self.directory.name) / "none" / "deeper" / "page.html"
         self.refused("r.json", self.write("not json"), "--out", str(out))
         good = self.write(content_of([run_of("x")]))
         with self.assertRaises(OSError):
-            report.write_whole({str(out): b"a page", self.folder.name: b"a folder"})
+            report.write_whole({str(out): b"a page", self.directory.name: b"a directory"})
         self.assertFalse(out.parent.parent.exists())
         self.assertEqual(report.main([good, "--out", str(out)]), 0)
         self.assertTrue(out.exists())
@@ -255,10 +255,10 @@ class Page(unittest.TestCase):
                               stderr=subprocess.PIPE, text=True)
         self.assertEqual((said.returncode, said.stderr),
                          (2, f"report: {self.out}: File too large\n"))
-        self.assertEqual([p.name for p in Path(self.folder.name).iterdir()], ["r.json"])
+        self.assertEqual([p.name for p in Path(self.directory.name).iterdir()], ["r.json"])
 
     def test_a_device_is_written_and_stays_one(self):
-        device = Path(self.folder.name) / "pipe"
+        device = Path(self.directory.name) / "pipe"
         os.mkfifo(device)
         reader = os.open(device, os.O_RDONLY | os.O_NONBLOCK)
         report.write_whole({str(device): b"a page"})
@@ -269,10 +269,10 @@ class Page(unittest.TestCase):
     def test_one_bad_output_leaves_the_other_as_it_was(self):
         good = self.write(content_of([run_of("x")]))
         # The first is below a file; of the second there are no runs to draw.
-        for picture in (good + "/p.png", str(Path(self.folder.name) / "p.png")):
+        for picture in (good + "/p.png", str(Path(self.directory.name) / "p.png")):
             with contextlib.redirect_stderr(io.StringIO()):
                 self.assertEqual(report.main([good, "--out", str(self.out), "--picture", picture]), 2)
-        self.assertEqual([p.name for p in Path(self.folder.name).iterdir()], ["r.json"])
+        self.assertEqual([p.name for p in Path(self.directory.name).iterdir()], ["r.json"])
 
     def test_odd_names_and_unmeasured_figures_are_drawn(self):
         dists = ("uniform", "zipf:0.5", "zipf:0.9", "custom")
@@ -310,7 +310,7 @@ class Page(unittest.TestCase):
     def test_picture(self):
         runs = [run_of(i, t, w, d) for i in ("x", "ordered_map") for t in (1, 2)
                 for w, d in (("b", "uniform"), ("a", "zipf:0.99"))]
-        picture = Path(self.folder.name) / "p.png"
+        picture = Path(self.directory.name) / "p.png"
         self.assertEqual(report.main([self.write(content_of(runs)), "--out", str(self.out), "--picture", str(picture)]), 0)
         self.assertTrue(picture.read_bytes().startswith(b"\x89PNG"))
 

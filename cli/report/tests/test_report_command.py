@@ -20,15 +20,15 @@ def limited_to(kind, limit):
 @unittest.skipUnless(TOOL.exists(), "build/release has no tool; ./dev build makes it")
 class Command(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        self.out = self.folder / "page.html"
-        self.good = self.folder / "good.json"
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = Path(directory.name)
+        self.out = self.directory / "page.html"
+        self.good = self.directory / "good.json"
         self.good.write_text((ROOT / "docs" / "results" / "picture-hot-keys.json").read_text())
 
     def report(self, *arguments, python=sys.executable, **options):
-        return subprocess.run([TOOL, "report", *map(str, arguments)], cwd=self.folder,
+        return subprocess.run([TOOL, "report", *map(str, arguments)], cwd=self.directory,
                               capture_output=True, text=True,
                               env=dict(os.environ, ELIDEX_PYTHON=str(python)), timeout=300,
                               **options)
@@ -38,23 +38,23 @@ class Command(unittest.TestCase):
         self.assertIn(answer.returncode, statuses, answer)
         self.assertRegex(answer.stderr, r"\Aelidex: [^\n]+\n\Z")
         self.assertEqual(answer.stdout, "")
-        self.assertEqual([p for p in self.folder.rglob("*") if p.suffix not in (".json", ".sh")],
+        self.assertEqual([p for p in self.directory.rglob("*") if p.suffix not in (".json", ".sh")],
                          [])
 
-    def test_a_page_in_new_folders(self):
-        out = self.folder / "new" / "deeper" / "page.html"
+    def test_a_page_in_new_directories(self):
+        out = self.directory / "new" / "deeper" / "page.html"
         answer = self.report(self.good, "--out", out)
         self.assertEqual((answer.returncode, answer.stderr, answer.stdout), (0, "", f"{out}\n"))
         self.assertIn("</html>", out.read_text())
 
-    def test_bad_input_makes_no_folders(self):
-        bad = self.folder / "bad.json"
+    def test_bad_input_makes_no_directories(self):
+        bad = self.directory / "bad.json"
         for content in ("not json", "{}", '{"schema": 1, "runs": [{"index": 3}]}', "[" * 100_000,
                         "\x00"):
             with self.subTest(content=content[:20]):
                 bad.write_text(content)
-                self.refused(self.report(bad, "--out", self.folder / "nd" / "deeper" / "x.html"))
-        self.refused(self.report(self.folder / "none.json", "--out", self.folder / "nd" / "x.html"))
+                self.refused(self.report(bad, "--out", self.directory / "nd" / "deeper" / "x.html"))
+        self.refused(self.report(self.directory / "none.json", "--out", self.directory / "nd" / "x.html"))
         self.refused(self.report(self.good, "--out", self.good / "x.html"))
 
     def test_a_full_disk(self):
@@ -77,7 +77,7 @@ class Command(unittest.TestCase):
         self.assertTrue(told & {1, 2})
 
     def test_what_becomes_of_the_script(self):
-        script = self.folder / "python.sh"
+        script = self.directory / "python.sh"
         for body, text in (("kill -9 $$", "signal 9"),
                            ("echo Traceback >&2; echo 'KeyError: 7' >&2; exit 1", "KeyError: 7"),
                            ("exit 3", "status 3")):

@@ -43,11 +43,11 @@ def with_a_claim_more(name):
 
 class Command(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.out = Path(self.folder.name) / "plots"
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.out = Path(self.directory.name) / "plots"
         # The stand-in runs under the Python that runs the tests.
-        self.program = Path(self.folder.name) / "worker"
+        self.program = Path(self.directory.name) / "worker"
         self.program.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{FAKE}'\n")
         self.program.chmod(0o755)
 
@@ -70,7 +70,7 @@ class Command(unittest.TestCase):
         self.assertTrue((self.out / "S-3.8.png").read_bytes().startswith(PNG))
 
     def test_everything(self):
-        file = Path(self.folder.name) / "all.json"
+        file = Path(self.directory.name) / "all.json"
         with answers_at_once(), with_a_claim_more("S-9.9"):
             status, out, err = self.run_it("all", "--json", str(file))
         self.assertEqual((status, err), (0, ""))
@@ -91,7 +91,7 @@ class Command(unittest.TestCase):
     def test_the_report_reads_it(self):
         import results
 
-        file = Path(self.folder.name) / "r.json"
+        file = Path(self.directory.name) / "r.json"
         self.run_it("E-F2", "K-T1", "--json", str(file))
         content = results.read_file(str(file))
         self.assertEqual({claim["id"] for claim in content["claims"]}, {"K-T1", "E-F2a", "E-F2b"})
@@ -167,7 +167,7 @@ class Command(unittest.TestCase):
         self.out.write_text("a file")
         self.assertEqual(self.run_it("K-T1")[0], 2)
         self.out.unlink()
-        for bad in (self.folder.name, self.folder.name + "/none/x.json"):
+        for bad in (self.directory.name, self.directory.name + "/none/x.json"):
             status, _, err = self.run_it("K-T1", "--json", bad)
             self.assertEqual((status, err.startswith("elidex: --json:")), (2, True))
         self.assertEqual(self.run_it("S-3.8", "--machine", "/none.machine")[0], 2)
@@ -175,14 +175,14 @@ class Command(unittest.TestCase):
 
 class Files(unittest.TestCase):
     def test_all_or_nothing(self):
-        with tempfile.TemporaryDirectory() as folder:
-            old = Path(folder) / "old"
+        with tempfile.TemporaryDirectory() as directory:
+            old = Path(directory) / "old"
             old.write_text("old")
             with self.assertRaises(OSError):
-                outputs.write_whole({str(old): b"new", folder: b"a folder"})
+                outputs.write_whole({str(old): b"new", directory: b"a directory"})
             self.assertEqual(old.read_text(), "old")
-            self.assertEqual(os.listdir(folder), ["old"])
-            link = Path(folder) / "link"
+            self.assertEqual(os.listdir(directory), ["old"])
+            link = Path(directory) / "link"
             link.symlink_to(old)
             outputs.write_whole({str(link): b"new"})
             self.assertTrue(link.is_symlink())
@@ -205,17 +205,17 @@ class EndedBySignal(unittest.TestCase):
     """The script in a process of its own, ended while two simulated runs go on."""
 
     def end(self, number, *arguments):
-        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        (folder / "running").mkdir()
-        program = folder / "worker"
+        directory = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (directory / "running").mkdir()
+        program = directory / "worker"
         program.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{FAKE}'\n")
         program.chmod(0o755)
         script = Path(repro.__file__).resolve()
-        command = [sys.executable, script, "--worker", program, "--out", folder / "plots", "--jobs", "2", *arguments,
-                   "--json", folder / "results.json"]
-        with subprocess.Popen(command, env=os.environ | {"FAKE_HANGS": str(folder / "running")},
+        command = [sys.executable, script, "--worker", program, "--out", directory / "plots", "--jobs", "2", *arguments,
+                   "--json", directory / "results.json"]
+        with subprocess.Popen(command, env=os.environ | {"FAKE_HANGS": str(directory / "running")},
                               stderr=subprocess.PIPE) as ran:
-            while len(runs := list((folder / "running").iterdir())) < 2 and ran.poll() is None:
+            while len(runs := list((directory / "running").iterdir())) < 2 and ran.poll() is None:
                 time.sleep(0.01)
             ran.send_signal(number)
             _, err = ran.communicate(timeout=60)
@@ -223,7 +223,7 @@ class EndedBySignal(unittest.TestCase):
         for run in left:
             os.kill(int(run), signal.SIGKILL)
         self.assertEqual((ran.returncode, err, len(runs), left), (-number, b"", 2, []))
-        self.assertEqual(sorted(p.name for p in folder.iterdir()), ["running", "worker"])
+        self.assertEqual(sorted(p.name for p in directory.iterdir()), ["running", "worker"])
 
     def test_no_run_and_no_file_is_left(self):
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
@@ -232,10 +232,10 @@ class EndedBySignal(unittest.TestCase):
 
     def test_a_signal_that_comes_while_the_threads_start(self):
         """An exception in Thread.start() makes the pool forget the thread, and so the run that it has begun."""
-        with tempfile.TemporaryDirectory() as folder:
-            running = Path(folder) / "running"
+        with tempfile.TemporaryDirectory() as directory:
+            running = Path(directory) / "running"
             running.mkdir()
-            program = Path(folder) / "program.py"
+            program = Path(directory) / "program.py"
             program.write_text(
                 f"import os, signal, sys, threading, time\nfrom pathlib import Path\n"
                 f"sys.path.insert(0, {str(Path(repro.__file__).parent)!r})\nimport ending, worker\n"
@@ -255,8 +255,8 @@ class EndedBySignal(unittest.TestCase):
             self.assertEqual((ran.returncode, ran.stderr, left), (-signal.SIGTERM, b"", []))
 
     def test_a_signal_while_files_are_written_comes_behind_them(self):
-        with tempfile.TemporaryDirectory() as folder:
-            program = Path(folder) / "program.py"
+        with tempfile.TemporaryDirectory() as directory:
+            program = Path(directory) / "program.py"
             program.write_text(
                 f"import os, signal, sys\nsys.path.insert(0, {str(Path(repro.__file__).parent)!r})\nimport ending\n"
                 "def main():\n"

@@ -22,11 +22,11 @@ with open(ROOT / "papers" / "schrimpf" / "figures.csv", encoding="utf-8") as _li
 ONE_PLACE = "single-thread"  # in place of an x, where a figure has one bar for each series
 
 
-def read_figure(figure, folder=DIGITISED):
+def read_figure(figure, directory=DIGITISED):
     """series name -> [(x, y)], by x. Empty where the figure is not digitised."""
     found = {}
     # What figure 3.2 has beyond its right edge is in a file of its own.
-    for file in (folder / f"fig_{figure}.csv", folder / f"fig_{figure}_hidden.csv"):
+    for file in (directory / f"fig_{figure}.csv", directory / f"fig_{figure}_hidden.csv"):
         if not file.exists():
             continue
         with open(file, encoding="utf-8", newline="") as lines:

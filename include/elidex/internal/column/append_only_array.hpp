@@ -50,14 +50,14 @@ class append_only_array {
   // The address of element i, or null if this thread knows of no memory for it.
   T* at(std::size_t i) const noexcept {
     if (i >= elements_max) return nullptr;
-    const place p = place_of(i);
+    const location p = location_of(i);
     // acquire: pairs with the release store in provide(): its elements are constructed.
     T* const segment = segments_[p.segment].load(std::memory_order_acquire);
     return segment == nullptr ? nullptr : segment + p.offset;
   }
   // The same for an element that is known to be among the first provided() elements.
   T& operator[](std::size_t i) const noexcept {
-    const place p = place_of(i);
+    const location p = location_of(i);
     // relaxed: the caller has seen that provided() covers i, or has learned of i from a thread that
     // has. That orders this load behind its partner, the store in provide().
     return segments_[p.segment].load(std::memory_order_relaxed)[p.offset];
@@ -69,7 +69,7 @@ class append_only_array {
   template <class Fn>
   void for_each_stretch(std::size_t first, std::size_t last, Fn&& fn) const {
     while (first < last) {
-      const place p = place_of(first);
+      const location p = location_of(first);
       const std::size_t count = std::min(segment_elements(p.segment) - p.offset, last - first);
       fn(&(*this)[first], first, count);
       first += count;
@@ -89,7 +89,7 @@ class append_only_array {
     // relaxed, without a partner: changed under this mutex only.
     std::size_t have = provided_.load(std::memory_order_relaxed);
     while (have < wanted) {
-      const place p = place_of(have);
+      const location p = location_of(have);
       const std::size_t elements = segment_elements(p.segment);
       void* const memory = obtain_memory(elements * sizeof(T));
       std::uninitialized_default_construct_n(static_cast<T*>(memory), elements);
@@ -105,7 +105,7 @@ class append_only_array {
   std::size_t memory_bytes() const noexcept { return provided() * sizeof(T); }
 
  private:
-  struct place {
+  struct location {
     std::size_t segment;
     std::size_t offset;
   };
@@ -116,7 +116,7 @@ class append_only_array {
   // no computer has memory for more elements
   static constexpr std::size_t elements_max = std::size_t{1} << (last_bits + 2);
 
-  static place place_of(std::size_t i) noexcept {
+  static location location_of(std::size_t i) noexcept {
     const std::size_t shifted = i + (std::size_t{4} << first_bits);
     const auto bits =
         // of the offset; the two bits above tell which of the four segments

@@ -1,7 +1,7 @@
 // The part of a column that receives new rows: the ID of each row's value, with an indexed
 // dictionary of the values.
 //
-//   column_delta<std::uint64_t, std::uint32_t> delta(map_regions::automatic);
+//   column_delta<std::uint64_t, std::uint32_t> delta(synchronization::automatic);
 //   delta.begin_at(1000);                             // the number of its first row
 //   auto row = delta.append(delta.id_of_new(42));     // 1000, or nothing once it is closed
 //   delta.close();                                    // its final number of rows
@@ -41,7 +41,7 @@ class column_delta {
   using index = keyed_delta_index<Image, Id>;
   using image_argument = typename index::value_argument;
 
-  explicit column_delta(map_regions regions) : index_(index_with(regions)) {}
+  explicit column_delta(synchronization with) : index_(index_with(with)) {}
 
   void begin_at(std::uint64_t row) noexcept { first_row_ = row; }
   std::uint64_t first_row() const noexcept { return first_row_; }
@@ -176,9 +176,9 @@ class column_delta {
     return static_cast<Id>(found - 1);
   }
 
-  static index index_with([[maybe_unused]] map_regions regions) {
-    if constexpr (std::is_constructible_v<index, map_regions>) {
-      return index(regions);
+  static index index_with([[maybe_unused]] synchronization with) {
+    if constexpr (std::is_constructible_v<index, synchronization>) {
+      return index(with);
     } else {
       return index();
     }

@@ -16,7 +16,7 @@ namespace elidex {
 template <class T, class Id>
 column<T, Id>::column(const column_options& options) : options_(options) {
   auto main = std::make_unique<const main_part>();
-  auto delta = std::make_unique<delta_part>(options_.regions);
+  auto delta = std::make_unique<delta_part>(options_.synchronization);
   state_.store(new parts{main.get(), nullptr, delta.get()});
   static_cast<void>(main.release());
   static_cast<void>(delta.release());
@@ -215,7 +215,7 @@ void column<T, Id>::publish(std::unique_ptr<const parts> next) noexcept {
 template <class T, class Id>
 void column<T, Id>::freeze_delta() {
   const parts& before = now();
-  auto delta = std::make_unique<delta_part>(options_.regions);
+  auto delta = std::make_unique<delta_part>(options_.synchronization);
   auto next = std::make_unique<const parts>(parts{before.main, before.delta, delta.get()});
   delta->begin_at(before.delta->first_row() + before.delta->close());
   static_cast<void>(delta.release());

@@ -50,8 +50,8 @@
 #include "elidex/internal/column/append_only_array.hpp"
 #include "elidex/internal/column/blob_arena.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
+#include "elidex/internal/sync/version_lock.hpp"
 #include "elidex/internal/tree/codec.hpp"
-#include "elidex/internal/tree/field.hpp"
 
 namespace elidex::internal {
 
@@ -79,10 +79,10 @@ class delta_dictionary {
 
   // --- of an entry ---
 
-  // Compares the value of `id` with the probe's. Returns torn if this thread cannot know the entry
-  // yet.
+  // Compares the value of `id` with the search key. Returns torn if this thread cannot know the
+  // entry yet.
   template <class StillValid>
-  [[gnu::always_inline]] comparison compare(Id id, const typename keys::probe& wanted,
+  [[gnu::always_inline]] comparison compare(Id id, const typename keys::search_key& wanted,
                                             StillValid&& still_valid) const noexcept {
     const part& of = parts_[id % Parts];
     if constexpr (Racing) {
@@ -202,7 +202,7 @@ class delta_dictionary {
   }
 
   template <class StillValid>
-  static comparison order(const entry& value, const typename keys::probe& wanted,
+  static comparison order(const entry& value, const typename keys::search_key& wanted,
                           StillValid&& still_valid) noexcept {
     if constexpr (keys::compares_in_place) {
       return value < wanted    ? comparison::less

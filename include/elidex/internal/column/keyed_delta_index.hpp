@@ -95,10 +95,10 @@ class keyed_delta_index {
   using id_type = Id;
 
   keyed_delta_index() = default;
-  // `which` chooses the regions of the tree. A default-constructed index uses hardware regions
-  // where the CPU commits them. An index of strings is always optimistic.
-  explicit keyed_delta_index(map_regions which)
-    requires std::constructible_from<tree, map_regions>
+  // `which` is the tree's. A default-constructed index uses hardware transactions where the CPU
+  // commits them. An index of strings is always optimistic.
+  explicit keyed_delta_index(synchronization which)
+    requires std::constructible_from<tree, synchronization>
       : tree_(which) {}
   keyed_delta_index(const keyed_delta_index&) = delete;
   keyed_delta_index& operator=(const keyed_delta_index&) = delete;

@@ -45,7 +45,7 @@
 
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/parking.hpp"
-#include "elidex/internal/tree/field.hpp"
+#include "elidex/internal/sync/version_lock.hpp"
 
 namespace elidex::internal {
 

@@ -119,7 +119,7 @@ void hash_map<Key, Value, Hash, Rules>::free_blobs() noexcept {
 // --- looking up ---
 
 template <class Key, class Value, class Hash, class Rules>
-auto hash_map<Key, Value, Hash, Rules>::find(const place& home, const wanted_key& wanted,
+auto hash_map<Key, Value, Hash, Rules>::find(const bucket_ref& home, const wanted_key& wanted,
                                              spot& where) noexcept -> finding {
   for (block* in = home.bucket;;) {
     const tags t = in->tags();
@@ -153,7 +153,7 @@ auto hash_map<Key, Value, Hash, Rules>::look_once(const wanted_key& wanted,
                                                   std::optional<value_slot>& value) const noexcept
     -> finding {
   if constexpr (keys::compares_in_place) {
-    const std::optional<place> home = table_.find_home_at_once(wanted.hash);
+    const std::optional<bucket_ref> home = table_.find_home_at_once(wanted.hash);
     if (!home) [[unlikely]]
       return finding::torn;
     const block& in = *home->bucket;
@@ -176,7 +176,7 @@ auto hash_map<Key, Value, Hash, Rules>::look_up(const wanted_key& wanted,
                                                 std::optional<value_slot>& value) const noexcept
     -> finding {
   for (internal::backoff wait;; wait.once()) {
-    const place home = table_.find_home(wanted.hash);
+    const bucket_ref home = table_.find_home(wanted.hash);
     spot where;
     const finding found = find(home, wanted, where);
     if (found == finding::present) value.emplace(where.in->value(where.slot));
@@ -248,12 +248,12 @@ void hash_map<Key, Value, Hash, Rules>::multi_get(std::span<const key_argument> 
 // --- changing ---
 
 template <class Key, class Value, class Hash, class Rules>
-auto hash_map<Key, Value, Hash, Rules>::home_to_change(std::uint64_t hash) noexcept -> place {
+auto hash_map<Key, Value, Hash, Rules>::home_to_change(std::uint64_t hash) noexcept -> bucket_ref {
   // The next exchange, on any bucket, waits until all stores of this change have their cache lines.
   // The prefetch lets these lines arrive together.
   table_.first_look(hash).prefetch();
   for (;;) {
-    const place home = table_.find_home(hash);
+    const bucket_ref home = table_.find_home(hash);
     if (home.seen.level() >= table_.level()) [[likely]]
       return home;
     split(home);
@@ -341,7 +341,7 @@ bool hash_map<Key, Value, Hash, Rules>::insert_or_overwrite(key_argument key, va
     if (overwrite) op.provide_retirement();
   }
   for (internal::backoff wait;; wait.once()) {
-    const place home = home_to_change(which.hash);
+    const bucket_ref home = home_to_change(which.hash);
     internal::bucket_lock& lock = home.bucket->lock;
     spot where;
     const finding found = find(home, which, where);
@@ -377,7 +377,7 @@ std::pair<Value, bool> hash_map<Key, Value, Hash, Rules>::get_or_insert(key_argu
   operation op(*this);
   [[maybe_unused]] const pin pinned;
   for (internal::backoff wait;; wait.once()) {
-    const place home = home_to_change(which.hash);
+    const bucket_ref home = home_to_change(which.hash);
     internal::bucket_lock& lock = home.bucket->lock;
     spot where;
     const finding found = find(home, which, where);
@@ -418,7 +418,7 @@ bool hash_map<Key, Value, Hash, Rules>::update(key_argument key, Fn&& fn) {
     static_cast<void>(internal::this_thread_slot());
     [[maybe_unused]] const pin pinned;
     for (internal::backoff wait;; wait.once()) {
-      const place home = home_to_change(which.hash);
+      const bucket_ref home = home_to_change(which.hash);
       internal::bucket_lock& lock = home.bucket->lock;
       spot where;
       const finding found = find(home, which, where);
@@ -450,7 +450,7 @@ bool hash_map<Key, Value, Hash, Rules>::update_string(key_argument key, Fn& fn) 
     operation op(*this);
     op.provide_retirement();
     [[maybe_unused]] const pin pinned;
-    const place home = home_to_change(which.hash);
+    const bucket_ref home = home_to_change(which.hash);
     internal::bucket_lock& lock = home.bucket->lock;
     spot where;
     const finding found = find(home, which, where);
@@ -482,7 +482,7 @@ bool hash_map<Key, Value, Hash, Rules>::erase(key_argument key) {
   op.provide_retirement();
   [[maybe_unused]] const pin pinned;
   for (internal::backoff wait;; wait.once()) {
-    const place home = home_to_change(which.hash);
+    const bucket_ref home = home_to_change(which.hash);
     internal::bucket_lock& lock = home.bucket->lock;
     spot where;
     const finding found = find(home, which, where);
@@ -522,7 +522,7 @@ void hash_map<Key, Value, Hash, Rules>::reserve(std::size_t many) {
 }
 
 template <class Key, class Value, class Hash, class Rules>
-void hash_map<Key, Value, Hash, Rules>::split(const place& p) noexcept {
+void hash_map<Key, Value, Hash, Rules>::split(const bucket_ref& p) noexcept {
   if (!p.bucket->lock.try_lock(p.seen)) return;
   const unsigned bit = p.seen.level();
   block& high = table_.bucket_at(p.index | std::uint64_t{1} << bit);
@@ -625,7 +625,7 @@ std::size_t hash_map<Key, Value, Hash, Rules>::visit(std::uint64_t residue, unsi
     [[maybe_unused]] const pin pinned;
     for (internal::backoff wait;; wait.once()) {
       buffer.clear();
-      const place home = table_.find_home(residue);
+      const bucket_ref home = table_.find_home(residue);
       covered = home.seen.level();
       bool whole = true;
       for (const block* in = home.bucket; in != nullptr && whole;) {

@@ -81,7 +81,7 @@ namespace elidex::internal {
 template <class Block, class Rules>
 class hash_table {
  public:
-  struct place {
+  struct bucket_ref {
     Block* bucket;
     std::uint64_t index;
     bucket_lock::token seen;
@@ -111,18 +111,18 @@ class hash_table {
   }
 
   // find_home() if a single look finds the bucket, unlocked. Otherwise nothing.
-  std::optional<place> find_home_at_once(std::uint64_t hash) const noexcept {
+  std::optional<bucket_ref> find_home_at_once(std::uint64_t hash) const noexcept {
     const unsigned here = level();
     const std::uint64_t index = hash & low_bits(here);
     Block& bucket = bucket_at(index);
     const bucket_lock::token seen = bucket.lock.look();
     if (!seen.is_unlocked_at(here)) [[unlikely]]
       return std::nullopt;
-    return place{&bucket, index, seen};
+    return bucket_ref{&bucket, index, seen};
   }
   // Returns the bucket whose keys include those of this hash, unlocked, and the version at which it
   // does.
-  place find_home(std::uint64_t hash) const noexcept {
+  bucket_ref find_home(std::uint64_t hash) const noexcept {
     const unsigned here = level();
     const std::uint64_t index = hash & low_bits(here);
     Block& bucket = bucket_at(index);
@@ -178,7 +178,7 @@ class hash_table {
     // relaxed: only a hint; pairs with the exchanges on the cursor, which decide.
     return has_more(cursor_.load(std::memory_order_relaxed));
   }
-  // Splits a few of them. split_one(place) locks the bucket, splits it once and unlocks it. It
+  // Splits a few of them. split_one(bucket_ref) locks the bucket, splits it once and unlocks it. It
   // returns without a split if the bucket has changed.
   template <class SplitOne>
   void help_splitting(SplitOne&& split_one) noexcept {
@@ -188,7 +188,7 @@ class hash_table {
     for (unsigned i = 0; i < Rules::buckets_per_turn && has_more(taken + i); ++i) {
       const std::uint64_t index = position_of(taken) + i;
       for (;;) {
-        const place p = find_home_from(index, index);
+        const bucket_ref p = find_home_from(index, index);
         if (p.seen.level() > from_level) break;
         split_one(p);
       }
@@ -219,7 +219,8 @@ class hash_table {
         std::memory_order_release);
   }
 
-  [[gnu::noinline]] place find_home_from(std::uint64_t index, std::uint64_t hash) const noexcept {
+  [[gnu::noinline]] bucket_ref find_home_from(std::uint64_t index,
+                                              std::uint64_t hash) const noexcept {
     for (;;) {
       Block& bucket = bucket_at(index);
       const bucket_lock::token seen = bucket.lock.read();

@@ -203,7 +203,14 @@ class lock_system {
     typename Latches::system_latch latch;
   };
   // The result of a request's section.
-  enum class step : std::uint8_t { held, implicit, granted, queued, queued_behind_waiter, refused };
+  enum class acquire_result : std::uint8_t {
+    held,
+    implicit,
+    granted,
+    queued,
+    queued_behind_waiter,
+    refused
+  };
 
   // Locks all shards, in ascending order.
   class all_latches {
@@ -242,8 +249,8 @@ class lock_system {
   void give_back(member& one) noexcept;
   bool add_to_owner(lock_object& lock, member& owner, lock_owner_id if_still);
   static lock_object& take_spare(member& from, const lock_request& wanted);
-  step decide(member& me, const lock_request& wanted, bool may_wait,
-              std::atomic<lock_owner_id>* implicit_in);
+  acquire_result decide(member& me, const lock_request& wanted, bool may_wait,
+                        std::atomic<lock_owner_id>* implicit_in);
   bool convert(member& me, const queue_name& name, std::uint32_t bit, lock_owner_id writer);
   void search_for_cycles(lock_owner& from, wake_list& woken) noexcept;
   struct inheritance {
@@ -549,22 +556,22 @@ lock_object& lock_system<Latches>::take_spare(member& from, const lock_request& 
 
 template <class Latches>
 auto lock_system<Latches>::decide(member& me, const lock_request& wanted, bool may_wait,
-                                  std::atomic<lock_owner_id>* implicit_in) -> step {
+                                  std::atomic<lock_owner_id>* implicit_in) -> acquire_result {
   lock_bucket& bucket = bucket_of(wanted.name);
-  if (bucket.covering(wanted) != nullptr) return step::held;
+  if (bucket.covering(wanted) != nullptr) return acquire_result::held;
   const bool held_up = bucket.is_held_up(wanted);
-  if (held_up && !may_wait) return step::refused;
+  if (held_up && !may_wait) return acquire_result::refused;
   if (!held_up) {
     // If another transaction is in the queue, it may wait for a weaker lock of this transaction,
     // which this one may release.
     if (implicit_in != nullptr && bucket.is_alone(wanted)) {
       implicit_in->store(me.own_id);
-      return step::implicit;
+      return acquire_result::implicit;
     }
-    if (wanted.kind == lock_kind::insert_intention) return step::granted;
+    if (wanted.kind == lock_kind::insert_intention) return acquire_result::granted;
     if (lock_object* const similar = bucket.similar(wanted); similar != nullptr) {
       similar->set(wanted.bit);
-      return step::granted;
+      return acquire_result::granted;
     }
   }
   lock_object& made = take_spare(me, wanted);
@@ -572,10 +579,11 @@ auto lock_system<Latches>::decide(member& me, const lock_request& wanted, bool m
   made.waited_for = wanted.bit;
   add_to_owner(made, me, me.own_id);
   bucket.push_back(made);
-  if (!held_up) return step::granted;
+  if (!held_up) return acquire_result::granted;
   me.signal.store(lock_owner::asleep);
   me.waits_in.store(&made);  // before the next line: lock_system.hpp, "Every cycle is found"
-  return bucket.waits_for_a_waiter(made) ? step::queued_behind_waiter : step::queued;
+  return bucket.waits_for_a_waiter(made) ? acquire_result::queued_behind_waiter
+                                         : acquire_result::queued;
 }
 
 // Returns true if the writer holds an explicit lock now, and did not before.
@@ -654,7 +662,7 @@ lock_outcome lock_system<Latches>::transaction::request(const lock_request& want
         "elidex::lock_system: a request outside of begin() and end(), or while one waits");
   }
   system_.pool_.fill(me_, 2);  // one for the caller, one for an implicit holder
-  step taken = step::held;
+  acquire_result taken = acquire_result::held;
   bool converted = false;
   {
     const std::lock_guard guard(system_.latch_of(wanted.name));
@@ -667,26 +675,26 @@ lock_outcome lock_system<Latches>::transaction::request(const lock_request& want
   counters::add(me_.counters.requests);
   if (converted) counters::add(me_.counters.conversions);
   switch (taken) {
-    case step::held:
+    case acquire_result::held:
       counters::add(me_.counters.held_already);
       return lock_outcome::granted;
-    case step::implicit:
+    case acquire_result::implicit:
       counters::add(me_.counters.implicit);
       return lock_outcome::granted;
-    case step::granted:
+    case acquire_result::granted:
       counters::add(me_.counters.granted_at_once);
       return lock_outcome::granted;
-    case step::refused:
+    case acquire_result::refused:
       counters::add(me_.counters.timeouts);
       return lock_outcome::timed_out;
-    case step::queued:
-    case step::queued_behind_waiter:
+    case acquire_result::queued:
+    case acquire_result::queued_behind_waiter:
       break;
   }
   waiting_ = true;
   waits_at_ = wanted.name;
   counters::add(me_.counters.waits);
-  if (taken == step::queued_behind_waiter) {
+  if (taken == acquire_result::queued_behind_waiter) {
     counters::add(me_.counters.searches);
     wake_list woken;
     bool decided_here = false;

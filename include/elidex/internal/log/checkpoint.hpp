@@ -19,32 +19,32 @@
 //   std::system_error      From the files, or because the log has failed. From the constructor with
 //                          std::errc::operation_in_progress, while another checkpoint of this log
 //                          is written.
-//   std::invalid_argument  From add_row(): a stamp of an epoch that has not begun.
+//   std::invalid_argument  From add_row(): a stamp of a group that has not begun.
 //   std::length_error      From add_row().
 //   std::bad_alloc
 //
 // Implementation notes
-// Why recovery is right. Let B be the epoch after durable_epoch() when the checkpoint begins. Let C
-// be the current epoch when finish() is called. Consider a recovery that ends with epoch D, and a
-// key.
-// - D >= C, because finish() waits for durable_epoch() >= C before it gives the file its name.
-//   Everything that the scan can have seen, rows or their absence, had an epoch <= C <= D. So the
+// Why recovery is right. Let B be the commit group after durable_group() when the checkpoint
+// begins. Let C be the current group when finish() is called. Consider a recovery that ends with
+// group D, and a key.
+// - D >= C, because finish() waits for durable_group() >= C before it gives the file its name.
+//   Everything that the scan can have seen, rows or their absence, had a group <= C <= D. So the
 //   file has nothing of a transaction that the log has lost.
-// - Let s be the stamp of the key's last change up to D. If its epoch is >= B, the change is in the
+// - Let s be the stamp of the key's last change up to D. If its group is >= B, the change is in the
 //   log, which is kept from B on. Recovery applies it after all older ones of the log. If the file
 //   has a row of the key, the row's stamp is <= s, because s is the last one up to D. So the change
 //   replaces it.
-// - If the epoch of s is < B, the change was installed before the scan began: durable_epoch() is
-//   published after the end of all commits of its epochs. Nothing has changed the key since then,
+// - If the group of s is < B, the change was installed before the scan began: durable_group() is
+//   published after the end of all commits of its groups. Nothing has changed the key since then,
 //   up to D. So the scan saw the row, or its absence, and the log from B on has no entry of the
 //   key.
 // Recovery skips changes of the log that are older than the file's row, because the scan came later
 // and the row has a larger stamp. Changes that are older than an erase that the scan has seen bring
-// the row back for a moment. The erase follows in the log, because its epoch is >= B like theirs.
+// the row back for a moment. The erase follows in the log, because its group is >= B like theirs.
 //
 // How the file is made: it is written under another name, synced and renamed, and the directory is
 // synced. A crash before that leaves a file that recovery ignores and the next log removes. Then
-// the writer removes older checkpoints, and the segments whose entries are all of epochs before B.
+// the writer removes older checkpoints, and the segments whose entries are all of groups before B.
 // It never removes the segment that is being written, so up to segment_bytes of old entries stay.
 //
 // Sources: the argument is Silo's of recovery by the larger TID. Silo keeps erases as absent
@@ -83,7 +83,7 @@ class checkpoint_writer {
   void add_row(std::uint32_t table, std::string_view key, std::string_view row,
                std::uint64_t stamp);
 
-  // Also waits for the end of an epoch. To be called once.
+  // Also waits for the end of a group. To be called once.
   finished_checkpoint finish();
 
  private:
@@ -92,8 +92,8 @@ class checkpoint_writer {
 
   redo_log& log_;
   std::uint64_t number_ = 0;
-  std::uint64_t first_epoch_ = 0;    // B
-  std::uint64_t first_segment_ = 0;  // the first that has epochs from B on
+  std::uint64_t first_group_ = 0;    // B
+  std::uint64_t first_segment_ = 0;  // the first that has groups from B on
   std::uint64_t rows_ = 0;
   byte_buffer rows_of_block_;
   end_counts counts_;

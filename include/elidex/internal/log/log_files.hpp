@@ -3,8 +3,8 @@
 //
 //   std::error_code error;
 //   // locked against other processes; throws
-//   auto folder = open_log_folder("/var/lib/store");
-//   auto file = folder->create("redo-00000001.log", error);
+//   auto directory = open_log_directory("/var/lib/store");
+//   auto file = directory->create("redo-00000001.log", error);
 //   write_whole(*file, bytes, error);  // continues after short writes and EINTR
 //   file->sync(error);
 //
@@ -50,12 +50,12 @@ class log_file {
   virtual void sync(std::error_code& error) = 0;
 };
 
-class log_folder {
+class log_directory {
  public:
-  log_folder() = default;
-  log_folder(const log_folder&) = delete;
-  log_folder& operator=(const log_folder&) = delete;
-  virtual ~log_folder() = default;
+  log_directory() = default;
+  log_directory(const log_directory&) = delete;
+  log_directory& operator=(const log_directory&) = delete;
+  virtual ~log_directory() = default;
 
   // The names of all files, in any order, including files that are not the log's.
   virtual std::vector<std::string> names(std::error_code& error) = 0;
@@ -71,15 +71,15 @@ class log_folder {
 // write  Creates the directory if it does not exist (its parent must). The lock is exclusive.
 // read   Needs no write permission: files are opened for reading only, and create(), rename() and
 //        remove() fail with read_only_file_system. The lock is shared with other readers.
-enum class folder_use : std::uint8_t { write, read };
+enum class directory_use : std::uint8_t { write, read };
 
 // Locks the directory until the result is destroyed, without a lock file. Throws std::system_error:
 //   resource_unavailable_try_again  Another process or object holds the lock.
 //   function_not_supported          The system is not POSIX, or is the simulated machine, which has
 //                                   no files.
 //   otherwise                       the system's error
-std::unique_ptr<log_folder> open_log_folder(const std::string& path,
-                                            folder_use use = folder_use::write);
+std::unique_ptr<log_directory> open_log_directory(const std::string& path,
+                                                  directory_use use = directory_use::write);
 
 // Writes everything, or fails. After an error it is unknown how much was written.
 inline void write_whole(log_file& file, std::span<const std::byte> bytes, std::error_code& error) {

@@ -10,11 +10,11 @@
 //
 // Implementation notes
 // All numbers are little-endian. A file is a header followed by blocks without gaps. A block's
-// header has its kind, its epoch, its offset, its payload's length and two CRC32C: of the payload,
-// and of the header itself. The latter starts from the file header's CRC, which covers a random
-// number and the file's own number. So a block of another file, or of another offset, is never
-// taken for a block of this offset. This holds for blocks within a row's bytes, and for those in
-// sectors that the file system used before.
+// header has its kind, its commit group, its offset, its payload's length and two CRC32C: of the
+// payload, and of the header itself. The latter starts from the file header's CRC, which covers a
+// random number and the file's own number. So a block of another file, or of another offset, is
+// never taken for a block of this offset. This holds for blocks within a row's bytes, and for those
+// in sectors that the file system used before.
 #pragma once
 
 #include <array>
@@ -34,25 +34,25 @@
 namespace elidex::internal {
 
 // A transaction's stamp in the log: commit_stamp.hpp's word without its state bits.
-constexpr std::uint64_t make_stamp(std::uint64_t epoch, std::uint64_t number) noexcept {
-  return commit_stamp(epoch, number).word();
+constexpr std::uint64_t make_stamp(std::uint64_t group, std::uint64_t number) noexcept {
+  return commit_stamp(group, number).word();
 }
-constexpr std::uint64_t epoch_of_stamp(std::uint64_t stamp) noexcept {
-  return commit_stamp(stamp).epoch();
+constexpr std::uint64_t group_of_stamp(std::uint64_t stamp) noexcept {
+  return commit_stamp(stamp).group();
 }
 
 // --- Entries ---
 
 // change: gives other values to some words of a present row.
-enum class log_operation : std::uint8_t { put, erase, change };
+enum class log_operation : std::uint8_t { upsert, erase, change };
 
 // A change of one row. The bytes belong to the code that passes the entry on.
 struct log_entry {
   std::uint32_t table = 0;
-  log_operation operation = log_operation::put;
+  log_operation operation = log_operation::upsert;
   std::uint64_t stamp = 0;
   std::string_view key;
-  std::string_view row;  // of a put (for a change see apply_change())
+  std::string_view row;  // of an upsert (for a change see apply_change())
 };
 
 // The most bytes of a key or a row.
@@ -161,12 +161,12 @@ struct file_header {
   file_kind kind = file_kind::segment;
   std::uint64_t salt = 0;    // of this file: random
   std::uint64_t number = 0;  // as in the file's name, from 1 on
-  std::uint64_t first_epoch =
-      // Segment: its entries have this epoch or a later one. Checkpoint: the log is replayed from
-      // this epoch on.
+  std::uint64_t first_group =
+      // Segment: its entries have this group or a later one. Checkpoint: the log is replayed from
+      // this group on.
       0;
-  // Segment: the last epoch with entries in the segments before it.
-  std::uint64_t durable_epoch = 0;
+  // Segment: the last group with entries in the segments before it.
+  std::uint64_t durable_group = 0;
   // Segment: the valid length of the segment before it. 0: there was none.
   std::uint64_t previous_bytes = 0;
   std::uint64_t first_segment = 0;  // checkpoint: where the replay begins
@@ -189,17 +189,17 @@ parsed_file_header parse_file_header(std::span<const std::byte> bytes, file_kind
 
 enum class block_kind : std::uint32_t {
   records = 1,    // whole transactions
-  end = 2,        // ends an epoch or a checkpoint, and counts its blocks
-  confirmed = 3,  // has no payload, only the header's durable_epoch
+  end = 2,        // ends a batch or a checkpoint, and counts its blocks
+  confirmed = 3,  // has no payload, only the header's durable_group
 };
 
 struct block_header {
   block_kind kind = block_kind::records;
-  std::uint64_t epoch = 0;
+  std::uint64_t group = 0;   // the last commit group of its batch
   std::uint64_t offset = 0;  // of the header, in its file
   std::uint64_t payload_bytes = 0;
-  // All epochs up to this one had been synced when the block was written.
-  std::uint64_t durable_epoch = 0;
+  // All groups up to this one had been synced when the block was written.
+  std::uint64_t durable_group = 0;
   std::uint32_t payload_crc = 0;
 };
 
@@ -217,9 +217,9 @@ std::optional<block_header> find_block_header(std::span<const std::byte> bytes, 
 struct end_counts {
   std::uint64_t blocks = 0;
   std::uint64_t payload_bytes = 0;
-  // Checkpoint: the log has entries at least up to this epoch.
-  std::uint64_t durable_epoch = 0;
-  std::uint64_t last_epoch = 0;  // checkpoint: no entry has a later epoch
+  // Checkpoint: the log has entries at least up to this group.
+  std::uint64_t durable_group = 0;
+  std::uint64_t last_group = 0;  // checkpoint: no entry has a later group
 };
 inline constexpr std::size_t end_counts_bytes = 32;
 std::array<std::byte, end_counts_bytes> encode(const end_counts& counts) noexcept;
@@ -248,8 +248,8 @@ inline void begin_record(byte_buffer& to) {
 // unchanged. An erase has no row.
 void append_entry(byte_buffer& to, std::uint32_t table, log_operation operation,
                   std::string_view key, std::string_view row);
-// Appends a change if that is shorter, otherwise a put of `after`. Throws as append_entry(), and
-// leaves the buffer unchanged then.
+// Appends a change if that is shorter, otherwise an upsert of `after`. Throws as append_entry(),
+// and leaves the buffer unchanged then.
 void append_change(byte_buffer& to, std::uint32_t table, std::string_view key,
                    std::string_view before, std::string_view after);
 // Ends the record that begins at `begin`. The buffer's end is less than 4 GiB behind `begin`.
@@ -265,8 +265,8 @@ class record_reader {
   explicit record_reader(std::span<const std::byte> payload) noexcept
       : rest_(payload), behind_record_(payload.size()) {}
 
-  enum class step { entry, end, malformed };
-  step next(log_entry& entry) noexcept;
+  enum class parse_status { entry, end, malformed };
+  parse_status next(log_entry& entry) noexcept;
 
  private:
   std::span<const std::byte> rest_;

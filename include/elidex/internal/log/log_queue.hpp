@@ -4,8 +4,8 @@
 //   log_queue queue;
 //   queue.stage(record, entries);  // the owner, before it locks anything: may throw
 //   queue.publish(stamp);          // the owner, when it commits: cannot fail
-//   // the logger: the records published with stamps of epochs <= epoch
-//   queue.take(epoch, [&](std::span<const std::byte> records) { ... });
+//   // the logger: the records published with stamps of groups <= group
+//   queue.take(group, [&](std::span<const std::byte> records) { ... });
 //
 // Thread-safety: stage() and publish() by one thread at a time, take() by one at a time,
 // waiting_bytes() by the owner.
@@ -22,7 +22,7 @@
 // The owner links a new chunk when it will never publish in the old one again. So when `next` is
 // set, the mark is final.
 //
-// The stamps of a thread ascend by epochs, so the records up to an epoch are at the front.
+// The stamps of a thread ascend by groups, so the records up to a group are at the front.
 #pragma once
 
 #include <atomic>
@@ -59,7 +59,7 @@ class log_queue {
   // Calls fn with pieces of whole records, in the order of publication. If fn throws, its piece
   // stays in the queue.
   template <class Fn>
-  void take(std::uint64_t epoch, Fn&& fn) {
+  void take(std::uint64_t group, Fn&& fn) {
     for (;;) {
       // pairs with the release in stage()
       chunk* const next = head_->next.load(std::memory_order_acquire);
@@ -67,7 +67,7 @@ class log_queue {
           head_->published.load(std::memory_order_acquire);  // pairs with the one in publish()
       std::size_t end = taken_;
       while (end < published &&
-             commit_stamp(stamp_of_record(head_->bytes() + end)).epoch() <= epoch)
+             commit_stamp(stamp_of_record(head_->bytes() + end)).group() <= group)
         end += bytes_of_record(head_->bytes() + end);
       if (end > taken_) {
         fn(std::span<const std::byte>(head_->bytes() + taken_, end - taken_));

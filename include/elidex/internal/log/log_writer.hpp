@@ -1,9 +1,10 @@
-// Serializes committed groups into segment files, in the order that redo_log.hpp's proofs require.
+// Serializes batches of commit groups into segment files, in the order that redo_log.hpp's proofs
+// require.
 //
-//   log_writer writer(folder, found, fingerprint, segment_bytes);
-//   // written and synced when end_epoch() returns
-//   writer.begin_epoch(7); writer.records(payload); ... ; writer.end_epoch();
-//   writer.after_epoch();  // notes the sync in the file, or begins the next segment
+//   log_writer writer(directory, found, fingerprint, segment_bytes);
+//   // written and synced when end_batch() returns
+//   writer.begin_batch(7); writer.records(payload); ... ; writer.end_batch();
+//   writer.after_batch();  // notes the sync in the file, or begins the next segment
 //
 // Thread-safety: one thread. The functions from first_segment_with() on are for checkpoints, and
 // may be called from any thread.
@@ -35,7 +36,7 @@ std::uint64_t new_salt() noexcept;
 class block_file {
  public:
   // Creates the file, and buffers its header.
-  block_file(log_folder& folder, std::string name, const file_header& header);
+  block_file(log_directory& directory, std::string name, const file_header& header);
 
   void block(block_header header, std::span<const std::byte> payload);
   void flush();
@@ -52,42 +53,43 @@ class block_file {
 
 class log_writer {
  public:
-  log_writer(log_folder& folder, const recovered_log& found, std::uint64_t fingerprint,
+  log_writer(log_directory& directory, const recovered_log& found, std::uint64_t fingerprint,
              std::size_t segment_bytes);
 
-  void begin_epoch(std::uint64_t epoch) noexcept;
+  // `group` is the batch's last commit group.
+  void begin_batch(std::uint64_t group) noexcept;
   void records(std::span<const std::byte> payload);  // not empty
-  // Writes and syncs the epoch if it has records. Returns whether it has.
-  bool end_epoch();
-  void after_epoch();
+  // Writes and syncs the batch if it has records. Returns whether it has.
+  bool end_batch();
+  void after_batch();
 
-  // The first segment that has, or would get, entries of this epoch or later.
-  std::uint64_t first_segment_with(std::uint64_t epoch);
-  // The last epoch that has entries and is synced.
-  std::uint64_t last_epoch();
+  // The first segment that has, or would get, entries of this group or later.
+  std::uint64_t first_segment_with(std::uint64_t group);
+  // The last group that has entries and is synced.
+  std::uint64_t last_group();
 
-  log_folder& folder() noexcept { return folder_; }
+  log_directory& directory() noexcept { return directory_; }
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
   // Returns the next checkpoint's number, or 0 while another one is being written.
   std::uint64_t begin_checkpoint();
   void end_checkpoint();
 
  private:
-  void begin_segment(std::uint64_t number, std::uint64_t previous_bytes, std::uint64_t first_epoch);
+  void begin_segment(std::uint64_t number, std::uint64_t previous_bytes, std::uint64_t first_group);
   block_header header_now(block_kind kind) const noexcept;
 
-  log_folder& folder_;
+  log_directory& directory_;
   const std::uint64_t fingerprint_;
   const std::size_t segment_bytes_;
   std::unique_ptr<block_file> segment_;
-  std::uint64_t epoch_ = 0;
-  std::uint64_t synced_ = 0;  // the last epoch that has records and is synced
+  std::uint64_t group_ = 0;   // the last group of the present batch
+  std::uint64_t synced_ = 0;  // the last group that has records and is synced
   end_counts counts_;
 
   std::mutex mutex_;  // protects the members below
   std::uint64_t last_checkpoint_;
   bool checkpoint_runs_ = false;
-  std::vector<recovered_log::segment> segments_;  // the last one's last_epoch is synced_
+  std::vector<recovered_log::segment> segments_;  // the last one's last_group is synced_
 };
 
 }  // namespace elidex::internal

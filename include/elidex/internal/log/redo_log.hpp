@@ -1,36 +1,36 @@
-// A redo log with group commit by epochs: it makes the changes of committed transactions durable,
-// one group of epochs per fsync.
+// A redo log with group commit: it makes the changes of committed transactions durable, one batch
+// of commit groups per fsync.
 //
-//   commit_clock epochs;
+//   commit_clock clock;
 //   // recovery.hpp
-//   redo_log log(epochs, *folder, found, {.level = durability::sync, .fingerprint = schema});
+//   redo_log log(clock, *directory, found, {.level = durability::sync, .fingerprint = schema});
 //   redo_log::worker me(log);                // one for each thread
 //   redo_log::commit commit(me);
 //   commit.upsert(table, key, row);          // if it throws, nothing has happened
 //   commit.seal();                           // the last call that may throw
 //   {
-//     const commit_clock::commit_phase phase(epochs);
-//     ... lock, read the epoch, validate: to give up, leave the scope ...
+//     const commit_clock::commit_phase phase(clock);
+//     ... lock, read the group, validate: to give up, leave the scope ...
 //     commit.keep(stamp);  // before or after the writes are installed
 //     ... install the writes, release the locks ...
 //   }
-//   log.acknowledge(me, stamp.epoch());  // sync: returns when the transaction is durable
+//   log.acknowledge(me, stamp.group());  // sync: returns when the transaction is durable
 //
 // Levels of durability:
-//   async  acknowledge() waits only for queues above their limit. A crash loses the epochs after
-//          durable_epoch(): the commits of the last epoch_time and of the running sync.
-//   sync   acknowledge() waits for durable_epoch().
+//   async  acknowledge() waits only for queues above their limit. A crash loses the groups after
+//          durable_group(): the commits of the last group_time and of the running sync.
+//   sync   acknowledge() waits for durable_group().
 //   none   There is no log.
 //
 // Thread-safety: a worker and its commits belong to one thread at a time. Everything else may be
 // called from any thread, outside of regions.
 // Lifetime: a log outlives its workers. The clock and the directory outlive the log.
-// Errors: if a write or a sync fails, the log has failed for good, and durable_epoch() does not
+// Errors: if a write or a sync fails, the log has failed for good, and durable_group() does not
 // change any more. Then commit's constructor, acknowledge(), wait_durable() and close() throw
 // std::system_error with the first error's code. Nothing is retried, because after a failed sync
 // the system may have dropped the pages (log_files.hpp). A transaction whose acknowledge() throws
-// is installed. Only a recovery can tell whether it is durable. A group that was written in part is
-// no group, or one whose success was not reported. After close() everything is durable, and commits
+// is installed. Only a recovery can tell whether it is durable. A batch that was written in part is
+// no batch, or one whose success was not reported. After close() everything is durable, and commits
 // and checkpoints throw std::errc::operation_canceled.
 // fork(): a child has no logger thread, and the files belong to the parent. In a child the
 // constructors of worker and commit, wait_durable(), close() and checkpoints throw forked_child,
@@ -38,35 +38,35 @@
 // logger may have been working on.
 //
 // Implementation notes
-// How a group is made. A thread puts its records into its own queue (log_queue.hpp), within its
+// How a batch is made. A thread puts its records into its own queue (log_queue.hpp), within its
 // commit phase. The logger repeats four steps:
-// 1. It advances the clock, and waits until no commit phase of the earlier epochs runs
+// 1. It advances the clock, and waits until no commit phase of the earlier groups runs
 //    (commit_clock.hpp, completed()).
-// 2. It takes the records up to the last completed epoch E from all queues.
+// 2. It takes the records up to the last completed group E from all queues.
 // 3. It writes them, and an end block that counts them.
-// 4. It syncs the file, and publishes durable_epoch() == E.
-// The epochs since the previous group are one group, named by its last epoch. If another thread
-// advances the clock, groups only have more epochs. A commit takes no lock. The next group ends
-// after epoch_time, or at once if a thread waits. So one sync serves all commits that arrive while
-// the previous one runs.
+// 4. It syncs the file, and publishes durable_group() == E.
+// The commit groups since the previous batch are one batch, named by its last group. A batch has
+// several groups only if another thread, a snapshot's for example, advances the clock. A commit
+// takes no lock. The next batch ends after group_time, or at once if a thread waits. So one sync
+// serves all commits that arrive while the previous one runs.
 //
-// No record of a group is missing: a record of an epoch <= E was published before its commit phase
+// No record of a batch is missing: a record of a group <= E was published before its commit phase
 // ended. completed() saw that end.
 //
-// Why one sync for a group and its end block is sufficient. The order in which a disk writes them
-// does not matter, because the reader reads in the order of the file. It takes a group only if the
+// Why one sync for a batch and its end block is sufficient. The order in which a disk writes them
+// does not matter, because the reader reads in the order of the file. It takes a batch only if the
 // end block and all blocks before it are whole, each by its checksum. Their number and length must
-// also be those in the end block. So after a crash during the sync a group is there whole or not at
-// all, and durable_epoch() has not advanced to it. After the sync it is there. A transaction's
-// entries have one epoch, so they are there together or not at all. The transactions whose effects
-// it has seen have that epoch or an earlier one. So a recovered state is the result of a prefix of
+// also be those in the end block. So after a crash during the sync a batch is there whole or not at
+// all, and durable_group() has not advanced to it. After the sync it is there. A transaction's
+// entries have one group, so they are there together or not at all. The transactions whose effects
+// it has seen have that group or an earlier one. So a recovered state is the result of a prefix of
 // the serial order.
 //
 // After a sync the logger writes a small block that records it, and does not sync that block. This
 // block, and every later one, tells a reader that damage before it is not a torn end
 // (recovery.hpp).
 //
-// Segments. When a file has reached segment_bytes, the next segment begins at the end of an epoch.
+// Segments. When a file has reached segment_bytes, the next segment begins after a batch.
 // Its header contains the valid length of the previous one. The header is synced with the directory
 // before anything is written behind it. So the header of the segment that a recovered log begins
 // cuts off an end that a crash has torn. No file is ever changed behind its end or overwritten.
@@ -74,18 +74,18 @@
 // Of two commits that write the same key the later one has the larger stamp. A change of a row
 // needs all earlier changes of it. They are in a checkpoint's row with a stamp, and in the log
 // after that (recovery.hpp). A transaction is kept in the commit phase in which it is installed,
-// before or after the installation. A checkpoint relies on this: all effects of an epoch are
-// installed when the epoch is completed (checkpoint.hpp). A region that commits by itself has its
-// commit phase around it. The phase begins before the region reads its epoch, and keep() follows
+// before or after the installation. A checkpoint relies on this: all effects of a group are
+// installed when the group is completed (checkpoint.hpp). A region that commits by itself has its
+// commit phase around it. The phase begins before the region reads its group, and keep() follows
 // the region.
 //
 // Source: Tu et al., "Speedy Transactions in Multicore In-Memory Databases", SOSP 2013, section
-// 4.10. Threads log to their own buffers, epochs become durable together, and recovery uses the
-// larger TID. Deviations:
+// 4.10. Threads log to their own buffers, groups (Silo's epochs) become durable together, and
+// recovery uses the larger TID. Deviations:
 // - One logger instead of several.
-// - Epochs end early when a thread waits, instead of only every 40 ms.
-// - An end block instead of a separate file with the durable epoch, so one sync instead of two.
-// - The records of all threads lie in one file by epochs, so recovery needs no table of erased
+// - Groups end early when a thread waits, instead of only every 40 ms.
+// - An end block instead of a separate file with the durable group, so one sync instead of two.
+// - The records of all threads lie in one file by groups, so recovery needs no table of erased
 //   rows.
 #pragma once
 
@@ -115,9 +115,9 @@ enum class durability : std::uint8_t { none, async, sync };
 struct redo_log_options {
   durability level = durability::async;  // or sync
   std::uint64_t fingerprint = 0;         // of the schema
-  // The longest duration of an epoch. Chosen: at level async a crash loses this time and that of
-  // one sync.
-  std::chrono::microseconds epoch_time{10'000};
+  // The longest time between two batches. Chosen: at level async a crash loses this time, and that
+  // of one sync.
+  std::chrono::microseconds group_time{10'000};
   // The least length of every segment but the last.
   std::size_t segment_bytes = std::size_t{64} << 20;
   // A thread waits if more bytes than this are queued to be written. Chosen.
@@ -133,10 +133,10 @@ class redo_log {
 
   // Continues where `found` ends, which recover_log() has just returned for this directory. It
   // syncs what recovery read, begins a segment, and removes unfinished checkpoints. The clock
-  // continues at found.first_epoch or later. No transaction may have committed by it yet. Throws
+  // continues at found.first_group or later. No transaction may have committed by it yet. Throws
   // std::system_error, and the directory can then be recovered as before. Throws
   // std::invalid_argument with level none.
-  redo_log(commit_clock& epochs, log_folder& folder, const recovered_log& found,
+  redo_log(commit_clock& clock, log_directory& directory, const recovered_log& found,
            const redo_log_options& options);
   // As close(), but reports no error.
   ~redo_log();
@@ -144,22 +144,22 @@ class redo_log {
   redo_log& operator=(const redo_log&) = delete;
 
   durability level() const noexcept { return options_.level; }
-  commit_clock& epochs() const noexcept { return epochs_; }
+  commit_clock& clock() const noexcept { return clock_; }
 
-  // Everything that was kept in this epoch or before it survives a crash.
-  std::uint64_t durable_epoch() const noexcept {
-    // acquire: pairs with the release in publish(). The writes that commits of this epoch installed
+  // Everything that was kept in this group or before it survives a crash.
+  std::uint64_t durable_group() const noexcept {
+    // acquire: pairs with the release in publish(). The writes that commits of this group installed
     // are visible.
     return durable_.load(std::memory_order_acquire);
   }
 
   // Waits as the level requires after a commit, outside of its commit phase (see above). Throws
   // std::system_error.
-  void acknowledge(const worker& by, std::uint64_t epoch);
+  void acknowledge(const worker& by, std::uint64_t group);
 
-  // Makes durable_epoch() reach `epoch`, and returns then. Throws std::system_error if it never
+  // Makes durable_group() reach `group`, and returns then. Throws std::system_error if it never
   // will. Not to be called from inside a commit.
-  void wait_durable(std::uint64_t epoch);
+  void wait_durable(std::uint64_t group);
 
   // Makes everything that was kept durable, and ends the logger. Throws std::system_error if that
   // failed now or earlier. A second call does nothing. No commit may be running.
@@ -187,8 +187,8 @@ class redo_log {
 
   slot& take_slot();
   void run() noexcept;
-  void finish_group();
-  void publish(std::uint64_t epoch) noexcept;
+  void finish_batch();
+  void publish(std::uint64_t group) noexcept;
   void fail(std::error_code error, const char* what) noexcept;
   bool is_parents() const noexcept { return made_in_ != fork_generation(); }
   [[noreturn]] static void throw_forked();
@@ -199,7 +199,7 @@ class redo_log {
     if (failed_.load(std::memory_order_acquire)) throw_failure();
   }
 
-  commit_clock& epochs_;
+  commit_clock& clock_;
   redo_log_options options_;
   const std::uint64_t made_in_ = fork_generation();
   std::unique_ptr<internal::log_writer> writer_;
@@ -208,7 +208,7 @@ class redo_log {
   std::unique_ptr<slot> slots_;  // the newest first
 
   alignas(128) std::atomic<std::uint64_t> durable_{0};
-  std::atomic<std::uint64_t> wanted_{0};  // an epoch that a thread waits for
+  std::atomic<std::uint64_t> wanted_{0};  // a group that a thread waits for
   futex_word work_{0};                    // counts reasons for the logger to look again
   futex_word progress_{0};                // counts reasons for waiters to look again
   std::atomic<bool> stop_{false};
@@ -257,15 +257,15 @@ class redo_log::commit {
   // it. Throw std::bad_alloc or std::length_error (a key or row of 2 GiB). Then the previous
   // entries stay.
   void upsert(std::uint32_t table, std::string_view key, std::string_view row) {
-    append_entry(begun_record(), table, log_operation::put, key, row);
+    append_entry(begun_record(), table, log_operation::upsert, key, row);
     ++entries_;
   }
   void erase(std::uint32_t table, std::string_view key) {
     append_entry(begun_record(), table, log_operation::erase, key, {});
     ++entries_;
   }
-  // A put of `after` that logs only the words in which it differs from `before`. `before` is the
-  // row at the commit, or the row that the previous entries leave.
+  // An upsert of `after` that logs only the words in which it differs from `before`. `before` is
+  // the row at the commit, or the row that the previous entries leave.
   void change(std::uint32_t table, std::string_view key, std::string_view before,
               std::string_view after) {
     append_change(begun_record(), table, key, before, after);
@@ -277,8 +277,8 @@ class redo_log::commit {
     if (entries_ != 0) worker_.slot_.queue.stage(worker_.record_.bytes(), entries_);
   }
 
-  // To be called once, after seal(), in the commit phase in which the stamp's epoch was read. From
-  // then on the transaction is part of its epoch.
+  // To be called once, after seal(), in the commit phase in which the stamp's group was read. From
+  // then on the transaction is part of its group.
   void keep(commit_stamp stamp) noexcept {
     if (entries_ != 0) worker_.slot_.queue.publish(stamp);
   }

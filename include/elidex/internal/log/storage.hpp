@@ -2,7 +2,7 @@
 // checkpoints.
 //
 //   // fills the tables
-//   storage kept(open_log_folder("bank"), {.level = durability::sync}, epochs, tables);
+//   storage kept(open_log_directory("bank"), {.level = durability::sync}, clock, tables);
 //   redo_log::worker me(*kept.log());                      // transaction_context.hpp, log_with()
 //   kept.checkpoint([&] { return tables; });
 //
@@ -15,15 +15,15 @@
 // Implementation notes
 // The directory describes itself. Table 0 of the log and of checkpoints is the catalog. It has a
 // row for each table, by its name, with the table's number, the size of its rows and the type of
-// its keys. This row is written before any row of that table, in the same epoch or an earlier one.
-// A group's entries come back in the order of tables, so recovery knows each row's table when it
+// its keys. This row is written before any row of that table, in the same group or an earlier one.
+// A batch's entries come back in the order of tables, so recovery knows each row's table when it
 // reads the row. Table numbers belong to the directory. The program may make its tables in another
 // order, and may make more of them.
 //
 // Rows are images of this machine's bytes. The fingerprint of the files contains the byte order.
 //
 // Why recovery is right: recovery.hpp and checkpoint.hpp. This file's part: the row with the larger
-// stamp stays. An erase leaves an absent record for collect(). The clock continues after all epochs
+// stamp stays. An erase leaves an absent record for collect(). The clock continues after all groups
 // of the files.
 #pragma once
 
@@ -50,14 +50,14 @@ struct storage_options {
   durability level = durability::async;
   // The longest time between two commit groups. At level async a crash loses this time and that of
   // one sync.
-  std::chrono::microseconds epoch_time{10'000};
+  std::chrono::microseconds group_time{10'000};
   std::size_t segment_bytes = std::size_t{64} << 20;  // the approximate size of a segment
 };
 
 class storage {
  public:
-  storage(std::unique_ptr<log_folder> folder, const storage_options& options, commit_clock& epochs,
-          std::span<table_base* const> tables);
+  storage(std::unique_ptr<log_directory> directory, const storage_options& options,
+          commit_clock& clock, std::span<table_base* const> tables);
 
   // Null with level none: the constructor unlocks the directory before it returns.
   redo_log* log() noexcept { return log_ ? &*log_ : nullptr; }
@@ -72,8 +72,8 @@ class storage {
  private:
   class loading;
 
-  std::unique_ptr<log_folder> folder_;  // null with level none
-  commit_clock& epochs_;
+  std::unique_ptr<log_directory> directory_;  // null with level none
+  commit_clock& clock_;
   recovered_log found_;
   std::uint32_t tables_ = 0;  // how many numbers are assigned
   std::optional<redo_log> log_;

@@ -10,8 +10,8 @@
 //   orders: locks 1200, waited 31 (0.4 ms); attempts 0, commits 0, aborts 0, fallbacks 1200
 //   (100.0 %), off periods 0
 //
-// Locks without a name count as "(unnamed)", and only while the machine commits regions. Elsewhere
-// counting would cost more than the lock itself.
+// Locks without a name count as "(unnamed)", and only while the machine commits transactions.
+// Elsewhere counting would cost more than the lock itself.
 //
 // Thread-safety: all functions, from any thread. Records are never freed, so a thread may read a
 // record while a lock ends.

@@ -34,7 +34,7 @@
 namespace elidex::internal {
 
 struct lock_counts {
-  std::uint64_t commits = 0;      // regions that committed: acquisitions without the lock
+  std::uint64_t commits = 0;      // transactions that committed: acquisitions without the lock
   std::uint64_t fallbacks = 0;    // acquisitions that took the lock
   std::uint64_t off_periods = 0;  // how often too many aborts switched elision off for a while
   std::array<std::uint64_t, htm::abort_cause_count> aborts{};  // by htm::abort_cause
@@ -43,7 +43,7 @@ struct lock_counts {
     return aborts[static_cast<std::size_t>(cause)];
   }
   std::uint64_t aborts_total() const noexcept;
-  // The number of regions that began.
+  // The number of transactions that began.
   std::uint64_t attempts() const noexcept { return commits + aborts_total(); }
   std::uint64_t acquisitions() const noexcept { return commits + fallbacks; }
   // The share of the acquisitions that took the lock, or 0 if there were no acquisitions.
@@ -76,13 +76,13 @@ class lock_counters {
   void count_fallback() noexcept { count(&shard::fallbacks); }
   void count_off_period() noexcept { count(&shard::off_periods); }
   void count_abort(htm::abort_cause cause) noexcept {
-    const place here = this_threads_place();
+    const shard_ref here = this_threads_shard();
     add_one(shards_[here.index].aborts[static_cast<std::size_t>(cause)], here.owned);
   }
 
   // Allocates the thread's record now instead of at its first count. A lock calls it before a
-  // region, because the allocation would abort the region.
-  void prepare_this_thread() noexcept { static_cast<void>(this_threads_place()); }
+  // transaction, because the allocation would abort it.
+  void prepare_this_thread() noexcept { static_cast<void>(this_threads_shard()); }
 
   lock_counts read() const noexcept;
 
@@ -97,12 +97,12 @@ class lock_counters {
     std::array<counter, htm::abort_cause_count> aborts{};
   };
 
-  struct place {
+  struct shard_ref {
     std::uint32_t index;
     bool owned;  // no other live thread counts here
   };
 
-  static place this_threads_place() noexcept {
+  static shard_ref this_threads_shard() noexcept {
     try {
       const std::uint32_t slot = this_thread_slot();
       if (slot < owned_shards) return {slot, true};
@@ -126,7 +126,7 @@ class lock_counters {
   }
 
   void count(counter shard::* which) noexcept {
-    const place here = this_threads_place();
+    const shard_ref here = this_threads_shard();
     add_one(shards_[here.index].*which, here.owned);
   }
 

@@ -1,7 +1,7 @@
 // The synchronisation policy of Eunomia: an operation runs as two regions. The upper region
 // descends to a leaf, and the lower region works in the leaf.
 //
-//   place at;
+//   leaf_ref at;
 //   sync.upper([&] {
 //     at = descend(key);
 //     at.seen = at.leaf->sequence.read();
@@ -51,7 +51,6 @@
 
 #include "elidex/elided.hpp"
 #include "elidex/internal/sync/policies.hpp"
-#include "elidex/internal/sync/region_sequence.hpp"
 #include "elidex/internal/sync/retry.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
 
@@ -92,8 +91,8 @@ class split_regions {
 
   // Returns whether the caller is in a hardware region already. Regions begun there join it.
   static bool in_region() noexcept {
-    if constexpr (requires { Lock::in_region(); }) {
-      return Lock::in_region();
+    if constexpr (requires { Lock::in_transaction(); }) {
+      return Lock::in_transaction();
     } else {
       return false;
     }

@@ -1,10 +1,11 @@
-// A lock and a version in one word: writers lock it, and readers validate it.
+// A lock and a version in one word, and the fields that it protects: writers lock the word, and
+// readers validate it.
 //
 //   auto seen = node.lock.read();            // waits while a writer is inside, writes nothing
-//   ... read the node's fields with relaxed atomics ...
+//   auto key = node.key.load<true>();        // a field: racing, so relaxed atomic loads
 //   if (!node.lock.validate(seen)) restart;  // do not use the fields' values before this
 //   if (!node.lock.try_upgrade(seen)) restart;
-//   ... change the node ...
+//   node.key.store<true>(key + 1);
 //   node.lock.unlock();
 //
 //   call                  needs                    afterwards
@@ -21,7 +22,8 @@
 //                         changed nothing          valid
 //   unlock_obsolete()     the caller holds it      a new version, obsolete
 //
-// Thread-safety: all members, from any thread.
+// Thread-safety: all members of the lock, from any thread. Racing loads of a field may run beside a
+// racing store by one writer.
 // Errors: nothing throws.
 //
 // Implementation notes
@@ -34,10 +36,18 @@
 // reader's acquire fence in validate() follows that load. So the fences synchronize, and the
 // reader's second load of the word sees the locked word or a later one, not `seen`. The fields are
 // relaxed atomics, so a torn read is no data race, and the reader discards its values.
+//
+// A field that is wider than a word is read and written word by word, so a racing load may be torn.
+// A torn load returns some bits, without undefined behaviour. Fields are stored as words and not as
+// their own type, because only words have atomic loads.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/parking.hpp"
@@ -137,6 +147,65 @@ class no_node_lock {
   constexpr void unlock() noexcept {}
   constexpr void unlock_obsolete() noexcept {}
   constexpr void unlock_unchanged(token) noexcept {}
+};
+
+template <std::size_t Bytes>
+using widest_word = std::conditional_t<
+    Bytes % 8 == 0, std::uint64_t,
+    std::conditional_t<Bytes % 4 == 0, std::uint32_t,
+                       std::conditional_t<Bytes % 2 == 0, std::uint16_t, std::uint8_t>>>;
+
+// A field of a node, which readers may read while a writer changes it.
+//
+//   auto k = key.load<true>();   // racing: valid only after validation
+//   auto k = key.load<false>();  // no thread may write meanwhile
+template <class T>
+class field {
+  static_assert(std::is_trivially_copyable_v<T>);
+  using word = widest_word<sizeof(T)>;
+  using words = std::array<word, sizeof(T) / sizeof(word)>;
+
+ public:
+  template <bool Racing>
+  T load() const noexcept {
+    if constexpr (!Racing) {
+      return std::bit_cast<T>(words_);
+    } else {
+      words copy;
+      for (std::size_t i = 0; i < copy.size(); ++i) {
+        // relaxed: pairs with the relaxed stores below; ordered by the version lock's fences.
+        copy[i] = std::atomic_ref(const_cast<word&>(words_[i])).load(std::memory_order_relaxed);
+      }
+      return std::bit_cast<T>(copy);
+    }
+  }
+
+  // Loads one of the words.
+  template <bool Racing>
+  word load_word(std::size_t i) const noexcept {
+    if constexpr (!Racing) {
+      return words_[i];
+    } else {
+      // relaxed: pairs with the relaxed stores below; ordered by the version lock's fences.
+      return std::atomic_ref(const_cast<word&>(words_[i])).load(std::memory_order_relaxed);
+    }
+  }
+
+  template <bool Racing>
+  void store(const T& value) noexcept {
+    const words copy = std::bit_cast<words>(value);
+    if constexpr (!Racing) {
+      words_ = copy;
+    } else {
+      for (std::size_t i = 0; i < copy.size(); ++i) {
+        // relaxed: pairs with the relaxed loads above; ordered by the version lock's fences.
+        std::atomic_ref(words_[i]).store(copy[i], std::memory_order_relaxed);
+      }
+    }
+  }
+
+ private:
+  words words_;
 };
 
 }  // namespace elidex::internal

@@ -51,7 +51,7 @@
 // inner node with a single child gets some of its sibling's children if the two do not fit into one
 // node. So an erase finds a sibling for every leaf that it empties. No leaf but the root is ever
 // empty, and churn leaves no nodes behind. A region never allocates memory. A body that lacks
-// memory returns step::need_memory and runs again once the memory is there (`operation`).
+// memory returns op_status::need_memory and runs again once the memory is there (`operation`).
 //
 // Deviations from the papers' B+tree: leaves have no links to their neighbours. A scan continues
 // through the parent by which it came, or descends again to the leaf's fence key. So a split locks
@@ -74,9 +74,9 @@
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/policies.hpp"
-#include "elidex/internal/sync/sharded_counter.hpp"
 #include "elidex/internal/tree/btree_inner.hpp"
 #include "elidex/internal/tree/btree_node.hpp"
 #include "elidex/internal/tree/cursor.hpp"
@@ -120,7 +120,7 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   using values = value_codec<Value>;
   using value_slot = typename values::slot;
   using operation = btree_operation<btree>;
-  using step = internal::step;
+  using op_status = internal::op_status;
   using typename inner_levels::inner;
   using typename inner_levels::key_slot;
   using typename inner_levels::keys;
@@ -128,7 +128,7 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   using typename inner_levels::node;
   using typename inner_levels::node_lock;
   using typename inner_levels::position;
-  using typename inner_levels::probe;
+  using typename inner_levels::search_key;
   using typename inner_levels::side;
   using typename inner_levels::token;
 
@@ -242,10 +242,10 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   using inner_levels::look_up_together;
   using inner_levels::merges_;
   using inner_levels::racing;
+  using inner_levels::redistributions_;
   using inner_levels::restarts_;
   using inner_levels::root_;
   using inner_levels::run_changing;
-  using inner_levels::shares_;
   using inner_levels::splits_;
   using inner_levels::sync_;
   using typename inner_levels::pin;
@@ -258,27 +258,27 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
     bool torn = false;   // the leaf changed meanwhile
   };
 
-  static found_slot find(const position& p, const probe& key) noexcept;
+  static found_slot find(const position& p, const search_key& key) noexcept;
 
   template <class Body>
-  step run_shared(Body&& body) const;
+  op_status run_shared(Body&& body) const;
 
   bool insert_or_overwrite(key_argument key, value_argument value, bool overwrite);
-  step try_get(const probe& key, std::optional<value_slot>& value) const noexcept;
-  step try_put(const probe& where, key_argument key, value_argument value, bool overwrite,
-               operation& op) noexcept;
+  op_status try_get(const search_key& key, std::optional<value_slot>& value) const noexcept;
+  op_status try_put(const search_key& where, key_argument key, value_argument value, bool overwrite,
+                    operation& op) noexcept;
   template <class Make>
-  step try_get_or_insert(const probe& where, key_argument key, Make& make, operation& op,
-                         std::optional<Value>& value, std::exception_ptr& thrown) noexcept;
-  step try_erase(const probe& key, operation& op) noexcept;
+  op_status try_get_or_insert(const search_key& where, key_argument key, Make& make, operation& op,
+                              std::optional<Value>& value, std::exception_ptr& thrown) noexcept;
+  op_status try_erase(const search_key& key, operation& op) noexcept;
   template <class Fn>
-  step try_update(const probe& key, Fn& fn, std::exception_ptr& thrown) noexcept;
-  step try_replace(const probe& key, const value_slot& expected, value_argument value,
-                   operation& op) noexcept;
+  op_status try_update(const search_key& key, Fn& fn, std::exception_ptr& thrown) noexcept;
+  op_status try_replace(const search_key& key, const value_slot& expected, value_argument value,
+                        operation& op) noexcept;
 
-  step split_leaf(position& p, unsigned insert_rank, operation& op) noexcept;
-  step erase_and_merge(position& p, unsigned rank, operation& op) noexcept;
-  step erase_and_merge(position& p, side where, unsigned rank, operation& op) noexcept;
+  op_status split_leaf(position& p, unsigned insert_rank, operation& op) noexcept;
+  op_status erase_and_merge(position& p, unsigned rank, operation& op) noexcept;
+  op_status erase_and_merge(position& p, side where, unsigned rank, operation& op) noexcept;
 
   // Whether the destructor must free blobs one by one.
   static constexpr bool owns_single_blobs =
@@ -337,7 +337,7 @@ void btree<Key, Value, Sync, Shape>::free_blobs_below(node* n) noexcept {
 // --- descending ---
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::find(const position& p, const probe& key) noexcept
+auto btree<Key, Value, Sync, Shape>::find(const position& p, const search_key& key) noexcept
     -> found_slot {
   const leaf& l = p.as_leaf();
   found_slot f;
@@ -356,10 +356,10 @@ auto btree<Key, Value, Sync, Shape>::find(const position& p, const probe& key) n
 
 template <class Key, class Value, class Sync, class Shape>
 template <class Body>
-auto btree<Key, Value, Sync, Shape>::run_shared(Body&& body) const -> step {
+auto btree<Key, Value, Sync, Shape>::run_shared(Body&& body) const -> op_status {
   for (backoff wait;; wait.once()) {
-    const step s = sync_.shared(body);
-    if (s != step::restart) return s;
+    const op_status s = sync_.shared(body);
+    if (s != op_status::restart) return s;
     restarts_.add(1);
   }
 }
@@ -367,32 +367,32 @@ auto btree<Key, Value, Sync, Shape>::run_shared(Body&& body) const -> step {
 // --- looking up ---
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::try_get(const probe& key,
+auto btree<Key, Value, Sync, Shape>::try_get(const search_key& key,
                                              std::optional<value_slot>& value) const noexcept
-    -> step {
+    -> op_status {
   position p;
-  if (!descend_to_leaf(key, p)) return step::restart;
+  if (!descend_to_leaf(key, p)) return op_status::restart;
   const found_slot f = find(p, key);
   if (f.exact) value.emplace(p.as_leaf().value(f.rank));
-  if (f.torn || !p.still_valid()) return step::restart;
-  return f.exact ? step::yes : step::no;
+  if (f.torn || !p.still_valid()) return op_status::restart;
+  return f.exact ? op_status::yes : op_status::no;
 }
 
 template <class Key, class Value, class Sync, class Shape>
 std::optional<Value> btree<Key, Value, Sync, Shape>::get(key_argument key) const {
-  const probe where = keys::probe_of(key);
+  const search_key where = keys::search_key_of(key);
   [[maybe_unused]] const pin pinned;  // until the value is copied out
   std::optional<value_slot> slot;
-  if (run_shared([&] { return try_get(where, slot); }) == step::no) return std::nullopt;
+  if (run_shared([&] { return try_get(where, slot); }) == op_status::no) return std::nullopt;
   return values::owned(*slot);
 }
 
 template <class Key, class Value, class Sync, class Shape>
 bool btree<Key, Value, Sync, Shape>::contains(key_argument key) const {
-  const probe where = keys::probe_of(key);
+  const search_key where = keys::search_key_of(key);
   [[maybe_unused]] const pin pinned;
   std::optional<value_slot> slot;
-  return run_shared([&] { return try_get(where, slot); }) == step::yes;
+  return run_shared([&] { return try_get(where, slot); }) == op_status::yes;
 }
 
 template <class Key, class Value, class Sync, class Shape>
@@ -400,7 +400,8 @@ void btree<Key, Value, Sync, Shape>::multi_get(std::span<const key_argument> wan
                                                std::span<std::optional<Value>> found) const {
   if (found.size() < wanted.size())
     throw std::invalid_argument("elidex: multi_get: fewer values than keys");
-  const auto read = [&](std::size_t i, const probe& key, const position& p, unsigned /*slot*/) {
+  const auto read = [&](std::size_t i, const search_key& key, const position& p,
+                        unsigned /*slot*/) {
     const found_slot f = find(p, key);
     if (f.torn) return false;
     if (!f.exact) {
@@ -413,7 +414,7 @@ void btree<Key, Value, Sync, Shape>::multi_get(std::span<const key_argument> wan
     return true;
   };
   look_up_together(
-      wanted.size(), [&](std::size_t i) { return keys::probe_of(wanted[i]); }, read,
+      wanted.size(), [&](std::size_t i) { return keys::search_key_of(wanted[i]); }, read,
       [&](std::size_t i) { found[i] = get(wanted[i]); });
 }
 
@@ -422,7 +423,7 @@ void btree<Key, Value, Sync, Shape>::multi_get(std::span<const key_argument> wan
 template <class Key, class Value, class Sync, class Shape>
 bool btree<Key, Value, Sync, Shape>::insert_or_overwrite(key_argument key, value_argument value,
                                                          bool overwrite) {
-  const probe where = keys::probe_of(key);
+  const search_key where = keys::search_key_of(key);
   values::check(value);
   operation op(*this);
   if (!overwrite) {  // needed unless the key is a duplicate
@@ -430,37 +431,38 @@ bool btree<Key, Value, Sync, Shape>::insert_or_overwrite(key_argument key, value
     static_cast<void>(op.has_value(value));
     op.provide();
   }
-  const step s = run_changing(op, [&] {
+  const op_status s = run_changing(op, [&] {
     return sync_.exclusive([&] { return try_put(where, key, value, overwrite, op); });
   });
-  if (s == step::yes) size_.add(1);
-  return s == step::yes;
+  if (s == op_status::yes) size_.add(1);
+  return s == op_status::yes;
 }
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::try_put(const probe& where, key_argument key,
+auto btree<Key, Value, Sync, Shape>::try_put(const search_key& where, key_argument key,
                                              value_argument value, bool overwrite,
-                                             operation& op) noexcept -> step {
+                                             operation& op) noexcept -> op_status {
   position p;
-  if (const step s = descend_splitting(where, p, op); s != step::yes) return s;
+  if (const op_status s = descend_splitting(where, p, op); s != op_status::yes) return s;
   leaf& l = p.as_leaf();
   const found_slot f = find(p, where);
-  if (f.torn) return step::restart;
-  if (f.exact && !overwrite) return p.still_valid() ? step::no : step::restart;
+  if (f.torn) return op_status::restart;
+  if (f.exact && !overwrite) return p.still_valid() ? op_status::no : op_status::restart;
   if (f.exact) {
-    if (!op.has_value(value) || (values::owns_blobs && !op.may_retire())) return step::need_memory;
-    if (!l.lock.try_upgrade(p.seen)) return step::restart;
+    if (!op.has_value(value) || (values::owns_blobs && !op.may_retire()))
+      return op_status::need_memory;
+    if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
     op.retire_value(l.value(f.rank));
     l.set_value(f.rank, op.take_value(value));
     l.lock.unlock();
-    return step::no;
+    return op_status::no;
   }
   if (f.count == leaf::capacity) return split_leaf(p, f.rank, op);
-  if (!op.has_key(key) || !op.has_value(value)) return step::need_memory;
-  if (!l.lock.try_upgrade(p.seen)) return step::restart;
+  if (!op.has_key(key) || !op.has_value(value)) return op_status::need_memory;
+  if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
   l.insert(f.rank, op.take_key(key), op.take_value(value));
   l.lock.unlock();
-  return step::yes;
+  return op_status::yes;
 }
 
 template <class Key, class Value, class Sync, class Shape>
@@ -478,60 +480,60 @@ std::optional<std::pair<Value, bool>> btree<Key, Value, Sync, Shape>::get_or_ins
     key_argument key, Make&& make)
   requires(!values::owns_blobs)
 {
-  const probe where = keys::probe_of(key);
+  const search_key where = keys::search_key_of(key);
   operation op(*this);
   std::optional<Value> value;
   std::exception_ptr thrown;
-  const step s = run_changing(op, [&] {
+  const op_status s = run_changing(op, [&] {
     return sync_.exclusive([&] { return try_get_or_insert(where, key, make, op, value, thrown); });
   });
-  if (s == step::threw) std::rethrow_exception(thrown);
-  if (s == step::unmade) return std::nullopt;
-  if (s == step::yes) size_.add(1);
-  return std::pair(*value, s == step::yes);
+  if (s == op_status::threw) std::rethrow_exception(thrown);
+  if (s == op_status::unmade) return std::nullopt;
+  if (s == op_status::yes) size_.add(1);
+  return std::pair(*value, s == op_status::yes);
 }
 
 template <class Key, class Value, class Sync, class Shape>
 template <class Make>
-auto btree<Key, Value, Sync, Shape>::try_get_or_insert(const probe& where, key_argument key,
+auto btree<Key, Value, Sync, Shape>::try_get_or_insert(const search_key& where, key_argument key,
                                                        Make& make, operation& op,
                                                        std::optional<Value>& value,
                                                        std::exception_ptr& thrown) noexcept
-    -> step {
+    -> op_status {
   position p;
-  if (const step s = descend_splitting(where, p, op); s != step::yes) return s;
+  if (const op_status s = descend_splitting(where, p, op); s != op_status::yes) return s;
   leaf& l = p.as_leaf();
   const found_slot f = find(p, where);
-  if (f.torn) return step::restart;
+  if (f.torn) return op_status::restart;
   if (f.exact) {
     value.emplace(l.value(f.rank));
-    return p.still_valid() ? step::no : step::restart;
+    return p.still_valid() ? op_status::no : op_status::restart;
   }
   if (f.count == leaf::capacity) return split_leaf(p, f.rank, op);
-  if (!op.has_key(key)) return step::need_memory;
-  if (!l.lock.try_upgrade(p.seen)) return step::restart;
+  if (!op.has_key(key)) return op_status::need_memory;
+  if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
   try {
     value = make(op.key(key));
   } catch (...) {
     thrown = std::current_exception();
     l.lock.unlock_unchanged(p.seen);
-    return step::threw;
+    return op_status::threw;
   }
   if (!value) {
     l.lock.unlock_unchanged(p.seen);
-    return step::unmade;
+    return op_status::unmade;
   }
   l.insert(f.rank, op.take_key(key), *value);
   l.lock.unlock();
-  return step::yes;
+  return op_status::yes;
 }
 
 template <class Key, class Value, class Sync, class Shape>
 auto btree<Key, Value, Sync, Shape>::split_leaf(position& p, unsigned insert_rank,
-                                                operation& op) noexcept -> step {
+                                                operation& op) noexcept -> op_status {
   const bool is_root = p.parent == nullptr;
-  if (!op.has_nodes(true, is_root ? 1 : 0)) return step::need_memory;
-  if (!p.try_lock_parent_and_node()) return step::restart;
+  if (!op.has_nodes(true, is_root ? 1 : 0)) return op_status::need_memory;
+  if (!p.try_lock_parent_and_node()) return op_status::restart;
   leaf& left = p.as_leaf();
 
   // Ascending keys would leave half-full leaves behind. At the parent's right edge, split off one
@@ -542,7 +544,7 @@ auto btree<Key, Value, Sync, Shape>::split_leaf(position& p, unsigned insert_ran
   const typename keys::separator separator(left.key(middle - 1), left.key(middle));
   if (!op.has_separator(separator.blob_bytes())) {
     p.unlock_both_unchanged();
-    return step::need_memory;
+    return op_status::need_memory;
   }
   leaf* const right = op.take_leaf();
   right->prefix.set(left.prefix.get());
@@ -552,7 +554,7 @@ auto btree<Key, Value, Sync, Shape>::split_leaf(position& p, unsigned insert_ran
   link_right_half(p, between, right, op);
   p.unlock_both();
   op.note_split();
-  return step::restructured;
+  return op_status::restructured;
 }
 
 // --- updating ---
@@ -560,14 +562,14 @@ auto btree<Key, Value, Sync, Shape>::split_leaf(position& p, unsigned insert_ran
 template <class Key, class Value, class Sync, class Shape>
 template <value_change<Value> Fn>
 bool btree<Key, Value, Sync, Shape>::update(key_argument key, Fn&& fn) {
-  const probe where = keys::probe_of(key);
+  const search_key where = keys::search_key_of(key);
   operation op(*this);
   if constexpr (!values::owns_blobs) {
     std::exception_ptr thrown;
-    const step s = run_changing(
+    const op_status s = run_changing(
         op, [&] { return sync_.exclusive([&] { return try_update(where, fn, thrown); }); });
-    if (s == step::threw) std::rethrow_exception(thrown);
-    return s == step::yes;
+    if (s == op_status::threw) std::rethrow_exception(thrown);
+    return s == op_status::yes;
   } else {
     // A region cannot make the new blob. So update() reads, computes, and replaces the value if its
     // blob is still the same. While the thread is pinned, a blob's address is not used again. So
@@ -575,118 +577,120 @@ bool btree<Key, Value, Sync, Shape>::update(key_argument key, Fn&& fn) {
     const epoch_pin pinned;
     for (;;) {
       std::optional<value_slot> old;
-      if (run_shared([&] { return try_get(where, old); }) == step::no) return false;
+      if (run_shared([&] { return try_get(where, old); }) == op_status::no) return false;
       Value value = values::owned(*old);
       fn(value);
       values::check(value);
       operation replacement(*this);
       if (!replacement.has_value(value)) replacement.provide();
-      const step s = run_changing(replacement, [&] {
+      const op_status s = run_changing(replacement, [&] {
         return sync_.exclusive([&] { return try_replace(where, *old, value, replacement); });
       });
-      if (s == step::yes) return true;
+      if (s == op_status::yes) return true;
     }
   }
 }
 
 template <class Key, class Value, class Sync, class Shape>
 template <class Fn>
-auto btree<Key, Value, Sync, Shape>::try_update(const probe& key, Fn& fn,
-                                                std::exception_ptr& thrown) noexcept -> step {
+auto btree<Key, Value, Sync, Shape>::try_update(const search_key& key, Fn& fn,
+                                                std::exception_ptr& thrown) noexcept -> op_status {
   position p;
-  if (!descend_to_leaf(key, p)) return step::restart;
+  if (!descend_to_leaf(key, p)) return op_status::restart;
   leaf& l = p.as_leaf();
   const found_slot f = find(p, key);
-  if (f.torn) return step::restart;
-  if (!f.exact) return p.still_valid() ? step::no : step::restart;
-  if (!l.lock.try_upgrade(p.seen)) return step::restart;
+  if (f.torn) return op_status::restart;
+  if (!f.exact) return p.still_valid() ? op_status::no : op_status::restart;
+  if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
   Value value = l.value(f.rank);
   try {
     fn(value);
   } catch (...) {
     thrown = std::current_exception();
     l.lock.unlock_unchanged(p.seen);
-    return step::threw;
+    return op_status::threw;
   }
   l.set_value(f.rank, value);
   l.lock.unlock();
-  return step::yes;
+  return op_status::yes;
 }
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::try_replace(const probe& key, const value_slot& expected,
+auto btree<Key, Value, Sync, Shape>::try_replace(const search_key& key, const value_slot& expected,
                                                  value_argument value, operation& op) noexcept
-    -> step {
+    -> op_status {
   position p;
-  if (!descend_to_leaf(key, p)) return step::restart;
+  if (!descend_to_leaf(key, p)) return op_status::restart;
   leaf& l = p.as_leaf();
   const found_slot f = find(p, key);
-  if (f.torn) return step::restart;
-  if (!f.exact || l.value(f.rank) != expected) return p.still_valid() ? step::no : step::restart;
-  if (!op.may_retire()) return step::need_memory;
-  if (!l.lock.try_upgrade(p.seen)) return step::restart;
+  if (f.torn) return op_status::restart;
+  if (!f.exact || l.value(f.rank) != expected)
+    return p.still_valid() ? op_status::no : op_status::restart;
+  if (!op.may_retire()) return op_status::need_memory;
+  if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
   op.retire_value(expected);
   l.set_value(f.rank, op.take_value(value));
   l.lock.unlock();
-  return step::yes;
+  return op_status::yes;
 }
 
 // --- erasing ---
 
 template <class Key, class Value, class Sync, class Shape>
 bool btree<Key, Value, Sync, Shape>::erase(key_argument key) {
-  const probe where = keys::probe_of(key);
+  const search_key where = keys::search_key_of(key);
   operation op(*this);
-  const step s =
+  const op_status s =
       run_changing(op, [&] { return sync_.exclusive([&] { return try_erase(where, op); }); });
-  if (s == step::yes) size_.add(-1);
-  return s == step::yes;
+  if (s == op_status::yes) size_.add(-1);
+  return s == op_status::yes;
 }
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::try_erase(const probe& key, operation& op) noexcept -> step {
+auto btree<Key, Value, Sync, Shape>::try_erase(const search_key& key, operation& op) noexcept
+    -> op_status {
   position p;
-  if (const step s = descend_merging(key, p, op); s != step::yes) return s;
+  if (const op_status s = descend_merging(key, p, op); s != op_status::yes) return s;
   leaf& l = p.as_leaf();
   const found_slot f = find(p, key);
-  if (f.torn) return step::restart;
-  if (!f.exact) return p.still_valid() ? step::no : step::restart;
+  if (f.torn) return op_status::restart;
+  if (!f.exact) return p.still_valid() ? op_status::no : op_status::restart;
   if (p.parent != nullptr && f.count <= leaf_sparse + 1) {
-    const step s = erase_and_merge(p, f.rank, op);
-    if (s != step::no) return s;
+    const op_status s = erase_and_merge(p, f.rank, op);
+    if (s != op_status::no) return s;
   }
-  if ((keys::owns_blobs || values::owns_blobs) && !op.may_retire()) return step::need_memory;
-  if (!l.lock.try_upgrade(p.seen)) return step::restart;
+  if ((keys::owns_blobs || values::owns_blobs) && !op.may_retire()) return op_status::need_memory;
+  if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
   op.retire_key(l.key(f.rank));
   op.retire_value(l.value(f.rank));
   l.erase(f.rank);
   l.lock.unlock();
-  return step::yes;
+  return op_status::yes;
 }
 
 template <class Key, class Value, class Sync, class Shape>
 auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, unsigned rank,
-                                                     operation& op) noexcept -> step {
-  const step s = erase_and_merge(p, side::left, rank, op);
-  return s != step::no ? s : erase_and_merge(p, side::right, rank, op);
+                                                     operation& op) noexcept -> op_status {
+  const op_status s = erase_and_merge(p, side::left, rank, op);
+  return s != op_status::no ? s : erase_and_merge(p, side::right, rank, op);
 }
 
 template <class Key, class Value, class Sync, class Shape>
 auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, side where, unsigned rank,
-                                                     operation& op) noexcept -> step {
+                                                     operation& op) noexcept -> op_status {
   position left;
   position right;
-  if (const step s = find_sibling(p, where, left, right); s != step::yes) return s;
+  if (const op_status s = find_sibling(p, where, left, right); s != op_status::yes) return s;
   leaf& l = left.as_leaf();
   leaf& r = right.as_leaf();
   const unsigned remaining = l.count() + r.count() - 1;
   // An emptied leaf always goes. Torn counts do no harm: the upgrades validate them.
-  if (remaining > leaf_merged_max && p.at->count() != 1) return step::no;
-  if (!op.may_retire()) return step::need_memory;
-  if (!left.try_lock_parent_and_node()) return step::restart;
+  if (remaining > leaf_merged_max && p.at->count() != 1) return op_status::no;
+  if (!op.may_retire()) return op_status::need_memory;
+  if (!left.try_lock_parent_and_node()) return op_status::restart;
   if (!r.lock.try_upgrade(right.seen)) {
     left.unlock_both_unchanged();
-    return step::restart;
+    return op_status::restart;
   }
   leaf& from = p.as_leaf();
   op.retire_key(from.key(rank));
@@ -700,7 +704,7 @@ auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, side where, un
   r.lock.unlock_obsolete();
   left.unlock_both();
   op.note_merge();
-  return step::yes;
+  return op_status::yes;
 }
 
 // --- ranges and facts ---
@@ -711,7 +715,9 @@ std::size_t btree<Key, Value, Sync, Shape>::scan(key_argument from, std::size_t 
                                                  Fn&& fn) const {
   using collector = internal::range_collector<btree>;
   collector range(*this, limit);
-  const auto collect = [&] { range.collect_forward(collector::start::at(keys::probe_of(from))); };
+  const auto collect = [&] {
+    range.collect_forward(collector::start::at(keys::search_key_of(from)));
+  };
   const auto pass_on = [&] {
     for (const auto& e : range.entries()) {
       const typename keys::view key(e.key);

@@ -1,5 +1,5 @@
-// The inner levels that both B+trees share: the descent to a leaf, and splits and merges of inner
-// nodes.
+// The inner levels that both B+trees share: the descent to a leaf, leaf hints, which make it
+// unnecessary, and splits and merges of inner nodes.
 //
 //   position p;
 //   // p.as_leaf() is the leaf for the key at the moment of its version p.seen
@@ -28,24 +28,121 @@
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/backoff.hpp"
-#include "elidex/internal/sync/sharded_counter.hpp"
 #include "elidex/internal/tree/btree_node.hpp"
-#include "elidex/internal/tree/leaf_hint.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 
 namespace elidex::internal {
 
 // Counts since construction. Each is exact when no operation runs.
 struct btree_stats {
-  std::int64_t restarts = 0;  // attempts discarded because another thread changed a node
-  std::int64_t splits = 0;    // of leaves and inner nodes
-  std::int64_t merges = 0;    // likewise
-  std::int64_t shares = 0;    // full leaves redistributed with a sibling instead of split
-  std::size_t leaves = 0;     // nodes in use, retired ones included
+  std::int64_t restarts = 0;         // attempts discarded because another thread changed a node
+  std::int64_t splits = 0;           // of leaves and inner nodes
+  std::int64_t merges = 0;           // likewise
+  std::int64_t redistributions = 0;  // full leaves redistributed with a sibling instead of split
+  std::size_t leaves = 0;            // nodes in use, retired ones included
   std::size_t inner_nodes = 0;
   std::size_t retired_objects = 0;  // unlinked nodes and blobs that wait for their epoch
 };
+
+// Returns an id that no other tree of the process has or had. Defined in the library, so that trees
+// made by different parts of a program differ, too.
+std::uint64_t new_tree_id() noexcept;
+
+// The range of the keys of a leaf.
+template <class Key>
+struct key_range {
+  Key lowest;
+  Key highest;
+};
+
+// The next smaller key. Wraps around at the type's end, because a torn key may have any value.
+template <class Key>
+Key key_before(Key key) noexcept {
+  using number = std::make_unsigned_t<Key>;
+  return static_cast<Key>(static_cast<number>(static_cast<number>(key) - 1U));
+}
+
+// A leaf hint: a leaf that a thread remembers together with its key range, so that the next request
+// for such a key skips the descent.
+//
+//   auto& mine = leaf_hint<Key, Leaf>::of_this_thread(tree_id);
+//   if (mine.is_for(tree_id, key)) ... mine.leaf(), if its sequence number is still mine.sequence()
+//   ...
+//   else if (mine.came_again(tree_id, leaf)) mine.remember(...);
+//
+// Ascending keys, and hot neighbours, come to the same leaf again and again.
+//
+// Used by one thread. A thread remembers one leaf of each of a few trees. Of two trees with
+// the same entry in its table, the last one has it.
+//
+// Why the leaf is still the right one if its sequence number is the remembered one. The number
+// changes whenever the leaf's key range changes. Splits, redistributions and merges change it in
+// all leaves that take part. A bulk load changes it in the empty leaf that the loaded tree
+// replaces. A number never comes twice at one address (region_sequence). So a thread has the
+// right leaf if it sees the remembered number inside a region, or before a version that it
+// validates afterwards.
+//
+// Why the leaf may be accessed at all.
+//   * The tree is in use, so it lives: ids never come twice. Its pool keeps all of its memory until
+//     the tree is destroyed, and leaves are only reused as leaves.
+//   * Under regions, leaves without conflict controls need no more, and only these are remembered
+//     there (split_regions.hpp).
+//   * Where readers race, the thread is pinned before it reads the number. It reads nothing else
+//     unless the number is the remembered one. A leaf's number changes before the leaf is retired,
+//     so for epochs the change counts as the unlinking (epoch.hpp). If the pin's fence comes first,
+//     epochs keep the leaf. If the change comes first, the thread sees the new number. The read of
+//     the number itself is atomic, and so are the writes to it in all of the leaf's lives.
+//
+// A thread that comes to a leaf a second time reads the key range in a descent of its own. So a
+// request for a random key costs only one more comparison and one store.
+template <class Key, class Leaf>
+class leaf_hint {
+ public:
+  static leaf_hint& of_this_thread(std::uint64_t tree) noexcept;
+
+  Leaf* leaf() const noexcept { return leaf_; }
+  std::uint64_t sequence() const noexcept { return sequence_; }
+
+  bool is_for(std::uint64_t tree, Key key) const noexcept {
+    return tree_ == tree && keys_.lowest <= key && key <= keys_.highest;
+  }
+  // Whether the thread's last descent came to this leaf, too.
+  bool came_again(std::uint64_t tree, const Leaf* to) noexcept {
+    if (visited_ == to && visited_in_ == tree) return true;
+    visited_ = to;
+    visited_in_ = tree;
+    return false;
+  }
+  void remember(std::uint64_t tree, Leaf* leaf, std::uint64_t sequence,
+                const key_range<Key>& keys) noexcept {
+    tree_ = tree;
+    leaf_ = leaf;
+    sequence_ = sequence;
+    keys_ = keys;
+  }
+
+ private:
+  std::uint64_t tree_ = 0;  // 0: no tree
+  key_range<Key> keys_{};
+  Leaf* leaf_ = nullptr;
+  std::uint64_t sequence_ = 0;
+  const Leaf* visited_ = nullptr;
+  std::uint64_t visited_in_ = 0;
+};
+
+// Hidden, because tree ids are unique only within one copy of the library. With GCC's default
+// visibility, two plug-ins with a copy each would share these leaves, but not the ids.
+template <class Key, class Leaf>
+[[gnu::visibility("hidden")]] inline thread_local constinit std::array<leaf_hint<Key, Leaf>, 4>
+    leaves_of_this_thread{};
+
+template <class Key, class Leaf>
+leaf_hint<Key, Leaf>& leaf_hint<Key, Leaf>::of_this_thread(std::uint64_t tree) noexcept {
+  auto& all = leaves_of_this_thread<Key, Leaf>;
+  return all[tree % all.size()];
+}
 
 // DefersReclamation: other threads may still be on their way to a node when it is unlinked.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
@@ -60,7 +157,7 @@ class btree_inner {
   using node_lock = typename Sync::node_lock;
   using token = typename node_lock::token;
   using key_slot = typename keys::slot;
-  using probe = typename keys::probe;
+  using search_key = typename keys::search_key;
   static constexpr bool racing = Sync::readers_race;
 
   // A node is sparse, and worth merging, at a third of its slots. The merged node keeps room for a
@@ -95,16 +192,16 @@ class btree_inner {
   [[gnu::always_inline]] bool enter(position& p) const noexcept;
   bool approach_root(position& p) const noexcept;
   [[gnu::always_inline]] bool approach_child(position& p, unsigned index) const noexcept;
-  bool approach_child_for(const probe& key, position& p, unsigned count) const noexcept;
+  bool approach_child_for(const search_key& key, position& p, unsigned count) const noexcept;
   [[gnu::always_inline]] bool approach_sibling(position& p, unsigned index) const noexcept;
   [[gnu::always_inline]] bool enter_root(position& p) const noexcept;
   bool enter_child(position& p, unsigned index) const noexcept;
-  [[gnu::always_inline]] bool enter_child_for(const probe& key, position& p,
+  [[gnu::always_inline]] bool enter_child_for(const search_key& key, position& p,
                                               unsigned count) const noexcept;
   bool enter_sibling(position& p, unsigned index) const noexcept;
-  bool descend_to_leaf(const probe& key, position& p) const noexcept;
+  bool descend_to_leaf(const search_key& key, position& p) const noexcept;
   // The same, for integer keys. Also narrows `stretch` to the key range of the leaf.
-  bool descend_to_leaf(const probe& key, position& p, key_range<Key>& stretch) const noexcept;
+  bool descend_to_leaf(const search_key& key, position& p, key_range<Key>& stretch) const noexcept;
   [[gnu::always_inline]] bool fetch_and_enter(position& p) const noexcept {
     if (p.parent->level == 1) {
       prefetch_bytes<sizeof(leaf)>(p.at);
@@ -115,57 +212,62 @@ class btree_inner {
   }
   // Looks up `many` keys in groups. A group descends one level at a time: while one look-up waits
   // for a node's memory, others search their nodes.
-  //   key_at(i)                         returns the i-th key's probe
-  //   read(i, probe, position, slot)    looks into the leaf (in `slot` first, unless it is no_slot)
-  //                                     and returns whether it has found an answer
-  //   otherwise(i)                      is called for look-ups without an answer, when nothing is
-  //                                     pinned
+  //   key_at(i)                            returns the i-th search key
+  //   read(i, search_key, position, slot)  looks into the leaf (in `slot` first, unless it is
+  //                                        no_slot) and returns whether it has found an answer
+  //   otherwise(i)                         is called for look-ups without an answer, when nothing
+  //                                        is pinned
   template <class KeyAt, class Read, class Otherwise>
   void look_up_together(std::size_t many, KeyAt&& key_at, Read&& read, Otherwise&& otherwise) const;
   // The size of a group. Measured (docs/PERFORMANCE.md).
   static constexpr unsigned look_ups_at_once = 16;
   using few_keys = std::uint32_t;  // a bit for each
   static_assert(look_ups_at_once < 32);
-  few_keys descend_to_leaves(std::span<const probe> wanted, position* positions) const noexcept;
+  few_keys descend_to_leaves(std::span<const search_key> wanted,
+                             position* positions) const noexcept;
   template <std::size_t Bytes>
-  bool step_down(const probe& key, position& p) const noexcept;
+  bool step_down(const search_key& key, position& p) const noexcept;
 
   // Sets `result` to the number of the node's keys that are less than `key` (OrEqual: or equal to
-  // it). Returns false when torn. A probe with a rank() of its own searches the node itself
+  // it). Returns false when torn. A search key with a rank() of its own searches the node itself
   // (papers/karnagel/delta_index_node.hpp).
   template <bool OrEqual, class Node, class StillValid>
-  static bool rank_in_node(const Node& n, unsigned count, const probe& key,
+  static bool rank_in_node(const Node& n, unsigned count, const search_key& key,
                            StillValid&& still_valid, unsigned& result) noexcept;
 
   // Descends to the leaf for the key. Splits a full inner node on the way, or merges a sparse one.
   template <class Operation>
-  step descend_splitting(const probe& key, position& p, Operation& op) noexcept;
+  op_status descend_splitting(const search_key& key, position& p, Operation& op) noexcept;
   template <class Operation>
-  step descend_merging(const probe& key, position& p, Operation& op) noexcept;
+  op_status descend_merging(const search_key& key, position& p, Operation& op) noexcept;
 
-  // The probe of a key that lies in a node.
-  static probe probe_of_slot(const key_slot& s) noexcept { return keys::probe_of_slot(s); }
+  // The search key of a key that lies in a node.
+  static search_key search_key_of_slot(const key_slot& s) noexcept {
+    return keys::search_key_of_slot(s);
+  }
 
   template <class Operation>
-  step split_inner(position& p, Operation& op) noexcept;
+  op_status split_inner(position& p, Operation& op) noexcept;
   template <class Operation>
   void link_right_half(position& p, const key_slot& separator, node* right, Operation& op) noexcept;
   bool lock_parent_of_locked(position& p, unsigned more, const node* right = nullptr) noexcept;
   enum class side : std::uint8_t { left, right };
-  enum class if_full : std::uint8_t { leave, share };
-  step find_sibling(const position& p, side where, position& left, position& right) const noexcept;
+  enum class if_full : std::uint8_t { leave, redistribute };
+  op_status find_sibling(const position& p, side where, position& left,
+                         position& right) const noexcept;
   template <class Operation>
-  step merge_inner(position& p, Operation& op) noexcept;
+  op_status merge_inner(position& p, Operation& op) noexcept;
   template <class Operation>
-  step merge_inner(position& p, side where, if_full otherwise, Operation& op) noexcept;
-  static key_slot share_children(inner& left, const key_slot& between, inner& right) noexcept;
+  op_status merge_inner(position& p, side where, if_full otherwise, Operation& op) noexcept;
+  static key_slot redistribute_children(inner& left, const key_slot& between,
+                                        inner& right) noexcept;
   template <class Operation>
-  step collapse_root(position& p, Operation& op) noexcept;
+  op_status collapse_root(position& p, Operation& op) noexcept;
 
   // Runs attempt(), which runs a region, until the operation is done. Between attempts it obtains
   // the memory that the operation wants, and retires what the operation has unlinked.
   template <class Operation, class Attempt>
-  step run_changing(Operation& op, Attempt&& attempt);
+  op_status run_changing(Operation& op, Attempt&& attempt);
 
   std::size_t node_bytes_reserved() const noexcept {
     return leaf_pool_.reserved_bytes() + inner_pool_.reserved_bytes();
@@ -180,7 +282,7 @@ class btree_inner {
   mutable sharded_counter restarts_;
   sharded_counter splits_;
   sharded_counter merges_;
-  sharded_counter shares_;
+  sharded_counter redistributions_;
 };
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
@@ -244,7 +346,7 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter_sibling(
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child_for(
-    const probe& key, position& p, unsigned count) const noexcept {
+    const search_key& key, position& p, unsigned count) const noexcept {
   unsigned index = 0;
   return rank_in_node<true>(
              p.as_inner(), count, key, [&] { return p.still_valid(); }, index) &&
@@ -253,14 +355,14 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::approach_child_for(
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child_for(
-    const probe& key, position& p, unsigned count) const noexcept {
+    const search_key& key, position& p, unsigned count) const noexcept {
   if (!approach_child_for(key, p, count)) return false;
   return fetch_and_enter(p);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(
-    const probe& key, position& p) const noexcept {
+    const search_key& key, position& p) const noexcept {
   if (!enter_root(p)) return false;
   while (!p.at->is_leaf()) {
     if (!enter_child_for(key, p, p.as_inner().count())) return false;
@@ -272,7 +374,7 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(
 // which the leaf's version is read.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(
-    const probe& key, position& p, key_range<Key>& stretch) const noexcept {
+    const search_key& key, position& p, key_range<Key>& stretch) const noexcept {
   if (!enter_root(p)) return false;
   while (!p.at->is_leaf()) {
     const inner& from = p.as_inner();
@@ -287,7 +389,7 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <std::size_t Bytes>
-bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::step_down(const probe& key,
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::step_down(const search_key& key,
                                                                        position& p) const noexcept {
   if (p.parent != nullptr && !enter(p)) return false;  // enter_root() has entered the root
   if (!approach_child_for(key, p, p.as_inner().count())) return false;
@@ -298,7 +400,7 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::step_down(const pro
 // Descends until the leaves are prefetched. Returns the keys for which it did.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaves(
-    std::span<const probe> wanted, position* positions) const noexcept -> few_keys {
+    std::span<const search_key> wanted, position* positions) const noexcept -> few_keys {
   position root;
   if (!enter_root(root)) return 0;
   const auto many = static_cast<unsigned>(wanted.size());
@@ -325,24 +427,25 @@ void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::look_up_together(
         static_cast<unsigned>(std::min<std::size_t>(many - first, look_ups_at_once));
     few_keys answered = 0;
     if constexpr (racing) {
-      std::array<probe, look_ups_at_once> probes;
-      for (unsigned i = 0; i < together; ++i) probes[i] = key_at(first + i);
+      std::array<search_key, look_ups_at_once> search_keys;
+      for (unsigned i = 0; i < together; ++i) search_keys[i] = key_at(first + i);
       std::array<position, look_ups_at_once> positions;
       std::array<unsigned, look_ups_at_once> slots;
       [[maybe_unused]] const pin pinned;
-      few_keys arrived = descend_to_leaves(std::span(probes).first(together), positions.data());
+      few_keys arrived =
+          descend_to_leaves(std::span(search_keys).first(together), positions.data());
       for (unsigned i = 0; i < together; ++i) {
         if ((arrived >> i & 1U) == 0) continue;
         position& p = positions[i];
         if (p.parent != nullptr && !enter(p)) {
           arrived &= ~(few_keys{1} << i);
         } else {
-          slots[i] = p.as_leaf().approach(probes[i]);
+          slots[i] = p.as_leaf().approach(search_keys[i]);
         }
       }
       for (unsigned i = 0; i < together; ++i) {
         if ((arrived >> i & 1U) == 0) continue;
-        if (read(first + i, probes[i], positions[i], slots[i])) answered |= few_keys{1} << i;
+        if (read(first + i, search_keys[i], positions[i], slots[i])) answered |= few_keys{1} << i;
       }
     }
     for (unsigned i = 0; i < together; ++i) {
@@ -354,7 +457,7 @@ void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::look_up_together(
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <bool OrEqual, class Node, class StillValid>
 bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::rank_in_node(
-    const Node& n, unsigned count, const probe& key, [[maybe_unused]] StillValid&& still_valid,
+    const Node& n, unsigned count, const search_key& key, [[maybe_unused]] StillValid&& still_valid,
     unsigned& result) noexcept {
   if constexpr (requires { key.template rank<OrEqual>(n, count, still_valid, result); }) {
     return key.template rank<OrEqual>(n, count, still_valid, result);
@@ -397,22 +500,22 @@ template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation
 template <class Operation, class Attempt>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::run_changing(Operation& op,
                                                                           Attempt&& attempt)
-    -> step {
+    -> op_status {
   for (backoff wait;;) {
-    step s;
+    op_status s;
     {
       [[maybe_unused]] const pin pinned;
       s = attempt();
     }
     op.settle();
     switch (s) {
-      case step::restart:
+      case op_status::restart:
         restarts_.add(1);
         wait.once();
         break;
-      case step::restructured:
+      case op_status::restructured:
         break;
-      case step::need_memory:
+      case op_status::need_memory:
         op.provide();
         break;
       default:
@@ -424,42 +527,42 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::run_changing(Operat
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_splitting(
-    const probe& key, position& p, Operation& op) noexcept -> step {
-  if (!enter_root(p)) return step::restart;
+    const search_key& key, position& p, Operation& op) noexcept -> op_status {
+  if (!enter_root(p)) return op_status::restart;
   while (!p.at->is_leaf()) {
     const unsigned count = p.as_inner().count();
     if (count == inner::capacity) return split_inner(p, op);
-    if (!enter_child_for(key, p, count)) return step::restart;
+    if (!enter_child_for(key, p, count)) return op_status::restart;
   }
-  return step::yes;
+  return op_status::yes;
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
-auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_merging(const probe& key,
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_merging(const search_key& key,
                                                                              position& p,
                                                                              Operation& op) noexcept
-    -> step {
-  if (!enter_root(p)) return step::restart;
+    -> op_status {
+  if (!enter_root(p)) return op_status::restart;
   while (!p.at->is_leaf()) {
     const unsigned count = p.as_inner().count();
     if (p.parent == nullptr && count == 0) return collapse_root(p, op);
     if (p.parent != nullptr && count <= inner_sparse) {
-      const step s = merge_inner(p, op);
-      if (s != step::no) return s;
+      const op_status s = merge_inner(p, op);
+      if (s != op_status::no) return s;
     }
-    if (!enter_child_for(key, p, count)) return step::restart;
+    if (!enter_child_for(key, p, count)) return op_status::restart;
   }
-  return step::yes;
+  return op_status::yes;
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::split_inner(position& p,
                                                                          Operation& op) noexcept
-    -> step {
-  if (!op.has_nodes(false, p.parent == nullptr ? 2 : 1)) return step::need_memory;
-  if (!p.try_lock_parent_and_node()) return step::restart;
+    -> op_status {
+  if (!op.has_nodes(false, p.parent == nullptr ? 2 : 1)) return op_status::need_memory;
+  if (!p.try_lock_parent_and_node()) return op_status::restart;
   inner& left = p.as_inner();
   const unsigned middle = inner::capacity / 2;
   const key_slot separator = left.key(middle);
@@ -470,7 +573,7 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::split_inner(positio
   link_right_half(p, separator, right, op);
   p.unlock_both();
   op.note_split();
-  return step::restructured;
+  return op_status::restructured;
 }
 
 // The parent has room, because a descent splits a full inner node before it looks below it.
@@ -520,29 +623,29 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::lock_parent_of_lock
 // Finds the node's sibling on one side. No: there is no sibling. Restart: the parent has changed.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::find_sibling(
-    const position& p, side where, position& left, position& right) const noexcept -> step {
+    const position& p, side where, position& left, position& right) const noexcept -> op_status {
   const bool there = where == side::left ? p.index > 0 : p.index < p.parent->count();
-  if (!there) return p.parent_lock->validate(p.parent_seen) ? step::no : step::restart;
+  if (!there) return p.parent_lock->validate(p.parent_seen) ? op_status::no : op_status::restart;
   left = right = p;
   const bool entered =
       where == side::left ? enter_sibling(left, p.index - 1) : enter_sibling(right, p.index + 1);
-  return entered ? step::yes : step::restart;
+  return entered ? op_status::yes : op_status::restart;
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(position& p,
                                                                          Operation& op) noexcept
-    -> step {
-  for (const if_full otherwise : {if_full::leave, if_full::share}) {
+    -> op_status {
+  for (const if_full otherwise : {if_full::leave, if_full::redistribute}) {
     // Redistribution makes sense only for a node with a single child: if that child is a leaf, the
     // leaf has no sibling.
-    if (otherwise == if_full::share && p.at->count() != 0) break;
+    if (otherwise == if_full::redistribute && p.at->count() != 0) break;
     for (const side where : {side::left, side::right}) {
-      if (const step s = merge_inner(p, where, otherwise, op); s != step::no) return s;
+      if (const op_status s = merge_inner(p, where, otherwise, op); s != op_status::no) return s;
     }
   }
-  return step::no;
+  return op_status::no;
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
@@ -550,20 +653,20 @@ template <class Operation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(position& p, side where,
                                                                          if_full otherwise,
                                                                          Operation& op) noexcept
-    -> step {
+    -> op_status {
   position left;
   position right;
-  if (const step s = find_sibling(p, where, left, right); s != step::yes) return s;
+  if (const op_status s = find_sibling(p, where, left, right); s != op_status::yes) return s;
   inner& l = left.as_inner();
   inner& r = right.as_inner();
   const unsigned merged = l.count() + r.count() + 1;  // the separator comes down between them
   const bool fits = merged <= (p.at->count() == 0 ? inner::capacity : inner_merged_max);
-  if (!fits && otherwise == if_full::leave) return step::no;
-  if (fits && !op.may_retire()) return step::need_memory;
-  if (!left.try_lock_parent_and_node()) return step::restart;
+  if (!fits && otherwise == if_full::leave) return op_status::no;
+  if (fits && !op.may_retire()) return op_status::need_memory;
+  if (!left.try_lock_parent_and_node()) return op_status::restart;
   if (!r.lock.try_upgrade(right.seen)) {
     left.unlock_both_unchanged();
-    return step::restart;
+    return op_status::restart;
   }
   share_prefix(l, r);
   if (fits) {
@@ -573,20 +676,18 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(positio
     r.lock.unlock_obsolete();
     op.note_merge();
   } else {
-    left.parent->set_key(left.index, share_children(l, left.parent->key(left.index), r));
+    left.parent->set_key(left.index, redistribute_children(l, left.parent->key(left.index), r));
     r.lock.unlock();
   }
   left.unlock_both();
-  return step::restructured;
+  return op_status::restructured;
 }
 
 // Redistributes the children of a node that has a single one and of its full sibling. Takes the
 // separator between the two nodes and returns the new one.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::share_children(inner& left,
-                                                                            const key_slot& between,
-                                                                            inner& right) noexcept
-    -> key_slot {
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::redistribute_children(
+    inner& left, const key_slot& between, inner& right) noexcept -> key_slot {
   constexpr unsigned half = inner::capacity / 2;
   if (left.count() == 0) {
     const key_slot separator = right.key(half - 1);
@@ -605,15 +706,15 @@ template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation
 template <class Operation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::collapse_root(position& p,
                                                                            Operation& op) noexcept
-    -> step {
-  if (!op.may_retire()) return step::need_memory;
-  if (!p.try_lock_parent_and_node()) return step::restart;
+    -> op_status {
+  if (!op.may_retire()) return op_status::need_memory;
+  if (!p.try_lock_parent_and_node()) return op_status::restart;
   inner& old = p.as_inner();
   root_.template store<racing>(old.child(0));
   op.retire_inner(&old);
   old.lock.unlock_obsolete();
   p.parent_lock->unlock();
-  return step::restructured;
+  return op_status::restructured;
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
@@ -622,7 +723,7 @@ btree_stats btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::node_stats()
   s.restarts = restarts_.sum();
   s.splits = splits_.sum();
   s.merges = merges_.sum();
-  s.shares = shares_.sum();
+  s.redistributions = redistributions_.sum();
   s.leaves = leaf_pool_.blocks_in_use();
   s.inner_nodes = inner_pool_.blocks_in_use();
   return s;

@@ -67,9 +67,9 @@ class bulk_loader {
     for (unsigned level = 1; level_.size() > 1; ++level) build_level(level);
     btree_operation<Tree> op(tree_);
     node* const root = level_.empty() ? nullptr : level_.front().at;
-    const step s = tree_.run_changing(
+    const op_status s = tree_.run_changing(
         op, [&] { return tree_.sync_.both([&] { return tree_.try_replace_empty(root, op); }); });
-    if (s == step::no) throw std::logic_error("elidex: bulk_load: the map is not empty");
+    if (s == op_status::no) throw std::logic_error("elidex: bulk_load: the map is not empty");
     if (root == nullptr) return;
     leaves_.clear();  // the tree owns them now
     inners_.clear();

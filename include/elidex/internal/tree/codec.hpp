@@ -22,9 +22,9 @@
 // key again. The head of a blob then means nothing. A prefix is never 8 bytes long. So the last
 // byte of an inline key of 8 bytes is always in its head.
 //
-// `compare(slot, probe, ..., still_valid)` may have to follow an address from a slot that was read
-// while a writer changed it. It calls still_valid() first. For a torn slot it returns `torn` and
-// follows no address.
+// `compare(slot, search_key, ..., still_valid)` may have to follow an address from a slot that was
+// read while a writer changed it. It calls still_valid() first. For a torn slot it returns `torn`
+// and follows no address.
 #pragma once
 
 #include <algorithm>
@@ -117,13 +117,13 @@ struct key_codec<Key> {
   using blob_store = heap_blobs;  // never used
   using argument = Key;
   using slot = Key;
-  using probe = Key;
+  using search_key = Key;
   static constexpr bool owns_blobs = false;
   static constexpr bool compares_in_place = true;  // slots order by operator<
   static constexpr bool has_prefixes = false;
 
-  static probe probe_of(argument key) noexcept { return key; }
-  static probe probe_of_slot(slot s) noexcept { return s; }
+  static search_key search_key_of(argument key) noexcept { return key; }
+  static search_key search_key_of_slot(slot s) noexcept { return s; }
   static bool needs_blob(argument) noexcept { return false; }
   static slot slot_of(argument key, blob*) noexcept { return key; }
   static blob* blob_of(slot) noexcept { return nullptr; }
@@ -158,7 +158,7 @@ struct key_codec<std::string> {
     // odd: the first 7 bytes, then twice the length plus one; even: the blob's address
     std::uint64_t tail;
   };
-  struct probe {
+  struct search_key {
     std::uint64_t head;
     std::size_t size;
     const char* data;  // read only if there are more than inline_bytes
@@ -167,13 +167,13 @@ struct key_codec<std::string> {
   static constexpr bool compares_in_place = false;
   static constexpr bool has_prefixes = true;
 
-  static probe probe_of(argument key) {
+  static search_key search_key_of(argument key) {
     if (key.size() > key_bytes_max)
       throw std::invalid_argument("elidex: a key may have at most 65536 bytes");
     return {head_of(key), key.size(), key.data()};
   }
   // The slot must have been taken out.
-  static probe probe_of_slot(slot s) noexcept {
+  static search_key search_key_of_slot(slot s) noexcept {
     if (is_inline(s)) return {s.head, inline_size(s), nullptr};
     const argument key = blob_of(s)->view();
     return {head_of(key), key.size(), key.data()};
@@ -201,7 +201,7 @@ struct key_codec<std::string> {
     return {(s.tail & ~length_byte) | last_byte, s.tail};
   }
 
-  static std::uint64_t head_behind(const probe& p, unsigned prefix) noexcept {
+  static std::uint64_t head_behind(const search_key& p, unsigned prefix) noexcept {
     if (p.size <= inline_bytes) return prefix < inline_bytes ? p.head << 8 * prefix : 0;
     return prefix == 0 ? p.head : head_behind(argument(p.data, p.size), prefix);
   }
@@ -224,10 +224,10 @@ struct key_codec<std::string> {
                : std::min<unsigned>(length, std::numeric_limits<std::uint16_t>::max());
   }
 
-  // Compares a slot in a node, whose prefix has `prefix` bytes, with a probe that has the same
-  // prefix. `head` is the probe's head behind the prefix.
+  // Compares a slot in a node, whose prefix has `prefix` bytes, with a search key that has the same
+  // prefix. `head` is the search key's head behind the prefix.
   template <class StillValid>
-  static comparison compare(slot s, const probe& p, unsigned prefix, std::uint64_t head,
+  static comparison compare(slot s, const search_key& p, unsigned prefix, std::uint64_t head,
                             StillValid&& still_valid) noexcept {
     if (s.head != head) return s.head < head ? comparison::less : comparison::greater;
     // Heads are padded with zeros. So if two keys have equal heads, the one that ends in its head

@@ -51,9 +51,9 @@ class map_cursor {
   const mapped_type& value() const noexcept { return stretch_[at_].second; }
 
   // Moves to the smallest key that is not less than `key`.
-  void seek(key_argument key) { fill_forward(start::at(keys::probe_of(key))); }
+  void seek(key_argument key) { fill_forward(start::at(keys::search_key_of(key))); }
   // Moves to the largest key that is less than `key`.
-  void seek_before(key_argument key) { fill_backward(start::beyond(keys::probe_of(key))); }
+  void seek_before(key_argument key) { fill_backward(start::beyond(keys::search_key_of(key))); }
   void seek_first() { fill_forward(start::at_end()); }
   void seek_last() { fill_backward(start::at_end()); }
 
@@ -63,7 +63,7 @@ class map_cursor {
       ++at_;
     } else {
       const key_type last = stretch_[at_].first;
-      fill_forward(start::beyond(keys::probe_of(last)));
+      fill_forward(start::beyond(keys::search_key_of(last)));
     }
   }
   // Moves to the next smaller key. After the smallest key the cursor is not valid.
@@ -72,7 +72,7 @@ class map_cursor {
       --at_;
     } else {
       const key_type first = stretch_[at_].first;
-      fill_backward(start::beyond(keys::probe_of(first)));
+      fill_backward(start::beyond(keys::search_key_of(first)));
     }
   }
 

@@ -25,9 +25,9 @@
 // The leaf's version takes the place of the sequence number.
 //
 // Splits, redistributions and merges are operations of their own, in both regions (try_split(),
-// try_share(), try_merge()). They leave the contents as they were. An insert that finds its leaf
-// full has the leaf split, or redistributed with a sibling, and begins again. An erase leaves its
-// leaf as it is, and merges the leaf afterwards if it is sparse (papers/003 section 5.3).
+// try_redistribute(), try_merge()). They leave the contents as they were. An insert that finds its
+// leaf full has the leaf split, or redistributed with a sibling, and begins again. An erase leaves
+// its leaf as it is, and merges the leaf afterwards if it is sparse (papers/003 section 5.3).
 //
 // Invariants
 //   * Inner nodes: the invariants of btree.hpp. A leaf may be empty for a while.
@@ -51,7 +51,7 @@
 //     giving leaf finds its version, or its sequence number, changed. No operation can already be
 //     routed to the receiving leaf for a moved key.
 //   * The key range of a leaf changes together with its sequence number. So a thread may return to
-//     a leaf without a descent (leaf_hint.hpp).
+//     a leaf without a descent (leaf_hint).
 //   * A leaf's control changes together with its sequence number, so that no request works under
 //     the wrong assumption.
 //   * Under split regions a request is not pinned between its regions. Leaves are only ever reused
@@ -107,16 +107,15 @@
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
+#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/random.hpp"
-#include "elidex/internal/sync/sharded_counter.hpp"
 #include "elidex/internal/sync/split_regions.hpp"
 #include "elidex/internal/tree/btree_inner.hpp"
+#include "elidex/internal/tree/btree_node.hpp"
 #include "elidex/internal/tree/bulk_load.hpp"
 #include "elidex/internal/tree/conflict_control.hpp"
-#include "elidex/internal/tree/controlled_leaf.hpp"
 #include "elidex/internal/tree/cursor.hpp"
-#include "elidex/internal/tree/leaf_hint.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 #include "elidex/internal/tree/range_collector.hpp"
 #include "elidex/internal/tree/value_change.hpp"
@@ -178,7 +177,7 @@ class fixed_key_btree
   using values = value_codec<Value>;
   using value_slot = Value;
   using operation = btree_operation<fixed_key_btree>;
-  using step = internal::step;
+  using op_status = internal::op_status;
   using typename inner_levels::inner;
   using typename inner_levels::key_slot;
   using typename inner_levels::keys;
@@ -186,7 +185,7 @@ class fixed_key_btree
   using typename inner_levels::node;
   using typename inner_levels::node_lock;
   using typename inner_levels::position;
-  using typename inner_levels::probe;
+  using typename inner_levels::search_key;
   using typename inner_levels::side;
   using typename inner_levels::token;
   using control = typename leaf::control_type;
@@ -305,23 +304,23 @@ class fixed_key_btree
   using inner_levels::look_up_together;
   using inner_levels::merges_;
   using inner_levels::racing;
+  using inner_levels::redistributions_;
   using inner_levels::restarts_;
   using inner_levels::root_;
   using inner_levels::run_changing;
-  using inner_levels::shares_;
   using inner_levels::splits_;
   using inner_levels::sync_;
   // A full leaf that would hand over fewer records than this to a sibling splits instead. Chosen:
   // the next few inserts would fill a smaller gap again.
-  static constexpr unsigned shared_at_least = std::max(1U, leaf::capacity / 15);
-  // See leaf_hint.hpp. Under regions a thread that returns to a leaf is not pinned, and the leaf's
+  static constexpr unsigned redistributed_at_least = std::max(1U, leaf::capacity / 15);
+  // See leaf_hint. Under regions a thread that returns to a leaf is not pinned, and the leaf's
   // control may be freed by then.
   static constexpr bool has_leaf_hints = Shape::has_leaf_hints && (racing || !Control::enabled);
   // Whether values have locks apart from the leaf's.
   static constexpr bool locks_values_apart = racing && leaf::value_locks != 0;
 
   // The leaf that the upper region has found.
-  struct place {
+  struct leaf_ref {
     leaf* at = nullptr;
     token seen{};
     typename leaf::sequence_type::token sequence{};
@@ -345,11 +344,11 @@ class fixed_key_btree
   };
 
   template <request What, class Body>
-  step at_leaf(Key key, Body&& body) const;
+  op_status at_leaf(Key key, Body&& body) const;
   template <class Body>
-  step at_bare_leaf(const place& p, Body&& body) const;
+  op_status at_bare_leaf(const leaf_ref& p, Body&& body) const;
   template <class Body>
-  step at_joined_leaf(const place& p, Body&& body) const;
+  op_status at_joined_leaf(const leaf_ref& p, Body&& body) const;
   // Whether the operation is a part of a hardware region that the caller has begun.
   static bool joins_a_region() noexcept {
     if constexpr (requires { Sync::in_region(); }) {
@@ -359,36 +358,36 @@ class fixed_key_btree
     }
   }
   template <request What, class Body>
-  step at_controlled_leaf(const place& p, Key key, Body&& body) const;
-  step come_to_leaf(Key key, place& p) const;
-  step find_place(Key key, place& p) const noexcept;
-  bool recall_place(Key key, place& p) const noexcept;
-  void remember_if_again(Key key, const place& p) const noexcept;
-  static place place_of(const position& at) noexcept;
+  op_status at_controlled_leaf(const leaf_ref& p, Key key, Body&& body) const;
+  op_status come_to_leaf(Key key, leaf_ref& p) const;
+  op_status find_leaf(Key key, leaf_ref& p) const noexcept;
+  bool recall_leaf(Key key, leaf_ref& p) const noexcept;
+  void remember_if_again(Key key, const leaf_ref& p) const noexcept;
+  static leaf_ref leaf_ref_of(const position& at) noexcept;
 
   bool insert_or_overwrite(Key key, const Value& value, bool overwrite);
-  step try_get(const place& p, Key key, std::optional<Value>& value) const noexcept;
-  step try_read(const place& p, unsigned slot, std::optional<Value>& value) const noexcept;
-  step try_put(const place& p, Key key, const Value& value, bool overwrite,
-               bool known_absent) noexcept;
+  op_status try_get(const leaf_ref& p, Key key, std::optional<Value>& value) const noexcept;
+  op_status try_read(const leaf_ref& p, unsigned slot, std::optional<Value>& value) const noexcept;
+  op_status try_put(const leaf_ref& p, Key key, const Value& value, bool overwrite,
+                    bool known_absent) noexcept;
   template <class Make>
-  step try_get_or_insert(const place& p, Key key, Make& make, bool known_absent,
-                         std::optional<Value>& value, std::exception_ptr& thrown) noexcept;
+  op_status try_get_or_insert(const leaf_ref& p, Key key, Make& make, bool known_absent,
+                              std::optional<Value>& value, std::exception_ptr& thrown) noexcept;
   template <class Fn>
-  step change_value(const place& p, unsigned slot, Fn&& fn) noexcept;
-  step try_erase(const place& p, Key key, outcome& result) noexcept;
+  op_status change_value(const leaf_ref& p, unsigned slot, Fn&& fn) noexcept;
+  op_status try_erase(const leaf_ref& p, Key key, outcome& result) noexcept;
 
-  void split(Key key, const place& p) const;
+  void split(Key key, const leaf_ref& p) const;
   void merge_if_sparse(Key key) noexcept;
-  step try_split(Key key, operation& op, std::uint64_t nth_leaf, const control* locked,
-                 std::uint64_t& kept_marks) noexcept;
-  step try_share(const position& p, Key key, bool ascending, operation& op) noexcept;
+  op_status try_split(Key key, operation& op, std::uint64_t nth_leaf, const control* locked,
+                      std::uint64_t& kept_marks) noexcept;
+  op_status try_redistribute(const position& p, Key key, bool ascending, operation& op) noexcept;
   // Where to divide a leaf that ascending keys fill: before the next key, or at the last record.
   static unsigned end_of_run(const typename leaf::ordered_copy& all, Key key) noexcept {
     return std::clamp(all.rank(key), 1U, all.count() - 1);
   }
-  step try_replace_empty(node* new_root, operation& op) noexcept;
-  step try_merge(Key key, operation& op) noexcept;
+  op_status try_replace_empty(node* new_root, operation& op) noexcept;
+  op_status try_merge(Key key, operation& op) noexcept;
   static void lock_values(leaf& l) noexcept {
     l.for_each_value_lock([](node_lock& one) { one.lock(); });
   }
@@ -401,9 +400,9 @@ class fixed_key_btree
     static_cast<fixed_key_btree*>(tree)->control_pool_.deallocate(c);
   }
   static std::uint64_t marks_of(const leaf& l) noexcept;
-  void suspect(const place& p, std::uint32_t collisions) const noexcept;
-  bool switch_on(const place& p) const noexcept;
-  void switch_off(const place& p) const noexcept;
+  void suspect(const leaf_ref& p, std::uint32_t collisions) const noexcept;
+  bool switch_on(const leaf_ref& p) const noexcept;
+  void switch_off(const leaf_ref& p) const noexcept;
 
   template <class Body>
   auto range_region(Body&& body) const {
@@ -439,31 +438,32 @@ fixed_key_btree<Key, Value, Sync, Shape, Control>::fixed_key_btree() {
 // --- the two regions ---
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::find_place(Key key, place& p) const noexcept
-    -> step {
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::find_leaf(Key key,
+                                                                  leaf_ref& p) const noexcept
+    -> op_status {
   position at;
-  if (!descend_to_leaf(key, at)) return step::restart;
-  p = place_of(at);
-  return step::yes;
+  if (!descend_to_leaf(key, at)) return op_status::restart;
+  p = leaf_ref_of(at);
+  return op_status::yes;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::come_to_leaf(Key key, place& p) const
-    -> step {
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::come_to_leaf(Key key, leaf_ref& p) const
+    -> op_status {
   if constexpr (has_leaf_hints) {
-    if (recall_place(key, p)) return step::yes;
+    if (recall_leaf(key, p)) return op_status::yes;
   }
-  const step s = sync_.upper([&] { return find_place(key, p); });
+  const op_status s = sync_.upper([&] { return find_leaf(key, p); });
   if constexpr (has_leaf_hints) {
-    if (s == step::yes) remember_if_again(key, p);
+    if (s == op_status::yes) remember_if_again(key, p);
   }
   return s;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::place_of(const position& at) noexcept
-    -> place {
-  place p;
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::leaf_ref_of(const position& at) noexcept
+    -> leaf_ref {
+  leaf_ref p;
   p.at = &at.as_leaf();
   p.seen = at.seen;
   // The sequence number first: a reader that sees a number also sees whether the leaf has a control
@@ -474,14 +474,14 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::place_of(const position&
   return p;
 }
 
-// The remembered place, if `key` is in the leaf's range and nothing has changed that.
+// The remembered leaf, if `key` is in the leaf's range and nothing has changed that.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-bool fixed_key_btree<Key, Value, Sync, Shape, Control>::recall_place(Key key,
-                                                                     place& p) const noexcept {
+bool fixed_key_btree<Key, Value, Sync, Shape, Control>::recall_leaf(Key key,
+                                                                    leaf_ref& p) const noexcept {
   const remembered& mine = remembered::of_this_thread(id_);
   if (!mine.is_for(id_, key)) return false;
   leaf& known = *mine.leaf();
-  // This validation precedes all other reads of the leaf (leaf_hint.hpp).
+  // This validation precedes all other reads of the leaf (leaf_hint).
   if (!known.sequence.validate(mine.sequence())) return false;
   p.at = &known;
   p.seen = known.lock.read();
@@ -493,35 +493,35 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::recall_place(Key key,
   return p.sequence == mine.sequence();
 }
 
-// Called after a descent to the place.
+// Called after a descent to the leaf.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 void fixed_key_btree<Key, Value, Sync, Shape, Control>::remember_if_again(
-    Key key, const place& p) const noexcept {
+    Key key, const leaf_ref& p) const noexcept {
   remembered& mine = remembered::of_this_thread(id_);
   if (!mine.came_again(id_, p.at)) return;
   key_range<Key> stretch{};
   typename leaf::sequence_type::token sequence{};
-  const step s = sync_.upper([&] {
+  const op_status s = sync_.upper([&] {
     stretch = {std::numeric_limits<Key>::min(), std::numeric_limits<Key>::max()};
     position at;
-    if (!descend_to_leaf(key, at, stretch) || at.at != p.at) return step::no;
+    if (!descend_to_leaf(key, at, stretch) || at.at != p.at) return op_status::no;
     sequence = p.at->sequence.read();
-    return at.still_valid() ? step::yes : step::no;
+    return at.still_valid() ? op_status::yes : op_status::no;
   });
-  if (s == step::yes) mine.remember(id_, p.at, sequence, stretch);
+  if (s == op_status::yes) mine.remember(id_, p.at, sequence, stretch);
 }
 
-// Runs body(place, known_absent, outcome) as the lower region of a request for the key until the
+// Runs body(leaf_ref, known_absent, outcome) as the lower region of a request for the key until the
 // body has done its work. Splits the leaf when the body reports that it is full.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <typename fixed_key_btree<Key, Value, Sync, Shape, Control>::request What, class Body>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_leaf(Key key, Body&& body) const
-    -> step {
+    -> op_status {
   for (backoff wait;; wait.once()) {
     [[maybe_unused]] const pin pinned;
-    place p;
-    step s = come_to_leaf(key, p);
-    if (s == step::yes) {
+    leaf_ref p;
+    op_status s = come_to_leaf(key, p);
+    if (s == op_status::yes) {
       if (!Control::enabled || p.controlled_by == nullptr) {
         s = at_bare_leaf(p, body);
       } else if (What == request::look_up && joins_a_region()) {
@@ -530,9 +530,9 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_leaf(Key key, Body&& 
         s = at_controlled_leaf<What>(p, key, body);
       }
     }
-    if (s == step::full) {
+    if (s == op_status::full) {
       split(key, p);
-    } else if (s != step::restart) {
+    } else if (s != op_status::restart) {
       return s;
     } else {
       restarts_.add(1);
@@ -542,16 +542,17 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_leaf(Key key, Body&& 
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Body>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_bare_leaf(const place& p,
-                                                                     Body&& body) const -> step {
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_bare_leaf(const leaf_ref& p,
+                                                                     Body&& body) const
+    -> op_status {
   if constexpr (Control::enabled && !Control::adaptive) {
-    if (switch_on(p)) return step::restart;
+    if (switch_on(p)) return op_status::restart;
   }
   std::uint32_t aborts = 0;
   outcome ignored;
-  const step s = sync_.lower(
-      [&] { return p.is_still_right() ? body(p, false, ignored) : step::restart; }, aborts);
-  if constexpr (Control::adaptive) suspect(p, aborts + (racing && s == step::restart ? 1 : 0));
+  const op_status s = sync_.lower(
+      [&] { return p.is_still_right() ? body(p, false, ignored) : op_status::restart; }, aborts);
+  if constexpr (Control::adaptive) suspect(p, aborts + (racing && s == op_status::restart ? 1 : 0));
   return s;
 }
 
@@ -561,21 +562,23 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_bare_leaf(const place
 // region.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Body>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_joined_leaf(const place& p,
-                                                                       Body&& body) const -> step {
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_joined_leaf(const leaf_ref& p,
+                                                                       Body&& body) const
+    -> op_status {
   std::uint32_t aborts = 0;
   outcome ignored;
-  return sync_.lower([&] { return p.is_still_right() ? body(p, false, ignored) : step::restart; },
-                     aborts);
+  return sync_.lower(
+      [&] { return p.is_still_right() ? body(p, false, ignored) : op_status::restart; }, aborts);
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <typename fixed_key_btree<Key, Value, Sync, Shape, Control>::request What, class Body>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const place& p, Key key,
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const leaf_ref& p,
+                                                                           Key key,
                                                                            Body&& body) const
-    -> step {
+    -> op_status {
   const epoch_pin pinned;  // before the control is known to be the leaf's, see `Invariants`
-  if (!p.is_still_right()) return step::restart;
+  if (!p.is_still_right()) return op_status::restart;
   control& guard = *p.controlled_by;
   const unsigned slot = control::slot_of(key);
   // Before the marks are read: the marks of the keys that the last split moved away are then
@@ -592,18 +595,19 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const
     calm = period.over && period.collisions < Control::collisions_to_stay_on;
   }
 
-  step s;
+  op_status s;
   bool mark_is_free = false;
   if (!entry.marked && What != request::put) {
-    s = p.is_still_right() ? step::no : step::restart;
+    s = p.is_still_right() ? op_status::no : op_status::restart;
   } else {
     if (!entry.marked) guard.mark(slot);
     std::uint32_t aborts = 0;
     outcome result;
     s = sync_.lower(
-        [&] { return p.is_still_right() ? body(p, !entry.marked, result) : step::restart; },
+        [&] { return p.is_still_right() ? body(p, !entry.marked, result) : op_status::restart; },
         aborts);
-    mark_is_free = What == request::erase ? result.mark_is_free : !entry.marked && s != step::yes;
+    mark_is_free =
+        What == request::erase ? result.mark_is_free : !entry.marked && s != op_status::yes;
   }
   if (mark_is_free) {
     guard.unlock_and_clear_mark(slot);
@@ -618,15 +622,15 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_get(
-    const place& p, Key key, std::optional<Value>& value) const noexcept -> step {
+    const leaf_ref& p, Key key, std::optional<Value>& value) const noexcept -> op_status {
   return try_read(p, p.at->find(key), value);
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_read(
-    const place& p, unsigned slot, std::optional<Value>& value) const noexcept -> step {
+    const leaf_ref& p, unsigned slot, std::optional<Value>& value) const noexcept -> op_status {
   leaf& l = *p.at;
-  if (slot == no_slot) return p.was_right() ? step::no : step::restart;
+  if (slot == no_slot) return p.was_right() ? op_status::no : op_status::restart;
   if constexpr (locks_values_apart) {
     // A failed validation mostly means that another value on the line has changed. A descent would
     // lead here once more.
@@ -634,21 +638,21 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_read(
       const token values_seen = l.value_lock(slot).read();
       value.emplace(l.value(slot));
       if (l.value_lock(slot).validate(values_seen)) break;
-      if (!p.is_still_right()) return step::restart;
+      if (!p.is_still_right()) return op_status::restart;
     }
   } else {
     value.emplace(l.value(slot));
   }
-  return p.was_right() ? step::yes : step::restart;
+  return p.was_right() ? op_status::yes : op_status::restart;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 std::optional<Value> fixed_key_btree<Key, Value, Sync, Shape, Control>::get(Key key) const {
   std::optional<Value> value;
-  const step s =
-      at_leaf<request::look_up>(key, [&](const place& p, bool /*known_absent*/,
+  const op_status s =
+      at_leaf<request::look_up>(key, [&](const leaf_ref& p, bool /*known_absent*/,
                                          outcome& /*result*/) { return try_get(p, key, value); });
-  return s == step::yes ? value : std::nullopt;
+  return s == op_status::yes ? value : std::nullopt;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
@@ -657,11 +661,11 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::multi_get(
   if (found.size() < wanted.size())
     throw std::invalid_argument("elidex: multi_get: fewer values than keys");
   const auto read = [&](std::size_t i, Key key, const position& at, unsigned slot) {
-    const place p = place_of(at);
+    const leaf_ref p = leaf_ref_of(at);
     if (Control::enabled && p.controlled_by != nullptr) return false;
     if (slot == no_slot || p.at->key(slot) != key) slot = p.at->find(key);
     found[i].reset();
-    return try_read(p, slot, found[i]) != step::restart;
+    return try_read(p, slot, found[i]) != op_status::restart;
   };
   look_up_together(
       wanted.size(), [&](std::size_t i) { return wanted[i]; }, read,
@@ -674,35 +678,35 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 bool fixed_key_btree<Key, Value, Sync, Shape, Control>::insert_or_overwrite(Key key,
                                                                             const Value& value,
                                                                             bool overwrite) {
-  const step s =
-      at_leaf<request::put>(key, [&](const place& p, bool known_absent, outcome& /*result*/) {
+  const op_status s =
+      at_leaf<request::put>(key, [&](const leaf_ref& p, bool known_absent, outcome& /*result*/) {
         return try_put(p, key, value, overwrite, known_absent);
       });
-  if (s == step::yes) size_.add(1);
-  return s == step::yes;
+  if (s == op_status::yes) size_.add(1);
+  return s == op_status::yes;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_put(const place& p, Key key,
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_put(const leaf_ref& p, Key key,
                                                                 const Value& value, bool overwrite,
                                                                 bool known_absent) noexcept
-    -> step {
+    -> op_status {
   leaf& l = *p.at;
   if (!known_absent) {
     const unsigned slot = l.find(key);
     if (slot != no_slot) {
-      if (!overwrite) return p.was_right() ? step::no : step::restart;
-      const step s = change_value(p, slot, [&](Value& v) { v = value; });
-      return s == step::yes ? step::no : s;
+      if (!overwrite) return p.was_right() ? op_status::no : op_status::restart;
+      const op_status s = change_value(p, slot, [&](Value& v) { v = value; });
+      return s == op_status::yes ? op_status::no : s;
     }
   }
-  if (!l.lock.try_upgrade(p.seen)) return step::restart;
+  if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
   if (!l.insert(key, value)) {
     l.lock.unlock_unchanged(p.seen);
-    return step::full;
+    return op_status::full;
   }
   l.lock.unlock();
-  return step::yes;
+  return op_status::yes;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
@@ -718,55 +722,57 @@ std::optional<std::pair<Value, bool>>
 fixed_key_btree<Key, Value, Sync, Shape, Control>::get_or_insert_if_made(Key key, Make&& make) {
   std::optional<Value> value;
   std::exception_ptr thrown;
-  const step s =
-      at_leaf<request::put>(key, [&](const place& p, bool known_absent, outcome& /*result*/) {
+  const op_status s =
+      at_leaf<request::put>(key, [&](const leaf_ref& p, bool known_absent, outcome& /*result*/) {
         return try_get_or_insert(p, key, make, known_absent, value, thrown);
       });
-  if (s == step::threw) std::rethrow_exception(thrown);
-  if (s == step::unmade) return std::nullopt;
-  if (s == step::yes) size_.add(1);
-  return std::pair(*value, s == step::yes);
+  if (s == op_status::threw) std::rethrow_exception(thrown);
+  if (s == op_status::unmade) return std::nullopt;
+  if (s == op_status::yes) size_.add(1);
+  return std::pair(*value, s == op_status::yes);
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Make>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_get_or_insert(
-    const place& p, Key key, Make& make, bool known_absent, std::optional<Value>& value,
-    std::exception_ptr& thrown) noexcept -> step {
+    const leaf_ref& p, Key key, Make& make, bool known_absent, std::optional<Value>& value,
+    std::exception_ptr& thrown) noexcept -> op_status {
   leaf& l = *p.at;
   if (!known_absent) {
     const unsigned slot = l.find(key);
     if (slot != no_slot) {
-      const step s = try_read(p, slot, value);
-      return s == step::yes ? step::no : s;
+      const op_status s = try_read(p, slot, value);
+      return s == op_status::yes ? op_status::no : s;
     }
   }
-  if (!l.lock.try_upgrade(p.seen)) return step::restart;
+  if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
   if (!l.make_room_for(key)) {
     l.lock.unlock_unchanged(p.seen);
-    return step::full;
+    return op_status::full;
   }
   try {
     value = make(key);
   } catch (...) {
     thrown = std::current_exception();
     l.lock.unlock();  // making room may have moved keys
-    return step::threw;
+    return op_status::threw;
   }
   if (!value) {
     l.lock.unlock();  // likewise
-    return step::unmade;
+    return op_status::unmade;
   }
   l.insert(key, *value);
   l.lock.unlock();
-  return step::yes;
+  return op_status::yes;
 }
 
 // Changes the value in the slot that was found in the leaf as it was at p. fn may throw.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Fn>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::change_value(const place& p, unsigned slot,
-                                                                     Fn&& fn) noexcept -> step {
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::change_value(const leaf_ref& p,
+                                                                     unsigned slot,
+                                                                     Fn&& fn) noexcept
+    -> op_status {
   leaf& l = *p.at;
   node_lock& lock = l.value_lock(slot);
   token seen = p.seen;
@@ -779,10 +785,10 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::change_value(const place
     // value stays in its slot.
     if (!p.is_still_right()) {
       lock.unlock_unchanged(seen);
-      return step::restart;
+      return op_status::restart;
     }
   } else {
-    if (!lock.try_upgrade(seen)) return step::restart;
+    if (!lock.try_upgrade(seen)) return op_status::restart;
   }
   Value value = l.value(slot);
   if constexpr (noexcept(fn(value))) {
@@ -792,12 +798,12 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::change_value(const place
       fn(value);
     } catch (...) {
       lock.unlock_unchanged(seen);
-      return step::threw;
+      return op_status::threw;
     }
   }
   l.set_value(slot, value);
   lock.unlock();
-  return step::yes;
+  return op_status::yes;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
@@ -812,39 +818,39 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::update(Key key, Fn&& fn)
       throw;
     }
   };
-  const step s = at_leaf<request::look_up>(
-      key, [&](const place& p, bool /*known_absent*/, outcome& /*result*/) {
+  const op_status s = at_leaf<request::look_up>(
+      key, [&](const leaf_ref& p, bool /*known_absent*/, outcome& /*result*/) {
         const unsigned slot = p.at->find(key);
-        if (slot == no_slot) return p.was_right() ? step::no : step::restart;
+        if (slot == no_slot) return p.was_right() ? op_status::no : op_status::restart;
         return const_cast<fixed_key_btree&>(*this).change_value(p, slot, keeping_exceptions);
       });
-  if (s == step::threw) std::rethrow_exception(thrown);
-  return s == step::yes;
+  if (s == op_status::threw) std::rethrow_exception(thrown);
+  return s == op_status::yes;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 bool fixed_key_btree<Key, Value, Sync, Shape, Control>::erase(Key key) {
   bool is_sparse = false;
-  const step s =
-      at_leaf<request::erase>(key, [&](const place& p, bool /*known_absent*/, outcome& result) {
-        const step erased = try_erase(p, key, result);
+  const op_status s =
+      at_leaf<request::erase>(key, [&](const leaf_ref& p, bool /*known_absent*/, outcome& result) {
+        const op_status erased = try_erase(p, key, result);
         is_sparse = result.is_sparse;
         return erased;
       });
-  if (s != step::yes) return false;
+  if (s != op_status::yes) return false;
   size_.add(-1);
   if (is_sparse) merge_if_sparse(key);
   return true;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_erase(const place& p, Key key,
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_erase(const leaf_ref& p, Key key,
                                                                   outcome& result) noexcept
-    -> step {
+    -> op_status {
   leaf& l = *p.at;
   const unsigned slot = l.find(key);
-  if (slot == no_slot) return p.was_right() ? step::no : step::restart;
-  if (!l.lock.try_upgrade(p.seen)) return step::restart;
+  if (slot == no_slot) return p.was_right() ? op_status::no : op_status::restart;
+  if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
   lock_values(l);
   l.erase(slot);
   result.is_sparse = l.used() <= leaf_sparse;
@@ -853,7 +859,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_erase(const place& p
   }
   unlock_values(l);
   l.lock.unlock();
-  return step::yes;
+  return op_status::yes;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
@@ -869,14 +875,14 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::bulk_load(Range&& sorted
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_replace_empty(node* new_root,
                                                                           operation& op) noexcept
-    -> step {
+    -> op_status {
   position p;
-  if (!this->enter_root(p)) return step::restart;
+  if (!this->enter_root(p)) return op_status::restart;
   if (!p.at->is_leaf() || p.as_leaf().used() != 0)
-    return p.still_valid() ? step::no : step::restart;
-  if (new_root == nullptr) return p.still_valid() ? step::yes : step::restart;
-  if (!op.may_retire()) return step::need_memory;
-  if (!p.try_lock_parent_and_node()) return step::restart;
+    return p.still_valid() ? op_status::no : op_status::restart;
+  if (new_root == nullptr) return p.still_valid() ? op_status::yes : op_status::restart;
+  if (!op.may_retire()) return op_status::need_memory;
+  if (!p.try_lock_parent_and_node()) return op_status::restart;
   leaf& old = p.as_leaf();
   take_control_away(old, op);
   old.sequence.invalidate();
@@ -884,7 +890,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_replace_empty(node* 
   op.retire_leaf(&old);
   old.lock.unlock_obsolete();
   p.parent_lock->unlock();
-  return step::yes;
+  return op_status::yes;
 }
 
 // --- adaptive control ---
@@ -898,7 +904,7 @@ std::uint64_t fixed_key_btree<Key, Value, Sync, Shape, Control>::marks_of(const 
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 void fixed_key_btree<Key, Value, Sync, Shape, Control>::suspect(
-    const place& p, std::uint32_t collisions) const noexcept {
+    const leaf_ref& p, std::uint32_t collisions) const noexcept {
   // relaxed, without a partner: the count is a guess, and a lost increment changes little.
   auto& suspicion =
       suspicion_[reinterpret_cast<std::uintptr_t>(p.at) / 64 * 0x9E3779B1u % suspects];
@@ -917,7 +923,8 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::suspect(
 // Gives the leaf a control unless the leaf has changed. Returns false when there is no memory for
 // one.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-bool fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_on(const place& p) const noexcept {
+bool fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_on(
+    const leaf_ref& p) const noexcept {
   void* memory = nullptr;
   try {
     memory = control_pool_.allocate();
@@ -926,7 +933,7 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_on(const place& p
   }
   auto* const made = ::new (memory) control;
   std::uint32_t aborts = 0;
-  const step s = sync_.lower(
+  const op_status s = sync_.lower(
       [&] {
         leaf& l = *p.at;
         if constexpr (racing) {
@@ -936,21 +943,21 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_on(const place& p
           // ordered by the lock
           if (now.is_obsolete() || l.control.load(std::memory_order_relaxed) != nullptr) {
             l.lock.unlock_unchanged(now);
-            return step::no;
+            return op_status::no;
           }
         } else {
           // relaxed: ordered by the region.
           if (!p.is_still_right() || l.control.load(std::memory_order_relaxed) != nullptr)
-            return step::no;
+            return op_status::no;
         }
         made->set_marks(marks_of(l));
-        l.control.store(made, std::memory_order_release);  // pairs with the acquire in find_place()
+        l.control.store(made, std::memory_order_release);  // pairs with the acquire in find_leaf()
         l.sequence.invalidate();
         l.lock.unlock();
-        return step::yes;
+        return op_status::yes;
       },
       aborts);
-  if (s == step::yes) {
+  if (s == op_status::yes) {
     switched_on_.add(1);
   } else {
     control_pool_.deallocate(memory);
@@ -959,25 +966,26 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_on(const place& p
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-void fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_off(const place& p) const noexcept {
+void fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_off(
+    const leaf_ref& p) const noexcept {
   try {
     retire_list_.reserve();
   } catch (const std::bad_alloc&) {
     return;  // the control stays
   }
   std::uint32_t aborts = 0;
-  const step s = sync_.lower(
+  const op_status s = sync_.lower(
       [&] {
         leaf& l = *p.at;
-        if (!p.is_still_right() || !l.lock.try_upgrade(p.seen)) return step::no;
-        // pairs with the acquire in find_place()
+        if (!p.is_still_right() || !l.lock.try_upgrade(p.seen)) return op_status::no;
+        // pairs with the acquire in find_leaf()
         l.control.store(nullptr, std::memory_order_release);
         l.sequence.invalidate();
         l.lock.unlock();
-        return step::yes;
+        return op_status::yes;
       },
       aborts);
-  if (s == step::yes) {
+  if (s == op_status::yes) {
     retire_list_.retire(p.controlled_by, &destroy_control);
     switched_off_.add(1);
   }
@@ -1020,7 +1028,7 @@ fixed_key_btree_stats fixed_key_btree<Key, Value, Sync, Shape, Control>::stats()
 // --- splits and merges of leaves ---
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-void fixed_key_btree<Key, Value, Sync, Shape, Control>::split(Key key, const place& p) const {
+void fixed_key_btree<Key, Value, Sync, Shape, Control>::split(Key key, const leaf_ref& p) const {
   // A look-up never finds a leaf full, so the tree may be changed here.
   auto& tree = const_cast<fixed_key_btree&>(*this);
   struct split_lock {
@@ -1053,22 +1061,22 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::split(Key key, const pla
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(
     Key key, operation& op, std::uint64_t nth_leaf, const control* locked,
-    std::uint64_t& kept_marks) noexcept -> step {
+    std::uint64_t& kept_marks) noexcept -> op_status {
   kept_marks = ~std::uint64_t{0};
   position p;
-  if (const step s = descend_splitting(key, p, op); s != step::yes) return s;
+  if (const op_status s = descend_splitting(key, p, op); s != op_status::yes) return s;
   leaf& left = p.as_leaf();
-  if (left.has_room_for(key, key, 1)) return p.still_valid() ? step::yes : step::restart;
+  if (left.has_room_for(key, key, 1)) return p.still_valid() ? op_status::yes : op_status::restart;
   bool ascending = false;
-  if constexpr (Shape::shares_with_siblings) {
+  if constexpr (Shape::redistributes_with_siblings) {
     ascending = left.continues_a_run(key);
     if (!op.has_spare_leaf()) {  // with a spare leaf, an earlier attempt found no sibling with room
-      if (const step s = try_share(p, key, ascending, op); s != step::no) return s;
+      if (const op_status s = try_redistribute(p, key, ascending, op); s != op_status::no) return s;
     }
   }
   const bool is_root = p.parent == nullptr;
-  if (!op.has_nodes(true, is_root ? 1 : 0)) return step::need_memory;
-  if (!left.lock.try_upgrade(p.seen)) return step::restart;
+  if (!op.has_nodes(true, is_root ? 1 : 0)) return op_status::need_memory;
+  if (!left.lock.try_upgrade(p.seen)) return op_status::restart;
   lock_values(left);
 
   typename leaf::ordered_copy all;
@@ -1086,7 +1094,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(
     op.put_back_leaf(right);
     unlock_values(left);
     left.lock.unlock_unchanged(p.seen);
-    return step::restart;
+    return op_status::restart;
   }
   left.sequence.invalidate();
   link_right_half(p, all.key(middle), right, op);
@@ -1100,7 +1108,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(
   unlock_values(left);
   left.lock.unlock();
   op.note_split();
-  return step::yes;
+  return op_status::yes;
 }
 
 // Redistributes the records of a full leaf evenly with a sibling that has room. So leaves are five
@@ -1110,17 +1118,18 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(
 // sibling only the records behind `key`. So the records before `key` stay together, and keys that
 // only seem to ascend do not get a leaf each.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_share(const position& p, Key key,
-                                                                  bool ascending,
-                                                                  operation& op) noexcept -> step {
-  if (p.parent == nullptr || p.index >= p.parent->count()) return step::no;
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_redistribute(const position& p, Key key,
+                                                                         bool ascending,
+                                                                         operation& op) noexcept
+    -> op_status {
+  if (p.parent == nullptr || p.index >= p.parent->count()) return op_status::no;
   for (const side where : {side::right, side::left}) {
     if (ascending && where == side::left) break;
     position left;
     position right;
-    const step found = find_sibling(p, where, left, right);
-    if (found == step::restart) return step::restart;
-    if (found == step::no) continue;
+    const op_status found = find_sibling(p, where, left, right);
+    if (found == op_status::restart) return op_status::restart;
+    if (found == op_status::no) continue;
     leaf& full = p.as_leaf();
     leaf& other = where == side::left ? left.as_leaf() : right.as_leaf();
     // relaxed, partner of the stores in switch_on() and switch_off(). The first use is a guess. The
@@ -1128,11 +1137,12 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_share(const position
     const auto is_hot = [](const leaf& l) {
       return l.control.load(std::memory_order_relaxed) != nullptr;
     };
-    if (full.used() < other.used() + 2 * shared_at_least || is_hot(full) || is_hot(other)) continue;
-    if (!left.at->lock.try_upgrade(left.seen)) return step::restart;
+    if (full.used() < other.used() + 2 * redistributed_at_least || is_hot(full) || is_hot(other))
+      continue;
+    if (!left.at->lock.try_upgrade(left.seen)) return op_status::restart;
     if (!right.at->lock.try_upgrade(right.seen)) {
       left.at->lock.unlock_unchanged(left.seen);
-      return step::restart;
+      return op_status::restart;
     }
     prefetch_bytes<sizeof(leaf)>(&other);
     // The receiving leaf gets records behind its own, which needs no locks of values.
@@ -1159,16 +1169,16 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_share(const position
 
     unlock_values(full);
     if (goes) {
-      op.note_share();
+      op.note_redistribute();
       right.at->lock.unlock();
       left.at->lock.unlock();
-      return step::yes;
+      return op_status::yes;
     }
     right.at->lock.unlock_unchanged(right.seen);
     left.at->lock.unlock_unchanged(left.seen);
-    if (fits) return step::restart;
+    if (fits) return op_status::restart;
   }
-  return p.still_valid() ? step::no : step::restart;
+  return p.still_valid() ? op_status::no : op_status::restart;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
@@ -1183,26 +1193,27 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::merge_if_sparse(Key key)
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_merge(Key key, operation& op) noexcept
-    -> step {
+    -> op_status {
   position p;
-  if (const step s = descend_merging(key, p, op); s != step::yes) return s;
+  if (const op_status s = descend_merging(key, p, op); s != op_status::yes) return s;
   const unsigned here = p.as_leaf().used();
-  if (p.parent == nullptr || here > leaf_sparse) return p.still_valid() ? step::yes : step::restart;
+  if (p.parent == nullptr || here > leaf_sparse)
+    return p.still_valid() ? op_status::yes : op_status::restart;
   for (const side where : {side::left, side::right}) {
     position left;
     position right;
-    const step found = find_sibling(p, where, left, right);
-    if (found == step::restart) return step::restart;
-    if (found == step::no) continue;
+    const op_status found = find_sibling(p, where, left, right);
+    if (found == op_status::restart) return op_status::restart;
+    if (found == op_status::no) continue;
     leaf& l = left.as_leaf();
     leaf& r = right.as_leaf();
     // Torn counts do no harm: the upgrades validate them. An empty leaf always goes.
     if (l.used() + r.used() > leaf_merged_max && here != 0) continue;
-    if (!op.may_retire()) return step::need_memory;
-    if (!left.try_lock_parent_and_node()) return step::restart;
+    if (!op.may_retire()) return op_status::need_memory;
+    if (!left.try_lock_parent_and_node()) return op_status::restart;
     if (!r.lock.try_upgrade(right.seen)) {
       left.unlock_both_unchanged();
-      return step::restart;
+      return op_status::restart;
     }
     lock_values(l);
     lock_values(r);
@@ -1233,9 +1244,9 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_merge(Key key, opera
     r.lock.unlock_obsolete();
     left.unlock_both();
     op.note_merge();
-    return step::yes;
+    return op_status::yes;
   }
-  return p.still_valid() ? step::yes : step::restart;
+  return p.still_valid() ? op_status::yes : op_status::restart;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>

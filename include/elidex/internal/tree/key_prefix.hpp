@@ -38,9 +38,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "elidex/internal/tree/branchless_lower_bound.hpp"
+#include "elidex/internal/sync/version_lock.hpp"
 #include "elidex/internal/tree/codec.hpp"
-#include "elidex/internal/tree/field.hpp"
+#include "elidex/internal/tree/key_search.hpp"
 
 namespace elidex::internal {
 
@@ -125,8 +125,8 @@ void lengthen_prefixes(Node& left, Node& right, const Parent* parent, unsigned i
 
 // Sets `rank` to the number of the node's keys that are less than `key` (OrEqual: or equal to it),
 // and `exact` to whether one is equal. Returns false when torn.
-template <bool OrEqual, class Node, class Probe, class StillValid>
-bool rank_by_heads(const Node& n, unsigned count, const Probe& key, StillValid&& still_valid,
+template <bool OrEqual, class Node, class SearchKey, class StillValid>
+bool rank_by_heads(const Node& n, unsigned count, const SearchKey& key, StillValid&& still_valid,
                    unsigned& rank, bool& exact) noexcept {
   using keys = typename Node::keys;
   exact = false;

@@ -3,7 +3,7 @@
 //
 //   operation op(tree);
 //   for (;;) switch (region(op)) {
-//     case step::need_memory: op.provide(); continue;      // may throw: the tree is unchanged
+//     case op_status::need_memory: op.provide(); continue;      // may throw: the tree is unchanged
 //     ...
 //   }
 //   op.settle();  // what was unlinked goes to the retire list
@@ -32,7 +32,7 @@
 namespace elidex::internal {
 
 // The result of an attempt at an operation.
-enum class step : std::uint8_t {
+enum class op_status : std::uint8_t {
   yes,           // done: the key was present, or has been changed
   no,            // done: the key was absent, or was present already
   restart,       // another thread changed something: try again
@@ -45,8 +45,8 @@ enum class step : std::uint8_t {
 
 struct no_pin {};
 
-// Tree has leaf_pool_, inner_pool_, splits_, merges_ and shares_, and a retire_list_ if it defers
-// reclamation.
+// Tree has leaf_pool_, inner_pool_, splits_, merges_ and redistributions_, and a retire_list_ if it
+// defers reclamation.
 template <class Tree>
 class node_operation {
   using leaf = typename Tree::leaf;
@@ -98,7 +98,7 @@ class node_operation {
 
   void note_split() noexcept { ++splits_; }
   void note_merge() noexcept { ++merges_; }
-  void note_share() noexcept { ++shares_; }
+  void note_redistribute() noexcept { ++redistributions_; }
 
   // --- after the region ---
 
@@ -123,7 +123,7 @@ class node_operation {
   void settle() noexcept {
     if (splits_ != 0) tree_.splits_.add(std::exchange(splits_, 0));
     if (merges_ != 0) tree_.merges_.add(std::exchange(merges_, 0));
-    if (shares_ != 0) tree_.shares_.add(std::exchange(shares_, 0));
+    if (redistributions_ != 0) tree_.redistributions_.add(std::exchange(redistributions_, 0));
     if (retired_count_ == 0) return;
     for (std::size_t i = 0; i < retired_count_; ++i) {
       if constexpr (Tree::defers_reclamation) {
@@ -168,7 +168,7 @@ class node_operation {
   std::size_t retired_count_ = 0;
   std::int64_t splits_ = 0;
   std::int64_t merges_ = 0;
-  std::int64_t shares_ = 0;
+  std::int64_t redistributions_ = 0;
 };
 
 // An operation that also carries blobs: of its key, of its value and of a separator.

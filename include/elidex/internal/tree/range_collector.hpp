@@ -1,7 +1,7 @@
 // Collects a range of a tree as of one moment.
 //
 //   range_collector range(tree, limit);
-//   range.collect_forward(start::at(probe));    // up to `limit` slots, in ascending order
+//   range.collect_forward(start::at(search_key));    // up to `limit` slots, in ascending order
 //   // the caller stays pinned while it follows addresses in the slots
 //   for (const auto& e : range.entries()) ...
 //
@@ -117,7 +117,7 @@ class range_collector {
   using node_lock = typename Tree::node_lock;
   using token = typename Tree::token;
   using position = typename Tree::position;
-  using probe = typename Tree::probe;
+  using search_key = typename Tree::search_key;
 
  public:
   struct entry {
@@ -129,18 +129,18 @@ class range_collector {
   class start {
    public:
     // this key or the next
-    static start at(const probe& p) noexcept { return {kind::at, p}; }
+    static start at(const search_key& p) noexcept { return {kind::at, p}; }
     // strictly behind this key
-    static start beyond(const probe& p) noexcept { return {kind::beyond, p}; }
+    static start beyond(const search_key& p) noexcept { return {kind::beyond, p}; }
     // the end of the tree at which such a walk begins
-    static start at_end() noexcept { return {kind::end, probe{}}; }
+    static start at_end() noexcept { return {kind::end, search_key{}}; }
 
    private:
     friend range_collector;
     enum class kind : std::uint8_t { at, beyond, end };
-    start(kind k, const probe& p) noexcept : which(k), key(p) {}
+    start(kind k, const search_key& p) noexcept : which(k), key(p) {}
     kind which;
-    probe key;
+    search_key key;
   };
 
   static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
@@ -177,9 +177,9 @@ class range_collector {
     backoff wait;
     for (unsigned restarts = 0;;) {
       locking_ = racing && Forward && !one_leaf_ && restarts >= optimistic_attempts;
-      const step s = tree_.range_region([&] { return attempt<Forward>(from); });
-      if (s == step::yes) return;
-      if (s == step::need_memory) {
+      const op_status s = tree_.range_region([&] { return attempt<Forward>(from); });
+      if (s == op_status::yes) return;
+      if (s == op_status::need_memory) {
         if (visited_.room() < locks_per_leaf) {
           visited_.grow();
         } else {
@@ -194,16 +194,16 @@ class range_collector {
   }
 
   template <bool Forward>
-  step attempt(start from) noexcept {
+  op_status attempt(start from) noexcept {
     entries_.clear();
     visited_.clear();
-    step s = walk<Forward>(from);
+    op_status s = walk<Forward>(from);
     if constexpr (racing) {
       for (const visited& v : visited_.items()) {
         if (locking_) {
           v.lock->unlock_unchanged(v.seen);
-        } else if (s == step::yes && !v.lock->validate(v.seen)) {
-          s = step::restart;
+        } else if (s == op_status::yes && !v.lock->validate(v.seen)) {
+          s = op_status::restart;
         }
       }
     }
@@ -211,26 +211,26 @@ class range_collector {
   }
 
   template <bool Forward>
-  step walk(start from) noexcept {
+  op_status walk(start from) noexcept {
     for (;;) {
       // Where the parent's key range ends, in the direction of the walk. Empty at the end of the
       // tree.
       std::optional<key_slot> fence;
       position p;
-      if (!descend<Forward>(from, p, fence)) return step::restart;
+      if (!descend<Forward>(from, p, fence)) return op_status::restart;
       for (;;) {
-        const step s = visit_leaf<Forward>(from, p);
-        if (s != step::no) return s;
+        const op_status s = visit_leaf<Forward>(from, p);
+        if (s != op_status::no) return s;
         const unsigned separators = p.parent != nullptr ? p.parent->count() : 0;
         if (Forward ? p.index >= separators : p.index == 0) break;
-        if (!tree_.enter_sibling(p, Forward ? p.index + 1 : p.index - 1)) return step::restart;
+        if (!tree_.enter_sibling(p, Forward ? p.index + 1 : p.index - 1)) return op_status::restart;
         if (Forward && p.index < separators) prefetch_leaf(*p.parent, p.index + 1);
         from = start::at_end();  // the whole sibling is in the range
       }
       // The leaf must still be the parent's outermost child.
-      if (!p.parent_lock->validate(p.parent_seen)) return step::restart;
-      if (!fence) return step::yes;
-      const probe bound = tree_.probe_of_slot(*fence);
+      if (!p.parent_lock->validate(p.parent_seen)) return op_status::restart;
+      if (!fence) return op_status::yes;
+      const search_key bound = tree_.search_key_of_slot(*fence);
       from = Forward ? start::at(bound) : start::beyond(bound);
     }
   }
@@ -263,18 +263,18 @@ class range_collector {
   // Copies the leaf's records that are in the range. Yes: the range is complete. No: the range
   // continues behind this leaf.
   template <bool Forward>
-  step visit_leaf(const start& from, position& p) noexcept {
+  op_status visit_leaf(const start& from, position& p) noexcept {
     leaf& l = p.as_leaf();
     if constexpr (racing) {
-      if (visited_.room() < locks_per_leaf) return step::need_memory;
+      if (visited_.room() < locks_per_leaf) return op_status::need_memory;
       if (locking_) {
         p.seen = l.lock.lock();
         if (p.seen.is_obsolete() || !p.parent_lock->validate(p.parent_seen)) {
           l.lock.unlock_unchanged(p.seen);
-          return step::restart;
+          return op_status::restart;
         }
       } else if (!sort_if_worthwhile(p)) {
-        return step::restart;
+        return op_status::restart;
       }
       visited_.push({&l.lock, p.seen});
       l.for_each_value_lock([&](node_lock& values) {
@@ -308,17 +308,17 @@ class range_collector {
 
   // Copies from the leaf's slots in key order.
   template <bool Forward, class Ordered>
-  step copy_records(const start& from, const position& p, const Ordered& ordered) noexcept {
+  op_status copy_records(const start& from, const position& p, const Ordered& ordered) noexcept {
     const unsigned count = ordered.count();
     unsigned bound = Forward ? 0 : count;
     if (from.which != start::kind::end &&
         !rank_of<Forward, false>(
             from, ordered, count, [&] { return locking_ || p.still_valid(); }, bound)) {
-      return step::restart;
+      return op_status::restart;
     }
     const std::size_t available = Forward ? count - bound : bound;
     const std::size_t wanted = std::min(available, limit_ - entries_.size());
-    if (entries_.room() < wanted) return step::need_memory;
+    if (entries_.room() < wanted) return op_status::need_memory;
     entry* to = entries_.extend(wanted);
     if constexpr (Forward &&
                   requires { ordered.for_each_record(0u, 0u, [](const auto&, const auto&) {}); }) {
@@ -332,7 +332,7 @@ class range_collector {
       }
     }
     const bool complete = entries_.size() == limit_ || (one_leaf_ && entries_.size() != 0);
-    return complete ? step::yes : step::no;
+    return complete ? op_status::yes : op_status::no;
   }
 
   // Counts the keys that come before `from` in key order. In an inner node that is the child to

@@ -1,16 +1,17 @@
-// The clock of a database: epochs that order commits coarsely, for snapshots and for the log.
+// The clock of a database. Its value is the number of the current commit group: the transactions
+// that commit between two ticks. Groups order commits coarsely, for snapshots and for the log.
 //
 //   // a committing transaction, before it locks or validates
-//   { commit_clock::commit_phase phase(epochs);
+//   { commit_clock::commit_phase phase(clock);
 //     ... lock what it writes ...
-//     const std::uint64_t e = epochs.now();  // its epoch; between locking and validating
+//     const std::uint64_t e = clock.now();  // its group; between locking and validating
 //     ... validate ...
-//     epochs.note_commit(e);                 // before the commit becomes visible
+//     clock.note_commit(e);                 // before the commit becomes visible
 //     ... write, unlock ... }
-//   // a reader: exactly the commits of epochs <= s.epoch()
-//   { commit_clock::snapshot s(epochs);
-//     ... read the versions of s.epoch() ... }
-//   epochs.horizon()  // versions that only an older snapshot could read may be freed
+//   // a reader: exactly the commits of groups <= s.group()
+//   { commit_clock::snapshot s(clock);
+//     ... read the versions of s.group() ... }
+//   clock.horizon()  // versions that only an older snapshot could read may be freed
 //
 // A snapshot is whole, consistent and fresh, and its versions are kept (proofs below).
 //
@@ -24,29 +25,30 @@
 // Their slots have an older generation, and are not the forking thread's.
 //
 // Implementation notes
-// 1. A snapshot is whole. completed() reads the epoch E, then every thread's phase. A phase that it
+// 1. A snapshot is whole. completed() reads the group E, then every thread's phase. A phase that it
 //    does not see began after that look, in the order of the seq_cst fences. The transaction of
-//    that phase reads its epoch later still, so it gets at least E. If all phases that completed()
-//    sees are over or of epochs > S, no transaction can commit in an epoch <= S any more. This
+//    that phase reads its group later still, so it gets at least E. If all phases that completed()
+//    sees are over or of groups > S, no transaction can commit in a group <= S any more. This
 //    holds for every S < E.
 // 2. A snapshot is consistent. Let T1 be a transaction that must precede T2 in the serial order.
-//    - T2 read or overwrote what T1 wrote: T2 saw T1's unlocked word. T1 had read its epoch by
+//    - T2 read or overwrote what T1 wrote: T2 saw T1's unlocked word. T1 had read its group by
 //      then, and the clock only grows.
 //    - T2 overwrote what T1 read: T1's validation came before T2's locking of that record. T1 reads
 //      the clock before it validates, and T2 reads it after it locks. So T1 read it first.
-// In both cases epoch(T1) <= epoch(T2), so a snapshot with T2 has T1.
+// In both cases group(T1) <= group(T2), so a snapshot with T2 has T1.
 // 3. A snapshot is fresh: it has every commit that completed before the snapshot began. The
-//    constructor reads the epoch E. If no commit of E has been noted, no commit of E is visible
-//    yet, and every visible commit is of an earlier epoch. Otherwise the constructor advances the
-//    clock. Then it waits for the running commits of epochs before the current one. Commit phases
+//    constructor reads the group E. If no commit of E has been noted, no commit of E is visible
+//    yet, and every visible commit is of an earlier group. Otherwise the constructor advances the
+//    clock. Then it waits for the running commits of groups before the current one. Commit phases
 //    are short and never wait for a snapshot. A snapshot advances the clock at most once, and not
 //    at all while no transaction commits.
 // 4. No snapshot loses its versions. A thread that wants to free versions first raises floor_, then
 //    looks at all snapshots. A snapshot announces itself, then looks at floor_, and takes a later
-//    epoch if floor_ is above its own. Both sides have a seq_cst fence between the two steps, so
+//    group if floor_ is above its own. Both sides have a seq_cst fence between the two steps, so
 //    one of them sees the other.
-// Source: Silo, sections 4.1 and 4.9. Deviations: only commit phases hold back the clock's readers,
-// not whole transactions. Snapshots are fresh instead of up to a second old.
+// Source: Silo, sections 4.1 and 4.9. Silo calls a group an epoch. Deviations: only commit phases
+// hold back the clock's readers, not whole transactions. Snapshots are fresh instead of up to a
+// second old.
 #pragma once
 
 #include <array>
@@ -97,22 +99,22 @@ class commit_clock {
   }
 
   std::uint64_t now() const noexcept { return now_.load(); }
-  // Begins a new epoch and returns it, for the log's group commits.
+  // Begins a new group and returns its number.
   std::uint64_t advance() noexcept { return now_.fetch_add(1) + 1; }
 
-  // Announces that a commit of this epoch is about to become visible. To be called in the commit
+  // Announces that a commit of this group is about to become visible. To be called in the commit
   // phase, or in the region that commits. An announcement without a commit does no harm.
-  void note_commit(std::uint64_t epoch) noexcept {
-    if (noted_.load() < epoch) raise(noted_, epoch);
+  void note_commit(std::uint64_t group) noexcept {
+    if (noted_.load() < group) raise(noted_, group);
   }
 
-  // Raises the clock to at least this epoch, as a recovered log requires. To be called before the
+  // Raises the clock to at least this group, as a recovered log requires. To be called before the
   // first commit.
-  void begin_at(std::uint64_t epoch) noexcept { raise(now_, epoch); }
+  void begin_at(std::uint64_t group) noexcept { raise(now_, group); }
 
-  // Returns an epoch E such that no transaction commits in E or before it any more. E is the latest
-  // such epoch that can be determined. The statement stays true. A later call may return less,
-  // because a phase may be delayed as it begins. It then announces the epoch that it had read,
+  // Returns a group E such that no transaction commits in E or before it any more. E is the latest
+  // such group that can be determined. The statement stays true. A later call may return less,
+  // because a phase may be delayed as it begins. It then announces the group that it had read,
   // although it commits in a later one.
   std::uint64_t completed() const noexcept {
     std::uint64_t least = now();
@@ -128,7 +130,7 @@ class commit_clock {
     return least - 1;
   }
 
-  // Waits for the commit phases of epoch `wanted` and of earlier ones. Returns what completed()
+  // Waits for the commit phases of group `wanted` and of earlier ones. Returns what completed()
   // returns as soon as that is at least `wanted`. `wanted` must be before now().
   std::uint64_t wait_for(std::uint64_t wanted) const noexcept {
     for (;;) {
@@ -146,7 +148,7 @@ class commit_clock {
     }
   }
 
-  // There is and will be no snapshot of an earlier epoch. move_horizon() computes the value.
+  // There is and will be no snapshot of an earlier group. move_horizon() computes the value.
   std::uint64_t horizon() const noexcept { return horizon_.load(); }
   void move_horizon() noexcept {
     const std::uint64_t wish = completed();
@@ -163,13 +165,13 @@ class commit_clock {
 
   class commit_phase {
    public:
-    explicit commit_phase(commit_clock& epochs) : slot_(epochs.this_threads_slot()) {
+    explicit commit_phase(commit_clock& clock) : slot_(clock.this_threads_slot()) {
       // relaxed: one thread uses it, so it has no partner. A nested phase is part of the outer one.
       around_ = slot_.committing.load(std::memory_order_relaxed);
       if (around_ != none) return;
       // release: pairs with the acquire in completed(). A thread that sees this phase instead of
       // the previous one also sees everything that the previous one did.
-      slot_.committing.store(epochs.now(), std::memory_order_release);
+      slot_.committing.store(clock.now(), std::memory_order_release);
       // Note 1 above. Pairs with the fence in completed().
       std::atomic_thread_fence(std::memory_order_seq_cst);
     }
@@ -189,17 +191,17 @@ class commit_clock {
 
   class snapshot {
    public:
-    explicit snapshot(commit_clock& epochs) : slot_(epochs.this_threads_slot()) {
+    explicit snapshot(commit_clock& clock) : slot_(clock.this_threads_slot()) {
       if (slot_.reading.load() != none)
         throw std::logic_error("elidex::database: a snapshot inside a snapshot");
-      const std::uint64_t begun = epochs.now();
-      const std::uint64_t wanted = (epochs.noted_.load() < begun ? begun : epochs.advance()) - 1;
+      const std::uint64_t begun = clock.now();
+      const std::uint64_t wanted = (clock.noted_.load() < begun ? begun : clock.advance()) - 1;
       for (backoff wait;; wait.once()) {
-        epoch_ = epochs.wait_for(wanted);
-        slot_.reading.store(epoch_);
+        group_ = clock.wait_for(wanted);
+        slot_.reading.store(group_);
         // Note 4 above. Pairs with the fence in move_horizon().
         std::atomic_thread_fence(std::memory_order_seq_cst);
-        if (epochs.floor_.load() <= epoch_) return;
+        if (clock.floor_.load() <= group_) return;
       }
     }
     ~snapshot() {
@@ -210,11 +212,11 @@ class commit_clock {
     snapshot(const snapshot&) = delete;
     snapshot& operator=(const snapshot&) = delete;
 
-    std::uint64_t epoch() const noexcept { return epoch_; }
+    std::uint64_t group() const noexcept { return group_; }
 
    private:
     thread_slot& slot_;
-    std::uint64_t epoch_ = 0;
+    std::uint64_t group_ = 0;
   };
 
  private:

@@ -1,7 +1,7 @@
 // How an optimistic transaction commits: two protocols, each a policy of the database.
 //
-//   silo_commit  Locks the write set in the order of addresses, reads the epoch, validates the read
-//                set, writes and unlocks.
+//   silo_commit  Locks the write set in the order of addresses, reads the current commit group
+//                (commit_clock.hpp), validates the read set, writes and unlocks.
 //   dbx_commit   Does all of that in one hardware region that writes no lock. Where the region does
 //                not commit, it does the same as Silo under the lock that all regions read.
 //
@@ -10,7 +10,7 @@
 // nothing has changed.
 //
 // Implementation notes
-// Linearization: the point where the epoch is read. Silo reads the epoch after locking and before
+// Linearization: the point where the group is read. Silo reads the group after locking and before
 // validating. At that moment everything that the transaction writes is locked. Everything that it
 // has read is unchanged at that moment, or the validation fails. A seq_cst fence separates the
 // three steps. A row that the transaction did not find was absent at that moment, too. A row that
@@ -30,7 +30,8 @@
 // those.
 //
 // Sources: Silo, section 4.4; DBX (Wang et al., EuroSys 2014), as papers/003 section 7 uses it.
-// Deviation: versions for snapshots are allocated before anything is locked (DESIGN.md, rule 3).
+// Deviation: versions for snapshots are allocated before anything is locked. A region may run
+// again, and an allocation would abort it.
 #pragma once
 
 #include <algorithm>
@@ -53,25 +54,25 @@ namespace elidex::internal {
 
 enum class commit_result : std::uint8_t { committed, conflict };
 
-// Whether a commit of `epoch` that overwrites a row with the stamp `had` must keep the row for
+// Whether a commit of `group` that overwrites a row with the stamp `had` must keep the row for
 // snapshots.
-inline bool wants_version(const record& row, commit_stamp had, std::uint64_t epoch) noexcept {
-  if (had.epoch() >= epoch) return false;
+inline bool wants_version(const record& row, commit_stamp had, std::uint64_t group) noexcept {
+  if (had.group() >= group) return false;
   // a snapshot must see that the row was absent between two inserts
   return !had.absent() || row.has_versions();
 }
 
 // Allocates versions before the commit, so that the commit rarely needs memory. If a version is
 // missing later, the next attempt allocates it here.
-inline void provide_versions(transaction_context& t, commit_clock& epochs) {
-  const std::uint64_t epoch = epochs.now();
+inline void provide_versions(transaction_context& t, commit_clock& clock) {
+  const std::uint64_t group = clock.now();
   bool any = false;
   for (transaction_context::write& w : t.writes()) {
-    if (w.spare != nullptr || !wants_version(*w.row, w.row->stamp(), epoch)) continue;
+    if (w.spare != nullptr || !wants_version(*w.row, w.row->stamp(), group)) continue;
     w.spare = w.of->make_version();
     any = true;
   }
-  if (any) epochs.move_horizon();  // so that write_rows() keeps only needed versions
+  if (any) clock.move_horizon();  // so that write_rows() keeps only needed versions
 }
 
 // Whether every record that the transaction read is unchanged. `own_lock`: the transaction holds
@@ -95,9 +96,9 @@ inline commit_stamp newest(transaction_context& t) noexcept {
   return commit_stamp(time << commit_stamp::state_bits);
 }
 
-// The next stamp after `before` in this epoch.
-inline commit_stamp stamp_after(commit_stamp before, std::uint64_t epoch) noexcept {
-  return before.epoch() < epoch ? commit_stamp(epoch, 0) : commit_stamp(epoch, before.number() + 1);
+// The next stamp after `before` in this group.
+inline commit_stamp stamp_after(commit_stamp before, std::uint64_t group) noexcept {
+  return before.group() < group ? commit_stamp(group, 0) : commit_stamp(group, before.number() + 1);
 }
 
 // Whether a commit locked its records, or runs in a hardware region, where locks have no waiters.
@@ -105,11 +106,11 @@ enum class commit_by : std::uint8_t { locks, region };
 
 // Installs the new rows.
 template <commit_by How>
-void write_rows(transaction_context& t, commit_stamp stamp, commit_clock& epochs) noexcept {
-  epochs.note_commit(stamp.epoch());
-  const std::uint64_t horizon = epochs.horizon();
+void write_rows(transaction_context& t, commit_stamp stamp, commit_clock& clock) noexcept {
+  clock.note_commit(stamp.group());
+  const std::uint64_t horizon = clock.horizon();
   for (transaction_context::write& w : t.writes()) {
-    if (wants_version(*w.row, w.had, stamp.epoch()))
+    if (wants_version(*w.row, w.had, stamp.group()))
       w.row->keep_version(*std::exchange(w.spare, nullptr), w.had, w.of->row_words());
     if (w.words != nullptr) w.row->write({w.words, w.of->row_words()});
     if (w.row->has_versions()) w.cut_off = w.row->cut_versions(horizon, stamp);
@@ -122,14 +123,14 @@ void write_rows(transaction_context& t, commit_stamp stamp, commit_clock& epochs
   }
 }
 
-inline bool is_last_of(commit_stamp before, std::uint64_t epoch) noexcept {
-  return before.epoch() == epoch && before.number() == commit_stamp::number_max;
+inline bool is_last_of(commit_stamp before, std::uint64_t group) noexcept {
+  return before.group() == group && before.number() == commit_stamp::number_max;
 }
 
-inline bool lacks_version(transaction_context& t, std::uint64_t epoch) noexcept {
+inline bool lacks_version(transaction_context& t, std::uint64_t group) noexcept {
   return std::any_of(t.writes().begin(), t.writes().end(),
                      [&](const transaction_context::write& w) {
-                       return w.spare == nullptr && wants_version(*w.row, w.had, epoch);
+                       return w.spare == nullptr && wants_version(*w.row, w.had, group);
                      });
 }
 
@@ -137,31 +138,31 @@ enum class locking : std::uint8_t { locked, conflict, lacks_version, out_of_numb
 
 // Computes the new rows' stamp, unless a version or a stamp number is missing. The transaction's
 // writes are locked, or the caller is in a region.
-inline locking stamp_for(transaction_context& t, std::uint64_t epoch,
+inline locking stamp_for(transaction_context& t, std::uint64_t group,
                          commit_stamp& stamp) noexcept {
   const commit_stamp before = newest(t);
-  if (is_last_of(before, epoch)) return locking::out_of_numbers;
-  if (lacks_version(t, epoch)) return locking::lacks_version;
-  stamp = stamp_after(before, epoch);
+  if (is_last_of(before, group)) return locking::out_of_numbers;
+  if (lacks_version(t, group)) return locking::lacks_version;
+  stamp = stamp_after(before, group);
   return locking::locked;
 }
 
-// The start of a region that commits or locks: reads the epoch and validates all reads. No record
+// The start of a region that commits or locks: reads the group and validates all reads. No record
 // of the write set may be locked. Everything it reads stays in the region's read set.
-inline locking validate_in_region(transaction_context& t, const commit_clock& epochs,
+inline locking validate_in_region(transaction_context& t, const commit_clock& clock,
                                   commit_stamp& stamp) {
-  const std::uint64_t epoch = epochs.now();
+  const std::uint64_t group = clock.now();
   for (transaction_context::write& w : t.writes()) {
     w.had = w.row->stamp();
     if (w.had.locked() || w.had.dead()) return locking::conflict;
   }
   if (!reads_hold(t, false) || !t.observations_hold()) return locking::conflict;
-  return stamp_for(t, epoch, stamp);
+  return stamp_for(t, group, stamp);
 }
 
 // Silo's protocol: locks the write set row by row, then validates the read set. If the result is
 // not `locked`, or the function throws, no row stays locked.
-inline locking lock_one_by_one(transaction_context& t, const commit_clock& epochs,
+inline locking lock_one_by_one(transaction_context& t, const commit_clock& clock,
                                commit_stamp& stamp) {
   auto& writes = t.writes();
   const auto unlock = [&](std::size_t many) {
@@ -175,7 +176,7 @@ inline locking lock_one_by_one(transaction_context& t, const commit_clock& epoch
   }
   // Note 2 of commit_clock.hpp: locks before it, validation after it.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  const std::uint64_t epoch = epochs.now();
+  const std::uint64_t group = clock.now();
   std::atomic_thread_fence(std::memory_order_seq_cst);
   bool holds = reads_hold(t, true);
   try {
@@ -184,31 +185,31 @@ inline locking lock_one_by_one(transaction_context& t, const commit_clock& epoch
     unlock(writes.size());
     throw;
   }
-  const locking result = holds ? stamp_for(t, epoch, stamp) : locking::conflict;
+  const locking result = holds ? stamp_for(t, group, stamp) : locking::conflict;
   if (result != locking::locked) unlock(writes.size());
   return result;
 }
 
 // A commit that calls lock(stamp) first and then writes.
 template <class Lock>
-commit_result commit_by_locks(transaction_context& t, commit_clock& epochs, Lock&& lock) {
+commit_result commit_by_locks(transaction_context& t, commit_clock& clock, Lock&& lock) {
   t.sort_writes();
   t.seal_for_log();
   for (;;) {
-    provide_versions(t, epochs);
-    const commit_clock::commit_phase phase(epochs);
-    // The epoch is usually the right one. Then write_rows() need not note it while rows are locked.
-    epochs.note_commit(epochs.now());
+    provide_versions(t, clock);
+    const commit_clock::commit_phase phase(clock);
+    // The group is usually the right one. Then write_rows() need not note it while rows are locked.
+    clock.note_commit(clock.now());
     commit_stamp stamp;
     switch (lock(stamp)) {
       case locking::locked:
         t.committed_with(stamp);
-        write_rows<commit_by::locks>(t, stamp, epochs);
+        write_rows<commit_by::locks>(t, stamp, clock);
         return commit_result::committed;
       case locking::conflict:
         return commit_result::conflict;
       case locking::out_of_numbers:
-        epochs.advance();
+        clock.advance();
         break;
       case locking::lacks_version:
         break;
@@ -218,9 +219,9 @@ commit_result commit_by_locks(transaction_context& t, commit_clock& epochs, Lock
 
 class silo_commit {
  public:
-  commit_result operator()(transaction_context& t, commit_clock& epochs) {
-    return commit_by_locks(t, epochs,
-                           [&](commit_stamp& stamp) { return lock_one_by_one(t, epochs, stamp); });
+  commit_result operator()(transaction_context& t, commit_clock& clock) {
+    return commit_by_locks(t, clock,
+                           [&](commit_stamp& stamp) { return lock_one_by_one(t, clock, stamp); });
   }
 };
 
@@ -234,54 +235,54 @@ class dbx_commit {
 
   dbx_commit() noexcept { name_memory(&lock_.underlying(), sizeof(ttas_lock), "commit's lock"); }
 
-  commit_result operator()(transaction_context& t, commit_clock& epochs) {
+  commit_result operator()(transaction_context& t, commit_clock& clock) {
     if (t.reads().size() > region_reads_max || t.writes().size() > region_writes_max) {
       const std::lock_guard guard(lock_.underlying());
-      return fallback_(t, epochs);
+      return fallback_(t, clock);
     }
     t.seal_for_log();
     for (;;) {
-      provide_versions(t, epochs);
-      // The epoch is usually the right one. Then the region does not write the noted epoch.
-      epochs.note_commit(epochs.now());
+      provide_versions(t, clock);
+      // The group is usually the right one. Then the region does not write the noted group.
+      clock.note_commit(clock.now());
       const internal::locking result =
-          t.is_logged() ? commit_for_log(t, epochs) : commit_once(t, epochs);
+          t.is_logged() ? commit_for_log(t, clock) : commit_once(t, clock);
       if (result == internal::locking::conflict) return commit_result::conflict;
       if (result == internal::locking::locked) return commit_result::committed;
-      if (result == internal::locking::out_of_numbers) epochs.advance();
+      if (result == internal::locking::out_of_numbers) clock.advance();
     }
   }
 
-  lock_counts region_counts() const noexcept { return lock_.stats(); }
+  lock_counts htm_counts() const noexcept { return lock_.stats(); }
 
  private:
-  // The log waits for each commit of an epoch that is not in its queue yet. The queue is filled
+  // The log waits for each commit of a group that is not in its queue yet. The queue is filled
   // after the region, so the commit phase encloses both.
-  internal::locking commit_for_log(transaction_context& t, commit_clock& epochs) {
-    const commit_clock::commit_phase phase(epochs);
-    return commit_once(t, epochs);
+  internal::locking commit_for_log(transaction_context& t, commit_clock& clock) {
+    const commit_clock::commit_phase phase(clock);
+    return commit_once(t, clock);
   }
   // Returns `locked` if the rows are installed.
-  internal::locking commit_once(transaction_context& t, commit_clock& epochs) {
+  internal::locking commit_once(transaction_context& t, commit_clock& clock) {
     commit_stamp stamp;
     bool fell_back = false;
     const internal::locking result = lock_.run([&] {
-      if (Htm::test()) return as_region(t, epochs, stamp);
+      if (Htm::test()) return as_region(t, clock, stamp);
       fell_back = true;
-      return fallback_(t, epochs) == commit_result::committed ? internal::locking::locked
-                                                              : internal::locking::conflict;
+      return fallback_(t, clock) == commit_result::committed ? internal::locking::locked
+                                                             : internal::locking::conflict;
     });
     if (result == internal::locking::locked && !fell_back) t.committed_with(stamp);
     return result;
   }
 
   // Without a log the region needs no commit_phase. The clock is in its read set, so it still shows
-  // this epoch when the region commits. A thread that reads a later epoch comes after the commit.
-  static internal::locking as_region(transaction_context& t, commit_clock& epochs,
+  // this group when the region commits. A thread that reads a later group comes after the commit.
+  static internal::locking as_region(transaction_context& t, commit_clock& clock,
                                      commit_stamp& stamp) {
-    const internal::locking result = validate_in_region(t, epochs, stamp);
+    const internal::locking result = validate_in_region(t, clock, stamp);
     if (result == internal::locking::locked)
-      internal::write_rows<commit_by::region>(t, stamp, epochs);
+      internal::write_rows<commit_by::region>(t, stamp, clock);
     return result;
   }
 

@@ -14,11 +14,11 @@
 // the record. Here that word is the stamp. So a region writes one line of each record as well, and
 // the fallback holds its lock for no longer.
 //
-// Linearization: the region's commit. In the fallback, the point where the epoch is read. At that
-// moment all reads are unchanged and all writes are locked. Until a row is unlocked, every
+// Linearization: the region's commit. In the fallback, the point where the commit group is read. At
+// that moment all reads are unchanged and all writes are locked. Until a row is unlocked, every
 // transaction that wants it waits, or repeats its read of it, as under silo_commit.
 // Snapshots: the argument of silo_commit holds here, too (commit_clock.hpp). The phase is announced
-// before anything is locked. The epoch is read in the region, which aborts if the clock advances
+// before anything is locked. The group is read in the region, which aborts if the clock advances
 // before it commits.
 //
 // No deadlock: a region takes all its locks or none, and waits for nothing. The fallback takes its
@@ -56,26 +56,26 @@ class dbx_locking_commit {
     name_memory(&lock_.underlying(), sizeof(ttas_lock), "commit's lock");
   }
 
-  commit_result operator()(transaction_context& t, commit_clock& epochs) {
+  commit_result operator()(transaction_context& t, commit_clock& clock) {
     const bool too_large =
         t.reads().size() > region_reads_max || t.writes().size() > region_writes_max;
-    return commit_by_locks(t, epochs, [&](commit_stamp& stamp) {
+    return commit_by_locks(t, clock, [&](commit_stamp& stamp) {
       if (too_large) {
         const std::lock_guard guard(lock_.underlying());
-        return lock_one_by_one(t, epochs, stamp);
+        return lock_one_by_one(t, clock, stamp);
       }
       return lock_.run([&] {
-        return Htm::test() ? lock_in_region(t, epochs, stamp) : lock_one_by_one(t, epochs, stamp);
+        return Htm::test() ? lock_in_region(t, clock, stamp) : lock_one_by_one(t, clock, stamp);
       });
     });
   }
 
-  lock_counts region_counts() const noexcept { return lock_.stats(); }
+  lock_counts htm_counts() const noexcept { return lock_.stats(); }
 
  private:
-  static internal::locking lock_in_region(transaction_context& t, commit_clock& epochs,
+  static internal::locking lock_in_region(transaction_context& t, commit_clock& clock,
                                           commit_stamp& stamp) {
-    const internal::locking result = validate_in_region(t, epochs, stamp);
+    const internal::locking result = validate_in_region(t, clock, stamp);
     if (result != internal::locking::locked) return result;
     // try_lock() cannot fail: the region has read these stamps.
     for (const transaction_context::write& w : t.writes())
@@ -91,11 +91,11 @@ class dbx_locking_commit {
 // twice as fast on the simulated machine, where the other one's regions outgrow the L1.
 class capability_commit {
  public:
-  commit_result operator()(transaction_context& t, commit_clock& epochs) {
-    return by_regions_ ? dbx_(t, epochs) : silo_(t, epochs);
+  commit_result operator()(transaction_context& t, commit_clock& clock) {
+    return by_regions_ ? dbx_(t, clock) : silo_(t, clock);
   }
   bool by_regions() const noexcept { return by_regions_; }
-  lock_counts region_counts() const noexcept { return dbx_.region_counts(); }
+  lock_counts htm_counts() const noexcept { return dbx_.htm_counts(); }
 
  private:
   const bool by_regions_ = htm::capability().rtm_commits;

@@ -2,7 +2,7 @@
 //
 //   record* r = record::make(memory, words, key);               // absent
 //   commit_stamp seen = r->read(into);  // a whole row and its stamp
-//   if (!r->read_as_of(epoch, into).absent()) ...               // as a snapshot sees it
+//   if (!r->read_as_of(group, into).absent()) ...               // as a snapshot sees it
 //   // a committing transaction
 //   r->lock(); r->keep_version(version, had, words); r->write(row); r->unlock(stamp);
 //
@@ -13,8 +13,8 @@
 //
 // Implementation notes
 // The bytes change in place. A reader reads the stamp, the bytes, and the stamp again (Silo,
-// section 4.5). A commit keeps the old row only if its epoch is later than the row's: within one
-// epoch no snapshot can need the old row.
+// section 4.5). A commit keeps the old row only if its commit group is later than the row's: within
+// one group no snapshot can need the old row.
 //
 // Why a read is whole: write() stores after the fence of lock() and before the release of unlock().
 // A reader that got one of these words sees at least the locked stamp at its second look, which
@@ -101,20 +101,20 @@ class record {
     }
   }
 
-  // Reads the row as it was at the end of `epoch`, and returns the stamp that it had. The stamp is
+  // Reads the row as it was at the end of `group`, and returns the stamp that it had. The stamp is
   // absent if there was no row.
-  commit_stamp read_as_of(std::uint64_t epoch, std::span<std::uint64_t> into) const noexcept {
+  commit_stamp read_as_of(std::uint64_t group, std::span<std::uint64_t> into) const noexcept {
     for (backoff wait;;) {
       const commit_stamp before = unlocked_stamp();
-      if (before.epoch() <= epoch && !before.absent()) copy_row(into);
+      if (before.group() <= group && !before.absent()) copy_row(into);
       // The list holds the earlier rows. A commit in progress may have linked its version already.
       const version* old = older_.load(std::memory_order_acquire);  // pairs with keep_version()
       // acquire fence: pairs with the release fence of try_lock().
       std::atomic_thread_fence(std::memory_order_acquire);
       // relaxed: ordered by the fence.
       if (stamp_.load(std::memory_order_relaxed) == before.word()) {
-        if (before.epoch() <= epoch) return before;
-        while (old != nullptr && old->stamp.epoch() > epoch)
+        if (before.group() <= group) return before;
+        while (old != nullptr && old->stamp.group() > group)
           old = old->older.load(std::memory_order_acquire);  // pairs with keep_version()
         if (old == nullptr) return commit_stamp();
         if (!old->stamp.absent()) std::memcpy(into.data(), old->row(), into.size_bytes());
@@ -166,12 +166,12 @@ class record {
   }
 
   // Unlinks the versions that no snapshot from `horizon` on can need. The newest version of an
-  // epoch <= horizon is the last one needed: every reader as of the horizon or later stops there.
+  // group <= horizon is the last one needed: every reader as of the horizon or later stops there.
   // So the rest is unreachable.
   version* cut_versions(std::uint64_t horizon, commit_stamp now) noexcept {
-    if (now.epoch() <= horizon) return older_.exchange(nullptr);
+    if (now.group() <= horizon) return older_.exchange(nullptr);
     for (version* v = older_.load(); v != nullptr; v = v->older.load()) {
-      if (v->stamp.epoch() <= horizon) return v->older.exchange(nullptr);
+      if (v->stamp.group() <= horizon) return v->older.exchange(nullptr);
     }
     return nullptr;
   }

@@ -102,7 +102,7 @@ class row {
 
  private:
   // The column's position. Throws schema_mismatch if there is no column of that name and type.
-  std::size_t place(std::string_view column, column_type type) const;
+  std::size_t column_index(std::string_view column, column_type type) const;
 
   schema columns_;
   std::vector<std::uint64_t> words_;

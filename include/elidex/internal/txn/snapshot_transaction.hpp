@@ -8,8 +8,8 @@
 // caller's functions throw.
 //
 // Implementation notes
-// It reads the versions of its epoch (commit_clock.hpp) and notes nothing. While it lives, the
-// versions that it can read are kept.
+// It reads the versions of its commit group (commit_clock.hpp) and notes nothing. While it lives,
+// the versions that it can read are kept.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,8 @@ namespace elidex::internal {
 class snapshot_transaction {
  public:
   // `database` is the address of the owner of the tables, or null for tables without a database.
-  explicit snapshot_transaction(commit_clock& epochs, const void* database = nullptr)
-      : database_(database), snapshot_(epochs) {}
+  explicit snapshot_transaction(commit_clock& clock, const void* database = nullptr)
+      : database_(database), snapshot_(clock) {}
 
   template <class Table, class Key>
   std::optional<typename Table::row_type> get(const Table& table, const Key& key) {
@@ -50,10 +50,10 @@ class snapshot_transaction {
     scan_up_to(table, from, std::nullopt, fn);
   }
 
-  std::uint64_t epoch() const noexcept { return snapshot_.epoch(); }
-  // Everything that the transaction has seen survives a crash once this epoch is durable. This
+  std::uint64_t group() const noexcept { return snapshot_.group(); }
+  // Everything that the transaction has seen survives a crash once this group is durable. This
   // requires that erased records stay until their erase is durable (level sync).
-  std::uint64_t epoch_to_be_durable() const noexcept { return newest_seen_; }
+  std::uint64_t group_to_be_durable() const noexcept { return newest_seen_; }
 
  private:
   template <class Table, class Key, class Fn>
@@ -70,8 +70,8 @@ class snapshot_transaction {
   template <class Table>
   std::optional<typename Table::row_type> read(const Table& table, const record& from) {
     words_.resize(table.row_words());
-    const commit_stamp seen = from.read_as_of(snapshot_.epoch(), words_);
-    newest_seen_ = std::max(newest_seen_, seen.epoch());
+    const commit_stamp seen = from.read_as_of(snapshot_.group(), words_);
+    newest_seen_ = std::max(newest_seen_, seen.group());
     if (seen.absent()) return std::nullopt;
     return table.row_of(words_);
   }

@@ -224,7 +224,7 @@ class table_base {
         if (state != one.since) {
           one.since = state;
           one.epoch = epoch_after_unlinking();
-        } else if (now >= one.epoch + 2 && state.epoch() <= horizon &&
+        } else if (now >= one.epoch + 2 && state.group() <= horizon &&
                    unlink(*one.row, state, rule)) {
           continue;
         }

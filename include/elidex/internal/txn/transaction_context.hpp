@@ -119,21 +119,21 @@ class transaction_context {
     }
     record.seal();
   }
-  // To be called in the commit phase in which the stamp's epoch was read.
+  // To be called in the commit phase in which the stamp's group was read.
   void committed_with(commit_stamp stamp) noexcept {
     committed_ = stamp;
     if (logged_) logged_->keep(stamp);
   }
   std::uint64_t newest_seen() const noexcept { return newest_seen_; }
-  // Everything that this transaction has seen and written survives a crash once this epoch is
+  // Everything that this transaction has seen and written survives a crash once this group is
   // durable. This requires that erased records stay until their erase is durable (level sync). To
   // be called after the commit.
-  std::uint64_t epoch_to_be_durable() const noexcept {
-    return writes_.empty() ? newest_seen_ : committed_.epoch();
+  std::uint64_t group_to_be_durable() const noexcept {
+    return writes_.empty() ? newest_seen_ : committed_.group();
   }
   // The same for the writes alone. 0: there are none.
-  std::uint64_t epoch_of_writes() const noexcept {
-    return writes_.empty() ? 0 : committed_.epoch();
+  std::uint64_t group_of_writes() const noexcept {
+    return writes_.empty() ? 0 : committed_.group();
   }
 
   // Puts the records that are absent now on the lists of records to unlink. To be called after the
@@ -300,7 +300,7 @@ class transaction_context {
   // To be called after make_room().
   void note_read(record& r, commit_stamp seen) noexcept { reads_.push_back({&r, seen}); }
   void note_seen(commit_stamp seen) noexcept {
-    newest_seen_ = std::max(newest_seen_, seen.epoch());
+    newest_seen_ = std::max(newest_seen_, seen.group());
   }
   // Pins this thread until the transaction is destroyed. A second call does nothing.
   void pin() {
@@ -332,7 +332,7 @@ class transaction_context {
   redo_log::worker* log_ = nullptr;
   std::optional<redo_log::commit> logged_;
   commit_stamp committed_{};
-  std::uint64_t newest_seen_ = 0;  // an epoch
+  std::uint64_t newest_seen_ = 0;  // a commit group
 };
 
 class transaction_context::memory {

@@ -10,8 +10,8 @@
 //
 // Implementation notes
 // A commit is Silo's with nothing to validate (commit_protocols.hpp). The transaction locks the
-// words of its rows, reads the epoch, writes, and unlocks them. Then it releases its locks. So the
-// log and the snapshots can rely on the same guarantees under each policy:
+// words of its rows, reads the commit group, writes, and unlocks them. Then it releases its locks.
+// So the log and the snapshots can rely on the same guarantees under each policy:
 // - Serial order (commit_clock.hpp, note 2): if T2 overwrites what T1 has read under a shared lock,
 //   T2 got its lock after T1's end. So T1 read the clock before T2 did. At the levels without read
 //   locks T1 need not precede T2, and read_only() sees both or T2 alone.
@@ -58,15 +58,15 @@ class two_phase_locking {
   static row_locking locking_of(std::uint32_t table) noexcept {
     return {.space = table + 1, .words_behind_row = 1};
   }
-  transaction begin(typename transaction::memory& notes, isolation level, commit_clock& epochs,
+  transaction begin(typename transaction::memory& notes, isolation level, commit_clock& clock,
                     const void* database) {
-    return transaction(notes, level, locks_, epochs, std::chrono::nanoseconds(wait_ns_.load()),
+    return transaction(notes, level, locks_, clock, std::chrono::nanoseconds(wait_ns_.load()),
                        database);
   }
-  commit_result operator()(transaction& t, commit_clock& epochs) {
+  commit_result operator()(transaction& t, commit_clock& clock) {
     if (t.is_doomed()) return commit_result::conflict;
     t.prepare_commit();
-    if (silo_(transaction_access::context(t), epochs) == commit_result::conflict)
+    if (silo_(transaction_access::context(t), clock) == commit_result::conflict)
       return commit_result::conflict;
     t.end_locks();
     return commit_result::committed;

@@ -82,7 +82,7 @@
 // every reader that passes it. So inserting it again needs only its own lock.
 //
 // Sources: papers/004 section 4.1 and InnoDB's isolation levels. Deviations:
-// - A read view is an epoch (commit_clock.hpp), and a thread has one at a time. The order of
+// - A read view is a commit group (commit_clock.hpp), and a thread has one at a time. The order of
 //   commits decides which of them a view contains, not a list of running transactions. read_only()
 //   inside a transaction that has a view is refused.
 // - Below serializable, locking reads lock records only, not the gaps before them. There is no scan
@@ -148,12 +148,12 @@ class two_phase_transaction : private transaction_context {
   class memory;
 
   // `database` is the address of the owner of the tables, or null for tables without a database.
-  two_phase_transaction(memory& of, isolation level, LockSystem& locks, commit_clock& epochs,
+  two_phase_transaction(memory& of, isolation level, LockSystem& locks, commit_clock& clock,
                         std::chrono::nanoseconds wait_for, const void* database = nullptr)
       : transaction_context(of.notes_, level, database, unpinned()),
         locks_(of.locks_of(locks)),
         tables_(of.tables_),
-        epochs_(epochs),
+        clock_(clock),
         wait_for_(wait_for) {
     tables_.clear();
     locks_.wait_for_turn(wait_for_);
@@ -301,7 +301,7 @@ class two_phase_transaction : private transaction_context {
   }
   commit_stamp read_snapshot(const record& from, std::span<std::uint64_t> into) noexcept {
     // NOLINTNEXTLINE(bugprone-unchecked-optional-access): who reads a moment has one
-    const commit_stamp seen = from.read_as_of(snapshot_->epoch(), into);
+    const commit_stamp seen = from.read_as_of(snapshot_->group(), into);
     note_seen(seen);
     return seen;
   }
@@ -336,7 +336,7 @@ class two_phase_transaction : private transaction_context {
 
   typename LockSystem::transaction& locks_;
   std::vector<std::pair<std::uint32_t, lock_mode>>& tables_;  // locked by this transaction
-  commit_clock& epochs_;
+  commit_clock& clock_;
   const std::chrono::nanoseconds wait_for_;
   std::optional<commit_clock::snapshot> snapshot_;
   bool doomed_ = false;
@@ -523,7 +523,7 @@ std::optional<typename Table::row_type> two_phase_transaction<LockSystem, Phanto
     if (words.empty()) return std::nullopt;
     return table.row_of(words);
   }
-  if (reads_one_moment() && !snapshot_) snapshot_.emplace(epochs_);
+  if (reads_one_moment() && !snapshot_) snapshot_.emplace(clock_);
   const epoch_pin pinned;
   if (reads_one_moment()) {
     const record* const found = table.find(wanted);
@@ -643,7 +643,7 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_up_to(
       if (ends) snapshot.reset();
     }
   } const scope{snapshot_, !snapshot_ && !reads_one_moment()};
-  if (!snapshot_) snapshot_.emplace(epochs_);
+  if (!snapshot_) snapshot_.emplace(clock_);
   scan_snapshot(table, from, to, fn);
 }
 

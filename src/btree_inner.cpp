@@ -1,4 +1,4 @@
-#include "elidex/internal/tree/leaf_hint.hpp"
+#include "elidex/internal/tree/btree_inner.hpp"
 
 #include <atomic>
 

@@ -6,7 +6,7 @@
 //   faulty_disk disk;
 //   // the 17th operation and all later ones fail, and change nothing
 //   disk.faults().power_off_at = 17;
-//   ... use *disk.folder() ...
+//   ... use *disk.directory() ...
 //   faulty_disk after = disk.after_power_failure(random);
 
 #include <algorithm>
@@ -24,8 +24,8 @@ namespace elidex::testing {
 
 using namespace internal;
 
+using internal::log_directory;
 using internal::log_file;
-using internal::log_folder;
 
 inline constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
@@ -44,14 +44,14 @@ class faulty_disk {
     std::string bytes;
     std::size_t synced = 0;  // so many of them are safe
   };
-  using directory = std::map<std::string, std::shared_ptr<inode>>;
-  // Of a folder: `from` goes, `to` comes; either may be empty.
+  using listing = std::map<std::string, std::shared_ptr<inode>>;
+  // Of a directory: `from` goes, `to` comes; either may be empty.
   struct change {
     std::string from;
     std::string to;
     std::shared_ptr<inode> file;
 
-    void apply(directory& names) const {
+    void apply(listing& names) const {
       if (!from.empty()) names.erase(from);
       if (!to.empty()) names[to] = file;
     }
@@ -60,8 +60,8 @@ class faulty_disk {
   struct state {
     std::mutex mutex;
     disk_faults faults;
-    directory names;
-    directory safe_names;         // at the last sync of the folder
+    listing names;
+    listing safe_names;           // at the last sync of the directory
     std::vector<change> journal;  // since then
     std::uint64_t operations = 0;
     std::uint64_t syncs = 0;
@@ -135,9 +135,9 @@ class faulty_disk {
     std::shared_ptr<inode> inode_;
   };
 
-  class folder_of final : public log_folder {
+  class directory_of final : public log_directory {
    public:
-    explicit folder_of(std::shared_ptr<state> disk) : disk_(std::move(disk)) {}
+    explicit directory_of(std::shared_ptr<state> disk) : disk_(std::move(disk)) {}
 
     std::vector<std::string> names(std::error_code& error) override {
       const std::lock_guard guard(disk_->mutex);
@@ -217,7 +217,7 @@ class faulty_disk {
     const std::lock_guard guard(state_->mutex);
     fn(state_->faults);
   }
-  std::unique_ptr<log_folder> folder() { return std::make_unique<folder_of>(state_); }
+  std::unique_ptr<log_directory> directory() { return std::make_unique<directory_of>(state_); }
   std::uint64_t operations() const {
     const std::lock_guard guard(state_->mutex);
     return state_->operations;
@@ -272,12 +272,12 @@ class faulty_disk {
     return other;
   }
 
-  // What a power failure may leave. Of the folder's changes since its last sync any, in their
+  // What a power failure may leave. Of the directory's changes since its last sync any, in their
   // order; of each file what is synced, and of what lies behind it some sectors, the others being
   // zero, up to a random length.
   faulty_disk after_power_failure(random_numbers& random) const {
     const std::lock_guard guard(state_->mutex);
-    directory names = state_->safe_names;
+    listing names = state_->safe_names;
     const bool a_prefix = random.below(2) == 0;
     for (const change& each : state_->journal) {
       if (random.below(3) != 0) {

@@ -1,0 +1,329 @@
+// Searches among the few keys of one node or bucket.
+//
+//   branchless_lower_bound<false>(key_at, count, wanted)   keys in order, wherever they lie
+//   keys.rank<true>(count, wanted)                         summarized_keys: in order, of an inner
+//                                                          node
+//   prints.find(print, count, is_wanted)                   fingerprints: in any order, a byte each
+//
+// Thread-safety: as the node's fields. A racing reader's result counts only if the node's version
+// has not changed.
+//
+// Implementation notes
+// Each class below has its own notes.
+//
+// Vector code lies beside code that runs on every CPU. It runs only where the CPU has the
+// instructions, which is found out at program start. It is not used under a thread checker or
+// simulator, which would not see vector loads.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "elidex/internal/sync/version_lock.hpp"
+
+#if defined(__x86_64__) && !defined(ELIDEX_SIMULATED) && !defined(__SANITIZE_THREAD__)
+#  if defined(__has_feature)
+#    if !__has_feature(thread_sanitizer)
+#      define ELIDEX_VECTORS 1
+#    endif
+#  else
+#    define ELIDEX_VECTORS 1
+#  endif
+#endif
+
+#if defined(ELIDEX_VECTORS)
+#  include <immintrin.h>
+#elif defined(__SSE2__)
+#  include <emmintrin.h>
+#endif
+
+namespace elidex::internal {
+
+// Which vector instructions for whole cache lines of keys the CPU has. Each level includes those
+// before it.
+enum class vector_instructions : std::uint8_t {
+  none,
+  avx2,
+  avx512,       // the foundation
+  avx512_vbmi,  // and bytes moved freely within a register (with DQ and VL)
+};
+
+#if defined(ELIDEX_VECTORS)
+inline vector_instructions find_vector_instructions() noexcept {
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx2")) return vector_instructions::none;
+  if (!__builtin_cpu_supports("avx512f")) return vector_instructions::avx2;
+  const bool moves_bytes = __builtin_cpu_supports("avx512vbmi") &&
+                           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return moves_bytes ? vector_instructions::avx512_vbmi : vector_instructions::avx512;
+}
+// `none` until static objects are initialized, which is also correct.
+inline const vector_instructions vectors_of_this_cpu = find_vector_instructions();
+#else
+inline constexpr vector_instructions vectors_of_this_cpu = vector_instructions::none;
+#endif
+
+// Returns how many of `count` ascending keys are less than `wanted` (OrEqual: or equal to it).
+// Conditional moves choose the halves, so that random keys cause no mispredictions.
+template <bool OrEqual, class KeyAt, class Key>
+unsigned branchless_lower_bound(KeyAt&& key_at, unsigned count, Key wanted) noexcept {
+  const auto before = [&](unsigned i) {
+    return OrEqual ? key_at(i) <= wanted : key_at(i) < wanted;
+  };
+  unsigned base = 0;
+  unsigned length = count;
+  while (length > 1) {
+    const unsigned half = length / 2;
+    base += before(base + half - 1) ? half : 0;
+    length -= half;
+  }
+  return base + static_cast<unsigned>(length == 1 && before(base));
+}
+
+// Fingerprints: one byte of a hash for each key. A search compares these first, and then reads only
+// the few keys with the wanted fingerprint.
+//
+// Eight fingerprints lie in a word, and all of a word are compared at once. Of n keys that are not
+// the wanted one, a search reads n / 256 in vain.
+// From: Oukid et al., "FPTree", SIGMOD 2016, section 4.2, where fingerprints save reads of slow
+// memory.
+template <bool Racing, unsigned Capacity>
+class fingerprints {
+ public:
+  static constexpr unsigned words = (Capacity + 7) / 8;
+
+  std::uint8_t at(unsigned slot) const noexcept {
+    return static_cast<std::uint8_t>(word(slot / 8) >> slot % 8 * 8);
+  }
+
+  void set(unsigned slot, std::uint8_t print) noexcept {
+    const unsigned shift = slot % 8 * 8;
+    set_word(slot / 8, (word(slot / 8) & ~(byte_mask << shift)) | std::uint64_t{print} << shift);
+  }
+
+  // The fingerprints of eight slots, the first one's in the lowest byte.
+  std::uint64_t word(unsigned i) const noexcept { return words_[i].template load<Racing>(); }
+  void set_word(unsigned i, std::uint64_t w) noexcept { words_[i].template store<Racing>(w); }
+
+  // Returns the first slot from 0 to count - 1 that has this fingerprint and for which
+  // is_wanted(slot) is true, or Capacity.
+  template <class IsWanted>
+  unsigned find(std::uint8_t print, unsigned count, IsWanted&& is_wanted) const noexcept {
+    return find_from<0>(print, count, is_wanted);
+  }
+
+ private:
+  static constexpr std::uint64_t byte_mask = 0xFF;
+  static constexpr std::uint64_t ones = 0x0101'0101'0101'0101u;
+
+  static constexpr unsigned words_at_once = 8;
+
+  template <unsigned First, class IsWanted>
+  unsigned find_from(std::uint8_t print, unsigned count, IsWanted&& is_wanted) const noexcept {
+    constexpr unsigned last = std::min(First + words_at_once, words);
+    std::uint64_t equal = equal_slots<First>(print, std::make_index_sequence<(last - First) / 2>());
+    if constexpr ((last - First) % 2 != 0)
+      equal |= equal_pair(print, word(last - 1), 0) << (last - 1 - First) * 8;
+    for (; equal != 0; equal &= equal - 1) {
+      const unsigned slot = First * 8 + static_cast<unsigned>(std::countr_zero(equal));
+      if (slot >= count) return Capacity;
+      if (is_wanted(slot)) return slot;
+    }
+    if constexpr (last < words) {
+      if (count > last * 8) return find_from<last>(print, count, is_wanted);
+    }
+    return Capacity;
+  }
+
+  // A bit for each slot in pairs of words from word First on: whether the slot has this
+  // fingerprint.
+  template <unsigned First, std::size_t... Pairs>
+  std::uint64_t equal_slots([[maybe_unused]] std::uint8_t print,
+                            std::index_sequence<Pairs...> /*unrolled*/) const noexcept {
+    return (
+        (equal_pair(print, word(First + 2 * Pairs), word(First + 2 * Pairs + 1)) << 16 * Pairs) |
+        ... | std::uint64_t{0});
+  }
+  static std::uint64_t equal_pair(std::uint8_t print, std::uint64_t low,
+                                  std::uint64_t high) noexcept {
+#ifdef __SSE2__
+    const __m128i pair = _mm_set_epi64x(static_cast<long long>(high), static_cast<long long>(low));
+    const __m128i equal = _mm_cmpeq_epi8(pair, _mm_set1_epi8(static_cast<char>(print)));
+    return static_cast<std::uint64_t>(_mm_movemask_epi8(equal));
+#else
+    return equal_bytes(low, print * ones) | equal_bytes(high, print * ones) << 8U;
+#endif
+  }
+
+  // A bit for each byte in which the words are equal. No byte's sum carries into the next byte.
+  static std::uint64_t equal_bytes(std::uint64_t a, std::uint64_t b) noexcept {
+    constexpr std::uint64_t low_bits = 0x7F * ones;
+    const std::uint64_t different = a ^ b;
+    const std::uint64_t highest = ~(((different & low_bits) + low_bits) | different | low_bits);
+    // Gathers the bits, the first byte's as the lowest.
+    return ((highest >> 7U) * 0x0102'0408'1020'4081u) >> 56U;
+  }
+
+  std::array<field<std::uint64_t>, words> words_{};
+};
+
+}  // namespace elidex::internal
+
+// Counts the keys that are less than another one, a cache line at a time, by AVX-512 or AVX2.
+namespace elidex::internal::vector_search {
+
+inline constexpr std::size_t key_bytes = 8;
+inline constexpr unsigned lane_count = 8;
+
+#if defined(ELIDEX_VECTORS)
+
+// Counts, from the left, how many of eight keys are before the wanted one. Stops at the first that
+// is not.
+template <bool OrEqual, std::integral Key>
+[[gnu::target("avx512f"), gnu::always_inline]] inline unsigned run_before_512(
+    const void* eight_keys, __m512i wanted) {
+  __m512i keys;
+  asm volatile("vmovdqu64 %1, %0" : "=v"(keys) : "m"(*static_cast<const char(*)[64]>(eight_keys)));
+  constexpr int order = OrEqual ? _MM_CMPINT_LE : _MM_CMPINT_LT;
+  const __mmask8 before = std::is_signed_v<Key> ? _mm512_cmp_epi64_mask(keys, wanted, order)
+                                                : _mm512_cmp_epu64_mask(keys, wanted, order);
+  return static_cast<unsigned>(std::countr_one(static_cast<std::uint8_t>(before)));
+}
+
+template <bool OrEqual, std::integral Key>
+[[gnu::target("avx2"), gnu::always_inline]] inline unsigned run_before_256(const void* eight_keys,
+                                                                           __m256i wanted,
+                                                                           __m256i flip) {
+  __m256i low;
+  __m256i high;
+  const auto* const halves = static_cast<const char(*)[32]>(eight_keys);
+  asm volatile("vmovdqu %1, %0" : "=x"(low) : "m"(halves[0]));
+  asm volatile("vmovdqu %1, %0" : "=x"(high) : "m"(halves[1]));
+  low = _mm256_xor_si256(low, flip);
+  high = _mm256_xor_si256(high, flip);
+  // The comparison marks keys that are not before the wanted one (OrEqual), or those that are.
+  const __m256i first = OrEqual ? _mm256_cmpgt_epi64(low, wanted) : _mm256_cmpgt_epi64(wanted, low);
+  const __m256i second =
+      OrEqual ? _mm256_cmpgt_epi64(high, wanted) : _mm256_cmpgt_epi64(wanted, high);
+  const auto bits = static_cast<unsigned>(_mm256_movemask_pd(_mm256_castsi256_pd(first)) |
+                                          _mm256_movemask_pd(_mm256_castsi256_pd(second)) << 4);
+  return static_cast<unsigned>(std::countr_zero(OrEqual ? bits | 0x100U : ~bits));
+}
+
+// The rank among the first `count` keys behind a summary of `summary_length` keys, of which
+// `full_blocks` count. Eight keys must be readable from the summary's first key on, and from the
+// first key of each block on.
+template <bool OrEqual, std::integral Key>
+[[gnu::target("avx512f"), gnu::noinline]] unsigned rank_512(const Key* words,
+                                                            unsigned summary_length,
+                                                            unsigned full_blocks, unsigned count,
+                                                            Key wanted) noexcept {
+  const __m512i all = _mm512_set1_epi64(static_cast<long long>(wanted));
+  const unsigned block = std::min(run_before_512<OrEqual, Key>(words, all), full_blocks);
+  const unsigned first = block * lane_count;
+  return std::min(first + run_before_512<OrEqual, Key>(words + summary_length + first, all), count);
+}
+
+template <bool OrEqual, std::integral Key>
+[[gnu::target("avx2"), gnu::noinline]] unsigned rank_256(const Key* words, unsigned summary_length,
+                                                         unsigned full_blocks, unsigned count,
+                                                         Key wanted) noexcept {
+  // AVX2 compares signed numbers.
+  const __m256i flip = _mm256_set1_epi64x(std::is_signed_v<Key> ? 0 : INT64_MIN);
+  const __m256i all = _mm256_xor_si256(_mm256_set1_epi64x(static_cast<long long>(wanted)), flip);
+  const unsigned block = std::min(run_before_256<OrEqual, Key>(words, all, flip), full_blocks);
+  const unsigned first = block * lane_count;
+  return std::min(first + run_before_256<OrEqual, Key>(words + summary_length + first, all, flip),
+                  count);
+}
+
+template <bool OrEqual, std::integral Key>
+unsigned rank(const void* words, unsigned summary_length, unsigned full_blocks, unsigned count,
+              Key wanted, vector_instructions with) noexcept {
+  const auto* const keys = static_cast<const Key*>(words);
+  return with >= vector_instructions::avx512
+             ? rank_512<OrEqual>(keys, summary_length, full_blocks, count, wanted)
+             : rank_256<OrEqual>(keys, summary_length, full_blocks, count, wanted);
+}
+
+#else
+
+template <bool OrEqual, std::integral Key>
+unsigned rank(const void* /*words*/, unsigned /*summary_length*/, unsigned /*full_blocks*/,
+              unsigned /*count*/, Key /*wanted*/, vector_instructions /*with*/) noexcept {
+  return 0;
+}
+
+#endif
+
+}  // namespace elidex::internal::vector_search
+
+namespace elidex::internal {
+
+// The keys of an inner node, in order, behind a summary: the last key of each block of keys.
+//
+//   | head | summary: last of block 0, of block 1, ... | block 0 | block 1 | ... | block n - 1 |
+//
+// A search compares the summary, which tells the block, and then that block. It touches two cache
+// lines. On x86 with AVX2 or AVX-512 it compares whole lines, twice. A binary search in place would
+// touch four lines one after the other. The idea is micro-indexing (Lomet, "The evolution of
+// effective B-tree", SIGMOD Record 30(3), 2001). Ours are the vectors, and the omission of the last
+// block's entry, so that head and summary fill a line.
+//
+// Invariant: the summary has the last key of each full block except the last block. Entries of
+// blocks that are not full, and keys behind `count`, may have any value. A rank counts from the
+// left up to the first key that is not before the wanted one, and ends at `count`.
+//
+// Vector loads read what `field` stores. The version lock's fences order them as they order its
+// relaxed loads. If a word is torn, validation of the version fails. C++ has no name for such a
+// load, so it is one line of assembly, which the compiler treats as a read of that memory. Without
+// vectors, and for keys of other sizes than eight bytes, the search is binary, with relaxed loads.
+template <std::integral Key, bool Racing, unsigned Capacity>
+class summarized_keys {
+ public:
+  static constexpr unsigned keys_per_block = std::max<unsigned>(1, 64 / sizeof(Key));
+  static constexpr unsigned blocks = (Capacity + keys_per_block - 1) / keys_per_block;
+  static constexpr unsigned summary_length = blocks - 1;
+  static constexpr bool searches_with_vectors =
+      sizeof(Key) == vector_search::key_bytes && summary_length <= 8;
+
+  Key key(unsigned i) const noexcept { return words_[summary_length + i].template load<Racing>(); }
+  void set_key(unsigned i, Key k) noexcept {
+    words_[summary_length + i].template store<Racing>(k);
+    if (i % keys_per_block == keys_per_block - 1 && i / keys_per_block < summary_length) {
+      words_[i / keys_per_block].template store<Racing>(k);
+    }
+  }
+
+  // How many of the first `count` keys are less than `wanted` (OrEqual: or equal to it).
+  template <bool OrEqual>
+  unsigned rank(unsigned count, Key wanted) const noexcept {
+    return rank<OrEqual>(count, wanted, vectors_of_this_cpu);
+  }
+  template <bool OrEqual>
+  unsigned rank(unsigned count, Key wanted, vector_instructions with) const noexcept {
+    const unsigned full_blocks = std::min(count / keys_per_block, summary_length);
+    if constexpr (searches_with_vectors) {
+      if (with != vector_instructions::none) {
+        return vector_search::rank<OrEqual>(words_.data(), summary_length, full_blocks, count,
+                                            wanted, with);
+      }
+    }
+    const unsigned block = branchless_lower_bound<OrEqual>(
+        [&](unsigned i) { return words_[i].template load<Racing>(); }, full_blocks, wanted);
+    const unsigned first = block * keys_per_block;
+    return first + branchless_lower_bound<OrEqual>([&](unsigned i) { return key(first + i); },
+                                                   std::min(count - first, keys_per_block), wanted);
+  }
+
+ private:
+  std::array<field<Key>, summary_length + blocks * keys_per_block> words_;
+};
+
+}  // namespace elidex::internal
