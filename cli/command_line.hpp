@@ -46,7 +46,7 @@ class flag_parser {
   CLI::Option* option_;
 };
 
-/// The program, or one of its commands. Copies stand for the same command.
+/// The program, or one of its commands. Copies refer to the same command.
 class command_parser {
  public:
   command_parser(const char* name, const std::string& description);  // the program

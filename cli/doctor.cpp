@@ -140,7 +140,7 @@ void read_cpuinfo(const fs::path& root, doctor_facts& facts) {
   add_to_signature("stepping", stepping);
 }
 
-// Sockets, cores and caches, as the kernel lays them out. One CPU's caches stand for all: where
+// Sockets, cores and caches, as the kernel lays them out. One CPU's caches represent all: where
 // cores differ, those of the first are shown.
 void read_topology(const fs::path& root, doctor_facts& facts) {
   const fs::path cpus = root / "sys/devices/system/cpu";

@@ -37,7 +37,7 @@ template <class Table>
 [[nodiscard]] std::uint64_t parse_count(std::string_view flag, std::string_view text,
                                         std::uint64_t low, std::uint64_t high);
 
-/// A number, with a fraction, from low to high; `of_what` stands in the error.
+/// A number, with a fraction, from low to high. The error message contains `of_what`.
 [[nodiscard]] double parse_number(std::string_view flag, std::string_view text, double low,
                                   double high, const char* of_what = "a number");
 

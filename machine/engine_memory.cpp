@@ -278,7 +278,7 @@ void engine::spend(std::uint64_t cycles) {
 }
 
 void engine::pause() {
-  // Intel lets a pause abort a transaction, and papers/001 section 3.3.2 relies on it.
+  // Intel lets a pause abort a transaction, and paper 001 section 3.3.2 relies on it.
   if (now_running_->tx.active()) abort_myself({abort_reason::system_call});
   now_running_->clock += machine_.pause_cycles;
   take_turn(options_.schedule != nullptr);

@@ -48,7 +48,7 @@
 // Thread-safety: all functions, any thread. Errors: those of the real functions, which give all
 // answers but the 0 of an elided section.
 //
-// From: papers/001 section 3.3; papers/004 section 3.4 (an elided C library), whose pitfalls 2 to 4
+// From: paper 001 section 3.3; paper 004 section 3.4 (an elided C library), whose pitfalls 2 to 4
 // avoid.
 #pragma once
 

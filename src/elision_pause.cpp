@@ -11,7 +11,7 @@ constexpr std::size_t records = 1024;  // chosen: far more than a program has ho
 
 constinit std::array<elision_pause, records> table{};
 
-// Never 0, which stands for "no pause".
+// Never 0, which means "no pause".
 std::uint64_t now_ns() noexcept {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(

@@ -4,7 +4,7 @@
 //   struct policy : coarse<elided<ttas_lock>> { using node_lock =
 //       node_version<alignof(std::uint64_t)>; };
 //
-// Thread-safety: that of the tree's lock. From: papers/003 section 3.2.
+// Thread-safety: that of the tree's lock. From: paper 003 section 3.2.
 
 #include <cstddef>
 #include <cstdint>

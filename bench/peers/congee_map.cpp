@@ -1,5 +1,5 @@
 // The peer congee: the Rust crate of this name, an adaptive radix tree with optimistic lock
-// coupling. Integer keys only: it takes keys of one length. How its guards are used stands in
+// coupling. Integer keys only: it takes keys of one length. The use of its guards is described in
 // bench/peers/rust/src/congee_peer.rs. Its scan sees no snapshot of more than one node. From
 // reading version 0.4.1, not observed: the entries that a scan passes over before its first one are
 // read without a check at their end, so that a key behind them may be missed while another thread

@@ -1,6 +1,6 @@
 #pragma once
-// The peers that are Rust crates, as bench/peers_rust hands them out; what each function promises
-// stands there. Whether they are built is decided by bench/CMakeLists.txt, which otherwise defines
+// The peers that are Rust crates. bench/peers/rust defines these functions; its comments have each
+// function's guarantees. bench/CMakeLists.txt decides whether they are built, and otherwise defines
 // ELIDEX_NO_RUST_PEERS as the reason in words.
 
 #include <cstddef>

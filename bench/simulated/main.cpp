@@ -173,7 +173,7 @@ ordered_json fetched_of(const sim::report& machine) {
 }
 
 // The names of `perf stat -T` (tx-conflict and so on are those of Haswell's event list), and
-// papers/004's equations 2.1 and 2.2.
+// Paper 004's equations 2.1 and 2.2.
 ordered_json perf_of(const sim::thread_report& all) {
   using enum sim::abort_reason;
   return {{"cycles", all.cycles},

@@ -16,8 +16,8 @@ using tpcc::kinds;
 
 constexpr std::uint64_t warm_up_share = 10;  // one in ten transactions more
 
-// The load is done outside of simulated time, where the machine's clock stands still: then it is
-// one moment.
+// The load runs outside of simulated time, where the machine's clock does not advance. So all of
+// the load has one date.
 std::uint64_t cycles_per_us = 1'000;  // one run at a time
 tpcc::date simulated_clock() noexcept {
   return 1 + static_cast<tpcc::date>(sim::now() / cycles_per_us);

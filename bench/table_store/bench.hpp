@@ -91,7 +91,7 @@ struct growth {
 };
 
 /// Throws bad_input if what `flag` asks for does not fit into memory: "--keys: 60000 of them need
-/// about 70 MB, ...". `of_what` stands behind the number.
+/// about 70 MB, ...". `of_what` follows the number.
 void refuse_what_does_not_fit(std::string_view flag, std::uint64_t wanted, std::string_view of_what,
                               double bytes_each, double bytes_besides);
 

@@ -4,7 +4,7 @@
 //   const database_info* silo = find_database("db/silo");
 //   silo->description
 //
-// Their types stand in database_types.hpp, in the same order.
+// Their types are in database_types.hpp, in the same order.
 //
 // Thread-safety: constants, and remarks that read. Errors: none.
 

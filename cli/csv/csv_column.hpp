@@ -17,8 +17,8 @@
 // Errors: bench::bad_input with one line that names the file, its line (from 1; lines end with LF),
 // the row (from 1 behind the header) and the column, whatever of these there is; std::bad_alloc.
 // Nothing is returned then. With `skip_bad`, rows that are wrong are left out instead, numbered and
-// counted. Behind a quote that stands where none may be, reading goes on with the next line,
-// whatever that is a part of. A row that ends the file within quotes is wrong as well. A device, a
+// counted. After a misplaced quote, reading continues with the next line, whatever that line is
+// a part of. A row that ends the file within quotes is wrong as well. A device, a
 // cell of more than 16 MiB, a row of more than 64 MiB and more values than `kept_bytes_max` are
 // refused while they are read, also with `skip_bad`: a pipe may have no end.
 //
@@ -91,7 +91,7 @@ struct csv_column {
 
 [[nodiscard]] csv_column read_csv_column(const std::filesystem::path& file, std::string_view column,
                                          const csv_options& options);
-// The same from a stream; `name` stands for the file in errors.
+// The same from a stream. Error messages use `name` as the file's name.
 [[nodiscard]] csv_column read_csv_column(std::istream& in, std::string_view name,
                                          std::string_view column, const csv_options& options);
 

@@ -1,4 +1,4 @@
-// Which maps a database's tables are made of: papers/003 section 7's three, beside ordered_map
+// Which maps a database's tables are made of: paper 003 section 7's three, beside ordered_map
 // (database.hpp).
 //
 //   // HTM-B+Tree under DBX's commit: the paper's DBX
@@ -40,7 +40,7 @@
 // during such a look-up therefore takes the lock at once; `nesting_dbx_budgets` (retry.hpp) counts
 // it as the conflict, the overflow or the held lock that it was.
 //
-// Thread-safety: types alone. From: papers/003 sections 6.1 and 7.1.
+// Thread-safety: types alone. From: paper 003 sections 6.1 and 7.1.
 #pragma once
 
 #include <concepts>

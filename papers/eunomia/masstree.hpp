@@ -70,7 +70,7 @@
 //   or the commit of the transaction.
 //
 // From: Mao, Kohler, Morris, "Cache craftiness for fast multicore key-value storage", EuroSys 2012,
-// sections 4.3 to 4.6; papers/003 sections 6.1 and 6.2. Deviations:
+// sections 4.3 to 4.6; paper 003 sections 6.1 and 6.2. Deviations:
 //   * One layer: keys are integers, there are no suffixes.
 //   * A split locks all the nodes that it needs before it changes any, instead of hand over hand:
 //     memory comes first here.

@@ -7,7 +7,7 @@
 //
 // A new record goes to a free slot of a segment that the write scheduler draws at random. When
 // several draws hit full segments, all records are moved to the reserved keys, which makes what is
-// left free again for all segments (papers/003 figure 9). After a split both leaves have nothing
+// left free again for all segments (paper 003 figure 9). After a split both leaves have nothing
 // but reserved keys.
 //
 // Invariants: reserved keys ascend. A slot behind them is free if it holds the leaf's `free_key`,
@@ -16,7 +16,7 @@
 //
 // Thread-safety: reading functions may race with a writer where the policy says so, and are
 // believed after validation; changing ones need the leaf's lock or region. All run inside regions:
-// no allocation, no library calls that could. From: papers/003 section 5.1, figures 5, 8 and 9.
+// no allocation, no library calls that could. From: paper 003 section 5.1, figures 5, 8 and 9.
 // Deviations: a free slot is told by its key instead of a count in each segment, so that a leaf
 // takes as many lines as a dense one; the four records of a segment are not kept in order, since
 // they are compared all at once; erasing a reserved key closes the gap at once.

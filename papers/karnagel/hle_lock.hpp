@@ -18,7 +18,7 @@
 //
 // Thread-safety: all members, from any thread. Nothing throws.
 //
-// From: papers/001 sections 3.1 and 3.3.2 (the pause in the wait loop ends an elision that found
+// From: paper 001 sections 3.1 and 3.3.2 (the pause in the wait loop ends an elision that found
 // the lock held). Deviation: a long wait ends in a sleep (parking.hpp).
 #pragma once
 

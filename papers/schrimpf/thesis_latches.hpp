@@ -1,4 +1,4 @@
-// The latches of papers/004 section 4.2, for the lock system (internal/locking/lock_system.hpp).
+// The latches of paper 004 section 4.2, for the lock system (internal/locking/lock_system.hpp).
 //
 //   lock_system<hle_latches> locks;
 //
@@ -32,7 +32,7 @@ namespace elidex::papers {
 
 using namespace internal;
 
-// Any abort is followed by another attempt, so many times (papers/004 section 4.2.2).
+// Any abort is followed by another attempt, so many times (paper 004 section 4.2.2).
 template <std::uint32_t Times>
 struct retry_times {
   class remaining {

@@ -114,7 +114,7 @@ struct treiber_stack {
 };
 
 // One thread takes the lock, the other elides it. Broken: the region doesn't read the lock
-// (papers/004, section 3.1).
+// (paper 004, section 3.1).
 template <bool ReadsLock>
 struct elision {
   ttas_lock lock;

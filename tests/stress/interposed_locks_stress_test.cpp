@@ -212,7 +212,7 @@ TEST(InterposedLocksStress, ReadersSeeNoWriter) {
   expect_elision();
 }
 
-// papers/004 figure 3.1: what a region reads may exceed the L1, what it writes may not, and the
+// Paper 004 figure 3.1: what a region reads may exceed the L1, what it writes may not, and the
 // list of its locks is of the former kind. More than twice the L1 of any machine here.
 TEST(InterposedLocksStress, ASectionThatReadsMoreThanTheL1IsElided) {
   if (!htm::enabled()) GTEST_SKIP() << "no region commits here";

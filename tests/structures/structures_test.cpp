@@ -1,4 +1,4 @@
-// The data structures of papers/004 section 3.3 under every lock: list and map do what the standard
+// The data structures of paper 004 section 3.3 under every lock: list and map do what the standard
 // containers do, alone and with four threads; the bank keeps its money; and each check notices a
 // lock that does not lock.
 #include <gmock/gmock.h>

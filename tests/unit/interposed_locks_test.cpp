@@ -142,7 +142,7 @@ TEST_F(InterposedLocks, AnElidedSectionCallsNothingAndLeavesTheMutexAlone) {
   EXPECT_EQ(a_.__data.__lock, 0);
   EXPECT_EQ(unlock(a_), 0);
   EXPECT_EQ(scripted_htm::commits(), 1u);
-  EXPECT_EQ(locks::mutex_destroy(&a_), 0) << "papers/004 B.1: EBUSY";
+  EXPECT_EQ(locks::mutex_destroy(&a_), 0) << "paper 004 B.1: EBUSY";
   EXPECT_EQ(calls(), std::vector<std::string>{"destroy"});
 }
 

@@ -1,4 +1,4 @@
-// What an abort leaves behind in the caches: papers/004 appendix D.1, figures D.1 to D.4. One
+// What an abort leaves behind in the caches: paper 004 appendix D.1, figures D.1 to D.4. One
 // thread; y: cycles.
 //
 // The thesis expects that an abort throws all lines of the transaction out of the L1, so that

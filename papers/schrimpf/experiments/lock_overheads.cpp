@@ -1,5 +1,5 @@
 // Locks: what taking one costs, how the ways of spinning compare, how many can be elided at once,
-// and why a region must read the lock. papers/004 sections 2.4, 3.1, 3.2.4, 3.2.5 and appendix C.3.
+// and why a region must read the lock. paper 004 sections 2.4, 3.1, 3.2.4, 3.2.5 and appendix C.3.
 
 #include <array>
 #include <atomic>

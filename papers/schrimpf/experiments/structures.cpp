@@ -1,4 +1,4 @@
-// The use cases of papers/004 section 3.3 and appendices C.7 and D.2 on the machine
+// The use cases of paper 004 section 3.3 and appendices C.7 and D.2 on the machine
 // (papers/schrimpf/structures/ has what they do).
 //
 // What a run needs to be what the thesis measured: each thread does all its operations once before

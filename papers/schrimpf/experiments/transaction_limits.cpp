@@ -1,4 +1,4 @@
-// How large, how long and how deep a transaction can be: papers/004 sections 3.2.1 to 3.2.4 and
+// How large, how long and how deep a transaction can be: paper 004 sections 3.2.1 to 3.2.4 and
 // appendix C.2, on one hardware thread. Each point is the share of transactions that abort.
 //
 // Each attempt is a run of its own with another seed, so that physical pages and the timer lie
@@ -218,7 +218,7 @@ std::vector<series> figure_c_2(const sim::machine& which, const experiment_scale
   return both;
 }
 
-// Figure 7 of papers/001, on the machine instead of by the model: the share of transactions that
+// Figure 7 of paper 001, on the machine instead of by the model: the share of transactions that
 // cannot write so many lines at random places, with all ways of the L1 and with the half that a
 // busy hyperthread sibling leaves.
 std::vector<series> figure_7_of_001(const sim::machine& which, const experiment_scale& scale) {

@@ -22,7 +22,7 @@
 // Thread-safety: insert(), remove(), contains() from any thread; the others while nobody else is
 // in. insert() throws std::bad_alloc, and all what the lock throws.
 //
-// From: papers/004 section 3.3.4. Deviations: none.
+// From: paper 004 section 3.3.4. Deviations: none.
 
 #include <cstddef>
 #include <cstdint>

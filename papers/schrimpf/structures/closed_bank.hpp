@@ -18,7 +18,7 @@
 //
 // Thread-safety: all members but check(), from any thread; check() while nobody else is in.
 //
-// From: papers/004 section 3.3.1. Deviations: balances are integers, so that the sum is exact; the
+// From: paper 004 section 3.3.1. Deviations: balances are integers, so that the sum is exact; the
 // lock has cache lines of its own and so has the balance, where the thesis's account is one object
 // of both.
 

@@ -1,9 +1,9 @@
 #pragma once
-// The figures of papers/004 section 3.3, each written once over a Runner (measurement.hpp):
+// The figures of paper 004 section 3.3, each written once over a Runner (measurement.hpp):
 // figure_3_16(run) and so on. x: threads, per cent of reads, or buckets, as in the figure; y:
 // operations per millisecond of all threads together.
 //
-// From: papers/004 section 3.3, appendices C.7 and D.2. Deviation: threads go up to the cores
+// From: paper 004 section 3.3, appendices C.7 and D.2. Deviation: threads go up to the cores
 // (hardware threads) of the machine that runs them, where figures 3.13 to 3.16 go up to eight
 // threads on four cores: the simulated machine has no scheduler that would take a core away from a
 // thread.

@@ -22,7 +22,7 @@
 // Thread-safety: insert(), remove(), contains() from any thread; the others while nobody else is
 // in. insert() throws std::bad_alloc, and all what the lock throws.
 //
-// From: papers/004 section 3.3.3 and appendix D.2. Deviations: none in the algorithm; the text also
+// From: paper 004 section 3.3.3 and appendix D.2. Deviations: none in the algorithm; the text also
 // says that an insertion finds out whether the value is there already, which would make it as long
 // as a search: taken as an oversight, since section 3.3.3 counts an insertion as O(1) and tells the
 // list from the map by that.

@@ -1,5 +1,5 @@
 #pragma once
-// The locks of papers/004 section 3.3 that the library itself does not have. The use cases
+// The locks of paper 004 section 3.3 that the library itself does not have. The use cases
 // (closed_bank.hpp and the other headers here) are written once, as templates over any of them:
 //
 //   spin_loop lock;                  // TAS: an exchange, then a loop that only reads
@@ -19,7 +19,7 @@
 // Thread-safety: all members, from any thread. elision_only::lock() throws std::runtime_error when
 // it gives up; nothing else throws.
 //
-// From: papers/004 sections 2.4, 3.2.4 and 3.3. Deviations stand at the classes.
+// From: paper 004 sections 2.4, 3.2.4 and 3.3. Deviations stand at the classes.
 
 #include <algorithm>
 #include <atomic>

@@ -31,7 +31,7 @@
 
 namespace elidex::bench {
 
-// What counters of transactions say; the names are those of papers/004, tables 3.3 and 3.5.
+// What counters of transactions say; the names are those of paper 004, tables 3.3 and 3.5.
 struct transaction_shares {
   double transactional_pct = 0;  // of all cycles
   double aborted_pct = 0;        // of the transactional cycles

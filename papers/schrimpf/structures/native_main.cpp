@@ -1,4 +1,4 @@
-// The figures of papers/004 section 3.3 on real threads: reads one request as JSON from standard
+// The figures of paper 004 section 3.3 on real threads: reads one request as JSON from standard
 // input, the same as for the program on the simulated machine, and answers in the same form.
 // `elidex repro` starts it.
 //

@@ -17,7 +17,7 @@
 //
 // Thread-safety: increment() from any thread; check() while nobody else is in.
 //
-// From: papers/004 section 3.3.2. Deviation: the unaligned and the aligned setting share one array,
+// From: paper 004 section 3.3.2. Deviation: the unaligned and the aligned setting share one array,
 // whose stride differs.
 
 #include <cstddef>

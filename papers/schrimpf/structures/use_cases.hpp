@@ -1,5 +1,5 @@
 #pragma once
-// What a thread does with each structure of papers/004 section 3.3: one operation after the other,
+// What a thread does with each structure of paper 004 section 3.3: one operation after the other,
 // drawn at random. The same classes run on the simulated machine and on real threads; who runs them
 // is in measurement.hpp.
 //
@@ -14,7 +14,7 @@
 //
 // Thread-safety: a worker belongs to one thread; workers of one use run side by side.
 //
-// From: papers/004 section 3.3; where the text leaves a detail open, as in the author's published
+// From: paper 004 section 3.3; where the text leaves a detail open, as in the author's published
 // programs (the queues' order, who owns the first values). Deviation: each thread has a generator
 // of its own, where the thesis's threads share the state of one and so meet between sections too;
 // thread_draws can do that as well.

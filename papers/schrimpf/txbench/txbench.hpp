@@ -26,7 +26,7 @@
 //
 // Thread-safety: a client belongs to one thread; store as its database, load(), missing() and
 // expected while no client works. Errors: std::invalid_argument for settings that cannot be; what
-// the database throws. From: papers/004 section 5.2 (after Jung, Han, Fekete et al.). Deviations:
+// the database throws. From: paper 004 section 5.2 (after Jung, Han, Fekete et al.). Deviations:
 // texts have a fixed size; a row counts its updates, so that lost ones are seen; the 20 rows are
 // updated in the keys' order, in which InnoDB finds them; think time stands for the network between
 // client and server.

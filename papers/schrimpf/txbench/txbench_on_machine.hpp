@@ -20,7 +20,7 @@
 //
 // Thread-safety: one run at a time in a process. Errors: bad_input and std::invalid_argument for
 // what cannot be run; std::runtime_error for a run that got stuck or left a wrong row. From:
-// papers/004 sections 4.2, 5.2 and 5.3. Deviations: no SQL layer and no network; no more clients
+// paper 004 sections 4.2, 5.2 and 5.3. Deviations: no SQL layer and no network; no more clients
 // than hardware threads, since the machine has no scheduler. The thesis's own loop around HLE
 // (TAS-T) stands beside the library's lock, for two variants (txbench_beside.cpp).
 
