@@ -1,7 +1,7 @@
 """Paper 001 on the Delta Storage Index and the B+tree under their locks: figures 3 to 6, 9 and
 10."""
 
-from panels import COLOURS, Panel, figure, lines, looks
+from panels import COLOURS, figure, lines, looks
 from verdicts import (AGREES_RATIO, DIFFERS, Judgement, compared, conflicts_by_place, numbers,
                       of_shape, say, shares_told)
 

@@ -64,8 +64,7 @@ def in_per_cent(figure):
 
 
 def variants(experiment, runs):
-    wanted = experiment.requests
-    names = runs.variants(wanted.series) if wanted.varied else ()
+    names = runs.variants(experiment.series) if experiment.varied else ()
     return ((name, runs.varied(name)) for name in names)
 
 
