@@ -113,11 +113,10 @@ def lean(runs, theta, name, unit):
                unit)
 
 
-@FAMILY.claim("E-F2a", [*TREE, *LEAN_TREE], FIGURE_2, turned=[HOT])
-def hot_throughput(runs):
-    return Judgement("< 3 Mops/s", say("{} Mops/s", runs[HOT].mops), below(runs[HOT].mops, 3),
-                     lean(runs, 0.9, "mops", "Mops/s") + " The number of retries decides: "
-                     + beside_retries(runs, "{} Mops/s", lambda those: [those[HOT].mops]))
+FAMILY.claim("E-F2a", [*TREE, *LEAN_TREE], FIGURE_2, turned=[HOT], judge=lambda runs: Judgement(
+    "< 3 Mops/s", say("{} Mops/s", runs[HOT].mops), below(runs[HOT].mops, 3),
+    lean(runs, 0.9, "mops", "Mops/s") + " The number of retries decides: "
+    + beside_retries(runs, "{} Mops/s", lambda those: [those[HOT].mops])))
 
 
 @FAMILY.claim("E-F2b", [*TREE, *LIST], FIGURE_2)
@@ -141,20 +140,19 @@ def growth(runs, low, high, paper, note):
                      of_ratio(after / before, paper), note)
 
 
-@FAMILY.claim("E-F3a", [*TREE, at(HTM_TREE, 0.9, knobs=LEAN)], FIGURE_3, turned=[HOT])
-def abort_growth(runs):
-    aborts = runs[MIDDLE].aborts
-    return growth(runs, MIDDLE, HOT, 47, f"At theta 0.5 {sum(aborts.values())} aborts in the run, "
-                  f"{aborts['conflict']} of them conflicts. "
-                  + lean(runs, 0.9, "aborts_per_op", "aborts/op at 0.9"))
-
-
-@FAMILY.claim("E-F3b", LIST, FIGURE_3, turned=[LIST_HOTTEST])
-def list_abort_growth(runs):
-    return growth(runs, LIST_COLD, LIST_HOTTEST, 22,
-                  f"At theta 0 {sum(runs[LIST_COLD].aborts.values())} aborts in the whole run: the "
-                  "ratio is one of next to nothing. What theta means for the skip lists is our "
-                  "reading (--dist hot:THETA).")
+FAMILY.claim("E-F3a", [*TREE, at(HTM_TREE, 0.9, knobs=LEAN)], FIGURE_3, turned=[HOT],
+             judge=lambda runs: growth(runs, MIDDLE, HOT, 47, (
+                 f"At theta 0.5 {sum(runs[MIDDLE].aborts.values())} aborts in the run, "
+                 f"{runs[MIDDLE].aborts['conflict']} of them conflicts. "
+                 + lean(runs, 0.9, "aborts_per_op", "aborts/op at 0.9"))))
+FAMILY.claim("E-F3b", LIST, FIGURE_3, turned=[LIST_HOTTEST], judge=lambda runs: growth(
+    runs, LIST_COLD, LIST_HOTTEST, 22,
+    f"At theta 0 {sum(runs[LIST_COLD].aborts.values())} aborts in the whole run: the ratio is one "
+    "of next to nothing. What theta means for the skip lists is our reading (--dist hot:THETA)."))
+FAMILY.claim("E-F3d", [*TREE, *LIST], FIGURE_3, judge=lambda runs: compared(
+    [conflict_shares(runs[p])["leaf level"] for p in (HOTTEST, LIST_HOTTEST)], (90, 83), " %",
+    "At theta 0.99, of all conflicts. For the list those where a node's record lies: links are not "
+    "told apart by level, so that it is a lower bound."))
 
 
 @FAMILY.claim("E-F3c", [*TREE, LEAN_HOTTEST], FIGURE_3, turned=[HOTTEST])
@@ -167,38 +165,31 @@ def wasted(runs):
                          run.fallback_pct) + lean(runs, 0.99, "wasted_pct", "%"))
 
 
-@FAMILY.claim("E-F3d", [*TREE, *LIST], FIGURE_3)
-def leaf_level(runs):
-    here = [conflict_shares(runs[p])["leaf level"] for p in (HOTTEST, LIST_HOTTEST)]
-    return compared(here, (90, 83), " %", "At theta 0.99, of all conflicts. For the list those "
-                    "where a node's record lies: links are not told apart by level, so that it is "
-                    "a lower bound.")
+def kinds(run, ranges):
+    shares = conflict_shares(run)
+    return [shares[kind] for kind in ranges]
 
 
-def in_ranges(shares, ranges, note):
-    return Judgement("; ".join(f"{low}-{high}" for low, high in ranges) + " %",
+def in_ranges(run, ranges, note):
+    """ranges: kind of conflict -> the paper's least and most"""
+    shares = kinds(run, ranges)
+    return Judgement("; ".join(f"{low}-{high}" for low, high in ranges.values()) + " %",
                      f"{numbers(shares)} %",
-                     worst(within(share, *ends) for share, ends in zip(shares, ranges)), note)
+                     worst(within(share, *ends) for share, ends in zip(shares, ranges.values())),
+                     note)
 
 
-@FAMILY.claim("E-F3e", [*TREE, LEAN_HOTTEST], FIGURE_3, turned=[HOTTEST])
-def conflict_kinds(runs):
-    kinds = ("different records", "shared metadata", "same record")
-    shares, without = ([conflict_shares(runs[p])[kind] for kind in kinds]
-                       for p in (HOTTEST, LEAN_HOTTEST))
-    return in_ranges(shares, ((87, 90), (6, 10), (9, 12)),
-                     "The machine sorts each conflict by the bytes of its first clash, and a "
-                     "version is metadata; the paper took versions or shared records away and "
-                     "looked at what remained, so that its shares sum to more than 100. Without "
-                     f"versions: {numbers(without)} %.")
-
-
-@FAMILY.claim("E-F3f", LIST, FIGURE_3)
-def list_conflict_kinds(runs):
-    shares = conflict_shares(runs[LIST_HOTTEST])
-    return in_ranges([shares["different records"], shares["same record"]], ((92, 99), (1, 7)),
-                     "At theta 0.99. Within our hot region all keys are asked for alike, so that "
-                     "two threads seldom meet on one.")
+TREE_KINDS = {"different records": (87, 90), "shared metadata": (6, 10), "same record": (9, 12)}
+FAMILY.claim("E-F3e", [*TREE, LEAN_HOTTEST], FIGURE_3, turned=[HOTTEST],
+             judge=lambda runs: in_ranges(runs[HOTTEST], TREE_KINDS, say(
+                 "The machine sorts each conflict by the bytes of its first clash, and a version "
+                 "is metadata; the paper took versions or shared records away and looked at what "
+                 "remained, so that its shares sum to more than 100. Without versions: {} %.",
+                 kinds(runs[LEAN_HOTTEST], TREE_KINDS))))
+FAMILY.claim("E-F3f", LIST, FIGURE_3, judge=lambda runs: in_ranges(
+    runs[LIST_HOTTEST], {"different records": (92, 99), "same record": (1, 7)},
+    "At theta 0.99. Within our hot region all keys are asked for alike, so that two threads seldom "
+    "meet on one."))
 
 
 @FAMILY.claim("E-F10a", [*TREE, *EUNO, *LEAN_TREE], FIGURE_10, beside=OUR,
@@ -227,9 +218,8 @@ def means_of(runs, first, seconds, thetas, paper, said, note="", ratios=True):
                     f"{told} theta {str(thetas)[1:-1]}.{note}", of_gain, said)
 
 
-@FAMILY.claim("E-F10b", [*EUNO, *MASS], FIGURE_10, turned=[at(EUNO_TREE, 0.5), at(MASSTREE, 0.5)])
-def low_tree(runs):
-    return means_of(runs, EUNO_TREE, [MASSTREE], LOW, [1.3685], "1.3685 x")
+FAMILY.claim("E-F10b", [*EUNO, *MASS], FIGURE_10, turned=[at(EUNO_TREE, 0.5), at(MASSTREE, 0.5)],
+             judge=lambda runs: means_of(runs, EUNO_TREE, [MASSTREE], LOW, [1.3685], "1.3685 x"))
 
 
 @FAMILY.claim("E-F10c", [*EUNO, *MASS], FIGURE_10, beside=[*curve(HTM_MASSTREE), *OUR],
@@ -282,14 +272,14 @@ def low_list(runs):
                     "locks, lock-free).", ratios=False)
 
 
-@FAMILY.claim("E-F12b", [*EUNO_SKIP, *LIST], FIGURE_12, turned=[EUNO_LIST_HOTTEST, LIST_HOTTEST])
-def high_list(runs):
-    return means_of(runs, EUNO_LIST, [HTM_LIST], HIGH_HOT, [2.89], "",
-                    " At 0.99 " + beside_retries(runs, "{} x", lambda those: those.ratios(
-                        [EUNO_LIST_HOTTEST], [LIST_HOTTEST])))
+LISTS_HOTTEST = [EUNO_LIST_HOTTEST, LIST_HOTTEST]
+FAMILY.claim("E-F12b", [*EUNO_SKIP, *LIST], FIGURE_12, turned=LISTS_HOTTEST,
+             judge=lambda runs: means_of(
+                 runs, EUNO_LIST, [HTM_LIST], HIGH_HOT, [2.89], "", " At 0.99 " + beside_retries(
+                     runs, "{} x", lambda those: [those.ratio(*LISTS_HOTTEST)])))
 
 
-@FAMILY.claim("E-F13", [*EUNO_SKIP, *LIST], FIGURE_13, turned=[EUNO_LIST_HOTTEST, LIST_HOTTEST])
+@FAMILY.claim("E-F13", [*EUNO_SKIP, *LIST], FIGURE_13, turned=LISTS_HOTTEST)
 def list_aborts(runs):
     htm, euno = runs.values([LIST_HOTTEST, EUNO_LIST_HOTTEST], "aborts_per_op")
     removed = 100 * (1 - euno / htm) if htm else 0

@@ -101,18 +101,13 @@ def warehouses_over_dbx(runs):
     return made
 
 
-@FAMILY.claim("E-F18b", by("by warehouses", EUNO_DBX, SILO), FIGURE_18,
-              beside=by("by warehouses", OUR_DBX))
-def warehouses_over_silo(runs):
-    return warehouses(runs, SILO)
-
-
-@FAMILY.claim("E-F18c", by("by threads", EUNO_DBX, DBX, SILO), FIGURE_18, turned=TURNED,
-              beside=by("by threads", OUR_DBX))
-def threads_over_both(runs):
-    return judged(runs, "by threads", [DBX, SILO],
-                  f"By threads, over DBX {points_told(runs, 'by threads', DBX)}; over Silo "
-                  f"{points_told(runs, 'by threads', SILO)}." + ours_told(runs, "by threads", DBX))
+FAMILY.claim("E-F18b", by("by warehouses", EUNO_DBX, SILO), FIGURE_18,
+             beside=by("by warehouses", OUR_DBX), judge=lambda runs: warehouses(runs, SILO))
+FAMILY.claim("E-F18c", by("by threads", EUNO_DBX, DBX, SILO), FIGURE_18, turned=TURNED,
+             beside=by("by threads", OUR_DBX), judge=lambda runs: judged(
+                 runs, "by threads", [DBX, SILO],
+                 f"By threads, over DBX {points_told(runs, 'by threads', DBX)}; over Silo "
+                 f"{points_told(runs, 'by threads', SILO)}." + ours_told(runs, "by threads", DBX)))
 
 
 @FAMILY.claim("E-F18d", by("by threads", EUNO_DBX), FIGURE_18, beside=[OUR_MOST])
