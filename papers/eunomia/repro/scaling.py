@@ -167,9 +167,8 @@ def steps(runs, points, done, paper, note="", more=""):
 
     if done in runs:
         note += say("With adaptive control: {}. ", runs.ratio(done, points[0]))
-    return compared(here(runs), paper, " x",
-                    f"{note}All steps {beside_retries(runs, '{}', lambda those: [here(those)])}{more}",
-                    of_gain)
+    alike = beside_retries(runs, "{}", lambda those: [here(those)])
+    return compared(here(runs), paper, " x", f"{note}All steps {alike}{more}", of_gain)
 
 
 @FAMILY.claim("E-F16a", [*TREE, LEAN_TREE], FIGURE_16, beside=[DONE_TREE, OUR_POINT],
