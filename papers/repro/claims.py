@@ -3,8 +3,8 @@
 import csv
 import difflib
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 CLAIMS_FILE = ROOT / "papers" / "claims.csv"
@@ -14,8 +14,7 @@ class BadInput(Exception):
     """One line for the user; the exit status is 2."""
 
 
-@dataclass
-class Claim:
+class Claim(NamedTuple):
     id: str
     where: str
     wording: str
@@ -25,12 +24,8 @@ class Claim:
 
 def read_claims(file=CLAIMS_FILE):
     with open(file, encoding="utf-8", newline="") as lines:
-        rows = list(csv.DictReader(lines))
-    return {
-        row["id"]: Claim(row["id"], f"paper {row['paper']}, {row['where']}", row["claim"],
-                         row["paper_value"], row["unit"])
-        for row in rows
-    }
+        return {row["id"]: Claim(row["id"], f"paper {row['paper']}, {row['where']}", row["claim"],
+                                 row["paper_value"], row["unit"]) for row in csv.DictReader(lines)}
 
 
 def papers(known):
@@ -46,19 +41,19 @@ def meant_by(wanted, known, shared=()):
         return list(known)
     if wanted in papers(known):
         return [one for one in known if one.startswith(wanted + "-")]
-    wanted = dict(shared).get(wanted, wanted)
     # A figure's claims are its id and a letter; E-F1 is no figure of E-F10a.
-    return [one for one in known if one == wanted or re.fullmatch(re.escape(wanted) + "[a-z]", one)]
+    meant = re.compile(re.escape(dict(shared).get(wanted, wanted)) + "[a-z]?")
+    return [one for one in known if meant.fullmatch(one)]
 
 
 def select(arguments, known, built, shared=()):
     """(ids to run, ids not built yet), each once and in the order of `known`. Refuses what cannot
     be run."""
     chosen = set()
+    expected = ("expected a claim of papers/claims.csv such as E-F2a, a figure such as E-F2, a "
+                f"paper ({', '.join(papers(known))}) or all")
     for wanted in (one for argument in arguments for one in argument.split(",")):
         meant = meant_by(wanted, known, shared)
-        expected = ("expected a claim of papers/claims.csv such as E-F2a, a figure such as E-F2, a "
-                    f"paper ({', '.join(papers(known))}) or all")
         if not meant:
             near = difflib.get_close_matches(wanted.upper(), known, 1)
             raise BadInput(f"id: invalid value '{wanted}' ({expected})" +
@@ -66,5 +61,5 @@ def select(arguments, known, built, shared=()):
         if not any(one in built for one in meant):
             raise BadInput(f"id: '{wanted}' is not built yet ({expected})")
         chosen.update(meant)
-    chosen = [i for i in known if i in chosen]
-    return [i for i in chosen if i in built], [i for i in chosen if i not in built]
+    return ([i for i in known if i in chosen and i in built],
+            [i for i in known if i in chosen and i not in built])

@@ -1,16 +1,14 @@
 """Functions of a curve, which is a list of (x, y) in the order of x."""
 
+import statistics
+
 
 def at(points, x):
-    """The curve's height there: straight lines between the points, the last point beyond them."""
-    before = points[0]
-    for point in points:
-        if point[0] >= x:
-            if point[0] == before[0]:
-                return point[1]
-            return before[1] + (point[1] - before[1]) * (x - before[0]) / (point[0] - before[0])
-        before = point
-    return before[1]
+    """The curve's height there: straight lines between the points, its ends beyond them."""
+    for (x0, y0), (x1, y1) in zip([points[0], *points], points):
+        if x1 >= x:
+            return y0 + (y1 - y0) * (x - x0) / (x1 - x0) if x1 > x0 else y1
+    return points[-1][1]
 
 
 def between(points, low, high):
@@ -20,7 +18,7 @@ def between(points, low, high):
 
 def mean(values):
     values = list(values)
-    return sum(values) / len(values) if values else 0.0
+    return statistics.fmean(values) if values else 0.0
 
 
 def last_below(points, height):

@@ -28,11 +28,10 @@ class _State:
 
 
 def _take(number, _):
-    if came():
-        return
-    _State.came = number  # a second signal would interrupt the clean-up
-    if not _State.put_off:
-        raise Ended
+    if not came():  # a second signal would interrupt the clean-up
+        _State.came = number
+        if not _State.put_off:
+            raise Ended
 
 
 def came():
@@ -64,10 +63,8 @@ def by_signal(main):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             signal.signal(number, _take)
     status = None
-    try:
+    with contextlib.suppress(Ended):
         status = main()
-    except Ended:
-        pass
     if came():
         signal.signal(_State.came, signal.SIG_DFL)
         os.kill(os.getpid(), _State.came)

@@ -1,10 +1,10 @@
 """Experiments as the papers register them: what runs, how it is judged, what is drawn.
 
-    FAMILY = Family("sensitivity", machines=(MACHINE,), size=size, knobs=knobs, listed=True)
+    FAMILY = Turned("sensitivity", machines=(MACHINE,), size=size, knobs=knobs, listed=True)
 
-    @FAMILY.claim("E-F2a", [*TREE, *LEAN_TREE], figure_2, turned=[HOT])
+    @FAMILY.claim("E-F2a", [*TREE, *LEAN_TREE], FIGURE_2, turned=[HOT])
     def hot_throughput(runs):
-        '''The test's wording.'''
+        '''The test's wording, where it says more than claims.csv.'''
         return Judgement(paper, here, verdict, note)
 
 A package papers/*/repro has FAMILIES, a tuple of them; the runner finds it by its place.
@@ -45,11 +45,15 @@ class Point:
 
 
 @dataclass
-class Requests:
-    """What an experiment runs. Points run with all seeds; `once`, and what is turned, with the
-    first seed."""
+class Experiment:
+    """Points run with all seeds; `once`, and what is turned, with the first seed."""
+    id: str
+    judge: object  # of the runs; gives a Judgement
     points: list = ()
-    beside: list = ()  # drawn and told if they can run
+    figure: tuple = ()  # functions of the runs that give a Figure each
+    where: str = ""  # in the paper, where claims.csv has no claim
+    shared: tuple = ()  # ids of figures that mean this experiment
+    beside: list = ()  # points that are drawn and told if they can run
     full: list = ()  # the same, at full scale alone
     once: list = ()
     elsewhere: list = ()  # the same, on a further machine: nothing where a file is in its place
@@ -57,16 +61,6 @@ class Requests:
     retried: list = ()  # where the number of retries alone is
     series: list = ()  # names of experiments that answer with series
     varied: bool = False  # these run again with one thing changed at a time
-
-
-@dataclass
-class Experiment:
-    id: str
-    requests: Requests
-    judge: object  # of the runs; gives a Judgement
-    figure: tuple = ()  # functions of the runs that give a Figure each
-    where: str = ""  # in the paper, where claims.csv has no claim
-    shared: tuple = ()  # ids of figures that mean this experiment
 
 
 @dataclass
@@ -85,21 +79,20 @@ class Family:
     native: tuple = ()  # figures that run on real threads, too
     regions: str = ""  # the series that is there if these have transactions
 
-    def claim(self, one, points=(), *figure, where="", shared=(), **more):
+    def claim(self, one, points=(), *figure, judge=None, **more):
         def register(judge):
-            made = Experiment(one, Requests(points, **more), judge, figure, where, shared)
-            self.experiments.append(made)
+            self.experiments.append(Experiment(one, judge, points, figure, **more))
             return judge
-        return register
+        return register(judge) if judge else register
 
     def among(self, ids):
         return [e for i in ids for e in self.experiments if e.id == i]
 
     def lacking(self, chosen, known):
         """id -> the indexes that it needs and the program lacks."""
-        needed = {e.id: dict.fromkeys(p.index for p in e.requests.points) for e in chosen}
+        needed = {e.id: dict.fromkeys(p.index for p in e.points) for e in chosen if self.listed}
         return {i: lacks for i, indexes in needed.items()
-                if self.listed and (lacks := [x for x in indexes if x not in known])}
+                if (lacks := [x for x in indexes if x not in known])}
 
     def turns(self, experiment, flags, known):
         """(point, knob, value, the point with that knob turned); first the point itself."""
@@ -110,22 +103,21 @@ class Family:
         seeds = [(flags.seed + n) % 2**64 for n in range(self.seeds[flags.scale])]
         wanted, named = {}, {}
         for one in chosen:
-            asks = one.requests
-            points = (*asks.points, *asks.beside, *(asks.full if flags.scale == "full" else ()))
+            points = (*one.points, *one.beside, *(one.full if flags.scale == "full" else ()))
+            turned = [turned for *_, turned in self.turns(one, flags, known)]
+            once = (*(() if flags.machine else one.elsewhere), *one.once, *turned)
             wanted |= dict.fromkeys((p, s) for p in points if not self.listed or p.index in known
                                     for s in seeds)
-            turned = [turned for *_, turned in self.turns(one, flags, known)]
-            once = (*(() if flags.machine else asks.elsewhere), *asks.once, *turned)
             wanted |= dict.fromkeys((p, flags.seed) for p in once)
-            named |= dict.fromkeys(asks.series)
-            named |= dict.fromkeys(f"{name} turned" for name in asks.series if asks.varied)
-        made = {(p, s): p.request(flags.machine, s, self.size(p, flags.scale)) for p, s in wanted}
+            named |= dict.fromkeys(one.series)
+            named |= dict.fromkeys(f"{name} turned" for name in one.series if one.varied)
         series = {"machine_file": str(flags.machine or self.machines[-1]), "seed": flags.seed,
                   "full": flags.scale == "full"}
-        return made | {name: {"experiment": name, **series} for name in named}
+        return ({(p, s): p.request(flags.machine, s, self.size(p, flags.scale)) for p, s in wanted}
+                | {name: {"experiment": name, **series} for name in named})
 
     def machines_used(self, requests):
-        used = {r["machine_file"] for r in requests.values()}
+        used = {r["machine_file"] for r in requests}
         own = [str(m) for m in self.machines]
         return [*(m for m in own if m in used), *sorted(used - set(own))]
 
@@ -138,17 +130,15 @@ class Turned(Family):
     row: object = None  # of an id and a point: figure, dist and theta
     otherwise: str = ""
     beside: tuple = ()  # the measure beside the speeds, and what it is called
-    MEASURES = ("mops", "aborts_per_op", "wasted_pct", "fallback_pct")
 
     def turns(self, experiment, flags, known):
-        asks = experiment.requests
-        for point in dict.fromkeys((*asks.turned, *asks.retried)):
+        for point in dict.fromkeys((*experiment.turned, *experiment.retried)):
             if point.index not in known:
                 continue
             yield point, "none", None, point
             usual = machines.values(flags.machine or point.machine) | self.usual(point)
             for name, values in self.knobs(point, flags.scale).items():
-                for value in values if name == "retries" or point in asks.turned else ():
+                for value in values if name == "retries" or point in experiment.turned else ():
                     if value != usual[name]:
                         yield point, name, value, point.turned(name, value)
 
@@ -157,11 +147,12 @@ class Turned(Family):
         first, rows = runs.first_seed(), {}
         for one in chosen:
             for point, name, value, turned in self.turns(one, runs.flags, known):
-                place = self.row(one.id, point)
+                place, run = self.row(one.id, point), first[turned]
                 rows[place["figure"], turned] = {
                     "figure": place["figure"], "index": point.index, "dist": place["dist"],
                     "theta": place["theta"], "threads": point.threads, "knob": name, "value": value,
-                    **{measure: first[turned][measure] for measure in self.MEASURES}}
+                    "mops": run["mops"], "aborts_per_op": run["aborts_per_op"],
+                    "wasted_pct": run["wasted_pct"], "fallback_pct": run["fallback_pct"]}
         return list(rows.values())
 
     def told(self, rows):
@@ -179,13 +170,10 @@ class Judged(Family):
     widths: tuple = ()
 
     def sensitivity(self, chosen, runs, known):
-        rows = []
-        for one in chosen:
-            for name, changed in self.changes(one, runs):
-                judged = one.judge(changed)
-                rows.append({"claim": one.id, "changed": name, "here": judged.here,
-                             "verdict": judged.verdict})
-        return rows
+        judged = [(one.id, name, one.judge(changed)) for one in chosen
+                  for name, changed in self.changes(one, runs)]
+        return [{"claim": one, "changed": name, "here": j.here, "verdict": j.verdict}
+                for one, name, j in judged]
 
     def told(self, rows):
         text = f"\n{self.heading}\n" if rows else ""

@@ -79,6 +79,9 @@ class Runs:
         pairs = zip(self.values(first, measure), self.values(second, measure), strict=True)
         return [a / b for a, b in pairs]
 
+    def ratio(self, first, second, measure="mops"):
+        return self[first][measure] / self[second][measure]
+
     def documents(self):
         """The runs as they are: no knob is turned."""
         return [run for point, run in self.table["run"].items() if not point.knobs]

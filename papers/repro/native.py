@@ -7,23 +7,23 @@ from worker import ask
 ROUNDS = {"smoke": 5, "full": 15}
 
 
-def answers(chosen, flags, asking=ask):
+def answers(plan, flags, asking=ask):
     """The chosen series that run on real threads, one after the other so that none disturbs
     another."""
-    names = dict.fromkeys(name for family, some in chosen for one in some
-                          for name in one.requests.series if name in family.native)
+    names = dict.fromkeys(name for family, some, _ in plan for one in some
+                          for name in one.series if name in family.native)
     how = {"seed": flags.seed, "full": flags.scale == "full", "rounds": ROUNDS[flags.scale]}
     return [asking(flags.native, {"experiment": name, **how}) for name in names if flags.native]
 
 
-def figures(chosen, found, flags):
+def figures(plan, found, flags):
     """(figure, what its footnote says)"""
     from frame import Runs, frame_of
 
     made = []
     for answer in found:
-        family, figure = next((family, figure) for family, some in chosen for one in some
-                              for name, figure in zip(one.requests.series, one.figure)
+        family, figure = next((family, figure) for family, some, _ in plan for one in some
+                              for name, figure in zip(one.series, one.figure)
                               if name == answer["id"])
         runs = Runs(frame_of({answer["id"]: answer}), flags, family)
         made.append((figure(runs).without_empty_panels(),
@@ -32,16 +32,16 @@ def figures(chosen, found, flags):
     return made
 
 
-def told(chosen, found, flags):
+def told(plan, found, flags):
     """A table of its own, under a heading that says whose numbers they are."""
     if not found:
         return ""
-    first, regions = found[0], {family.regions for family, _ in chosen}
+    first, regions = found[0], {family.regions for family, *_ in plan}
     text = (f"\nnative, not simulated: this machine ({first['native']}, {first['cpus']} CPUs), "
             f"operations per ms, medians of {first['rounds']} rounds")
     text += "\n" if any(s["name"] in regions for s in first["series"]) else (
         f";\nno hardware transactions: {first['htm']}\n")
-    for figure, _ in figures(chosen, found, flags):
+    for figure, _ in figures(plan, found, flags):
         panel = figure.panels[0]
         xs = sorted({x for points in panel.here.values() for x, _ in points})
         rows = [(name, *(number(dict(points)[x]) if x in dict(points) else "-" for x in xs))

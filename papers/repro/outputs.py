@@ -45,27 +45,24 @@ def notes(judgements):
 def sensitivity_tables(rows, beside="aborts_per_op"):
     """Speeds and what stands beside them. A table for each theta and number of threads of a figure;
     beside several indexes, the first over the second. Figures with the same table share it."""
-    places = {}
+    places, shared, text = {}, {}, ""
     for row in rows:
         places.setdefault((row["figure"], row["dist"], row["threads"]), []).append(row)
-    shared = {}
     for (figure, dist, threads), there in places.items():
         key = dist, threads, tuple(dict.fromkeys(row["index"] for row in there))
         shared.setdefault(key, (there, []))[1].append(figure)
-    text = ""
     for (dist, threads, indexes), (there, figures) in shared.items():
-        untouched = {row["index"]: row for row in there if row["knob"] == "none"}
-        by_change = {}
+        untouched = {row["index"]: row["mops"] for row in there if row["knob"] == "none"}
+        by_change, lines = {}, []
         for row in there:
             name = "nothing" if row["knob"] == "none" else f"{row['knob']} {row['value']}"
             by_change.setdefault(name, {})[row["index"]] = row
-        lines = []
         for name, changed in by_change.items():
             cells = [f"{number(changed[i]['mops'])}, {number(changed[i][beside])}"
                      if i in changed else "-" for i in indexes]
             if len(indexes) > 1:  # an index that has no such knob runs as ever
-                first, second = ((changed.get(i) or untouched[i])["mops"] for i in indexes[:2])
-                cells.append(f"{number(first / second)} x")
+                mops = untouched | {i: row["mops"] for i, row in changed.items()}
+                cells.append(f"{number(mops[indexes[0]] / mops[indexes[1]])} x")
             lines.append((name, *cells))
         # Many long names stand in several lines each.
         limits = [22, *[14] * (len(indexes) + 1)] if sum(map(len, indexes)) > 60 else None
@@ -75,11 +72,14 @@ def sensitivity_tables(rows, beside="aborts_per_op"):
     return text
 
 
-def document(commit, machine, runs, judgements, **more):
+def document(flags, machine, outcome, not_built, native, plots):
     """Schema 1 of the design."""
-    fields = ("id", "where", "paper", "here", "verdict", "note")
-    return {"schema": 1, "commit": commit, "machine": machine, "runs": runs,
-            "claims": [{name: getattr(j, name) for name in fields} for j in judgements], **more}
+    fields, changed = ("id", "where", "paper", "here", "verdict", "note"), dict(outcome.changed)
+    return {"schema": 1, "commit": flags.commit, "machine": machine, "runs": outcome.runs,
+            "claims": [{name: getattr(j, name) for name in fields} for j in outcome.judgements],
+            "series": [figure.series() for figure in outcome.figures],
+            "sensitivity": changed.pop("sensitivity"), "not_built": not_built, **changed,
+            "native": native, "scale": flags.scale, "plots": plots}
 
 
 def json_text(content):

@@ -67,8 +67,21 @@ class Figure:
                      "points": [list(p[:2]) for p in points]}
                     for panel in self.panels for name, points in getattr(panel, whose).items()]
 
-        if not self.data:
-            return {"id": self.id, "series": listed("here"), "paper": listed("paper")}
-        here, paper = ([{"name": name, "points": points} for name, points in whose.items()]
-                       for whose in self.data)
+        here, paper = listed("here"), listed("paper")
+        if self.data:
+            here, paper = ([{"name": name, "points": points} for name, points in whose.items()]
+                           for whose in self.data)
         return {"id": self.id, "series": here, "paper": paper}
+
+
+def lines(title, x, y, series, x_of, measure="mops", paper=None, of=lambda y: y, **more):
+    """A panel of runs, with a line for each label -> points."""
+    return lambda runs: Panel(title, x, y, "lines", {
+        name: runs.line(points, x_of, measure, of) for name, points in series.items()},
+        paper or {}, **more)
+
+
+def figure(one, title, panels, columns=1, **more):
+    """Panels are functions of the runs; what else stands here may be."""
+    return lambda runs: Figure(one, title, [panel(runs) for panel in panels], columns, **{
+        name: what(runs) if callable(what) else what for name, what in more.items()})

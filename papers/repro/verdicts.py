@@ -2,6 +2,7 @@
 experiments")."""
 
 from dataclasses import dataclass
+from numbers import Real
 
 AGREES, NEAR, DIFFERS = "agrees", "near", "differs"
 AGREES_RATIO = 1.25  # within 25 %, whichever of the two is larger
@@ -63,12 +64,18 @@ def number(value):
 
 
 def numbers(values):
-    return "; ".join(number(v) for v in values)
+    return "; ".join(map(number, values))
+
+
+def say(text, *values):
+    """The text with a value in place of each {}: words, a number or several."""
+    return text.format(*(v if isinstance(v, str) else number(v) if isinstance(v, Real)
+                         else numbers(v) for v in values))
 
 
 def compared(here, paper, unit, note="", of=of_ratio, said=""):
     """Several numbers, each with the paper's at its place."""
-    return Judgement(said or f"{numbers(paper)}{unit}", f"{numbers(here)}{unit}",
+    return Judgement(said or numbers(paper) + unit, numbers(here) + unit,
                      worst(map(of, here, paper)), note)
 
 

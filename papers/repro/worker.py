@@ -13,7 +13,6 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from claims import BadInput
 from ending import came, check, put_off
 
-
 SIGNAL_POLL_SECONDS = 0.1
 
 
@@ -29,26 +28,22 @@ class Progress:
     def __init__(self, total, stream=None):
         self.stream = stream or sys.stderr
         self.on = self.stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-        self.total, self.done, self.begin = total, 0, time.monotonic()
+        self.total, self.done, self.begin = max(total, 1), 0, time.monotonic()
         self.draw("simulating")
 
     def draw(self, doing):
-        if not self.on:
-            return
-        share = self.done / max(self.total, 1)
-        filled = int(share * self.CELLS)
-        text = (f"{'#' * filled}{'.' * (self.CELLS - filled)} {100 * share:3.0f} % "
+        bar = ("#" * (self.done * self.CELLS // self.total)).ljust(self.CELLS, ".")
+        text = (f"{bar} {100 * self.done / self.total:3.0f} % "
                 f"{time.monotonic() - self.begin:4.0f} s  {doing}")
-        self.stream.write("\r" + text[:shutil.get_terminal_size().columns - 1] + "\033[K")
-        self.stream.flush()
+        self.write(text[:shutil.get_terminal_size().columns - 1])
 
     def step(self, doing):
         self.done += 1
         self.draw(doing)
 
-    def close(self):
+    def write(self, text):
         if self.on:
-            self.stream.write("\r\033[K")
+            self.stream.write(f"\r{text}\033[K")
             self.stream.flush()
 
 
@@ -100,42 +95,42 @@ def ask(program, request, running=None):
     if status == 2:
         raise BadInput(said)
     if status != 0:
-        raise WorkerFailed(said or f"{name_of(request)}: the simulated run ended with status {status}")
+        raise WorkerFailed(
+            said or f"{name_of(request)}: the simulated run ended with status {status}")
     try:
         return json.loads(out)
     except ValueError:
         raise WorkerFailed(f"{name_of(request)}: the simulated run gave no JSON") from None
 
 
+def failures(futures):
+    return [f.exception() for f in futures if f.done() and not f.cancelled() and f.exception()]
+
+
 def ask_all(program, requests, jobs, asking=None):
-    """key -> request becomes key -> answer. The first failure ends it; what has not begun by then never does. A signal
-    ends what runs, too."""
+    """key -> request becomes key -> answer. The first failure ends it; what has not begun by then
+    never does. A signal ends what runs, too."""
     check()
-    progress = Progress(len(requests))
-    running = Running()
+    progress, running, futures = Progress(len(requests)), Running(), {}
     asking = asking or functools.partial(ask, running=running)
-    with put_off():  # an exception inside the pool's own code would leave a lock held or a thread unknown
+    # An exception inside the pool's own code would leave a lock held or a thread unknown.
+    with put_off():
         pool = ThreadPoolExecutor(max(1, min(jobs, len(requests))))
         try:
-            futures = {}
             for key, request in requests.items():
                 futures[key] = pool.submit(asking, program, request)
-                futures[key].add_done_callback(lambda f, r=request: f.cancelled() or progress.step(name_of(r)))
+                futures[key].add_done_callback(
+                    lambda f, r=request: f.cancelled() or progress.step(name_of(r)))
             left = futures.values()
             while left and not came():
                 left = wait(left, timeout=SIGNAL_POLL_SECONDS, return_when=FIRST_EXCEPTION).not_done
-                for future in left if failures(futures) else ():
+                for future in left if failures(futures.values()) else ():
                     future.cancel()
             if came():
                 running.end()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-            progress.close()
-    failed = failures(futures)
-    if failed:
-        raise failed[0]
+            progress.write("")
+    for failed in failures(futures.values()):
+        raise failed
     return {key: future.result() for key, future in futures.items()}
-
-
-def failures(futures):
-    return [f.exception() for f in futures.values() if f.done() and not f.cancelled() and f.exception()]

@@ -7,11 +7,11 @@ DBX's.
 """
 
 import json
-from math import exp, log
 
 import machines
 from experiments import Point, Turned
-from panels import COLOURS, Panel, looks
+from panels import COLOURS, looks
+from verdicts import say
 
 MACHINE = machines.MACHINES / "haswell-ep-2x10.machine"
 # What the plots and the notes call our own tree.
@@ -139,28 +139,22 @@ def with_retries(point, retries):
     return point.turned("retries", retries)
 
 
-def told_of_ours(runs, point, told):
+def told_of_ours(runs, point, text, values):
     """What there is to say of our own tree, if it ran: with its own number of retries and with
     DBX's."""
     if point not in runs:
         return ""
-    more, again = "", with_retries(point, DEFAULTS["retries"])
-    if again in runs:
-        more = (f", with {DEFAULTS['retries']} retries in place of its {OUR_RETRIES} "
-                f"{told(runs[again])}")
-    return f" {OURS}: {told(runs[point])}{more}."
+    own, dbx = ("" if p not in runs else say(text, *values(runs[p]))
+                for p in (point, with_retries(point, DEFAULTS["retries"])))
+    more = f", with {DEFAULTS['retries']} retries in place of its {OUR_RETRIES} {dbx}"
+    return f" {OURS}: {own}{more if dbx else ''}."
 
 
-def beside_retries(runs, told):
+def beside_retries(runs, text, values):
     """What is told of the runs, with other retries for all alike."""
-    return "; ".join(f"with {n} retries for all alike "
-                     + told(runs.under(lambda p, n=n: with_retries(p, n)))
-                     for n in OTHER_RETRIES) + "."
-
-
-def geometric_mean(values):
-    values = list(values)
-    return exp(sum(map(log, values)) / len(values))
+    alike = {n: runs.under(lambda p, n=n: with_retries(p, n)) for n in OTHER_RETRIES}
+    return "; ".join(f"with {n} retries for all alike " + say(text, *values(those))
+                     for n, those in alike.items()) + "."
 
 
 def facts(values):
@@ -186,17 +180,3 @@ LOOKS = {**looks(LABELS[index] for index in TREES), **looks([LABELS[i] for i in 
                                                                   "#BBBBBB"))}}
 DRAWN = {"looks": LOOKS, "machine": (MACHINE,)}
 MOPS = "Mops/s"
-
-
-def lines(runs, indexes, points_of, x_of, measure="mops"):
-    """label -> points"""
-    return {LABELS[index]: runs.line(points_of(index), x_of, measure) for index in indexes}
-
-
-def over_threads(title, runs, indexes, points_of, paper):
-    return Panel(title, "threads", MOPS, "lines",
-                 lines(runs, indexes, points_of, lambda p: p.threads), paper)
-
-
-def told_thetas(thetas):
-    return ", ".join(map(str, thetas))

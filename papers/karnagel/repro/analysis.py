@@ -4,14 +4,14 @@ machine can measure the same, its figure stands beside the model's."""
 import functools
 
 from curves import at
-from panels import Figure, Panel
-from verdicts import Judgement, below, compared, number, of_ratio, worst
+from panels import Panel, figure
+from verdicts import Judgement, below, compared, of_ratio, say, worst
 
 from . import models
 from .runs import FAMILY, SOCKET
 
 TRIALS = {"smoke": 10_000, "full": 200_000}
-AVERAGE_LINEAR, WORST_LINEAR, AVERAGE_BTREE, AVERAGE_BINARY, WORST_BINARY = 93, 213, 20, 47, 53
+AVERAGE_LINEAR, AVERAGE_BINARY, WORST_BINARY = 93, 47, 53
 EIGHT_WAYS, FOUR_WAYS = "8 ways, 32 KB", "4 ways, 16 KB"
 CAPACITIES = {EIGHT_WAYS: (64, 8), FOUR_WAYS: (64, 4)}  # sets and ways
 PAPER_TABLE_1 = (4.78e-6, 6.39e-6, 5.94e-6, 5.52e-6, 5.14e-6)  # from the root to the leaves
@@ -31,39 +31,27 @@ def probability(runs, name, lines):
     return overflow(name, runs.flags.scale, runs.flags.seed).probability(lines)
 
 
-def average(runs, search, *nodes, dictionary=True):
-    nodes = nodes or (models.DELTA_INNER, models.DELTA_LEAF)
+def average(runs, search, nodes=(models.DELTA_INNER, models.DELTA_LEAF), dictionary=True):
     return models.average_of(search, *nodes, dictionary, runs.flags.seed, TRIALS[runs.flags.scale])
 
 
-def table_1(runs):
-    levels = range(models.TABLE_1_HEIGHT - 1, -1, -1)
-    here, paper = ({"P_C": list(zip(levels, values))}
-                   for values in (models.conflict_probabilities(), PAPER_TABLE_1))
-    return Figure("K-T1", "Conflict probability by level of the tree", [
-        Panel("", "level (0: leaves, 4: root)", "P_C in millionths", "lines", here, paper,
-              digitised=True, overlapping=True, unit=1e-6, descending=True)], **DRAWN)
+def levels(values):
+    return {"P_C": list(zip(range(models.TABLE_1_HEIGHT - 1, -1, -1), values))}
 
 
-def figure_7(runs):
-    """The paper's curves are not digitised; its text gives points."""
-    here = {name: [(n, probability(runs, name, n)) for n in range(0, 513, 2)]
-            for name in CAPACITIES}
-    paper = {FOUR_WAYS: [(AVERAGE_LINEAR, 0.60)]}
-    return Figure("K-F7", "Overflow of a set of the cache", [
-        Panel("", "random cache lines in the transaction", "overflow probability", "lines",
-              here | runs.curves("K-F7"), paper, digitised=True, overlapping=True,
-              footprints=FOOTPRINTS)], **DRAWN)
+# The paper's curves of figure 7 are not digitised; its text gives points.
+TABLE_1 = figure("K-T1", "Conflict probability by level of the tree", [lambda runs: Panel(
+    "", "level (0: leaves, 4: root)", "P_C in millionths", "lines",
+    levels(models.conflict_probabilities()), levels(PAPER_TABLE_1), digitised=True,
+    overlapping=True, unit=1e-6, descending=True)], **DRAWN)
+FIGURE_7 = figure("K-F7", "Overflow of a set of the cache", [lambda runs: Panel(
+    "", "random cache lines in the transaction", "overflow probability", "lines",
+    {name: [(n, probability(runs, name, n)) for n in range(0, 513, 2)] for name in CAPACITIES}
+    | runs.curves("K-F7"), {FOUR_WAYS: [(AVERAGE_LINEAR, 0.60)]}, digitised=True, overlapping=True,
+    footprints=FOOTPRINTS)], **DRAWN)
 
 
-def measured(runs, lines):
-    """The machine's share of transactions that do not fit, in words; nothing where it was not
-    asked."""
-    points = runs.curves("K-F7").get("4 ways, machine")
-    return f" The machine's L1 with 4 ways: {number(at(points, lines))}." if points else ""
-
-
-@FAMILY.claim("K-T1", (), table_1)
+@FAMILY.claim("K-T1", (), TABLE_1)
 def conflicts_by_level(_):
     """Conflict probability P_C per level L4..L0, b=31, height 5: each within 25 %."""
     here = models.conflict_probabilities()
@@ -71,53 +59,40 @@ def conflicts_by_level(_):
         here, PAPER_TABLE_1, models.conflict_probabilities(nodes=PRINTED_NODES)))
     return Judgement(paper, told, worst(map(of_ratio, here, PAPER_TABLE_1)),
                      "The table's probabilities follow from 1 / (0.69 b)^L and from nodes with 16 "
-                     "to 31 children; with the node counts that it prints, P_C would "
-                     "be " + literal + ".")
+                     "to 31 children; with the node counts that it prints, P_C would be "
+                     f"{literal}.")
 
 
-@FAMILY.claim("K-FP1")
-def worst_linear(_):
-    """Worst-case cache lines of a delta-index search, linear search: 213."""
-    return compared([models.worst_linear()], [WORST_LINEAR], " lines", "The paper's own formula.")
+FAMILY.claim("K-FP1", judge=lambda _: compared(
+    [models.worst_linear()], [213], " lines", "The paper's own formula."))
+FAMILY.claim("K-FP2", judge=lambda runs: compared(
+    [average(runs, models.linear_search)], [AVERAGE_LINEAR], " lines",
+    "The paper measured its index; here random searches through nodes of the sizes that it names."))
+FAMILY.claim("K-FP3", judge=lambda runs: compared(
+    [average(runs, models.linear_search, (models.BTREE_NODE, models.BTREE_NODE), False)], [20],
+    " lines", "The paper does not say how long keys are; with 8 bytes chosen."))
+FAMILY.claim("K-FP4", judge=lambda runs: compared(
+    [average(runs, models.binary_search), models.worst_of(models.binary_search)],
+    (AVERAGE_BINARY, WORST_BINARY), " lines"))
 
 
-@FAMILY.claim("K-FP2")
-def average_linear(runs):
-    """Average cache lines of a delta-index search, linear search: 93."""
-    return compared([average(runs, models.linear_search)], [AVERAGE_LINEAR], " lines",
-                    "The paper measured its index; here random searches through nodes of the sizes "
-                    "that it names.")
+def measured(runs, lines):
+    """The machine's share of transactions that do not fit, in words; nothing where it was not
+    asked."""
+    points = runs.curves("K-F7").get("4 ways, machine")
+    return say(" The machine's L1 with 4 ways: {}.", at(points, lines)) if points else ""
 
 
-@FAMILY.claim("K-FP3")
-def average_btree(runs):
-    """Typical cache lines of a B+tree search: 20."""
-    here = average(runs, models.linear_search, models.BTREE_INNER, models.BTREE_LEAF,
-                   dictionary=False)
-    return compared([here], [AVERAGE_BTREE], " lines",
-                    "The paper does not say how long keys are; with 8 bytes chosen.")
-
-
-@FAMILY.claim("K-FP4")
-def binary(runs):
-    """Delta-index search with binary search, average and worst: 47 and 53, both within 25 %."""
-    return compared([average(runs, models.binary_search), models.worst_of(models.binary_search)],
-                    (AVERAGE_BINARY, WORST_BINARY), " lines")
-
-
-@FAMILY.claim("K-F7a", (), figure_7, series=["K-F7"])
+@FAMILY.claim("K-F7a", (), FIGURE_7, series=["K-F7"])
 def overflow_linear(runs):
-    """Overflow probability at the average lines of a linear search, 4-way half-size cache: about 60
-    %."""
     four, eight = (probability(runs, name, AVERAGE_LINEAR) for name in (FOUR_WAYS, EIGHT_WAYS))
     return Judgement("0.60", f"{four:.3f}", of_ratio(four, 0.60),
                      f"At 93 lines; the 8-way cache overflows with probability {eight:.3f}."
                      + measured(runs, AVERAGE_LINEAR))
 
 
-@FAMILY.claim("K-F7b", (), figure_7, series=["K-F7"])
+@FAMILY.claim("K-F7b", (), FIGURE_7, series=["K-F7"])
 def overflow_binary(runs):
-    """Overflow probability with binary search, 4-way cache: less than 10 %."""
     usual, most = (probability(runs, FOUR_WAYS, n) for n in (AVERAGE_BINARY, WORST_BINARY))
     return Judgement("< 0.10", f"{usual:.3f}", below(usual, 0.10),
                      f"At the average of 47 lines; {most:.3f} at the worst case's 53."

@@ -1,9 +1,9 @@
 """Paper 001 on the Delta Storage Index and the B+tree under their locks: figures 3 to 6, 9 and
 10."""
 
-from panels import COLOURS, Figure, Panel, looks
-from verdicts import (AGREES_RATIO, DIFFERS, Judgement, compared, conflicts_by_place, number,
-                      numbers, of_shape, shares_told)
+from panels import COLOURS, figure, lines, looks
+from verdicts import (AGREES_RATIO, DIFFERS, Judgement, compared, conflicts_by_place, numbers,
+                      of_shape, say, shares_told)
 
 from .runs import (BTREE, DELTA, FAMILY, INSERTS, KEYS, SOCKET, SOCKETS, TUNED, at, by_inserts,
                    by_threads, inserts_of)
@@ -16,106 +16,98 @@ FAR_ABOVE = 2
 NO_RUNNING_AHEAD = ("The machine waits for each line by itself, while a CPU runs ahead through a "
                     "linear search: natively both searches take equally long, here the binary one "
                     "is up to twice as fast.")
-F5_LOCKS, F6_LOCKS = ("rw", "spin", "rtm", "hle"), ("rw", "spin", "rtm", "rtm-noretry", "hle")
+DELTA_RW, DELTA_RTM, TUNED_RTM, BTREE_RW, BTREE_RTM = (
+    DELTA + "/rw", DELTA + "/rtm", TUNED + "/rtm", BTREE + "/rw", BTREE + "/rtm")
+F5_LOCKS = [f"{BTREE}/{lock}" for lock in ("rw", "spin", "rtm", "hle")]
+F6_LOCKS = [f"{DELTA}/{lock}" for lock in ("rw", "spin", "rtm", "rtm-noretry", "hle")]
+F9_LOCKS = [*F6_LOCKS[:3], TUNED_RTM]
 
 # --- figures: the paper's curves are not digitised ---
 
 LABELS = {
     "rw": "RW lock", "spin": "spin lock", "none": "no lock", "rtm": "TSX-R",
-    "rtm-noretry": "TSX-R, no retries", "hle": "TSX-H", TUNED + "/rtm": "TSX-R, elision-friendly"
+    "rtm-noretry": "TSX-R, no retries", "hle": "TSX-H", TUNED_RTM: "TSX-R, elision-friendly"
 }
 MIX_LABELS = [f"RW lock, {i} %" for i in MIXES]
 LOOKS = looks(LABELS.values()) | dict(zip(MIX_LABELS, zip(COLOURS[3:], "^vPX")))
-MOPS, INSERTED, THREADS = "Mops/s", "inserts in %", "threads"
 
 
-def label(index):
-    return LABELS.get(index) or LABELS[index.split("/")[1]]
+def by_label(indexes, points_of):
+    return {LABELS.get(index) or LABELS[index.split("/")[1]]: points_of(index)
+            for index in indexes}
 
 
-def of_locks(index, locks):
-    return [f"{index}/{lock}" for lock in locks]
-
-
-def over_inserts(runs, title, indexes, threads, machine=SOCKET):
+def over_inserts(title, indexes, threads, machine=SOCKET):
     """The paper's form: relative to the spin lock without inserts."""
     at_rest = at(indexes[0].split("/")[0] + "/spin", 0, threads, machine)
-    over = runs[at_rest]["mops"] if at_rest in runs else None
-    here = {label(index): runs.line(by_inserts(index, threads, machine), inserts_of,
-                                    of=lambda y: y / over) for index in indexes if over}
-    return Panel(title, INSERTED, "speed over the spin lock's at 0 %", "lines", here, even=True)
+    series = by_label(indexes, lambda index: by_inserts(index, threads, machine))
 
-
-def over_threads(runs, title, lines):
-    """lines: label -> points"""
-    return Panel(title, THREADS, MOPS, "lines",
-                 {name: runs.line(points, lambda p: p.threads) for name, points in lines.items()})
-
-
-def figure(one, title, panels, columns, machine=SOCKET):
     def made(runs):
-        millions = KEYS[runs.flags.scale] // 1_000_000
-        return Figure(one, title, panels(runs), columns, looks=LOOKS, machine=(machine,),
-                      said=f"simulated machine {{machine}}, {millions} M values, {{scale}}")
+        over = runs[at_rest].mops if at_rest in runs else 0
+        return lines(title, "inserts in %", "speed over the spin lock's at 0 %",
+                     series if over else {}, inserts_of, of=lambda y: y / over, even=True)(runs)
     return made
 
 
-def sockets(one, title, index):
-    return figure(one, title, lambda runs: [
-        over_threads(runs, "one socket, by inserts", {
-            name: by_threads(index + "/rw", i, ONE_SOCKET, SOCKETS)
-            for name, i in zip(MIX_LABELS, MIXES)}),
-        over_inserts(runs, "8 threads", of_locks(index, ("rw", "spin")), 8, SOCKETS),
-        over_threads(runs, "look-ups only, two sockets", {
-            label(i): by_threads(i, 0, TWO_SOCKETS, SOCKETS)
-            for i in of_locks(index, ("rw", "spin", "none"))})], 3, SOCKETS)
+def over_threads(title, series):
+    return lines(title, "threads", "Mops/s", series, lambda p: p.threads)
+
+
+def drawn(one, title, panels, machine=SOCKET):
+    return figure(one, title, panels, len(panels), looks=LOOKS, machine=(machine,), said=lambda r: (
+        f"simulated machine {{machine}}, {KEYS[r.flags.scale] // 1_000_000} M values, {{scale}}"))
+
+
+class OnSockets:
+    """Figure 3, or 4, and its runs."""
+
+    def __init__(self, one, title, index):
+        rw, spin, none = (f"{index}/{lock}" for lock in ("rw", "spin", "none"))
+        by_mix = {name: by_threads(rw, i, ONE_SOCKET, SOCKETS)
+                  for name, i in zip(MIX_LABELS, MIXES)}
+        reading = by_label((rw, spin, none), lambda i: by_threads(i, 0, TWO_SOCKETS, SOCKETS))
+        self.figure = drawn(one, title, [
+            over_threads("one socket, by inserts", by_mix),
+            over_inserts("8 threads", (rw, spin), 8, SOCKETS),
+            over_threads("look-ups only, two sockets", reading)], SOCKETS)
+        self.points = [*sum(by_mix.values(), []),
+                       *(p for i in (rw, spin) for p in by_inserts(i, 8, SOCKETS)),
+                       *sum(reading.values(), [])]
 
 
 def elided(one, title, indexes):
-    return figure(one, title, lambda runs: [
-        over_inserts(runs, f"{n} threads", indexes, n) for n in (4, 8)], 2)
+    return drawn(one, title, [over_inserts(f"{n} threads", indexes, n) for n in (4, 8)])
 
 
-FIGURE_3 = sockets("K-F3", "Delta index under locks", DELTA)
-FIGURE_4 = sockets("K-F4", "B+tree under locks", BTREE)
-FIGURE_5 = elided("K-F5", "B+tree with lock elision", of_locks(BTREE, F5_LOCKS))
-FIGURE_6 = elided("K-F6", "Delta index with lock elision", of_locks(DELTA, F6_LOCKS))
-FIGURE_9 = elided("K-F9", "Elision-friendly delta index",
-                  [*of_locks(DELTA, ("rw", "spin", "rtm")), TUNED + "/rtm"])
-FIGURE_10 = figure("K-F10", "The elision-friendly index by threads", lambda runs: [
-    over_threads(runs, f"{i} % inserts", {label(index): by_threads(index, i, ONE_SOCKET)
-                                          for index in (DELTA + "/rw", TUNED + "/rtm")})
-    for i in (0, 100)], 2)
+FIGURE_3 = OnSockets("K-F3", "Delta index under locks", DELTA)
+FIGURE_4 = OnSockets("K-F4", "B+tree under locks", BTREE)
+FIGURE_5 = elided("K-F5", "B+tree with lock elision", F5_LOCKS)
+FIGURE_6 = elided("K-F6", "Delta index with lock elision", F6_LOCKS)
+FIGURE_9 = elided("K-F9", "Elision-friendly delta index", F9_LOCKS)
+FIGURE_10 = drawn("K-F10", "The elision-friendly index by threads", [
+    over_threads(f"{i} % inserts", by_label((DELTA_RW, TUNED_RTM), lambda index, i=i: by_threads(
+        index, i, ONE_SOCKET))) for i in (0, 100)])
 
 
 # --- claims ---
 
 def over(runs, first, second, inserts, threads=8, machine=SOCKET):
     """How many times as fast the first index is."""
-    return runs.ratios([at(first, inserts, threads, machine)],
-                       [at(second, inserts, threads, machine)])[0]
+    return runs.ratio(*(at(i, inserts, threads, machine) for i in (first, second)))
 
 
 def gain(runs, index, more, fewer):
     """How many times as fast with more threads, reading only, on two sockets."""
-    return runs.ratios(*([at(index, 0, n, SOCKETS)] for n in (more, fewer)))[0]
+    return runs.ratio(*(at(index, 0, n, SOCKETS) for n in (more, fewer)))
 
 
-def on_sockets(index):
-    """The runs of figure 3, or 4."""
-    return [*(p for i in MIXES for p in by_threads(index + "/rw", i, ONE_SOCKET, SOCKETS)),
-            *(p for i in of_locks(index, ("rw", "spin")) for p in by_inserts(i, 8, SOCKETS)),
-            *(p for i in of_locks(index, ("rw", "spin", "none"))
-              for p in by_threads(i, 0, TWO_SOCKETS, SOCKETS))]
-
-
-@FAMILY.claim("K-F3", on_sockets(DELTA), FIGURE_3)
+@FAMILY.claim("K-F3", FIGURE_3.points, FIGURE_3.figure)
 def read_write_lock(runs):
     """Figure 3. At 100 % inserts within 25 % of the spin lock; at 0 % within 25 % of eight times as
     fast with eight threads; from 8 to 16 it gains less than 1 / 1.25 of what no lock gains, and
     that is within 25 % of twice."""
-    falls = over(runs, DELTA + "/rw", DELTA + "/spin", 100, machine=SOCKETS)
-    eight, across = gain(runs, DELTA + "/rw", 8, 1), gain(runs, DELTA + "/rw", 16, 8)
+    falls = over(runs, DELTA_RW, DELTA + "/spin", 100, machine=SOCKETS)
+    eight, across = gain(runs, DELTA_RW, 8, 1), gain(runs, DELTA_RW, 16, 8)
     free = gain(runs, DELTA + "/none", 16, 8)
     holds = {"falls to the spin lock": 1 / AGREES_RATIO <= falls <= AGREES_RATIO,
              "scales to 8": eight * AGREES_RATIO >= 8,
@@ -123,64 +115,60 @@ def read_write_lock(runs):
              "no lock scales": free * AGREES_RATIO >= 2}
     failed = ", ".join(what for what, so in holds.items() if not so)
     return Judgement("; ".join(holds),
-                     f"{number(falls)} of the spin lock at 100 %; {number(eight)} x with 8 "
-                     f"threads; from 8 to 16 {number(across)} x, without lock {number(free)} x",
+                     say("{} of the spin lock at 100 %; {} x with 8 threads; from 8 to 16 {} x, "
+                         "without lock {} x", falls, eight, across, free),
                      of_shape(not failed), f"Not so: {failed}." if failed else "")
 
 
-@FAMILY.claim("K-F4", [*on_sockets(BTREE), *by_threads(DELTA + "/rw", 0, TWO_SOCKETS, SOCKETS)],
-              FIGURE_4)
+@FAMILY.claim("K-F4", [*FIGURE_4.points, *by_threads(DELTA_RW, 0, TWO_SOCKETS, SOCKETS)],
+              FIGURE_4.figure)
 def smaller_section(runs):
     """Figure 4: reading only, from 1 to 8 and to 16 threads the RW lock gains less over the B+tree
     than over the delta index."""
-    tree, delta = ([gain(runs, index + "/rw", n, 1) for n in (8, 16)] for index in (BTREE, DELTA))
+    tree, delta = ([gain(runs, i, n, 1) for n in (8, 16)] for i in (BTREE_RW, DELTA_RW))
     return Judgement("the B+tree scales worse",
-                     f"8 threads {number(tree[0])} x, delta index {number(delta[0])} x; 16 threads "
-                     f"{number(tree[1])} x, {number(delta[1])} x",
+                     say("8 threads {} x, delta index {} x; 16 threads {} x, {} x", tree[0],
+                         delta[0], tree[1], delta[1]),
                      of_shape(all(a < b for a, b in zip(tree, delta))))
 
 
-def each(indexes, threads):
-    return [p for index in indexes for p in by_inserts(index, threads)]
+def each(indexes, *threads):
+    return [p for n in threads for index in indexes for p in by_inserts(index, n)]
 
 
-@FAMILY.claim("K-F5a", [p for n in (4, 8) for p in each(of_locks(BTREE, F5_LOCKS), n)], FIGURE_5)
+@FAMILY.claim("K-F5a", each(F5_LOCKS, 4, 8), FIGURE_5)
 def elided_tree(runs):
-    """Figure 5: the elided spin lock at or above the RW lock over all insert ratios, 4 and 8
-    threads."""
-    ratios = {(threads, i): over(runs, BTREE + "/rtm", BTREE + "/rw", i, threads)
+    ratios = {(threads, i): over(runs, BTREE_RTM, BTREE_RW, i, threads)
               for threads in (4, 8) for i in INSERTS}
     (threads, inserts), least = min(ratios.items(), key=lambda r: r[1])
     return Judgement("at or above everywhere",
-                     f"least {number(least)} x (at {inserts} %, {threads} threads), most "
-                     f"{number(max(ratios.values()))} x", of_shape(least >= NEVER_BELOW))
+                     say("least {} x (at {} %, {} threads), most {} x", least, inserts, threads,
+                         max(ratios.values())), of_shape(least >= NEVER_BELOW))
 
 
-@FAMILY.claim("K-F5b", [at(i, 0, n) for i in of_locks(BTREE, ("none", "rtm")) for n in (4, 8)],
+@FAMILY.claim("K-F5b", [at(i, 0, n) for i in (BTREE + "/none", BTREE_RTM) for n in (4, 8)],
               FIGURE_5)
 def close_to_free(runs):
     """Figure 5: RTM close to no concurrency control: within 25 %, where that is safe to run,
     without inserts."""
-    ratios = [over(runs, BTREE + "/none", BTREE + "/rtm", 0, n) for n in (4, 8)]
+    ratios = [over(runs, BTREE + "/none", BTREE_RTM, 0, n) for n in (4, 8)]
     return Judgement("close", f"{numbers(ratios)} x as fast without (4; 8 threads)",
                      of_shape(max(ratios) <= AGREES_RATIO),
                      "Without concurrency control only look-ups are correct, so only they are "
                      "compared.")
 
 
-ORIGINAL, FRIENDLY = at(DELTA + "/rtm", 100), at(TUNED + "/rtm", 100)
-F6B = each(of_locks(DELTA, F6_LOCKS), 8)
-F9A, F9B = (each([*of_locks(DELTA, ("rw", "spin", "rtm")), TUNED + "/rtm"], n) for n in (4, 8))
+READING, ORIGINAL, FRIENDLY = at(DELTA_RTM, 0), at(DELTA_RTM, 100), at(TUNED_RTM, 100)
+FOUR = [at(index, 100, 4) for index in (DELTA_RTM, TUNED_RTM)]
+F6B, F9B = each(F6_LOCKS, 8), each(F9_LOCKS, 8)
 
 
-@FAMILY.claim("K-F6a", F6B, FIGURE_6, turned=[at(DELTA + "/rtm", 0)])
+@FAMILY.claim("K-F6a", F6B, FIGURE_6, turned=[READING])
 def original_reads(runs):
-    """Figure 6b: 2.5 % of the operations take the lock without inserts."""
-    run = runs[at(DELTA + "/rtm", 0)]
-    made = compared([run["fallback_pct"]], [2.5], " %",
-                    f"A look-up touches {number(run['lines_per_commit'])} lines here, 93 in the "
-                    "paper.")
-    if made.verdict == DIFFERS and run["fallback_pct"] < 2.5:
+    run = runs[READING]
+    made = compared([run.fallback_pct], [2.5], " %", say(
+        "A look-up touches {} lines here, 93 in the paper.", run.lines_per_commit))
+    if made.verdict == DIFFERS and run.fallback_pct < 2.5:
         made.note += (" The machine's transactions may read more than the L1 holds (paper section "
                       "3.2): look-ups hardly abort.")
     return made
@@ -193,12 +181,15 @@ def places(run):
     return f"Of the conflicts {told}."
 
 
-@FAMILY.claim("K-F6b", F6B, FIGURE_6, turned=[ORIGINAL])
-def original_inserts(runs):
-    """Figure 6b: nearly 75 % with inserts only."""
-    return compared([runs[ORIGINAL]["fallback_pct"]], [75], " %",
-                    f"{places(runs[ORIGINAL])} How often TSX-R tries again, which the paper does "
-                    "not say, decides: see the sensitivity.")
+FAMILY.claim("K-F6b", F6B, FIGURE_6, turned=[ORIGINAL], judge=lambda runs: compared(
+    [runs[ORIGINAL].fallback_pct], [75], " %",
+    f"{places(runs[ORIGINAL])} How often TSX-R tries again, which the paper does not say, decides: "
+    "see the sensitivity."))
+FAMILY.claim("K-F9a", each(F9_LOCKS, 4), FIGURE_9, turned=FOUR, judge=lambda runs: compared(
+    runs.values(FOUR, "fallback_pct"), (3.6, 1.7), " %"))
+FAMILY.claim("K-F9b", F9B, FIGURE_9, turned=[FRIENDLY], judge=lambda runs: compared(
+    [runs[FRIENDLY].fallback_pct], [1.3], " %", places(runs[FRIENDLY]) + say(
+        " Before the transformations {} % took the lock.", runs[ORIGINAL].fallback_pct)))
 
 
 def crossing(ratios):
@@ -216,52 +207,30 @@ def crossing(ratios):
 
 @FAMILY.claim("K-F6c", F6B, FIGURE_6)
 def break_even(runs):
-    """Figure 6b: RTM beats the RW lock from around 2 % inserts."""
-    ratios = [(i, over(runs, DELTA + "/rtm", DELTA + "/rw", i)) for i in INSERTS]
-    told = "; ".join(f"{number(r)} at {i} %" for i, r in ratios)
+    ratios = [(i, over(runs, DELTA_RTM, DELTA_RW, i)) for i in INSERTS]
+    told = "; ".join(say("{} at {} %", r, i) for i, r in ratios)
     return compared([crossing(ratios)], [2], " %", f"RTM over RW lock: {told}. What reads cost "
                     "that abort for capacity, the paper's RTM has to make good first.")
 
 
-FOUR = [at(p.index, 100, 4) for p in (ORIGINAL, FRIENDLY)]
-
-
-@FAMILY.claim("K-F9a", F9A, FIGURE_9, turned=FOUR)
-def four_threads(runs):
-    """Figure 9a: at 100 % inserts 3.6 % of the operations take the lock before, 1.7 % after the
-    transformations."""
-    return compared(runs.values(FOUR, "fallback_pct"), (3.6, 1.7), " %")
-
-
-@FAMILY.claim("K-F9b", F9B, FIGURE_9, turned=[FRIENDLY])
-def eight_threads(runs):
-    """Figure 9b: 1.3 % after the transformations."""
-    return compared([runs[FRIENDLY]["fallback_pct"]], [1.3], " %",
-                    f"{places(runs[FRIENDLY])} Before the transformations "
-                    f"{number(runs[ORIGINAL]['fallback_pct'])} % took the lock.")
-
-
-@FAMILY.claim("K-F9c", [*F9B, *(at(i, 100, 4) for i in (TUNED + "/rtm", DELTA + "/rw"))], FIGURE_9,
-              turned=[FRIENDLY, at(DELTA + "/rw", 100)])
+@FAMILY.claim("K-F9c", [*F9B, *(at(i, 100, 4) for i in (TUNED_RTM, DELTA_RW))], FIGURE_9,
+              turned=[FRIENDLY, at(DELTA_RW, 100)])
 def speed_up(runs):
-    """Figure 9b: 4.6 times the RW lock at 100 % inserts."""
-    eight, four = (over(runs, TUNED + "/rtm", DELTA + "/rw", 100, n) for n in (8, 4))
-    return compared([eight], [4.6], " x",
-                    f"With 4 threads {number(four)} x. Two hardware threads of a core share its "
-                    "caches here, but not what executes instructions: eight are up to twice as "
-                    "fast as four. "
-                    + NO_RUNNING_AHEAD)
+    eight, four = (over(runs, TUNED_RTM, DELTA_RW, 100, n) for n in (8, 4))
+    return compared([eight], [4.6], " x", say(
+        "With 4 threads {} x. Two hardware threads of a core share its caches here, but not what "
+        "executes instructions: eight are up to twice as fast as four. ", four) + NO_RUNNING_AHEAD)
 
 
-@FAMILY.claim("K-F10", [p for index in (DELTA + "/rw", TUNED + "/rtm") for i in (0, 100)
+@FAMILY.claim("K-F10", [p for index in (DELTA_RW, TUNED_RTM) for i in (0, 100)
                         for p in by_threads(index, i, ONE_SOCKET)], FIGURE_10)
 def scaling(runs):
     """Figure 10: RTM slightly below the RW lock at 0 % inserts (by no more than 25 %), more than
     twice as fast at 100 %, and at both more than a quarter faster with 8 threads than with 4."""
-    read, write = (over(runs, TUNED + "/rtm", DELTA + "/rw", i) for i in (0, 100))
-    grows = runs.ratios(*([at(TUNED + "/rtm", i, n) for i in (0, 100)] for n in (8, 4)))
+    read, write = (over(runs, TUNED_RTM, DELTA_RW, i) for i in (0, 100))
+    grows = runs.ratios(*([at(TUNED_RTM, i, n) for i in (0, 100)] for n in (8, 4)))
     holds = (1 / AGREES_RATIO <= read <= 1 and write > FAR_ABOVE and min(grows) > AGREES_RATIO)
     return Judgement("slightly below at 0 %; far above at 100 %; scales from 4 to 8",
-                     f"{number(read)} x; {number(write)} x; {numbers(grows)} x", of_shape(holds),
+                     say("{} x; {} x; {} x", read, write, grows), of_shape(holds),
                      "The RW lock stands over the original index, as in the paper's figure 9. "
                      + NO_RUNNING_AHEAD)

@@ -74,7 +74,7 @@ class Node:
 # leaf.
 DELTA_INNER, DELTA_LEAF = Node(4, 8), Node(4, 0)
 # The B+tree keeps its keys itself: 8 bytes each (chosen), and values of 8 bytes in the leaves.
-BTREE_INNER = BTREE_LEAF = Node(8, 8)
+BTREE_NODE = Node(8, 8)
 
 
 def linear_search(keys, child):

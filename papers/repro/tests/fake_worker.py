@@ -166,7 +166,7 @@ def run(request):
 def indexes():
     """All, but those that FAKE_LACKS names."""
     every = {p.index for family in experiments.families() if family.listed
-             for e in family.experiments for p in (*e.requests.points, *e.requests.beside)}
+             for e in family.experiments for p in (*e.points, *e.beside)}
     return sorted(every - set(os.environ.get("FAKE_LACKS", "").split(",")))
 
 

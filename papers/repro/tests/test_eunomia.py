@@ -143,7 +143,7 @@ class Judges(unittest.TestCase):
 class Planning(unittest.TestCase):
     def test_a_claim_asks_for_what_it_needs_alone(self):
         for name, test in TESTS.items():
-            asks = test.requests
+            asks = test
             meant = {p for p in (*asks.points, *asks.beside, *asks.turned, *asks.retried)}
             plain = {replace(p, knobs=()) for p, _ in asked(name)}
             self.assertEqual(plain, {replace(p, knobs=()) for p in meant}, name)
@@ -166,7 +166,7 @@ class Planning(unittest.TestCase):
         self.assertNotIn(er.OUR_TREE, {p.index for p, _ in asked("E-F16a", known=[er.HTM_TREE, *er.TREE_STEPS])})
 
     def test_every_index_with_regions_has_retries(self):
-        every = {p.index for t in TESTS.values() for p in (*t.requests.points, *t.requests.beside)}
+        every = {p.index for t in TESTS.values() for p in (*t.points, *t.beside)}
         self.assertEqual(set(er.KNOBS_OF["retries"]), every - {er.MASSTREE, er.LOCK_LIST, er.LOCK_FREE_LIST, er.SILO,
                                                            er.COPYING_DBX, er.COPYING_EUNO_DBX})
 

@@ -16,7 +16,7 @@ from papers.schrimpf.repro import structures  # noqa: E402
 
 ASKING = Asking(thesis.FAMILY)
 TESTS = {name: test for name, test in ASKING.tests.items()
-         if not {"S-3.9b", *structures.TITLES, "S-D.1", "S-D.4"} & set(test.requests.series)}
+         if not {"S-3.9b", *structures.TITLES, "S-D.1", "S-D.4"} & set(test.series)}
 
 
 def level(y):

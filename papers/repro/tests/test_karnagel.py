@@ -14,7 +14,7 @@ from papers.karnagel.repro import runs as kr  # noqa: E402
 from papers.karnagel.repro.runs import at  # noqa: E402
 
 ASKING = Asking(kr.FAMILY)
-TESTS = {name: test for name, test in ASKING.tests.items() if test.requests.points}
+TESTS = {name: test for name, test in ASKING.tests.items() if test.points}
 SOCKETS = {"machine": kr.SOCKETS}
 
 

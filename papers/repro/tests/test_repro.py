@@ -294,7 +294,7 @@ class Worker(unittest.TestCase):
             with mock.patch.dict(os.environ, {"TERM": term}):
                 bar = worker.Progress(2, stream)
                 bar.step("S-3.1")
-                bar.close()
+                bar.write("")
             self.assertEqual("50 %" in stream.getvalue(), drawn)
 
 

@@ -15,7 +15,7 @@ from papers.schrimpf.repro.runs import FAMILY  # noqa: E402
 
 ASKING = Asking(FAMILY, seed=1)
 TESTS = {name: test for name, test in ASKING.tests.items()
-         if set(test.requests.series) <= set(structure_series.FIGURES)}
+         if set(test.series) <= set(structure_series.FIGURES)}
 
 
 def answers(figures):
@@ -113,7 +113,7 @@ class Native(unittest.TestCase):
             asked.append(request["experiment"])
             return structure_series.native(request["experiment"])
 
-        chosen, flags = [(FAMILY, ASKING.chosen(["S-3.1", "S-3.16", "S-D.4"]))], ASKING.flags()
+        chosen, flags = [(FAMILY, ASKING.chosen(["S-3.1", "S-3.16", "S-D.4"]), {})], ASKING.flags()
         flags.native = "program"
         found = native.answers(chosen, flags, ask)
         self.assertEqual(asked, ["S-3.15", "S-3.16"])
@@ -124,7 +124,7 @@ class Native(unittest.TestCase):
         self.assertIn("S-3.16, native: A counter for each core", told)
 
     def test_without_a_program_there_is_nothing(self):
-        chosen, flags = [(FAMILY, ASKING.chosen(["S-3.16"]))], ASKING.flags()
+        chosen, flags = [(FAMILY, ASKING.chosen(["S-3.16"]), {})], ASKING.flags()
         flags.native = None
         self.assertEqual(native.answers(chosen, flags), [])
         self.assertEqual(native.told(chosen, [], flags), "")

@@ -1,6 +1,7 @@
 """The thesis's digitised figures, and how a claim about figures is registered.
 
-A judge gets the series of its figures, ours and the thesis's: figure -> series name -> [(x, y)].
+A judge gets the series of its figure, ours and the thesis's: series name -> [(x, y)]; of several
+figures figure -> series.
 """
 
 import csv
@@ -8,7 +9,7 @@ import functools
 import re
 
 import machines
-from claims import ROOT
+from claims import ROOT, read_claims
 from curves import distance
 from experiments import Judged
 from panels import Figure, Panel
@@ -37,10 +38,6 @@ def read_figure(figure, directory=DIGITISED):
     return {name: sorted(points) for name, points in found.items()}
 
 
-def number_of(figure):
-    return figure.removeprefix("S-")
-
-
 def calibrated_from(file, figure):
     """The parameters that the machine file takes from the thesis's figure: agreement there is no
     evidence."""
@@ -48,16 +45,26 @@ def calibrated_from(file, figure):
     return [name for name, (_, said) in machines.parameters(file).items() if source.search(said)]
 
 
-def distances_told(here, paper):
-    """How far apart the series are that both have; for figures in per cent."""
-    both = [name for name in paper if name in here and len(paper[name]) > 3]
-    told = ", ".join(f"{name} {distance(here[name], paper[name]):.1f}" for name in both)
-    return f"Mean distance between the curves in percentage points: {told}." if both else ""
+def notes(file, here, paper):
+    """What stands below a judge's own note: how far apart the series are that both have, for
+    figures in per cent, and what the machine file takes from a figure."""
+    for figure, series in paper.items():
+        both = [n for n in series if n in here[figure] and len(series[n]) > 3]
+        told = ", ".join(f"{n} {distance(here[figure][n], series[n]):.1f}" for n in both)
+        if told and in_per_cent(figure):
+            yield f"Mean distance between the curves in percentage points: {told}."
+    taken = [name for figure in here for name in calibrated_from(file, figure.removeprefix("S-"))]
+    if taken:
+        yield (f"The machine file takes {' and '.join(taken)} from this figure, so that agreement "
+               "is no evidence.")
+
+
+def in_per_cent(figure):
+    return "abort" in ROWS[figure]["y"]
 
 
 def variants(experiment, runs):
-    wanted = experiment.requests
-    names = runs.variants(wanted.series) if wanted.varied else ()
+    names = runs.variants(experiment.series) if experiment.varied else ()
     return ((name, runs.varied(name)) for name in names)
 
 
@@ -66,47 +73,39 @@ FAMILY = Judged("structure_sensitivity", (MACHINE,), changes=variants, regions="
                 "(a smoke run: the first seed alone)")
 
 
-def judged(judge, figures, in_per_cent, runs):
-    here = {f: runs.curves(f) for f in figures}
-    paper = {f: read_figure(number_of(f)) for f in figures}
-    made = judge(here, paper)
-    notes = [made.note, *(distances_told(here[f], paper[f]) for f in figures if in_per_cent)]
-    calibrated = [name for f in figures
-                  for name in calibrated_from(runs.flags.machine or MACHINE, number_of(f))]
-    if calibrated:
-        notes.append(f"The machine file takes {' and '.join(calibrated)} from this figure, so that "
-                     "agreement is no evidence.")
-    made.note = " ".join(n for n in notes if n)
-    return made
-
-
-def claim(one, *figures, claimed=True, where="", in_per_cent=False, shared=(), varied=False):
-    """Registers a judge of (here, paper). Figures that claims.csv has no claim for are judged by a
-    sentence of the thesis's text."""
-    number = number_of(one)
-    where = where or (f"appendix {number}" if number.startswith("C") else f"Fig {number}")
-    where = "" if claimed else f"paper 004, {where} (no claim of claims.csv)"
+def claim(one, *figures, where="", shared=(), varied=False):
+    """Registers a judge of (here, paper). What claims.csv has no claim for is judged by a sentence
+    of the thesis's text: the judge's docstring."""
+    figures, number = figures or (one,), one.removeprefix("S-")
+    where = where or ("appendix " if number.startswith("C") else "Fig ") + number
+    where = "" if one in read_claims() else f"paper 004, {where} (no claim of claims.csv)"
 
     def register(judge):
-        def of_runs(runs):
-            return judged(judge, figures, in_per_cent, runs)
+        @functools.wraps(judge)
+        def judged(runs):
+            here = {f: runs.curves(f) for f in figures}
+            paper = {f: read_figure(f.removeprefix("S-")) for f in figures}
+            several = len(figures) > 1
+            made = judge(here, paper) if several else judge(*here.values(), *paper.values())
+            own = (made.note, *notes(runs.flags.machine or MACHINE, here, paper))
+            made.note = " ".join(note for note in own if note)
+            return made
 
-        of_runs.__doc__ = judge.__doc__
         FAMILY.claim(one, (), *(FIGURES[f] for f in figures), where=where, shared=shared,
-                     series=figures, varied=varied)(of_runs)
+                     series=figures, varied=varied)(judged)
         return judge
     return register
 
 
 def overlay(one, runs):
     """Our curves over the thesis's; a pair of bars for each series where each has one point."""
-    row, here, paper = ROWS[one], runs.curves(one), read_figure(number_of(one))
+    row, here, paper = ROWS[one], runs.curves(one), read_figure(one.removeprefix("S-"))
     bars = all(len(points) == 1 for points in here.values())
     reach = max(x for points in here.values() for x, _ in points)
     shown = {name: [(x, y) for x, y in points if x <= 1.02 * reach]
              for name, points in paper.items()}
     panel = Panel("", row["x"], row["y"], "pairs" if bars else "lines", here, shown, not bars,
-                  overlapping=True, per_cent="abort" in row["y"],
+                  overlapping=True, per_cent=in_per_cent(one),
                   x_scale="log" if row["form"] == "log" else "linear")
     return Figure(one, row["title"], [panel], machine=(MACHINE,), data=(here, paper),
                   size=(10.4, 4.6))
