@@ -69,4 +69,15 @@ void return_zeroed_memory(void* memory, std::size_t bytes) noexcept {
   return_memory(memory, bytes);
 }
 
+bool may_obtain_memory([[maybe_unused]] std::size_t bytes) noexcept {
+#if defined(ELIDEX_MAPS_MEMORY)
+  if (bytes < huge_page_bytes) return true;
+  void* const mapped =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return false;
+  ::munmap(mapped, bytes);
+#endif
+  return true;
+}
+
 }  // namespace elidex::internal

@@ -176,6 +176,9 @@ class system_directory final : public log_directory {
 }  // namespace
 
 std::unique_ptr<log_directory> open_log_directory(const std::string& path, directory_use use) {
+  if (path.find('\0') != std::string::npos)
+    throw std::system_error(std::make_error_code(std::errc::invalid_argument),
+                            "elidex: the log directory's path has a zero byte (expected none)");
   std::error_code error;
   bool made = use == directory_use::write;
   if (made) until_not_interrupted([&] { return ::mkdir(path.c_str(), 0777); }, error);

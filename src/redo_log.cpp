@@ -108,6 +108,9 @@ void redo_log::close() {
     if (failed) throw_failure();
     fail(std::make_error_code(std::errc::operation_canceled), "elidex: the log is closed");
     publish(std::numeric_limits<std::uint64_t>::max());
+    closed_ = true;
+  } else if (!closed_) {
+    throw_failure();  // as the first call did
   }
 }
 

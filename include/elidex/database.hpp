@@ -238,8 +238,8 @@ class basic_database {
   // the directory when it returns.
   // Throws db::log_error (damaged, or another version of the format), std::system_error (another
   // database has the directory open, or an error of the system), unknown_table or schema_mismatch.
-  // The directory is then unchanged. The database must not be used again: its transactions throw
-  // std::logic_error.
+  // The directory then has the same rows. It may have one more empty log file. The database must
+  // not be used again: its transactions throw std::logic_error.
   // Throws std::logic_error, and changes nothing, on a second call, after a committed transaction,
   // or inside a transaction of the calling thread. Running transactions of other threads are not
   // detected.

@@ -113,16 +113,16 @@ struct hash_map_stats {
   std::size_t retired_objects = 0;  // blobs that wait for their epoch
 };
 
-// Key: an integer type, or std::string (passed as std::string_view, at most 64 KiB). Value: a
-// trivially copyable type, or std::string (passed as std::string_view). The table itself holds the
-// values. Up to half of its slots may be empty, so prefer std::string for values of more than some
+// Key: an integer type of at most 64 bits except bool, or std::string (passed as std::string_view,
+// at most 64 KiB). Value: std::string (passed as std::string_view), or a trivially copyable type
+// that can be default-constructed and assigned. The table itself holds the values. Up to half of its slots may be empty, so prefer std::string for values of more than some
 // hundred bytes. Hash: a function object that makes 64 well-mixed bits of a key (hash_mix.hpp).
 template <class Key, class Value, class Hash = default_hash<Key>, class Rules = hash_map_rules>
 class hash_map {
-  static_assert((std::integral<Key> && !std::same_as<Key, bool>) || std::same_as<Key, std::string>,
-                "keys are integers or std::string");
-  static_assert(std::is_trivially_copyable_v<Value> || std::same_as<Value, std::string>,
-                "values are trivially copyable or std::string");
+  static_assert(internal::integer_key<Key> || std::same_as<Key, std::string>,
+                "keys are integers of at most 64 bits, or std::string");
+  static_assert(internal::plain_value<Value> || std::same_as<Value, std::string>,
+                "values are std::string, or trivially copyable and default-constructible");
   using keys = internal::key_codec<Key>;
   using values = internal::value_codec<Value>;
   using key_slot = typename keys::slot;
@@ -194,8 +194,9 @@ class hash_map {
   template <class Fn>
   std::size_t for_each(Fn&& fn) const;
 
-  // Grows the table so that `many` keys fit without further growth. Throws std::bad_alloc. Other
-  // threads may use the map during the call.
+  // Grows the table so that `many` keys fit without further growth. Other threads may use the map
+  // during the call. Throws std::bad_alloc, and keeps what it has grown until then. It grows nothing
+  // if the table would be larger than the system's memory.
   void reserve(std::size_t many);
 
   std::size_t size() const noexcept { return size_.count(); }
@@ -277,9 +278,14 @@ class hash_map {
     if (table_.is_splitting()) [[unlikely]]
       table_.help_splitting([this](const bucket_ref& p) { split(p); });
   }
+  // Whether so many keys are too many for a table of a level.
+  static bool is_too_full(std::size_t keys_in_it, unsigned level) noexcept {
+    const std::uint64_t slots = (table::low_bits(level) + 1) * block::slots;
+    return keys_in_it >
+           slots / 100 * Rules::fill_percent_max + slots % 100 * Rules::fill_percent_max / 100;
+  }
   bool is_too_full(std::size_t keys_in_it) const noexcept {
-    return keys_in_it > table_.buckets() * block::slots / 100 * Rules::fill_percent_max +
-                            table_.buckets() * block::slots % 100 * Rules::fill_percent_max / 100;
+    return is_too_full(keys_in_it, table_.level());
   }
   void grow_if_full(std::uint64_t hash) noexcept;
 

@@ -228,19 +228,18 @@ using ordered_map_shape = packed_node_bytes<1152, 1024>;
 
 template <class Key, class Value>
 struct ordered_map_of {
-  static_assert((std::integral<Key> && !std::same_as<Key, bool>) || std::same_as<Key, std::string>,
-                "keys are integers or std::string");
-  static_assert(std::is_trivially_copyable_v<Value> || std::same_as<Value, std::string>,
-                "values are trivially copyable or std::string");
+  static_assert(integer_key<Key> || std::same_as<Key, std::string>,
+                "keys are integers of at most 64 bits, or std::string");
+  static_assert(plain_value<Value> || std::same_as<Value, std::string>,
+                "values are std::string, or trivially copyable and default-constructible");
   using type = btree<Key, Value, optimistic, node_bytes<1024, 1024>>;
 };
 // Two of them lie beside their lock on a pair of cache lines. Leaves of larger ones would be half
 // empty.
 inline constexpr std::size_t packed_value_bytes_max = 56;
 
-template <std::integral Key, class Value>
-  requires(std::is_trivially_copyable_v<Value> && sizeof(Value) <= packed_value_bytes_max &&
-           !std::same_as<Key, bool>)
+template <integer_key Key, plain_value Value>
+  requires(sizeof(Value) <= packed_value_bytes_max)
 struct ordered_map_of<Key, Value> {
   using type = region_choosing_map<Key, Value, ordered_map_shape>;
 };
@@ -250,8 +249,8 @@ struct ordered_map_of<Key, Value> {
 template <class Key, class Value>
 using ordered_map_base = typename internal::ordered_map_of<Key, Value>::type;
 
-// Key: an integer type except bool, or std::string. Value: a trivially copyable type, or
-// std::string.
+// Key: an integer type of at most 64 bits except bool, or std::string. Value: std::string, or a
+// trivially copyable type that can be default-constructed and assigned.
 //
 //   get(key)                  the value, or std::nullopt
 //   contains(key)             whether the key is present

@@ -23,7 +23,8 @@ using u64 = std::uint64_t;
 using model = std::map<std::string, std::int64_t>;
 
 std::string name_of(u64 number) {
-  return "a name too long to be kept inside of a string " + std::to_string(1'000 + number);
+  std::string name = "a name too long to be kept inside of a string ";
+  return name.append(std::to_string(1'000 + number));
 }
 
 template <class Database>

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <limits>
+#include <new>
 #include <unordered_map>
 
 #include "support/hash_maps.hpp"
@@ -124,6 +126,19 @@ TEST(HashMap, ReserveMakesRoomAtOnce) {
   for (uint64_t i = 0; i < 100; ++i) filled.insert(i, i);
   filled.reserve(10'000);
   for (uint64_t i = 0; i < 100; ++i) EXPECT_EQ(filled.get(i), i);
+}
+
+TEST(HashMap, ReserveRefusesWhatNoSystemHas) {
+  hash_map<uint64_t, uint64_t> map;
+  map.insert(1, 2);
+  const std::size_t before = map.memory_bytes();
+  const std::size_t most = std::numeric_limits<std::size_t>::max();
+  EXPECT_THROW(map.reserve(most), std::bad_alloc);
+#if defined(__linux__) && !defined(ELIDEX_SIMULATED)
+  EXPECT_THROW(map.reserve(std::size_t{1} << 48), std::bad_alloc);  // 4 PiB
+#endif
+  EXPECT_EQ(map.memory_bytes(), before);
+  EXPECT_EQ(map.get(1), 2u);
 }
 
 TEST(HashMap, ErasingGivesChainedBlocksBack) {

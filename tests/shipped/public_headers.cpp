@@ -19,6 +19,12 @@
 
 namespace {
 
+#if defined(__SIZEOF_INT128__)
+// Integral with GNU extensions. Keys are compared as 64 bits, so the maps must refuse it.
+__extension__ using wide = __int128;
+static_assert(!elidex::internal::integer_key<wide>);
+#endif
+
 struct account {
   std::int64_t balance;
 };

@@ -169,6 +169,12 @@ TEST_F(ReadOnlyDirectory, ADirectoryForReadingRefusesToWrite) {
   EXPECT_EQ(files(), before);
 }
 
+TEST(LogDirectory, APathWithAZeroByteIsRefused) {
+  const std::string path = ::testing::TempDir() + "elidex_zero_byte" + std::string(1, '\0') + "r";
+  EXPECT_THROW(open_log_directory(path, directory_use::write), std::system_error);
+  EXPECT_FALSE(std::filesystem::exists(::testing::TempDir() + "elidex_zero_byte"));
+}
+
 TEST_F(ReadOnlyDirectory, LevelNoneMakesNoDirectory) {
   const std::string missing = directory() + "-missing";
   EXPECT_EQ(code_thrown_by([&] { bank(missing, durability::none); }),

@@ -242,6 +242,7 @@ TEST(FailingSync, TheLogStaysFailed) {
   EXPECT_EQ(failure_of([&] { redo_log::commit refused(me); }), std::errc::io_error);
   EXPECT_EQ(failure_of([&] { checkpoint_writer refused(log); }), std::errc::io_error);
   EXPECT_EQ(failure_of([&] { log.close(); }), std::errc::io_error);
+  EXPECT_EQ(failure_of([&] { log.close(); }), std::errc::io_error);
 }
 
 TEST(FullDisk, ACheckpointThatDoesNotFitLeavesTheLogAsItIs) {

@@ -514,6 +514,11 @@ void hash_map<Key, Value, Hash, Rules>::grow_if_full(std::uint64_t hash) noexcep
 template <class Key, class Value, class Hash, class Rules>
 void hash_map<Key, Value, Hash, Rules>::reserve(std::size_t many) {
   static_cast<void>(internal::this_thread_slot());
+  unsigned level = table_.level();
+  for (; is_too_full(many, level); ++level) {
+    if (level == table::level_max) throw std::bad_alloc();
+  }
+  if (!table_.may_grow_to(level)) throw std::bad_alloc();
   while (is_too_full(many)) {
     if (table_.try_grow() == table::growth::no_memory) throw std::bad_alloc();
     table_.wait_for_growth();

@@ -109,6 +109,12 @@ class hash_table {
   static constexpr std::uint64_t low_bits(unsigned level) noexcept {
     return (std::uint64_t{1} << level) - 1;
   }
+  static constexpr unsigned level_max = bucket_lock::level_max;
+  // Returns whether the system may have the memory that the table needs to reach a level.
+  bool may_grow_to(unsigned wanted) const noexcept {
+    const unsigned here = level();
+    return wanted <= here || may_obtain_memory((low_bits(wanted) - low_bits(here)) * sizeof(Block));
+  }
 
   // find_home() if a single look finds the bucket, unlocked. Otherwise nothing.
   std::optional<bucket_ref> find_home_at_once(std::uint64_t hash) const noexcept {

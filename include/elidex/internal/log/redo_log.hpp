@@ -217,6 +217,7 @@ class redo_log {
   std::string failure_text_;
 
   std::mutex closing_;
+  bool closed_ = false;  // without a failure; guarded by closing_
   std::thread logger_;
 };
 

@@ -112,7 +112,7 @@ using btree_inner_of = btree_inner<Key, Sync, Shape, btree_leaf<Key, Value, Sync
                                    btree_defers_reclamation<Key, Value, Sync>>;
 
 // Key: an integer type, or std::string (passed as std::string_view, compared as unsigned bytes, at
-// most 64 KiB). Value: a trivially copyable type, or std::string (passed as std::string_view).
+// most 64 KiB). Value: a plain_value, or std::string (passed as std::string_view).
 template <class Key, class Value, class Sync, class Shape = paper_fan_out>
 class btree : btree_inner_of<Key, Value, Sync, Shape> {
   using inner_levels = btree_inner_of<Key, Value, Sync, Shape>;

@@ -104,6 +104,15 @@ struct heap_blobs {
   static constexpr std::size_t memory_bytes() noexcept { return 0; }
 };
 
+// The integers that keys can be. __int128 is integral with GNU extensions only.
+template <class T>
+concept integer_key =
+    std::integral<T> && !std::same_as<T, bool> && sizeof(T) <= sizeof(std::uint64_t);
+
+// The values and rows that are copied as bytes into memory that has one already.
+template <class T>
+concept plain_value = std::is_trivially_copyable_v<T> && std::semiregular<T>;
+
 // The longest key, in bytes. A longer one throws std::invalid_argument.
 inline constexpr std::size_t key_bytes_max = std::size_t{64} << 10;
 
@@ -312,8 +321,8 @@ struct key_codec<std::string> {
 
 template <class Value>
 struct value_codec {
-  static_assert(std::is_trivially_copyable_v<Value>,
-                "values are trivially copyable types or std::string");
+  static_assert(plain_value<Value>,
+                "values are std::string, or trivially copyable and default-constructible");
   using argument = const Value&;
   using slot = Value;
   static constexpr bool owns_blobs = false;

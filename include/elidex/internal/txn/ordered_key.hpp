@@ -25,7 +25,9 @@ namespace elidex::internal {
 
 class ordered_key {
  public:
+  // The type is a part of the key: add(5) and add(5u) add different bytes.
   template <std::integral Integer>
+    requires(sizeof(Integer) <= sizeof(std::uint64_t))
   ordered_key& add(Integer part) {
     auto image = static_cast<std::uint64_t>(part);  // sign-extends a negative one
     if constexpr (std::is_signed_v<Integer>) image ^= std::uint64_t{1} << 63;

@@ -481,13 +481,12 @@ class keyed_table : public table_base {
 };
 
 template <class Key>
-concept table_key =
-    (std::integral<Key> && !std::same_as<Key, bool>) || std::same_as<Key, std::string>;
+concept table_key = integer_key<Key> || std::same_as<Key, std::string>;
 
 // A table whose rows are of a C++ type.
 template <table_key Key, class Row, class Map>
 class table : public keyed_table<Key, Map> {
-  static_assert(std::is_trivially_copyable_v<Row>, "rows are trivially copyable");
+  static_assert(plain_value<Row>, "rows are trivially copyable and default-constructible");
   static_assert(sizeof(Row) <= row_bytes_max, "a row that is larger than row_bytes_max");
 
  public:
