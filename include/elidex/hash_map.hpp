@@ -195,8 +195,8 @@ class hash_map {
   std::size_t for_each(Fn&& fn) const;
 
   // Grows the table so that `many` keys fit without further growth. Other threads may use the map
-  // during the call. Throws std::bad_alloc, and keeps what it has grown until then. It grows nothing
-  // if the table would be larger than the system's memory.
+  // during the call. Throws std::bad_alloc, and keeps what it has grown until then. It grows
+  // nothing if the table would be larger than the system's memory.
   void reserve(std::size_t many);
 
   std::size_t size() const noexcept { return size_.count(); }

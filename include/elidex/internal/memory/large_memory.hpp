@@ -28,8 +28,8 @@ void return_memory(void* memory, std::size_t bytes) noexcept;
 // `bytes` must be the number that was obtained.
 void return_zeroed_memory(void* memory, std::size_t bytes) noexcept;
 
-// Returns false if the system refuses so many bytes at once, for example because it has less memory.
-// If it returns true, obtaining that memory may still fail.
+// Returns false if the system refuses so many bytes at once, for example because it has less
+// memory. If it returns true, obtaining that memory may still fail.
 [[nodiscard]] bool may_obtain_memory(std::size_t bytes) noexcept;
 
 }  // namespace elidex::internal

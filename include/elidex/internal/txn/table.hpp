@@ -50,6 +50,7 @@
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
+#include "elidex/internal/tree/codec.hpp"
 #include "elidex/internal/txn/errors.hpp"
 #include "elidex/internal/txn/record.hpp"
 #include "elidex/internal/txn/schema.hpp"
