@@ -115,8 +115,9 @@ struct hash_map_stats {
 
 // Key: an integer type of at most 64 bits except bool, or std::string (passed as std::string_view,
 // at most 64 KiB). Value: std::string (passed as std::string_view), or a trivially copyable type
-// that can be default-constructed and assigned. The table itself holds the values. Up to half of its slots may be empty, so prefer std::string for values of more than some
-// hundred bytes. Hash: a function object that makes 64 well-mixed bits of a key (hash_mix.hpp).
+// that can be default-constructed and assigned. The table itself holds the values. Up to half of
+// its slots may be empty, so prefer std::string for values of more than some hundred bytes. Hash: a
+// function object that makes 64 well-mixed bits of a key (hash_mix.hpp).
 template <class Key, class Value, class Hash = default_hash<Key>, class Rules = hash_map_rules>
 class hash_map {
   static_assert(internal::integer_key<Key> || std::same_as<Key, std::string>,
