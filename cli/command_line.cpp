@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <optional>
+#include <sstream>
 #include <utility>
 
 #include "bench/support/bad_input.hpp"
@@ -27,8 +29,14 @@ void check_commands(const CLI::App& app, char** words, char** end) {
     list += (list.empty() ? "" : ", ") + one->get_name();
   }
   throw bench::bad_input(
-      (word.empty() ? "a command is missing" : "'" + word + "' is not a command") + " (expected " +
-      list + ")" + bench::did_you_mean(word, names));
+      (word.empty() ? "a command is missing" : quoted_text(word) + " is not a command") +
+      " (expected " + list + ")" + bench::did_you_mean(word, names));
+}
+
+// How a message calls the value that an option takes.
+std::string expected_value(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  return type == " " ? "a file" : type;
 }
 
 // A value that a column is asked for may be empty, and an argument of another program.
@@ -38,8 +46,9 @@ void refuse_empty_values(CLI::App& app) {
     const std::string name = one->get_name();
     if (std::find(std::begin(may_be_empty), std::end(may_be_empty), name) != std::end(may_be_empty))
       continue;
-    one->check([name, type = one->get_type_name()](const std::string& text) {
-      if (text.empty()) refuse_value(name, text, type == " " ? "a file" : type);
+    one->check([name, expected = expected_value(*one)](const std::string& text) {
+      if (text.empty())
+        throw bench::bad_input(name + ": value missing (expected " + expected + ")");
       return std::string();
     });
   }
@@ -47,24 +56,72 @@ void refuse_empty_values(CLI::App& app) {
     refuse_empty_values(*one);
 }
 
-// What the parser has to say, with the command whose --help says more.
-std::string parse_error_text(const CLI::App& app, const CLI::ParseError& error) {
-  std::string command = "elidex ";
-  const CLI::App* at = &app;
-  while (!at->get_subcommands().empty()) {
-    at = at->get_subcommands().front();
-    command += at->get_name() + " ";
+// A command that was asked for, and its name with those of the commands that it is part of.
+struct named_command {
+  const CLI::App* app;
+  std::string name;
+};
+
+std::vector<named_command> commands_asked_for(const CLI::App& program) {
+  std::vector<named_command> all{{&program, program.get_name()}};
+  for (;;) {
+    const std::vector<CLI::App*> next = all.back().app->get_subcommands();
+    if (next.empty()) return all;
+    all.push_back({next.front(), all.back().name + " " + next.front()->get_name()});
   }
-  std::string text = std::string(error.what()) + " (" + command + "--help)";
+}
+
+std::vector<std::string> flags_of(const CLI::App& command) {
   std::vector<std::string> flags;
-  for (const CLI::Option* const one : at->get_options()) {
+  for (const CLI::Option* const one : command.get_options()) {
     for (const std::string& name : one->get_lnames()) flags.push_back("--" + name);
   }
-  for (const std::string& word : at->remaining()) {
-    if (word.starts_with("--"))
-      return text + bench::did_you_mean(word.substr(0, word.find('=')), flags);
+  return flags;
+}
+
+// The first word that looks like a flag and is none; otherwise the first argument too many.
+std::optional<std::string> unknown_word_text(const std::vector<named_command>& commands) {
+  for (const bool flag : {true, false}) {
+    for (const auto& [app, name] : commands) {
+      for (const std::string& word : app->remaining()) {
+        if (word == "--" || word.starts_with("-") != flag) continue;
+        if (!flag) {
+          return quoted_text(word) + " is one argument too many (expected what '" + name +
+                 " --help' lists)";
+        }
+        const std::string typed = word.substr(0, word.find('='));
+        return quoted_text(typed) + " is not a flag of " + name + " (expected one that '" + name +
+               " --help' lists)" + bench::did_you_mean(typed, flags_of(*app));
+      }
+    }
   }
-  return text;
+  return std::nullopt;
+}
+
+// What the parser has to say of the option that its text begins with.
+std::optional<std::string> option_text(const named_command& command, const CLI::ParseError& error) {
+  const std::string_view said = error.what();
+  for (const CLI::Option* const one : command.app->get_options()) {
+    const std::string name = one->get_name();
+    if (said == name + " is required") {
+      return name + " is missing (expected " + expected_value(*one) + ", as '" + command.name +
+             " --help' describes)";
+    }
+    if (error.get_name() != "ArgumentMismatch" || !said.starts_with(name + ": ")) continue;
+    const std::string expected = " (expected " + expected_value(*one) + ")";
+    if (said.ends_with(" missing") || one->count() == 0) return name + ": value missing" + expected;
+    const std::string count = std::to_string(one->count());
+    return name + ": " + count + (one->count() == 1 ? " value" : " values") + " given" + expected;
+  }
+  return std::nullopt;
+}
+
+std::string parse_error_text(const CLI::App& program, const CLI::ParseError& error) {
+  const std::vector<named_command> commands = commands_asked_for(program);
+  if (const auto text = unknown_word_text(commands)) return *text;
+  if (const auto text = option_text(commands.back(), error)) return *text;
+  return std::string(error.what()) + " (expected what '" + commands.back().name +
+         " --help' describes)";
 }
 
 }  // namespace
@@ -131,7 +188,12 @@ int command_parser::run(int argc, char** argv) {
     app_->parse(argc, argv);
     return *status_;
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app_->exit(error);  // --help and --version
+    if (error.get_exit_code() == 0) {  // --help and --version
+      std::ostringstream text;
+      app_->exit(error, text, text);
+      print(text.str());
+      return 0;
+    }
     throw bench::bad_input(parse_error_text(*app_, error));
   }
 }

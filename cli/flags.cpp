@@ -12,20 +12,16 @@
 
 namespace elidex::cli {
 
-namespace {
-
-std::string quoted(std::string_view text) {
+std::string quoted_text(std::string_view text) {
   constexpr std::size_t shown_max = 60;
   return "'" + std::string(text.substr(0, shown_max)) + (text.size() > shown_max ? "...'" : "'");
 }
-
-}  // namespace
 
 void refuse(std::string_view flag, std::string_view text, std::string_view wrong,
             std::string_view expected) {
   throw bench::bad_input(std::string(flag)
                              .append(": ")
-                             .append(quoted(text))
+                             .append(quoted_text(text))
                              .append(" ")
                              .append(wrong)
                              .append(" (expected ")
@@ -37,7 +33,7 @@ void refuse_value(std::string_view flag, std::string_view text, std::string_view
                   const std::vector<std::string>& names) {
   throw bench::bad_input(std::string(flag)
                              .append(": invalid value ")
-                             .append(quoted(text))
+                             .append(quoted_text(text))
                              .append(" (expected ")
                              .append(expected) +
                          ")" + bench::did_you_mean(text, names));

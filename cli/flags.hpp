@@ -12,6 +12,9 @@
 
 namespace elidex::cli {
 
+/// 'text', shortened to fit into a message.
+[[nodiscard]] std::string quoted_text(std::string_view text);
+
 /// "--flag: 'text' WRONG (expected EXPECTED)"
 [[noreturn]] void refuse(std::string_view flag, std::string_view text, std::string_view wrong,
                          std::string_view expected);

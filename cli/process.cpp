@@ -73,6 +73,10 @@ std::string python() {
   return std::filesystem::exists(own, error) ? own.string() : "python3";
 }
 
+std::string python_not_started(const std::string& command, const std::string& program) {
+  return command + ": " + program + " could not be started (set ELIDEX_PYTHON to another Python)";
+}
+
 program_result converse(const std::vector<std::string>& command, const std::string& input) {
   // Files instead of pipes: nobody has to wait for the other side to read.
   const auto temporary = [] {

@@ -19,8 +19,14 @@ namespace elidex::cli {
 /// the system's.
 [[nodiscard]] std::string python();
 
+/// What `command` reports where `program`, a Python, ends with status 127 before its script runs.
+[[nodiscard]] std::string python_not_started(const std::string& command,
+                                             const std::string& program);
+
+inline constexpr int status_not_started = 127;
+
 struct program_result {
-  int status = 127;  // as of run_program()
+  int status = status_not_started;  // as of run_program()
   std::string output;
   std::string errors;
 };

@@ -81,10 +81,8 @@ std::string last_line(std::string_view text) {
   constexpr int refused = 2;
   constexpr int first_signal = 128;
   constexpr std::string_view own = "report: ";
-  if (drawn.status == first_signal - 1) {
-    throw std::runtime_error("report: " + program +
-                             " could not be started (set ELIDEX_PYTHON to another Python)");
-  }
+  if (drawn.status == status_not_started)
+    throw std::runtime_error(python_not_started("report", program));
   if (drawn.status > first_signal) {
     throw std::runtime_error("report: " + program + " was ended by signal " +
                              std::to_string(drawn.status - first_signal) + " (out of memory?)");

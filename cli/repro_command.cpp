@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <stdexcept>
 
 #include "bench/runner/machine.hpp"
 #include "bench/support/bad_input.hpp"
@@ -47,7 +48,10 @@ static int repro_command(const repro_flags& flags) {
     command.insert(command.end(), {"--machine", machine_file(flags.machine).string()});
   if (json.wanted()) command.insert(command.end(), {"--json", flags.json});
   command.insert(command.end(), flags.ids.begin(), flags.ids.end());
-  return run_program(command);
+  const int status = run_program(command);
+  if (status == status_not_started)
+    throw std::runtime_error(python_not_started("repro", command.front()));
+  return status;
 }
 
 void add_repro_command(command_parser& app) {

@@ -348,19 +348,13 @@ class column_reader {
   void choose_column() {
     const auto first = std::find(header_.begin(), header_.end(), column_);
     if (first == header_.end()) {
-      constexpr std::size_t names_max = 10;
-      std::string names;
-      for (std::size_t i = 0; i < std::min(names_max, header_.size()); ++i)
-        names += (i == 0 ? "" : ", ") + shortened(header_[i]);
-      if (header_.size() > names_max)
-        names += " and " + std::to_string(header_.size() - names_max) + " more";
       constexpr std::size_t name_bytes_max = 100;
       std::vector<std::string> short_names;
       for (const std::string& one : header_) {
         if (one.size() <= name_bytes_max) short_names.push_back(printable(one));
       }
       throw bench::bad_input("--column: " + shown(column_) + " is not a column of " + name_ +
-                             " (expected " + names + ")" +
+                             " (expected " + first_names() + ")" +
                              bench::did_you_mean(column_, short_names));
     }
     const auto second = std::find(first + 1, header_.end(), column_);
@@ -374,6 +368,21 @@ class column_reader {
   }
 
   // --- What is wrong ---
+
+  // Of the header: at most ten names and 200 bytes.
+  [[nodiscard]] std::string first_names() const {
+    constexpr std::size_t names_max = 10;
+    constexpr std::size_t bytes_max = 200;
+    std::string names;
+    std::size_t count = 0;
+    for (; count < std::min(names_max, header_.size()); ++count) {
+      const std::string next = (count == 0 ? "" : ", ") + shortened(header_[count]);
+      if (names.size() + next.size() > bytes_max) break;
+      names += next;
+    }
+    const std::size_t more = header_.size() - count;
+    return more == 0 ? names : names + " and " + std::to_string(more) + " more";
+  }
 
   [[nodiscard]] std::string where() const {
     return "line " + std::to_string(row_line_) + " (" +

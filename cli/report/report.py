@@ -34,7 +34,8 @@ def render(contents, sets):
     try:
         import page  # matplotlib takes a second to load: after the input is known to be good
     except ModuleNotFoundError as error:
-        raise BadResults(f"report: {error.name} is missing; ./dev setup installs it") from None
+        raise BadResults(f"report: {error.name} is missing (expected python3 with matplotlib, numpy "
+                         "and pandas; set ELIDEX_PYTHON to another Python)") from None
     return page.render(contents, sets).encode()
 
 

@@ -103,7 +103,8 @@ def make_directory(path):
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
-        raise OSError(error.errno, f"{path}: {error.strerror}") from None
+        raise OSError(error.errno, f"--out: '{path}' cannot be made: {error.strerror} "
+                                   "(expected a directory for plots)") from None
 
 
 def check_file(path):

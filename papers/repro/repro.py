@@ -21,6 +21,9 @@ from experiments import families
 from worker import WorkerFailed, ask, ask_all
 
 
+PACKAGES = "expected python3 with matplotlib, numpy and pandas; set ELIDEX_PYTHON to another Python"
+
+
 def arguments_of(given):
     parser = argparse.ArgumentParser(prog="repro.py",
                                      description=__doc__.split("\n", maxsplit=1)[0])
@@ -182,10 +185,12 @@ def main(given=None):
         return 2
     except (WorkerFailed, OSError) as error:
         said = error if isinstance(error, WorkerFailed) else error.strerror
-        print(f"repro: {said}", file=sys.stderr)
+        print(f"elidex: repro: {said}", file=sys.stderr)
         return 1
     except ImportError as error:
-        print(f"repro: {error.name} is missing; ./dev setup installs it", file=sys.stderr)
+        said = ("is missing" if isinstance(error, ModuleNotFoundError) else
+                "cannot be loaded")
+        print(f"elidex: repro: {error.name or 'a package'} {said} ({PACKAGES})", file=sys.stderr)
         return 1
 
 

@@ -141,10 +141,12 @@ TEST_F(elidex_tool, refuses_empty_values) {
                             "column query t.csv --column a --distinct --json",
                             "elide --elision"}) {
     const std::string text = flags;
-    refused(text + " ''", text.substr(text.rfind("--")) + ": invalid value ''");
+    refused(text + " ''", text.substr(text.rfind("--")) + ": value missing (expected ");
   }
-  refused("report ''", "files: invalid value ''");
-  refused("column load '' --column a", "FILE: invalid value ''");
+  refused("bench --keys ''", "--keys: value missing (expected N)\n");
+  refused("bench --index ''", "--index: value missing (expected A,B)\n");
+  refused("report ''", "files: value missing (expected FILE)\n");
+  refused("column load '' --column a", "FILE: value missing (expected a file)\n");
 }
 
 TEST_F(elidex_tool, names_the_nearest_of_many_names) {
@@ -160,7 +162,10 @@ TEST_F(elidex_tool, names_the_nearest_of_many_names) {
   one_line("bench --dist unifrom", "--dist: invalid value 'unifrom'", "uniform");
   one_line("bnech", "'bnech' is not a command", "bench");
   one_line("column laod", "'laod' is not a command", "load");
-  one_line("bench --thread 1", "The following argument", "--threads");
+  one_line("bench --thread 1", "'--thread' is not a flag of elidex bench", "--threads");
+  one_line("bench --thread=1", "'--thread' is not a flag of elidex bench", "--threads");
+  one_line("--verison", "'--verison' is not a flag of elidex", "--version");
+  one_line("repro --sede 1", "'--sede' is not a flag of elidex repro", "--seed");
   one_line("sim --machine haswell-ep-2x1", "--machine: invalid value", "haswell-ep-2x10");
   one_line("sim --set abort_cycle=3", "--set: invalid value 'abort_cycle=3'", "abort_cycles");
 }
@@ -177,8 +182,34 @@ TEST_F(elidex_tool, refuses_an_unwritable_json_before_the_run) {
 TEST_F(elidex_tool, refuses_what_is_no_flag) {
   refused("", "a command is missing", "bench");
   refused("frobnicate", "'frobnicate' is not a command", "bench");
-  refused("bench --frobnicate", "", "--frobnicate");
-  refused("bench --index", "--index", "bench --help");
+  for (const char* const command :
+       {"", " bench", " repro", " column", " column load", " elide", " doctor"}) {
+    const std::string name = std::string("elidex") + command;
+    for (const char* const flag : {"--frobnicate", "-v"}) {
+      refused(std::string(command) + " " + flag, std::string("'") + flag + "' is not a flag of " +
+                                                     name + " (expected one that '" + name +
+                                                     " --help' lists)\n");
+    }
+  }
+  refused("list extra --foo", "'--foo' is not a flag of elidex list");
+  refused("bench extra", "'extra' is one argument too many",
+          "(expected what 'elidex bench --help' lists)\n");
+}
+
+TEST_F(elidex_tool, names_a_value_or_an_argument_that_is_missing) {
+  refused("bench --keys", "--keys: value missing (expected N)\n");
+  refused("bench --json=", "--json: value missing (expected FILE)\n");
+  refused("bench --seed 1 --seed 2", "--seed: 2 values given (expected N)\n");
+  refused("repro", "id is missing (expected ID, as 'elidex repro --help' describes)\n");
+  refused("column load", "FILE is missing (expected a file, as 'elidex column load --help'");
+}
+
+TEST_F(elidex_tool, fails_where_standard_output_cannot_be_written) {
+  for (const char* const arguments : {"--help", "--version", "bench --help", "list"}) {
+    const outcome got = run_after("", arguments, ">/dev/full");
+    EXPECT_EQ(got.status, 1) << arguments;
+    EXPECT_EQ(got.err, "elidex: standard output cannot be written\n") << arguments;
+  }
 }
 
 TEST_F(elidex_tool, refuses_a_bench_of_which_nothing_can_run) {
@@ -400,6 +431,15 @@ TEST_F(elidex_tool, refuses_what_a_machine_cannot_do) {
           "--key-file: 'missing.txt' does not exist");
   refused("sim --machine '" + file("bad.machine", "# mine\nsockets = 77 -- assumed\n") + "'",
           "--machine", "bad.machine:2: sockets takes 1 to 4, not 77");
+}
+
+TEST_F(elidex_tool, repro_reports_a_missing_python) {
+  const outcome got = run_after("ELIDEX_PYTHON=/none/python", "repro S-3.12");
+  EXPECT_EQ(got.status, 1);
+  EXPECT_EQ(got.out, "");
+  EXPECT_EQ(got.err,
+            "elidex: repro: /none/python could not be started (set ELIDEX_PYTHON to another "
+            "Python)\n");
 }
 
 TEST_F(elidex_tool, the_program_on_the_machine_says_what_it_is) {

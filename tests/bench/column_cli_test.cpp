@@ -299,9 +299,10 @@ TEST_F(column_command, refuses_what_it_cannot_do) {
           "expected the lowest value");
   refused("column query towns.csv --column town --range b a", "--range: 'b' is above 'a'",
           "expected the lowest value");
-  refused("column query towns.csv --column id --range 5", "--range", "elidex column query --help");
-  refused("column query towns.csv --column id --find 1 --find 2", "--find",
-          "elidex column query --help");
+  refused("column query towns.csv --column id --range 5",
+          "--range: 1 value given (expected LO HI)\n");
+  refused("column query towns.csv --column id --find 1 --find 2",
+          "--find: 2 values given (expected V)\n");
   refused("column query towns.csv --column id --top 0", "--top: invalid value '0'");
   refused("column query towns.csv --column id --distinct --limit x", "--limit: invalid value 'x'");
 }

@@ -234,6 +234,12 @@ TEST(csv_column, refuses_a_column_that_is_not_there_or_twice) {
   EXPECT_EQ(refusal("a,\"two\nlines\",\xFF," + std::string(60, 'n') + "\n"),
             "--column: 'b' is not a column of t.csv (expected a, two lines, ?, " +
                 std::string(40, 'n') + "...)");
+  std::string wide;
+  for (const char letter : {'a', 'c', 'd', 'e', 'f', 'g'}) wide += std::string(60, letter) + ",";
+  EXPECT_EQ(refusal(wide + "last\n"), "--column: 'b' is not a column of t.csv (expected " +
+                                          std::string(40, 'a') + "..., " + std::string(40, 'c') +
+                                          "..., " + std::string(40, 'd') + "..., " +
+                                          std::string(40, 'e') + "... and 3 more)");
   EXPECT_EQ(refusal("b,a,b\n"),
             "--column: 'b' names two columns of t.csv, 1 and 3 (expected a name that occurs once)");
   EXPECT_EQ(refusal("b,a,a\n"), "taken") << "another column twice";

@@ -128,13 +128,22 @@ class Command(unittest.TestCase):
 
     def test_a_worker_that_fails_or_refuses(self):
         status, out, err = self.run_it("S-3.8", "S-3.9", FAKE_FAILS="S-3.9")
-        self.assertEqual((status, out, err), (1, "", "repro: a fiber fell off\n"))
+        self.assertEqual((status, out, err), (1, "", "elidex: repro: a fiber fell off\n"))
         status, out, err = self.run_it("S-3.8", "S-3.9", FAKE_REFUSES="S-3.8")
         self.assertEqual((status, out, err), (2, "", "elidex: --machine: no such thing\n"))
         self.program.unlink()
         status, out, err = self.run_it("S-3.8")
         self.assertEqual((status, out, err.count("\n")), (1, "", 1))
         self.assertEqual(self.plots(), [])
+
+    def test_a_package_that_is_missing(self):
+        for error, said in ((ModuleNotFoundError("x", name="matplotlib"), "matplotlib is missing"),
+                            (ImportError("x"), "a package cannot be loaded")):
+            with mock.patch.object(repro, "run", side_effect=error):
+                status, out, err = self.run_it("S-3.8")
+            self.assertEqual((status, out, err),
+                             (1, "", f"elidex: repro: {said} (expected python3 with matplotlib, "
+                                     "numpy and pandas; set ELIDEX_PYTHON to another Python)\n"))
 
     def test_an_index_that_is_not_there(self):
         status, out, err = self.run_it("E-F10a", "E-F11", FAKE_LACKS="euno-btree")
@@ -166,6 +175,11 @@ class Command(unittest.TestCase):
     def test_outputs_that_cannot_be_written(self):
         self.out.write_text("a file")
         self.assertEqual(self.run_it("K-T1")[0], 2)
+        below = str(self.out / "x")
+        with mock.patch.object(outputs, "check_directory"):  # as if it could be made
+            self.assertEqual(self.run_it("S-3.8", "--out", below),
+                             (1, "", f"elidex: repro: --out: '{below}' cannot be made: Not a "
+                                     "directory (expected a directory for plots)\n"))
         self.out.unlink()
         for bad in (self.directory.name, self.directory.name + "/none/x.json"):
             status, _, err = self.run_it("K-T1", "--json", bad)
