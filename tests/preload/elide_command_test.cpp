@@ -41,7 +41,7 @@ TEST_F(ElideCommand, RefusesWhatItCannotDo) {
   refused("elide -- /etc/passwd", "PROGRAM: '/etc/passwd' cannot be run");
   refused("elide --stats /no/such/directory/x -- true",
           "--stats: '/no/such/directory/x' cannot be written");
-  refused("elide --stats '' -- true", "--stats: invalid value '' (expected FILE)");
+  refused("elide --stats '' -- true", "--stats: value missing (expected FILE)");
   refused("elide --stats /tmp -- true", "--stats: '/tmp' cannot be written");
   refused("elide -- " + programs + "static_counted_sections", "PROGRAM: ", "is statically linked");
 }
