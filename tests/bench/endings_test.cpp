@@ -49,6 +49,8 @@ class started {
     group_ = fork();
     setpgid(group_, group_);  // in both, whichever comes first
     if (group_ != 0) return;
+    // Under nohup, or behind '&' in a script, the test itself ignores them.
+    for (const int signal : ending_signals) std::signal(signal, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
     // this process may have blocked signals to wait for them

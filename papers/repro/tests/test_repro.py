@@ -215,6 +215,12 @@ def alive(process):
         return False
 
 
+def takes_signals():
+    """In a child before its program begins: under nohup, or behind '&', signals are ignored."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class EndedBySignal(unittest.TestCase):
     """The script in a process of its own, ended while two simulated runs go on."""
 
@@ -228,11 +234,14 @@ class EndedBySignal(unittest.TestCase):
         command = [sys.executable, script, "--worker", program, "--out", directory / "plots", "--jobs", "2", *arguments,
                    "--json", directory / "results.json"]
         with subprocess.Popen(command, env=os.environ | {"FAKE_HANGS": str(directory / "running")},
-                              stderr=subprocess.PIPE) as ran:
+                              stderr=subprocess.PIPE, preexec_fn=takes_signals) as ran:
             while len(runs := list((directory / "running").iterdir())) < 2 and ran.poll() is None:
                 time.sleep(0.01)
             ran.send_signal(number)
-            _, err = ran.communicate(timeout=60)
+            try:
+                _, err = ran.communicate(timeout=60)
+            finally:
+                ran.kill()  # or the test would wait for it
         left = [run.name for run in runs if alive(run.name)]
         for run in left:
             os.kill(int(run), signal.SIGKILL)
