@@ -4,9 +4,9 @@
 #include <new>
 #include <utility>
 
+#include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/large_memory.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
 #  define ELIDEX_ADDRESS_SANITIZER 1

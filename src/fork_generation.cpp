@@ -1,6 +1,6 @@
 #include "elidex/internal/memory/fork_generation.hpp"
 
-#include "elidex/internal/memory/thread_slot.hpp"
+#include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/sync/parking.hpp"
 
 #if defined(__unix__) && !defined(ELIDEX_SIMULATED)

@@ -91,7 +91,7 @@
 #include "elidex/internal/column/column_main.hpp"
 #include "elidex/internal/column/deleted_rows.hpp"
 #include "elidex/internal/column/value_image.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
+#include "elidex/internal/memory/epoch.hpp"
 
 namespace elidex {
 

@@ -111,8 +111,8 @@
 #include <vector>
 
 #include "elidex/internal/log/storage.hpp"
+#include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/txn/commit_protocols.hpp"
 #include "elidex/internal/txn/dbx_locking_commit.hpp"

@@ -83,7 +83,6 @@
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/tree/codec.hpp"
 #include "elidex/internal/tree/value_change.hpp"
 

@@ -51,7 +51,7 @@
 #include <cstdint>
 
 #include "elidex/htm.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
+#include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/sync/drop_in_elision.hpp"
 #include "elidex/internal/sync/lock_names.hpp"
 #include "elidex/internal/sync/sleeping_lock.hpp"

@@ -86,7 +86,6 @@
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/split_regions.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
@@ -531,7 +530,7 @@ class euno_skip_list {
   op_status on_segment(Key key, Body&& body) const {
     for (backoff wait;; wait.once()) {
       const unsigned levels = high_levels_used();
-      const segment_ref from = sync_.upper([&]() noexcept { return locate(key, levels); });
+      const segment_ref from = sync_.descend([&]() noexcept { return locate(key, levels); });
       op_status s;
       if (Parts::controls_conflicts && Why != purpose::scan && from.controller != nullptr) {
         s = controlled<Why>(from, key, body);
@@ -554,7 +553,7 @@ class euno_skip_list {
   }
   template <class Body>
   op_status in_lower(const segment_ref& from, Body& body, std::uint32_t& aborts) const {
-    return sync_.lower(
+    return sync_.in_leaf(
         [&]() noexcept { return still_valid(from) ? body(from) : op_status::restart; }, aborts);
   }
 
@@ -573,7 +572,7 @@ class euno_skip_list {
     op_status s = op_status::restart;
     if constexpr (Why == purpose::remove) {
       bool shared = false;  // another key of the segment has this mark
-      s = sync_.lower([&]() noexcept {
+      s = sync_.in_leaf([&]() noexcept {
         if (!still_valid(from)) return op_status::restart;
         const op_status done = body(from);
         if (done == op_status::yes) shared = (marks_of(from.at) & control::bit(slot)) != 0;
@@ -625,7 +624,7 @@ bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::insert_or_overwrite(
     }
     if (s == op_status::restructured) {
       raise_levels(spare.get()->height - low_levels);
-      s = sync_.both(
+      s = sync_.whole(
           [&]() noexcept { return insert_or_overwrite_with_tower(key, value, overwrite, spare); });
     }
     if (s == op_status::yes) size_.add(1);
@@ -644,7 +643,7 @@ bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::erase(key_argument k
       free_node(result.unlinked);
     } else if (s == op_status::restructured) {
       retire_list_.reserve();
-      s = sync_.both([&]() noexcept { return erase_with_tower(key, result); });
+      s = sync_.whole([&]() noexcept { return erase_with_tower(key, result); });
       if (s == op_status::yes) {
         retire_list_.retire(result.unlinked, &destroy_node);
         for (control* const c : result.controls) {
@@ -698,7 +697,7 @@ void euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::give_control(
     return;
   }
   auto* const fresh = ::new (memory) control;
-  const op_status s = sync_.lower([&]() noexcept {
+  const op_status s = sync_.in_leaf([&]() noexcept {
     if (!still_valid(from)) return op_status::restart;
     fresh->set_marks(marks_of(from.at));
     set_control(*from.at, fresh);
@@ -715,7 +714,7 @@ void euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::take_control(
   } catch (const std::bad_alloc&) {
     return;
   }
-  const op_status s = sync_.lower([&]() noexcept {
+  const op_status s = sync_.in_leaf([&]() noexcept {
     if (!still_valid(from)) return op_status::restart;
     set_control(*from.at, nullptr);
     return op_status::yes;

@@ -66,7 +66,6 @@
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/tree/range_collector.hpp"
 #include "elidex/internal/tree/value_change.hpp"
 #include "papers/eunomia/skip_list_node.hpp"

@@ -72,7 +72,6 @@
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/parking.hpp"
 #include "elidex/internal/sync/version_lock.hpp"
 #include "elidex/internal/tree/range_collector.hpp"

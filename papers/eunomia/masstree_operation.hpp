@@ -18,8 +18,8 @@
 #include <new>
 #include <utility>
 
+#include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 
 namespace elidex::papers {
 

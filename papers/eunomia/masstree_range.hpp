@@ -26,7 +26,7 @@
 #include <span>
 
 #include "elidex/internal/sync/backoff.hpp"
-#include "elidex/internal/tree/btree_node.hpp"
+#include "elidex/internal/tree/btree_inner.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 #include "elidex/internal/tree/range_collector.hpp"
 

@@ -30,7 +30,7 @@
 #include <type_traits>
 
 #include "elidex/internal/sync/random.hpp"
-#include "elidex/internal/tree/btree_node.hpp"
+#include "elidex/internal/tree/btree_inner.hpp"
 
 namespace elidex::papers {
 

@@ -25,7 +25,7 @@
 #include <utility>
 
 #include "elidex/internal/memory/block_pool.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
+#include "elidex/internal/memory/epoch.hpp"
 
 namespace elidex::papers {
 

@@ -1,12 +1,12 @@
 // What a node of the Delta Storage Index holds for a key: the ID of a value. Inner nodes are those
-// of the other B+trees (btree_node.hpp); a leaf is IDs and nothing else.
+// of the other B+trees (btree_inner.hpp); a leaf is IDs and nothing else.
 #pragma once
 
 #include <array>
 #include <cstddef>
 
 #include "elidex/internal/sync/version_lock.hpp"
-#include "elidex/internal/tree/btree_node.hpp"
+#include "elidex/internal/tree/btree_inner.hpp"
 #include "elidex/internal/tree/codec.hpp"
 #include "papers/karnagel/id_search.hpp"
 

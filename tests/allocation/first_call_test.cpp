@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/lasting_memory.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/ordered_map.hpp"
 #include "support/failing_allocations.hpp"
 #include "support/model.hpp"

@@ -19,7 +19,7 @@
 #include "elidex/condition_variable.hpp"
 #include "elidex/database.hpp"
 #include "elidex/hash_map.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
+#include "elidex/internal/memory/epoch.hpp"
 #include "elidex/mutex.hpp"
 #include "elidex/ordered_map.hpp"
 #include "elidex/shared_mutex.hpp"

@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "elidex/internal/memory/epoch.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/mutex.hpp"
 #include "elidex/ordered_map.hpp"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "elidex/internal/sync/policies.hpp"
-#include "elidex/internal/tree/btree_node.hpp"
+#include "elidex/internal/tree/btree_inner.hpp"
 
 namespace elidex::testing {
 

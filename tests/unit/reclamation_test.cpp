@@ -15,7 +15,6 @@
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/lasting_memory.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/ordered_map.hpp"
 
 namespace elidex {

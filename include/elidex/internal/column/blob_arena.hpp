@@ -19,8 +19,8 @@
 #include <string_view>
 #include <vector>
 
+#include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/large_memory.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/tree/codec.hpp"
 
 namespace elidex::internal {

@@ -8,7 +8,6 @@
 
 #include "elidex/column.hpp"
 #include "elidex/internal/memory/epoch.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/parking.hpp"
 
 namespace elidex {

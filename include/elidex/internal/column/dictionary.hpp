@@ -15,7 +15,7 @@
 // Parts. With one array for all threads, each appending thread writes the same counter and the same
 // cache line. Transactions that have nothing else in common then abort each other. With one part
 // for each core, a thread appends to its own part. An ID encodes part and position: id = position *
-// Parts + part. Deviation: a thread's part follows from its slot (thread_slot.hpp), not from the
+// Parts + part. Deviation: a thread's part follows from its slot (epoch.hpp), not from the
 // core on which it runs. So the part stays the same while the thread moves.
 //
 // Appending is a step of a region. make_room() obtains memory before it. append() returns nothing

@@ -39,7 +39,7 @@
 #include "elidex/internal/column/blob_arena.hpp"
 #include "elidex/internal/column/dictionary.hpp"
 #include "elidex/internal/column/remembered_ids.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
+#include "elidex/internal/memory/epoch.hpp"
 #include "elidex/ordered_map.hpp"
 
 namespace elidex::internal {

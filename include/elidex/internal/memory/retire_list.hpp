@@ -29,7 +29,6 @@
 #include <vector>
 
 #include "elidex/internal/memory/epoch.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 
 namespace elidex::internal {
 

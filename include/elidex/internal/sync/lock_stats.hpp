@@ -29,7 +29,7 @@
 #include <iosfwd>
 
 #include "elidex/htm.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
+#include "elidex/internal/memory/epoch.hpp"
 
 namespace elidex::internal {
 

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "elidex/internal/memory/thread_slot.hpp"
+#include "elidex/internal/memory/epoch.hpp"
 
 namespace elidex::internal {
 

@@ -1,16 +1,16 @@
-// The synchronisation policy of Eunomia: an operation runs as two regions. The upper region
-// descends to a leaf, and the lower region works in the leaf.
+// The synchronisation policy of Eunomia: an operation runs as two regions. The upper region,
+// descend(), leads to a leaf. The lower region, in_leaf(), works in the leaf. whole() is both.
 //
 //   leaf_ref at;
-//   sync.upper([&] {
+//   sync.descend([&] {
 //     at = descend(key);
 //     at.seen = at.leaf->sequence.read();
 //   });
-//   sync.lower([&] {
+//   sync.in_leaf([&] {
 //     if (!at.leaf->sequence.validate(at.seen)) return restart;
 //     ... the leaf's records ...
 //   });
-//   sync.both([&] {
+//   sync.whole([&] {
 //     ... split a leaf: its parent changes too ...
 //     at.leaf->sequence.invalidate();
 //   });
@@ -66,18 +66,18 @@ class split_regions {
   static constexpr bool readers_race = false;
 
   template <class Body>
-  auto upper(Body&& body) {
+  auto descend(Body&& body) {
     return run(upper_, body);
   }
   template <class Body>
-  auto lower(Body&& body) {
+  auto in_leaf(Body&& body) {
     std::uint32_t ignored = 0;
-    return lower(std::forward<Body>(body), ignored);
+    return in_leaf(std::forward<Body>(body), ignored);
   }
   // Adds the number of aborted hardware regions to `aborts`. Adds nothing if the lock is not
   // elided.
   template <class Body>
-  auto lower(Body&& body, std::uint32_t& aborts) {
+  auto in_leaf(Body&& body, std::uint32_t& aborts) {
     if constexpr (requires { lower_.run(body, aborts); }) {
       return lower_.run(body, aborts);
     } else {
@@ -85,7 +85,7 @@ class split_regions {
     }
   }
   template <class Body>
-  auto both(Body&& body) {
+  auto whole(Body&& body) {
     return run(upper_, [&] { return run(lower_, body); });
   }
 

@@ -1,5 +1,6 @@
-// A lock and a version in one word, and the fields that it protects: writers lock the word, and
-// readers validate it.
+// Versions. version_lock: a lock and a version in one word; writers lock the word, and readers
+// validate it. field: what such a lock protects. region_sequence: a leaf's number, for operations
+// that return to the leaf. optimistic: the policy of structures whose nodes have version locks.
 //
 //   auto seen = node.lock.read();            // waits while a writer is inside, writes nothing
 //   auto key = node.key.load<true>();        // a field: racing, so relaxed atomic loads
@@ -147,6 +148,102 @@ class no_node_lock {
   constexpr void unlock() noexcept {}
   constexpr void unlock_obsolete() noexcept {}
   constexpr void unlock_unchanged(token) noexcept {}
+};
+
+struct in_reused_memory {};  // a tag: other threads may still read the memory
+
+// A leaf's sequence number. It changes when an operation that has reached the leaf must restart
+// from the root.
+//
+//   auto seen = leaf.sequence.read();              // during the descent
+//   // in the leaf's region: the leaf still covers the same keys if the number is unchanged
+//   if (!leaf.sequence.validate(seen)) restart;
+//
+// Users: operations in two regions (split_regions.hpp), and threads that return to a leaf without a
+// descent (leaf_hint in btree_inner.hpp). read() and validate() may be called by any thread.
+//
+// Call invalidate() before a change of the leaf's contents, and after a change of how the leaf is
+// accessed (its conflict control). Inside a hardware region the order is invisible. On a fallback
+// path a later release store, such as a cleared mark (conflict_control.hpp), publishes the new
+// number to its reader.
+class region_sequence {
+ public:
+  using token = std::uint64_t;
+
+  region_sequence() noexcept : number_(0) {}
+  // Keeps the number of the memory's earlier life until begin_life(). A stale operation may read
+  // the number, so any write but an atomic store would be a data race.
+  explicit region_sequence(in_reused_memory /*tag*/) noexcept {}
+
+  // acquire: pairs with invalidate()'s release. A thread that reads a number sees all changes made
+  // before the number was set, such as whether the leaf has a conflict control.
+  token read() const noexcept { return number().load(std::memory_order_acquire); }
+  // acquire: pairs with invalidate()'s release. Suppose that the caller, outside of a region, has
+  // read a value with acquire order earlier. If validate() then returns true, the number had not
+  // changed before that value was published.
+  bool validate(token seen) const noexcept {
+    return number().load(std::memory_order_acquire) == seen;
+  }
+  // Sets a leaf's first number, before other threads can find the leaf. The number must differ from
+  // all numbers that this memory has had, also as an earlier leaf. 2^24 invalidations of one leaf
+  // and 2^40 leaves do not wrap.
+  void begin_life(std::uint64_t nth_leaf) noexcept {
+    // relaxed: ordered by the region that publishes the leaf
+    number().store(nth_leaf << 24U, std::memory_order_relaxed);
+  }
+  // Call it only inside a region that excludes other callers.
+  void invalidate() noexcept {
+    number().store(read() + 1, std::memory_order_release);  // pairs with the acquire in validate()
+  }
+
+ private:
+  std::atomic_ref<std::uint64_t> number() const noexcept { return std::atomic_ref(number_); }
+
+  mutable std::uint64_t number_;  // a plain word, because every constructor of std::atomic writes
+};
+
+// The same calls for leaves that no operation reaches by a number. They compile to nothing.
+class no_sequence {
+ public:
+  struct token {};
+  constexpr no_sequence() noexcept = default;
+  constexpr explicit no_sequence(in_reused_memory /*tag*/) noexcept {}
+  constexpr token read() const noexcept { return {}; }
+  constexpr bool validate(token) const noexcept { return true; }
+  constexpr void begin_life(std::uint64_t) noexcept {}
+  constexpr void invalidate() noexcept {}
+};
+
+// Optimistic lock coupling (Leis et al., "The ART of practical synchronization", 2016). The version
+// locks in the nodes do all the work.
+struct optimistic {
+  using node_lock = version_lock;
+  using sequence = no_sequence;
+  static constexpr bool readers_race = true;
+
+  template <class Body>
+  auto shared(Body&& body) {
+    return body();
+  }
+  template <class Body>
+  auto exclusive(Body&& body) {
+    return body();
+  }
+
+  // The descent to a leaf, the work in the leaf, and both together: policies with regions make these
+  // regions (split_regions.hpp).
+  template <class Body>
+  auto descend(Body&& body) {
+    return body();
+  }
+  template <class Body>
+  auto in_leaf(Body&& body, std::uint32_t& /*aborts*/) {
+    return body();
+  }
+  template <class Body>
+  auto whole(Body&& body) {
+    return body();
+  }
 };
 
 template <std::size_t Bytes>

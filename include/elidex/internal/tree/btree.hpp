@@ -88,17 +88,87 @@
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/policies.hpp"
 #include "elidex/internal/tree/btree_inner.hpp"
-#include "elidex/internal/tree/btree_node.hpp"
 #include "elidex/internal/tree/cursor.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 #include "elidex/internal/tree/range_collector.hpp"
 #include "elidex/internal/tree/value_change.hpp"
 
 namespace elidex::internal {
+
+template <class Key, class Value, class Sync, class Shape>
+struct btree_leaf : btree_node<Sync> {
+  using keys = key_codec<Key>;
+  using key_slot = typename key_codec<Key>::slot;
+  using value_slot = typename value_codec<Value>::slot;
+  struct slot {
+    field<key_slot> key;
+    field<value_slot> value;
+  };
+  static constexpr bool racing = Sync::readers_race;
+  static constexpr unsigned capacity = Shape::leaf_slots(sizeof(slot));
+  static constexpr std::size_t head_bytes = sizeof(btree_node<Sync>);
+  static constexpr bool in_order = true;
+  static constexpr std::size_t value_locks = 0;  // the leaf's lock is the values' lock too
+  struct ordered_view {};                        // not needed
+  static constexpr std::size_t bytes_for_look_up =
+      sizeof(btree_node<Sync>) + capacity * sizeof(slot);
+  static_assert(capacity <= slots_max);
+
+  btree_leaf() noexcept : btree_node<Sync>(0) {}
+
+  template <class Fn>
+  void for_each_value_lock(Fn&& /*fn*/) const noexcept {}
+  template <class SearchKey>
+  unsigned approach(const SearchKey& /*key*/) const noexcept {
+    return no_slot;
+  }
+
+  key_slot key(unsigned i) const noexcept { return keys::taken_out(stored_key(i), prefix.get()); }
+  // The key as the node stores it, with its head behind the prefix.
+  key_slot stored_key(unsigned i) const noexcept { return slots[i].key.template load<racing>(); }
+  void store_key(unsigned i, const key_slot& k) noexcept { slots[i].key.template store<racing>(k); }
+  std::uint64_t head(unsigned i) const noexcept {
+    return slots[i].key.template load_word<racing>(0);
+  }
+  value_slot value(unsigned i) const noexcept { return slots[i].value.template load<racing>(); }
+  void set_value(unsigned i, const value_slot& v) noexcept {
+    slots[i].value.template store<racing>(v);
+  }
+
+  void insert(unsigned position, const key_slot& k, const value_slot& v) noexcept {
+    const unsigned n = this->count();
+    for (unsigned i = n; i > position; --i) copy_slot(i, *this, i - 1);
+    store_key(position, keys::put_in(k, prefix.get()));
+    set_value(position, v);
+    this->set_count(n + 1);
+  }
+  void erase(unsigned position) noexcept {
+    const unsigned n = this->count();
+    for (unsigned i = position + 1; i < n; ++i) copy_slot(i - 1, *this, i);
+    this->set_count(n - 1);
+  }
+  // Moves the slots from `first` on to the end of `to`, which has the same prefix.
+  void move_tail(unsigned first, btree_leaf& to) noexcept {
+    const unsigned n = this->count();
+    const unsigned at = to.count();
+    for (unsigned i = first; i < n; ++i) to.copy_slot(at + i - first, *this, i);
+    to.set_count(at + n - first);
+    this->set_count(first);
+  }
+
+  [[no_unique_address]] prefix_length<keys, racing> prefix;
+  std::array<slot, capacity> slots;
+
+ private:
+  // The reading side is not racing: the caller holds the lock of `from`.
+  void copy_slot(unsigned i, const btree_leaf& from, unsigned j) noexcept {
+    slots[i].key.template store<racing>(from.slots[j].key.template load<false>());
+    slots[i].value.template store<racing>(from.slots[j].value.template load<false>());
+  }
+};
 
 // Memory can be reused at once after a region, unless a reader may still follow an address that it
 // found inside. This is always possible with racing readers. It is also possible with blobs,

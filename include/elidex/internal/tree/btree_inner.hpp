@@ -1,5 +1,5 @@
-// The inner levels that both B+trees share: the descent to a leaf, leaf hints, which make it
-// unnecessary, and splits and merges of inner nodes.
+// What both B+trees share: the nodes' common part, inner nodes with separators and children, the
+// descent to a leaf, leaf hints, which make it unnecessary, and splits and merges of inner nodes.
 //
 //   position p;
 //   // p.as_leaf() is the leaf for the key at the moment of its version p.seen
@@ -13,12 +13,18 @@
 // another thread has changed a node on which it depends. It returns restructured when it has split
 // or merged a node. The operation then begins again.
 //
+// Functions of a node that only read may race with a writer where the policy's readers_race says so.
+// Functions that change a node need its lock.
+//
 // Implementation notes
-// The proof of correctness is in the header comment of btree.hpp.
+// Child i of an inner node holds the keys k with key(i - 1) <= k < key(i). A node never changes
+// between leaf and inner node, not even when its memory is used again, because leaves and inner
+// nodes come from separate pools. The proof of correctness is in the header comment of btree.hpp.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -28,12 +34,216 @@
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/backoff.hpp"
-#include "elidex/internal/tree/btree_node.hpp"
+#include "elidex/internal/sync/version_lock.hpp"
+#include "elidex/internal/tree/codec.hpp"
+#include "elidex/internal/tree/key_prefix.hpp"
+#include "elidex/internal/tree/key_search.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 
 namespace elidex::internal {
+
+// The number of a node's slots is fixed, as in the papers.
+template <unsigned LeafSlots, unsigned InnerSlots>
+struct fan_out {
+  static_assert(LeafSlots >= 2 && InnerSlots >= 3);
+  static constexpr bool summarizes_keys = false;  // of inner nodes, see summarized_keys
+  static constexpr unsigned leaf_slots(std::size_t /*slot_bytes*/) { return LeafSlots; }
+  static constexpr unsigned inner_slots(std::size_t /*key_bytes*/) { return InnerSlots; }
+};
+
+// A node has as many slots as fit into so many bytes.
+template <std::size_t LeafBytes, std::size_t InnerBytes>
+struct node_bytes {
+  static constexpr std::size_t header_bytes = 16;
+  static constexpr bool summarizes_keys = false;
+  static constexpr unsigned leaf_slots(std::size_t slot_bytes) {
+    const std::size_t slots = (LeafBytes - header_bytes) / slot_bytes;
+    return slots < 4 ? 4 : static_cast<unsigned>(slots);
+  }
+  static constexpr unsigned inner_slots(std::size_t key_bytes) {
+    const std::size_t slots =
+        (InnerBytes - header_bytes - sizeof(void*)) / (key_bytes + sizeof(void*));
+    return slots < 4 ? 4 : static_cast<unsigned>(slots);
+  }
+};
+
+// The papers' fan-out (001 section 4.1, 003 section 6.1).
+using paper_fan_out = fan_out<16, 16>;
+
+// Always inline: GCC assumes that a function which only prefetches has no effect, and drops its
+// calls.
+template <int Locality, std::size_t... Line>
+[[gnu::always_inline]] inline void prefetch_lines(const char* first,
+                                                  std::index_sequence<Line...> /*lines*/) noexcept {
+  (__builtin_prefetch(first + 64 * Line, 0, Locality), ...);
+}
+
+// At most two KiB: in a larger node a search touches only a few lines.
+inline constexpr std::size_t prefetch_max = 2048;
+template <std::size_t Bytes, int Locality = 3>
+[[gnu::always_inline]] inline void prefetch_bytes(const void* address) noexcept {
+  constexpr std::size_t lines = (std::min(Bytes, prefetch_max) + 63) / 64;
+  prefetch_lines<Locality>(static_cast<const char*>(address), std::make_index_sequence<lines>());
+}
+// Prefetches into the second-level cache, for memory that is needed after other work. The first
+// level can wait for some twenty lines only. A thread that asks for more has to wait.
+template <std::size_t Bytes>
+[[gnu::always_inline]] inline void prefetch_bytes_for_later(const void* address) noexcept {
+  prefetch_bytes<Bytes, 2>(address);
+}
+
+// The largest number that a node's 16-bit count can hold.
+inline constexpr unsigned slots_max = 65535;
+
+// The number of a slot that does not exist or is not known.
+inline constexpr unsigned no_slot = ~0U;
+
+template <class Sync>
+struct btree_node {
+  using node_lock = typename Sync::node_lock;
+  static constexpr bool racing = Sync::readers_race;
+
+  explicit btree_node(unsigned level_above_leaves) noexcept
+      : level(static_cast<std::uint8_t>(level_above_leaves)) {
+    set_count(0);
+  }
+
+  // Slots in use. Never more than the node has, even when it is read while a writer changes it.
+  unsigned count() const noexcept { return count_.template load<racing>(); }
+  void set_count(unsigned n) noexcept {
+    count_.template store<racing>(static_cast<std::uint16_t>(n));
+  }
+  bool is_leaf() const noexcept { return level == 0; }
+
+  [[no_unique_address]] mutable node_lock lock;
+  field<std::uint16_t> count_;
+  const std::uint8_t level;
+};
+
+// An inner node's keys in one array.
+template <class KeySlot, bool Racing, unsigned Capacity>
+class plain_inner_keys {
+ public:
+  KeySlot key(unsigned i) const noexcept { return keys_[i].template load<Racing>(); }
+  void set_key(unsigned i, const KeySlot& k) noexcept { keys_[i].template store<Racing>(k); }
+  // The first word of a string's slot.
+  std::uint64_t head(unsigned i) const noexcept { return keys_[i].template load_word<Racing>(0); }
+
+ private:
+  std::array<field<KeySlot>, Capacity> keys_;
+};
+
+template <class KeySlot, bool Racing, unsigned Capacity, bool Summarized>
+struct inner_keys_of {
+  using type = plain_inner_keys<KeySlot, Racing, Capacity>;
+};
+template <std::integral KeySlot, bool Racing, unsigned Capacity>
+struct inner_keys_of<KeySlot, Racing, Capacity, true> {
+  using type = summarized_keys<KeySlot, Racing, Capacity>;
+};
+
+template <class Key, class Sync, class Shape>
+struct btree_inner_node : btree_node<Sync> {
+  using node = btree_node<Sync>;
+  using keys = key_codec<Key>;
+  using key_slot = typename key_codec<Key>::slot;
+  static constexpr bool racing = Sync::readers_race;
+  static constexpr unsigned capacity = Shape::inner_slots(sizeof(key_slot));
+  static_assert(capacity <= slots_max);
+  using keys_type =
+      typename inner_keys_of<key_slot, racing, capacity, Shape::summarizes_keys>::type;
+  // Head, keys and children. Prefetched together, they cost a look-up one wait.
+  static constexpr std::size_t bytes_for_look_up =
+      sizeof(node) + sizeof(keys_type) + (capacity + 1) * sizeof(node*);
+
+  explicit btree_inner_node(unsigned level_above_leaves) noexcept : node(level_above_leaves) {}
+
+  key_slot key(unsigned i) const noexcept { return keys::taken_out(stored_key(i), prefix.get()); }
+  void set_key(unsigned i, const key_slot& k) noexcept {
+    store_key(i, keys::put_in(k, prefix.get()));
+  }
+  // The key as the node stores it, with its head behind the prefix.
+  key_slot stored_key(unsigned i) const noexcept { return separators.key(i); }
+  void store_key(unsigned i, const key_slot& k) noexcept { separators.set_key(i, k); }
+  std::uint64_t head(unsigned i) const noexcept { return separators.head(i); }
+  template <bool OrEqual>
+  unsigned rank(unsigned count, const key_slot& wanted) const noexcept
+    requires Shape::summarizes_keys && std::integral<key_slot>
+  {
+    return separators.template rank<OrEqual>(count, wanted);
+  }
+  node* child(unsigned i) const noexcept { return children[i].template load<racing>(); }
+  void set_child(unsigned i, node* c) noexcept { children[i].template store<racing>(c); }
+
+  // Inserts `right` behind child `position`, with `k` as the separator between them.
+  void insert(unsigned position, const key_slot& k, node* right) noexcept {
+    const unsigned n = this->count();
+    for (unsigned i = n; i > position; --i) {
+      copy_key(i, *this, i - 1);
+      copy_child(i + 1, *this, i);
+    }
+    set_key(position, k);
+    set_child(position + 1, right);
+    this->set_count(n + 1);
+  }
+  // Removes key `position` and the child behind it.
+  void erase(unsigned position) noexcept {
+    const unsigned n = this->count();
+    for (unsigned i = position + 1; i < n; ++i) {
+      copy_key(i - 1, *this, i);
+      copy_child(i, *this, i + 1);
+    }
+    this->set_count(n - 1);
+  }
+  // Moves the children behind key `middle` to the empty node `right`, which has the same prefix.
+  // Key `middle` itself goes to neither node.
+  void split(unsigned middle, btree_inner_node& right) noexcept {
+    const unsigned n = this->count();
+    right.copy_child(0, *this, middle + 1);
+    for (unsigned i = middle + 1; i < n; ++i) {
+      right.copy_key(i - middle - 1, *this, i);
+      right.copy_child(i - middle, *this, i + 1);
+    }
+    right.set_count(n - middle - 1);
+    this->set_count(middle);
+  }
+  // Appends `k` and the first `taken` children of `right`, which has the same prefix and keeps
+  // them. Key `taken - 1` of `right` goes to neither node.
+  void append(const key_slot& k, const btree_inner_node& right, unsigned taken) noexcept {
+    const unsigned n = this->count();
+    set_key(n, k);
+    copy_child(n + 1, right, 0);
+    for (unsigned i = 1; i < taken; ++i) {
+      copy_key(n + i, right, i - 1);
+      copy_child(n + 1 + i, right, i);
+    }
+    this->set_count(n + taken);
+  }
+  // Removes the first `dropped` children and the keys behind them.
+  void drop_front(unsigned dropped) noexcept {
+    const unsigned n = this->count();
+    copy_child(0, *this, dropped);
+    for (unsigned i = dropped; i < n; ++i) {
+      copy_key(i - dropped, *this, i);
+      copy_child(i - dropped + 1, *this, i + 1);
+    }
+    this->set_count(n - dropped);
+  }
+
+  [[no_unique_address]] prefix_length<keys, racing> prefix;
+  keys_type separators;
+  std::array<field<node*>, capacity + 1> children;
+
+ private:
+  // The caller holds the lock of `from`.
+  void copy_key(unsigned i, const btree_inner_node& from, unsigned j) noexcept {
+    store_key(i, from.stored_key(j));
+  }
+  void copy_child(unsigned i, const btree_inner_node& from, unsigned j) noexcept {
+    children[i].template store<racing>(from.children[j].template load<false>());
+  }
+};
 
 // Counts since construction. Each is exact when no operation runs.
 struct btree_stats {

@@ -68,7 +68,7 @@ class bulk_loader {
     btree_operation<Tree> op(tree_);
     node* const root = level_.empty() ? nullptr : level_.front().at;
     const op_status s = tree_.run_changing(
-        op, [&] { return tree_.sync_.both([&] { return tree_.try_replace_empty(root, op); }); });
+        op, [&] { return tree_.sync_.whole([&] { return tree_.try_replace_empty(root, op); }); });
     if (s == op_status::no) throw std::logic_error("elidex: bulk_load: the map is not empty");
     if (root == nullptr) return;
     leaves_.clear();  // the tree owns them now

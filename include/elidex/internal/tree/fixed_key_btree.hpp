@@ -19,30 +19,31 @@
 //
 // Implementation notes
 // The four principles of papers/003 section 4.2, and where each is:
-//   splitting regions     The policy's upper() leads to a leaf, its lower() works in the leaf:
-//                         at_leaf(). Between the two regions the leaf may be split or removed. The
-//                         leaf's sequence number then differs (split_regions.hpp).
+//   splitting regions     The policy's descend() leads to a leaf, its in_leaf() works in the leaf:
+//                         at_leaf(). Between the two the leaf may be split or removed. The leaf's
+//                         version (`optimistic`) or sequence number (split_regions.hpp) then
+//                         differs.
 //   partitioned layout    The leaf, chosen by the Shape: separated_leaf.hpp, or the paper's.
 //   conflict control      conflict_control.hpp: at_controlled_leaf().
 //   adaptive control      `Control`: a leaf gets its conflict control when its requests collide. It
 //                         loses the control when they stop colliding: at_bare_leaf(), switch_on(),
 //                         switch_off().
 //
-// Under `optimistic` there are no hardware regions. upper() is optimistic lock coupling down to the
-// leaf (btree.hpp). The lower region is the leaf's version for readers and its lock for writers.
-// The leaf's version takes the place of the sequence number.
+// Under `optimistic` the descent is optimistic lock coupling (btree.hpp). In the leaf, readers
+// validate the leaf's version and writers hold its lock. Under split regions each of the two parts
+// is a hardware region, and the leaf's sequence number takes the place of its version.
 //
-// Splits, redistributions and merges are operations of their own, in both regions (try_split(),
-// try_redistribute(), try_merge()). They leave the contents as they were. An insert that finds its
+// Splits, redistributions and merges are operations of their own, under the policy's whole()
+// (try_split(), try_redistribute(), try_merge()). They leave the contents as they were. An insert that finds its
 // leaf full has the leaf split, or redistributed with a sibling, and begins again. An erase leaves
 // its leaf as it is, and merges the leaf afterwards if it is sparse (papers/003 section 5.3).
 //
 // Invariants
 //   * Inner nodes: the invariants of btree.hpp. A leaf may be empty for a while.
 //   * Everything that one region reads from the leaf for a key, it reads while that leaf is the one
-//     for the key. Under split regions the region validates the sequence number. A split, a merge
-//     and a removal change the number in both regions. Under `optimistic` the version of the leaf's
-//     lock is validated last.
+//     for the key. Under `optimistic` the version of the leaf's lock is validated last. Under split
+//     regions in_leaf() validates the sequence number first. A split, a merge and a removal change
+//     the number under whole().
 //   * While a leaf has a conflict control and its sequence number stays the same, each of its keys
 //     has its mark set. An insert sets the mark first, under the slot's lock bit. An erase clears
 //     the mark afterwards, under the same bit, if no other key of the leaf has that mark. A merge
@@ -52,8 +53,8 @@
 //     changed. It waits for that lock before it looks at any mark, so a mark that it finds is not
 //     about to be cleared. A request that has the old number marks in vain and begins again.
 //   * A redistribution moves records between two leaves without controls, of one parent, and moves
-//     the separator between them. It holds the locks of both leaves (and of the values), or runs in
-//     both regions. The separator moves under the parent's lock as well. That lock is released
+//     the separator between them. It holds the locks of both leaves (and of the values), and runs
+//     under whole(). The separator moves under the parent's lock as well. That lock is released
 //     before the records move. An operation that the new separator routes to either leaf waits for
 //     that leaf's lock. Splits do likewise. An operation that the old separator routed to the
 //     giving leaf finds its version, or its sequence number, changed. No operation can already be
@@ -71,8 +72,8 @@
 // Order of locks
 // 1. The split lock, or a slot's lock bit: both outside of regions. Neither is waited for with the
 //    other one held.
-// 2. The upper region.
-// 3. The lower region.
+// 2. The region of descend().
+// 3. The region of in_leaf().
 // 4. The node, then its sibling, by try_upgrade().
 // 5. The locks of values, leaf by leaf.
 // 6. The parent, by lock_parent_of_locked(), which waits. The parent comes last and is held
@@ -80,17 +81,17 @@
 //    instead tries for the parent before the node.
 //
 // Linearization points
-//   split regions   The commit of the lower region, or the unlocking of its fallback lock. For a
+//   split regions   The commit of in_leaf()'s region, or the unlocking of its fallback lock. For a
 //                   request that a clear mark answers: the reading of the mark, if the sequence
 //                   number is validated after it.
 //   optimistic      get(), contains() and operations that change nothing: the reading of the leaf's
-//                   version in the upper region. If a clear mark answers: the reading of the mark.
+//                   version at the end of the descent. If a clear mark answers: the reading of the mark.
 //                   Changes: the try_upgrade() of the leaf.
 //                   Where values have locks of their own (separated_leaf.hpp), these two differ.
 //                   A value that is read: the reading of its lock's version in try_read().
 //                   A value that is replaced: the locking of its lock in change_value().
 //                   Both validate the leaf's version afterwards.
-//   scan            range_collector.hpp, in both regions.
+//   scan            range_collector.hpp, under whole().
 //
 // Deviations from papers/003 section 5: a split is a region of its own. Scans sort in private
 // memory instead of moving what they read to the reserved keys, so that reading never writes.
@@ -115,12 +116,10 @@
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/random.hpp"
 #include "elidex/internal/sync/split_regions.hpp"
 #include "elidex/internal/tree/btree_inner.hpp"
-#include "elidex/internal/tree/btree_node.hpp"
 #include "elidex/internal/tree/bulk_load.hpp"
 #include "elidex/internal/tree/conflict_control.hpp"
 #include "elidex/internal/tree/cursor.hpp"
@@ -319,7 +318,7 @@ class fixed_key_btree
   // Whether values have locks apart from the leaf's.
   static constexpr bool locks_values_apart = racing && leaf::value_locks != 0;
 
-  // The leaf that the upper region has found.
+  // The leaf that the descent has found.
   struct leaf_ref {
     leaf* at = nullptr;
     token seen{};
@@ -337,7 +336,7 @@ class fixed_key_btree
 
   enum class request : std::uint8_t { look_up, put, erase };
 
-  // What the body of the lower region reports to the code after the region.
+  // What the body of in_leaf() reports to the code behind it.
   struct outcome {
     bool mark_is_free = false;  // after an erase: no other key of the leaf has the same mark
     bool is_sparse = false;     // after an erase: the leaf is worth merging
@@ -406,7 +405,7 @@ class fixed_key_btree
 
   template <class Body>
   auto range_region(Body&& body) const {
-    return sync_.both(body);
+    return sync_.whole(body);
   }
 
   const std::uint64_t id_ = new_tree_id();
@@ -435,7 +434,7 @@ fixed_key_btree<Key, Value, Sync, Shape, Control>::fixed_key_btree() {
   root_.template store<racing>(first);
 }
 
-// --- the two regions ---
+// --- to the leaf, and in the leaf ---
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::find_leaf(Key key,
@@ -453,7 +452,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::come_to_leaf(Key key, le
   if constexpr (has_leaf_hints) {
     if (recall_leaf(key, p)) return op_status::yes;
   }
-  const op_status s = sync_.upper([&] { return find_leaf(key, p); });
+  const op_status s = sync_.descend([&] { return find_leaf(key, p); });
   if constexpr (has_leaf_hints) {
     if (s == op_status::yes) remember_if_again(key, p);
   }
@@ -501,7 +500,7 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::remember_if_again(
   if (!mine.came_again(id_, p.at)) return;
   key_range<Key> stretch{};
   typename leaf::sequence_type::token sequence{};
-  const op_status s = sync_.upper([&] {
+  const op_status s = sync_.descend([&] {
     stretch = {std::numeric_limits<Key>::min(), std::numeric_limits<Key>::max()};
     position at;
     if (!descend_to_leaf(key, at, stretch) || at.at != p.at) return op_status::no;
@@ -511,8 +510,8 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::remember_if_again(
   if (s == op_status::yes) mine.remember(id_, p.at, sequence, stretch);
 }
 
-// Runs body(leaf_ref, known_absent, outcome) as the lower region of a request for the key until the
-// body has done its work. Splits the leaf when the body reports that it is full.
+// Runs body(leaf_ref, known_absent, outcome) in the key's leaf until the body has done its work.
+// Splits the leaf when the body reports that it is full.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <typename fixed_key_btree<Key, Value, Sync, Shape, Control>::request What, class Body>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_leaf(Key key, Body&& body) const
@@ -550,7 +549,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_bare_leaf(const leaf_
   }
   std::uint32_t aborts = 0;
   outcome ignored;
-  const op_status s = sync_.lower(
+  const op_status s = sync_.in_leaf(
       [&] { return p.is_still_right() ? body(p, false, ignored) : op_status::restart; }, aborts);
   if constexpr (Control::adaptive) suspect(p, aborts + (racing && s == op_status::restart ? 1 : 0));
   return s;
@@ -567,7 +566,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_joined_leaf(const lea
     -> op_status {
   std::uint32_t aborts = 0;
   outcome ignored;
-  return sync_.lower(
+  return sync_.in_leaf(
       [&] { return p.is_still_right() ? body(p, false, ignored) : op_status::restart; }, aborts);
 }
 
@@ -603,7 +602,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const
     if (!entry.marked) guard.mark(slot);
     std::uint32_t aborts = 0;
     outcome result;
-    s = sync_.lower(
+    s = sync_.in_leaf(
         [&] { return p.is_still_right() ? body(p, !entry.marked, result) : op_status::restart; },
         aborts);
     mark_is_free =
@@ -933,7 +932,7 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_on(
   }
   auto* const made = ::new (memory) control;
   std::uint32_t aborts = 0;
-  const op_status s = sync_.lower(
+  const op_status s = sync_.in_leaf(
       [&] {
         leaf& l = *p.at;
         if constexpr (racing) {
@@ -974,7 +973,7 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_off(
     return;  // the control stays
   }
   std::uint32_t aborts = 0;
-  const op_status s = sync_.lower(
+  const op_status s = sync_.in_leaf(
       [&] {
         leaf& l = *p.at;
         if (!p.is_still_right() || !l.lock.try_upgrade(p.seen)) return op_status::no;
@@ -1053,7 +1052,8 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::split(Key key, const lea
     // this cache line.
     if (!std::is_empty_v<typename leaf::sequence_type> && op.has_spare_leaf())
       nth_leaf = tree.leaves_made_.fetch_add(1);
-    return sync_.both([&] { return tree.try_split(key, op, nth_leaf, controlled_by, kept_marks); });
+    return sync_.whole(
+        [&] { return tree.try_split(key, op, nth_leaf, controlled_by, kept_marks); });
   });
   if (controlled_by != nullptr) controlled_by->keep_marks(kept_marks);
 }
@@ -1185,7 +1185,7 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 void fixed_key_btree<Key, Value, Sync, Shape, Control>::merge_if_sparse(Key key) noexcept {
   try {
     operation op(*this);
-    run_changing(op, [&] { return sync_.both([&] { return try_merge(key, op); }); });
+    run_changing(op, [&] { return sync_.whole([&] { return try_merge(key, op); }); });
   } catch (const std::bad_alloc&) {
     // The leaf stays sparse, or even empty, until keys are added to it and erased again.
   }

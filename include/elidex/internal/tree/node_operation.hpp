@@ -25,8 +25,8 @@
 #include <string_view>
 #include <utility>
 
+#include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/tree/codec.hpp"
 
 namespace elidex::internal {

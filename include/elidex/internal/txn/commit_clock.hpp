@@ -58,8 +58,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/fork_generation.hpp"
-#include "elidex/internal/memory/thread_slot.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/parking.hpp"
 
