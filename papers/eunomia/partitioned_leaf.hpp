@@ -30,7 +30,7 @@
 #include <type_traits>
 
 #include "elidex/internal/sync/random.hpp"
-#include "elidex/internal/tree/btree_inner.hpp"
+#include "elidex/internal/tree/separated_leaf.hpp"
 
 namespace elidex::papers {
 

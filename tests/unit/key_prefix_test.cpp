@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "elidex/internal/sync/policies.hpp"
-#include "elidex/internal/tree/btree_inner.hpp"
+#include "elidex/internal/tree/btree.hpp"
 
 namespace elidex::testing {
 
