@@ -67,7 +67,7 @@ std::uint64_t caches::cores_of_socket(unsigned socket) const noexcept {
   return all << (socket * cores_per_socket_);
 }
 
-access_cost caches::access(unsigned core, line& l, bool write, std::uint64_t now) {
+access_cost caches::access(unsigned core, line& l, bool write, bool taken, std::uint64_t now) {
   const std::uint64_t mine = std::uint64_t{1} << core;
   const bool have = (l.copies & mine) != 0;
   const bool in_l1 = have && l1_[core].touch(l);
@@ -78,26 +78,30 @@ access_cost caches::access(unsigned core, line& l, bool write, std::uint64_t now
   }
 
   std::uint64_t cycles = 0;
-  bool changes_hands = false;
-  bool met_others = false;
+  const bool changes_hands = taken || takes_from_others(core, l, write);
+  const std::uint64_t free = free_at(core, l, write);
+  bool met_others = taken;
   if (have) {
     cycles = in_l1 ? machine_.l1_cycles : machine_.l2_cycles;
     if (!in_l1) l2_[core].touch(l);
     if (write && (l.copies & ~mine) != 0) {
       cycles += invalidate_others(core, l);
-      changes_hands = met_others = true;
+      met_others = true;
       ++counts_[core].other_core;
     } else {
       ++(in_l1 ? counts_[core].l1 : counts_[core].l2);
     }
   } else {
-    changes_hands = l.owner >= 0 || (write && l.copies != 0);
-    met_others = (l.owner >= 0 && l.dirty) || (write && l.copies != 0);
+    met_others |= (l.owner >= 0 && l.dirty) || (write && l.copies != 0);
     cycles = fetch(core, l, write);
   }
+  // A request comes here too early in a run with a schedule, and of several lines
+  // (engine_lines.cpp).
+  if (free > now && (changes_hands || !have)) cycles += free - now;
   if (changes_hands) {
-    if (l.busy_until > now) cycles += l.busy_until - now;
     l.busy_until = now + cycles + machine_.line_busy_cycles;
+  } else if (!have) {
+    l.arrived_at = std::max(l.arrived_at, now + cycles);
   }
 
   if (write) drop_from_other_l3(socket_of(core), l);

@@ -1,7 +1,7 @@
 // The caches of a simulated machine and their coherence protocol: the cost of an access, and the
 // lines that it evicts.
 //
-//   const access_cost c = caches.access(core, line, write, now);
+//   const access_cost c = caches.access(core, line, write, taken, now);
 //   core_clock += c.cycles;
 //   if (c.left_l1 != nullptr) ...  // the core's L1 evicted a line, which may abort a transaction
 //
@@ -12,8 +12,9 @@
 // the least recently used line. A directory in the lines themselves (memory.hpp) records which
 // cores have a copy and which core owns the line. The protocol is MESI, with one owner bit for
 // modified and exclusive.
-// A line that changes hands is busy for a while, and other cores wait for it. So the cores get a
-// hot line in order, and the more cores want it, the slower each of them gets it.
+// A line that changes hands is busy until it has arrived, and for a while longer. free_at() is the
+// clock from which a request can be served. The waiting is the engine's (engine_lines.cpp): a
+// request for a busy line comes here when it is served.
 //
 // Simpler than hardware: the L3 holds copies but need not hold all lines (no back-invalidation).
 // There is no prefetcher, no TLB and no store buffer.
@@ -50,7 +51,25 @@ class caches {
  public:
   explicit caches(const machine& which);
 
-  access_cost access(unsigned core, line& l, bool write, std::uint64_t now);
+  // `taken`: the access has just aborted a transaction that had written the line.
+  access_cost access(unsigned core, line& l, bool write, bool taken, std::uint64_t now);
+  // Returns whether such an access needs more than the copy that the core may have.
+  static bool needs_others(unsigned core, const line& l, bool write) noexcept {
+    const std::uint64_t mine = std::uint64_t{1} << core;
+    return (l.copies & mine) == 0 || (write && l.copies != mine);
+  }
+  // The clock from which such an access can be served, if it needs others: when the line has
+  // changed hands. Copies are taken away when they have arrived.
+  static std::uint64_t free_at(unsigned core, const line& l, bool write) noexcept {
+    return takes_from_others(core, l, write) ? std::max(l.busy_until, l.arrived_at) : l.busy_until;
+  }
+  // Returns whether such an access takes the line, or the right to write it, from another core.
+  static bool takes_from_others(unsigned core, const line& l, bool write) noexcept {
+    const std::uint64_t mine = std::uint64_t{1} << core;
+    if ((l.copies & mine) != 0) return write && l.copies != mine;
+    return l.owner >= 0 || (write && l.copies != 0);
+  }
+  unsigned socket_of(unsigned core) const noexcept { return core / cores_per_socket_; }
   // Discards the writes of an aborted transaction. The core then has no copy of the line.
   void discard(unsigned core, line& l) noexcept;
 
@@ -85,7 +104,6 @@ class caches {
     std::uint64_t clock_ = 0;
   };
 
-  unsigned socket_of(unsigned core) const noexcept { return core / cores_per_socket_; }
   std::uint64_t cores_of_socket(unsigned socket) const noexcept;
   std::uint64_t fetch(unsigned core, line& l, bool write);
   std::uint64_t invalidate_others(unsigned core, line& l) noexcept;

@@ -32,7 +32,8 @@ engine::engine(const machine& which, const run_options& options, memory& where)
       options_(options),
       memory_(where),
       caches_(machine_),
-      threads_(which.hardware_threads()) {
+      threads_(which.hardware_threads()),
+      line_order_random_(options.seed) {
   if (machine_.cores() > 64 || threads_.size() > hardware_threads_max) {
     throw std::invalid_argument("a machine takes up to 64 cores");
   }

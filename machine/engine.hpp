@@ -140,6 +140,16 @@ class engine {
  private:
   enum class state : std::uint8_t { free, able, waiting, ended };
 
+  // A request that waits for a line.
+  struct line_wait {
+    line* of = nullptr;  // null: none
+    std::uint64_t began = 0;
+    bool write = false;
+    fetch_report* counted_in = nullptr;
+    std::int16_t next = -1;  // the thread whose request for the line came next
+    bool called = false;     // served next, and in the queue of turns until then
+  };
+
   struct hardware_thread {
     unsigned number = 0;
     unsigned core = 0;
@@ -150,6 +160,7 @@ class engine {
     std::uint64_t next_interrupt = 0;  // the earlier of the two
     std::uint64_t random = 0;
     unsigned place = 0;  // in the queue
+    line_wait awaits;
     std::unique_ptr<fiber> runs;
     std::uint64_t stack_low = 0;  // of the fiber
     std::uint64_t stack_bytes = 0;
@@ -178,6 +189,11 @@ class engine {
   void visit(std::uint64_t address, std::uint64_t bytes, bool write, bool atomic);
   void touch_all(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
   void touch(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
+  void wait_for_lines(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
+  bool must_wait(const hardware_thread& me, std::uint64_t address, bool write);
+  void wait_for_line(hardware_thread& me, std::uint64_t address, bool write);
+  void stop_waiting(hardware_thread& t);
+  hardware_thread& next_served(const line& l);
   void abort_others(hardware_thread& me, line& l, std::uint64_t address, std::uint64_t bytes,
                     bool write);
   void abort_owner_of_stack(hardware_thread& me, std::uint64_t address);
@@ -241,6 +257,7 @@ class engine {
   hardware_thread* now_running_ = nullptr;
   std::uint64_t turn_ends_ = 0;
   std::uint64_t steps_ = 0;
+  std::uint64_t line_order_random_ = 0;
   std::vector<unsigned> queue_;
   address_range pending_write_;
 

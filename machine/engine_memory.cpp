@@ -26,6 +26,7 @@ void engine::visit(std::uint64_t address, std::uint64_t bytes, bool write, bool 
   if (atomic || !me.has_on_stack(address)) {
     me.clock += machine_.instruction_cycles;
     take_turn();
+    wait_for_lines(me, address, bytes, write);
   }
   pending_write_ = {};
   touch_all(me, address, bytes, write);
@@ -36,6 +37,8 @@ void engine::visit_both(std::uint64_t first, bool write_first, std::uint64_t sec
   hardware_thread& me = *now_running_;
   me.clock += machine_.instruction_cycles;
   take_turn();
+  wait_for_lines(me, first, bytes, write_first);
+  wait_for_lines(me, second, bytes, false);
   pending_write_ = {};
   touch_all(me, second, bytes, false);
   touch_all(me, first, bytes, write_first);
@@ -68,6 +71,7 @@ void engine::touch(hardware_thread& me, std::uint64_t address, std::uint64_t byt
       elided < address + bytes) {
     abort_myself({.why = abort_reason::elision, .address = address});
   }
+  const bool taken = l.writer >= 0 && l.writer != static_cast<int>(me.number);
   abort_others(me, l, address, bytes, write);
   if (write && address - stacks_begin < stacks_bytes) abort_owner_of_stack(me, address);
   if (me.tx.active()) {
@@ -86,7 +90,8 @@ void engine::touch(hardware_thread& me, std::uint64_t address, std::uint64_t byt
   }
   if (own_stack) return;
   ++me.counts.accesses;
-  const access_cost cost = caches_.access(me.core, l, write, me.clock);
+  const access_cost cost = caches_.access(me.core, l, write, taken, me.clock);
+  if (me.awaits.of == &l) stop_waiting(me);
   me.clock += cost.cycles;
   if (cost.outside) {
     fetch_report& fetched = fetches_[names_.place_of(address)];

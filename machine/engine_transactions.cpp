@@ -176,6 +176,7 @@ std::uint32_t engine::roll_back(hardware_thread& victim, const abort_cause& caus
     if (!on_own_stack) put_back(e);
   }
   if (&victim != now_running_) cut_short(victim);
+  if (victim.awaits.of != nullptr) stop_waiting(victim);
   end_transaction(victim, &cause);
   victim.clock += machine_.abort_cycles;
   victim.counts.aborting_cycles += machine_.abort_cycles;
@@ -219,7 +220,11 @@ void engine::abort_thread(hardware_thread& victim, const abort_cause& cause) {
               victim.tx.exception_globals.size());
   set_thread_pointer(here);
   if (options_.schedule == nullptr) {
-    moved(victim);
+    if (victim.queued) {
+      moved(victim);
+    } else {
+      enqueue(victim);  // its request was waiting for a line
+    }
     turn_ends_ = std::min(turn_ends_, victim.clock + options_.quantum_cycles);
   }
 }

@@ -63,6 +63,12 @@ struct machine {
   std::uint64_t atomic_cycles = 18;  // the extra cost of a locked instruction
   // for how long a line that moved from cache to cache cannot move again
   std::uint64_t line_busy_cycles = 20;
+  // Which of the requests that wait for a line is served next: the one that was issued first, one
+  // at random, or the first from the socket that has the line.
+  static constexpr std::uint64_t first_issued = 0;
+  static constexpr std::uint64_t random_order = 1;
+  static constexpr std::uint64_t same_socket_first = 2;
+  std::uint64_t line_order = first_issued;
   std::uint64_t pause_cycles = 10;
   std::uint64_t page_fault_cycles = 2500;
   std::uint64_t system_call_cycles = 500;

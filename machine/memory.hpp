@@ -34,8 +34,9 @@ inline constexpr std::uint64_t stacks_bytes = stack_bytes * hardware_threads_max
 struct line {
   // a bit for each core whose L1 or L2 holds it
   std::uint64_t copies = 0;
-  // the clock until which it moves from cache to cache
+  // the clock until which it changes hands, and the clock at which the last copy has arrived
   std::uint64_t busy_until = 0;
+  std::uint64_t arrived_at = 0;
   // a bit for each hardware thread that has it in its read set
   std::array<std::uint64_t, hardware_threads_max / 64> readers{};
   // the hardware thread that has it in its write set
@@ -45,6 +46,8 @@ struct line {
   bool dirty = false;  // whether the owner has written it
   // a bit for each socket whose L3 holds it
   std::uint8_t l3 = 0;
+  // the hardware thread whose request for the line came first of those that wait, or -1
+  std::int16_t first_waiter = -1;
   std::uint32_t number = 0;  // its physical address / line_bytes, which selects its cache sets
 
   bool in_read_set_of(unsigned thread) const noexcept {

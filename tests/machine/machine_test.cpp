@@ -410,6 +410,210 @@ TEST(Fetch, AccessesTakeNoLongerThanTheThreadsHaveRun) {
   EXPECT_LE(fetching, r.total().cycles);
 }
 
+// --- lines that several threads want ---
+
+// Computes until the calling thread's clock is at `cycle`.
+void compute_until(u64 cycle) {
+  const u64 at = now();
+  spend(cycle > at ? cycle - at : 0);
+}
+
+// The cycles of `what` at the calling thread's clock.
+template <class Body>
+u64 cycles_of(Body body) {
+  const u64 from = now();
+  body();
+  return now() - from;
+}
+
+// What a write to a line costs that another core of the socket has changed, with nobody waiting.
+u64 cost_of_taking(const machine& m) {
+  static cell taken;
+  u64 cost = 0;
+  run(m, {},
+      {[&] { taken.value = 1; },
+       [&] {
+         spend(20'000);
+         cost = cycles_of([&] { taken.value = 2; });
+       }});
+  return cost;
+}
+
+// Threads want one line at the same time, from `first` on, each a little later than the one before.
+// Returns the order in which they got it.
+std::vector<unsigned> order_of_service(const machine& m, unsigned threads, u64 seed = 1) {
+  static cell wanted;
+  wanted.value = 0;
+  std::vector<u64> place(threads);
+  bodies all(1, [] { wanted.value = 0; });  // on another core: the line is there
+  for (unsigned i = 0; i < threads; ++i) {
+    all.emplace_back([&place, i] {
+      compute_until(20'000 + u64{10} * i);
+      const u64 mine = wanted.value.fetch_add(1);
+      place[i] = mine;
+    });
+  }
+  run(m, {.seed = seed}, all);
+  std::vector<unsigned> order(threads);
+  for (unsigned i = 0; i < threads; ++i) order[place[i]] = i;
+  return order;
+}
+
+TEST(Line, RequestsAreServedInTheOrderInWhichTheyWereIssued) {
+  std::vector<unsigned> expected(15);
+  std::iota(expected.begin(), expected.end(), 0u);
+  EXPECT_EQ(order_of_service(here(), 15), expected);
+}
+
+TEST(Line, OtherOrdersOfServiceServeEachRequestOnceToo) {
+  std::vector<unsigned> in_order(15);
+  std::iota(in_order.begin(), in_order.end(), 0u);
+  machine m = here();
+  set_parameter(m, "line_order", machine::random_order);
+  const std::vector<unsigned> at_random = order_of_service(m, 15);
+  EXPECT_THAT(at_random, testing::UnorderedElementsAreArray(in_order));
+  EXPECT_NE(at_random, in_order);
+  EXPECT_EQ(order_of_service(m, 15), at_random);     // equal seeds, equal runs
+  EXPECT_NE(order_of_service(m, 15, 2), at_random);  // other seeds, other orders
+
+  // Threads 0 to 8 are on the first socket, with the line; 9 to 14 on the other.
+  set_parameter(m, "line_order", machine::same_socket_first);
+  EXPECT_EQ(order_of_service(m, 15), in_order);  // they come in that order anyway
+}
+
+TEST(Line, TheSameSocketFirstKeepsALineThere) {
+  static cell wanted;
+  const auto sockets_in_order = [](u64 line_order) {
+    machine m = here();
+    set_parameter(m, "line_order", line_order);
+    wanted.value = 0;
+    std::array<bool, 19> far{};
+    bodies all(1, [] { wanted.value = 0; });
+    for (unsigned i = 1; i < 20; ++i) {
+      all.emplace_back([&, i] {
+        // Threads of both sockets in turn: 1, 10, 2, 11, ...
+        compute_until(20'000 + u64{10} * (i < 10 ? 2 * i : 2 * (i - 9) + 1));
+        const u64 mine = wanted.value.fetch_add(1);
+        far[mine] = i >= 10;
+      });
+    }
+    run(m, {}, all);
+    unsigned changes = 0;
+    for (std::size_t n = 1; n < far.size(); ++n)
+      if (far[n] != far[n - 1]) ++changes;
+    return changes;
+  };
+  EXPECT_GT(sockets_in_order(machine::first_issued), 10u);
+  EXPECT_LE(sockets_in_order(machine::same_socket_first), 2u);
+}
+
+TEST(Line, ARequestThatIsGivenUpDelaysNobody) {
+  static cell hot;
+  static cell flag;
+  // Thread 2 waits for the hot line, behind thread 1, in a region that thread 3 aborts meanwhile.
+  const auto last_waits = [](bool with_the_one_that_gives_up) {
+    hot.value = flag.value = 0;
+    u64 cost = 0;
+    run_here({[] { hot.value = 0; },
+              [] {
+                compute_until(20'000);
+                hot.value = 1;
+              },
+              [&] {
+                if (!with_the_one_that_gives_up) return;
+                compute_until(19'000);
+                region([] {
+                  static_cast<void>(flag.value.load());
+                  compute_until(20'010);
+                  hot.value = 2;
+                });
+              },
+              [] {
+                static_cast<void>(flag.value.load());
+                compute_until(20'020);
+                flag.value = 1;
+              },
+              [&] {
+                compute_until(20'030);
+                cost = cycles_of([] { hot.value = 3; });
+              }});
+    return cost;
+  };
+  EXPECT_EQ(last_waits(true), last_waits(false));
+}
+
+TEST(Line, AHolderIsAbortedAfterTheLineHasArrived) {
+  const machine m = here();
+  const u64 taking = cost_of_taking(m);
+  static cell hot;
+  hot.value = 0;
+  std::vector<event> events;
+  const report r = run(m, {.record_events = true},
+                       {[] { hot.value = 0; },
+                        [] {
+                          compute_until(20'000);
+                          region([] {
+                            hot.value = 1;
+                            spend(100'000);
+                          });
+                        },
+                        [] {
+                          compute_until(20'100);
+                          hot.value = 2;
+                        }});
+  const auto abort = std::find_if(r.events.begin(), r.events.end(),
+                                  [](const event& e) { return e.what == event::kind::abort; });
+  ASSERT_NE(abort, r.events.end());
+  EXPECT_GE(abort->end_cycles, 20'000 + m.begin_cycles + taking);
+  EXPECT_LE(abort->end_cycles, 20'000 + m.begin_cycles + taking + 2 * m.line_busy_cycles);
+}
+
+TEST(Line, ARegionThatCommitsBeforeTheLineMovesOnIsNotAborted) {
+  static cell hot;
+  hot.value = 0;
+  bool committed = false;
+  run_here({[] { hot.value = 0; },
+            [&] {
+              compute_until(20'000);
+              committed = region([] { hot.value = 1; }).started();
+            },
+            [] {
+              compute_until(20'050);
+              hot.value = 2;
+            }});
+  EXPECT_TRUE(committed);
+}
+
+TEST(Line, ASharedCopyIsReadWithoutAWait) {
+  static cell read_by_all;
+  u64 slowest = 0;
+  bodies all;
+  for (unsigned i = 0; i < 8; ++i) {
+    all.emplace_back([&, i] {
+      static_cast<void>(read_by_all.value.load());
+      compute_until(20'000 + i);
+      slowest = std::max(slowest, cycles_of([] { static_cast<void>(read_by_all.value.load()); }));
+    });
+  }
+  run_here(all);
+  EXPECT_LE(slowest, 20u);
+}
+
+TEST(Line, AnAccessToTwoHotLinesEnds) {
+  struct alignas(128) two_lines {
+    std::array<unsigned char, 128> bytes{};
+  };
+  static two_lines both;
+  const report r = run_here(bodies(16, [] {
+    for (int i = 0; i < 50; ++i) {
+      std::array<unsigned char, 16> copy{};
+      std::memcpy(&both.bytes[56], copy.data(), copy.size());
+      both.bytes[static_cast<std::size_t>(i % 2) * 64] = 1;
+    }
+  }));
+  EXPECT_EQ(r.stuck, "");
+}
+
 // --- HLE ---
 
 TEST(Elision, TheThreadSeesItsLockOthersDoNot) {
