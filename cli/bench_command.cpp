@@ -88,10 +88,11 @@ std::string title(const bench::bench_options& options, const bench::bench_run& r
     if (options.scan_length_max != options.scan_length_min)
       text += " to " + std::to_string(options.scan_length_max);
   }
-  if (run.what->drains()) {
+  if (run.what->visits_all_keys()) {
     return text + ", in " +
            std::string(bench::to_string(bench::order_of(*run.what, options.order))) + " order";
   }
+  if (run.what->kind == bench::workload_kind::fronts) return text;
   text += "; " + run.distribution_name;
   const auto where = bench::parse_distribution(run.distribution_name);
   if (where && where->theta > 0 && !where->region && run.what->kind != bench::workload_kind::d) {

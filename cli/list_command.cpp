@@ -41,6 +41,10 @@ std::string description_of(const bench::index_info& index) {
   return text;
 }
 
+std::string described(const bench::numbered_kind& one) {
+  return std::string(one.description) + "; " + std::string(one.numbers);
+}
+
 std::string keys_of(const bench::index_info& index) {
   std::string text = index.make_u64 != nullptr ? "u64" : "";
   if (index.make_string != nullptr) text += text.empty() ? "string" : ", string";
@@ -83,12 +87,9 @@ static int list_command(const list_flags& flags) {
     for (const bench::workload& one : bench::workloads()) {
       document["workloads"].push_back({{"name", one.name}, {"description", one.description}});
     }
-    document["workloads"].push_back(
-        {{"name", bench::multi_get_name}, {"description", bench::multi_get_description}});
-    document["workloads"].push_back(
-        {{"name", bench::mix_name}, {"description", bench::mix_description}});
-    document["workloads"].push_back(
-        {{"name", bench::insert_mix_name}, {"description", bench::insert_mix_description}});
+    for (const bench::numbered_kind& one : bench::numbered_kinds()) {
+      document["workloads"].push_back({{"name", one.name}, {"description", described(one)}});
+    }
     for (const named_workload& one : database_workloads())
       document["workloads"].push_back({{"name", one.name}, {"description", one.description}});
     for (const auto& one : bench::table_store::databases()) {
@@ -110,9 +111,8 @@ static int list_command(const list_flags& flags) {
   table workloads({{"workload"}, {"what it does"}});
   for (const bench::workload& one : bench::workloads())
     workloads.row({std::string(one.name), std::string(one.description)});
-  workloads.row({std::string(bench::multi_get_name), std::string(bench::multi_get_description)});
-  workloads.row({std::string(bench::mix_name), std::string(bench::mix_description)});
-  workloads.row({std::string(bench::insert_mix_name), std::string(bench::insert_mix_description)});
+  for (const bench::numbered_kind& one : bench::numbered_kinds())
+    workloads.row({std::string(one.name), described(one)});
   for (const named_workload& one : database_workloads()) workloads.row({one.name, one.description});
   table databases({{"database"}, {"what it is (--workload " + database_workload_names() + ")"}});
   for (const auto& one : bench::table_store::databases())

@@ -56,7 +56,7 @@ ordered_json run_document(const bench::bench_options& options, const bench::benc
   if (run.what->scans) {
     document["scan_length"] = {options.scan_length_min, options.scan_length_max};
   }
-  if (run.what->drains())
+  if (run.what->visits_all_keys())
     document["order"] = bench::to_string(bench::order_of(*run.what, options.order));
   return document;
 }

@@ -122,7 +122,7 @@ std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which
           ordered_json request = base;
           request["index"] = index->name;
           request["workload"] = what->name;
-          request["dist"] = what->drains() ? "uniform" : where.name;
+          request["dist"] = what->drains() ? std::string(what->distribution_name()) : where.name;
           request["threads"] = n;
           requests.push_back(std::move(request));
         }

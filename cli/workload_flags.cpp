@@ -27,6 +27,14 @@ bool is_for_databases(const std::string& name) {
                      [&](const named_workload& one) { return one.name == name; });
 }
 
+[[noreturn]] void refuse_workload(const std::string& name) {
+  for (const bench::numbered_kind& one : bench::numbered_kinds()) {
+    if (one.is_meant_by(name))
+      refuse_value("--workload", name, std::string(one.name) + ", " + std::string(one.numbers));
+  }
+  refuse_value("--workload", name, "a workload that 'elidex list' prints", workload_names());
+}
+
 // What is named twice would be run twice and look like two results.
 void refuse_repeats(std::string_view flag, const std::vector<std::string>& parts) {
   std::set<std::string_view> seen;
@@ -74,12 +82,7 @@ bench::workload_choice read_workload_flags(const workload_flags& flags) {
     const bench::workload* const what = bench::find_workload(name);
     if (what == nullptr && is_for_databases(name))
       refuse("--workload", name, "is for bench", "a workload of keys that 'elidex list' prints");
-    if (what == nullptr)
-      refuse_value("--workload", name,
-                   "a workload that 'elidex list' prints; " + std::string(bench::mix_name) +
-                       " and " + std::string(bench::insert_mix_name) + " with N from 0 to 100, " +
-                       std::string(bench::multi_get_name) + " with N from 1 to 64",
-                   workload_names());
+    if (what == nullptr) refuse_workload(name);
     options.workloads.push_back(what);
   }
   for (const std::string& name : list_of("--dist", flags.dist)) {

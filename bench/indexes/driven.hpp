@@ -5,7 +5,9 @@
 // Map (a default constructible class) provides, with key_arg<Key> and index_value:
 //   bool read(key, value&)   bool insert(key, value)   bool update(key, value)   bool modify(key,
 //                                                      delta)
-//   optional: std::size_t read_many(span of keys, sum&), which says how many were there
+//   optional: bool upsert(key, value), and pair<value, bool> get_or_insert(key, value), which
+//             returns the key's value and whether it has inserted it; without them two calls
+//             std::size_t read_many(span of keys, sum&), which says how many were there
 //             void insert_all(range of pairs of key and value), which ascend, into an empty map
 //             bool erase(key)   std::size_t scan(from, limit, sum&)   std::size_t memory_bytes()
 //                                                                     const
@@ -19,7 +21,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <concepts>
+#include <cstddef>
+#include <cstring>
 #include <ranges>
 #include <span>
 #include <stdexcept>
@@ -55,6 +60,7 @@ class driven final : public any_index<Key> {
  private:
   void loop(const request_stream<Key>& stream, run_control& control, worker_result& result) {
     index_value next_value = 1;
+    std::size_t stores = 0;
     run_worker(
         stream, control, result,
         [&](request_cursor<Key>& cursor, const request<Key>& wanted, std::size_t most,
@@ -67,8 +73,23 @@ class driven final : public any_index<Key> {
               counts.checksum += value;
               break;
             }
+            case request_kind::look: {
+              index_value value = 0;
+              if (map_.read(wanted.key, value)) counts.checksum += value;
+              return 1;
+            }
             case request_kind::insert:
               done = map_.insert(wanted.key, next_value++);
+              break;
+            case request_kind::upsert:
+              upsert(wanted.key, next_value++);
+              return 1;
+            case request_kind::store:
+              if constexpr (std::same_as<Key, std::uint64_t>) {
+                done = store(stream, stores++, wanted.key, counts);
+              } else {
+                throw std::logic_error("fronts have integer keys");
+              }
               break;
             case request_kind::insert_all:
               return insert_all(cursor, wanted.key);
@@ -106,6 +127,41 @@ class driven final : public any_index<Key> {
           counts.misses += done ? 0 : 1;
           return 1;
         });
+  }
+
+  void upsert(key_arg<Key> key, index_value value) {
+    if constexpr (requires { map_.upsert(key, value); }) {
+      map_.upsert(key, value);
+    } else if constexpr (requires { map_.update(key, value); }) {
+      while (!map_.update(key, value) && !map_.insert(key, value)) {
+      }
+    } else {
+      throw std::logic_error("this index has no values to update");
+    }
+  }
+
+  std::pair<index_value, bool> get_or_insert(key_arg<Key> key, index_value value) {
+    if constexpr (requires { map_.get_or_insert(key, value); }) {
+      return map_.get_or_insert(key, value);
+    } else {
+      if (map_.insert(key, value)) return {value, true};
+      map_.read(key, value);
+      return {value, false};
+    }
+  }
+
+  // The n-th store of the stream. Returns whether the key was still there the second time.
+  bool store(const request_stream<Key>& stream, std::size_t n, key_arg<Key> key,
+             worker_result& counts) {
+    value_room::record& mine = stream.room().nth_record(n);
+    const auto address = reinterpret_cast<index_value>(&mine);
+    if (get_or_insert(key, address).second) ++counts.added;
+    std::byte* const value = stream.room().values() + n * stream.value_bytes();
+    std::memset(value, static_cast<int>(key & 0x7F), stream.value_bytes());
+    const auto [at, added_again] = get_or_insert(key, address);
+    // relaxed: pairs with no load. Nobody follows the pointer.
+    reinterpret_cast<value_room::record*>(at)->value.store(value, std::memory_order_relaxed);
+    return !added_again;
   }
 
   // `first` and all behind it; says how many.

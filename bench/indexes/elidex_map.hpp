@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "bench/indexes/factories.hpp"
 #include "elidex/htm.hpp"
@@ -75,6 +76,12 @@ class elidex_map {
   }
   bool insert(key_argument key, index_value value) { return map_.insert(key, value); }
   bool update(key_argument key, index_value value) { return !map_.upsert(key, value); }
+  bool upsert(key_argument key, index_value value) { return map_.upsert(key, value); }
+  std::pair<index_value, bool> get_or_insert(key_argument key, index_value value)
+    requires requires(Map& map) { map.get_or_insert(key, [] { return index_value{}; }); }
+  {
+    return map_.get_or_insert(key, [value] { return value; });
+  }
   bool modify(key_argument key, index_value delta) {
     return map_.update(key, [delta](index_value& value) { value += delta; });
   }

@@ -86,18 +86,19 @@ class bench {
                                    .threads = threads});
           }
         }
-        // load and delete visit every key once: there is nothing to distribute
+        // They visit every key once, or bring a distribution of their own.
         if (what->drains()) break;
       }
     }
     for (bench_run& one : result.runs) {
-      if (one.what->drains()) one.distribution_name = "uniform";
+      if (one.what->drains()) one.distribution_name = one.what->distribution_name();
     }
   }
 
   [[nodiscard]] std::uint64_t requests_per_thread(const workload& what) const {
     const std::uint64_t share =
         std::max<std::uint64_t>(all_requests_max / threads_max_, request_block);
+    if (what.loads()) return std::min<std::uint64_t>(share, keys_.size());
     if (!what.inserts) {
       return std::min(share, std::clamp<std::uint64_t>(4 * keys_.size(), repeated_requests_min,
                                                        repeated_requests_max));
@@ -170,7 +171,7 @@ class bench {
     if (what.loads()) {
       map = {};
       say(label);
-      outcome = load(*run.index, map, streams, settings);
+      outcome = load(*run.index, map, make_grown_stream<Key>(what), streams, settings);
     } else {
       if (map.index == nullptr) {
         say("loading " + std::string(run.index->name));
@@ -214,11 +215,12 @@ class bench {
   }
 
   // The load that is measured.
-  run_outcome load(const index_info& info, loaded_map& map,
+  run_outcome load(const index_info& info, loaded_map& map, const request_stream<Key>& grown,
                    std::span<const request_stream<Key>> streams, const run_settings& settings) {
     set_up_once(info);
     const std::size_t before = allocated_bytes();
     map.index = make_index<Key>(info);
+    if (grown.size() > 0) (void)run_threads(*map.index, std::span(&grown, 1), {.drain = true});
     run_outcome outcome = run_threads(*map.index, streams, settings);
     account(map, before);
     return outcome;

@@ -47,6 +47,7 @@ struct alignas(64) worker_result {
   std::uint64_t all_requests = 0;
   // requests that found no key, or for an insert found one: 0 unless the index is wrong
   std::uint64_t misses = 0;
+  std::uint64_t added = 0;     // keys that store requests have inserted
   std::uint64_t checksum = 0;  // of every value read, so that nothing is optimised away
   run_clock::time_point begin{};
   run_clock::time_point end{};
@@ -70,7 +71,7 @@ void run_worker(const request_stream<Key>& stream, run_control& control, worker_
       if (phase == run_phase::stop) break;
       if (!measuring && phase == run_phase::measure) {
         measuring = true;
-        result.requests = result.misses = 0;
+        result.requests = result.misses = result.added = 0;
         result.latency.clear();
         result.cpu_wait_ns = cpu_wait_ns();
         result.begin = run_clock::now();

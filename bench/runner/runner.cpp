@@ -80,6 +80,7 @@ run_outcome summary(std::span<const worker_result> results, bool drain) {
     if (one.requests > 0 && seconds > 0) rate += static_cast<double>(one.requests) / seconds;
     outcome.requests += one.requests;
     outcome.misses += one.misses;
+    outcome.added += one.added;
     outcome.checksum += one.checksum;
     outcome.counted_requests += one.all_requests;
     outcome.latency += one.latency;

@@ -34,6 +34,7 @@ struct run_outcome {
   double seconds = 0;  // the longest of the threads' measured times
   std::uint64_t requests = 0;
   std::uint64_t misses = 0;
+  std::uint64_t added = 0;  // see worker_result
   std::uint64_t checksum = 0;
   double cpu_wait_pct = 0;  // of the threads' time, ready to run but without a CPU
   latency_histogram latency;

@@ -37,6 +37,16 @@ std::vector<request_stream<Key>> streams_for(const key_set<Key>& keys, const str
   return streams;
 }
 
+// What fills the map before the machine starts.
+template <class Key>
+request_stream<Key> first_stream(const key_set<Key>& keys, const workload& what,
+                                 stream_shape shape) {
+  if (what.loads()) return make_grown_stream<Key>(what);
+  shape.what = find_workload("load");
+  shape.order = key_order::random;
+  return make_stream(keys, shape, 0, 1);
+}
+
 template <class Key>
 sim_result run_with(const sim_request& wanted, const key_set<Key>& keys, const index_info& info,
                     const workload& what, const distribution& where) {
@@ -51,13 +61,10 @@ sim_result run_with(const sim_request& wanted, const key_set<Key>& keys, const i
                      .order = wanted.order,
                      .seed = wanted.seed};
   const bool loads = what.loads();
-  if (!loads) {
-    stream_shape load_shape = shape;
-    load_shape.what = find_workload("load");
-    load_shape.order = key_order::random;
-    worker_result ignored;
-    run_stream(*index, make_stream(keys, load_shape, 0, 1), ignored);
-  }
+  // The map's values point into the stream, so it stays.
+  const request_stream<Key> before_the_run = first_stream(keys, what, shape);
+  worker_result loaded;
+  run_stream(*index, before_the_run, loaded);
   const std::vector<request_stream<Key>> streams = streams_for(keys, shape, wanted.threads);
   // Of another seed, and of reads and updates only: so that it changes no key that the measured
   // part counts on.
@@ -92,17 +99,19 @@ sim_result run_with(const sim_request& wanted, const key_set<Key>& keys, const i
                              bodies);
   if (!outcome.machine.stuck.empty()) throw std::runtime_error(outcome.machine.stuck);
   outcome.counters = index->counters() - before;
-  outcome.keys = keys.size();
+  std::uint64_t added = loaded.added;
   for (const worker_result& one : results) {
+    added += one.added;
     outcome.operations += one.requests;
     outcome.misses += one.misses;
     outcome.latency += one.latency;
   }
+  outcome.keys = added > 0 ? added : keys.size();
   const double seconds = static_cast<double>(outcome.machine.cycles) /
                          (static_cast<double>(wanted.machine.megahertz) * 1e6);
   outcome.mops = seconds > 0 ? static_cast<double>(outcome.operations) / seconds / 1e6 : 0;
   outcome.bytes_per_key =
-      static_cast<double>(index->memory_bytes()) / static_cast<double>(keys.size());
+      static_cast<double>(index->memory_bytes()) / static_cast<double>(outcome.keys);
   return outcome;
 }
 

@@ -7,8 +7,10 @@
 //
 // The map is loaded before the machine starts; the L3 caches begin with it in them. Each thread
 // first runs a tenth of its operations for the caches' sake, then all threads meet and the clocks
-// count from there. The requests themselves lie in memory that costs nothing, because a real
-// measurement makes them without memory.
+// count from there. A workload that begins with an empty map counts from its first operation.
+// bytes_per_key is by the keys loaded, or by those that store requests have added. The requests
+// themselves lie in memory that costs nothing, because a real measurement makes them without
+// memory.
 //
 // Thread-safety: one run at a time in a process.
 

@@ -13,28 +13,64 @@
 // Thread-safety: a finished stream is immutable and may be read by many cursors; a cursor belongs
 // to one thread.
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "bench/workload/key_set.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
 
 namespace elidex::bench {
 
 enum class request_kind : std::uint8_t {
-  read,    // get
+  read,    // get of a key that is there
+  look,    // get of a key that may be there
   insert,  // a key that is not there
   // this request's key and those of all behind it, which ascend, into an empty index, with one call
   insert_all,
   put,     // overwrite the value of a key that is there
+  upsert,  // insert the key, or overwrite its value
   modify,  // read-modify-write of a key that is there
   erase,   // a key that is there
   scan,    // ascending from a key that is there
   // get of this request's key and of those of the requests behind it, keys_at_once() in all, with
   // one call
   read_many,
+  // paper 003's write (workload.hpp): insert the key with a record unless it is there, make a new
+  // value, insert the key once more, and store the value into its record
+  store,
+};
+
+/// Memory for the records and values of store requests. It belongs to a stream and outlives the
+/// index that the stream is run on. A value does not count when two streams are compared.
+class value_room {
+ public:
+  /// What a key's value in the index is the address of. Alone on its line, as chosen: the threads
+  /// that find a key store into the record of the thread that has inserted it.
+  struct alignas(64) record {
+    std::atomic<const std::byte*> value{nullptr};
+  };
+
+  value_room() = default;
+  value_room(std::size_t stores, std::size_t value_bytes)
+      : records_(std::make_shared<std::vector<record>>(stores)),
+        values_(std::make_shared<std::vector<std::byte>>(stores * value_bytes)) {
+    internal::name_memory(records_->data(), records_->size() * sizeof(record), "record");
+    internal::name_memory(values_->data(), values_->size(), "new value");
+  }
+  [[nodiscard]] record& nth_record(std::size_t n) const noexcept { return (*records_)[n]; }
+  [[nodiscard]] std::byte* values() const noexcept { return values_->data(); }
+
+  friend bool operator==(const value_room&, const value_room&) noexcept { return true; }
+
+ private:
+  std::shared_ptr<std::vector<record>> records_;
+  std::shared_ptr<std::vector<std::byte>> values_;
 };
 
 /// The most keys of one read_many.
@@ -82,6 +118,14 @@ class request_stream<std::uint64_t> {
   /// Of each read_many; the last one may have fewer.
   [[nodiscard]] std::size_t keys_at_once() const noexcept { return keys_at_once_; }
   void set_keys_at_once(std::size_t keys) noexcept { keys_at_once_ = keys; }
+  /// Of each store.
+  [[nodiscard]] std::size_t value_bytes() const noexcept { return value_bytes_; }
+  /// Call it once all requests have been appended.
+  void make_room(std::size_t value_bytes) {
+    value_bytes_ = value_bytes;
+    room_ = value_room(size(), value_bytes);
+  }
+  [[nodiscard]] const value_room& room() const noexcept { return room_; }
   friend bool operator==(const request_stream&, const request_stream&) = default;
 
  private:
@@ -90,6 +134,8 @@ class request_stream<std::uint64_t> {
   std::vector<std::uint64_t> keys_;
   std::vector<std::uint32_t> scan_lengths_;  // one for each scan, in order
   std::size_t keys_at_once_ = 1;
+  std::size_t value_bytes_ = 0;
+  value_room room_;
 };
 
 template <>

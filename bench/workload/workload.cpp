@@ -5,8 +5,10 @@
 #include <atomic>
 #include <charconv>
 #include <future>
+#include <stdexcept>
 #include <thread>
 
+#include "bench/workload/fronts.hpp"
 #include "bench/workload/zipf.hpp"
 
 namespace elidex::bench {
@@ -94,6 +96,8 @@ request_mix mix_of(const workload& what) {
       return {what.read_percent, request_kind::read, request_kind::insert};
     case workload_kind::multi_get:
       return {100, request_kind::read_many, request_kind::read_many};
+    case workload_kind::put:
+      return {50, request_kind::look, request_kind::upsert};
     default:
       return {100, request_kind::read, request_kind::read};
   }
@@ -190,9 +194,32 @@ const workload* find_workload(std::string_view name) {
   if (const workload* const found = mixes.find(name)) return found;
   if (const workload* const found = insert_mixes.find(name)) return found;
   if (const workload* const found = multi_gets.find(name)) return found;
+  if (const workload* const found = find_front_workload(name)) return found;
   const auto found = std::find_if(all_workloads.begin(), all_workloads.end(),
                                   [&](const workload& one) { return one.name == name; });
   return found == all_workloads.end() ? nullptr : &*found;
+}
+
+std::span<const numbered_kind> numbered_kinds() {
+  constexpr std::string_view percent = "N from 0 to 100";
+  constexpr std::string_view of_fronts =
+      "THETA from 0 to 1.2, READS from 0 to 1, BYTES from 1 to 4096";
+  static constexpr std::array<numbered_kind, 7> all{{
+      {"multi-get:N", "N from 1 to 64", "100 % read, N keys with one call where the index has one"},
+      {"mix:N", percent, "N % read, the rest update"},
+      {"insert-mix:N", percent, "N % insert, the rest read"},
+      {"put:THETA", "THETA from 0 to 1.2",
+       "50 % get, 50 % put, which inserts a key that is not there, into an empty map; keys by "
+       "Zipf"},
+      {"eunomia:THETA[:READS[:BYTES]]", of_fronts,
+       "paper 003's released benchmark: batches of 20 new keys at 20 fronts, a front by Zipf, "
+       "values "
+       "of BYTES [100], a share READS [0.2] of look-ups"},
+      {"eunomia-common:THETA[:READS[:BYTES]]", of_fronts,
+       "the same, with counters that threads share"},
+      {"eunomia-grown:THETA[:READS[:BYTES]]", of_fronts, "the same, into a tree of six levels"},
+  }};
+  return all;
 }
 
 std::optional<key_order> parse_key_order(std::string_view text) {
@@ -229,11 +256,21 @@ std::optional<distribution> parse_distribution(std::string_view text) {
 template <class Key>
 request_stream<Key> make_stream(const key_set<Key>& keys, const stream_shape& shape,
                                 unsigned thread, unsigned threads) {
-  if (shape.what->drains()) return make_drain_stream(keys, shape, thread, threads);
+  if (shape.what->visits_all_keys()) return make_drain_stream(keys, shape, thread, threads);
+  if (shape.what->kind == workload_kind::fronts) {
+    if constexpr (std::is_same_v<Key, std::uint64_t>) {
+      return make_front_stream(shape, thread, threads,
+                               seed_for(shape.seed, purpose::requests, thread));
+    }
+    throw std::logic_error("fronts have integer keys");  // why_not() has refused them
+  }
 
   const std::size_t count = keys.size();
   const request_mix mixture = mix_of(*shape.what);
-  const skew skewed(shape.where, count, seed_for(shape.seed, purpose::scrambling));
+  const distribution own{.theta = shape.what->fronts.theta};
+  const bool brings_its_own = !shape.what->own_distribution.empty();
+  const skew skewed(brings_its_own ? own : shape.where, count,
+                    seed_for(shape.seed, purpose::scrambling));
   random_bits bits(seed_for(shape.seed, purpose::requests, thread));
   std::vector<Key> inserted;  // by this stream so far; only d looks back at them
   std::uint64_t fresh_keys = 0;

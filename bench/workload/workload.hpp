@@ -18,6 +18,9 @@
 //   insert-mix:N   N % insert of keys that are not there, the rest read: the mixes of paper 001,
 //                  whose even keys are looked for and
 //         whose odd ones are inserted. Ours are scattered over all integers.
+//   put:THETA   the text of paper 003: 50 % get, 50 % put, which inserts a key that is not there,
+//               into an empty map; keys by Zipf, adjacent
+//   eunomia:THETA[:READS[:BYTES]]   paper 003's released benchmark, see "Fronts" below
 //   multi-get, multi-get:N   reads only, 32 (N, from 1 to 64) keys with one call; each key is a
 //                            request, but the latency is
 //         that of a call. An index without such a call reads one key after the other.
@@ -32,6 +35,22 @@
 // probability theta a request names a key of the hot region, each of its keys alike; otherwise any
 // key of all. The region is a stretch of adjacent keys in the middle, so that the way to it is as
 // long as to any other.
+//
+// Fronts: eunomia:THETA[:READS[:BYTES]], and eunomia-common and eunomia-grown with the same
+// numbers. The map begins empty. There are 20 entities, each with a front of ascending keys. A
+// share of READS (0.2) of the requests looks for a key below all others. Each other request takes
+// an entity by Zipf(THETA) and appends 20 consecutive keys to its front. For each key
+// (request_kind::store) the thread inserts the key unless it is there, makes a value of BYTES (100)
+// bytes, inserts the key once more, and stores the value into the key's record, outside of the map.
+// A look counts as one operation, an append as 20.
+//   eunomia         Each thread has a counter for each entity. All counters begin at 0. So all
+//                   threads come to the same keys, and the first one inserts them.
+//   eunomia-common  The threads share the counters: thread t of T takes the places t, t + T, t + 2T
+//                   and so on. So each key has one thread.
+//   eunomia-grown   As eunomia. The map begins with `grown_places` places at each front, which is
+//                   six levels with 16 slots a node, and the counters begin behind them.
+// The workload and both numbers are those of the released logs; the paper's text has READS 0.5 and
+// values of 8 bytes.
 //
 // Thread-safety: pure functions.
 //
@@ -66,8 +85,25 @@ enum class workload_kind : std::uint8_t {
   churn,
   mix,
   insert_mix,
-  multi_get
+  multi_get,
+  put,
+  fronts
 };
+
+// What eunomia:THETA[:READS[:BYTES]] asks for, and the theta of put:THETA.
+struct front_shape {
+  double theta = 0;
+  double read_share = 0.2;
+  unsigned value_bytes = 100;
+  bool common_counters = false;
+  bool grown = false;
+};
+inline constexpr unsigned front_count = 20;
+inline constexpr unsigned front_batch = 20;
+/// Keys of a full batch lie behind each other: 20 fronts of 700 batches of 20 are 280,000 keys, in
+/// half-full nodes of 16 slots six levels.
+inline constexpr std::uint64_t grown_places = 700;
+inline constexpr unsigned value_bytes_max = 4096;
 
 struct workload {
   workload_kind kind;
@@ -78,6 +114,9 @@ struct workload {
   bool scans;
   unsigned read_percent = 0;  // of mix:N and insert-mix:N
   unsigned keys_at_once = 1;  // of multi-get
+  front_shape fronts = {};    // of eunomia:THETA and put:THETA
+  // Of a workload that brings its own distribution.
+  std::string_view own_distribution = {};
   /// Reads only.
   [[nodiscard]] bool only_reads() const noexcept {
     if (kind == workload_kind::mix || kind == workload_kind::insert_mix) return read_percent == 100;
@@ -85,30 +124,43 @@ struct workload {
   }
   /// Runs through its streams once and is timed by that, instead of running for a fixed time.
   [[nodiscard]] bool drains() const noexcept { return loads() || erases; }
+  /// Names its distribution itself; no other is asked for.
+  [[nodiscard]] std::string_view distribution_name() const noexcept {
+    return own_distribution.empty() ? "uniform" : own_distribution;
+  }
   /// Gives new values to keys that are there.
   [[nodiscard]] bool updates() const noexcept {
     return kind == workload_kind::a || kind == workload_kind::b || kind == workload_kind::f ||
-           kind == workload_kind::mix;
+           kind == workload_kind::mix || kind == workload_kind::put ||
+           kind == workload_kind::fronts;
   }
-  /// Begins with an empty map.
+  /// Visits every key of the key set.
+  [[nodiscard]] bool visits_all_keys() const noexcept {
+    return kind == workload_kind::load || kind == workload_kind::bulk_load || erases;
+  }
+  /// Begins with an empty map (eunomia-grown: with the keys of make_grown_stream()).
   [[nodiscard]] bool loads() const noexcept {
-    return kind == workload_kind::load || kind == workload_kind::bulk_load;
+    return kind == workload_kind::load || kind == workload_kind::bulk_load ||
+           kind == workload_kind::put || kind == workload_kind::fronts;
   }
 };
 
 [[nodiscard]] std::span<const workload> workloads();
-/// Also mix:0 to mix:100, insert-mix:0 to insert-mix:100 and multi-get:1 to multi-get:64, which
-/// workloads() leaves out.
+/// Also the kinds with numbers in their names, which workloads() leaves out: mix:N, insert-mix:N,
+/// multi-get:N, put:THETA and eunomia:THETA[:READS[:BYTES]].
 [[nodiscard]] const workload* find_workload(std::string_view name);
 
-inline constexpr std::string_view mix_name = "mix:N";
-inline constexpr std::string_view mix_description = "N % read, the rest update, N from 0 to 100";
-inline constexpr std::string_view insert_mix_name = "insert-mix:N";
-inline constexpr std::string_view insert_mix_description =
-    "N % insert, the rest read, N from 0 to 100";
-inline constexpr std::string_view multi_get_name = "multi-get:N";
-inline constexpr std::string_view multi_get_description =
-    "100 % read, N keys with one call where the index has one, N from 1 to 64";
+struct numbered_kind {
+  std::string_view name;         // "mix:N"
+  std::string_view numbers;      // "N from 0 to 100"
+  std::string_view description;  // without the numbers' ranges
+  /// Returns whether a workload's name, right or wrong, is of this kind.
+  [[nodiscard]] bool is_meant_by(std::string_view one) const noexcept {
+    return one.substr(0, one.find(':')) == name.substr(0, name.find(':'));
+  }
+};
+/// The kinds with numbers in their names.
+[[nodiscard]] std::span<const numbered_kind> numbered_kinds();
 
 struct distribution {
   double theta = 0;        // 0: uniform
@@ -160,6 +212,11 @@ inline constexpr std::size_t stream_bytes_max = std::size_t{1} << 28U;
 template <class Key>
 [[nodiscard]] request_stream<Key> make_stream(const key_set<Key>& keys, const stream_shape& shape,
                                               unsigned thread, unsigned threads);
+
+/// What is in the map when an eunomia-grown workload begins, as requests; empty for other
+/// workloads.
+template <class Key>
+[[nodiscard]] request_stream<Key> make_grown_stream(const workload& what);
 
 /// One for each thread, made in parallel.
 template <class Key>

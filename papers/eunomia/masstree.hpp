@@ -168,6 +168,11 @@ class masstree {
   // Adds `key` or overwrites its value; says whether it added it.
   bool upsert(Key key, const Value& value) { return insert_or_overwrite(key, value, true); }
 
+  // Returns the value of `key`, and whether it has added the key, with the value that make()
+  // returns. Calls make() once, before it looks. One atomic step otherwise.
+  template <class Make>
+  std::pair<Value, bool> get_or_insert(Key key, Make&& make);
+
   // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the
   // key was there. fn(Value&) must not use the tree, and should be short: other writers who want
   // the leaf wait for it. It may run more than once, with effects only of the last time, when
@@ -254,7 +259,9 @@ class masstree {
 
   bool insert_or_overwrite(Key key, const Value& value, bool overwrite);
   op_status try_get(Key key, std::optional<Value>& value) const noexcept;
-  op_status try_put(Key key, const Value& value, bool overwrite, operation& op) noexcept;
+  // `kept`, unless null, becomes the value of a key that is there and is not overwritten.
+  op_status try_put(Key key, const Value& value, bool overwrite, operation& op,
+                    Value* kept = nullptr) noexcept;
   op_status try_erase(Key key, operation& op, bool& removed_leaf) noexcept;
   template <class Fn>
   op_status try_update(Key key, Fn& fn, std::exception_ptr& thrown) noexcept;

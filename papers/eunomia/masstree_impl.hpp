@@ -171,8 +171,21 @@ bool masstree<Key, Value, Sync, Width>::insert_or_overwrite(Key key, const Value
 }
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
+template <class Make>
+std::pair<Value, bool> masstree<Key, Value, Sync, Width>::get_or_insert(Key key, Make&& make) {
+  Value value = make();
+  operation op(*this);
+  const op_status s = run_exclusive(op, [&] { return try_put(key, value, false, op, &value); });
+  if (s == op_status::yes) {
+    make_visible();
+    size_.add(1);
+  }
+  return {value, s == op_status::yes};
+}
+
+template <std::integral Key, class Value, class Sync, unsigned Width>
 auto masstree<Key, Value, Sync, Width>::try_put(Key key, const Value& value, bool overwrite,
-                                                operation& op) noexcept -> op_status {
+                                                operation& op, Value* kept) noexcept -> op_status {
   slot_ref where;
   if (!lock_slot(key, where)) return op_status::restart;
   leaf& l = *where.at;
@@ -181,6 +194,7 @@ auto masstree<Key, Value, Sync, Width>::try_put(Key key, const Value& value, boo
       l.overwrite(where.slot(), value);
       l.version.unlock_changed();
     } else {
+      if (kept != nullptr) *kept = l.value(where.slot());
       l.version.unlock();
     }
     return op_status::no;

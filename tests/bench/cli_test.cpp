@@ -40,9 +40,14 @@ TEST_F(elidex_tool, refuses_unknown_names) {
   refused("bench --dist hot:1.1", "--dist: invalid value 'hot:1.1'",
           "hot:THETA with THETA from 0 to 1");
   refused("bench --workload mix:101", "--workload: invalid value 'mix:101'",
-          "mix:N and insert-mix:N with N from 0 to 100");
+          "mix:N, N from 0 to 100");
+  refused("bench --workload eunomia:0.5:2", "--workload: invalid value 'eunomia:0.5:2'",
+          "eunomia:THETA[:READS[:BYTES]], THETA from 0 to 1.2, READS from 0 to 1");
+  refused("sim --workload put", "--workload: invalid value 'put'", "put:THETA");
+  refused("sim --workload eunomia:0.5 --key-type string", "--index",
+          "has only integer keys for eunomia:0.5");
   refused("bench --workload multi-get:65", "--workload: invalid value 'multi-get:65'",
-          "multi-get:N with N from 1 to 64");
+          "multi-get:N, N from 1 to 64");
   refused("bench --index \"$(printf 'two\\nlines')\"", "--index");
 }
 
@@ -355,14 +360,14 @@ TEST_F(elidex_tool, equal_seeds_do_equal_work) {
 TEST_F(elidex_tool, lists_and_diagnoses) {
   const outcome list = run("list");
   EXPECT_EQ(list.status, 0);
-  for (const char* name :
-       {"ordered_map", "btree/rtm-noretry", "libcds", "congee", "bplustree", "delta/rw", "delete",
-        "mix:N", "insert-mix:N", "zipf:THETA", "hot:THETA"}) {
+  for (const char* name : {"ordered_map", "btree/rtm-noretry", "libcds", "congee", "bplustree",
+                           "delta/rw", "delete", "mix:N", "insert-mix:N", "put:THETA",
+                           "eunomia:THETA[:READS[:BYTES]]", "zipf:THETA", "hot:THETA"}) {
     EXPECT_THAT(list.out, HasSubstr(name));
   }
   const auto document = nlohmann::json::parse(run("list --json -").out);
   EXPECT_GE(document.at("indexes").size(), 14U);
-  EXPECT_EQ(document.at("workloads").size(), 21U);
+  EXPECT_EQ(document.at("workloads").size(), 25U);
 
   EXPECT_EQ(run("doctor").status, 0);
   EXPECT_EQ(nlohmann::json::parse(run("doctor --json -").out).at("schema"), 1);

@@ -229,6 +229,29 @@ TEST_P(every_index, loses_nothing_under_threads) {
   EXPECT_EQ(sum_of_all(), before + threads * 20'000U);
 }
 
+// All threads come to the same keys: each is added once, and found afterwards.
+TEST_P(every_index, stores_into_fronts) {
+  const workload& what = *find_workload("eunomia:0.9:0.2:16");
+  const unsigned threads = info().single_thread ? 1 : 4;
+  if (why_not(info(), what, threads, key_type::u64)) {
+    EXPECT_FALSE(info().no_update.empty());
+    return;
+  }
+  const auto streams =
+      make_streams(random_keys(16, 1), {.what = &what, .requests = 5'000}, threads);
+  std::set<std::uint64_t> distinct;
+  for (const auto& stream : streams) {
+    for (request_cursor<std::uint64_t> at(stream); at.remaining() > 0;) {
+      const auto [kind, key] = at.next();
+      if (kind == request_kind::store) distinct.insert(key);
+    }
+  }
+  const auto index = info().make_u64();
+  const run_outcome outcome = run_threads<std::uint64_t>(*index, streams, {.drain = true});
+  EXPECT_EQ(outcome.misses, 0U);
+  EXPECT_EQ(outcome.added, distinct.size());
+}
+
 std::vector<std::string> all_names() {
   std::vector<std::string> names;
   for (const index_info& one : indexes()) names.emplace_back(one.name);

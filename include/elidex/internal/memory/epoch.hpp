@@ -1,6 +1,6 @@
-// Threads and epochs: a record and a small number for every live thread, counters that are sharded by
-// it, and epoch-based reclamation, which decides when memory that readers may still access can be
-// reused.
+// Threads and epochs: a record and a small number for every live thread, counters that are sharded
+// by it, and epoch-based reclamation, which decides when memory that readers may still access can
+// be reused.
 //
 //   { epoch_pin pin;  ... read nodes without locking them ... }        // reader
 //   unlink(node); retired.retire(node, ...);                           // writer
@@ -14,12 +14,12 @@
 // (fork_generation.hpp).
 // Lifetime: a thread returns its record when it ends, after the destructors of its thread_local
 // variables.
-// Errors: a thread's first call of epoch_pin(), this_thread_slot() or this_thread_record() may throw
-// std::bad_alloc. Later calls, and counters, cannot fail.
+// Errors: a thread's first call of epoch_pin(), this_thread_slot() or this_thread_record() may
+// throw std::bad_alloc. Later calls, and counters, cannot fail.
 //
 // Implementation notes
-// Two threads that live at the same time never have the same slot. A new thread gets the lowest free
-// slot. Records are never freed, so a walk over them needs no lock.
+// Two threads that live at the same time never have the same slot. A new thread gets the lowest
+// free slot. Records are never freed, so a walk over them needs no lock.
 //
 // The process has one epoch counter. A reader that begins a pin stores the counter's value in its
 // thread's record. The counter may advance from E to E + 1 only if every pinned thread's record has

@@ -230,8 +230,8 @@ struct optimistic {
     return body();
   }
 
-  // The descent to a leaf, the work in the leaf, and both together: policies with regions make these
-  // regions (split_regions.hpp).
+  // The descent to a leaf, the work in the leaf, and both together: policies with regions make
+  // these regions (split_regions.hpp).
   template <class Body>
   auto descend(Body&& body) {
     return body();

@@ -13,8 +13,8 @@
 // another thread has changed a node on which it depends. It returns restructured when it has split
 // or merged a node. The operation then begins again.
 //
-// Functions of a node that only read may race with a writer where the policy's readers_race says so.
-// Functions that change a node need its lock.
+// Functions of a node that only read may race with a writer where the policy's readers_race says
+// so. Functions that change a node need its lock.
 //
 // Implementation notes
 // Child i of an inner node holds the keys k with key(i - 1) <= k < key(i). A node never changes

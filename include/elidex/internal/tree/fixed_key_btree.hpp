@@ -34,9 +34,10 @@
 // is a hardware region, and the leaf's sequence number takes the place of its version.
 //
 // Splits, redistributions and merges are operations of their own, under the policy's whole()
-// (try_split(), try_redistribute(), try_merge()). They leave the contents as they were. An insert that finds its
-// leaf full has the leaf split, or redistributed with a sibling, and begins again. An erase leaves
-// its leaf as it is, and merges the leaf afterwards if it is sparse (papers/003 section 5.3).
+// (try_split(), try_redistribute(), try_merge()). They leave the contents as they were. An insert
+// that finds its leaf full has the leaf split, or redistributed with a sibling, and begins again.
+// An erase leaves its leaf as it is, and merges the leaf afterwards if it is sparse (papers/003
+// section 5.3).
 //
 // Invariants
 //   * Inner nodes: the invariants of btree.hpp. A leaf may be empty for a while.
@@ -85,8 +86,8 @@
 //                   request that a clear mark answers: the reading of the mark, if the sequence
 //                   number is validated after it.
 //   optimistic      get(), contains() and operations that change nothing: the reading of the leaf's
-//                   version at the end of the descent. If a clear mark answers: the reading of the mark.
-//                   Changes: the try_upgrade() of the leaf.
+//                   version at the end of the descent. If a clear mark answers: the reading of the
+//                   mark. Changes: the try_upgrade() of the leaf.
 //                   Where values have locks of their own (separated_leaf.hpp), these two differ.
 //                   A value that is read: the reading of its lock's version in try_read().
 //                   A value that is replaced: the locking of its lock in change_value().
