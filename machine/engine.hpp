@@ -148,6 +148,7 @@ class engine {
     fetch_report* counted_in = nullptr;
     std::int16_t next = -1;  // the thread whose request for the line came next
     bool called = false;     // served next, and in the queue of turns until then
+    unsigned passes = 0;     // how often a later request was preferred to this one, the first
   };
 
   struct hardware_thread {
@@ -192,6 +193,8 @@ class engine {
   void wait_for_lines(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
   bool must_wait(const hardware_thread& me, std::uint64_t address, bool write);
   void wait_for_line(hardware_thread& me, std::uint64_t address, bool write);
+  static bool is_anothers(const hardware_thread& me, const line& l);
+  static std::uint64_t free_at(const hardware_thread& me, const line& l, bool write);
   void stop_waiting(hardware_thread& t);
   hardware_thread& next_served(const line& l);
   void abort_others(hardware_thread& me, line& l, std::uint64_t address, std::uint64_t bytes,

@@ -28,8 +28,19 @@ bool engine::must_wait(const hardware_thread& me, std::uint64_t address, bool wr
   if (p.exempt || me.has_on_stack(address)) return false;
   const line& l = p.lines[address % page_bytes / line_bytes];
   if (l.first_waiter < 0 && l.busy_until <= me.clock && l.arrived_at <= me.clock) return false;
-  return caches::needs_others(me.core, l, write) &&
-         (l.first_waiter >= 0 || caches::free_at(me.core, l, write) > me.clock);
+  return (is_anothers(me, l) || caches::needs_others(me.core, l, write)) &&
+         (l.first_waiter >= 0 || free_at(me, l, write) > me.clock);
+}
+
+// Returns whether the line is in the write set of another thread, maybe one of the same core.
+bool engine::is_anothers(const hardware_thread& me, const line& l) {
+  return l.writer >= 0 && l.writer != static_cast<int>(me.number);
+}
+
+// The clock from which the thread's request can be served, if it is not a hit.
+std::uint64_t engine::free_at(const hardware_thread& me, const line& l, bool write) {
+  return is_anothers(me, l) ? std::max(l.busy_until, l.arrived_at)
+                            : caches::free_at(me.core, l, write);
 }
 
 void engine::wait_for_lines(hardware_thread& me, std::uint64_t address, std::uint64_t bytes,
@@ -37,6 +48,7 @@ void engine::wait_for_lines(hardware_thread& me, std::uint64_t address, std::uin
   // With a schedule, clocks do not order the threads. There the caches add the wait to the clock.
   if (options_.schedule != nullptr) return;
   for (std::uint64_t at = address; at < address + bytes; at = (at / line_bytes + 1) * line_bytes) {
+    if (me.awaits.of == &memory_.at(at)) continue;  // the second place of visit_both()
     if (must_wait(me, at, write)) wait_for_line(me, at, write);
   }
 }
@@ -63,11 +75,15 @@ void engine::wait_for_line(hardware_thread& me, std::uint64_t address, bool writ
   }
   // An access to several lines, which does not wait to the end, may have moved it meanwhile.
   for (;;) {
-    const std::uint64_t free = caches::free_at(me.core, l, write);
-    if (free <= me.clock) return;
+    const std::uint64_t free = free_at(me, l, write);
+    if (free <= me.clock) break;
     me.clock = free;
-    take_turn();
+    // An interrupt that is due comes after the access: others wait for the line.
+    if (me.clock > turn_ends_) next_turn(false);
   }
+  me.awaits.counted_in->cycles += me.clock - me.awaits.began;
+  if (me.tx.active()) me.tx.fetches.push_back({me.awaits.counted_in, me.awaits.began, me.clock});
+  me.awaits.began = no_deadline;  // counted
 }
 
 // Ends the wait, served or not, and calls the next request.
@@ -83,8 +99,7 @@ void engine::stop_waiting(hardware_thread& t) {
   if (!was_called || l.first_waiter < 0) return;
   hardware_thread& next = next_served(l);
   next.awaits.called = true;
-  const std::uint64_t free = caches::free_at(next.core, l, next.awaits.write);
-  next.clock = std::max({next.clock, free, now_running_->clock});
+  next.clock = std::max({next.clock, free_at(next, l, next.awaits.write), now_running_->clock});
   enqueue(next);
   turn_ends_ = std::min(turn_ends_, next.clock + options_.quantum_cycles);
 }
@@ -103,7 +118,9 @@ engine::hardware_thread& engine::next_served(const line& l) {
       chosen = after(*chosen);
     return *chosen;
   }
-  if (machine_.line_order == machine::same_socket_first && l.owner >= 0) {
+  constexpr unsigned passes_max = 64;  // chosen, so that no request waits for ever
+  if (machine_.line_order == machine::same_socket_first && l.owner >= 0 &&
+      first.awaits.passes++ < passes_max) {
     const unsigned here = caches_.socket_of(static_cast<unsigned>(l.owner));
     for (hardware_thread* t = &first; t != nullptr; t = after(*t)) {
       if (caches_.socket_of(t->core) == here) return *t;

@@ -59,6 +59,7 @@ void engine::touch(hardware_thread& me, std::uint64_t address, std::uint64_t byt
   page& p = memory_.page_of(address);
   if (!p.mapped) page_fault(p, address);
   if (p.exempt) {
+    if (me.awaits.of == &p.lines[address % page_bytes / line_bytes]) stop_waiting(me);
     me.clock += machine_.l1_cycles;
     return;
   }
@@ -71,7 +72,7 @@ void engine::touch(hardware_thread& me, std::uint64_t address, std::uint64_t byt
       elided < address + bytes) {
     abort_myself({.why = abort_reason::elision, .address = address});
   }
-  const bool taken = l.writer >= 0 && l.writer != static_cast<int>(me.number);
+  const bool taken = l.writer >= 0 && threads_[static_cast<std::size_t>(l.writer)].core != me.core;
   abort_others(me, l, address, bytes, write);
   if (write && address - stacks_begin < stacks_bytes) abort_owner_of_stack(me, address);
   if (me.tx.active()) {
@@ -196,6 +197,7 @@ void engine::warm_l3() {
 }
 
 void engine::start_counting() {
+  unfriendly(0);
   ++ready_to_count_;
   if (!all_ready_to_count()) {
     wait(&ready_to_count_, "the others to start counting");

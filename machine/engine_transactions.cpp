@@ -161,6 +161,8 @@ void engine::cut_short(hardware_thread& victim) noexcept {
   for (auto last = fetches.rbegin(); last != fetches.rend() && last->end > victim.clock; ++last) {
     last->counted_in->cycles -= last->end - std::max(last->begin, victim.clock);
   }
+  // At once: whoever is called next is put into the same queue.
+  if (options_.schedule == nullptr && victim.queued) moved(victim);
 }
 
 // Undoes all but the registers and the stack; returns what begin() shall answer.

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "elidex/htm.hpp"
@@ -15,8 +16,8 @@ namespace elidex::sim {
 using bodies = std::vector<std::function<void()>>;
 using u64 = std::uint64_t;
 
-inline machine here() {
-  machine m = read_machine(ELIDEX_TEST_MACHINES "/haswell-ep-2x10.machine");
+inline machine here(const std::string& name = "haswell-ep-2x10") {
+  machine m = read_machine(ELIDEX_TEST_MACHINES "/" + name + ".machine");
   // So that no interrupt comes in between where a test counts aborts.
   set_parameter(m, "timer_period_cycles", 100'000'000'000);
   set_parameter(m, "stray_interrupt_period_cycles", 100'000'000'000);

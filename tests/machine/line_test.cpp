@@ -1,0 +1,453 @@
+// Lines that several threads want at once: who is served when, whom a request aborts, and what is
+// counted.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "elidex/htm.hpp"
+#include "machine/regions.hpp"
+#include "machine/simulation.hpp"
+
+namespace elidex::sim {
+
+using namespace internal;
+
+namespace {
+
+struct alignas(64) line_of_bytes {
+  std::array<unsigned char, 64> bytes{};
+  void write(std::size_t at) { *const_cast<volatile unsigned char*>(&bytes[at]) = 1; }
+  unsigned char read(std::size_t at) const {
+    return *const_cast<const volatile unsigned char*>(&bytes[at]);
+  }
+};
+
+u64 fetching(const report& r) {
+  u64 cycles = 0;
+  for (const fetch_report& f : r.fetches) cycles += f.cycles;
+  return cycles;
+}
+
+// Computes until the calling thread's clock is at `cycle`.
+void compute_until(u64 cycle) {
+  const u64 at = now();
+  spend(cycle > at ? cycle - at : 0);
+}
+
+// The cycles of `what` at the calling thread's clock.
+template <class Body>
+u64 cycles_of(Body body) {
+  const u64 from = now();
+  body();
+  return now() - from;
+}
+
+// What a write to a line costs that another core of the socket has changed, with nobody waiting.
+u64 cost_of_taking(const machine& m) {
+  static cell taken;
+  u64 cost = 0;
+  run(m, {},
+      {[&] { taken.value = 1; },
+       [&] {
+         spend(20'000);
+         cost = cycles_of([&] { taken.value = 2; });
+       }});
+  return cost;
+}
+
+// Threads want one line at the same time, from `first` on, each a little later than the one before.
+// Returns the order in which they got it.
+std::vector<unsigned> order_of_service(const machine& m, unsigned threads, u64 seed = 1) {
+  static cell wanted;
+  wanted.value = 0;
+  std::vector<u64> place(threads);
+  bodies all(1, [] { wanted.value = 0; });  // on another core: the line is there
+  for (unsigned i = 0; i < threads; ++i) {
+    all.emplace_back([&place, i] {
+      compute_until(20'000 + u64{10} * i);
+      const u64 mine = wanted.value.fetch_add(1);
+      place[i] = mine;
+    });
+  }
+  run(m, {.seed = seed}, all);
+  std::vector<unsigned> order(threads);
+  for (unsigned i = 0; i < threads; ++i) order[place[i]] = i;
+  return order;
+}
+
+TEST(Line, RequestsAreServedInTheOrderInWhichTheyWereIssued) {
+  std::vector<unsigned> expected(15);
+  std::iota(expected.begin(), expected.end(), 0u);
+  EXPECT_EQ(order_of_service(here(), 15), expected);
+}
+
+TEST(Line, OtherOrdersOfServiceServeEachRequestOnceToo) {
+  std::vector<unsigned> in_order(15);
+  std::iota(in_order.begin(), in_order.end(), 0u);
+  machine m = here();
+  set_parameter(m, "line_order", machine::random_order);
+  const std::vector<unsigned> at_random = order_of_service(m, 15);
+  EXPECT_THAT(at_random, testing::UnorderedElementsAreArray(in_order));
+  EXPECT_NE(at_random, in_order);
+  EXPECT_EQ(order_of_service(m, 15), at_random);     // equal seeds, equal runs
+  EXPECT_NE(order_of_service(m, 15, 2), at_random);  // other seeds, other orders
+
+  // Threads 0 to 8 are on the first socket, with the line; 9 to 14 on the other.
+  set_parameter(m, "line_order", machine::same_socket_first);
+  EXPECT_EQ(order_of_service(m, 15), in_order);  // they come in that order anyway
+}
+
+TEST(Line, TheSameSocketFirstKeepsALineThere) {
+  static cell wanted;
+  const auto sockets_in_order = [](u64 line_order) {
+    machine m = here();
+    set_parameter(m, "line_order", line_order);
+    wanted.value = 0;
+    std::array<bool, 19> far{};
+    bodies all(1, [] { wanted.value = 0; });
+    for (unsigned i = 1; i < 20; ++i) {
+      all.emplace_back([&, i] {
+        // Threads of both sockets in turn: 1, 10, 2, 11, ...
+        compute_until(20'000 + u64{10} * (i < 10 ? 2 * i : 2 * (i - 9) + 1));
+        const u64 mine = wanted.value.fetch_add(1);
+        far[mine] = i >= 10;
+      });
+    }
+    run(m, {}, all);
+    unsigned changes = 0;
+    for (std::size_t n = 1; n < far.size(); ++n)
+      if (far[n] != far[n - 1]) ++changes;
+    return changes;
+  };
+  EXPECT_GT(sockets_in_order(machine::first_issued), 10u);
+  EXPECT_LE(sockets_in_order(machine::same_socket_first), 2u);
+}
+
+TEST(Line, ARequestThatIsGivenUpDelaysNobody) {
+  static cell hot;
+  static cell flag;
+  // Thread 2 waits for the hot line, behind thread 1, in a region that thread 3 aborts meanwhile.
+  const auto last_waits = [](bool with_the_one_that_gives_up) {
+    hot.value = flag.value = 0;
+    u64 cost = 0;
+    run_here({[] { hot.value = 0; },
+              [] {
+                compute_until(20'000);
+                hot.value = 1;
+              },
+              [&] {
+                if (!with_the_one_that_gives_up) return;
+                compute_until(19'000);
+                region([] {
+                  static_cast<void>(flag.value.load());
+                  compute_until(20'010);
+                  hot.value = 2;
+                });
+              },
+              [] {
+                static_cast<void>(flag.value.load());
+                compute_until(20'020);
+                flag.value = 1;
+              },
+              [&] {
+                compute_until(20'030);
+                cost = cycles_of([] { hot.value = 3; });
+              }});
+    return cost;
+  };
+  EXPECT_EQ(last_waits(true), last_waits(false));
+}
+
+TEST(Line, AHolderIsAbortedAfterTheLineHasArrived) {
+  const machine m = here();
+  const u64 taking = cost_of_taking(m);
+  static cell hot;
+  hot.value = 0;
+  std::vector<event> events;
+  const report r = run(m, {.record_events = true},
+                       {[] { hot.value = 0; },
+                        [] {
+                          compute_until(20'000);
+                          region([] {
+                            hot.value = 1;
+                            spend(100'000);
+                          });
+                        },
+                        [] {
+                          compute_until(20'100);
+                          hot.value = 2;
+                        }});
+  const auto abort = std::find_if(r.events.begin(), r.events.end(),
+                                  [](const event& e) { return e.what == event::kind::abort; });
+  ASSERT_NE(abort, r.events.end());
+  EXPECT_GE(abort->end_cycles, 20'000 + m.begin_cycles + taking);
+  EXPECT_LE(abort->end_cycles, 20'000 + m.begin_cycles + taking + 2 * m.line_busy_cycles);
+}
+
+TEST(Line, ARegionThatCommitsBeforeTheLineMovesOnIsNotAborted) {
+  static cell hot;
+  hot.value = 0;
+  bool committed = false;
+  run_here({[] { hot.value = 0; },
+            [&] {
+              compute_until(20'000);
+              committed = region([] { hot.value = 1; }).started();
+            },
+            [] {
+              compute_until(20'050);
+              hot.value = 2;
+            }});
+  EXPECT_TRUE(committed);
+}
+
+TEST(Line, ASharedCopyIsReadWithoutAWait) {
+  static cell read_by_all;
+  u64 slowest = 0;
+  bodies all;
+  for (unsigned i = 0; i < 8; ++i) {
+    all.emplace_back([&, i] {
+      static_cast<void>(read_by_all.value.load());
+      compute_until(20'000 + i);
+      slowest = std::max(slowest, cycles_of([] { static_cast<void>(read_by_all.value.load()); }));
+    });
+  }
+  run_here(all);
+  EXPECT_LE(slowest, 20u);
+}
+
+TEST(Line, AnAccessToTwoHotLinesEnds) {
+  struct alignas(128) two_lines {
+    std::array<unsigned char, 128> bytes{};
+  };
+  static two_lines both;
+  const report r = run_here(bodies(16, [] {
+    for (int i = 0; i < 50; ++i) {
+      std::array<unsigned char, 16> copy{};
+      std::memcpy(&both.bytes[56], copy.data(), copy.size());
+      both.bytes[static_cast<std::size_t>(i % 2) * 64] = 1;
+    }
+  }));
+  EXPECT_EQ(r.stuck, "");
+}
+
+// A wait ends where the access to the awaited line begins. What the access to another line costs is
+// not a part of it.
+TEST(Line, AWaitIsNotCountedTogetherWithAnotherLine) {
+  constexpr unsigned threads = 8;
+  static cell hot;
+  static std::array<std::array<page_of_bytes, 16>, threads> cold;
+  bodies all;
+  for (unsigned t = 0; t < threads; ++t) {
+    all.emplace_back([t] {
+      for (const page_of_bytes& page : cold[t]) {
+        for (std::size_t at = 0; at < page.bytes.size(); at += 64)
+          std::memcpy(static_cast<void*>(&hot), &page.bytes[at], 8);
+      }
+    });
+  }
+  const report r = run_here(all);
+  EXPECT_LE(fetching(r), r.total().cycles);
+}
+
+TEST(Line, AMoveWithinALineWaitsOnce) {
+  static line_of_bytes hot;
+  const auto cost_of_second = [](bool moves) {
+    u64 cost = 0;
+    bodies all(1, [] { hot.write(0); });
+    for (unsigned i = 1; i < 8; ++i) {
+      all.emplace_back([&cost, i, moves] {
+        compute_until(20'000 + u64{10} * i);
+        const u64 cycles = cycles_of([&] {
+          if (i == 2 && moves) {
+            std::memmove(&hot.bytes[0], &hot.bytes[32], 16);
+          } else {
+            hot.write(0);
+          }
+        });
+        if (i == 2) cost = cycles;
+      });
+    }
+    run_here(all);
+    return cost;
+  };
+  EXPECT_LE(cost_of_second(true), cost_of_second(false) + 300);  // 983 over 225 if it queues twice
+}
+
+TEST(Line, AnInterruptOfAWaiterDelaysNobody) {
+  static cell hot;
+  const auto cost_of_last = [](u64 seed, bool another_waits, bool in_region) {
+    machine m = here();
+    set_parameter(m, "timer_period_cycles", 10'000);
+    set_parameter(m, "timer_cycles", 2'000);
+    u64 cost = 0;
+    run(m, {.seed = seed},
+        {[] { hot.value = 0; },
+         [] {
+           compute_until(60'000);
+           hot.value = 1;
+         },
+         [=] {
+           if (!another_waits) return;
+           compute_until(60'010);
+           if (in_region) {
+             region([] { hot.value = 2; });
+           } else {
+             hot.value = 2;
+           }
+         },
+         [&] {
+           compute_until(60'060);
+           cost = cycles_of([] { hot.value = 3; });
+         }});
+    return cost;
+  };
+  for (const bool in_region : {false, true}) {
+    for (u64 seed = 1; seed <= 200; ++seed) {
+      EXPECT_LE(cost_of_last(seed, true, in_region), cost_of_last(seed, false, in_region) + 1'500)
+          << seed;
+    }
+  }
+}
+
+TEST(Line, MayLieInAPageThatIsExemptedMeanwhile) {
+  static page_of_bytes page;
+  bodies all(1, [] { *const_cast<volatile unsigned char*>(&page.bytes[0]) = 1; });
+  for (unsigned i = 1; i < 6; ++i) {
+    all.emplace_back([i] {
+      compute_until(20'000 + u64{10} * i);
+      *const_cast<volatile unsigned char*>(&page.bytes[0]) = 1;
+    });
+  }
+  all.emplace_back([] {
+    compute_until(20'200);
+    exempt_pages(&page, sizeof page);
+  });
+  EXPECT_EQ(run_here(all).stuck, "");
+}
+
+TEST(Line, TheSameSocketFirstStarvesNobody) {
+  static cell hot;
+  constexpr u64 done = u64{1} << 63;
+  hot.value = 0;
+  machine m = here();
+  set_parameter(m, "line_order", machine::same_socket_first);
+  bodies all(10, [] {
+    while ((hot.value.fetch_add(1) & done) == 0) {
+    }
+  });
+  all.emplace_back([] {  // on the other socket
+    compute_until(20'000);
+    hot.value |= done;
+  });
+  EXPECT_EQ(run(m, {.cycles_max = 20'000'000}, all).stuck, "");
+}
+
+// Threads 0 and 4 share a core, and with it the line.
+TEST(Line, TheOtherThreadOfTheCoreWaitsForTheArrivalToo) {
+  static cell hot;
+  const machine m = here("haswell-i7-4770");
+  bool committed = false;
+  run(m, {},
+      {[&] {
+         compute_until(20'000);
+         committed = region([] { hot.value = 1; }).started();
+       },
+       [] { hot.value = 0; }, [] {}, [] {},
+       [] {
+         compute_until(20'035);
+         hot.value = 2;
+       }});
+  EXPECT_TRUE(committed);
+}
+
+TEST(Line, TheOtherThreadOfTheCoreIsNoOtherCore) {
+  static cell hot;
+  name_memory(&hot, sizeof hot, "hot", 1, 0);
+  const report r = run(here("haswell-i7-4770"), {},
+                       {[] {
+                          compute_until(20'000);
+                          region([] {
+                            hot.value = 1;
+                            spend(100'000);
+                          });
+                        },
+                        [] {}, [] {}, [] {},
+                        [] {
+                          compute_until(60'000);
+                          hot.value = 2;
+                        }});
+  for (const fetch_report& f : r.fetches) {
+    if (f.where == "hot") {
+      EXPECT_EQ(f.met_others, 0u);
+    }
+  }
+}
+
+// Threads do at random what waits for lines, in regions and outside, on all kinds of machines. No
+// thread gets stuck, equal runs are equal, and fetches take no longer than the threads have run.
+TEST(Line, RandomAccessesEndAndRepeat) {
+  static std::array<line_of_bytes, 6> lines;
+  const auto act = [](u64 random) {
+    const auto pick = [&](unsigned shift) { return (random >> shift) % lines.size(); };
+    unsigned char* const somewhere = &lines[0].bytes[(random >> 33) % 300];
+    const unsigned char* const elsewhere = &lines[0].bytes[(random >> 40) % 300];
+    switch ((random >> 57) % 6) {
+      case 0:
+        region([&] { std::memmove(somewhere, elsewhere, 70); });
+        break;
+      case 1:
+        std::memmove(somewhere, elsewhere, 70);
+        break;
+      case 2:
+        lines[pick(33)].write(0);
+        break;
+      case 3:
+        static_cast<void>(lines[pick(33)].read(0));
+        spend((random >> 20) % 200);
+        break;
+      default:
+        region([&] {
+          static_cast<void>(lines[pick(33)].read(1));
+          static_cast<void>(lines[pick(40)].read(2));
+          lines[pick(47)].write(3);
+        });
+    }
+  };
+  for (const char* const which : {"haswell-ep-2x10", "icelake-sp-2x32", "haswell-i7-4770"}) {
+    for (u64 line_order = 0; line_order < 3; ++line_order) {
+      for (const u64 quantum : {u64{0}, u64{3'000}}) {
+        machine m = here(which);
+        set_parameter(m, "line_order", line_order);
+        set_parameter(m, "timer_period_cycles", 20'000);
+        set_parameter(m, "stray_interrupt_period_cycles", 20'000);
+        bodies all;
+        for (unsigned t = 0; t < m.hardware_threads(); ++t) {
+          all.emplace_back([&act, t] {
+            u64 random = t * 7'919;
+            for (int i = 0; i < 60; ++i) {
+              if (i == 20) start_counting();
+              random = random * 6'364'136'223'846'793'005u + 1'442'695'040'888'963'407u;
+              act(random);
+            }
+          });
+        }
+        const run_options options{.quantum_cycles = quantum, .cycles_max = 1'000'000'000};
+        const report once = run(m, options, all);
+        const report again = run(m, options, all);
+        EXPECT_EQ(once.stuck, "");
+        EXPECT_EQ(once.cycles, again.cycles);
+        EXPECT_EQ(once.total().aborted(), again.total().aborted());
+        EXPECT_LE(fetching(once), once.total().cycles) << which << ' ' << line_order;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace elidex::sim
