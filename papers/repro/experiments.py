@@ -10,6 +10,7 @@
 A package papers/*/repro has FAMILIES, a tuple of them; the runner finds it by its place.
 """
 
+import functools
 import importlib
 import sys
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field, replace
 import machines
 import outputs
 from claims import ROOT, read_claims
+from verdicts import FORMULA, without_evidence
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class Experiment:
     retried: list = ()  # where the number of retries alone is
     series: list = ()  # names of experiments that answer with series
     varied: bool = False  # these run again with one thing changed at a time
+    formula: bool = False  # the judge evaluates the paper's own formula
 
 
 @dataclass
@@ -81,7 +84,11 @@ class Family:
 
     def claim(self, one, points=(), *figure, judge=None, **more):
         def register(judge):
-            self.experiments.append(Experiment(one, judge, points, figure, **more))
+            def judged(runs):
+                return without_evidence(judge(runs), FORMULA)
+
+            used = functools.wraps(judge)(judged) if more.get("formula") else judge
+            self.experiments.append(Experiment(one, used, points, figure, **more))
             return judge
         return register(judge) if judge else register
 

@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 
 from claims import BadInput
-from verdicts import number
+from verdicts import AGREES, CALIBRATION, DIFFERS, FORMULA, NEAR, number
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "cli" / "files"))
 from whole_files import is_device, write_whole  # noqa: E402, F401
@@ -34,7 +34,17 @@ def table(titles, rows, widths_max=None):
 
 def claims_table(judgements):
     rows = [(j.id, j.paper, j.here, j.verdict) for j in judgements]
-    return table(("claim", "paper", "here", "verdict"), rows, (10, 44, 44, 8))
+    return table(("claim", "paper", "here", "verdict"), rows, (10, 44, 44, 11))
+
+
+def counted(judgements):
+    """How many claims have each verdict; those that are no evidence by id."""
+    ids = {}
+    for j in judgements:
+        ids.setdefault(j.verdict, []).append(j.id)
+    told = [f"{len(ids.get(v, ()))} {v}" for v in (AGREES, NEAR, DIFFERS)]
+    told += [f"{v} (no evidence): {', '.join(ids[v])}" for v in (FORMULA, CALIBRATION) if v in ids]
+    return textwrap.fill("; ".join(told), WIDTH, initial_indent="  ", subsequent_indent="  ") + "\n"
 
 
 def notes(judgements):

@@ -130,7 +130,8 @@ class Outcome:
         """What the terminal shows."""
         notes = outputs.notes(self.judgements)
         text = (f"{machine}; {self.flags.scale} scale, seed {self.flags.seed}, commit "
-                f"{self.flags.commit}\n\n" + outputs.claims_table(self.judgements))
+                f"{self.flags.commit}\n\n" + outputs.claims_table(self.judgements)
+                + "\n" + outputs.counted(self.judgements))
         text += f"\n{notes}" if notes else ""
         text += "".join(told for _, told in sorted(self.told, key=lambda table: table[0]))
         text += native_text

@@ -1,10 +1,13 @@
 """What a claim comes to: agrees, near or differs, by the rules of the design ("Honest
 experiments")."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 
 AGREES, NEAR, DIFFERS = "agrees", "near", "differs"
+# What is no evidence: the paper's own formula evaluated again, and a figure from which the simulated
+# machine was calibrated.
+FORMULA, CALIBRATION = "formula", "calibration"
 AGREES_RATIO = 1.25  # within 25 %, whichever of the two is larger
 NEAR_RATIO = 2.0
 
@@ -17,6 +20,12 @@ class Judgement:
     note: str = ""
     id: str = ""
     where: str = ""
+
+
+def without_evidence(judgement, word):
+    """The judgement under that word. The note says what the rule gives."""
+    note = f"By the rule: {judgement.verdict}. {judgement.note}".rstrip()
+    return replace(judgement, verdict=word, note=note)
 
 
 def of_ratio(here, paper):

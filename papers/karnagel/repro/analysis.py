@@ -51,7 +51,7 @@ FIGURE_7 = figure("K-F7", "Overflow of a set of the cache", [lambda runs: Panel(
     footprints=FOOTPRINTS)], **DRAWN)
 
 
-@FAMILY.claim("K-T1", (), TABLE_1)
+@FAMILY.claim("K-T1", (), TABLE_1, formula=True)
 def conflicts_by_level(_):
     """Conflict probability P_C per level L4..L0, b=31, height 5: each within 25 %."""
     here = models.conflict_probabilities()
@@ -63,15 +63,15 @@ def conflicts_by_level(_):
                      f"{literal}.")
 
 
-FAMILY.claim("K-FP1", judge=lambda _: compared(
+FAMILY.claim("K-FP1", formula=True, judge=lambda _: compared(
     [models.worst_linear()], [213], " lines", "The paper's own formula."))
-FAMILY.claim("K-FP2", judge=lambda runs: compared(
+FAMILY.claim("K-FP2", formula=True, judge=lambda runs: compared(
     [average(runs, models.linear_search)], [AVERAGE_LINEAR], " lines",
     "The paper measured its index; here random searches through nodes of the sizes that it names."))
-FAMILY.claim("K-FP3", judge=lambda runs: compared(
+FAMILY.claim("K-FP3", formula=True, judge=lambda runs: compared(
     [average(runs, models.linear_search, (models.BTREE_NODE, models.BTREE_NODE), False)], [20],
     " lines", "The paper does not say how long keys are; with 8 bytes chosen."))
-FAMILY.claim("K-FP4", judge=lambda runs: compared(
+FAMILY.claim("K-FP4", formula=True, judge=lambda runs: compared(
     [average(runs, models.binary_search), models.worst_of(models.binary_search)],
     (AVERAGE_BINARY, WORST_BINARY), " lines"))
 
@@ -83,7 +83,7 @@ def measured(runs, lines):
     return say(" The machine's L1 with 4 ways: {}.", at(points, lines)) if points else ""
 
 
-@FAMILY.claim("K-F7a", (), FIGURE_7, series=["K-F7"])
+@FAMILY.claim("K-F7a", (), FIGURE_7, series=["K-F7"], formula=True)
 def overflow_linear(runs):
     four, eight = (probability(runs, name, AVERAGE_LINEAR) for name in (FOUR_WAYS, EIGHT_WAYS))
     return Judgement("0.60", f"{four:.3f}", of_ratio(four, 0.60),
@@ -91,7 +91,7 @@ def overflow_linear(runs):
                      + measured(runs, AVERAGE_LINEAR))
 
 
-@FAMILY.claim("K-F7b", (), FIGURE_7, series=["K-F7"])
+@FAMILY.claim("K-F7b", (), FIGURE_7, series=["K-F7"], formula=True)
 def overflow_binary(runs):
     usual, most = (probability(runs, FOUR_WAYS, n) for n in (AVERAGE_BINARY, WORST_BINARY))
     return Judgement("< 0.10", f"{usual:.3f}", below(usual, 0.10),

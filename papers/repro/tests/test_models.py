@@ -49,7 +49,9 @@ class Models(unittest.TestCase):
         asking = Asking(FAMILY, seed=1)
         for name in ("K-T1", "K-FP1", "K-FP2", "K-FP3", "K-FP4", "K-F7a", "K-F7b"):
             judge = asking.tests[name].judge
-            self.assertEqual(judge(asking.runs_of({})).verdict, "agrees", name)
+            judgement = judge(asking.runs_of({}))
+            self.assertEqual(judgement.verdict, "formula", name)
+            self.assertTrue(judgement.note.startswith("By the rule: agrees."), name)
             measured = judge(asking.runs(name)).note
             self.assertEqual("The machine's L1" in measured, name.startswith("K-F7"), name)
 

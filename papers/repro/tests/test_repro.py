@@ -64,7 +64,8 @@ class Command(unittest.TestCase):
     def test_a_claim(self):
         status, out, err = self.run_it("S-3.8")
         self.assertEqual((status, err), (0, ""))
-        self.assertRegex(out, r"S-3\.8 .*agrees")
+        self.assertRegex(out, r"S-3\.8 .*calibration")
+        self.assertIn("0 agrees; 0 near; 0 differs; calibration (no evidence): S-3.8", out)
         self.assertIn("S-3.8.png", out)
         self.assertEqual(self.plots(), ["S-3.8.png"])
         self.assertTrue((self.out / "S-3.8.png").read_bytes().startswith(PNG))
@@ -77,7 +78,12 @@ class Command(unittest.TestCase):
         self.assertIn("not built yet: S-9.9", out)
         content = json.loads(file.read_text())
         # 64 clients cannot run, so S-5.4 is near at best.
-        self.assertEqual({c["id"] for c in content["claims"] if c["verdict"] != "agrees"}, {"S-5.4"})
+        self.assertEqual({c["id"] for c in content["claims"] if c["verdict"] == "near"}, {"S-5.4"})
+        self.assertNotIn("differs", {c["verdict"] for c in content["claims"]})
+        self.assertEqual({c["id"] for c in content["claims"] if c["verdict"] == "formula"},
+                         {"K-T1", "K-FP1", "K-FP2", "K-FP3", "K-FP4", "K-F7a", "K-F7b"})
+        self.assertEqual({c["id"] for c in content["claims"] if c["verdict"] == "calibration"},
+                         {"S-3.2", "S-3.7", "S-3.8", "S-3.9", "S-3.10"})
         self.assertEqual({len(c) for c in content["claims"]}, {6})
         self.assertGreater(len(content["runs"]), 150)
         self.assertEqual(len({(r["machine"], r["index"], r["workload"], r["dist"], r["threads"], r.get("warehouses"), r.get("think_cycles"))

@@ -13,6 +13,7 @@ from claims import ROOT, read_claims
 from curves import distance
 from experiments import Judged
 from panels import Figure, Panel
+from verdicts import CALIBRATION, without_evidence
 
 MACHINE = machines.MACHINES / "haswell-i5-4670t.machine"
 DIGITISED = ROOT / "papers" / "schrimpf" / "digitised"
@@ -39,8 +40,7 @@ def read_figure(figure, directory=DIGITISED):
 
 
 def calibrated_from(file, figure):
-    """The parameters that the machine file takes from the thesis's figure: agreement there is no
-    evidence."""
+    """The parameters that the machine file takes from the thesis's figure."""
     source = re.compile(r"(^|; |calibrated from )thesis figure " + re.escape(figure) + r"(?![.\d])")
     return [name for name, (_, said) in machines.parameters(file).items() if source.search(said)]
 
@@ -53,10 +53,14 @@ def notes(file, here, paper):
         told = ", ".join(f"{n} {distance(here[figure][n], series[n]):.1f}" for n in both)
         if told and in_per_cent(figure):
             yield f"Mean distance between the curves in percentage points: {told}."
-    taken = [name for figure in here for name in calibrated_from(file, figure.removeprefix("S-"))]
+    taken = taken_from(file, here)
     if taken:
-        yield (f"The machine file takes {' and '.join(taken)} from this figure, so that agreement "
-               "is no evidence.")
+        yield f"The machine file takes {' and '.join(taken)} from this figure."
+
+
+def taken_from(file, figures):
+    return [name for figure in figures
+            for name in calibrated_from(file, figure.removeprefix("S-"))]
 
 
 def in_per_cent(figure):
@@ -87,9 +91,10 @@ def claim(one, *figures, where="", shared=(), varied=False):
             paper = {f: read_figure(f.removeprefix("S-")) for f in figures}
             several = len(figures) > 1
             made = judge(here, paper) if several else judge(*here.values(), *paper.values())
-            own = (made.note, *notes(runs.flags.machine or MACHINE, here, paper))
+            file = runs.flags.machine or MACHINE
+            own = (made.note, *notes(file, here, paper))
             made.note = " ".join(note for note in own if note)
-            return made
+            return without_evidence(made, CALIBRATION) if taken_from(file, here) else made
 
         FAMILY.claim(one, (), *(FIGURES[f] for f in figures), where=where, shared=shared,
                      series=figures, varied=varied)(judged)
