@@ -16,8 +16,6 @@
 
 namespace elidex::sim {
 
-using namespace internal;
-
 namespace {
 
 struct alignas(64) line_of_bytes {
