@@ -95,8 +95,8 @@ access_cost caches::access(unsigned core, line& l, bool write, bool taken, std::
     met_others |= (l.owner >= 0 && l.dirty) || (write && l.copies != 0);
     cycles = fetch(core, l, write);
   }
-  // A request comes here too early in a run with a schedule, and of several lines
-  // (engine_lines.cpp).
+  // The line may still be busy in a run with a schedule and in an access to several lines
+  // (engine_lines.cpp). Then the rest of the wait adds to the cost.
   if (free > now && (changes_hands || !have)) cycles += free - now;
   if (changes_hands) {
     l.busy_until = now + cycles + machine_.line_busy_cycles;

@@ -13,8 +13,8 @@
 // cores have a copy and which core owns the line. The protocol is MESI, with one owner bit for
 // modified and exclusive.
 // A line that changes hands is busy until it has arrived, and for a while longer. free_at() is the
-// clock from which a request can be served. The waiting is the engine's (engine_lines.cpp): a
-// request for a busy line comes here when it is served.
+// clock from which a request can be served. The engine makes requests wait (engine_lines.cpp) and
+// calls access() when a request is served.
 //
 // Simpler than hardware: the L3 holds copies but need not hold all lines (no back-invalidation).
 // There is no prefetcher, no TLB and no store buffer.
@@ -53,17 +53,18 @@ class caches {
 
   // `taken`: the access has just aborted a transaction that had written the line.
   access_cost access(unsigned core, line& l, bool write, bool taken, std::uint64_t now);
-  // Returns whether such an access needs more than the copy that the core may have.
+  // Returns whether the access is not a hit: the core has no copy, or a write must invalidate other
+  // cores' copies.
   static bool needs_others(unsigned core, const line& l, bool write) noexcept {
     const std::uint64_t mine = std::uint64_t{1} << core;
     return (l.copies & mine) == 0 || (write && l.copies != mine);
   }
-  // The clock from which such an access can be served, if it needs others: when the line has
-  // changed hands. Copies are taken away when they have arrived.
+  // Returns the clock from which an access that is not a hit can be served: the end of the line's
+  // last transfer. An access that takes copies away must also wait until they have arrived.
   static std::uint64_t free_at(unsigned core, const line& l, bool write) noexcept {
     return takes_from_others(core, l, write) ? std::max(l.busy_until, l.arrived_at) : l.busy_until;
   }
-  // Returns whether such an access takes the line, or the right to write it, from another core.
+  // Returns whether the access takes the line, or the right to write it, from another core.
   static bool takes_from_others(unsigned core, const line& l, bool write) noexcept {
     const std::uint64_t mine = std::uint64_t{1} << core;
     if ((l.copies & mine) != 0) return write && l.copies != mine;

@@ -146,9 +146,9 @@ class engine {
     std::uint64_t began = 0;
     bool write = false;
     fetch_report* counted_in = nullptr;
-    std::int16_t next = -1;  // the thread whose request for the line came next
-    bool called = false;     // served next, and in the queue of turns until then
-    unsigned passes = 0;     // how often a later request was preferred to this one, the first
+    std::int16_t next = -1;  // the thread with the next later request for the line
+    bool called = false;     // is served next; until then the thread is in the queue of turns
+    unsigned passes = 0;     // choices by same_socket_first while this request was the oldest
   };
 
   struct hardware_thread {

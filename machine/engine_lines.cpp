@@ -1,10 +1,10 @@
 // The engine's requests that wait for a line.
 //
 // A line that changes hands must arrive before it can be handed on: a snoop reaches a core only
-// after the fill. Until then line::busy_until lies ahead, and a request for the line waits, of
-// whatever kind. A request that takes copies away from other cores also waits until these copies
-// have arrived. A hit does not wait. A wait reserves nothing: a request moves busy_until only when
-// it is served, so a request that an abort ends during its wait delays nobody.
+// after the fill. Until line::busy_until, every request for the line that is not a hit waits, reads
+// as well as writes. A request that takes copies away from other cores also waits until these
+// copies have arrived (line::arrived_at). A wait reserves nothing: a request moves busy_until only
+// when it is served, so a request that an abort ends during its wait delays nobody.
 //
 // Order of service: the request that was issued first (machine::line_order has the alternatives).
 // The threads that wait for a line form a list. One of them, the called one, is in the queue of
@@ -73,7 +73,7 @@ void engine::wait_for_line(hardware_thread& me, std::uint64_t address, bool writ
     leave();
     me.waits_for = nullptr;
   }
-  // An access to several lines, which does not wait to the end, may have moved it meanwhile.
+  // busy_until may have moved meanwhile: an access to several lines does not wait for each again.
   for (;;) {
     const std::uint64_t free = free_at(me, l, write);
     if (free <= me.clock) break;
@@ -104,7 +104,7 @@ void engine::stop_waiting(hardware_thread& t) {
   turn_ends_ = std::min(turn_ends_, next.clock + options_.quantum_cycles);
 }
 
-// Which of the waiting requests is served next, by machine::line_order.
+// Returns the waiting request to serve next, chosen by machine::line_order.
 engine::hardware_thread& engine::next_served(const line& l) {
   hardware_thread& first = threads_[static_cast<std::size_t>(l.first_waiter)];
   const auto after = [this](const hardware_thread& t) {

@@ -34,8 +34,9 @@ inline constexpr std::uint64_t stacks_bytes = stack_bytes * hardware_threads_max
 struct line {
   // a bit for each core whose L1 or L2 holds it
   std::uint64_t copies = 0;
-  // the clock until which it changes hands, and the clock at which the last copy has arrived
+  // the clock from which the line may change hands again
   std::uint64_t busy_until = 0;
+  // the clock at which the latest copy that was fetched without a change of hands arrives
   std::uint64_t arrived_at = 0;
   // a bit for each hardware thread that has it in its read set
   std::array<std::uint64_t, hardware_threads_max / 64> readers{};

@@ -5,8 +5,9 @@
 // Map (a default constructible class) provides, with key_arg<Key> and index_value:
 //   bool read(key, value&)   bool insert(key, value)   bool update(key, value)   bool modify(key,
 //                                                      delta)
-//   optional: bool upsert(key, value), and pair<value, bool> get_or_insert(key, value), which
-//             returns the key's value and whether it has inserted it; without them two calls
+//   optional: bool upsert(key, value)
+//             pair<value, bool> get_or_insert(key, value), which returns the key's value and
+//             whether it inserted the key. driven combines other calls where these are missing
 //             std::size_t read_many(span of keys, sum&), which says how many were there
 //             void insert_all(range of pairs of key and value), which ascend, into an empty map
 //             bool erase(key)   std::size_t scan(from, limit, sum&)   std::size_t memory_bytes()
@@ -159,7 +160,7 @@ class driven final : public any_index<Key> {
     std::byte* const value = stream.room().values() + n * stream.value_bytes();
     std::memset(value, static_cast<int>(key & 0x7F), stream.value_bytes());
     const auto [at, added_again] = get_or_insert(key, address);
-    // relaxed: pairs with no load. Nobody follows the pointer.
+    // relaxed: pairs with no load, because no thread reads this pointer.
     reinterpret_cast<value_room::record*>(at)->value.store(value, std::memory_order_relaxed);
     return !added_again;
   }

@@ -88,7 +88,7 @@ std::optional<std::string> why_not(const index_info& index, const workload& what
   if (what.kind == workload_kind::bulk_load && threads > 1)
     return because("is loaded with one call: one thread only");
   if (what.kind == workload_kind::fronts && keys != key_type::u64)
-    return because("has only integer keys for " + std::string(what.name));
+    return because("cannot run " + std::string(what.name) + " (expected --key-type u64)");
   if (what.scans && !index.no_scan.empty()) return because(index.no_scan);
   if (what.updates() && !index.no_update.empty()) return because(index.no_update);
   if (what.erases && !index.no_erase.empty()) return because(index.no_erase);

@@ -86,7 +86,7 @@ class bench {
                                    .threads = threads});
           }
         }
-        // They visit every key once, or bring a distribution of their own.
+        // A draining workload visits every key once, or has its own distribution.
         if (what->drains()) break;
       }
     }
@@ -222,7 +222,7 @@ class bench {
     map.index = make_index<Key>(info);
     if (grown.size() > 0) (void)run_threads(*map.index, std::span(&grown, 1), {.drain = true});
     run_outcome outcome = run_threads(*map.index, streams, settings);
-    account(map, before);
+    account(map, before, outcome.added > 0 ? outcome.added : keys_.size());
     return outcome;
   }
 
@@ -244,12 +244,12 @@ class bench {
         throw std::runtime_error(std::string(info.name) + " refused a new key while it was loaded");
       }
     }
-    account(map, before);
+    account(map, before, keys_.size());
   }
 
-  void account(loaded_map& map, std::size_t before) const {
+  void account(loaded_map& map, std::size_t before, std::size_t keys_in_map) const {
     const std::size_t after = allocated_bytes();
-    const auto keys = static_cast<double>(keys_.size());
+    const auto keys = static_cast<double>(keys_in_map);
     map.own_bytes_per_key = static_cast<double>(map.index->memory_bytes()) / keys;
     map.bytes_per_key = std::max(after > before ? static_cast<double>(after - before) / keys : 0,
                                  map.own_bytes_per_key);

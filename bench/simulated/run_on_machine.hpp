@@ -8,7 +8,8 @@
 // The map is loaded before the machine starts; the L3 caches begin with it in them. Each thread
 // first runs a tenth of its operations for the caches' sake, then all threads meet and the clocks
 // count from there. A workload that begins with an empty map counts from its first operation.
-// bytes_per_key is by the keys loaded, or by those that store requests have added. The requests
+// bytes_per_key divides by the keys that store requests have added. Without store requests it
+// divides by the size of the key set; a run of put:THETA may have inserted fewer keys. The requests
 // themselves lie in memory that costs nothing, because a real measurement makes them without
 // memory.
 //

@@ -46,12 +46,13 @@ enum class request_kind : std::uint8_t {
   store,
 };
 
-/// Memory for the records and values of store requests. It belongs to a stream and outlives the
-/// index that the stream is run on. A value does not count when two streams are compared.
+/// Memory for the records and values of store requests. The stream's copies share it. Values in the
+/// index are addresses of records, so no store may run on the index after the memory is freed.
+/// All value_rooms compare equal, so that a comparison of streams ignores them.
 class value_room {
  public:
-  /// What a key's value in the index is the address of. Alone on its line, as chosen: the threads
-  /// that find a key store into the record of the thread that has inserted it.
+  /// The object whose address is a key's value in the index. It has a cache line of its own (our
+  /// choice), because threads that find a key write to the record of the thread that inserted it.
   struct alignas(64) record {
     std::atomic<const std::byte*> value{nullptr};
   };

@@ -209,15 +209,13 @@ std::span<const numbered_kind> numbered_kinds() {
       {"mix:N", percent, "N % read, the rest update"},
       {"insert-mix:N", percent, "N % insert, the rest read"},
       {"put:THETA", "THETA from 0 to 1.2",
-       "50 % get, 50 % put, which inserts a key that is not there, into an empty map; keys by "
-       "Zipf"},
+       "50 % get, 50 % insert or update, Zipf keys, into an empty map"},
       {"eunomia:THETA[:READS[:BYTES]]", of_fronts,
-       "paper 003's released benchmark: batches of 20 new keys at 20 fronts, a front by Zipf, "
-       "values "
-       "of BYTES [100], a share READS [0.2] of look-ups"},
+       "paper 003's released benchmark: batches of 20 new keys at 20 fronts, Zipf over the fronts; "
+       "READS: share of look-ups (default 0.2); BYTES: size of a value (default 100)"},
       {"eunomia-common:THETA[:READS[:BYTES]]", of_fronts,
-       "the same, with counters that threads share"},
-      {"eunomia-grown:THETA[:READS[:BYTES]]", of_fronts, "the same, into a tree of six levels"},
+       "as eunomia, with counters that the threads share"},
+      {"eunomia-grown:THETA[:READS[:BYTES]]", of_fronts, "as eunomia, into a tree of six levels"},
   }};
   return all;
 }

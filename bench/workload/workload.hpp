@@ -18,8 +18,8 @@
 //   insert-mix:N   N % insert of keys that are not there, the rest read: the mixes of paper 001,
 //                  whose even keys are looked for and
 //         whose odd ones are inserted. Ours are scattered over all integers.
-//   put:THETA   the text of paper 003: 50 % get, 50 % put, which inserts a key that is not there,
-//               into an empty map; keys by Zipf, adjacent
+//   put:THETA   the text of paper 003: 50 % get, 50 % insert or update, into an empty map; keys by
+//               Zipf, adjacent
 //   eunomia:THETA[:READS[:BYTES]]   paper 003's released benchmark, see "Fronts" below
 //   multi-get, multi-get:N   reads only, 32 (N, from 1 to 64) keys with one call; each key is a
 //                            request, but the latency is
@@ -100,8 +100,8 @@ struct front_shape {
 };
 inline constexpr unsigned front_count = 20;
 inline constexpr unsigned front_batch = 20;
-/// Keys of a full batch lie behind each other: 20 fronts of 700 batches of 20 are 280,000 keys, in
-/// half-full nodes of 16 slots six levels.
+/// Ascending inserts leave nodes half full. 20 fronts of 700 batches of 20 are 280,000 keys, which
+/// need six levels of nodes with 16 slots.
 inline constexpr std::uint64_t grown_places = 700;
 inline constexpr unsigned value_bytes_max = 4096;
 
@@ -124,7 +124,7 @@ struct workload {
   }
   /// Runs through its streams once and is timed by that, instead of running for a fixed time.
   [[nodiscard]] bool drains() const noexcept { return loads() || erases; }
-  /// Names its distribution itself; no other is asked for.
+  /// The name of a draining workload's distribution: its own, or "uniform".
   [[nodiscard]] std::string_view distribution_name() const noexcept {
     return own_distribution.empty() ? "uniform" : own_distribution;
   }

@@ -38,7 +38,7 @@ def claims_table(judgements):
 
 
 def counted(judgements):
-    """How many claims have each verdict; those that are no evidence by id."""
+    """How many claims have each verdict, and the ids of those that are not evidence."""
     ids = {}
     for j in judgements:
         ids.setdefault(j.verdict, []).append(j.id)

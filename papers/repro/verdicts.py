@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from numbers import Real
 
 AGREES, NEAR, DIFFERS = "agrees", "near", "differs"
-# What is no evidence: the paper's own formula evaluated again, and a figure from which the simulated
-# machine was calibrated.
+# Verdicts that are not evidence: the paper's own formula evaluated again, and a figure that
+# calibrates the simulated machine.
 FORMULA, CALIBRATION = "formula", "calibration"
 AGREES_RATIO = 1.25  # within 25 %, whichever of the two is larger
 NEAR_RATIO = 2.0

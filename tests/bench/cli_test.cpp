@@ -45,7 +45,7 @@ TEST_F(elidex_tool, refuses_unknown_names) {
           "eunomia:THETA[:READS[:BYTES]], THETA from 0 to 1.2, READS from 0 to 1");
   refused("sim --workload put", "--workload: invalid value 'put'", "put:THETA");
   refused("sim --workload eunomia:0.5 --key-type string", "--index",
-          "has only integer keys for eunomia:0.5");
+          "cannot run eunomia:0.5 (expected --key-type u64)");
   refused("bench --workload multi-get:65", "--workload: invalid value 'multi-get:65'",
           "multi-get:N, N from 1 to 64");
   refused("bench --index \"$(printf 'two\\nlines')\"", "--index");

@@ -103,7 +103,8 @@ TEST(fronts, a_grown_tree_s_counters_begin_behind_its_keys) {
   EXPECT_EQ(make_grown_stream<std::uint64_t>(*find_workload("eunomia:0")).size(), 0U);
 }
 
-// Section 6.1: "with theta = 0.99 the hottest tenth is accessed by 41 percent". It is so of 20.
+// Section 6.1: "with theta = 0.99 the hottest tenth is accessed by 41 percent". This holds for Zipf
+// over 20 items.
 TEST(fronts, the_hottest_tenth_has_the_papers_share) {
   const auto places = places_of(stream_of("eunomia:0.99:0", 0, 1, 400'000));
   std::size_t hottest = 0;

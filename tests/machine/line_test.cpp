@@ -46,7 +46,8 @@ u64 cycles_of(Body body) {
   return now() - from;
 }
 
-// What a write to a line costs that another core of the socket has changed, with nobody waiting.
+// Returns the cost of a write to a line that another core of the socket has changed, without
+// waiters.
 u64 cost_of_taking(const machine& m) {
   static cell taken;
   u64 cost = 0;
@@ -387,8 +388,9 @@ TEST(Line, TheOtherThreadOfTheCoreIsNoOtherCore) {
   }
 }
 
-// Threads do at random what waits for lines, in regions and outside, on all kinds of machines. No
-// thread gets stuck, equal runs are equal, and fetches take no longer than the threads have run.
+// Threads make random accesses that wait for lines, inside and outside of regions, on several
+// machines. No thread gets stuck, equal runs are equal, and fetches take no longer than the threads
+// have run.
 TEST(Line, RandomAccessesEndAndRepeat) {
   static std::array<line_of_bytes, 6> lines;
   const auto act = [](u64 random) {

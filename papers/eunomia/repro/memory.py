@@ -8,7 +8,7 @@ from .runs import (EUNO_LIST, EUNO_TREE, FAMILY, HTM_LIST, HTM_TREE, LEAN, MACHI
                    is_list)
 
 MIX_THETA = 0.5  # of the ratios; the paper does not say which
-# What is varied: x -> the point of an index and what else it is asked for.
+# What is varied: x -> a function that makes the point of an index, with further arguments of at().
 SKEWS = {theta: lambda index, theta=theta, **more: at(index, theta, **more)
          for theta in (0, 0.2, 0.4, 0.5, 0.7, 0.9, 1)}
 MIXES = {reads: lambda index, reads=reads, **more: with_mix(index, reads, **more)
@@ -26,7 +26,7 @@ COVERS = ("Bytes that the index holds for each key at the end of the run: nodes,
 
 
 def with_mix(index, reads, **more):
-    """Of each index its own workload, with so many per cent of look-ups."""
+    """The index's point with `reads` per cent look-ups, on the workload that it is judged by."""
     mix = ("a" if reads == 50 else f"mix:{reads}") if is_list(index) else str(reads / 100)
     return at(index, MIX_THETA, workload=mix, **more)
 

@@ -5,8 +5,8 @@ unless said otherwise; retries are DBX's.
 
 Trees are judged on the released benchmark (eunomia:THETA, bench/workload/workload.hpp), because
 section 6.1's own sentence fixes it: "with theta = 0.99 the hottest tenth is accessed by 41 percent"
-holds for Zipf over 20 items and not over a million keys. Two other workloads stand beside it: put
-(the paper's text) and updates of a million preloaded keys. Skip lists: a million keys, half of the
+holds for Zipf over 20 items and not over a million keys. Two further workloads are shown but not
+judged: put (the paper's text) and updates of a million preloaded keys. Skip lists: a million keys, half of the
 operations updates, a hot region.
 """
 
@@ -41,8 +41,7 @@ FULL_THETAS = (0, *(n / 10 for n in range(1, 10)), 0.99)
 HOT_THETAS = (0, 0.2, 0.4, 0.5, 0.7, 0.9, 0.99)  # of the skip lists' input
 KEYS = 1_000_000
 OPERATIONS = {"smoke": 1_000, "full": 4_000}  # of each core
-# Of trees on the workloads that begin with an empty tree. At full scale a run twice as long has the
-# same rates (docs/EUNOMIA.md).
+# Operations of each core, for trees on the workloads that begin with an empty tree.
 FRONT_OPERATIONS = {"smoke": 8_000, "full": 32_000}
 PUT, PRELOADED = "put", "a"  # the workloads beside the judged one
 # TPC-C: transactions of each core; customers of a district and items. The specification has 3,000
@@ -87,7 +86,7 @@ def is_list(index):
 
 
 def at(index, theta, threads=16, workload=None, knobs=()):
-    """workload: of trees PUT, PRELOADED, or what eunomia:THETA takes behind THETA."""
+    """workload, of trees: PUT, PRELOADED, or READS[:BYTES] of eunomia:THETA[:READS[:BYTES]]."""
     dist = f"{'hot' if is_list(index) else 'zipf'}:{theta}"
     if workload == PUT:
         workload = f"put:{theta}"
@@ -118,7 +117,8 @@ def ran(runs, points):
 
 
 def whole_curve(runs, index, **more):
-    """All points of a curve that there are; none if one of smoke scale is missing."""
+    """The points of a tree's curve that were run, of all thetas. The default points for a list, and
+    for a tree of which a default point was not run."""
     if is_list(index) or not runs.has(curve(index, **more)):
         return curve(index, **more)
     return ran(runs, curve(index, FULL_THETAS, **more))

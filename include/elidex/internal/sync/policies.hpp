@@ -15,7 +15,7 @@
 //
 //   P::node_lock         the lock in each node: version_lock, or no_node_lock with empty calls
 //   P::sequence          the sequence number in each leaf: region_sequence, or no_sequence with
-//                        empty calls. Only the policies of fixed_key_btree have it, and the calls
+//                        empty calls. Only policies of fixed_key_btree have it. They also have
 //                        descend(body), in_leaf(body, aborts) and whole(body)
 //   P::readers_race      true if a reader may read fields while a writer changes them. Then every
 //                        field access is a relaxed atomic, and the reader must validate the values.

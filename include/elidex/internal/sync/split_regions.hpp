@@ -1,5 +1,6 @@
-// The synchronisation policy of Eunomia: an operation runs as two regions. The upper region,
-// descend(), leads to a leaf. The lower region, in_leaf(), works in the leaf. whole() is both.
+// The synchronisation policy of Eunomia: an operation runs as two regions. descend() runs its body
+// in the upper region, which finds a leaf. in_leaf() runs its body in the lower region, which works
+// in the leaf. whole() runs its body in both.
 //
 //   leaf_ref at;
 //   sync.descend([&] {

@@ -1,6 +1,7 @@
-// Versions. version_lock: a lock and a version in one word; writers lock the word, and readers
-// validate it. field: what such a lock protects. region_sequence: a leaf's number, for operations
-// that return to the leaf. optimistic: the policy of structures whose nodes have version locks.
+// Version locks and optimistic synchronisation. version_lock is a lock and a version in one word:
+// writers lock it, readers validate it. A field holds data that such a lock protects. A
+// region_sequence detects that a leaf has changed since it was found. optimistic is the policy of
+// structures whose nodes have version locks.
 //
 //   auto seen = node.lock.read();            // waits while a writer is inside, writes nothing
 //   auto key = node.key.load<true>();        // a field: racing, so relaxed atomic loads

@@ -1,5 +1,5 @@
-// What both B+trees share: the nodes' common part, inner nodes with separators and children, the
-// descent to a leaf, leaf hints, which make it unnecessary, and splits and merges of inner nodes.
+// The parts that both B+trees share: the common part of all nodes, inner nodes, the descent to a
+// leaf, leaf hints (which skip the descent), and splits and merges of inner nodes.
 //
 //   position p;
 //   // p.as_leaf() is the leaf for the key at the moment of its version p.seen
@@ -13,8 +13,8 @@
 // another thread has changed a node on which it depends. It returns restructured when it has split
 // or merged a node. The operation then begins again.
 //
-// Functions of a node that only read may race with a writer where the policy's readers_race says
-// so. Functions that change a node need its lock.
+// A node's const functions may race with a writer if the policy's readers_race is true. Functions
+// that change a node need its lock.
 //
 // Implementation notes
 // Child i of an inner node holds the keys k with key(i - 1) <= k < key(i). A node never changes

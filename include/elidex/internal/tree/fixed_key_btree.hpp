@@ -337,7 +337,7 @@ class fixed_key_btree
 
   enum class request : std::uint8_t { look_up, put, erase };
 
-  // What the body of in_leaf() reports to the code behind it.
+  // What the body of in_leaf() reports to the code after it.
   struct outcome {
     bool mark_is_free = false;  // after an erase: no other key of the leaf has the same mark
     bool is_sparse = false;     // after an erase: the leaf is worth merging
