@@ -82,6 +82,11 @@ class elidex_map {
   {
     return map_.get_or_insert(key, [value] { return value; });
   }
+  std::pair<index_value, bool> get_or_insert(key_argument key, index_value value)
+    requires requires(Map& map) { map.insert_or_get(key, value); }
+  {
+    return map_.insert_or_get(key, value);
+  }
   bool modify(key_argument key, index_value delta) {
     return map_.update(key, [delta](index_value& value) { value += delta; });
   }

@@ -168,10 +168,9 @@ class masstree {
   // Adds `key` or overwrites its value; says whether it added it.
   bool upsert(Key key, const Value& value) { return insert_or_overwrite(key, value, true); }
 
-  // Returns the value of `key`, and whether it has added the key, with the value that make()
-  // returns. Calls make() once, before it looks. One atomic step otherwise.
-  template <class Make>
-  std::pair<Value, bool> get_or_insert(Key key, Make&& make);
+  // Adds `key` with `value` if it is absent. Returns the value that `key` has then, and whether it
+  // added the key.
+  std::pair<Value, bool> insert_or_get(Key key, const Value& value);
 
   // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the
   // key was there. fn(Value&) must not use the tree, and should be short: other writers who want

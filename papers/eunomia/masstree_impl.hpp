@@ -171,16 +171,16 @@ bool masstree<Key, Value, Sync, Width>::insert_or_overwrite(Key key, const Value
 }
 
 template <std::integral Key, class Value, class Sync, unsigned Width>
-template <class Make>
-std::pair<Value, bool> masstree<Key, Value, Sync, Width>::get_or_insert(Key key, Make&& make) {
-  Value value = make();
+std::pair<Value, bool> masstree<Key, Value, Sync, Width>::insert_or_get(Key key,
+                                                                        const Value& value) {
+  Value found = value;
   operation op(*this);
-  const op_status s = run_exclusive(op, [&] { return try_put(key, value, false, op, &value); });
+  const op_status s = run_exclusive(op, [&] { return try_put(key, value, false, op, &found); });
   if (s == op_status::yes) {
     make_visible();
     size_.add(1);
   }
-  return {value, s == op_status::yes};
+  return {found, s == op_status::yes};
 }
 
 template <std::integral Key, class Value, class Sync, unsigned Width>

@@ -56,6 +56,13 @@ TEST(MasstreeMemory, ComesBackWhenAllKeysAreErased) {
   comes_back_to_one_leaf<masstree<u64, u64, coarse_mutex, 4>>();
 }
 
+TEST(Masstree, InsertOrGetKeepsAValueThatIsThere) {
+  masstree<u64, u64, optimistic, 3> map;
+  for (u64 k = 0; k < 100; ++k) EXPECT_EQ(map.insert_or_get(k, k + 1), std::pair(k + 1, true));
+  for (u64 k = 0; k < 100; ++k) EXPECT_EQ(map.insert_or_get(k, 0), std::pair(k + 1, false));
+  EXPECT_EQ(map.size(), 100u);
+}
+
 TEST(MasstreePermutation, KeepsSlotsApart) {
   using order = papers::permutation<15>;
   random_numbers random(seed_or(1));
