@@ -128,6 +128,8 @@ ROWS = [
     reduced("./dev elidex bench --index ordered_map,btree/mutex,absl+mutex --workload a "
             "--dist zipf:0.99 --keys 1M "
             "--threads 1,2", ("--keys 1M", f"--keys 10K {BRIEF}")),
+    reduced("./dev elidex bench --index btree/htm-dbx,euno-btree,masstree --workload put:0.99 "
+            "--threads 1,2", ("1,2", f"1,2 --keys 10K {BRIEF}")),
     reduced("./dev elidex bench --index db/occ,db/2pl --workload tpcc --threads 1,2",
             ("1,2", f"1,2 {BRIEF}")),
     reduced("./dev elidex bench --index db/occ,db/dbx,db/2pl --workload tpcc --warehouses 1,2 "
@@ -166,6 +168,8 @@ ROWS = [
     reduced("./dev elidex sim --index btree/htm-dbx,euno-btree --dist zipf:0.99 "
             "--machine haswell-ep-2x10 --cores 16 --ops 1000 --keys 1M --leaf-version head",
             ("--ops 1000 --keys 1M", "--ops 200 --keys 10K")),
+    reduced("./dev elidex sim --index btree/htm-dbx,euno-btree,masstree "
+            "--workload eunomia:0.99,eunomia:0.5 --cores 16 --ops 8000", ("8000", "200")),
     as_written("./dev elidex sim --index btree/htm-dbx --dist zipf:0.99 --machine haswell-i7-4770 "
                "--cores 8 "
                "--trace collapse.json"),
