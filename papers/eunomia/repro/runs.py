@@ -6,8 +6,8 @@ unless said otherwise; retries are DBX's.
 Trees are judged on the released benchmark (eunomia:THETA, bench/workload/workload.hpp), because
 section 6.1's own sentence fixes it: "with theta = 0.99 the hottest tenth is accessed by 41 percent"
 holds for Zipf over 20 items and not over a million keys. Two further workloads are shown but not
-judged: put (the paper's text) and updates of a million preloaded keys. Skip lists: a million keys, half of the
-operations updates, a hot region.
+judged: put (the paper's text) and updates of a million preloaded keys. Skip lists: a million keys,
+half of the operations updates, a hot region.
 """
 
 import json

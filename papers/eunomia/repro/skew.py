@@ -9,9 +9,9 @@ from verdicts import (AGREES, DIFFERS, Judgement, above, below, compared, number
 
 from .runs import (CATEGORIES, CAUSES, DRAWN, EUNO_LIST, EUNO_TREE, FAMILY, FULL_THETAS, HOT_THETAS,
                    HTM_LIST, HTM_MASSTREE, HTM_TREE, LABELS, LEAN, LEAN_LABEL, LISTS,
-                   LOCK_FREE_LIST, LOCK_LIST, MASSTREE, MOPS, OUR_TREE, OURS, PRELOADED, PUT, THETAS,
-                   TREES, at, beside_retries, curve, ran, rest_of_curve, theta_of, told_of_ours,
-                   whole_curve)
+                   LOCK_FREE_LIST, LOCK_LIST, MASSTREE, MOPS, OUR_TREE, OURS, PRELOADED, PUT,
+                   THETAS, TREES, at, beside_retries, curve, ran, rest_of_curve, theta_of,
+                   told_of_ours, whole_curve)
 
 # "Low or even modest" contention is theta below 0.6 in section 6.2, high contention is theta above.
 # A judge takes those of its thetas that were run.
@@ -223,7 +223,7 @@ def on_other_workloads(thetas):
 @FAMILY.claim("E-F10a", [*TREE, *EUNO, *LEAN_TREE], FIGURE_10,
               beside=[*OUR, *on_other_workloads(THETAS)],
               full=[*rest_of_curve(HTM_TREE, EUNO_TREE, OUR_TREE),
-                    *on_other_workloads(t for t in FULL_THETAS if t not in THETAS)],
+                    *on_other_workloads([t for t in FULL_THETAS if t not in THETAS])],
               turned=[EUNO_HOTTEST, HOTTEST], retried=[OUR_HOTTEST])
 def hottest_tree(runs):
     def of(those):

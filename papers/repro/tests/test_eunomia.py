@@ -179,6 +179,10 @@ class Planning(unittest.TestCase):
         there = asked("E-F10a", scale="full")
         self.assertEqual({seed for _, seed in there}, {5, 6, 7, 8, 9})
         self.assertEqual({er.theta_of(p) for p, _ in there}, set(er.FULL_THETAS))
+        for workload in (er.PUT, er.PRELOADED):
+            for index in er.TREES:
+                for theta in er.FULL_THETAS:
+                    self.assertIn((at(index, theta, workload=workload), 5), there)
         self.assertEqual(there[HOTTEST, 5]["operations"], 32_000)
         self.assertEqual((HOTTEST.workload, HOTTEST.dist), ("eunomia:0.99", "zipf:0.99"))
         self.assertEqual(there[at(er.HTM_TREE, 0.99, knobs=(("abort_cycles", 80),)), 5]["set"], {"abort_cycles": 80})
