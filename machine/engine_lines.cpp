@@ -4,7 +4,8 @@
 // after the fill. Until line::busy_until, every request for the line that is not a hit waits, reads
 // as well as writes. A request that takes copies away from other cores also waits until these
 // copies have arrived (line::arrived_at). A wait reserves nothing: a request moves busy_until only
-// when it is served, so a request that an abort ends during its wait delays nobody.
+// when it is served, so a request that an abort ends during its wait delays nobody. A hit waits
+// only if the other thread of the core has the line in its write set.
 //
 // Order of service: the request that was issued first (machine::line_order has the alternatives).
 // The threads that wait for a line form a list. One of them, the called one, is in the queue of

@@ -11,8 +11,6 @@
 namespace elidex::bench {
 namespace {
 
-constexpr double put_read_share = 0.5;
-
 // Removes the next number, and a colon in front of it unless it is the `first`.
 template <class Number>
 bool take_number(std::string_view& text, bool first, Number& number) {
@@ -39,7 +37,7 @@ bool read_shape(std::string_view numbers, bool theta_only, front_shape& shape) {
 }
 
 std::string description_of(const workload& one) {
-  if (one.kind == workload_kind::put) return "50 % get, 50 % put, into an empty map";
+  if (one.kind == workload_kind::put) return "50 % get, 50 % insert or update, into an empty map";
   const front_shape& f = one.fronts;
   return std::string("paper 003's released benchmark") + (f.common_counters
                                                               ? ", with common counters"
@@ -66,7 +64,6 @@ const workload* find_front_workload(std::string_view name) {
       !(is_put || family == "eunomia" || shape.common_counters || shape.grown))
     return nullptr;
   if (!read_shape(name.substr(colon + 1), is_put, shape)) return nullptr;
-  if (is_put) shape.read_share = put_read_share;
 
   // A user keeps a pointer, so each is made once and stays.
   static std::mutex mutex;

@@ -114,7 +114,7 @@ struct workload {
   bool scans;
   unsigned read_percent = 0;  // of mix:N and insert-mix:N
   unsigned keys_at_once = 1;  // of multi-get
-  front_shape fronts = {};    // of eunomia:THETA and put:THETA
+  front_shape fronts = {};    // of eunomia:THETA; of put:THETA its theta alone
   // Of a workload that brings its own distribution.
   std::string_view own_distribution = {};
   /// Reads only.
