@@ -24,6 +24,7 @@ struct repro_flags {
   std::string seed = "1";
   std::string out = "results";
   std::string jobs;
+  std::string answers;
   std::string json;
 };
 
@@ -46,6 +47,7 @@ static int repro_command(const repro_flags& flags) {
       "--jobs",   std::to_string(jobs)};
   if (!flags.machine.empty())
     command.insert(command.end(), {"--machine", machine_file(flags.machine).string()});
+  if (!flags.answers.empty()) command.insert(command.end(), {"--answers", flags.answers});
   if (json.wanted()) command.insert(command.end(), {"--json", flags.json});
   command.insert(command.end(), flags.ids.begin(), flags.ids.end());
   const int status = run_program(command);
@@ -73,6 +75,10 @@ void add_repro_command(command_parser& app) {
       .type_name("DIR")
       .shows_default();
   command.add_option("--jobs", flags->jobs, "runs at the same time [the CPUs here]").type_name("N");
+  command
+      .add_option("--answers", flags->answers,
+                  "keeps each run's answer as it ends; what FILE has does not run again")
+      .type_name("FILE");
   command.add_option("--json", flags->json, json_help).type_name("FILE");
   command.runs([flags] { return repro_command(*flags); });
 }

@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 import textwrap
+from contextlib import nullcontext
 from pathlib import Path
 
 import ending
@@ -18,6 +19,7 @@ import native
 import outputs
 from claims import BadInput, Claim, read_claims, select
 from experiments import families
+from kept_answers import KeptAnswers
 from worker import WorkerFailed, ask, ask_all
 
 
@@ -39,6 +41,8 @@ def arguments_of(given):
     parser.add_argument("--out", required=True, help="the directory for plots")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--machine", help="a machine file in place of each paper's own")
+    parser.add_argument("--answers", help="a file that keeps the runs' answers; what it has does not "
+                        "run again")
     parser.add_argument("--json", help="a file, or - for standard output")
     return parser.parse_args(given)
 
@@ -157,7 +161,8 @@ def run(flags):
     plan = [(family, chosen, family.requests(chosen, flags, known))
             for family in FAMILIES if (chosen := family.among(ids))]
     requests = {key: one for *_, asked in plan for key, one in asked.items()}
-    answers = ask_all(flags.worker, requests, flags.jobs) if requests else {}
+    with KeptAnswers(flags.answers, flags.worker) if flags.answers else nullcontext() as kept:
+        answers = ask_all(flags.worker, requests, flags.jobs, kept=kept) if requests else {}
     natives = native.answers(plan, flags)
     outcome, machine = Outcome(ids, plan, answers, flags, known), machine_document(plan)
     files = outcome.plots(native.figures(plan, natives, flags))

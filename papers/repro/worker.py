@@ -103,21 +103,34 @@ def ask(program, request, running=None):
         raise WorkerFailed(f"{name_of(request)}: the simulated run gave no JSON") from None
 
 
+def keeping(asking, kept):
+    def asked(program, request):
+        answer = asking(program, request)
+        kept.add(request, answer)
+        return answer
+    return asked
+
+
 def failures(futures):
     return [f.exception() for f in futures if f.done() and not f.cancelled() and f.exception()]
 
 
-def ask_all(program, requests, jobs, asking=None):
+def ask_all(program, requests, jobs, asking=None, kept=None):
     """key -> request becomes key -> answer. The first failure ends it; what has not begun by then
-    never does. A signal ends what runs, too."""
+    never does. A signal ends what runs, too. kept: the KeptAnswers, which are not asked for."""
     check()
-    progress, running, futures = Progress(len(requests)), Running(), {}
+    there = {} if kept is None else {key: answer for key, request in requests.items()
+                                     if (answer := kept.answer_of(request)) is not None}
+    wanted = {key: request for key, request in requests.items() if key not in there}
+    progress, running, futures = Progress(len(wanted)), Running(), {}
     asking = asking or functools.partial(ask, running=running)
+    if kept is not None:
+        asking = keeping(asking, kept)
     # An exception inside the pool's own code would leave a lock held or a thread unknown.
     with put_off():
-        pool = ThreadPoolExecutor(max(1, min(jobs, len(requests))))
+        pool = ThreadPoolExecutor(max(1, min(jobs, len(wanted))))
         try:
-            for key, request in requests.items():
+            for key, request in wanted.items():
                 futures[key] = pool.submit(asking, program, request)
                 futures[key].add_done_callback(
                     lambda f, r=request: f.cancelled() or progress.step(name_of(r)))
@@ -133,4 +146,4 @@ def ask_all(program, requests, jobs, asking=None):
             progress.write("")
     for failed in failures(futures.values()):
         raise failed
-    return {key: future.result() for key, future in futures.items()}
+    return {key: there[key] if key in there else futures[key].result() for key in requests}

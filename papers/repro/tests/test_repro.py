@@ -31,7 +31,7 @@ PNG = b"\x89PNG\r\n"
 
 def answers_at_once():
     """Hundreds of runs without a process for each."""
-    return mock.patch.object(repro, "ask_all", lambda _, requests, __: fake_worker.run_all(requests))
+    return mock.patch.object(repro, "ask_all", lambda _, requests, *__, **___: fake_worker.run_all(requests))
 
 
 def with_a_claim_more(name):
@@ -140,6 +140,37 @@ class Command(unittest.TestCase):
         self.program.unlink()
         status, out, err = self.run_it("S-3.8")
         self.assertEqual((status, out, err.count("\n")), (1, "", 1))
+        self.assertEqual(self.plots(), [])
+
+    def test_answers_are_kept(self):
+        file = Path(self.directory.name) / "answers.jsonl"
+        kept = "--answers", str(file)
+        status, _, err = self.run_it("S-3.8", "S-3.9", *kept, "--jobs", "1", FAKE_FAILS="S-3.9")
+        self.assertEqual((status, err), (1, "elidex: repro: a fiber fell off\n"))
+        lines = file.read_text().splitlines()
+        ended = len(lines) - 1  # the first one names the program
+        self.assertGreater(ended, 0)
+        # What was written while the machine lost its power is dropped, and run again.
+        file.write_text("\n".join(lines) + '\n{"request": {"exper')
+        whole = self.run_it("S-3.8", "S-3.9", "--json", "-")[1]
+        self.assertEqual(self.run_it("S-3.8", "S-3.9", "--json", "-", *kept), (0, whole, ""))
+        self.assertEqual(len(file.read_text().splitlines()), len(lines) + 1)
+        # All is there, so that nothing runs.
+        again = self.run_it("S-3.8", "S-3.9", "--json", "-", *kept, FAKE_FAILS="S-3.9")
+        self.assertEqual(again, (0, whole, ""))
+        # With another seed all runs are others.
+        status, _, err = self.run_it("S-3.9", *kept, "--seed", "2", FAKE_FAILS="S-3.9")
+        self.assertEqual(status, 1)
+
+    def test_answers_of_something_else_are_refused(self):
+        file = Path(self.directory.name) / "answers.jsonl"
+        for content in ("a recipe", "a recipe\n", "[]\n", "{}\n", '{"program_sha256": "0"}\n'):
+            file.write_text(content)
+            status, out, err = self.run_it("S-3.8", "--answers", str(file))
+            self.assertEqual((status, out, err.count("\n")), (2, "", 1), err)
+            self.assertEqual(file.read_text(), content)
+        status, _, err = self.run_it("S-3.8", "--answers", str(self.out / "x" / "y"))
+        self.assertEqual((status, err.count("\n")), (2, 1))
         self.assertEqual(self.plots(), [])
 
     def test_a_package_that_is_missing(self):
