@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "machine/random.hpp"
+
 namespace elidex::sim {
 
 std::uint64_t caches::level::first_slot(const line& l) const noexcept {
@@ -53,8 +55,9 @@ void caches::level::drop(const line& l) noexcept {
   }
 }
 
-caches::caches(const machine& which)
+caches::caches(const machine& which, std::uint64_t seed)
     : machine_(which),
+      random_(seed),
       cores_per_socket_(static_cast<unsigned>(which.cores_per_socket)),
       l1_(which.cores(), level(which.l1_sets, which.l1_ways)),
       l2_(which.cores(), level(which.l2_sets, which.l2_ways)),
@@ -95,6 +98,7 @@ access_cost caches::access(unsigned core, line& l, bool write, bool taken, std::
     met_others |= (l.owner >= 0 && l.dirty) || (write && l.copies != 0);
     cycles = fetch(core, l, write);
   }
+  if (!have || met_others) cycles = with_jitter(cycles);
   // The line may still be busy in a run with a schedule and in an access to several lines
   // (engine_lines.cpp). Then the rest of the wait adds to the cost.
   if (free > now && (changes_hands || !have)) cycles += free - now;
@@ -110,6 +114,12 @@ access_cost caches::access(unsigned core, line& l, bool write, bool taken, std::
   l.dirty |= write;
   if (!have) fill_l2(core, l);
   return {cycles, in_l1 ? nullptr : fill_l1(core, l), !have || met_others, met_others};
+}
+
+// Up to jitter_cycles more or fewer.
+std::uint64_t caches::with_jitter(std::uint64_t cycles) noexcept {
+  const std::uint64_t most = std::min(machine_.jitter_cycles, cycles);
+  return most == 0 ? cycles : cycles - most + next_random(random_) % (2 * most + 1);
 }
 
 // What it costs to bring a line to a core that has no copy.

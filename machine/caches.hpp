@@ -49,7 +49,8 @@ struct access_cost {
 
 class caches {
  public:
-  explicit caches(const machine& which);
+  // `seed` is that of machine::jitter_cycles.
+  explicit caches(const machine& which, std::uint64_t seed = 0);
 
   // `taken`: the access has just aborted a transaction that had written the line.
   access_cost access(unsigned core, line& l, bool write, bool taken, std::uint64_t now);
@@ -106,6 +107,7 @@ class caches {
   };
 
   std::uint64_t cores_of_socket(unsigned socket) const noexcept;
+  std::uint64_t with_jitter(std::uint64_t cycles) noexcept;
   std::uint64_t fetch(unsigned core, line& l, bool write);
   std::uint64_t invalidate_others(unsigned core, line& l) noexcept;
   void drop_from_other_l3(unsigned socket, line& l) noexcept;
@@ -115,6 +117,7 @@ class caches {
   void drop_copy(unsigned core, line& l);
 
   const machine& machine_;
+  std::uint64_t random_;
   unsigned cores_per_socket_;
   std::vector<level> l1_;
   std::vector<level> l2_;

@@ -35,6 +35,7 @@ constexpr std::array table{
     parameter{"atomic_cycles", &machine::atomic_cycles, 0, 1000},
     parameter{"line_busy_cycles", &machine::line_busy_cycles, 0, 10'000},
     parameter{"line_order", &machine::line_order, 0, 2},
+    parameter{"jitter_cycles", &machine::jitter_cycles, 0, 1000},
     parameter{"pause_cycles", &machine::pause_cycles, 1, 10'000},
     parameter{"page_fault_cycles", &machine::page_fault_cycles, 0, cycles_max},
     parameter{"system_call_cycles", &machine::system_call_cycles, 0, cycles_max},

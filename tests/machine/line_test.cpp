@@ -388,6 +388,78 @@ TEST(Line, TheOtherThreadOfTheCoreIsNoOtherCore) {
   }
 }
 
+// Two threads take a line from each other in turn. Returns what each taking and the hit behind it
+// cost.
+std::vector<u64> costs_of_taking(const machine& m, u64 seed) {
+  static cell taken;
+  std::vector<u64> costs(400);
+  const auto take_again_and_again = [&costs](u64 first) {
+    for (u64 i = first; i < costs.size() / 2; i += 2) {
+      compute_until(20'000 + 2'000 * i);
+      costs[2 * i] = cycles_of([] { taken.value = 1; });
+      costs[2 * i + 1] = cycles_of([] { taken.value = 2; });
+    }
+  };
+  run(m, {.seed = seed}, {[&] { take_again_and_again(0); }, [&] { take_again_and_again(1); }});
+  return costs;
+}
+
+TEST(Jitter, ChangesWhatLeavesTheCoreByAFewCyclesAndHitsNotAtAll) {
+  machine m = here();
+  const std::vector<u64> exact = costs_of_taking(m, 1);
+  set_parameter(m, "jitter_cycles", 5);
+  const std::vector<u64> shaken = costs_of_taking(m, 1);
+  EXPECT_EQ(costs_of_taking(m, 1), shaken);  // equal seeds, equal runs
+  EXPECT_NE(costs_of_taking(m, 2), shaken);
+  ASSERT_EQ(shaken.size(), exact.size());
+  std::array<int, 11> found{};
+  for (std::size_t i = 4; i < exact.size(); ++i) {  // the first ones come from memory
+    const int change = static_cast<int>(shaken[i]) - static_cast<int>(exact[i]);
+    if (i % 2 == 1) {
+      EXPECT_EQ(change, 0) << "a hit";
+    } else {
+      ASSERT_TRUE(change >= -5 && change <= 5) << change;
+      ++found[static_cast<std::size_t>(change + 5)];
+    }
+  }
+  // Some 18 of each of the eleven values.
+  for (const int times : found) EXPECT_TRUE(times > 4 && times < 45) << times;
+}
+
+// Two threads write the same line in a region that then computes for so long. Returns whether both
+// get through before one has been aborted 200 times.
+bool both_commit(const machine& m, u64 computing) {
+  static cell wanted;
+  bool done = true;
+  const auto write = [&] {
+    compute_until(20'000);
+    for (int tries = 0; tries < 200; ++tries) {
+      if (region([&] {
+            wanted.value = 1;
+            spend(computing);
+          }).started())
+        return;
+    }
+    done = false;
+  };
+  run(m, {}, {write, write});
+  return done;
+}
+
+// Without jitter two threads abort each other for ever as soon as a region takes longer than the
+// other thread needs to come back. Threads that are only just too slow then get through at some time.
+TEST(Jitter, EndsAnAbortInStepThatWouldNeverEnd) {
+  machine m = here();
+  u64 computing = 0;
+  while (computing < 2'000 && both_commit(m, computing)) ++computing;
+  ASSERT_LT(computing, 2'000u) << "no region is long enough";
+  ASSERT_GT(computing, 10u);
+  EXPECT_FALSE(both_commit(m, computing + 1));
+  set_parameter(m, "jitter_cycles", 5);
+  EXPECT_TRUE(both_commit(m, computing));
+  EXPECT_TRUE(both_commit(m, computing + 1));
+}
+
 // Threads make random accesses that wait for lines, inside and outside of regions, on several
 // machines. No thread gets stuck, equal runs are equal, and fetches take no longer than the threads
 // have run.

@@ -21,6 +21,7 @@ inline machine here(const std::string& name = "haswell-ep-2x10") {
   // So that no interrupt comes in between where a test counts aborts.
   set_parameter(m, "timer_period_cycles", 100'000'000'000);
   set_parameter(m, "stray_interrupt_period_cycles", 100'000'000'000);
+  set_parameter(m, "jitter_cycles", 0);  // tests count cycles
   return m;
 }
 
