@@ -33,6 +33,12 @@ void check_commands(const CLI::App& app, char** words, char** end) {
       " (expected " + list + ")" + bench::did_you_mean(word, names));
 }
 
+std::string joined(std::initializer_list<std::string_view> parts) {
+  std::string all;
+  for (const std::string_view part : parts) all += part;
+  return all;
+}
+
 // How a message calls the value that an option takes.
 std::string expected_value(const CLI::Option& option) {
   const std::string type = option.get_type_name();
@@ -46,9 +52,10 @@ void refuse_empty_values(CLI::App& app) {
     const std::string name = one->get_name();
     if (std::find(std::begin(may_be_empty), std::end(may_be_empty), name) != std::end(may_be_empty))
       continue;
-    one->check([name, expected = expected_value(*one)](const std::string& text) {
-      if (text.empty())
-        throw bench::bad_input(name + ": value missing (expected " + expected + ")");
+    const std::string missing =
+        joined({name, ": value missing (expected ", expected_value(*one), ")"});
+    one->check([missing](const std::string& text) {
+      if (text.empty()) throw bench::bad_input(missing);
       return std::string();
     });
   }
@@ -86,12 +93,12 @@ std::optional<std::string> unknown_word_text(const std::vector<named_command>& c
       for (const std::string& word : app->remaining()) {
         if (word == "--" || word.starts_with("-") != flag) continue;
         if (!flag) {
-          return quoted_text(word) + " is one argument too many (expected what '" + name +
-                 " --help' lists)";
+          return joined({quoted_text(word), " is one argument too many (expected what '", name,
+                         " --help' lists)"});
         }
         const std::string typed = word.substr(0, word.find('='));
-        return quoted_text(typed) + " is not a flag of " + name + " (expected one that '" + name +
-               " --help' lists)" + bench::did_you_mean(typed, flags_of(*app));
+        return joined({quoted_text(typed), " is not a flag of ", name, " (expected one that '",
+                       name, " --help' lists)", bench::did_you_mean(typed, flags_of(*app))});
       }
     }
   }
@@ -103,15 +110,16 @@ std::optional<std::string> option_text(const named_command& command, const CLI::
   const std::string_view said = error.what();
   for (const CLI::Option* const one : command.app->get_options()) {
     const std::string name = one->get_name();
+    const std::string wanted = expected_value(*one);
     if (said == name + " is required") {
-      return name + " is missing (expected " + expected_value(*one) + ", as '" + command.name +
-             " --help' describes)";
+      return joined(
+          {name, " is missing (expected ", wanted, ", as '", command.name, " --help' describes)"});
     }
     if (error.get_name() != "ArgumentMismatch" || !said.starts_with(name + ": ")) continue;
-    const std::string expected = " (expected " + expected_value(*one) + ")";
-    if (said.ends_with(" missing") || one->count() == 0) return name + ": value missing" + expected;
-    const std::string count = std::to_string(one->count());
-    return name + ": " + count + (one->count() == 1 ? " value" : " values") + " given" + expected;
+    if (said.ends_with(" missing") || one->count() == 0)
+      return joined({name, ": value missing (expected ", wanted, ")"});
+    return joined({name, ": ", std::to_string(one->count()),
+                   one->count() == 1 ? " value" : " values", " given (expected ", wanted, ")"});
   }
   return std::nullopt;
 }
