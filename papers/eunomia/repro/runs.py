@@ -57,14 +57,14 @@ LEAN = (("leaf_version", "none"),)
 # What is turned one at a time. The machine's own values and DEFAULTS are what it is otherwise.
 KNOBS = {
     "retries": (8, 16, 64, 128, 1000), "abort_cycles": (80, 160, 300), "quantum": (0, 50, 200),
-    "instruction_cycles": (1, 3, 6), "line_order": (0, 1, 2),
+    "instruction_cycles": (1, 3, 6), "line_order": (0, 1, 2), "jitter_cycles": (0, 5, 50),
     "leaf_version": ("none", "head", "line"), "items": (100_000,), "readers": ("transactions",)
 }
-# One value away from the machine's own, but two of the knob that decides most.
+# One value away from the machine's own, but two of the knob that decides most. Full scale alone has
+# the others.
 SMOKE_KNOBS = {
-    "retries": (16, 128, 1000), "abort_cycles": (300,), "quantum": (200,),
-    "instruction_cycles": (6,), "line_order": (1,), "leaf_version": ("none",),
-    "items": (100_000,), "readers": ("transactions",)
+    "retries": (16, 128, 1000), "instruction_cycles": (6,), "jitter_cycles": (0,),
+    "leaf_version": ("none",), "items": (100_000,), "readers": ("transactions",)
 }
 # Knobs of an index, not of the machine: the others run the same whatever they say.
 DATABASES = (DBX, EUNO_DBX, SILO, OUR_DBX)  # whose knobs are turned
@@ -147,9 +147,11 @@ def size(point, scale):
 def knobs(point, scale):
     """Those that the index has. At low contention next to nothing aborts, so that at smoke scale it
     is turned only what an instruction costs there."""
-    turned = KNOBS if scale == "full" else SMOKE_KNOBS
+    turned = dict(KNOBS if scale == "full" else SMOKE_KNOBS)
     if scale == "smoke" and theta_of(point) < 0.6 and not warehouses_of(point):
         turned = {"instruction_cycles": turned["instruction_cycles"]}
+    elif scale == "smoke":
+        del turned["instruction_cycles"]
     return {name: values for name, values in turned.items()
             if point.index in KNOBS_OF.get(name, (point.index,))}
 
