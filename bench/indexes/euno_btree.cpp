@@ -32,6 +32,9 @@ template <class Key>
 using adapting =
     elidex_map<fixed_key_btree<Key, index_value, regions, partitioned_fan_out<>, adaptive_control>>;
 template <class Key>
+using released =
+    elidex_map<fixed_key_btree<Key, index_value, regions, partitioned_fan_out<>, locking_control>>;
+template <class Key>
 using improved =
     elidex_map<fixed_key_btree<Key, index_value, short_regions, separated_fan_out<>, no_control>>;
 template <class Key>
@@ -70,6 +73,13 @@ index_info euno_btree_controlled_info() {
   return {.name = "euno-btree/split+part+ccm",
           .description = "euno-btree with a conflict control at every leaf",
           .make_u64 = make_driven<key, controlled>,
+          .remark = remark_on_rtm};
+}
+
+index_info euno_btree_released_info() {
+  return {.name = "euno-btree/leaf-lock",
+          .description = "euno-btree as released: a change locks the leaf before its region begins",
+          .make_u64 = make_driven<key, released>,
           .remark = remark_on_rtm};
 }
 

@@ -30,6 +30,7 @@ index_info euno_btree_info();
 index_info euno_btree_split_info();
 index_info euno_btree_partitioned_info();
 index_info euno_btree_controlled_info();
+index_info euno_btree_released_info();
 index_info euno_btree_optimistic_info();
 index_info euno_btree_improved_info();
 index_info euno_btree_improved_optimistic_info();

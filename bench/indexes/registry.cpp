@@ -24,6 +24,7 @@ std::span<const index_info> indexes() {
       euno_btree_split_info(),
       euno_btree_partitioned_info(),
       euno_btree_controlled_info(),
+      euno_btree_released_info(),
       euno_btree_optimistic_info(),
       euno_btree_improved_info(),
       euno_btree_improved_optimistic_info(),

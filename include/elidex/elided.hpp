@@ -35,7 +35,8 @@
 // 2. No attempt begins while the lock is held (the lemming effect). lock() waits for the lock to be
 //    free, at most free_waits_max rounds; then it queues for the lock.
 // 3. lock() inside a transaction joins it: the transaction reads this lock, too, and each unlock()
-//    ends one level, in any order. Nothing commits before the outermost level does.
+//    ends one level, in any order. Nothing commits before the outermost level does. subscribe()
+//    joins without a level.
 // 4. try_lock() inside a transaction aborts it. There is no record of which locks the transaction
 //    elides, so neither result could be correct.
 // 5. unlock() commits only inside a transaction and only if the underlying lock is free. Every
@@ -50,6 +51,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <utility>
 
 #include "elidex/htm.hpp"
@@ -149,16 +151,7 @@ class elided {
     lock(ignored);
   }
   // Adds to `aborts` the number of attempts that aborted before the caller's section began.
-  void lock(std::uint32_t& aborts) {
-    if (Htm::test()) {
-      internal::join_region<Htm>(is_free());
-      return;
-    }
-    const internal::entry result = try_to_elide(internal::while_held::wait, aborts);
-    if (result == internal::entry::elided) return;
-    lock_.lock();
-    after_lock(result);
-  }
+  void lock(std::uint32_t& aborts) { enter(aborts, internal::as_the_policy_says); }
 
   // Returns false if a thread holds the lock. Never waits. Elides if the lock is free and the
   // policy allows it, and otherwise tries to take the lock. Inside a transaction, try_lock() aborts
@@ -166,7 +159,8 @@ class elided {
   bool try_lock() {
     if (Htm::test()) Htm::template abort<htm::code_nested_trylock>();
     std::uint32_t ignored = 0;
-    const internal::entry result = try_to_elide(internal::while_held::give_up, ignored);
+    const internal::entry result =
+        try_to_elide(internal::while_held::give_up, ignored, internal::as_the_policy_says);
     if (result == internal::entry::elided) return true;
     if (result == internal::entry::held || !lock_.try_lock()) return false;
     after_lock(result);
@@ -196,6 +190,42 @@ class elided {
     return std::forward<F>(fn)();
   }
 
+  // Inside a transaction: from now on the transaction commits only if no thread holds this lock.
+  // Aborts if a thread holds it now. Cheaper than lock() and unlock(), because it takes no nesting
+  // level. Calls without a transaction do nothing.
+  void subscribe() const {
+    if (Htm::test() && lock_.is_locked()) Htm::template abort<htm::code_lock_busy>();
+  }
+
+  // The same for sections whose conflicts concern a part of the data that has a lock of its own, such
+  // as a node. After its first conflict the caller takes that lock, `auxiliary`, and holds it until
+  // the section has ended. So losers retry one after the other, and seldom take the elided lock,
+  // which would stop everybody. Sections that meet no conflict ignore the auxiliary lock. The caller
+  // must not hold it. From: Afek, Levy, Morrison, "Software-improved hardware lock elision", PODC
+  // 2014.
+  template <class F, class Auxiliary>
+  decltype(auto) run(F&& fn, std::uint32_t& aborts, Auxiliary& auxiliary) {
+    std::unique_lock<Auxiliary> turn(auxiliary, std::defer_lock);
+    const auto take_turn = [&turn](htm::status aborted) {
+      if (aborted.cause() == htm::abort_cause::conflict && !turn.owns_lock()) turn.lock();
+      return true;
+    };
+    enter(aborts, take_turn);
+    const unlock_at_end guard{*this};  // ends before `turn` does
+    return std::forward<F>(fn)();
+  }
+
+  // The same with at most so many attempts as a transaction, for sections that are better run under
+  // the lock than often.
+  template <class F>
+  decltype(auto) run_at_most(std::uint32_t attempts, F&& fn) {
+    const auto try_again = [&attempts](htm::status) { return --attempts != 0; };
+    std::uint32_t ignored = 0;
+    enter(ignored, try_again);
+    const unlock_at_end guard{*this};
+    return std::forward<F>(fn)();
+  }
+
   // Returns whether the caller is in a transaction, of this lock or another. A section that begins
   // there joins the transaction.
   static bool in_transaction() noexcept { return Htm::test(); }
@@ -221,10 +251,25 @@ class elided {
     return [this] { return !lock_.is_locked(); };
   }
 
-  internal::entry try_to_elide(internal::while_held manner, std::uint32_t& aborts) noexcept {
+  template <class OnAbort>
+  void enter(std::uint32_t& aborts, OnAbort& on_abort) {
+    if (Htm::test()) {
+      internal::join_region<Htm>(is_free());
+      return;
+    }
+    const internal::entry result = try_to_elide(internal::while_held::wait, aborts, on_abort);
+    if (result == internal::entry::elided) return;
+    lock_.lock();
+    after_lock(result);
+  }
+
+  template <class OnAbort>
+  internal::entry try_to_elide(internal::while_held manner, std::uint32_t& aborts,
+                               OnAbort& on_abort) noexcept {
     if (!Htm::enabled() || switch_.is_off()) return internal::entry::not_tried;
     htm::status ignored = internal::nothing_aborted;
-    return internal::try_to_elide<Htm>(policy_, is_free(), manner, counters_, aborts, ignored);
+    return internal::try_to_elide<Htm>(policy_, is_free(), manner, counters_, aborts, ignored,
+                                       on_abort);
   }
 
   void after_lock(internal::entry result) noexcept {

@@ -20,6 +20,11 @@ namespace elidex::papers {
 
 using namespace internal;
 
+// The policy of the authors' released program: requests that may add or erase keys lock the leaf.
+struct locking_control : adaptive_control {
+  static constexpr turns leaf_turns = turns::of_all_changes;
+};
+
 template <std::integral Key, class Value, class Sync = htm_split_regions,
           class Shape = partitioned_fan_out<>, class Control = adaptive_control>
 using euno_btree = fixed_key_btree<Key, Value, Sync, Shape, Control>;

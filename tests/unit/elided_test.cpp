@@ -415,6 +415,86 @@ TEST_F(Elided, RunUnlocksWhenTheBodyThrows) {
   EXPECT_FALSE(lock.underlying().is_locked());
 }
 
+TEST_F(Elided, LosersHoldTheAuxiliaryLockUntilTheirRegionHasCommitted) {
+  scripted<default_retry> lock;
+  ttas_lock turn;
+  std::uint32_t aborts = 0;
+  scripted_htm::reset({scripted_htm::conflict, scripted_htm::conflict, scripted_htm::started});
+  bool held_at_commit = false;
+  scripted_htm::on_commit([&] { held_at_commit = turn.is_locked(); });
+  EXPECT_TRUE(lock.run([&] { return turn.is_locked(); }, aborts, turn));
+  EXPECT_TRUE(held_at_commit);
+  EXPECT_FALSE(turn.is_locked());
+  EXPECT_EQ(aborts, 2u);
+  EXPECT_EQ(lock.stats().commits, 1u);
+}
+
+TEST_F(Elided, WhoMeetsNoConflictIgnoresTheAuxiliaryLock) {
+  scripted<default_retry> lock;
+  ttas_lock turn;
+  turn.lock();  // another thread's: whoever waited for it here would wait for ever
+  std::uint32_t aborts = 0;
+  EXPECT_EQ(lock.run([] { return 42; }, aborts, turn), 42);
+  scripted_htm::reset({scripted_htm::capacity, scripted_htm::interrupt, scripted_htm::started});
+  lock.run([] {}, aborts, turn);
+  EXPECT_EQ(aborts, 2u);
+  scripted_htm::switch_off();
+  lock.run([&] { EXPECT_TRUE(lock.underlying().is_locked()); }, aborts, turn);
+  EXPECT_TRUE(turn.is_locked());
+}
+
+TEST_F(Elided, TheAuxiliaryLockIsFreeAfterAFallbackAndAfterAnException) {
+  scripted<default_retry> lock;
+  ttas_lock turn;
+  std::uint32_t aborts = 0;
+  scripted_htm::always(scripted_htm::conflict);
+  lock.run([&] { EXPECT_TRUE(turn.is_locked() && lock.underlying().is_locked()); }, aborts, turn);
+  EXPECT_FALSE(turn.is_locked() || lock.underlying().is_locked());
+  EXPECT_THROW(lock.run([] { throw std::runtime_error("body"); }, aborts, turn),
+               std::runtime_error);
+  EXPECT_FALSE(turn.is_locked() || lock.underlying().is_locked());
+}
+
+TEST_F(Elided, RunAtMostGivesUpBeforeThePolicyDoes) {
+  scripted<default_retry> lock;
+  for (const std::uint32_t attempts : {1u, 2u, 3u}) {
+    scripted_htm::reset();
+    scripted_htm::always(scripted_htm::conflict);
+    EXPECT_TRUE(lock.run_at_most(attempts, [&] { return lock.underlying().is_locked(); }));
+    EXPECT_EQ(scripted_htm::begins(), attempts);
+  }
+  scripted_htm::reset({scripted_htm::conflict, scripted_htm::started});
+  EXPECT_FALSE(lock.run_at_most(2, [&] { return lock.underlying().is_locked(); }));
+  // The policy gives up first: 8 retries after conflicts.
+  scripted_htm::reset();
+  scripted_htm::always(scripted_htm::conflict);
+  lock.run_at_most(100, [] {});
+  EXPECT_EQ(scripted_htm::begins(), 9u);
+}
+
+TEST_F(Elided, SubscribeJoinsARegionWithoutALevel) {
+  scripted<default_retry> outer;
+  scripted<default_retry> inner;
+  inner.subscribe();  // without a region it does nothing
+  EXPECT_EQ(scripted_htm::begins(), 0u);
+  outer.run([&] {
+    inner.subscribe();
+    EXPECT_EQ(scripted_htm::depth(), 1);
+  });
+  EXPECT_EQ(inner.stats().acquisitions(), 0u);
+  // A lock that another thread holds: the region aborts, here at the place of its begin().
+  inner.underlying().lock();
+  scripted_htm::reset();
+  const htm::status begun = scripted_htm::begin();
+  EXPECT_TRUE(begun.started());
+  inner.subscribe();
+  ASSERT_EQ(scripted_htm::abort_codes().size(), 1u);
+  EXPECT_EQ(scripted_htm::abort_codes()[0], htm::code_lock_busy);
+  EXPECT_EQ(scripted_htm::depth(), 0);
+  inner.subscribe();
+  EXPECT_EQ(scripted_htm::abort_codes().size(), 1u);
+}
+
 TEST_F(Elided, WorksOverAMutex) {
   elided<posix_mutex, default_retry, scripted_htm> lock;
   EXPECT_TRUE(section(lock));

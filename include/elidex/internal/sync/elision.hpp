@@ -59,27 +59,44 @@ bool wait_until_free(const IsFree& is_free) noexcept {
 // The value of `last` before the first abort: a cause that does not recur on every attempt.
 inline constexpr htm::status nothing_aborted{htm::status::conflict_bit};
 
+// What the caller adds to the retry policy: on_abort(status) returns whether to retry if the policy
+// does, too. It runs after each abort, outside of any region.
+inline constexpr auto as_the_policy_says = [](htm::status) noexcept { return true; };
+
+// Begins a region and returns the status. Inside the region the lock was free.
+template <class Htm, class IsFree>
+htm::status begin_if_free(const IsFree& is_free) noexcept {
+  const htm::status begun = Htm::begin();
+  if (!begun.started() || is_free()) return begun;
+  return Htm::template abort<htm::code_lock_busy>();
+}
+
 // Adds the number of aborted attempts to `aborts`, and stores the status of the last abort in
 // `last`.
-template <class Htm, retry_policy RetryPolicy, class IsFree, class Counters>
+template <class Htm, retry_policy RetryPolicy, class IsFree, class Counters,
+          class OnAbort = decltype(as_the_policy_says)>
 entry try_to_elide(const RetryPolicy& policy, const IsFree& is_free, while_held manner,
-                   Counters& counters, std::uint32_t& aborts, htm::status& last) noexcept {
+                   Counters& counters, std::uint32_t& aborts, htm::status& last,
+                   OnAbort& on_abort = as_the_policy_says) noexcept {
   counters.prepare_this_thread();
-  auto retries = policy.start();
-  for (;;) {
+  if (!is_free()) {
+    if (manner == while_held::give_up) return entry::held;
+    if (!wait_until_free(is_free)) return entry::not_tried;
+  }
+  htm::status attempt = begin_if_free<Htm>(is_free);
+  if (attempt.started()) return entry::elided;
+  // Most sections commit at once, so the policy's state is made after the first abort.
+  for (auto retries = policy.start();;) {
+    counters.count_abort(attempt.cause());
+    ++aborts;
+    last = attempt;
+    if (!on_abort(attempt) || !retries.retry_after(attempt)) return entry::out_of_retries;
     if (!is_free()) {
       if (manner == while_held::give_up) return entry::held;
       if (!wait_until_free(is_free)) return entry::not_tried;
     }
-    htm::status attempt = Htm::begin();
-    if (attempt.started()) {
-      if (is_free()) return entry::elided;
-      attempt = Htm::template abort<htm::code_lock_busy>();
-    }
-    counters.count_abort(attempt.cause());
-    ++aborts;
-    last = attempt;
-    if (!retries.retry_after(attempt)) return entry::out_of_retries;
+    attempt = begin_if_free<Htm>(is_free);
+    if (attempt.started()) return entry::elided;
   }
 }
 

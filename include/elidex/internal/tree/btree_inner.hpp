@@ -589,7 +589,8 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(
   while (!p.at->is_leaf()) {
     const inner& from = p.as_inner();
     const unsigned count = from.count();
-    const unsigned index = from.template rank<true>(count, key);
+    unsigned index = 0;
+    if (!rank_in_node<true>(from, count, key, [] { return true; }, index)) return false;
     if (index > 0) stretch.lowest = from.key(index - 1);
     if (index < count) stretch.highest = key_before(from.key(index));
     if (!enter_child(p, index)) return false;

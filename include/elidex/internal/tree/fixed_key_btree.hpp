@@ -71,8 +71,9 @@
 //     is pinned as a whole.
 //
 // Order of locks
-// 1. The split lock, or a slot's lock bit: both outside of regions. Neither is waited for with the
-//    other one held.
+// 1. Outside of regions: a slot's lock bit, then the turn of the leaf (only under regions), then the
+//    split lock. A thread holds one turn at most. The split lock and a lock bit are not waited for
+//    with the other one held.
 // 2. The region of descend().
 // 3. The region of in_leaf().
 // 4. The node, then its sibling, by try_upgrade().
@@ -107,6 +108,7 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <ranges>
@@ -144,16 +146,26 @@ struct control_bounds {
   static constexpr unsigned collisions_to_stay_on = 8;
 };
 
+// Who takes the leaf's turn under regions. A thread that splits a leaf always takes it.
+enum class turns : std::uint8_t {
+  of_splits,      // nobody else
+  of_losers,      // requests that have met a conflict, too
+  of_all_changes  // requests that may add or erase keys, from the beginning
+};
+
 // When leaves have a conflict control: never, always, or while their requests collide.
 struct no_control : control_bounds {
+  static constexpr turns leaf_turns = turns::of_losers;
   static constexpr bool enabled = false;
   static constexpr bool adaptive = false;
 };
 struct always_control : control_bounds {
+  static constexpr turns leaf_turns = turns::of_splits;
   static constexpr bool enabled = true;
   static constexpr bool adaptive = false;
 };
 struct adaptive_control : control_bounds {
+  static constexpr turns leaf_turns = turns::of_splits;
   static constexpr bool enabled = true;
   static constexpr bool adaptive = true;
 };
@@ -345,7 +357,9 @@ class fixed_key_btree
 
   template <request What, class Body>
   op_status at_leaf(Key key, Body&& body) const;
-  template <class Body>
+  template <request What, class Body>
+  op_status in_leaf(const leaf_ref& p, Body&& body, std::uint32_t& aborts) const;
+  template <request What, class Body>
   op_status at_bare_leaf(const leaf_ref& p, Body&& body) const;
   template <class Body>
   op_status at_joined_leaf(const leaf_ref& p, Body&& body) const;
@@ -418,7 +432,17 @@ class fixed_key_btree
   // The suspicion of leaves without a control, by a hash of the leaf's address. If two leaves have
   // the same hash, one of them may get a control that it does not need.
   static constexpr std::size_t suspects = 256;
+  static std::size_t hash_of(const leaf* at) noexcept {
+    return reinterpret_cast<std::uintptr_t>(at) / 64 * 0x9E3779B1u % suspects;
+  }
   alignas(64) mutable std::array<std::atomic<std::uint32_t>, suspects> suspicion_{};
+  // The turns of leaves under regions, by the same hash. They are advisory: nothing relies on them
+  // but progress.
+  struct alignas(64) leaf_turn {
+    ttas_lock lock;
+  };
+  ttas_lock& turn_of(const leaf_ref& p) const noexcept { return turns_[hash_of(p.at)].lock; }
+  [[no_unique_address]] mutable std::array<leaf_turn, racing ? 0 : suspects> turns_{};
   // Destroyed first, because its objects return their memory to the pools.
   mutable retire_list retire_list_{this};
 };
@@ -430,6 +454,7 @@ fixed_key_btree<Key, Value, Sync, Shape, Control>::fixed_key_btree() {
   // May throw on a thread's first use. The code below has no way to report an error.
   static_cast<void>(this_thread_slot());
   name_memory(this, sizeof(*this), "tree");
+  if constexpr (!racing) name_memory(turns_.data(), sizeof turns_, "turns");
   auto* const first = ::new (leaf_pool_.allocate()) leaf;
   first->sequence.begin_life(leaves_made_.fetch_add(1));
   root_.template store<racing>(first);
@@ -523,7 +548,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_leaf(Key key, Body&& 
     op_status s = come_to_leaf(key, p);
     if (s == op_status::yes) {
       if (!Control::enabled || p.controlled_by == nullptr) {
-        s = at_bare_leaf(p, body);
+        s = at_bare_leaf<What>(p, body);
       } else if (What == request::look_up && joins_a_region()) {
         s = at_joined_leaf(p, body);
       } else {
@@ -540,8 +565,26 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_leaf(Key key, Body&& 
   }
 }
 
+// Runs the body in the leaf's part of the policy, and takes the leaf's turn where Control says so.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-template <class Body>
+template <typename fixed_key_btree<Key, Value, Sync, Shape, Control>::request What, class Body>
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::in_leaf(const leaf_ref& p, Body&& body,
+                                                                std::uint32_t& aborts) const
+    -> op_status {
+  const auto checked = [&] { return p.is_still_right() ? body() : op_status::restart; };
+  if constexpr (racing || Control::leaf_turns == turns::of_splits) {
+    return sync_.in_leaf(checked, aborts);
+  } else if constexpr (Control::leaf_turns == turns::of_losers) {
+    return sync_.in_leaf(checked, aborts, turn_of(p));
+  } else {
+    std::unique_lock<ttas_lock> my_turn(turn_of(p), std::defer_lock);
+    if (What != request::look_up && !joins_a_region()) my_turn.lock();
+    return sync_.in_leaf(checked, aborts);
+  }
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+template <typename fixed_key_btree<Key, Value, Sync, Shape, Control>::request What, class Body>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_bare_leaf(const leaf_ref& p,
                                                                      Body&& body) const
     -> op_status {
@@ -550,8 +593,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_bare_leaf(const leaf_
   }
   std::uint32_t aborts = 0;
   outcome ignored;
-  const op_status s = sync_.in_leaf(
-      [&] { return p.is_still_right() ? body(p, false, ignored) : op_status::restart; }, aborts);
+  const op_status s = in_leaf<What>(p, [&] { return body(p, false, ignored); }, aborts);
   if constexpr (Control::adaptive) suspect(p, aborts + (racing && s == op_status::restart ? 1 : 0));
   return s;
 }
@@ -603,9 +645,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const
     if (!entry.marked) guard.mark(slot);
     std::uint32_t aborts = 0;
     outcome result;
-    s = sync_.in_leaf(
-        [&] { return p.is_still_right() ? body(p, !entry.marked, result) : op_status::restart; },
-        aborts);
+    s = in_leaf<What>(p, [&] { return body(p, !entry.marked, result); }, aborts);
     mark_is_free =
         What == request::erase ? result.mark_is_free : !entry.marked && s != op_status::yes;
   }
@@ -713,6 +753,7 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 template <class Make>
 std::pair<Value, bool> fixed_key_btree<Key, Value, Sync, Shape, Control>::get_or_insert(
     Key key, Make&& make) {
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): what is made is never empty
   return *get_or_insert_if_made(key, [&](Key /*slot*/) { return std::optional<Value>(make()); });
 }
 
@@ -906,8 +947,7 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 void fixed_key_btree<Key, Value, Sync, Shape, Control>::suspect(
     const leaf_ref& p, std::uint32_t collisions) const noexcept {
   // relaxed, without a partner: the count is a guess, and a lost increment changes little.
-  auto& suspicion =
-      suspicion_[reinterpret_cast<std::uintptr_t>(p.at) / 64 * 0x9E3779B1u % suspects];
+  auto& suspicion = suspicion_[hash_of(p.at)];
   if (collisions != 0 || Control::collisions_to_switch_on == 0) {
     if (suspicion.fetch_add(collisions, std::memory_order_relaxed) + collisions >=
         Control::collisions_to_switch_on) {
@@ -1038,6 +1078,13 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::split(Key key, const lea
     }
   };
   prefetch_bytes<sizeof(leaf)>(p.at);
+  std::unique_lock<ttas_lock> my_turn;
+  if constexpr (!racing) {
+    if (!joins_a_region()) {
+      my_turn = std::unique_lock(turn_of(p));
+      if (!p.is_still_right()) return;  // another thread has split the leaf meanwhile
+    }
+  }
   const epoch_pin pinned;  // as in at_controlled_leaf()
   control* const controlled_by = p.is_still_right() ? p.controlled_by : nullptr;
   if (controlled_by != nullptr && !controlled_by->try_lock_for_split()) {
@@ -1098,9 +1145,11 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(
     return op_status::restart;
   }
   left.sequence.invalidate();
+  // Under regions the parent comes last: whoever reads it aborts this region once it is written.
+  if constexpr (!racing) left.keep(all, 0, middle);
   link_right_half(p, all.key(middle), right, op);
   p.parent_lock->unlock();
-  left.keep(all, 0, middle);
+  if constexpr (racing) left.keep(all, 0, middle);
   if constexpr (Control::enabled) {
     // Since the split lock was taken, another leaf, with another control, may have become the one
     // for the key. relaxed: ordered by the region.

@@ -807,6 +807,7 @@ inline constexpr unsigned values_on_line = static_cast<unsigned>(std::max<std::s
 // Separated leaves with plain keys.
 template <unsigned LeafSlots = 16, unsigned InnerSlots = 16>
 struct separated_fan_out : controlled_fan_out<LeafSlots, InnerSlots> {
+  static constexpr bool has_leaf_hints = true;
   template <class Value, class Sync>
   static constexpr unsigned values_per_line = values_on_line<Value, Sync, 64>;
   template <class Key, class Value, class Sync>
