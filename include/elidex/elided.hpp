@@ -197,12 +197,12 @@ class elided {
     if (Htm::test() && lock_.is_locked()) Htm::template abort<htm::code_lock_busy>();
   }
 
-  // The same for sections whose conflicts concern a part of the data that has a lock of its own, such
-  // as a node. After its first conflict the caller takes that lock, `auxiliary`, and holds it until
-  // the section has ended. So losers retry one after the other, and seldom take the elided lock,
-  // which would stop everybody. Sections that meet no conflict ignore the auxiliary lock. The caller
-  // must not hold it. From: Afek, Levy, Morrison, "Software-improved hardware lock elision", PODC
-  // 2014.
+  // The same for sections whose conflicts concern a part of the data that has a lock of its own,
+  // such as a node. After its first conflict the caller takes that lock, `auxiliary`, and holds it
+  // until the section has ended. So losers retry one after the other, and seldom take the elided
+  // lock, which would stop everybody. Sections that meet no conflict ignore the auxiliary lock. The
+  // caller must not hold it.
+  // From: Afek, Levy, Morrison, "Software-improved hardware lock elision", PODC 2014.
   template <class F, class Auxiliary>
   decltype(auto) run(F&& fn, std::uint32_t& aborts, Auxiliary& auxiliary) {
     std::unique_lock<Auxiliary> turn(auxiliary, std::defer_lock);

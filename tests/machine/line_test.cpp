@@ -447,7 +447,7 @@ bool both_commit(const machine& m, u64 computing) {
 }
 
 // Without jitter two threads abort each other for ever as soon as a region takes longer than the
-// other thread needs to come back. Threads that are only just too slow then get through at some time.
+// other thread needs to come back. With jitter, threads that are only just too slow get through.
 TEST(Jitter, EndsAnAbortInStepThatWouldNeverEnd) {
   machine m = here();
   u64 computing = 0;

@@ -85,7 +85,8 @@ class split_regions {
       return run(lower_, body);
     }
   }
-  // After a conflict the caller holds `auxiliary`, the leaf's, until the body has ended (elided.hpp).
+  // After a conflict the caller holds `auxiliary`, the leaf's lock, until the body has ended
+  // (elided.hpp).
   template <class Body, class Auxiliary>
   auto in_leaf(Body&& body, std::uint32_t& aborts, Auxiliary& auxiliary) {
     if constexpr (requires { lower_.run(body, aborts, auxiliary); }) {

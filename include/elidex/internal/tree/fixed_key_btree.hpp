@@ -71,9 +71,9 @@
 //     is pinned as a whole.
 //
 // Order of locks
-// 1. Outside of regions: a slot's lock bit, then the turn of the leaf (only under regions), then the
-//    split lock. A thread holds one turn at most. The split lock and a lock bit are not waited for
-//    with the other one held.
+// 1. Outside of regions: a slot's lock bit, then the turn of the leaf (only under regions), then
+//    the split lock. A thread holds one turn at most. Of the split lock and a lock bit, neither is
+//    waited for with the other one held.
 // 2. The region of descend().
 // 3. The region of in_leaf().
 // 4. The node, then its sibling, by try_upgrade().
