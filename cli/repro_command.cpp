@@ -77,7 +77,7 @@ void add_repro_command(command_parser& app) {
   command.add_option("--jobs", flags->jobs, "runs at the same time [the CPUs here]").type_name("N");
   command
       .add_option("--answers", flags->answers,
-                  "keeps each run's answer as it ends; what FILE has does not run again")
+                  "saves each run's result to FILE; results already there are reused")
       .type_name("FILE");
   command.add_option("--json", flags->json, json_help).type_name("FILE");
   command.runs([flags] { return repro_command(*flags); });

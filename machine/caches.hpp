@@ -49,7 +49,7 @@ struct access_cost {
 
 class caches {
  public:
-  // `seed` is that of machine::jitter_cycles.
+  // `seed` seeds the jitter.
   explicit caches(const machine& which, std::uint64_t seed = 0);
 
   // `taken`: the access has just aborted a transaction that had written the line.

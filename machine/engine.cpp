@@ -31,7 +31,7 @@ engine::engine(const machine& which, const run_options& options, memory& where)
     : machine_(which),
       options_(options),
       memory_(where),
-      caches_(machine_, options.seed),
+      caches_(machine_, mixed(options.seed)),
       threads_(which.hardware_threads()),
       line_order_random_(options.seed) {
   if (machine_.cores() > 64 || threads_.size() > hardware_threads_max) {

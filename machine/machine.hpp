@@ -69,8 +69,8 @@ struct machine {
   static constexpr std::uint64_t random_order = 1;
   static constexpr std::uint64_t same_socket_first = 2;
   std::uint64_t line_order = first_issued;
-  // An access that leaves the core takes up to so many cycles more or fewer, at random by the run's
-  // seed. Without, threads that abort each other may do so in step for ever.
+  // Each access that leaves the core costs up to this many cycles more or fewer, at random by the
+  // run's seed. At 0, threads may abort each other in a pattern that repeats forever.
   std::uint64_t jitter_cycles = 0;
   std::uint64_t pause_cycles = 10;
   std::uint64_t page_fault_cycles = 2500;

@@ -21,10 +21,11 @@ using regions = split_regions<elided<ttas_lock, asked_for<dbx_budgets>>>;
 using short_regions = split_regions<elided<ttas_lock, asked_for<short_region_budgets>>>;
 
 template <class Key>
-using split = elidex_map<fixed_key_btree<Key, index_value, regions, dense_fan_out<>, no_control>>;
+using split =
+    elidex_map<fixed_key_btree<Key, index_value, regions, dense_fan_out<>, no_control_yet>>;
 template <class Key>
 using partitioned =
-    elidex_map<fixed_key_btree<Key, index_value, regions, partitioned_fan_out<>, no_control>>;
+    elidex_map<fixed_key_btree<Key, index_value, regions, partitioned_fan_out<>, no_control_yet>>;
 template <class Key>
 using controlled =
     elidex_map<fixed_key_btree<Key, index_value, regions, partitioned_fan_out<>, always_control>>;
@@ -78,7 +79,8 @@ index_info euno_btree_controlled_info() {
 
 index_info euno_btree_released_info() {
   return {.name = "euno-btree/leaf-lock",
-          .description = "euno-btree as released: a change locks the leaf before its region begins",
+          .description =
+              "euno-btree as released: requests that may add or erase keys lock their leaf first",
           .make_u64 = make_driven<key, released>,
           .remark = remark_on_rtm};
 }

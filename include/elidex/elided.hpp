@@ -36,7 +36,7 @@
 //    free, at most free_waits_max rounds; then it queues for the lock.
 // 3. lock() inside a transaction joins it: the transaction reads this lock, too, and each unlock()
 //    ends one level, in any order. Nothing commits before the outermost level does. subscribe()
-//    joins without a level.
+//    adds the lock to the transaction without a level.
 // 4. try_lock() inside a transaction aborts it. There is no record of which locks the transaction
 //    elides, so neither result could be correct.
 // 5. unlock() commits only inside a transaction and only if the underlying lock is free. Every
@@ -151,7 +151,7 @@ class elided {
     lock(ignored);
   }
   // Adds to `aborts` the number of attempts that aborted before the caller's section began.
-  void lock(std::uint32_t& aborts) { enter(aborts, internal::as_the_policy_says); }
+  void lock(std::uint32_t& aborts) { enter(aborts, internal::always_retry); }
 
   // Returns false if a thread holds the lock. Never waits. Elides if the lock is free and the
   // policy allows it, and otherwise tries to take the lock. Inside a transaction, try_lock() aborts
@@ -160,7 +160,7 @@ class elided {
     if (Htm::test()) Htm::template abort<htm::code_nested_trylock>();
     std::uint32_t ignored = 0;
     const internal::entry result =
-        try_to_elide(internal::while_held::give_up, ignored, internal::as_the_policy_says);
+        try_to_elide(internal::while_held::give_up, ignored, internal::always_retry);
     if (result == internal::entry::elided) return true;
     if (result == internal::entry::held || !lock_.try_lock()) return false;
     after_lock(result);
@@ -197,11 +197,11 @@ class elided {
     if (Htm::test() && lock_.is_locked()) Htm::template abort<htm::code_lock_busy>();
   }
 
-  // The same for sections whose conflicts concern a part of the data that has a lock of its own,
-  // such as a node. After its first conflict the caller takes that lock, `auxiliary`, and holds it
-  // until the section has ended. So losers retry one after the other, and seldom take the elided
-  // lock, which would stop everybody. Sections that meet no conflict ignore the auxiliary lock. The
-  // caller must not hold it.
+  // Like run(fn, aborts), for sections whose conflicts concern a part of the data that has a lock
+  // of its own, such as a node. After the first abort by a conflict, run() locks `auxiliary` and
+  // holds it until the section ends. So aborted threads retry one after the other, and seldom take
+  // the elided lock, which would abort every transaction. Inside a transaction `auxiliary` is
+  // ignored. The calling thread must not hold it, and its lock() must not throw.
   // From: Afek, Levy, Morrison, "Software-improved hardware lock elision", PODC 2014.
   template <class F, class Auxiliary>
   decltype(auto) run(F&& fn, std::uint32_t& aborts, Auxiliary& auxiliary) {
@@ -215,11 +215,11 @@ class elided {
     return std::forward<F>(fn)();
   }
 
-  // The same with at most so many attempts as a transaction, for sections that are better run under
-  // the lock than often.
+  // Like run(fn), but makes at most `attempts` (at least one) attempts as a transaction, and then
+  // takes the lock.
   template <class F>
   decltype(auto) run_at_most(std::uint32_t attempts, F&& fn) {
-    const auto try_again = [&attempts](htm::status) { return --attempts != 0; };
+    const auto try_again = [&attempts](htm::status) { return attempts > 1 && --attempts != 0; };
     std::uint32_t ignored = 0;
     enter(ignored, try_again);
     const unlock_at_end guard{*this};

@@ -22,7 +22,11 @@ using namespace internal;
 
 // The policy of the authors' released program: requests that may add or erase keys lock the leaf.
 struct locking_control : adaptive_control {
-  static constexpr turns leaf_turns = turns::of_all_changes;
+  static constexpr auxiliary_lock_use locks_leaf_for = auxiliary_lock_use::changes;
+};
+// For the steps that lead to the paper's tree.
+struct no_control_yet : no_control {
+  static constexpr auxiliary_lock_use locks_leaf_for = auxiliary_lock_use::splits;
 };
 
 template <std::integral Key, class Value, class Sync = htm_split_regions,

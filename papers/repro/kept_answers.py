@@ -1,13 +1,14 @@
 """A file that keeps each run's answer as it ends, so that hours of runs may be interrupted.
 
-    with KeptAnswers("full.jsonl", program) as kept:   # reads what is there, or begins the file
+    with KeptAnswers("full.jsonl", program) as kept:   # loads the file, or begins it
         kept.answer_of(request)                        # None: not there
-        kept.add(request, answer)                      # from any thread; then it is on the disk
+        kept.add(request, answer)                      # from any thread; on the disk on return
 
 The first line names the program by its SHA-256. Another program's answers are refused, because they
-may differ. A line that was not written whole is dropped.
+may differ. An incomplete last line is dropped. A machine file's content is part of the key.
 """
 
+import functools
 import hashlib
 import json
 import os
@@ -18,19 +19,23 @@ from claims import BadInput
 MADE_BY = "program_sha256"
 
 
-def fingerprint(program):
-    with open(program, "rb") as file:
+@functools.cache
+def content(path):
+    with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def key_of(request):
-    return json.dumps(request, sort_keys=True)
+    """Equal for equal runs: the machine file's content is in it, and not its path."""
+    named = {name: content(value) if name == "machine_file" else value
+             for name, value in request.items()}
+    return json.dumps(named, sort_keys=True)
 
 
 class KeptAnswers:
     def __init__(self, path, program):
         self.path, self.lock, self.answers = path, threading.Lock(), {}
-        head = {MADE_BY: fingerprint(program)}
+        head = {MADE_BY: content(program)}
         try:
             self.file = open(path, "a+b")
         except OSError as error:
@@ -52,25 +57,26 @@ class KeptAnswers:
         self.file.close()
 
     def refusal(self, why):
-        return BadInput(f"--answers: '{self.path}': {why} (expected a file of this option, or a new "
-                        "one)")
+        return BadInput(f"--answers: '{self.path}': {why} (expected a file of this build, or a new "
+                        "file)")
 
     def read(self, head):
-        """Takes what is there; returns the length of the whole lines."""
+        """Loads the answers; returns the length of the complete lines."""
         self.file.seek(0)
-        content = self.file.read()
-        whole = content.rfind(b"\n") + 1
-        lines = content[:whole].splitlines()
-        if content and not lines and not content.startswith(b'{"' + MADE_BY.encode()[:len(content) - 2]):
-            raise self.refusal("it holds something else")
+        there = self.file.read()
+        whole = there.rfind(b"\n") + 1
+        lines = there[:whole].splitlines()
+        head_begins = b'{"' + MADE_BY.encode()
+        if there and not lines and not head_begins.startswith(there[:len(head_begins)]):
+            raise self.refusal("not an --answers file")
         try:
             made = [json.loads(line) for line in lines]
             if made and made[0] != head:
-                raise self.refusal("another build has made it" if MADE_BY in made[0]
-                                   else "it holds something else")
-            self.answers = {key_of(one["request"]): one["answer"] for one in made[1:]}
+                raise self.refusal("written by another build" if MADE_BY in made[0]
+                                   else "not an --answers file")
+            self.answers = {one["key"]: one["answer"] for one in made[1:]}
         except (ValueError, TypeError, KeyError):
-            raise self.refusal("it holds something else") from None
+            raise self.refusal("not an --answers file") from None
         return whole
 
     def write(self, one):
@@ -83,4 +89,4 @@ class KeptAnswers:
 
     def add(self, request, answer):
         with self.lock:
-            self.write({"request": request, "answer": answer})
+            self.write({"key": key_of(request), "answer": answer})

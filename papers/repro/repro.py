@@ -41,8 +41,8 @@ def arguments_of(given):
     parser.add_argument("--out", required=True, help="the directory for plots")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--machine", help="a machine file in place of each paper's own")
-    parser.add_argument("--answers", help="a file that keeps the runs' answers; what it has does not "
-                        "run again")
+    parser.add_argument("--answers", help="saves each run's result to this file; results already "
+                        "there are reused")
     parser.add_argument("--json", help="a file, or - for standard output")
     return parser.parse_args(given)
 

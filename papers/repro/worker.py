@@ -117,7 +117,8 @@ def failures(futures):
 
 def ask_all(program, requests, jobs, asking=None, kept=None):
     """key -> request becomes key -> answer. The first failure ends it; what has not begun by then
-    never does. A signal ends what runs, too. kept: the KeptAnswers, which are not asked for."""
+    never does. A signal ends what runs, too. Requests already in `kept` do not
+    run."""
     check()
     there = {} if kept is None else {key: answer for key, request in requests.items()
                                      if (answer := kept.answer_of(request)) is not None}

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "elidex/ordered_map.hpp"
+#include "papers/eunomia/euno_btree.hpp"
 #include "papers/eunomia/euno_skip_list.hpp"
 #include "papers/eunomia/lock_free_skip_list.hpp"
 #include "papers/eunomia/locked_skip_list.hpp"
@@ -96,6 +97,8 @@ using eunomia_maps = ::testing::Types<
     fixed_key_btree<u64, u64, elided_regions, tiny_partitioned, restless_control>,
     fixed_key_btree<u64, u64, elided_regions_dbx, tiny_partitioned, always_control>,
     fixed_key_btree<u64, u64, elided_regions, dense_fan_out<3, 3>, no_control>,
+    fixed_key_btree<u64, u64, elided_regions, separated_fan_out<3, 3>, no_control>,
+    fixed_key_btree<u64, u64, elided_regions, tiny_partitioned, locking_control>,
     fixed_key_btree<u64, u64, elided_regions, separated_fan_out<3, 3>, restless_control>,
     fixed_key_btree<u64, u64, spinning_regions, tiny_partitioned, restless_control>,
     fixed_key_btree<u64, u64, locked_regions, separated_fan_out<3, 3>, no_control>,

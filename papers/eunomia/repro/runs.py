@@ -60,8 +60,7 @@ KNOBS = {
     "instruction_cycles": (1, 3, 6), "line_order": (0, 1, 2), "jitter_cycles": (0, 5, 50),
     "leaf_version": ("none", "head", "line"), "items": (100_000,), "readers": ("transactions",)
 }
-# One value away from the machine's own, but two of the knob that decides most. Full scale alone has
-# the others.
+# One other value of each knob, and two of the number of retries. Only full scale turns the others.
 SMOKE_KNOBS = {
     "retries": (16, 128, 1000), "instruction_cycles": (6,), "jitter_cycles": (0,),
     "leaf_version": ("none",), "items": (100_000,), "readers": ("transactions",)
@@ -145,8 +144,8 @@ def size(point, scale):
 
 
 def knobs(point, scale):
-    """Those that the index has. At low contention next to nothing aborts, so that at smoke scale it
-    is turned only what an instruction costs there."""
+    """Those that the index has. At smoke scale points below theta 0.6 turn only what an instruction
+    costs, and other points all but that."""
     turned = dict(KNOBS if scale == "full" else SMOKE_KNOBS)
     if scale == "smoke" and theta_of(point) < 0.6 and not warehouses_of(point):
         turned = {"instruction_cycles": turned["instruction_cycles"]}

@@ -59,11 +59,11 @@ bool wait_until_free(const IsFree& is_free) noexcept {
 // The value of `last` before the first abort: a cause that does not recur on every attempt.
 inline constexpr htm::status nothing_aborted{htm::status::conflict_bit};
 
-// What the caller adds to the retry policy: on_abort(status) returns whether to retry if the policy
-// does, too. It runs after each abort, outside of any region.
-inline constexpr auto as_the_policy_says = [](htm::status) noexcept { return true; };
+// on_abort(status) runs after each abort, outside of any region. If it returns false, there is no
+// retry.
+inline constexpr auto always_retry = [](htm::status) noexcept { return true; };
 
-// Begins a region and returns the status. Inside the region the lock was free.
+// Begins a region, aborts it if the lock is held, and returns the status.
 template <class Htm, class IsFree>
 htm::status begin_if_free(const IsFree& is_free) noexcept {
   const htm::status begun = Htm::begin();
@@ -74,10 +74,10 @@ htm::status begin_if_free(const IsFree& is_free) noexcept {
 // Adds the number of aborted attempts to `aborts`, and stores the status of the last abort in
 // `last`.
 template <class Htm, retry_policy RetryPolicy, class IsFree, class Counters,
-          class OnAbort = decltype(as_the_policy_says)>
+          class OnAbort = decltype(always_retry)>
 entry try_to_elide(const RetryPolicy& policy, const IsFree& is_free, while_held manner,
                    Counters& counters, std::uint32_t& aborts, htm::status& last,
-                   OnAbort& on_abort = as_the_policy_says) noexcept {
+                   OnAbort& on_abort = always_retry) noexcept {
   counters.prepare_this_thread();
   if (!is_free()) {
     if (manner == while_held::give_up) return entry::held;
@@ -85,7 +85,7 @@ entry try_to_elide(const RetryPolicy& policy, const IsFree& is_free, while_held 
   }
   htm::status attempt = begin_if_free<Htm>(is_free);
   if (attempt.started()) return entry::elided;
-  // Most sections commit at once, so the policy's state is made after the first abort.
+  // Most sections commit at the first attempt, so the policy's state is made after the first abort.
   for (auto retries = policy.start();;) {
     counters.count_abort(attempt.cause());
     ++aborts;

@@ -9,7 +9,7 @@
 //   elided<ttas_lock, retry_budgets> lock({.conflict = 32});   the caller's budgets
 //   elided<ttas_lock, adaptive<dbx_budgets>>                   with adaptation in addition
 //
-// A policy is a small value. A lock calls its start() once for each acquisition, and calls
+// A policy is a small value. A lock calls its start() after the first abort of an acquisition, and
 // retry_after(htm::status) of the result after each abort. True means: retry. False means: take the
 // lock. `adaptive` adds the bounds by which a lock switches elision off for a while (papers/001
 // section 3.3.3).

@@ -95,8 +95,8 @@ class split_regions {
       return run(lower_, body);
     }
   }
-  // In a hardware region both parts are one level. After whole_attempts aborts the upper lock is
-  // taken, and the lower part is a region of its own.
+  // In a hardware region both parts are one level. After whole_attempts aborts, or earlier if the
+  // retry policy gives up, whole() takes the upper lock. The lower part is then its own region.
   template <class Body>
   auto whole(Body&& body) {
     const auto both = [&] {
@@ -127,8 +127,8 @@ class split_regions {
   const Lock& lower_lock() const noexcept { return lower_; }
 
  private:
-  // Measured on the simulated machine: threads that descend abort a thread that splits, as soon as
-  // it has written to the parent. Further attempts mostly end the same way.
+  // Measured on the simulated machine: a descending thread aborts a split that has written the
+  // parent. Further attempts mostly end the same way.
   static constexpr std::uint32_t whole_attempts = 2;
 
   template <class Body>
@@ -145,11 +145,10 @@ class split_regions {
   Lock lower_;
 };
 
-// The retries of a short region. Measured on the simulated machine (docs/EUNOMIA.md, "How many
-// retries"): some 8 to 16 retries after conflicts are best. With fewer retries, so many operations
-// take the lock that the lock makes the others abort. With more retries, a core far from a hot line
-// loses to all others again and again. One such operation delays its thread for longer than the
-// lock would.
+// The retries of a short region, measured on the simulated machine without turns of leaves: some 8
+// to 16 retries after conflicts were best. With fewer retries, so many operations take the lock
+// that the lock makes the others abort. With more retries, a core far from a hot line loses to all
+// others again and again. One such operation delays its thread for longer than the lock would.
 struct short_region_budgets : retry_budgets {
   constexpr short_region_budgets() noexcept : retry_budgets{.conflict = 12, .lock_busy = 64} {}
 };

@@ -539,7 +539,7 @@ template <class Make>
 std::pair<Value, bool> btree<Key, Value, Sync, Shape>::get_or_insert(key_argument key, Make&& make)
   requires(!values::owns_blobs)
 {
-  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): what is made is never empty
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): the optional always has a value
   return *get_or_insert_if_made(
       key, [&](const key_slot& /*slot*/) { return std::optional<Value>(make()); });
 }

@@ -71,9 +71,9 @@
 //     is pinned as a whole.
 //
 // Order of locks
-// 1. Outside of regions: a slot's lock bit, then the turn of the leaf (only under regions), then
-//    the split lock. A thread holds one turn at most. Of the split lock and a lock bit, neither is
-//    waited for with the other one held.
+// 1. Before any region: a slot's lock bit or nothing, then an auxiliary lock (only under split
+//    regions), then the split lock. A thread holds one auxiliary lock at most. No thread waits for
+//    the split lock with a lock bit held, or the reverse.
 // 2. The region of descend().
 // 3. The region of in_leaf().
 // 4. The node, then its sibling, by try_upgrade().
@@ -108,6 +108,7 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -146,26 +147,27 @@ struct control_bounds {
   static constexpr unsigned collisions_to_stay_on = 8;
 };
 
-// Who takes the leaf's turn under regions. A thread that splits a leaf always takes it.
-enum class turns : std::uint8_t {
-  of_splits,      // nobody else
-  of_losers,      // requests that have met a conflict, too
-  of_all_changes  // requests that may add or erase keys, from the beginning
+// Under split regions: which requests take the auxiliary lock of their leaf. A split takes it
+// unless it joins the caller's region.
+enum class auxiliary_lock_use : std::uint8_t {
+  splits,     // no others
+  conflicts,  // also requests that have aborted because of a conflict
+  changes     // also requests that may add or erase keys, before their first region
 };
 
 // When leaves have a conflict control: never, always, or while their requests collide.
 struct no_control : control_bounds {
-  static constexpr turns leaf_turns = turns::of_losers;
+  static constexpr auxiliary_lock_use locks_leaf_for = auxiliary_lock_use::conflicts;
   static constexpr bool enabled = false;
   static constexpr bool adaptive = false;
 };
 struct always_control : control_bounds {
-  static constexpr turns leaf_turns = turns::of_splits;
+  static constexpr auxiliary_lock_use locks_leaf_for = auxiliary_lock_use::splits;
   static constexpr bool enabled = true;
   static constexpr bool adaptive = false;
 };
 struct adaptive_control : control_bounds {
-  static constexpr turns leaf_turns = turns::of_splits;
+  static constexpr auxiliary_lock_use locks_leaf_for = auxiliary_lock_use::splits;
   static constexpr bool enabled = true;
   static constexpr bool adaptive = true;
 };
@@ -431,18 +433,28 @@ class fixed_key_btree
   mutable block_pool control_pool_{sizeof(control), "conflict control"};
   // The suspicion of leaves without a control, by a hash of the leaf's address. If two leaves have
   // the same hash, one of them may get a control that it does not need.
-  static constexpr std::size_t suspects = 256;
+  static constexpr unsigned suspects_bits = 8;
+  // The upper bits of the product: leaves lie at multiples of their size.
+  template <unsigned Bits>
   static std::size_t hash_of(const leaf* at) noexcept {
-    return reinterpret_cast<std::uintptr_t>(at) / 64 * 0x9E3779B1u % suspects;
+    const std::uint64_t product =
+        reinterpret_cast<std::uintptr_t>(at) / 64 * 0x9E37'79B9'7F4A'7C15u;
+    return static_cast<std::size_t>(product >> (64 - Bits));
   }
-  alignas(64) mutable std::array<std::atomic<std::uint32_t>, suspects> suspicion_{};
-  // The turns of leaves under regions, by the same hash. They are advisory: nothing relies on them
-  // but progress.
-  struct alignas(64) leaf_turn {
+  alignas(64) mutable std::array<std::atomic<std::uint32_t>, 1U << suspects_bits> suspicion_{};
+  // The auxiliary locks of leaves under regions, by the same hash. Correctness does not depend on
+  // them. They are not a part of the object, because each ordered_map contains such a tree.
+  static constexpr unsigned auxiliary_bits =
+      6;  // chosen: 4 KiB, and some ten leaves are hot at a time
+  struct alignas(64) auxiliary_lock {
     ttas_lock lock;
   };
-  ttas_lock& turn_of(const leaf_ref& p) const noexcept { return turns_[hash_of(p.at)].lock; }
-  [[no_unique_address]] mutable std::array<leaf_turn, racing ? 0 : suspects> turns_{};
+  using auxiliary_locks = std::array<auxiliary_lock, 1U << auxiliary_bits>;
+  ttas_lock& auxiliary_lock_of(const leaf_ref& p) const noexcept {
+    return (*auxiliary_locks_)[hash_of<auxiliary_bits>(p.at)].lock;
+  }
+  const std::unique_ptr<auxiliary_locks> auxiliary_locks_{
+      racing ? nullptr : std::make_unique<auxiliary_locks>()};
   // Destroyed first, because its objects return their memory to the pools.
   mutable retire_list retire_list_{this};
 };
@@ -454,7 +466,8 @@ fixed_key_btree<Key, Value, Sync, Shape, Control>::fixed_key_btree() {
   // May throw on a thread's first use. The code below has no way to report an error.
   static_cast<void>(this_thread_slot());
   name_memory(this, sizeof(*this), "tree");
-  if constexpr (!racing) name_memory(turns_.data(), sizeof turns_, "turns");
+  if constexpr (!racing)
+    name_memory(auxiliary_locks_.get(), sizeof *auxiliary_locks_, "auxiliary locks");
   auto* const first = ::new (leaf_pool_.allocate()) leaf;
   first->sequence.begin_life(leaves_made_.fetch_add(1));
   root_.template store<racing>(first);
@@ -565,20 +578,20 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_leaf(Key key, Body&& 
   }
 }
 
-// Runs the body in the leaf's part of the policy, and takes the leaf's turn where Control says so.
+// Runs the body under sync_.in_leaf(). Takes the leaf's auxiliary lock as Control says.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <typename fixed_key_btree<Key, Value, Sync, Shape, Control>::request What, class Body>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::in_leaf(const leaf_ref& p, Body&& body,
                                                                 std::uint32_t& aborts) const
     -> op_status {
   const auto checked = [&] { return p.is_still_right() ? body() : op_status::restart; };
-  if constexpr (racing || Control::leaf_turns == turns::of_splits) {
+  if constexpr (racing || Control::locks_leaf_for == auxiliary_lock_use::splits) {
     return sync_.in_leaf(checked, aborts);
-  } else if constexpr (Control::leaf_turns == turns::of_losers) {
-    return sync_.in_leaf(checked, aborts, turn_of(p));
+  } else if constexpr (Control::locks_leaf_for == auxiliary_lock_use::conflicts) {
+    return sync_.in_leaf(checked, aborts, auxiliary_lock_of(p));
   } else {
-    std::unique_lock<ttas_lock> my_turn(turn_of(p), std::defer_lock);
-    if (What != request::look_up && !joins_a_region()) my_turn.lock();
+    std::unique_lock<ttas_lock> auxiliary(auxiliary_lock_of(p), std::defer_lock);
+    if (What != request::look_up && !joins_a_region()) auxiliary.lock();
     return sync_.in_leaf(checked, aborts);
   }
 }
@@ -753,7 +766,7 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 template <class Make>
 std::pair<Value, bool> fixed_key_btree<Key, Value, Sync, Shape, Control>::get_or_insert(
     Key key, Make&& make) {
-  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): what is made is never empty
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): the optional always has a value
   return *get_or_insert_if_made(key, [&](Key /*slot*/) { return std::optional<Value>(make()); });
 }
 
@@ -947,7 +960,7 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 void fixed_key_btree<Key, Value, Sync, Shape, Control>::suspect(
     const leaf_ref& p, std::uint32_t collisions) const noexcept {
   // relaxed, without a partner: the count is a guess, and a lost increment changes little.
-  auto& suspicion = suspicion_[hash_of(p.at)];
+  auto& suspicion = suspicion_[hash_of<suspects_bits>(p.at)];
   if (collisions != 0 || Control::collisions_to_switch_on == 0) {
     if (suspicion.fetch_add(collisions, std::memory_order_relaxed) + collisions >=
         Control::collisions_to_switch_on) {
@@ -1050,8 +1063,8 @@ std::size_t fixed_key_btree<Key, Value, Sync, Shape, Control>::scan(Key from, st
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 std::size_t fixed_key_btree<Key, Value, Sync, Shape, Control>::memory_bytes() const noexcept {
-  return sizeof(*this) + this->node_bytes_reserved() + control_pool_.reserved_bytes() +
-         retire_list_.reserved_bytes();
+  return sizeof(*this) + (racing ? 0 : sizeof *auxiliary_locks_) + this->node_bytes_reserved() +
+         control_pool_.reserved_bytes() + retire_list_.reserved_bytes();
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
@@ -1078,11 +1091,11 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::split(Key key, const lea
     }
   };
   prefetch_bytes<sizeof(leaf)>(p.at);
-  std::unique_lock<ttas_lock> my_turn;
+  std::unique_lock<ttas_lock> auxiliary;
   if constexpr (!racing) {
     if (!joins_a_region()) {
-      my_turn = std::unique_lock(turn_of(p));
-      if (!p.is_still_right()) return;  // another thread has split the leaf meanwhile
+      auxiliary = std::unique_lock(auxiliary_lock_of(p));
+      if (!p.is_still_right()) return;  // the leaf has changed meanwhile
     }
   }
   const epoch_pin pinned;  // as in at_controlled_leaf()
@@ -1145,7 +1158,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(
     return op_status::restart;
   }
   left.sequence.invalidate();
-  // Under regions the parent comes last: whoever reads it aborts this region once it is written.
+  // Under regions the parent is written last, because each later read of it aborts this region.
   if constexpr (!racing) left.keep(all, 0, middle);
   link_right_half(p, all.key(middle), right, op);
   p.parent_lock->unlock();
