@@ -165,9 +165,6 @@ ROWS = [
     reduced("./dev elidex sim --index btree/htm-dbx,btree/optimistic --dist uniform,zipf:0.99 "
             "--cores 1,16 --ops 2000",
             ("--ops 2000", "--ops 200 --keys 10K")),
-    reduced("./dev elidex sim --index btree/htm-dbx,euno-btree --dist zipf:0.99 "
-            "--machine haswell-ep-2x10 --cores 16 --ops 1000 --keys 1M --leaf-version head",
-            ("--ops 1000 --keys 1M", "--ops 200 --keys 10K")),
     reduced("./dev elidex sim --index btree/htm-dbx,euno-btree,masstree "
             "--workload eunomia:0.99,eunomia:0.5 --cores 16 --ops 8000", ("8000", "200")),
     as_written("./dev elidex sim --index btree/htm-dbx --dist zipf:0.99 --machine haswell-i7-4770 "
@@ -178,6 +175,7 @@ ROWS = [
       ("K-F9b", "E-F10", "E-F18", "S-3.5", "S-3.9b", "S-3.15", "S-3.16", "S-3.17", "S-3.19",
        "S-5.4 S-5.5")),
     *(never("./dev elidex repro " + paper, WHOLE_PAPER) for paper in ("K", "E", "S")),
+    never("./dev elidex repro E --scale full --answers full.jsonl", WHOLE_PAPER),
     as_written("./dev example conflict"),
     # Building and testing.
     long_only("cmake -S . -B build/install -DCMAKE_BUILD_TYPE=Release -DELIDEX_BUILD_CLI=OFF "
