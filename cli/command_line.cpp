@@ -2,8 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #include "bench/support/bad_input.hpp"

@@ -57,9 +57,9 @@
 //     the separator between them. It holds the locks of both leaves (and of the values), and runs
 //     under whole(). The separator moves under the parent's lock as well. That lock is released
 //     before the records move. An operation that the new separator routes to either leaf waits for
-//     that leaf's lock. Splits do likewise. An operation that the old separator routed to the
-//     giving leaf finds its version, or its sequence number, changed. No operation can already be
-//     routed to the receiving leaf for a moved key.
+//     that leaf's lock. Splits do likewise, but under split regions they write the parent last. An
+//     operation that the old separator routed to the giving leaf finds its version, or its sequence
+//     number, changed. No operation can already be routed to the receiving leaf for a moved key.
 //   * The key range of a leaf changes together with its sequence number. So a thread may return to
 //     a leaf without a descent (leaf_hint).
 //   * A leaf's control changes together with its sequence number, so that no request works under
@@ -444,8 +444,8 @@ class fixed_key_btree
   alignas(64) mutable std::array<std::atomic<std::uint32_t>, 1U << suspects_bits> suspicion_{};
   // The auxiliary locks of leaves under regions, by the same hash. Correctness does not depend on
   // them. They are not a part of the object, because each ordered_map contains such a tree.
-  static constexpr unsigned auxiliary_bits =
-      6;  // chosen: 4 KiB, and some ten leaves are hot at a time
+  // Chosen: 64 locks take 4 KiB, and some ten leaves are hot at a time.
+  static constexpr unsigned auxiliary_bits = 6;
   struct alignas(64) auxiliary_lock {
     ttas_lock lock;
   };
