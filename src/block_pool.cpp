@@ -41,8 +41,9 @@ void permit_access([[maybe_unused]] void* block, [[maybe_unused]] std::size_t by
 constexpr std::size_t chunk_bytes_max = std::size_t{4} << 20;  // chosen: 2 % of a tree of 10 M keys
 // chosen: 1/16 lock of the chunk per block
 constexpr std::size_t refill_blocks = 16;
-// chosen: above it, other shards may have them
+// chosen: above it, other shards may have a batch of them
 constexpr std::size_t free_blocks_per_shard_max = 64;
+constexpr std::size_t batch_blocks = free_blocks_per_shard_max / 2;
 
 }  // namespace
 
@@ -84,32 +85,36 @@ void block_pool::deallocate(void* block) noexcept {
 }
 
 void block_pool::refill(shard& s) {
-  const std::lock_guard guard(chunk_mutex_);
-  if (spilled_ == nullptr && unused_begin_ == unused_end_) add_chunk();
-  // A small pool hands out single blocks, so that a map of ten keys does not reserve sixteen nodes.
-  const std::size_t wanted =
-      std::clamp<std::size_t>(reserved_bytes() / block_bytes_ / 64, 1, refill_blocks);
-  for (std::size_t i = 0; i < wanted; ++i) {
-    void* block = nullptr;
-    if (spilled_ != nullptr) {
-      block = std::exchange(spilled_, spilled_->next);
-    } else if (unused_begin_ != unused_end_) {
-      block = std::exchange(unused_begin_, unused_begin_ + block_bytes_);
-    } else {
+  std::byte* unused = nullptr;
+  std::size_t taken = 0;
+  {
+    const std::lock_guard guard(chunk_mutex_);
+    if (!spilled_.empty()) {
+      s.free = spilled_.back();
+      spilled_.pop_back();
+      s.free_count = batch_blocks;
       return;
     }
-    s.free = ::new (block) free_block{s.free};
-    ++s.free_count;
+    if (unused_begin_ == unused_end_) add_chunk();
+    // A small pool hands out single blocks, so that a map of ten keys does not reserve sixteen.
+    const std::size_t wanted =
+        std::clamp<std::size_t>(reserved_bytes() / block_bytes_ / 64, 1, refill_blocks);
+    taken = std::min(wanted, static_cast<std::size_t>(unused_end_ - unused_begin_) / block_bytes_);
+    unused = std::exchange(unused_begin_, unused_begin_ + taken * block_bytes_);
   }
+  for (std::size_t i = 0; i < taken; ++i)
+    s.free = ::new (unused + i * block_bytes_) free_block{s.free};
+  s.free_count = taken;
 }
 
 void block_pool::spill(shard& s) noexcept {
+  free_block* const first = s.free;
+  free_block* last = first;
+  for (std::size_t i = 1; i < batch_blocks; ++i) last = last->next;
+  s.free = std::exchange(last->next, nullptr);
+  s.free_count -= batch_blocks;
   const std::lock_guard guard(chunk_mutex_);
-  while (s.free_count > free_blocks_per_shard_max / 2) {
-    free_block* const block = std::exchange(s.free, s.free->next);
-    --s.free_count;
-    spilled_ = ::new (static_cast<void*>(block)) free_block{spilled_};
-  }
+  spilled_.push_back(first);  // has room: see add_chunk()
 }
 
 void block_pool::add_chunk() {
@@ -124,6 +129,8 @@ void block_pool::add_chunk() {
             huge_page_bytes;
   }
   chunks_.reserve(chunks_.size() + 1);
+  const std::size_t batches = (reserved + bytes) / block_bytes_ / batch_blocks;
+  if (batches > spilled_.capacity()) spilled_.reserve(std::max(batches, 2 * spilled_.capacity()));
   void* const memory = obtain_memory(bytes);
   chunks_.emplace_back(memory, bytes);
   name_memory(memory, bytes, name_, block_bytes_, head_bytes_);

@@ -19,8 +19,8 @@ using btree_hle = elidex_map<btree<Key, index_value, coarse<hle_lock>, paper_fan
 index_info btree_hle_info() {
   return {.name = "btree/hle",
           .description = "the B+tree, its spin lock elided by the CPU itself (HLE prefixes)",
-          .make_u64 = make_driven<std::uint64_t, btree_hle>,
-          .make_string = make_driven<std::string, btree_hle>,
+          .make_u64 = make_driven<std::uint64_t, btree_hle<std::uint64_t>>,
+          .make_string = make_driven<std::string, btree_hle<std::string>>,
           .remark = remark_on_hle};
 }
 

@@ -34,13 +34,13 @@ template <class Key>
 std::unique_ptr<any_index<Key>> make_asked_for() {
   switch (leaf_version_asked_for) {
     case leaf_version::in_head:
-      return make_driven<Key, in_head>();
+      return make_driven<Key, in_head<Key>>();
     case leaf_version::on_own_line:
-      return make_driven<Key, on_own_line>();
+      return make_driven<Key, on_own_line<Key>>();
     case leaf_version::none:
       break;
   }
-  return make_driven<Key, plain>();
+  return make_driven<Key, plain<Key>>();
 }
 
 }  // namespace

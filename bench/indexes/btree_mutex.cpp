@@ -19,8 +19,8 @@ using btree_mutex = elidex_map<btree<Key, index_value, coarse<posix_mutex>, pape
 index_info btree_mutex_info() {
   return {.name = "btree/mutex",
           .description = "the B+tree under one POSIX mutex",
-          .make_u64 = make_driven<std::uint64_t, btree_mutex>,
-          .make_string = make_driven<std::string, btree_mutex>};
+          .make_u64 = make_driven<std::uint64_t, btree_mutex<std::uint64_t>>,
+          .make_string = make_driven<std::string, btree_mutex<std::string>>};
 }
 
 }  // namespace elidex::bench

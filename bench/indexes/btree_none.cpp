@@ -18,8 +18,8 @@ using btree_none = elidex_map<btree<Key, index_value, unsynchronized, paper_fan_
 index_info btree_none_info() {
   return {.name = "btree/none",
           .description = "the B+tree without synchronisation",
-          .make_u64 = make_driven<std::uint64_t, btree_none>,
-          .make_string = make_driven<std::string, btree_none>,
+          .make_u64 = make_driven<std::uint64_t, btree_none<std::uint64_t>>,
+          .make_string = make_driven<std::string, btree_none<std::string>>,
           .single_thread = true};
 }
 

@@ -24,16 +24,16 @@ index_info btree_optimistic_info() {
       .name = "btree/optimistic",
       .description =
           "the B+tree with optimistic lock coupling: versions in the nodes, readers write nothing",
-      .make_u64 = make_driven<std::uint64_t, btree_optimistic>,
-      .make_string = make_driven<std::string, btree_optimistic>,
+      .make_u64 = make_driven<std::uint64_t, btree_optimistic<std::uint64_t>>,
+      .make_string = make_driven<std::string, btree_optimistic<std::string>>,
       .loads_in_parallel = true};
 }
 
 index_info btree_optimistic_large_info() {
   return {.name = "btree/optimistic-1k",
           .description = "btree/optimistic with nodes of 1024 bytes",
-          .make_u64 = make_driven<std::uint64_t, large>,
-          .make_string = make_driven<std::string, large>,
+          .make_u64 = make_driven<std::uint64_t, large<std::uint64_t>>,
+          .make_string = make_driven<std::string, large<std::string>>,
           .loads_in_parallel = true};
 }
 

@@ -22,8 +22,8 @@ index_info btree_rtm_info() {
   return {.name = "btree/rtm",
           .description =
               "the B+tree, its spin lock elided by RTM with a retry budget for each abort cause",
-          .make_u64 = make_driven<std::uint64_t, btree_rtm>,
-          .make_string = make_driven<std::string, btree_rtm>,
+          .make_u64 = make_driven<std::uint64_t, btree_rtm<std::uint64_t>>,
+          .make_string = make_driven<std::string, btree_rtm<std::string>>,
           .remark = remark_on_rtm};
 }
 

@@ -20,8 +20,8 @@ using btree_rtm_noretry =
 index_info btree_rtm_noretry_info() {
   return {.name = "btree/rtm-noretry",
           .description = "as btree/rtm, but the first abort takes the lock (paper 001)",
-          .make_u64 = make_driven<std::uint64_t, btree_rtm_noretry>,
-          .make_string = make_driven<std::string, btree_rtm_noretry>,
+          .make_u64 = make_driven<std::uint64_t, btree_rtm_noretry<std::uint64_t>>,
+          .make_string = make_driven<std::string, btree_rtm_noretry<std::string>>,
           .remark = remark_on_rtm};
 }
 

@@ -20,8 +20,8 @@ using btree_rw = elidex_map<btree<Key, index_value, coarse<tbb::spin_rw_mutex>, 
 index_info btree_rw_info() {
   return {.name = "btree/rw",
           .description = "the B+tree under oneTBB's spin_rw_mutex, readers shared (paper 001)",
-          .make_u64 = make_driven<std::uint64_t, btree_rw>,
-          .make_string = make_driven<std::string, btree_rw>};
+          .make_u64 = make_driven<std::uint64_t, btree_rw<std::uint64_t>>,
+          .make_string = make_driven<std::string, btree_rw<std::string>>};
 }
 
 }  // namespace elidex::bench

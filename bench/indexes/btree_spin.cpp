@@ -18,8 +18,8 @@ using btree_spin = elidex_map<btree<Key, index_value, coarse<ttas_lock>, paper_f
 index_info btree_spin_info() {
   return {.name = "btree/spin",
           .description = "the B+tree under one test-then-set spin lock",
-          .make_u64 = make_driven<std::uint64_t, btree_spin>,
-          .make_string = make_driven<std::string, btree_spin>};
+          .make_u64 = make_driven<std::uint64_t, btree_spin<std::uint64_t>>,
+          .make_string = make_driven<std::string, btree_spin<std::string>>};
 }
 
 }  // namespace elidex::bench

@@ -28,8 +28,8 @@ using set = delta_set<index<Key>>;
 index_info delta_optimistic_info() {
   index_info info = delta_info("delta/optimistic",
                                "a delta's dictionary found by ordered_map's tree, optimistic");
-  info.make_u64 = make_driven<std::uint64_t, set>;
-  info.make_string = make_driven<std::string, set>;
+  info.make_u64 = make_driven<std::uint64_t, set<std::uint64_t>>;
+  info.make_string = make_driven<std::string, set<std::string>>;
   return info;
 }
 

@@ -70,8 +70,8 @@ struct delta_under {
 
   static index_info info(std::string_view name, std::string_view description) {
     index_info made = delta_info(name, description);
-    made.make_u64 = make_driven<std::uint64_t, set>;
-    made.make_string = make_driven<std::string, set>;
+    made.make_u64 = make_driven<std::uint64_t, set<std::uint64_t>>;
+    made.make_string = make_driven<std::string, set<std::string>>;
     return made;
   }
 };

@@ -2,7 +2,7 @@
 //
 //   template <class Key>
 //   using tree = elidex_map<btree<Key, index_value, coarse<posix_mutex>>>;
-//   ... make_driven<std::string, tree> ...
+//   ... make_driven<std::string, tree<std::string>> ...
 //
 // Statistics: the lock's where the policy elides one, or the sum of its two; otherwise the tree's
 // restarts count as conflicts. Thread-safety: that of the map.

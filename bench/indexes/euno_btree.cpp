@@ -52,28 +52,28 @@ index_info euno_btree_info() {
       .name = "euno-btree",
       .description =
           "paper 003's Euno-B+Tree: split regions, partitioned leaves, adaptive conflict control",
-      .make_u64 = make_driven<key, adapting>,
+      .make_u64 = make_driven<key, adapting<key>>,
       .remark = remark_on_rtm};
 }
 
 index_info euno_btree_split_info() {
   return {.name = "euno-btree/split",
           .description = "of euno-btree the split regions alone",
-          .make_u64 = make_driven<key, split>,
+          .make_u64 = make_driven<key, split<key>>,
           .remark = remark_on_rtm};
 }
 
 index_info euno_btree_partitioned_info() {
   return {.name = "euno-btree/split+part",
           .description = "of euno-btree the split regions and partitioned leaves",
-          .make_u64 = make_driven<key, partitioned>,
+          .make_u64 = make_driven<key, partitioned<key>>,
           .remark = remark_on_rtm};
 }
 
 index_info euno_btree_controlled_info() {
   return {.name = "euno-btree/split+part+ccm",
           .description = "euno-btree with a conflict control at every leaf",
-          .make_u64 = make_driven<key, controlled>,
+          .make_u64 = make_driven<key, controlled<key>>,
           .remark = remark_on_rtm};
 }
 
@@ -81,7 +81,7 @@ index_info euno_btree_released_info() {
   return {.name = "euno-btree/leaf-lock",
           .description =
               "euno-btree as released: requests that may add or erase keys lock their leaf first",
-          .make_u64 = make_driven<key, released>,
+          .make_u64 = make_driven<key, released<key>>,
           .remark = remark_on_rtm};
 }
 
@@ -89,14 +89,14 @@ index_info euno_btree_optimistic_info() {
   return {.name = "euno-btree/optimistic",
           .description =
               "euno-btree's leaves under optimistic lock coupling, without hardware transactions",
-          .make_u64 = make_driven<key, without_regions>,
+          .make_u64 = make_driven<key, without_regions<key>>,
           .loads_in_parallel = true};
 }
 
 index_info euno_btree_improved_info() {
   return {.name = "euno-btree+",
           .description = "euno-btree with keys apart from values instead of segments",
-          .make_u64 = make_driven<key, improved>,
+          .make_u64 = make_driven<key, improved<key>>,
           .remark = remark_on_rtm};
 }
 
@@ -104,7 +104,7 @@ index_info euno_btree_improved_optimistic_info() {
   return {.name = "euno-btree+/optimistic",
           .description =
               "euno-btree+'s leaves under optimistic lock coupling, without hardware transactions",
-          .make_u64 = make_driven<key, improved_without_regions>,
+          .make_u64 = make_driven<key, improved_without_regions<key>>,
           .loads_in_parallel = true};
 }
 

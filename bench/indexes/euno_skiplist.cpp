@@ -13,10 +13,12 @@ using namespace papers;
 namespace {
 
 struct split_only : euno_skip_parts {
+  static constexpr auxiliary_lock_use locks_segment_for = auxiliary_lock_use::none;
   static constexpr bool partitioned = false;
   static constexpr bool controls_conflicts = false;
 };
 struct split_and_partitioned : euno_skip_parts {
+  static constexpr auxiliary_lock_use locks_segment_for = auxiliary_lock_use::none;
   static constexpr bool controls_conflicts = false;
 };
 // Every segment that is asked for something has a control, and keeps it.
@@ -43,20 +45,20 @@ index_info euno_skiplist_info() {
   return {.name = "euno-skiplist",
           .description =
               "Eunomia's skip list: split regions, towers apart, conflict control where it is hot",
-          .make_u64 = make_driven<std::uint64_t, whole>,
+          .make_u64 = make_driven<std::uint64_t, whole<std::uint64_t>>,
           .remark = remark_on_rtm};
 }
 index_info euno_skiplist_split_info() {
   return {.name = "euno-skiplist/split",
           .description = "as skiplist/htm with the region split in two (paper 003's +Split HTM)",
-          .make_u64 = make_driven<std::uint64_t, split>,
+          .make_u64 = make_driven<std::uint64_t, split<std::uint64_t>>,
           .remark = remark_on_rtm};
 }
 index_info euno_skiplist_split_part_info() {
   return {.name = "euno-skiplist/split+part",
           .description =
               "as euno-skiplist/split with towers on cache lines of their own (+Partitioned)",
-          .make_u64 = make_driven<std::uint64_t, split_part>,
+          .make_u64 = make_driven<std::uint64_t, split_part<std::uint64_t>>,
           .remark = remark_on_rtm};
 }
 index_info euno_skiplist_split_part_ccm_info() {
@@ -64,7 +66,7 @@ index_info euno_skiplist_split_part_ccm_info() {
       .name = "euno-skiplist/split+part+ccm",
       .description =
           "as euno-skiplist/split+part with conflict control in every segment, hot or not (+CCM)",
-      .make_u64 = make_driven<std::uint64_t, split_part_ccm>,
+      .make_u64 = make_driven<std::uint64_t, split_part_ccm<std::uint64_t>>,
       .remark = remark_on_rtm};
 }
 

@@ -9,10 +9,12 @@
 
 namespace elidex::bench {
 
-/// A factory for Map<Key>, a map as described in driven.hpp.
-template <class Key, template <class> class Map>
+/// A factory for a Map of Key, a map as described in driven.hpp.
+// Map is a type and not a template: GCC gives two alias templates of one name in two unnamed
+// namespaces the same symbol, so that one index ran in place of another.
+template <class Key, class Map>
 std::unique_ptr<any_index<Key>> make_driven() {
-  return std::make_unique<driven<Key, Map<Key>>>();
+  return std::make_unique<driven<Key, Map>>();
 }
 
 index_info ordered_map_info();

@@ -17,8 +17,8 @@ index_info hash_map_info() {
           .description =
               "elidex::hash_map: buckets of two cache lines under optimistic versions, split where "
               "they stand",
-          .make_u64 = make_driven<std::uint64_t, hashed>,
-          .make_string = make_driven<std::string, hashed>,
+          .make_u64 = make_driven<std::uint64_t, hashed<std::uint64_t>>,
+          .make_string = make_driven<std::string, hashed<std::string>>,
           .loads_in_parallel = true,
           .no_scan = "has its keys in no order"};
 }

@@ -27,7 +27,7 @@ index_info masstree_info() {
   return {.name = "masstree",
           .description =
               "Masstree: versions with marks, permutations in the leaves, readers write nothing",
-          .make_u64 = make_driven<std::uint64_t, fine_grained>,
+          .make_u64 = make_driven<std::uint64_t, fine_grained<std::uint64_t>>,
           .loads_in_parallel = true};
 }
 
@@ -35,7 +35,7 @@ index_info masstree_htm_info() {
   return {.name = "masstree/htm",
           .description =
               "Masstree with each operation in one hardware transaction (paper 003's HTM-Masstree)",
-          .make_u64 = make_driven<std::uint64_t, in_regions>,
+          .make_u64 = make_driven<std::uint64_t, in_regions<std::uint64_t>>,
           .remark = remark_on_rtm};
 }
 

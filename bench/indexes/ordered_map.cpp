@@ -17,8 +17,8 @@ index_info ordered_map_info() {
           .description =
               "elidex::ordered_map: euno-btree+ with large nodes, with hardware transactions where "
               "this CPU commits them; strings: btree/optimistic-1k",
-          .make_u64 = make_driven<std::uint64_t, ordered>,
-          .make_string = make_driven<std::string, ordered>,
+          .make_u64 = make_driven<std::uint64_t, ordered<std::uint64_t>>,
+          .make_string = make_driven<std::string, ordered<std::string>>,
           .loads_in_parallel = true};
 }
 

@@ -19,7 +19,7 @@ index_info skiplist_fglock_info() {
           .description =
               "Pugh's skip list with a lock on every link; scans are no snapshots (paper 003's "
               "FGLock-SkipList)",
-          .make_u64 = make_driven<std::uint64_t, skiplist_fglock>,
+          .make_u64 = make_driven<std::uint64_t, skiplist_fglock<std::uint64_t>>,
           .loads_in_parallel = true};
 }
 

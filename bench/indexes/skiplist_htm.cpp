@@ -24,7 +24,7 @@ index_info skiplist_htm_info() {
   return {.name = "skiplist/htm",
           .description =
               "a skip list in one hardware transaction per operation (paper 003's HTM-SkipList)",
-          .make_u64 = make_driven<std::uint64_t, skiplist_htm>,
+          .make_u64 = make_driven<std::uint64_t, skiplist_htm<std::uint64_t>>,
           .remark = remark_on_rtm};
 }
 

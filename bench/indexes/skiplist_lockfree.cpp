@@ -19,7 +19,7 @@ index_info skiplist_lockfree_info() {
       .name = "skiplist/lockfree",
       .description =
           "Fraser's lock-free skip list; scans are no snapshots (paper 003's LockFree-SkipList)",
-      .make_u64 = make_driven<std::uint64_t, skiplist_lockfree>,
+      .make_u64 = make_driven<std::uint64_t, skiplist_lockfree<std::uint64_t>>,
       .loads_in_parallel = true};
 }
 

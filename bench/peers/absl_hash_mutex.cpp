@@ -61,8 +61,8 @@ class absl_hash_mutex {
 index_info absl_hash_mutex_info() {
   return {.name = "absl-hash+mutex",
           .description = "peer: absl::flat_hash_map, every operation under one std::mutex",
-          .make_u64 = make_driven<std::uint64_t, absl_hash_mutex>,
-          .make_string = make_driven<std::string, absl_hash_mutex>,
+          .make_u64 = make_driven<std::uint64_t, absl_hash_mutex<std::uint64_t>>,
+          .make_string = make_driven<std::string, absl_hash_mutex<std::string>>,
           .no_scan = "has its keys in no order"};
 }
 

@@ -70,8 +70,8 @@ class absl_mutex {
 index_info absl_mutex_info() {
   return {.name = "absl+mutex",
           .description = "peer: absl::btree_map, every operation under one std::mutex",
-          .make_u64 = make_driven<std::uint64_t, absl_mutex>,
-          .make_string = make_driven<std::string, absl_mutex>};
+          .make_u64 = make_driven<std::uint64_t, absl_mutex<std::uint64_t>>,
+          .make_string = make_driven<std::string, absl_mutex<std::string>>};
 }
 
 }  // namespace elidex::bench

@@ -54,7 +54,7 @@ index_info bplustree_map_info() {
 #if defined(ELIDEX_NO_RUST_PEERS)
       .not_built = ELIDEX_NO_RUST_PEERS
 #else
-      .make_u64 = make_driven<std::uint64_t, bplustree_map>,
+      .make_u64 = make_driven<std::uint64_t, bplustree_map<std::uint64_t> >,
       .loads_in_parallel = true
 #endif
   };

@@ -85,8 +85,8 @@ index_info libcds_hash_map_info() {
           .description =
               "peer: libcds SplitListMap with hazard pointers, lock-free; values as atomics; 16 M "
               "buckets at most",
-          .make_u64 = make_driven<std::uint64_t, libcds_hash_map>,
-          .make_string = make_driven<std::string, libcds_hash_map>,
+          .make_u64 = make_driven<std::uint64_t, libcds_hash_map<std::uint64_t>>,
+          .make_string = make_driven<std::string, libcds_hash_map<std::string>>,
           .loads_in_parallel = true,
           .no_scan = "has its keys in no order"};
 }

@@ -77,8 +77,8 @@ index_info libcds_map_info() {
   return {
       .name = "libcds",
       .description = "peer: libcds SkipListMap with hazard pointers, lock-free; values as atomics",
-      .make_u64 = make_driven<std::uint64_t, libcds_map>,
-      .make_string = make_driven<std::string, libcds_map>,
+      .make_u64 = make_driven<std::uint64_t, libcds_map<std::uint64_t>>,
+      .make_string = make_driven<std::string, libcds_map<std::string>>,
       .loads_in_parallel = true,
       .no_scan = "has no range scan that other threads may run beside"};
 }

@@ -68,8 +68,8 @@ class std_shared_mutex {
 index_info std_shared_mutex_info() {
   return {.name = "std+shared_mutex",
           .description = "peer: std::map under one std::shared_mutex, writers exclusive",
-          .make_u64 = make_driven<std::uint64_t, std_shared_mutex>,
-          .make_string = make_driven<std::string, std_shared_mutex>};
+          .make_u64 = make_driven<std::uint64_t, std_shared_mutex<std::uint64_t>>,
+          .make_string = make_driven<std::string, std_shared_mutex<std::string>>};
 }
 
 }  // namespace elidex::bench

@@ -54,8 +54,8 @@ class tbb_hash_map {
 index_info tbb_hash_map_info() {
   return {.name = "tbb-hash",
           .description = "peer: tbb::concurrent_hash_map, chained nodes with a lock each",
-          .make_u64 = make_driven<std::uint64_t, tbb_hash_map>,
-          .make_string = make_driven<std::string, tbb_hash_map>,
+          .make_u64 = make_driven<std::uint64_t, tbb_hash_map<std::uint64_t>>,
+          .make_string = make_driven<std::string, tbb_hash_map<std::string>>,
           .loads_in_parallel = true,
           .no_scan = "has its keys in no order"};
 }

@@ -63,8 +63,8 @@ index_info tbb_map_info() {
   return {.name = "tbb",
           .description =
               "peer: tbb::concurrent_map, a skip list; values as atomics; scans see no snapshot",
-          .make_u64 = make_driven<std::uint64_t, tbb_map>,
-          .make_string = make_driven<std::string, tbb_map>,
+          .make_u64 = make_driven<std::uint64_t, tbb_map<std::uint64_t>>,
+          .make_string = make_driven<std::string, tbb_map<std::string>>,
           .loads_in_parallel = true,
           .no_erase = "has no erase that other threads may run beside"};
 }

@@ -11,6 +11,9 @@
 namespace elidex::bench {
 namespace {
 
+// The front that eunomia-list heats, in the middle of all.
+constexpr unsigned hot_front = front_count / 2;
+
 // Removes the next number, and a colon in front of it unless it is the `first`.
 template <class Number>
 bool take_number(std::string_view& text, bool first, Number& number) {
@@ -27,7 +30,8 @@ bool take_number(std::string_view& text, bool first, Number& number) {
 // The numbers behind a name's colon. Returns false if they are not what the name takes.
 bool read_shape(std::string_view numbers, bool theta_only, front_shape& shape) {
   if (!take_number(numbers, true, shape.theta)) return false;
-  if (!(shape.theta >= 0 && shape.theta <= zipf_theta_max)) return false;
+  const double theta_max = shape.interleaved ? 1 : zipf_theta_max;
+  if (!(shape.theta >= 0 && shape.theta <= theta_max)) return false;
   if (theta_only || numbers.empty()) return numbers.empty();
   if (!take_number(numbers, false, shape.read_share)) return false;
   if (!(shape.read_share >= 0 && shape.read_share <= 1)) return false;
@@ -39,10 +43,11 @@ bool read_shape(std::string_view numbers, bool theta_only, front_shape& shape) {
 std::string description_of(const workload& one) {
   if (one.kind == workload_kind::put) return "50 % get, 50 % insert or update, into an empty map";
   const front_shape& f = one.fronts;
-  return std::string("paper 003's released benchmark") + (f.common_counters
-                                                              ? ", with common counters"
-                                                          : f.grown ? ", into a tree of six levels"
-                                                                    : "");
+  const std::string released = "paper 003's released benchmark";
+  if (f.common_counters) return released + ", with common counters";
+  if (f.grown) return released + ", into a tree of six levels";
+  if (f.interleaved) return released + ", with interleaved keys and one hot front";
+  return released;
 }
 
 struct named_workload {
@@ -59,9 +64,10 @@ const workload* find_front_workload(std::string_view name) {
   const std::string_view family = name.substr(0, colon);
   const bool is_put = family == "put";
   front_shape shape{.common_counters = family == "eunomia-common",
-                    .grown = family == "eunomia-grown"};
+                    .grown = family == "eunomia-grown",
+                    .interleaved = family == "eunomia-list"};
   if (colon == name.npos ||
-      !(is_put || family == "eunomia" || shape.common_counters || shape.grown))
+      !(is_put || family == "eunomia" || shape.common_counters || shape.grown || shape.interleaved))
     return nullptr;
   if (!read_shape(name.substr(colon + 1), is_put, shape)) return nullptr;
 
@@ -74,7 +80,8 @@ const workload* find_front_workload(std::string_view name) {
   if (!is_new) return &one.what;
   one.name = name;
   const std::string_view numbers = name.substr(colon + 1);
-  one.distribution = "zipf:" + std::string(numbers.substr(0, numbers.find(':')));
+  one.distribution =
+      (shape.interleaved ? "hot:" : "zipf:") + std::string(numbers.substr(0, numbers.find(':')));
   one.what = {.kind = is_put ? workload_kind::put : workload_kind::fronts,
               .name = one.name,
               .description = {},
@@ -91,7 +98,7 @@ const workload* find_front_workload(std::string_view name) {
 request_stream<std::uint64_t> make_front_stream(const stream_shape& shape, unsigned thread,
                                                 unsigned threads, std::uint64_t seed) {
   const front_shape& fronts = shape.what->fronts;
-  const zipf_ranks entities(front_count, fronts.theta);
+  const zipf_ranks entities(front_count, fronts.interleaved ? 0 : fronts.theta);
   random_bits bits(seed);
   const std::uint64_t step = fronts.common_counters ? threads : 1;
   std::array<std::uint64_t, front_count> counters{};
@@ -104,11 +111,16 @@ request_stream<std::uint64_t> make_front_stream(const stream_shape& shape, unsig
       stream.append(request_kind::look, key_below_all_fronts);
       continue;
     }
-    const auto front = static_cast<unsigned>(entities.draw(bits));
+    const bool hot = fronts.interleaved && bits.unit() < fronts.theta;
+    const auto front = hot ? hot_front : static_cast<unsigned>(entities.draw(bits));
     const std::uint64_t place = counters[front];
     counters[front] += step;
-    for (unsigned i = 0; i < front_batch; ++i)
-      stream.append(request_kind::store, front_key(front, place, i));
+    for (unsigned i = 0; i < front_batch; ++i) {
+      stream.append(request_kind::store,
+                    fronts.interleaved
+                        ? front_key(front, place, i * threads + thread, front_batch * threads)
+                        : front_key(front, place, i));
+    }
   }
   stream.make_room(fronts.value_bytes);
   return stream;

@@ -24,9 +24,9 @@ using namespace internal;
 struct locking_control : adaptive_control {
   static constexpr auxiliary_lock_use locks_leaf_for = auxiliary_lock_use::changes;
 };
-// For the steps that lead to the paper's tree.
+// For the steps that lead to the paper's tree. A split takes no lock and has the policy's attempts.
 struct no_control_yet : no_control {
-  static constexpr auxiliary_lock_use locks_leaf_for = auxiliary_lock_use::splits;
+  static constexpr auxiliary_lock_use locks_leaf_for = auxiliary_lock_use::none;
 };
 
 template <std::integral Key, class Value, class Sync = htm_split_regions,

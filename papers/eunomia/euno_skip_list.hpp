@@ -16,11 +16,9 @@
 //
 // Three of the paper's four principles can be left out (Parts), for experiments:
 //   split regions      always; see split_regions.hpp
-//   partitioned        towers and values lie on cache lines of their own, and a link has its
-//                      target's key beside it, so that who looks for a key sees the lines in front
-//                      of it and its value, in the last moment of the region. Otherwise all that is
-//                      known of a node lies densely together, and who writes a value aborts
-//                      everybody who is on his way to some other key
+//   partitioned        towers lie on cache lines of their own, and a link has its target's key
+//                      beside it. So a search reads no line of a node that it does not visit.
+//                      Otherwise all that is known of a node lies densely together
 //   conflict control   a hot segment has a segment_control: changes of one key come one after the
 //                      other, and requests for keys that are not there don't come at all
 //   adaptive           a segment gets one when an operation's lower region has aborted
@@ -57,17 +55,19 @@
 // be used again at once. Towers and controls are held between the regions: an operation pins its
 // epoch, and they wait on the retire list.
 //
-// Order of locks: a slot's lock bit, upper, lower. Nobody who is in a region waits for a lock bit.
+// Order of locks: a slot's lock bit, a segment's auxiliary lock, upper, lower. Nobody who is in a
+// region waits for a lock bit or an auxiliary lock.
 //
-// Deviations from the paper, which says little on its skip list: the sequence number is a
-// segment's; conflict control and its allocation on demand are ours; the list's height is a hint
-// that only grows and is read outside of regions, so that it is no shared metadata of theirs;
-// readers take no lock bit (they disturb only a writer who stands between his store and his commit,
-// and queueing would cost both more than that abort); a value's own line takes a node of two levels
-// from 64 bytes to 128, where the paper's list takes 175 for a key. The policy `optimistic` is not
-// offered: a lower region's search reads the links of one segment and the first node of the next
-// one, so that a version per segment would not cover what it reads, and a version per node is
-// another algorithm.
+// Deviations from the paper, which says little on its skip list:
+//   * The sequence number is a segment's. Conflict control, its allocation on demand and the
+//     auxiliary locks are ours.
+//   * The list's height is a hint that only grows. It is read outside of regions, so that it causes
+//     no conflict.
+//   * Readers take no lock bit. A reader disturbs only a writer between its store and its commit.
+//     Queueing would cost both of them more than that abort.
+//   * The policy `optimistic` is not offered. A search in a lower region reads the links of one
+//     segment and the first node of the next one. A version of each segment would not cover that.
+//     With a version of each node it would be another algorithm.
 #pragma once
 
 #include <algorithm>
@@ -77,6 +77,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <type_traits>
@@ -86,6 +87,7 @@
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
+#include "elidex/internal/sync/auxiliary_locks.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/split_regions.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
@@ -102,6 +104,8 @@ using namespace internal;
 struct euno_skip_parts {
   static constexpr bool partitioned = true;
   static constexpr bool controls_conflicts = true;
+  // In place of "leaf" read "segment", and in place of "split" the insertion of a tower.
+  static constexpr auxiliary_lock_use locks_segment_for = auxiliary_lock_use::conflicts;
   using control = segment_control;
   static constexpr std::uint64_t hot_after = 2;  // chosen: one abort may be chance
   // chosen: as long as a control's cost is well spread
@@ -133,13 +137,10 @@ template <class Key, class Value, bool Partitioned>
 struct euno_skip_record {
   using link = std::conditional_t<Partitioned, keyed_link<Key, euno_skip_record>,
                                   plain_link<Key, euno_skip_record>>;
-  static constexpr std::size_t value_alignment =
-      Partitioned ? block_pool::block_alignment : alignof(Value);
-
   const Key key;
   const std::uint8_t height;
   std::array<link, 2> next{};
-  alignas(value_alignment) Value value;
+  Value value;
 };
 
 // All that belongs to the upper region, of a node that heads a segment.
@@ -287,7 +288,8 @@ class euno_skip_list {
 
   // Everything obtained from the system for nodes, controls and free ones, in bytes.
   std::size_t memory_bytes() const noexcept {
-    return pools_.reserved_bytes() + control_pool_.reserved_bytes() + retire_list_.reserved_bytes();
+    return pools_.reserved_bytes() + control_pool_.reserved_bytes() +
+           retire_list_.reserved_bytes() + auxiliary_locks_.memory_bytes();
   }
   skip_list_stats stats() const noexcept {
     return {.restarts = restarts_.sum(),
@@ -553,8 +555,14 @@ class euno_skip_list {
   }
   template <class Body>
   op_status in_lower(const segment_ref& from, Body& body, std::uint32_t& aborts) const {
-    return sync_.in_leaf(
-        [&]() noexcept { return still_valid(from) ? body(from) : op_status::restart; }, aborts);
+    const auto checked = [&]() noexcept {
+      return still_valid(from) ? body(from) : op_status::restart;
+    };
+    if constexpr (Parts::locks_segment_for == auxiliary_lock_use::conflicts) {
+      return sync_.in_leaf(checked, aborts, auxiliary_locks_.of(from.at));
+    } else {
+      return sync_.in_leaf(checked, aborts);
+    }
   }
 
   template <purpose Why, class Body>
@@ -603,6 +611,7 @@ class euno_skip_list {
   alignas(64) papers::level_generator<BitsPerLevel> levels_;
   internal::busy_counter size_;
   mutable internal::sharded_counter restarts_;
+  auxiliary_locks auxiliary_locks_;
   // destroyed first: what is in it gives its memory back to the pools
   mutable retire_list retire_list_{this};
 };
@@ -615,7 +624,9 @@ bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::insert_or_overwrite(
   papers::spare_node<euno_skip_list> spare(*this);
   if (!overwrite) spare.provide(key, value);  // will be needed, but for duplicates
   for (;;) {
+    const tower* segment = nullptr;
     op_status s = on_segment<purpose::add>(key, [&](const segment_ref& from) noexcept {
+      segment = from.at;
       return try_put(from, key, value, overwrite, spare);
     });
     if (s == op_status::need_memory) {
@@ -624,8 +635,13 @@ bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::insert_or_overwrite(
     }
     if (s == op_status::restructured) {
       raise_levels(spare.get()->height - low_levels);
-      s = sync_.whole(
-          [&]() noexcept { return insert_or_overwrite_with_tower(key, value, overwrite, spare); });
+      const auto body = [&]() noexcept {
+        return insert_or_overwrite_with_tower(key, value, overwrite, spare);
+      };
+      std::unique_lock<ttas_lock> turn;
+      if (Parts::locks_segment_for != auxiliary_lock_use::none && !sync_.in_region())
+        turn = std::unique_lock(auxiliary_locks_.of(segment));
+      s = sync_.whole_as_policy(body);
     }
     if (s == op_status::yes) size_.add(1);
     return s == op_status::yes;
@@ -643,7 +659,7 @@ bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::erase(key_argument k
       free_node(result.unlinked);
     } else if (s == op_status::restructured) {
       retire_list_.reserve();
-      s = sync_.whole([&]() noexcept { return erase_with_tower(key, result); });
+      s = sync_.whole_as_policy([&]() noexcept { return erase_with_tower(key, result); });
       if (s == op_status::yes) {
         retire_list_.retire(result.unlinked, &destroy_node);
         for (control* const c : result.controls) {

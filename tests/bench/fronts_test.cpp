@@ -61,12 +61,17 @@ TEST(fronts, names_are_read_strictly) {
   EXPECT_EQ(text->fronts.value_bytes, 8U);
   EXPECT_TRUE(find_workload("eunomia-common:0")->fronts.common_counters);
   EXPECT_TRUE(find_workload("eunomia-grown:1.2")->fronts.grown);
+  const auto* const list = find_workload("eunomia-list:1");
+  ASSERT_NE(list, nullptr);
+  EXPECT_TRUE(list->fronts.interleaved);
+  EXPECT_EQ(list->distribution_name(), "hot:1");
   ASSERT_NE(find_workload("put:0.9"), nullptr);
   EXPECT_EQ(find_workload("put:0.9")->distribution_name(), "zipf:0.9");
   for (const char* const wrong :
-       {"eunomia", "eunomia:", "eunomia:1.3", "eunomia:-0.1", "eunomia:x", "eunomia:0.5:",
-        "eunomia:0.5:1.1", "eunomia:0.5:0.2:0", "eunomia:0.5:0.2:4097", "eunomia:0.5:0.2:8:1",
-        "eunomia:0.5:0.2:8 ", "eunomia-x:0.5", "eunomia:nan", "put:", "put:0.9:0.5", "put:1.21"})
+       {"eunomia", "eunomia:", "eunomia:1.3", "eunomia:-0.1", "eunomia:x",
+        "eunomia:0.5:", "eunomia:0.5:1.1", "eunomia:0.5:0.2:0", "eunomia:0.5:0.2:4097",
+        "eunomia:0.5:0.2:8:1", "eunomia:0.5:0.2:8 ", "eunomia-x:0.5", "eunomia-list:1.1",
+        "eunomia:nan", "put:", "put:0.9:0.5", "put:1.21"})
     EXPECT_EQ(find_workload(wrong), nullptr) << wrong;
 }
 
@@ -101,6 +106,31 @@ TEST(fronts, a_grown_tree_s_counters_begin_behind_its_keys) {
   for (const auto& [front, all] : places_of(stream_of("eunomia-grown:0")))
     EXPECT_EQ(all.front(), grown_places);
   EXPECT_EQ(make_grown_stream<std::uint64_t>(*find_workload("eunomia:0")).size(), 0U);
+}
+
+// The keys of all threads at the hot front, without a gap, each of one thread.
+TEST(fronts, a_list_s_threads_interleave_at_the_hot_front) {
+  constexpr unsigned threads = 4;
+  constexpr std::uint64_t batches = 50;
+  std::map<std::uint64_t, unsigned> owner;
+  for (unsigned thread = 0; thread < threads; ++thread) {
+    const u64_stream stream = stream_of("eunomia-list:1:0", thread, threads, batches * front_batch);
+    for (request_cursor<std::uint64_t> at(stream); at.remaining() > 0;)
+      EXPECT_TRUE(owner.emplace(at.next().key, thread).second);
+  }
+  EXPECT_EQ(owner.size(), batches * front_batch * threads);
+  EXPECT_EQ(owner.rbegin()->first - owner.begin()->first, owner.size() - 1);
+  for (const auto& [key, thread] : owner) EXPECT_EQ(key % threads, thread);
+}
+
+TEST(fronts, a_list_s_theta_is_the_share_of_the_hot_front) {
+  const u64_stream stream = stream_of("eunomia-list:0.8:0", 0, 1, 400'000);
+  std::map<std::uint64_t, std::size_t> keys;
+  for (request_cursor<std::uint64_t> at(stream); at.remaining() > 0;)
+    ++keys[at.next().key / front_batch / 1'000'000];
+  EXPECT_EQ(keys.size(), front_count);
+  EXPECT_NEAR(static_cast<double>(keys.at(20)) / static_cast<double>(stream.size()),
+              0.8 + 0.2 / front_count, 0.02);
 }
 
 // Section 6.1: "with theta = 0.99 the hottest tenth is accessed by 41 percent". This holds for Zipf

@@ -314,4 +314,13 @@ TEST(registry, says_what_an_index_cannot_do) {
             "absent is not built: no compiler");
 }
 
+// Two indexes once had one factory, because their files named it alike.
+TEST(Indexes, EachNameHasAFactoryOfItsOwn) {
+  std::set<decltype(index_info::make_u64)> factories;
+  for (const index_info& one : indexes()) {
+    if (one.make_u64 == nullptr) continue;
+    EXPECT_TRUE(factories.insert(one.make_u64).second) << one.name;
+  }
+}
+
 }  // namespace

@@ -94,8 +94,7 @@ def only_one_scales(runs):
                      of_shape(scales and len(stopped) == len(LISTS) - 1),
                      f"Euno-SkipList {'scales' if scales else 'does not scale'}; stopped after 4: "
                      f"{', '.join(stopped) or 'none'}. To stop: no number of threads beyond brings "
-                     "a quarter more. Within our hot region two threads seldom want one key, so "
-                     "that locks and atomics hardly wait.")
+                     "a quarter more.")
 
 
 # --- figures 16 and 17: theta 0.9, 20 threads ---

@@ -10,7 +10,7 @@ from verdicts import (AGREES, DIFFERS, Judgement, above, below, compared, number
 from .runs import (CATEGORIES, CAUSES, DRAWN, EUNO_LIST, EUNO_TREE, FAMILY, FULL_THETAS, HOT_THETAS,
                    HTM_LIST, HTM_MASSTREE, HTM_TREE, LABELS, LEAN, LEAN_LABEL, LISTS,
                    LOCK_FREE_LIST, LOCK_LIST, MASSTREE, MOPS, OUR_TREE, OURS, PRELOADED, PUT,
-                   THETAS, TREES, at, beside_retries, curve, ran, rest_of_curve, theta_of,
+                   THETAS, TREES, at, beside_retries, curve, is_list, ran, rest_of_curve, theta_of,
                    told_of_ours, whole_curve)
 
 # "Low or even modest" contention is theta below 0.6 in section 6.2, high contention is theta above.
@@ -36,15 +36,16 @@ def conflict_counts(run):
 
     A clash of overlapping bytes is on the same record, one of a line alone on different records, if
     records lie there; anywhere else it is on shared metadata: heads of leaves, locks, inner nodes.
-    The runs insert nothing, so that nobody writes a skip list's links, which lie beside its
-    records. """
+    In a skip list's runs no two threads ask for one record, so that each clash on a node, its links
+    among it, is on different records. """
     found = dict.fromkeys((*CATEGORIES, "leaf level"), 0)
+    same_kind = "different records" if is_list(run["index"]) else "same record"
     for c in run["conflicts"]:
         where, same, line = c["where"], c["true_sharing"], c["false_sharing"]
         if where.startswith("leaf") or where in ("node head", "value"):
             found["leaf level"] += same + line
         if where in RECORDS:
-            found["same record"] += same
+            found[same_kind] += same
             found["different records"] += line
         else:
             found["shared metadata"] += same + line
@@ -136,9 +137,8 @@ def stable(runs):
     both = [runs.values(low), runs.values(curve(HTM_LIST, LOW_HOT))]
     holds = all(of_ratio(m, mops[0]) == AGREES for mops in both for m in mops)
     return Judgement("stable below 0.6", say("tree {}; list {} Mops/s", *both), of_shape(holds),
-                     f"At theta {thetas_told(low)}. The list's hot region is our reading; the more "
-                     "requests go there, the more of what they look for lies in the caches: the "
-                     "list rises.")
+                     f"At theta {thetas_told(low)}. The list's workload is our reading of the "
+                     "paper's text.")
 
 
 def thetas_told(points):
@@ -162,8 +162,8 @@ FAMILY.claim("E-F3a", [*TREE, at(HTM_TREE, 0.9, knobs=LEAN)], FIGURE_3, full=RES
                  + lean(runs, 0.9, "aborts_per_op", "aborts/op at 0.9"))))
 FAMILY.claim("E-F3b", LIST, FIGURE_3, turned=[LIST_HOTTEST], judge=lambda runs: growth(
     runs, LIST_COLD, LIST_HOTTEST, 22,
-    f"At theta 0 {sum(runs[LIST_COLD].aborts.values())} aborts in the whole run: the ratio is one "
-    "of next to nothing. What theta means for the skip lists is our reading (--dist hot:THETA)."))
+    f"At theta 0 {sum(runs[LIST_COLD].aborts.values())} aborts in the run. What theta means for the "
+    "skip lists is our reading: the share of the hot front."))
 FAMILY.claim("E-F3d", [*TREE, *LIST], FIGURE_3, full=REST, judge=lambda runs: compared(
     [conflict_shares(runs[p])["leaf level"] for p in (HOTTEST, LIST_HOTTEST)], (90, 83), " %",
     "At theta 0.99, of all conflicts. For the list those where a node's record lies: links are not "
@@ -203,8 +203,7 @@ FAMILY.claim("E-F3e", [*TREE, LEAN_HOTTEST], FIGURE_3, full=REST, turned=[HOTTES
                  kinds(runs[LEAN_HOTTEST], TREE_KINDS))))
 FAMILY.claim("E-F3f", LIST, FIGURE_3, judge=lambda runs: in_ranges(
     runs[LIST_HOTTEST], {"different records": (92, 99), "same record": (1, 7)},
-    "At theta 0.99. Within our hot region all keys are asked for alike, so that two threads seldom "
-    "meet on one."))
+    "At theta 0.99. In our workload no two threads ask for one record."))
 
 
 def beside_workloads(runs):

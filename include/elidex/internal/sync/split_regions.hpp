@@ -99,18 +99,18 @@ class split_regions {
   // retry policy gives up, whole() takes the upper lock. The lower part is then its own region.
   template <class Body>
   auto whole(Body&& body) {
-    const auto both = [&] {
-      if (in_region()) {
-        if constexpr (requires { lower_.subscribe(); }) lower_.subscribe();
-        return body();
-      }
-      return run(lower_, body);
-    };
+    const auto both = [&] { return run_joined(body); };
     if constexpr (requires { upper_.run_at_most(whole_attempts, both); }) {
       return upper_.run_at_most(whole_attempts, both);
     } else {
       return run(upper_, both);
     }
+  }
+  // The same with as many attempts as the lock's retry policy allows.
+  template <class Body>
+  auto whole_as_policy(Body&& body) {
+    const auto both = [&] { return run_joined(body); };
+    return run(upper_, both);
   }
 
   // Returns whether the caller is in a hardware region already. Regions begun there join it.
@@ -131,6 +131,15 @@ class split_regions {
   // parent. Further attempts mostly end the same way.
   static constexpr std::uint32_t whole_attempts = 2;
 
+  // The lower part of whole().
+  template <class Body>
+  auto run_joined(Body&& body) {
+    if (in_region()) {
+      if constexpr (requires { lower_.subscribe(); }) lower_.subscribe();
+      return body();
+    }
+    return run(lower_, body);
+  }
   template <class Body>
   static auto run(Lock& lock, Body&& body) {
     if constexpr (runs_regions<Lock>) {

@@ -120,6 +120,7 @@
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
+#include "elidex/internal/sync/auxiliary_locks.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/random.hpp"
 #include "elidex/internal/sync/split_regions.hpp"
@@ -145,14 +146,6 @@ struct control_bounds {
   // control.
   static constexpr unsigned requests_per_period = 512;
   static constexpr unsigned collisions_to_stay_on = 8;
-};
-
-// Under split regions: which requests take the auxiliary lock of their leaf. A split takes it
-// unless it joins the caller's region.
-enum class auxiliary_lock_use : std::uint8_t {
-  splits,     // no others
-  conflicts,  // also requests that have aborted because of a conflict
-  changes     // also requests that may add or erase keys, before their first region
 };
 
 // When leaves have a conflict control: never, always, or while their requests collide.
@@ -434,27 +427,9 @@ class fixed_key_btree
   // The suspicion of leaves without a control, by a hash of the leaf's address. If two leaves have
   // the same hash, one of them may get a control that it does not need.
   static constexpr unsigned suspects_bits = 8;
-  // The upper bits of the product: leaves lie at multiples of their size.
-  template <unsigned Bits>
-  static std::size_t hash_of(const leaf* at) noexcept {
-    const std::uint64_t product =
-        reinterpret_cast<std::uintptr_t>(at) / 64 * 0x9E37'79B9'7F4A'7C15u;
-    return static_cast<std::size_t>(product >> (64 - Bits));
-  }
   alignas(64) mutable std::array<std::atomic<std::uint32_t>, 1U << suspects_bits> suspicion_{};
-  // The auxiliary locks of leaves under regions, by the same hash. Correctness does not depend on
-  // them. They are not a part of the object, because each ordered_map contains such a tree.
-  // Chosen: 64 locks take 4 KiB, and some ten leaves are hot at a time.
-  static constexpr unsigned auxiliary_bits = 6;
-  struct alignas(64) auxiliary_lock {
-    ttas_lock lock;
-  };
-  using auxiliary_locks = std::array<auxiliary_lock, 1U << auxiliary_bits>;
-  ttas_lock& auxiliary_lock_of(const leaf_ref& p) const noexcept {
-    return (*auxiliary_locks_)[hash_of<auxiliary_bits>(p.at)].lock;
-  }
-  const std::unique_ptr<auxiliary_locks> auxiliary_locks_{
-      racing ? nullptr : std::make_unique<auxiliary_locks>()};
+  [[no_unique_address]] std::conditional_t<racing, no_auxiliary_locks, auxiliary_locks>
+      auxiliary_locks_;
   // Destroyed first, because its objects return their memory to the pools.
   mutable retire_list retire_list_{this};
 };
@@ -466,8 +441,6 @@ fixed_key_btree<Key, Value, Sync, Shape, Control>::fixed_key_btree() {
   // May throw on a thread's first use. The code below has no way to report an error.
   static_cast<void>(this_thread_slot());
   name_memory(this, sizeof(*this), "tree");
-  if constexpr (!racing)
-    name_memory(auxiliary_locks_.get(), sizeof *auxiliary_locks_, "auxiliary locks");
   auto* const first = ::new (leaf_pool_.allocate()) leaf;
   first->sequence.begin_life(leaves_made_.fetch_add(1));
   root_.template store<racing>(first);
@@ -585,12 +558,12 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::in_leaf(const leaf_ref& 
                                                                 std::uint32_t& aborts) const
     -> op_status {
   const auto checked = [&] { return p.is_still_right() ? body() : op_status::restart; };
-  if constexpr (racing || Control::locks_leaf_for == auxiliary_lock_use::splits) {
+  if constexpr (racing || Control::locks_leaf_for <= auxiliary_lock_use::splits) {
     return sync_.in_leaf(checked, aborts);
   } else if constexpr (Control::locks_leaf_for == auxiliary_lock_use::conflicts) {
-    return sync_.in_leaf(checked, aborts, auxiliary_lock_of(p));
+    return sync_.in_leaf(checked, aborts, auxiliary_locks_.of(p.at));
   } else {
-    std::unique_lock<ttas_lock> auxiliary(auxiliary_lock_of(p), std::defer_lock);
+    std::unique_lock<ttas_lock> auxiliary(auxiliary_locks_.of(p.at), std::defer_lock);
     if (What != request::look_up && !joins_a_region()) auxiliary.lock();
     return sync_.in_leaf(checked, aborts);
   }
@@ -960,7 +933,7 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 void fixed_key_btree<Key, Value, Sync, Shape, Control>::suspect(
     const leaf_ref& p, std::uint32_t collisions) const noexcept {
   // relaxed, without a partner: the count is a guess, and a lost increment changes little.
-  auto& suspicion = suspicion_[hash_of<suspects_bits>(p.at)];
+  auto& suspicion = suspicion_[address_hash<suspects_bits>(p.at)];
   if (collisions != 0 || Control::collisions_to_switch_on == 0) {
     if (suspicion.fetch_add(collisions, std::memory_order_relaxed) + collisions >=
         Control::collisions_to_switch_on) {
@@ -1063,7 +1036,7 @@ std::size_t fixed_key_btree<Key, Value, Sync, Shape, Control>::scan(Key from, st
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 std::size_t fixed_key_btree<Key, Value, Sync, Shape, Control>::memory_bytes() const noexcept {
-  return sizeof(*this) + (racing ? 0 : sizeof *auxiliary_locks_) + this->node_bytes_reserved() +
+  return sizeof(*this) + auxiliary_locks_.memory_bytes() + this->node_bytes_reserved() +
          control_pool_.reserved_bytes() + retire_list_.reserved_bytes();
 }
 
@@ -1091,10 +1064,11 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::split(Key key, const lea
     }
   };
   prefetch_bytes<sizeof(leaf)>(p.at);
+  constexpr bool in_turn = !racing && Control::locks_leaf_for != auxiliary_lock_use::none;
   std::unique_lock<ttas_lock> auxiliary;
-  if constexpr (!racing) {
+  if constexpr (in_turn) {
     if (!joins_a_region()) {
-      auxiliary = std::unique_lock(auxiliary_lock_of(p));
+      auxiliary = std::unique_lock(auxiliary_locks_.of(p.at));
       if (!p.is_still_right()) return;  // the leaf has changed meanwhile
     }
   }
@@ -1113,8 +1087,9 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::split(Key key, const lea
     // this cache line.
     if (!std::is_empty_v<typename leaf::sequence_type> && op.has_spare_leaf())
       nth_leaf = tree.leaves_made_.fetch_add(1);
-    return sync_.whole(
-        [&] { return tree.try_split(key, op, nth_leaf, controlled_by, kept_marks); });
+    const auto body = [&] { return tree.try_split(key, op, nth_leaf, controlled_by, kept_marks); };
+    if constexpr (racing || in_turn) return sync_.whole(body);
+    if constexpr (!racing && !in_turn) return sync_.whole_as_policy(body);
   });
   if (controlled_by != nullptr) controlled_by->keep_marks(kept_marks);
 }
