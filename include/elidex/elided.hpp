@@ -216,10 +216,12 @@ class elided {
   }
 
   // Like run(fn), but makes at most `attempts` (at least one) attempts as a transaction, and then
-  // takes the lock.
+  // takes the lock. Attempts that find the lock held are not counted; the policy bounds them.
   template <class F>
   decltype(auto) run_at_most(std::uint32_t attempts, F&& fn) {
-    const auto try_again = [&attempts](htm::status) { return attempts > 1 && --attempts != 0; };
+    const auto try_again = [&attempts](htm::status aborted) {
+      return aborted.is_lock_busy() || (attempts > 1 && --attempts != 0);
+    };
     std::uint32_t ignored = 0;
     enter(ignored, try_again);
     const unlock_at_end guard{*this};
@@ -257,7 +259,16 @@ class elided {
       internal::join_region<Htm>(is_free());
       return;
     }
-    const internal::entry result = try_to_elide(internal::while_held::wait, aborts, on_abort);
+    internal::entry result = try_to_elide(internal::while_held::wait, aborts, on_abort);
+    if constexpr (internal::leaves_convoys<RetryPolicy>) {
+      if (result == internal::entry::waited_too_long) {
+        // Waits its turn in the lock's own way, and hands the lock on at once. A convoy of threads
+        // that do so ends; one of threads that work under the lock may last.
+        lock_.lock();
+        lock_.unlock();
+        result = try_to_elide(internal::while_held::wait, aborts, on_abort);
+      }
+    }
     if (result == internal::entry::elided) return;
     lock_.lock();
     after_lock(result);

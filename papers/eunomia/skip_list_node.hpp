@@ -90,7 +90,8 @@ class alignas(Link) leveled_node {
   static constexpr std::size_t bytes(unsigned height) noexcept {
     return sizeof(leveled_node) + height * sizeof(Link);
   }
-  static constexpr std::size_t head_bytes() noexcept { return sizeof(leveled_node); }
+  // For reports: the record and the links of the two lowest levels.
+  static constexpr std::size_t head_bytes() noexcept { return bytes(2); }
 
   Link& link(unsigned level) noexcept { return links()[level]; }
 

@@ -228,6 +228,38 @@ TEST_F(Elided, WaitsForAHeldLockOnlySoLongAndThenQueues) {
   EXPECT_EQ(lock.stats().fallbacks, 1u);
 }
 
+struct never_after_conflicts : retry_budgets {
+  constexpr never_after_conflicts() noexcept : retry_budgets{.conflict = 0, .lock_busy = 1} {}
+};
+struct leaving_convoys : never_after_conflicts {
+  static constexpr bool leaves_convoys = true;
+};
+
+TEST_F(Elided, AConflictWithTheHeldLockMayCountAsAHeldLock) {
+  const auto fallbacks = [](auto policy) {
+    elided<briefly_held_lock, decltype(policy), scripted_htm> lock;
+    scripted_htm::reset({scripted_htm::conflict, scripted_htm::started});
+    scripted_htm::on_begin([&](std::size_t number) {
+      if (number == 0) lock.underlying().take_by_another();
+    });
+    section(lock);
+    return lock.stats().fallbacks;
+  };
+  EXPECT_EQ(fallbacks(never_after_conflicts()), 1u);
+  EXPECT_EQ(fallbacks(leaving_convoys()), 0u);
+}
+
+TEST_F(Elided, AConflictWithAFreeLockIsOne) {
+  EXPECT_EQ(attempts_when_always<leaving_convoys>(scripted_htm::conflict), 1u);
+}
+
+TEST_F(Elided, AfterALongWaitAThreadMayElideAfterAll) {
+  elided<stubborn_lock, leaving_convoys, scripted_htm> lock;
+  EXPECT_TRUE(section(lock));
+  EXPECT_EQ(lock.underlying().looks(), 1 + free_waits_max + 2);
+  EXPECT_EQ(lock.stats().fallbacks, 0u);
+}
+
 // --- nesting
 
 TEST_F(Elided, AnInnerSectionJoinsTheRegionAndOnlyTheOuterCommits) {

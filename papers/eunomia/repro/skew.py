@@ -166,8 +166,8 @@ FAMILY.claim("E-F3b", LIST, FIGURE_3, turned=[LIST_HOTTEST], judge=lambda runs: 
     "skip lists is our reading: the share of the hot front."))
 FAMILY.claim("E-F3d", [*TREE, *LIST], FIGURE_3, full=REST, judge=lambda runs: compared(
     [conflict_shares(runs[p])["leaf level"] for p in (HOTTEST, LIST_HOTTEST)], (90, 83), " %",
-    "At theta 0.99, of all conflicts. For the list those where a node's record lies: links are not "
-    "told apart by level, so that it is a lower bound."))
+    "At theta 0.99, of all conflicts. For the list those on a record or on the links of its two "
+    "lowest levels."))
 
 
 @FAMILY.claim("E-F3c", [*TREE, LEAN_HOTTEST], FIGURE_3, full=REST, turned=[HOTTEST])

@@ -42,7 +42,8 @@ enum class while_held : std::uint8_t { wait, give_up };
 enum class entry : std::uint8_t {
   elided,     // inside a region
   held,       // the lock is held and the caller does not wait
-  not_tried,  // no HTM, elision is off, or the wait took too long
+  not_tried,  // no HTM, or elision is off
+  waited_too_long,
   out_of_retries
 };
 
@@ -71,6 +72,23 @@ htm::status begin_if_free(const IsFree& is_free) noexcept {
   return Htm::template abort<htm::code_lock_busy>();
 }
 
+// Whether elision survives a time in which all threads take the lock. Such a convoy feeds itself: a
+// thread that takes the lock aborts all regions by a conflict, and makes others wait until they
+// take the lock, too. A policy with RetryPolicy::leaves_convoys counts an abort by a lock that is
+// held as a held lock, and after a wait that took too long `elided` tries once more.
+template <class RetryPolicy>
+concept leaves_convoys = requires { RetryPolicy::leaves_convoys; };
+
+// What an abort counts as.
+template <class RetryPolicy, class IsFree>
+htm::status cause_of(htm::status aborted, const IsFree& is_free) noexcept {
+  if constexpr (leaves_convoys<RetryPolicy>) {
+    if (aborted.cause() == htm::abort_cause::conflict && !is_free())
+      return htm::status::of_abort(htm::code_lock_busy);
+  }
+  return aborted;
+}
+
 // Adds the number of aborted attempts to `aborts`, and stores the status of the last abort in
 // `last`.
 template <class Htm, retry_policy RetryPolicy, class IsFree, class Counters,
@@ -81,7 +99,7 @@ entry try_to_elide(const RetryPolicy& policy, const IsFree& is_free, while_held 
   counters.prepare_this_thread();
   if (!is_free()) {
     if (manner == while_held::give_up) return entry::held;
-    if (!wait_until_free(is_free)) return entry::not_tried;
+    if (!wait_until_free(is_free)) return entry::waited_too_long;
   }
   htm::status attempt = begin_if_free<Htm>(is_free);
   if (attempt.started()) return entry::elided;
@@ -90,10 +108,11 @@ entry try_to_elide(const RetryPolicy& policy, const IsFree& is_free, while_held 
     counters.count_abort(attempt.cause());
     ++aborts;
     last = attempt;
-    if (!on_abort(attempt) || !retries.retry_after(attempt)) return entry::out_of_retries;
+    const htm::status cause = cause_of<RetryPolicy>(attempt, is_free);
+    if (!on_abort(cause) || !retries.retry_after(cause)) return entry::out_of_retries;
     if (!is_free()) {
       if (manner == while_held::give_up) return entry::held;
-      if (!wait_until_free(is_free)) return entry::not_tried;
+      if (!wait_until_free(is_free)) return entry::waited_too_long;
     }
     attempt = begin_if_free<Htm>(is_free);
     if (attempt.started()) return entry::elided;
