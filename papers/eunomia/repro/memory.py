@@ -9,7 +9,7 @@ from .runs import (EUNO_LIST, EUNO_TREE, FAMILY, HTM_LIST, HTM_TREE, LEAN, MACHI
 MIX_THETA = 0.5  # of the ratios; the paper does not say which
 # What is varied: x -> a function that makes the point of an index, with further arguments of at().
 SKEWS = {theta: lambda index, theta=theta, **more: at(index, theta, **more)
-         for theta in (0, 0.2, 0.4, 0.5, 0.7, 0.9, 0.99)}
+         for theta in (0, 0.2, 0.4, 0.5, 0.7, 0.9, 1)}
 MIXES = {reads: lambda index, reads=reads, **more: with_mix(index, reads, **more)
          for reads in (20, 50, 80)}  # per cent
 PAPER_TREE, PAPER_MIX, PAPER_MIX_LIST = (2.44, 5.64, 7.64), 4.21, 1.2

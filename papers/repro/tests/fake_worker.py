@@ -70,7 +70,7 @@ def aborts_of(index, theta):
 
 def memory_of(index, theta, workload):
     if index == er.EUNO_LIST:
-        return 100.5 if workload == "a" else 101.5
+        return 101.5 if workload.count(":") > 1 else 100.5
     return 100 + EXTRA_MEMORY.get(theta, 5) if index == er.EUNO_TREE else 100
 
 
