@@ -256,7 +256,7 @@ TEST_F(Elided, AConflictWithAFreeLockIsOne) {
 TEST_F(Elided, AfterALongWaitAThreadMayElideAfterAll) {
   elided<stubborn_lock, leaving_convoys, scripted_htm> lock;
   EXPECT_TRUE(section(lock));
-  EXPECT_EQ(lock.underlying().looks(), 1 + free_waits_max + 2);
+  EXPECT_GT(lock.underlying().looks(), free_waits_max);
   EXPECT_EQ(lock.stats().fallbacks, 0u);
 }
 
