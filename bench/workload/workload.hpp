@@ -29,12 +29,10 @@
 // there are, and never on the index, so that every index of a comparison does the same work. Reads,
 // updates and scans name keys that are there.
 //
-// hot:THETA is the input of paper 003's skip lists, section 6.1, as we read it. The paper says no
-// more than "a new input distribution with a skew factor theta [...] Higher the theta, higher the
-// probability that multiple threads access the same hot region in the key set". Ours: with
-// probability theta a request names a key of the hot region, each of its keys alike; otherwise any
-// key of all. The region is a stretch of adjacent keys in the middle, so that the way to it is as
-// long as to any other.
+// hot:THETA: with probability THETA a request names a key of the hot region, each of its keys
+// alike; otherwise any key of all. The region is a stretch of adjacent keys in the middle, so that
+// the way to it is as long as to any other. This was our first reading of the input of paper 003's
+// skip lists, which now run on eunomia-list (below).
 //
 // Fronts: eunomia:THETA[:READS[:BYTES]], and eunomia-common, eunomia-grown and eunomia-list with
 // the same numbers. The map begins empty. There are 20 entities, each with a front of ascending

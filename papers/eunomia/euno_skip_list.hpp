@@ -55,8 +55,8 @@
 // be used again at once. Towers and controls are held between the regions: an operation pins its
 // epoch, and they wait on the retire list.
 //
-// Order of locks: a slot's lock bit, a segment's auxiliary lock, upper, lower. Nobody who is in a
-// region waits for a lock bit or an auxiliary lock.
+// Order of locks: a slot's lock bit, a segment's auxiliary lock, upper, lower. A thread in a region
+// waits for neither of the first two.
 //
 // Deviations from the paper, which says little on its skip list:
 //   * The sequence number is a segment's. Conflict control, its allocation on demand and the

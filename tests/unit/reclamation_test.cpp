@@ -97,6 +97,30 @@ TEST(BlockPool, BlocksOfAnySize) {
   }
 }
 
+// A thread that frees more than it keeps hands whole batches to threads of other shards.
+TEST(BlockPool, BlocksThatAnotherThreadHasFreedAreUsedAgain) {
+  block_pool pool(64);
+  std::vector<void*> blocks(200);
+  for (void*& b : blocks) b = pool.allocate();
+  std::jthread([&] {
+    for (void* const b : blocks) pool.deallocate(b);
+  }).join();
+  EXPECT_EQ(pool.blocks_in_use(), 0u);
+
+  const std::set<void*> freed(blocks.begin(), blocks.end());
+  std::set<void*> again;
+  std::size_t reused = 0;
+  for (int i = 0; i < 128; ++i) {
+    void* const b = pool.allocate();
+    EXPECT_TRUE(again.insert(b).second);
+    if (freed.contains(b)) ++reused;
+  }
+  EXPECT_GE(reused, 112u);  // this thread's shard had up to 16 unused ones left
+  EXPECT_EQ(pool.blocks_in_use(), 128u);
+  for (void* const b : again) pool.deallocate(b);
+  EXPECT_EQ(pool.blocks_in_use(), 0u);
+}
+
 // Threads that have retired much while a reader was pinned, and then nothing more.
 TEST(Limbo, OthersSweepWhatAnIdleThreadHasLeft) {
   ordered_map<int, std::string> map;

@@ -13,6 +13,7 @@
 // retry_after(htm::status) of the result after each abort. True means: retry. False means: take the
 // lock. `adaptive` adds the bounds by which a lock switches elision off for a while (papers/001
 // section 3.3.3).
+// A policy may also define `leaves_convoys` (elision.hpp).
 // A policy does not decide about waiting for a free lock (3.3.2), because `elided` always waits.
 //
 // Thread-safety: policies are values, and `elided` only reads its policy.

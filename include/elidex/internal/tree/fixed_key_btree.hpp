@@ -1088,8 +1088,11 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::split(Key key, const lea
     if (!std::is_empty_v<typename leaf::sequence_type> && op.has_spare_leaf())
       nth_leaf = tree.leaves_made_.fetch_add(1);
     const auto body = [&] { return tree.try_split(key, op, nth_leaf, controlled_by, kept_marks); };
-    if constexpr (racing || in_turn) return sync_.whole(body);
-    if constexpr (!racing && !in_turn) return sync_.whole_as_policy(body);
+    if constexpr (racing || in_turn) {
+      return sync_.whole(body);
+    } else {
+      return sync_.whole_as_policy(body);
+    }
   });
   if (controlled_by != nullptr) controlled_by->keep_marks(kept_marks);
 }
