@@ -40,9 +40,9 @@ fs::path sim_worker() {
 #endif
 }
 
-fs::path native_structures() {
-#if defined(ELIDEX_NATIVE_STRUCTURES)
-  return helper_program(ELIDEX_NATIVE_STRUCTURES);
+fs::path native_worker() {
+#if defined(ELIDEX_NATIVE_WORKER)
+  return helper_program(ELIDEX_NATIVE_WORKER);
 #else
   throw bench::bad_input(
       "sim: this build has no simulated machine (expected a build by GCC on x86-64 Linux)");

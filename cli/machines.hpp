@@ -16,7 +16,7 @@ namespace elidex::cli {
 /// The program; throws bench::bad_input where this build has none.
 [[nodiscard]] std::filesystem::path sim_worker();
 
-/// The program that runs the thesis's data structures on real threads; throws as sim_worker() does.
-[[nodiscard]] std::filesystem::path native_structures();
+/// The program that runs the papers' experiments on real threads; throws as sim_worker() does.
+[[nodiscard]] std::filesystem::path native_worker();
 
 }  // namespace elidex::cli

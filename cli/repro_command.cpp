@@ -26,6 +26,7 @@ struct repro_flags {
   std::string jobs;
   std::string answers;
   std::string json;
+  bool native = false;
 };
 
 static int repro_command(const repro_flags& flags) {
@@ -37,14 +38,15 @@ static int repro_command(const repro_flags& flags) {
   const std::uint64_t jobs = flags.jobs.empty() ? bench::allowed_cpus().size()
                                                 : parse_count("--jobs", flags.jobs, 1, jobs_max);
   std::vector<std::string> command{
-      python(),   data_path("papers/repro/repro.py").string(),
-      "--worker", sim_worker().string(),
-      "--native", native_structures().string(),
-      "--commit", source_commit(),
-      "--scale",  flags.scale,
-      "--seed",   std::to_string(parse_count("--seed", flags.seed, 0, UINT64_MAX)),
-      "--out",    flags.out,
-      "--jobs",   std::to_string(jobs)};
+      python(),          data_path("papers/repro/repro.py").string(),
+      "--worker",        sim_worker().string(),
+      "--native-worker", native_worker().string(),
+      "--commit",        source_commit(),
+      "--scale",         flags.scale,
+      "--seed",          std::to_string(parse_count("--seed", flags.seed, 0, UINT64_MAX)),
+      "--out",           flags.out,
+      "--jobs",          std::to_string(jobs)};
+  if (flags.native) command.emplace_back("--native");
   if (!flags.machine.empty())
     command.insert(command.end(), {"--machine", machine_file(flags.machine).string()});
   if (!flags.answers.empty()) command.insert(command.end(), {"--answers", flags.answers});
@@ -68,6 +70,8 @@ void add_repro_command(command_parser& app) {
   command.add_option("--scale", flags->scale, "smoke | full").type_name("S").shows_default();
   command.add_option("--machine", flags->machine, "another machine than the paper's")
       .type_name("M");
+  command.add_flag("--native", flags->native,
+                   "on this CPU's own hardware transactions, not on the simulated machine");
   command.add_option("--seed", flags->seed, "equal seeds give equal results")
       .type_name("N")
       .shows_default();

@@ -7,6 +7,7 @@
 #include "bench/indexes/elidex_map.hpp"
 #include "bench/indexes/registry.hpp"
 #include "bench/support/bad_input.hpp"
+#include "bench/workload/fixed_runs.hpp"
 #include "bench/workload/workload.hpp"
 
 namespace elidex::bench {
@@ -18,33 +19,11 @@ std::uint64_t cpu_wait_ns() {
 
 namespace {
 
-constexpr std::uint64_t warm_up_share = 10;  // one in ten operations more
-
 template <class Key>
 void run_stream(any_index<Key>& index, const request_stream<Key>& stream, worker_result& result) {
   run_control control;
   control.drain = true;
   index.run(stream, control, result);
-}
-
-// One after the other, not in parallel: then what they allocate lies at the same addresses in every
-// run.
-template <class Key>
-std::vector<request_stream<Key>> streams_for(const key_set<Key>& keys, const stream_shape& shape,
-                                             unsigned threads) {
-  std::vector<request_stream<Key>> streams;
-  for (unsigned t = 0; t < threads; ++t) streams.push_back(make_stream(keys, shape, t, threads));
-  return streams;
-}
-
-// What fills the map before the machine starts.
-template <class Key>
-request_stream<Key> first_stream(const key_set<Key>& keys, const workload& what,
-                                 stream_shape shape) {
-  if (what.loads()) return make_grown_stream<Key>(what);
-  shape.what = find_workload("load");
-  shape.order = key_order::random;
-  return make_stream(keys, shape, 0, 1);
 }
 
 template <class Key>
@@ -60,19 +39,12 @@ sim_result run_with(const sim_request& wanted, const key_set<Key>& keys, const i
                      .scan_length_max = wanted.scan_length_max,
                      .order = wanted.order,
                      .seed = wanted.seed};
-  const bool loads = what.loads();
-  // The map's values point into the stream, so it stays.
-  const request_stream<Key> before_the_run = first_stream(keys, what, shape);
+  const request_stream<Key> before_the_run = filling_stream(keys, what, shape);
   worker_result loaded;
   run_stream(*index, before_the_run, loaded);
   const std::vector<request_stream<Key>> streams = streams_for(keys, shape, wanted.threads);
-  // Of another seed, and of reads and updates only: so that it changes no key that the measured
-  // part counts on.
-  stream_shape warm_shape = shape;
-  warm_shape.what = find_workload(what.erases || loads || what.inserts ? "c" : what.name);
-  warm_shape.requests = what.drains() ? 0 : wanted.operations / warm_up_share;
-  warm_shape.seed = wanted.seed + 1'000'003;
-  const std::vector<request_stream<Key>> warm_ups = streams_for(keys, warm_shape, wanted.threads);
+  const std::vector<request_stream<Key>> warm_ups =
+      streams_for(keys, warm_up_shape(what, shape), wanted.threads);
 
   std::vector<worker_result> results(wanted.threads);
   std::vector<worker_result> warm_up_results(wanted.threads);

@@ -176,6 +176,9 @@ ROWS = [
        "S-5.4 S-5.5")),
     *(never("./dev elidex repro " + paper, WHOLE_PAPER) for paper in ("K", "E", "S")),
     never("./dev elidex repro E --scale full --answers full.jsonl", WHOLE_PAPER),
+    # 1: no transaction commits on this CPU.
+    Row("./dev elidex repro all --native --json native.json", smaller=(("all", "S-3.8 S-3.12"),),
+        full=(), statuses=(0, 1)),
     as_written("./dev example conflict"),
     # Building and testing.
     long_only("cmake -S . -B build/install -DCMAKE_BUILD_TYPE=Release -DELIDEX_BUILD_CLI=OFF "

@@ -16,9 +16,13 @@ import sys
 from dataclasses import dataclass, field, replace
 
 import machines
+import native
 import outputs
 from claims import ROOT, read_claims
 from verdicts import FORMULA, without_evidence
+
+
+OF_INDEXES = ("retries", "leaf_version")  # the knobs that are not the simulated machine's
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class Experiment:
     series: list = ()  # names of experiments that answer with series
     varied: bool = False  # these run again with one thing changed at a time
     formula: bool = False  # the judge evaluates the paper's own formula
+    simulated: str = ""  # what the judge needs and the simulated machine alone has
 
 
 @dataclass
@@ -106,22 +111,31 @@ class Family:
         return ()
 
     def requests(self, chosen, flags, known):
-        """(point, seed) -> request, and name -> request of what answers with series."""
-        seeds = [(flags.seed + n) % 2**64 for n in range(self.seeds[flags.scale])]
+        """(point, seed) -> request, and name -> request of what answers with series. On real
+        threads all points run once for each seed before any runs again."""
+        host = flags.host
+        rounds = native.ROUNDS[flags.scale]
+        seeds = [(flags.seed + n) % 2**64
+                 for n in range(rounds if host else self.seeds[flags.scale])]
         wanted, named = {}, {}
         for one in chosen:
             points = (*one.points, *one.beside, *(one.full if flags.scale == "full" else ()))
             turned = [turned for *_, turned in self.turns(one, flags, known)]
-            once = (*(() if flags.machine else one.elsewhere), *one.once, *turned)
+            once = (*(() if flags.machine or host else one.elsewhere), *one.once, *turned)
             wanted |= dict.fromkeys((p, s) for p in points if not self.listed or p.index in known
                                     for s in seeds)
             wanted |= dict.fromkeys((p, flags.seed) for p in once)
             named |= dict.fromkeys(one.series)
-            named |= dict.fromkeys(f"{name} turned" for name in one.series if one.varied)
+            named |= dict.fromkeys(f"{name} turned" for name in one.series
+                                   if one.varied and not host)
         series = {"machine_file": str(flags.machine or self.machines[-1]), "seed": flags.seed,
-                  "full": flags.scale == "full"}
-        return ({(p, s): p.request(flags.machine, s, self.size(p, flags.scale)) for p, s in wanted}
-                | {name: {"experiment": name, **series} for name in named})
+                  "full": flags.scale == "full"} | ({"rounds": rounds} if host else {})
+        if host:
+            wanted = sorted((w for w in wanted if w[0].threads <= host["cpus"]),
+                            key=lambda w: seeds.index(w[1]))
+        operations = {"operations": native.OPERATIONS[flags.scale]} if host else {}
+        return ({(p, s): p.request(flags.machine, s, self.size(p, flags.scale) | operations)
+                 for p, s in wanted} | {name: {"experiment": name, **series} for name in named})
 
     def machines_used(self, requests):
         used = {r["machine_file"] for r in requests}
@@ -145,6 +159,8 @@ class Turned(Family):
             yield point, "none", None, point
             usual = machines.values(flags.machine or point.machine) | self.usual(point)
             for name, values in self.knobs(point, flags.scale).items():
+                if flags.host and name not in OF_INDEXES:
+                    continue
                 for value in values if name == "retries" or point in experiment.turned else ():
                     if value != usual[name]:
                         yield point, name, value, point.turned(name, value)
@@ -159,7 +175,7 @@ class Turned(Family):
                     "figure": place["figure"], "index": point.index, "dist": place["dist"],
                     "theta": place["theta"], "threads": point.threads, "knob": name, "value": value,
                     "mops": run["mops"], "aborts_per_op": run["aborts_per_op"],
-                    "wasted_pct": run["wasted_pct"], "fallback_pct": run["fallback_pct"]}
+                    "wasted_pct": run.get("wasted_pct"), "fallback_pct": run["fallback_pct"]}
         return list(rows.values())
 
     def told(self, rows):

@@ -40,7 +40,7 @@ class Runs:
                            "mops_max": runs[-1]["mops"], "seeds": sorted(r["seed"] for r in runs)}
             asked = {**dict(point.more), **dict(point.knobs)}
             made[point] |= {name: asked[name] for name in self.family.kept if name in asked}
-            for name in self.family.spread:
+            for name in (n for n in self.family.spread if n in runs[0]):
                 values = [r[name] for r in runs]
                 made[point] |= {name: statistics.median(values), f"{name}_min": min(values),
                                 f"{name}_max": max(values)}
@@ -71,6 +71,15 @@ class Runs:
     def has(self, points):
         return all(p in self for p in points)
 
+    def tell(self, measure):
+        """Whether the runs have the measure: real threads do not have all that the simulated
+        machine has."""
+        return measure in self.table
+
+    def of_machine(self, note):
+        """What there is to say of the simulated machine: nothing of real threads."""
+        return "" if self.flags.host else note
+
     def values(self, points, measure="mops"):
         return self.table.loc[list(points), measure].tolist()
 
@@ -88,7 +97,7 @@ class Runs:
 
     def line(self, points, x_of, measure="mops", of=lambda y: y):
         """[(x, y, least, most)] for a figure; nothing where a point was not run."""
-        if not self.has(points):
+        if not self.has(points) or not self.tell(measure):
             return []
         spread = [m for m in (f"{measure}_min", f"{measure}_max") if m in self.table]
         rows = self.table.loc[list(points), [measure, *spread]].itertuples(index=False, name=None)

@@ -1,19 +1,49 @@
-"""Runs the chosen figures on real threads of this machine, and reports them apart."""
+"""Runs on real threads: all claims with --native, and some figures beside their simulated ones."""
 
 import outputs
 from verdicts import number
-from worker import ask
+from worker import WorkerFailed, ask
 
 ROUNDS = {"smoke": 5, "full": 15}
+# Of each thread: some 0.1 s a run. A native run costs little, and a short one measures its start.
+OPERATIONS = {"smoke": 100_000, "full": 400_000}
 
 
-def answers(plan, flags, asking=ask):
-    """The chosen series that run on real threads, one after the other so that none disturbs
+def host_of(program, asking=ask):
+    """What this machine is and what the program can run on it. Refuses a machine without hardware
+    transactions."""
+    host = asking(program, {"list": "all"})
+    if not host["rtm_commits"]:
+        raise WorkerFailed(f"--native: no hardware transaction commits here: {host['htm']}")
+    return host
+
+
+def unfit(experiment, host):
+    """Why this machine or the program cannot run it, in clauses."""
+    if experiment.formula:
+        return ["it is a formula"]
+    if experiment.simulated:
+        return [f"only the simulated machine has {experiment.simulated}"]
+    threads = max([*(p.threads for p in experiment.points),
+                   *(host["experiments"].get(name, 0) for name in experiment.series)], default=0)
+    lacks = [f"{name} is not compiled for real threads" for name in experiment.series
+             if name not in host["experiments"]]
+    return lacks + ([f"it needs {threads} CPUs"] if threads > host["cpus"] else [])
+
+
+def told_of(host, scale):
+    cpus = host["cpus"]
+    return (f"{host['native']}, {cpus} CPU{'s' * (cpus > 1)}, medians of {ROUNDS[scale]} rounds")
+
+
+def beside(plan, flags, asking=ask):
+    """The chosen series that run on real threads, too, one after the other so that none disturbs
     another."""
     names = dict.fromkeys(name for family, some, _ in plan for one in some
                           for name in one.series if name in family.native)
     how = {"seed": flags.seed, "full": flags.scale == "full", "rounds": ROUNDS[flags.scale]}
-    return [asking(flags.native, {"experiment": name, **how}) for name in names if flags.native]
+    return [asking(flags.native_worker, {"experiment": name, **how}) for name in names
+            if flags.native_worker]
 
 
 def figures(plan, found, flags):
@@ -27,8 +57,7 @@ def figures(plan, found, flags):
                               if name == answer["id"])
         runs = Runs(frame_of({answer["id"]: answer}), flags, family)
         made.append((figure(runs).without_empty_panels(),
-                     f"native, not simulated: {answer['native']}, {answer['cpus']} CPUs, medians "
-                     f"of {answer['rounds']} rounds"))
+                     f"native, not simulated: {told_of(answer, flags.scale)}"))
     return made
 
 

@@ -33,8 +33,10 @@ def arguments_of(given):
                         help="a claim (S-3.5), a figure (E-F2), a paper (K, E, S) or all")
     parser.add_argument("--worker", required=True,
                         help="the program that runs on the simulated machine")
-    parser.add_argument("--native",
-                        help="the program that runs the thesis's data structures on this machine")
+    parser.add_argument("--native-worker",
+                        help="the program that runs on real threads of this machine")
+    parser.add_argument("--native", action="store_true",
+                        help="all runs on this machine, none on the simulated one")
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("--scale", choices=("smoke", "full"), default="smoke")
     parser.add_argument("--seed", type=int, default=1)
@@ -44,6 +46,7 @@ def arguments_of(given):
     parser.add_argument("--answers", help="saves each run's result to this file; results already "
                         "there are reused")
     parser.add_argument("--json", help="a file, or - for standard output")
+    parser.set_defaults(host=None)  # of native.host_of(), with --native
     return parser.parse_args(given)
 
 
@@ -61,21 +64,39 @@ def runnable(flags):
     """(the ids to run, id -> what it lacks, the program's indexes)"""
     shared = {figure: one.id for one in EXPERIMENTS.values() for figure in one.shared}
     ids, unbuilt = select(flags.ids, known_claims(), EXPERIMENTS, shared)
-    listed = any(family.listed and family.among(ids) for family in FAMILIES)
-    known = ask(flags.worker, {"list": "indexes"})["indexes"] if listed else []
     lacking = {}
+    if flags.native:
+        flags.host = native.host_of(flags.native_worker)
+        known = flags.host["indexes"]
+        lacking |= {i: lacks for i in ids if (lacks := native.unfit(EXPERIMENTS[i], flags.host))}
+    else:
+        listed = any(family.listed and family.among(ids) for family in FAMILIES)
+        known = ask(flags.worker, {"list": "indexes"})["indexes"] if listed else []
     for family in FAMILIES:
-        lacking |= family.lacking(family.among(ids), known)
+        lacking = family.lacking(family.among(ids), known) | lacking
     ids = [i for i in ids if i not in lacking]
     if not ids:
+        if flags.native:
+            raise BadInput(f"id: none runs natively: {named(lacking)}")
         needed = ", ".join(dict.fromkeys(index for lacks in lacking.values() for index in lacks))
         raise BadInput(f"id: {', '.join(lacking)} cannot run: the simulated machine has no index "
                        f"{needed}")
     return ids, dict.fromkeys(unbuilt) | lacking, known
 
 
-def machine_document(plan):
+def named(missing):
+    """Ids, each with what is missing: clauses natively, otherwise indexes."""
+    def why(lacks):
+        clauses = any(" " in one for one in lacks)
+        return f" ({'' if clauses else 'needs '}{', '.join(lacks)})" if lacks else ""
+
+    return ", ".join(i + why(lacks) for i, lacks in missing.items())
+
+
+def machine_document(plan, host):
     """What the runs and the claims are of. The parameters at the top are of the first machine."""
+    if host:
+        return {name: host[name] for name in ("native", "cpus", "rtm_commits", "htm")}
     files, beside = [], []
     for family, _, asked in plan:
         runs, series = ([r for key, r in asked.items() if isinstance(key, str) == named]
@@ -119,7 +140,12 @@ class Outcome:
         import drawing
 
         made, scale = {}, f"{self.flags.scale} run, seed {self.flags.seed}"
-        for figure in self.figures:
+        if host := self.flags.host:
+            for figure in self.figures:
+                figure.whose = "here, native"
+            native_figures = [(figure, f"native: {native.told_of(host, self.flags.scale)}")
+                              for figure in self.figures]
+        for figure in () if host else self.figures:
             own = [Path(m).stem for m in figure.machine]
             used = [Path(self.flags.machine).stem] if self.flags.machine else own
             # Another machine than the paper's own is named: a second opinion overwrites nothing.
@@ -142,13 +168,14 @@ class Outcome:
         if plots:
             text += "\nplots:\n" + "".join(f"  {path}\n" for path in plots)
         if missing:
-            named = (f"{i} (needs {', '.join(lacks)})" if lacks else i
-                     for i, lacks in missing.items())
-            text += "\n" + textwrap.fill("not built yet: " + ", ".join(named), outputs.WIDTH) + "\n"
+            why = "not run natively: " if self.flags.native else "not built yet: "
+            text += "\n" + textwrap.fill(why + named(missing), outputs.WIDTH) + "\n"
         return text
 
 
 def run(flags):
+    if flags.native and flags.machine:
+        raise BadInput("--machine: not with --native")
     ids, missing, known = runnable(flags)
     # These take a second to load: after what is refused at once, before minutes of runs.
     with ending.put_off():
@@ -161,10 +188,12 @@ def run(flags):
     plan = [(family, chosen, family.requests(chosen, flags, known))
             for family in FAMILIES if (chosen := family.among(ids))]
     requests = {key: one for *_, asked in plan for key, one in asked.items()}
-    with KeptAnswers(flags.answers, flags.worker) if flags.answers else nullcontext() as kept:
-        answers = ask_all(flags.worker, requests, flags.jobs, kept=kept) if requests else {}
-    natives = native.answers(plan, flags)
-    outcome, machine = Outcome(ids, plan, answers, flags, known), machine_document(plan)
+    # Native runs would disturb each other.
+    program, jobs = (flags.native_worker, 1) if flags.native else (flags.worker, flags.jobs)
+    with KeptAnswers(flags.answers, program) if flags.answers else nullcontext() as kept:
+        answers = ask_all(program, requests, jobs, kept=kept) if requests else {}
+    natives = [] if flags.native else native.beside(plan, flags)
+    outcome, machine = Outcome(ids, plan, answers, flags, known), machine_document(plan, flags.host)
     files = outcome.plots(native.figures(plan, natives, flags))
     plots, document = list(files), ""
     if flags.json:
@@ -175,9 +204,12 @@ def run(flags):
     with ending.put_off():
         outputs.make_directory(flags.out)
         outputs.write_whole(files)
-    simulated = f"simulated: {machine['simulated']}" if requests else machine["simulated"]
+    if flags.native:
+        ran = f"native: {native.told_of(machine, flags.scale)}"
+    else:
+        ran = f"simulated: {machine['simulated']}" if requests else machine["simulated"]
     sys.stdout.write(document if flags.json == "-" else outcome.text(
-        simulated, missing, native.told(plan, natives, flags), plots))
+        ran, missing, native.told(plan, natives, flags), plots))
     sys.stdout.flush()
     return 0
 

@@ -29,7 +29,7 @@ class Progress:
         self.stream = stream or sys.stderr
         self.on = self.stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self.total, self.done, self.begin = max(total, 1), 0, time.monotonic()
-        self.draw("simulating")
+        self.draw("running")
 
     def draw(self, doing):
         bar = ("#" * (self.done * self.CELLS // self.total)).ljust(self.CELLS, ".")

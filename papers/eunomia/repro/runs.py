@@ -216,11 +216,12 @@ LABELS = {
 LEAN_LABEL = "HTM-B+Tree, no versions"
 PALE = ("#9BC4DE", "v")
 CATEGORIES = ("same record", "different records", "shared metadata")
-CAUSES = (*CATEGORIES, "no conflict")
+CONFLICT = "conflict"  # of any category
+CAUSES = (*CATEGORIES, CONFLICT, "no conflict")
 # One look for each index in all figures.
 LOOKS = {**looks(LABELS[index] for index in TREES), **looks([LABELS[i] for i in LISTS], 1),
          LEAN_LABEL: PALE,
-         **{cause: (colour, "") for cause, colour in zip(CAUSES, (*COLOURS[1::-1], COLOURS[2],
+         **{cause: (colour, "") for cause, colour in zip(CAUSES, (*COLOURS[1::-1], *COLOURS[2:4],
                                                                   "#BBBBBB"))}}
 DRAWN = {"looks": LOOKS, "machine": (MACHINE,)}
 MOPS = "Mops/s"

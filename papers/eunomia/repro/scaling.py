@@ -58,8 +58,9 @@ FIGURE_15 = by_theta("E-F15", "Skip lists by threads", LISTS, LIST_THETAS, {})
 def most_threads(runs):
     here, [ours] = runs.values(most(0.99, EUNO_TREE, MASSTREE)), most(0.99, OUR_TREE)
     return compared(here, (21.9, 13.1), " Mops/s",
-                    say("One over the other: {}; in the paper 1.67. With 8 threads, all on one "
-                        "socket, Euno-B+Tree makes {} Mops/s.", here[0] / here[1],
+                    say("One over the other: {}; in the paper 1.67. With 8 threads{} Euno-B+Tree "
+                        "makes {} Mops/s.", here[0] / here[1],
+                        runs.of_machine(", all on one socket,"),
                         runs[at(EUNO_TREE, 0.99, threads=8)].mops)
                     + (f" {OURS}: {number(runs[ours].mops)} Mops/s." if ours in runs else ""))
 

@@ -17,7 +17,7 @@ class Asking:
         self.tests = {e.id: e for e in family.experiments}
 
     def flags(self, scale="smoke", machine=None):
-        return SimpleNamespace(scale=scale, seed=self.seed, machine=machine)
+        return SimpleNamespace(scale=scale, seed=self.seed, machine=machine, host=None)
 
     def chosen(self, ids):
         return [self.tests[i] for i in ids or self.tests]

@@ -114,8 +114,8 @@ class Native(unittest.TestCase):
             return structure_series.native(request["experiment"])
 
         chosen, flags = [(FAMILY, ASKING.chosen(["S-3.1", "S-3.16", "S-D.4"]), {})], ASKING.flags()
-        flags.native = "program"
-        found = native.answers(chosen, flags, ask)
+        flags.native_worker = "program"
+        found = native.beside(chosen, flags, ask)
         self.assertEqual(asked, ["S-3.15", "S-3.16"])
         told = native.told(chosen, found, flags)
         self.assertIn("native, not simulated", told)
@@ -125,8 +125,8 @@ class Native(unittest.TestCase):
 
     def test_without_a_program_there_is_nothing(self):
         chosen, flags = [(FAMILY, ASKING.chosen(["S-3.16"]), {})], ASKING.flags()
-        flags.native = None
-        self.assertEqual(native.answers(chosen, flags), [])
+        flags.native_worker = None
+        self.assertEqual(native.beside(chosen, flags), [])
         self.assertEqual(native.told(chosen, [], flags), "")
 
 

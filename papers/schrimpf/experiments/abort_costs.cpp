@@ -33,52 +33,52 @@ void write_one(element* array) {
 
 template <class Body>
 std::uint64_t cycles_of(Body body) {
-  const std::uint64_t begin = sim::now();
+  const std::uint64_t begin = host::now();
   body();
-  return sim::now() - begin;
+  return host::now() - begin;
 }
 
 // Figure D.1: writing an array of 1 KB after all caches hold something else, and once more.
-std::vector<series> figure_d_1(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> figure_d_1(const host::machine& which, const experiment_scale& scale) {
   const auto array = std::make_unique<element[]>(elements);
   const auto other = std::make_unique<element[]>(more_than_the_l3 / line);
   std::uint64_t cold = 0, warm = 0;
-  sim::run(which, {.seed = scale.seed}, {[&] {
-             write_all(array.get());  // its pages are there
-             for (std::size_t i = 0; i < more_than_the_l3 / line; ++i) other[i].byte = 1;
-             cold = cycles_of([&] { write_all(array.get()); });
-             warm = cycles_of([&] { write_all(array.get()); });
-           }});
+  host::run(which, {.seed = scale.seed}, {[&] {
+              write_all(array.get());  // its pages are there
+              for (std::size_t i = 0; i < more_than_the_l3 / line; ++i) other[i].byte = 1;
+              cold = cycles_of([&] { write_all(array.get()); });
+              warm = cycles_of([&] { write_all(array.get()); });
+            }});
   return {{"cold cache", {{0, static_cast<double>(cold)}}},
           {"warm cache", {{0, static_cast<double>(warm)}}}};
 }
 
 // Cycles of each of ten executions in a row, from begin() to its second return or to the end of the
 // plain writes.
-std::vector<std::uint64_t> executions(const sim::machine& which, std::uint64_t seed,
+std::vector<std::uint64_t> executions(const host::machine& which, std::uint64_t seed,
                                       void (*write)(element*), bool aborting) {
   constexpr std::size_t times = 10;
   const auto array = std::make_unique<element[]>(elements);
   std::vector<std::uint64_t> cycles(times);
-  sim::run(which, {.seed = seed}, {[&] {
-             write_all(array.get());  // in the L1
-             for (std::uint64_t& c : cycles) {
-               c = cycles_of([&] {
-                 if (!aborting) {
-                   write(array.get());
-                 } else if (htm::begin().started()) {
-                   write(array.get());
-                   htm::abort<1>();
-                 }
-               });
-             }
-           }});
+  host::run(which, {.seed = seed}, {[&] {
+              write_all(array.get());  // in the L1
+              for (std::uint64_t& c : cycles) {
+                c = cycles_of([&] {
+                  if (!aborting) {
+                    write(array.get());
+                  } else if (htm::begin().started()) {
+                    write(array.get());
+                    htm::abort<1>();
+                  }
+                });
+              }
+            }});
   return cycles;
 }
 
 // Figures D.2 and D.3, which the thesis expects, and the cycles of each execution without a
 // transaction for comparison.
-std::vector<series> figure_d_2(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> figure_d_2(const host::machine& which, const experiment_scale& scale) {
   std::vector<series> all;
   const auto add = [&](const char* name, void (*write)(element*), bool aborting) {
     series& s = all.emplace_back(series{name, {}});
@@ -95,7 +95,7 @@ std::vector<series> figure_d_2(const sim::machine& which, const experiment_scale
 }
 
 // Figure D.4: the executions after the first abort.
-std::vector<series> figure_d_4(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> figure_d_4(const host::machine& which, const experiment_scale& scale) {
   const auto mean = [&](void (*write)(element*)) {
     const std::vector<std::uint64_t> cycles = executions(which, scale.seed, write, true);
     double sum = 0;

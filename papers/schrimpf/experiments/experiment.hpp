@@ -1,6 +1,7 @@
 #pragma once
-// An experiment of the papers on the simulated machine: one source file for each figure or group of
-// figures, which registers what it can run.
+// An experiment of the papers: one source file for each figure or group of figures, which registers
+// what it can run. The same sources run on the simulated machine and on this one: `host` is either
+// `sim` (machine/simulation.hpp) or `native` (native_machine.hpp).
 //
 // An experiment gives named series of points, as the figure has them:
 // {"series":[{"name":..,"points":[[x,y],..]}]}. Thread-safety: one at a time in a process.
@@ -9,12 +10,23 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bench/support/series.hpp"
-#include "machine/simulation.hpp"
+#if defined(ELIDEX_SIMULATED)
+#  include "machine/simulation.hpp"
+#else
+#  include "papers/schrimpf/experiments/native_machine.hpp"
+#endif
 
 namespace elidex::bench {
+
+#if defined(ELIDEX_SIMULATED)
+namespace host = sim;
+#else
+namespace host = native;
+#endif
 
 struct experiment_scale {
   bool full = false;
@@ -27,17 +39,29 @@ struct experiment_scale {
 
 struct experiment {
   std::string_view id;  // of the claim or the figure
-  std::vector<series> (*run)(const sim::machine& which, const experiment_scale& scale);
+  std::vector<series> (*run)(const host::machine& which, const experiment_scale& scale);
+  unsigned threads = 1;  // at a time
 };
+
+[[nodiscard]] std::vector<experiment> transaction_limits();
+[[nodiscard]] std::vector<experiment> lock_overheads();
+[[nodiscard]] std::vector<experiment> abort_costs();
+
+#if defined(ELIDEX_SIMULATED)
+[[nodiscard]] std::vector<experiment> structures();
 
 /// Throws bad_input for an id that no experiment has.
 [[nodiscard]] nlohmann::ordered_json run_experiment(const std::string& id,
                                                     const sim::machine& which, bool full,
                                                     std::uint64_t seed);
+#else
+/// The ids of the experiments that run on this machine, each with its number of threads.
+[[nodiscard]] std::vector<std::pair<std::string, unsigned> > native_experiments();
 
-[[nodiscard]] std::vector<experiment> transaction_limits();
-[[nodiscard]] std::vector<experiment> lock_overheads();
-[[nodiscard]] std::vector<experiment> abort_costs();
-[[nodiscard]] std::vector<experiment> structures();
+/// Each point is the median of `rounds` runs. Throws bad_input for an id that no experiment has.
+[[nodiscard]] nlohmann::ordered_json run_native_experiment(const std::string& id, bool full,
+                                                           std::uint64_t seed,
+                                                           std::uint64_t rounds);
+#endif
 
 }  // namespace elidex::bench

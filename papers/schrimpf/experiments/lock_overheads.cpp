@@ -28,23 +28,23 @@ constexpr double clock_cycles = 34.28;
 
 // Cycles for one lock and unlock around `body`, on one thread.
 template <class Lock, class Body>
-double cycles_per_section(const sim::machine& which, std::uint64_t seed, Body body) {
+double cycles_per_section(const host::machine& which, std::uint64_t seed, Body body) {
   constexpr std::uint64_t sections = 1'000;
   Lock lock;
-  sim::run_options options{.seed = seed};
+  host::run_options options{.seed = seed};
   std::uint64_t cycles = 0;
-  sim::run(which, options, {[&] {
-             for (int warm_up = 0; warm_up < 10; ++warm_up) {
-               const std::lock_guard guard(lock);
-               body();
-             }
-             const std::uint64_t begin = sim::now();
-             for (std::uint64_t i = 0; i < sections; ++i) {
-               const std::lock_guard guard(lock);
-               body();
-             }
-             cycles = sim::now() - begin;
-           }});
+  host::run(which, options, {[&] {
+              for (int warm_up = 0; warm_up < 10; ++warm_up) {
+                const std::lock_guard guard(lock);
+                body();
+              }
+              const std::uint64_t begin = host::now();
+              for (std::uint64_t i = 0; i < sections; ++i) {
+                const std::lock_guard guard(lock);
+                body();
+              }
+              cycles = host::now() - begin;
+            }});
   return static_cast<double>(cycles) / static_cast<double>(sections);
 }
 
@@ -71,7 +71,8 @@ struct bare_hle {
 };
 
 template <class Body>
-std::vector<series> overheads(const sim::machine& which, const experiment_scale& scale, Body body) {
+std::vector<series> overheads(const host::machine& which, const experiment_scale& scale,
+                              Body body) {
   const auto point = [](double y) {
     return std::vector<std::pair<double, double>>{{0, clock_cycles + y}};
   };
@@ -84,10 +85,10 @@ std::vector<series> overheads(const sim::machine& which, const experiment_scale&
       {"no synchronization", point(cycles_per_section<no_lock>(which, scale.seed, body))}};
 }
 
-std::vector<series> figure_3_10(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> figure_3_10(const host::machine& which, const experiment_scale& scale) {
   return overheads(which, scale, [] {});
 }
-std::vector<series> figure_c_3(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> figure_c_3(const host::machine& which, const experiment_scale& scale) {
   constexpr std::size_t array_bytes = 1024;
   const std::vector<unsigned char> memory(array_bytes);
   const volatile unsigned char* const array = memory.data();
@@ -99,20 +100,23 @@ std::vector<series> figure_c_3(const sim::machine& which, const experiment_scale
   });
 }
 
+#if defined(ELIDEX_SIMULATED)  // a program is not told which elisions by prefix abort
 // So many locks held at once by one thread. y: aborted of transactional cycles, in per cent.
 template <class Lock>
-series held_together(const sim::machine& which, const experiment_scale& scale,
+series held_together(const host::machine& which, const experiment_scale& scale,
                      const std::string& name) {
   series s{name, {}};
   std::array<own_lines<Lock>, 20> locks;
   for (std::size_t held = 1; held <= locks.size(); ++held) {
-    const sim::report r = sim::run(which, {.seed = scale.seed}, {[&] {
-                                     for (int i = 0; i < 200; ++i) {
-                                       for (std::size_t n = 0; n < held; ++n) locks[n].lock.lock();
-                                       for (std::size_t n = held; n-- > 0;) locks[n].lock.unlock();
-                                     }
-                                   }});
-    const sim::thread_report all = r.total();
+    const host::report r = host::run(which, {.seed = scale.seed}, {[&] {
+                                       for (int i = 0; i < 200; ++i) {
+                                         for (std::size_t n = 0; n < held; ++n)
+                                           locks[n].lock.lock();
+                                         for (std::size_t n = held; n-- > 0;)
+                                           locks[n].lock.unlock();
+                                       }
+                                     }});
+    const host::thread_report all = r.total();
     const double y = all.transactional_cycles == 0
                          ? 0
                          : 100 * static_cast<double>(all.aborted_cycles) /
@@ -122,15 +126,16 @@ series held_together(const sim::machine& which, const experiment_scale& scale,
   return s;
 }
 
-std::vector<series> figure_3_9(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> figure_3_9(const host::machine& which, const experiment_scale& scale) {
   return {held_together<bare_hle>(which, scale, "HLE nested mutexes")};
 }
 // With the thesis's workaround (listing 3.10) beside it.
-std::vector<series> figure_3_9_workaround(const sim::machine& which,
+std::vector<series> figure_3_9_workaround(const host::machine& which,
                                           const experiment_scale& scale) {
   return {held_together<bare_hle>(which, scale, "HLE nested mutexes"),
           held_together<nestable_hle>(which, scale, "workaround")};
 }
+#endif
 
 // --- section 2.4: four threads ---
 
@@ -176,7 +181,7 @@ struct hle_spin {
 
 // Milliseconds that four threads take for so many sections each, on a random one of `count` locks.
 template <class Lock, spin_on How>
-double milliseconds(const sim::machine& which, std::uint64_t seed, std::size_t count,
+double milliseconds(const host::machine& which, std::uint64_t seed, std::size_t count,
                     std::uint64_t sections, std::uint64_t held_cycles) {
   const auto locks = std::make_unique<Lock[]>(count);
   std::vector<std::function<void()>> bodies;
@@ -187,17 +192,17 @@ double milliseconds(const sim::machine& which, std::uint64_t seed, std::size_t c
         state = state * 6364136223846793005 + 1442695040888963407;
         Lock& lock = locks[(state >> 33) % count];
         lock.template lock<How>();
-        if (held_cycles != 0) sim::spend(held_cycles);
+        if (held_cycles != 0) host::spend(held_cycles);
         lock.unlock();
       }
     });
   }
-  const sim::report r = sim::run(which, {.seed = seed}, bodies);
+  const host::report r = host::run(which, {.seed = seed}, bodies);
   return static_cast<double>(r.cycles) / (static_cast<double>(which.megahertz) * 1e3);
 }
 
 template <class Lock>
-std::vector<series> spinning(const sim::machine& which, const experiment_scale& scale,
+std::vector<series> spinning(const host::machine& which, const experiment_scale& scale,
                              std::size_t locks, std::vector<std::uint64_t> sections,
                              std::uint64_t held_cycles) {
   std::vector<series> both{{"TAS", {}}, {"TAS-T", {}}};
@@ -212,18 +217,18 @@ std::vector<series> spinning(const sim::machine& which, const experiment_scale& 
 }
 
 // Figure 2.5: a hundred locks, unlocked at once.
-std::vector<series> figure_2_5(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> figure_2_5(const host::machine& which, const experiment_scale& scale) {
   return spinning<hle_spin>(which, scale, 100, {1'000, 5'500, 10'000}, 0);
 }
 // Figure 2.6: one lock, held for nop_sleep(1000), that is 750,000 nops of about a quarter of a
 // cycle each.
-std::vector<series> figure_2_6(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> figure_2_6(const host::machine& which, const experiment_scale& scale) {
   constexpr std::uint64_t held_cycles = 750'000 / 4;
   return spinning<hle_spin>(which, scale, 1, {10, 55, 100}, held_cycles);
 }
 // Figure 2.7: test-then-set with and without the prefix. (Test-and-set and exchange are the same
 // instruction here.)
-std::vector<series> figure_2_7(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> figure_2_7(const host::machine& which, const experiment_scale& scale) {
   std::vector<series> both{{"TAS", {}}, {"HLE TAS", {}}};
   for (const std::uint64_t n : {1'000u, 5'500u, 10'000u}) {
     both[0].points.emplace_back(n, milliseconds<spin_word<std::uint32_t>, spin_on::test_first>(
@@ -236,7 +241,7 @@ std::vector<series> figure_2_7(const sim::machine& which, const experiment_scale
 
 // Figure 2.4: sections per millisecond by the lock word's type. The machine elides words of any
 // size alike, and HLE is an affair of 4 bytes in this library; so the other sizes run without it.
-std::vector<series> figure_2_4(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> figure_2_4(const host::machine& which, const experiment_scale& scale) {
   constexpr std::uint64_t sections = 2'000;
   const auto rate = [&](double ms) {
     return static_cast<double>(spinners * sections) / ms / 1'000;
@@ -259,7 +264,7 @@ std::vector<series> figure_2_4(const sim::machine& which, const experiment_scale
 
 // Appendix C.4 (figure C.7): a hundred HLE locks, each thread on all of them or on a part of its
 // own. y: milliseconds. No digitised figure exists.
-std::vector<series> figure_c_7(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> figure_c_7(const host::machine& which, const experiment_scale& scale) {
   constexpr std::size_t locks_count = 100;
   std::vector<series> both{{"all locks", {}}, {"partitioned", {}}};
   for (const std::uint64_t sections : {1'000u, 5'500u, 10'000u}) {
@@ -279,7 +284,7 @@ std::vector<series> figure_c_7(const sim::machine& which, const experiment_scale
           }
         });
       }
-      const sim::report r = sim::run(which, {.seed = scale.seed}, bodies);
+      const host::report r = host::run(which, {.seed = scale.seed}, bodies);
       both[partitioned ? 1 : 0].points.emplace_back(
           sections, static_cast<double>(r.cycles) / (static_cast<double>(which.megahertz) * 1e3));
     }
@@ -289,28 +294,28 @@ std::vector<series> figure_c_7(const sim::machine& which, const experiment_scale
 
 // What an abort costs: cycles from begin() to its second return, by lines written before. No figure
 // of the papers.
-std::vector<series> abort_cost(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> abort_cost(const host::machine& which, const experiment_scale& scale) {
   series s{"explicit abort", {}};
   static std::array<std::array<volatile unsigned char, 64>, 256> lines;
   for (const std::size_t written : {0u, 1u, 4u, 16u, 64u, 256u}) {
     double cycles = 0;
-    sim::run(which, {.seed = scale.seed}, {[&] {
-               constexpr int times = 100;
-               const std::uint64_t begin = sim::now();
-               for (int i = 0; i < times; ++i) {
-                 if (!htm::begin().started()) continue;
-                 for (std::size_t n = 0; n < written; ++n) lines[n][0] = 1;
-                 htm::abort<1>();
-               }
-               cycles = static_cast<double>(sim::now() - begin) / times;
-             }});
+    host::run(which, {.seed = scale.seed}, {[&] {
+                constexpr int times = 100;
+                const std::uint64_t begin = host::now();
+                for (int i = 0; i < times; ++i) {
+                  if (!htm::begin().started()) continue;
+                  for (std::size_t n = 0; n < written; ++n) lines[n][0] = 1;
+                  htm::abort<1>();
+                }
+                cycles = static_cast<double>(host::now() - begin) / times;
+              }});
     s.points.emplace_back(static_cast<double>(written), cycles);
   }
   return {s};
 }
 
 // Section 3.1: half of the threads take the lock, half run regions. y: updates lost, in per cent.
-std::vector<series> necessity(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> necessity(const host::machine& which, const experiment_scale& scale) {
   std::vector<series> both{{"lock in the read set", {}}, {"lock not read", {}}};
   constexpr std::uint64_t updates = 500;
   for (const bool reads_lock : {true, false}) {
@@ -325,7 +330,7 @@ std::vector<series> necessity(const sim::machine& which, const experiment_scale&
           if (t % 2 == 0) {
             data.lock.lock<spin_on::test_first>();
             const std::uint64_t seen = data.counter;
-            sim::spend(50);
+            host::spend(50);
             data.counter = seen + 1;
             data.lock.unlock();
           } else {
@@ -338,7 +343,7 @@ std::vector<series> necessity(const sim::machine& which, const experiment_scale&
                 htm::abort<htm::code_lock_busy>();
               }
               const std::uint64_t seen = data.counter;
-              sim::spend(50);
+              host::spend(50);
               data.counter = seen + 1;
               htm::commit();
               done = true;
@@ -347,7 +352,7 @@ std::vector<series> necessity(const sim::machine& which, const experiment_scale&
         }
       });
     }
-    sim::run(which, {.seed = scale.seed}, bodies);
+    host::run(which, {.seed = scale.seed}, bodies);
     const double expected = static_cast<double>(spinners * updates);
     both[reads_lock ? 0 : 1].points.emplace_back(
         0, 100 * (expected - static_cast<double>(data.counter)) / expected);
@@ -358,17 +363,14 @@ std::vector<series> necessity(const sim::machine& which, const experiment_scale&
 }  // namespace
 
 std::vector<experiment> lock_overheads() {
-  return {{"S-2.4", figure_2_4},
-          {"S-2.5", figure_2_5},
-          {"S-2.6", figure_2_6},
-          {"S-2.7", figure_2_7},
-          {"S-3.0", necessity},
-          {"S-3.9", figure_3_9},
-          {"S-3.9b", figure_3_9_workaround},
-          {"S-3.10", figure_3_10},
-          {"S-C.3", figure_c_3},
-          {"S-C.7", figure_c_7},
-          {"S-abort", abort_cost}};
+  return {{"S-2.4", figure_2_4, spinners}, {"S-2.5", figure_2_5, spinners},
+          {"S-2.6", figure_2_6, spinners}, {"S-2.7", figure_2_7, spinners},
+          {"S-3.0", necessity, spinners},
+#if defined(ELIDEX_SIMULATED)
+          {"S-3.9", figure_3_9},           {"S-3.9b", figure_3_9_workaround},
+#endif
+          {"S-3.10", figure_3_10},         {"S-C.3", figure_c_3},
+          {"S-C.7", figure_c_7, spinners}, {"S-abort", abort_cost}};
 }
 
 }  // namespace elidex::bench

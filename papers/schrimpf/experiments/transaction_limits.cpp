@@ -41,19 +41,19 @@ class pages {
 
 // The share, in per cent, of transactions around `body` that abort; `prepare` runs before each.
 template <class Prepare, class Body>
-double aborted_pct(const sim::machine& which, std::uint64_t attempts, std::uint64_t seed,
+double aborted_pct(const host::machine& which, std::uint64_t attempts, std::uint64_t seed,
                    Prepare prepare, Body body) {
   std::uint64_t aborted = 0;
   for (std::uint64_t i = 0; i < attempts; ++i) {
-    sim::run(which, {.seed = seed + i}, {[&] {
-               prepare();
-               if (htm::begin().started()) {
-                 body();
-                 htm::commit();
-               } else {
-                 ++aborted;
-               }
-             }});
+    host::run(which, {.seed = seed + i}, {[&] {
+                prepare();
+                if (htm::begin().started()) {
+                  body();
+                  htm::commit();
+                } else {
+                  ++aborted;
+                }
+              }});
   }
   return 100 * static_cast<double>(aborted) / static_cast<double>(attempts);
 }
@@ -72,12 +72,12 @@ void visit_lines(unsigned char* from, std::size_t bytes, access how) {
     } else {
       static_cast<void>(*const_cast<volatile unsigned char*>(from + i));
     }
-    sim::spend(cycles_per_byte * (std::min(cache_line, bytes - i) - 1));
+    host::spend(cycles_per_byte * (std::min(cache_line, bytes - i) - 1));
   }
 }
 
 // Figures 3.1 and 3.2.
-std::vector<series> sizes(const sim::machine& which, const experiment_scale& scale, access how,
+std::vector<series> sizes(const host::machine& which, const experiment_scale& scale, access how,
                           std::size_t largest, std::size_t step, std::uint64_t attempts) {
   std::vector<series> both{{"initialized", {}}, {"uninitialized", {}}};
   const pages array(largest);
@@ -87,7 +87,7 @@ std::vector<series> sizes(const sim::machine& which, const experiment_scale& sca
         if (initialised) {
           visit_lines(array.data(), bytes, access::write);
         } else {
-          sim::unmap_pages(array.data(), array.bytes());
+          host::unmap_pages(array.data(), array.bytes());
         }
       };
       const double y = aborted_pct(which, attempts, scale.seed, prepare,
@@ -98,17 +98,17 @@ std::vector<series> sizes(const sim::machine& which, const experiment_scale& sca
   return both;
 }
 
-std::vector<series> figure_3_1(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> figure_3_1(const host::machine& which, const experiment_scale& scale) {
   return sizes(which, scale, access::write, 40'000, 1'000, scale.times(10, 100));
 }
-std::vector<series> figure_3_2(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> figure_3_2(const host::machine& which, const experiment_scale& scale) {
   return sizes(which, scale, access::read, 1'300'000, scale.full ? 10'000 : 50'000,
                scale.times(20, 100));
 }
 
 // Figures 3.5 and 3.6: every n-th element of an array is written; the size is that of the elements
 // written.
-std::vector<series> strides(const sim::machine& which, const experiment_scale& scale,
+std::vector<series> strides(const host::machine& which, const experiment_scale& scale,
                             std::size_t element_bytes, std::size_t first_byte) {
   constexpr std::size_t largest = 35 * 1024;
   constexpr std::size_t lines_per_step = 15;  // as the figure's points lie
@@ -139,33 +139,33 @@ std::vector<series> strides(const sim::machine& which, const experiment_scale& s
   return all;
 }
 
-std::vector<series> figure_3_5(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> figure_3_5(const host::machine& which, const experiment_scale& scale) {
   return strides(which, scale, cache_line, 0);
 }
 // Objects of 64 bytes that glibc's malloc has put one after the other: each has a header of 16
 // bytes.
-std::vector<series> figure_3_6(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> figure_3_6(const host::machine& which, const experiment_scale& scale) {
   constexpr std::size_t malloc_header = 16;
   return strides(which, scale, cache_line + malloc_header, malloc_header);
 }
 
 // Figure 3.7: nothing but time passes. x: iterations of a loop around a nop, of a cycle each
 // (thesis/README.md).
-std::vector<series> figure_3_7(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> figure_3_7(const host::machine& which, const experiment_scale& scale) {
   series s{"nop loop (RTM)", {}};
   double cycles = 10'000;
   for (int k = 0; k <= 54; ++k, cycles *= 1.15) {
     if (!scale.full && k % 3 != 0) continue;
     const double y = aborted_pct(
         which, scale.times(300, 3'000), scale.seed, [] {},
-        [&] { sim::spend(static_cast<std::uint64_t>(cycles)); });
+        [&] { host::spend(static_cast<std::uint64_t>(cycles)); });
     s.points.emplace_back(cycles, y);
   }
   return {s};
 }
 
 // Figure 3.8. x: regions inside the outermost one.
-std::vector<series> figure_3_8(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> figure_3_8(const host::machine& which, const experiment_scale& scale) {
   series s{"RTM nesting", {}};
   for (int depth = 0; depth <= 9; ++depth) {
     const double y = aborted_pct(
@@ -196,7 +196,7 @@ class random_places {
 
 // Appendix C.2.2 (figure C.2): as figures 3.1 and 3.2, but every access goes to a random place of
 // the array. No digitised figure exists.
-std::vector<series> figure_c_2(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> figure_c_2(const host::machine& which, const experiment_scale& scale) {
   constexpr std::size_t largest = 64 * 1024;
   std::vector<series> both{{"random write", {}}, {"random read", {}}};
   const pages array(largest);
@@ -218,15 +218,16 @@ std::vector<series> figure_c_2(const sim::machine& which, const experiment_scale
   return both;
 }
 
+#if defined(ELIDEX_SIMULATED)  // half of the ways
 // Figure 7 of paper 001, on the machine instead of by the model: the share of transactions that
 // cannot write so many lines at random places, with all ways of the L1 and with the half that a
 // busy hyperthread sibling leaves.
-std::vector<series> figure_7_of_001(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> figure_7_of_001(const host::machine& which, const experiment_scale& scale) {
   std::vector<series> both;
   const pages array(std::size_t{1} << 20);
   const std::size_t lines_of_array = array.bytes() / cache_line;
   for (const std::uint64_t divisor : {1u, 2u}) {
-    sim::machine halved = which;
+    host::machine halved = which;
     halved.l1_ways /= divisor;
     series& s = both.emplace_back(series{std::to_string(halved.l1_ways) + " ways, machine", {}});
     for (const std::size_t lines : {20u, 47u, 53u, 93u, 120u, 160u, 200u, 213u, 260u, 320u}) {
@@ -245,10 +246,11 @@ std::vector<series> figure_7_of_001(const sim::machine& which, const experiment_
   }
   return both;
 }
+#endif
 
 // Appendix C.1: allocation inside a transaction. x: bytes; on the stack, from the allocator's free
 // lists, and with new pages.
-std::vector<series> appendix_c_1(const sim::machine& which, const experiment_scale& scale) {
+std::vector<series> appendix_c_1(const host::machine& which, const experiment_scale& scale) {
   std::vector<series> all{{"stack", {}}, {"heap, recycled", {}}, {"heap, new pages", {}}};
   for (const std::size_t bytes : {16u, 256u, 4'096u, 65'536u, 1'048'576u}) {
     const auto allocate = [&] { ::operator delete(::operator new(bytes)); };
@@ -276,9 +278,14 @@ std::vector<series> appendix_c_1(const sim::machine& which, const experiment_sca
 }  // namespace
 
 std::vector<experiment> transaction_limits() {
-  return {{"S-3.1", figure_3_1}, {"S-3.2", figure_3_2},     {"S-3.5", figure_3_5},
-          {"S-3.6", figure_3_6}, {"S-3.7", figure_3_7},     {"S-3.8", figure_3_8},
-          {"S-C.2", figure_c_2}, {"K-F7", figure_7_of_001}, {"S-C.1", appendix_c_1}};
+  return {
+      {"S-3.1", figure_3_1},     {"S-3.2", figure_3_2},   {"S-3.5", figure_3_5},
+      {"S-3.6", figure_3_6},     {"S-3.7", figure_3_7},   {"S-3.8", figure_3_8},
+      {"S-C.2", figure_c_2},     {"S-C.1", appendix_c_1},
+#if defined(ELIDEX_SIMULATED)
+      {"K-F7", figure_7_of_001},
+#endif
+  };
 }
 
 }  // namespace elidex::bench

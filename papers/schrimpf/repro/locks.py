@@ -4,7 +4,7 @@ from curves import at, between, last_below, mean, rises
 from verdicts import (AGREES, NEAR, Judgement, compared, number, numbers, of_ratio, of_shape, say,
                       worst)
 
-from .runs import claim
+from .runs import ELISIONS, claim
 
 L1D_KB = 32
 HALF = 50  # a size that most transactions still commit
@@ -154,7 +154,7 @@ def nesting(here, _):
 LOCKS_HELD = (1, 2, 4, 8, 20)
 
 
-@claim("S-3.9")
+@claim("S-3.9", simulated=ELISIONS)
 def elided_together(here, paper):
     """More than one elided HLE lock held at once: the share of transactional cycles that abort.
     With one lock next to nothing aborts (0.06 % in the thesis), which no ratio describes: less than

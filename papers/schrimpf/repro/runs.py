@@ -7,6 +7,7 @@ figures figure -> series.
 import csv
 import functools
 import re
+from dataclasses import replace
 
 import machines
 from claims import ROOT, read_claims
@@ -21,6 +22,7 @@ DIGITISED = ROOT / "papers" / "schrimpf" / "digitised"
 SAME_SERIES = {"no synchronization (baseline line)": "no synchronization", "atomic": "TAS"}
 with open(ROOT / "papers" / "schrimpf" / "figures.csv", encoding="utf-8") as _lines:
     ROWS = {row["figure"]: row for row in csv.DictReader(_lines)}  # titles and axes
+ELISIONS = "counts of elisions"  # which only the simulated machine has
 ONE_PLACE = "single-thread"  # in place of an x, where a figure has one bar for each series
 
 
@@ -77,7 +79,7 @@ FAMILY = Judged("structure_sensitivity", (MACHINE,), changes=variants, regions="
                 "(a smoke run: the first seed alone)")
 
 
-def claim(one, *figures, where="", shared=(), varied=False):
+def claim(one, *figures, where="", shared=(), varied=False, simulated=""):
     """Registers a judge of (here, paper). What claims.csv has no claim for is judged by a sentence
     of the thesis's text: the judge's docstring."""
     figures, number = figures or (one,), one.removeprefix("S-")
@@ -91,13 +93,15 @@ def claim(one, *figures, where="", shared=(), varied=False):
             paper = {f: read_figure(f.removeprefix("S-")) for f in figures}
             several = len(figures) > 1
             made = judge(here, paper) if several else judge(*here.values(), *paper.values())
+            if runs.flags.host:  # the notes are about the simulated machine
+                return replace(made, note="")
             file = runs.flags.machine or MACHINE
             own = (made.note, *notes(file, here, paper))
             made.note = " ".join(note for note in own if note)
             return without_evidence(made, CALIBRATION) if taken_from(file, here) else made
 
         FAMILY.claim(one, (), *(FIGURES[f] for f in figures), where=where, shared=shared,
-                     series=figures, varied=varied)(judged)
+                     series=figures, varied=varied, simulated=simulated)(judged)
         return judge
     return register
 

@@ -5,8 +5,8 @@
 //   std::vector<series> curves = figure_3_16(run);      // operations per millisecond
 //
 // Idea: the same figure is run several times and the medians of its points are taken
-// (native_main.cpp), so that variants are interleaved and a disturbance hits one round of all of
-// them.
+// (native_experiments.cpp), so that variants are interleaved and a disturbance hits one round of
+// all of them.
 //
 // Threads are pinned round robin to the CPUs that the process may use, released together, and
 // measured until the last has ended. More threads than CPUs take turns, as in the thesis's figures

@@ -1,0 +1,145 @@
+// The program that runs the papers' experiments on real threads: reads one request as JSON from
+// standard input, in the form that the program on the simulated machine takes, and answers in the
+// same form. `elidex repro` starts it.
+//
+//   {"list": "all"}
+//   {"experiment": "S-3.16", "full": false, "seed": 1, "rounds": 5}
+//   {"index": "btree/rtm", "workload": "insert-mix:50", "dist": "uniform", "keys": 1000000,
+//    "threads": 8, "operations": 100000, "seed": 1}
+//
+// Exit status as of elidex: 0 done, 1 failed, 2 a request that cannot be run, with one line on
+// standard error.
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "bench/indexes/registry.hpp"
+#include "bench/native/run_on_threads.hpp"
+#include "bench/runner/machine.hpp"
+#include "bench/support/bad_input.hpp"
+#include "elidex/htm.hpp"
+#include "papers/schrimpf/experiments/experiment.hpp"
+
+namespace {
+
+using namespace elidex;
+using namespace elidex::bench;
+using nlohmann::ordered_json;
+
+std::string cpu_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("model name"))
+      return line.substr(std::min(line.size(), line.find(": ") + 2));
+  }
+  return "unknown CPU";
+}
+
+ordered_json here() {
+  return {{"native", cpu_name()},
+          {"cpus", allowed_cpus().size()},
+          {"rtm_commits", htm::capability().rtm_commits},
+          {"htm", htm::capability().reason}};
+}
+
+ordered_json listed() {
+  ordered_json document = here();
+  for (const index_info& one : indexes()) document["indexes"].push_back(one.name);
+  for (const auto& [id, threads] : native_experiments()) document["experiments"][id] = threads;
+  return document;
+}
+
+native_request request_of(const ordered_json& request) {
+  native_request wanted{.index = request.at("index"),
+                        .workload = request.at("workload"),
+                        .dist = request.at("dist"),
+                        .keys = request.at("keys"),
+                        .threads = request.at("threads"),
+                        .operations = request.at("operations"),
+                        .seed = request.at("seed"),
+                        .retries = {},
+                        .version = {}};
+  if (request.contains("retries")) wanted.retries = request.at("retries").get<std::uint32_t>();
+  const std::string version = request.value("leaf_version", "none");
+  if (version == "head") wanted.version = leaf_version::in_head;
+  if (version == "line") wanted.version = leaf_version::on_own_line;
+  return wanted;
+}
+
+// What only the simulated machine can tell (cycles lost to aborts, where transactions met, accesses
+// to memory) is not there.
+ordered_json document_of(const native_request& wanted, const native_result& result) {
+  const run_outcome& outcome = result.outcome;
+  const index_counters& counts = outcome.counters;
+  return {{"index", wanted.index},
+          {"workload", wanted.workload},
+          {"dist", wanted.dist},
+          {"threads", wanted.threads},
+          {"mops", outcome.mops},
+          {"mops_min", outcome.mops},
+          {"mops_max", outcome.mops},
+          {"ns_p50", outcome.latency.percentile(50)},
+          {"ns_p99", outcome.latency.percentile(99)},
+          {"aborts_per_op", counts.aborts_per_request(outcome.counted_requests)},
+          {"aborts",
+           {{"conflict", counts.aborts_conflict},
+            {"capacity", counts.aborts_capacity},
+            {"explicit", counts.aborts_explicit},
+            {"interrupt", counts.aborts_interrupt},
+            {"other", counts.aborts_other}}},
+          {"fallback_pct", counts.fallback_pct()},
+          {"bytes_per_key", result.bytes_per_key},
+          {"seed", wanted.seed},
+          {"keys", result.keys},
+          {"operations_per_thread", wanted.operations},
+          {"requests", outcome.requests},
+          {"misses", outcome.misses},
+          {"cpu_wait_pct", outcome.cpu_wait_pct}};
+}
+
+ordered_json answer(const ordered_json& request) {
+  if (request.contains("list")) return listed();
+  if (!request.contains("experiment")) {
+    const native_request wanted = request_of(request);
+    return document_of(wanted, run_on_threads(wanted));
+  }
+  ordered_json document = run_native_experiment(
+      request.at("experiment"), request.value("full", false),
+      request.value("seed", std::uint64_t{1}), request.value("rounds", std::uint64_t{5}));
+  document.update(here());
+  return document;
+}
+
+}  // namespace
+
+int main() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with its parent, instead of running on for minutes
+  try {
+    const ordered_json request = ordered_json::parse(std::cin, nullptr, false);
+    if (request.is_discarded() || !request.is_object()) {
+      std::fprintf(stderr,
+                   "elidex-native: this program runs the papers' experiments; start it with "
+                   "'elidex repro'\n");
+      return 2;
+    }
+    std::cout << answer(request).dump() << '\n' << std::flush;
+    return std::cout ? 0 : 1;
+  } catch (const bad_input& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  } catch (const ordered_json::exception& error) {
+    std::fprintf(stderr, "elidex-native: invalid request: %s\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

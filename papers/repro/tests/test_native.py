@@ -1,0 +1,174 @@
+"""--native: the same judges and figures, with a scripted RTM in place of the simulated machine."""
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import fake_native  # noqa: E402
+import native  # noqa: E402
+import repro  # noqa: E402
+
+PNG = b"\x89PNG\r\n"
+FAKE = Path(__file__).resolve().parent / "fake_native.py"
+PROGRAM = Path(__file__).resolve().parents[3] / "build" / "release" / "bench" / "native" / "elidex-native"
+
+
+def at_once():
+    """Hundreds of runs without a process for each."""
+    def ask_all(_, requests, jobs, **__):
+        assert jobs == 1, "native runs disturb each other"
+        return {key: fake_native.answer(one) for key, one in requests.items()}
+
+    stack = contextlib.ExitStack()
+    stack.enter_context(mock.patch.object(native, "host_of", lambda program: native_host(program)))
+    stack.enter_context(mock.patch.object(repro, "ask_all", ask_all))
+    return stack
+
+
+native_host_of = native.host_of
+
+
+def native_host(program):
+    return native_host_of(program, lambda _, request: fake_native.answer(request))
+
+
+class Native(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.out = Path(self.directory.name) / "plots"
+        self.program = Path(self.directory.name) / "worker"
+        self.program.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{FAKE}'\n")
+        self.program.chmod(0o755)
+
+    def run_it(self, *arguments, **environment):
+        out, err = io.StringIO(), io.StringIO()
+        with mock.patch.dict(os.environ, environment), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = repro.main(["--worker", "/nowhere", "--native-worker", str(self.program), "--native", "--out",
+                                 str(self.out), "--jobs", "2", "--commit", "abc", *arguments])
+        return status, out.getvalue(), err.getvalue()
+
+    def plots(self):
+        return sorted(p.name for p in self.out.iterdir()) if self.out.exists() else []
+
+    def test_every_judge_gives_a_verdict_whatever_the_transactions_do(self):
+        for script in fake_native.SCRIPTS:
+            # What is drawn hangs on the script only by its numbers.
+            undrawn = mock.patch("drawing.draw", lambda *_: PNG)
+            with self.subTest(script), at_once(), undrawn if script != "conflict" else contextlib.nullcontext():
+                status, out, err = self.run_it("all", "--json", "-", FAKE_RTM=script)
+                self.assertEqual((status, err), (0, ""))
+                content = json.loads(out)
+                left = [e for e in repro.EXPERIMENTS.values() if e.simulated or e.formula]
+                self.assertEqual({c["id"] for c in content["claims"]},
+                                 set(repro.EXPERIMENTS) - {e.id for e in left})
+                self.assertEqual(set(content["not_built"]), {e.id for e in left})
+                self.assertLessEqual({c["verdict"] for c in content["claims"]}, {"agrees", "near", "differs"})
+                self.assertGreater(len(content["claims"]), 50)
+                self.assertEqual(content["machine"]["native"], "fake Xeon")
+                self.assertNotIn("simulated", content["machine"])
+                # One thing is changed at a time, but nothing of the simulated machine's.
+                self.assertLessEqual({row["knob"] for row in content["sensitivity"]},
+                                     {"none", "retries", "leaf_version"})
+
+    def test_the_judges_read_what_the_transactions_did(self):
+        verdicts = {}
+        for script in ("commits", "falls back"):
+            with at_once():
+                out = self.run_it("K-F9b", "--json", "-", FAKE_RTM=script)[1]
+            verdicts[script] = json.loads(out)["claims"][0]["here"]
+        self.assertEqual(verdicts, {"commits": "0 %", "falls back": "100 %"})
+
+    def test_a_program_of_its_own(self):
+        status, out, err = self.run_it("S-3.12", "S-3.8")
+        self.assertEqual((status, err), (0, ""))
+        self.assertTrue(out.startswith("native: fake Xeon, 64 CPUs, medians of 5 rounds; smoke scale, seed 1"), out)
+        self.assertRegex(out, r"S-3\.12 .*agrees")
+        self.assertRegex(out, r"S-3\.8 .*agrees")  # evidence: no machine file was calibrated from the figure
+        self.assertEqual(self.plots(), ["S-3.12-native.png", "S-3.8-native.png"])
+
+    def test_each_seed_runs_all_points_before_the_next(self):
+        asked = {}
+        with at_once(), mock.patch.object(repro, "ask_all", lambda _, requests, *__, **___: (
+                asked.update(requests), {k: fake_native.answer(r) for k, r in requests.items()})[1]):
+            self.run_it("K-F5b")
+        seeds = [request["seed"] for request in asked.values()]
+        self.assertEqual(seeds, sorted(seeds))
+        self.assertEqual(len(set(seeds)), native.ROUNDS["smoke"])
+        self.assertEqual({r["operations"] for r in asked.values()}, {native.OPERATIONS["smoke"]})
+
+    def test_a_cpu_without_transactions_is_refused_in_one_line(self):
+        status, out, err = self.run_it("S-3.12", "--json", "-", FAKE_RTM="absent")
+        self.assertEqual((status, out), (1, ""))
+        self.assertEqual(err, "elidex: repro: --native: no hardware transaction commits here: "
+                              "it is a fake without RTM\n")
+        self.assertEqual(self.plots(), [])
+
+    def test_too_few_cpus(self):
+        with at_once():
+            status, out, err = self.run_it("S-3.1", "S-3.12", "K-F3", FAKE_CPUS="2")
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("not run natively: K-F3 (it needs 32 CPUs), S-3.12 (it needs 4 CPUs)", out)
+        with at_once():
+            status, out, err = self.run_it("S-3.12", "E-F3d", FAKE_CPUS="2")
+        self.assertEqual((status, out), (2, ""))
+        self.assertEqual(err, "elidex: id: none runs natively: E-F3d (only the simulated machine has places of conflicts), "
+                              "S-3.12 (it needs 4 CPUs)\n")
+
+    def test_another_machine_is_none(self):
+        status, out, err = self.run_it("S-3.1", "--machine", "icelake-sp")
+        self.assertEqual((status, out, err), (2, "", "elidex: --machine: not with --native\n"))
+
+
+@unittest.skipUnless(PROGRAM.exists(), "build/release has no elidex-native; ./dev build makes it")
+class Program(unittest.TestCase):
+    """The program that the others stand in for."""
+
+    def ask(self, request):
+        ran = subprocess.run([PROGRAM], input=json.dumps(request), capture_output=True, text=True)
+        return ran.returncode, ran.stdout, ran.stderr
+
+    def test_it_lists_what_the_scripted_one_lists(self):
+        status, out, _ = self.ask({"list": "all"})
+        listed, fake = json.loads(out), fake_native.host()
+        self.assertEqual(status, 0)
+        self.assertEqual(set(listed), set(fake))
+        del listed["experiments"]["S-abort"]  # of no figure
+        self.assertEqual(listed["experiments"], fake["experiments"])
+        lacking = set(fake["indexes"]) - set(listed["indexes"])
+        self.assertTrue(all(index.startswith("db/") for index in lacking), lacking)
+
+    def test_its_runs_have_what_the_scripted_ones_have(self):
+        for workload, dist, version in (("eunomia:0.9", "zipf:0.9", "head"), ("insert-mix:50", "uniform", "none")):
+            status, out, err = self.ask({
+                "index": "btree/htm-dbx", "workload": workload, "dist": dist, "keys": 1000, "threads": 1,
+                "operations": 1000, "seed": 1, "set": {}, "quantum": 0, "retries": 3, "leaf_version": version})
+            self.assertEqual((status, err), (0, ""))
+            content = json.loads(out)
+            self.assertEqual(tuple(content), fake_native.RUN)
+            self.assertGreater(content["mops"], 0)
+            self.assertGreater(content["bytes_per_key"], 0)
+
+    def test_it_refuses_in_one_line(self):
+        for request in ({}, {"experiment": "S-99"}, {"experiment": "S-3.12", "rounds": 0}, [], {"index": "none"},
+                        {"index": "masstree", "workload": "a", "dist": "uniform", "keys": 10, "threads": 100000,
+                         "operations": 1, "seed": 1}):
+            status, out, err = self.ask(request)
+            self.assertEqual((status, out, err.count("\n")), (2, "", 1), request)
+        if not json.loads(self.ask({"list": "all"})[1])["rtm_commits"]:
+            status, out, err = self.ask({"experiment": "S-3.1"})
+            self.assertEqual((status, out, err.count("\n")), (2, "", 1))
+            self.assertIn("needs hardware transactions", err)
+
+
+if __name__ == "__main__":
+    unittest.main()
