@@ -87,8 +87,10 @@ def runnable(flags):
 def named(missing):
     """Ids, each with what is missing: clauses natively, otherwise indexes."""
     def why(lacks):
+        if not lacks:
+            return ""
         clauses = any(" " in one for one in lacks)
-        return f" ({'' if clauses else 'needs '}{', '.join(lacks)})" if lacks else ""
+        return f" ({'' if clauses else 'needs '}{', '.join(lacks)})"
 
     return ", ".join(i + why(lacks) for i, lacks in missing.items())
 

@@ -2,6 +2,7 @@
 // The seed of a randomised test: fixed, unless ELIDEX_TEST_SEED replays another one. A test that
 // fails prints it.
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <random>
@@ -13,9 +14,10 @@ inline std::uint64_t seed_or(std::uint64_t usual) {
   return wish != nullptr ? std::strtoull(wish, nullptr, 0) : usual;
 }
 
-// How many times longer than usual the tests shall run: ELIDEX_TEST_LONG=1 says 20.
+// How many times longer than usual the tests shall run: ELIDEX_TEST_LONG=10 says ten.
 inline int effort() {
-  return std::getenv("ELIDEX_TEST_LONG") != nullptr ? 20 : 1;
+  const char* const wish = std::getenv("ELIDEX_TEST_LONG");
+  return wish != nullptr ? std::max(1, std::atoi(wish)) : 1;
 }
 
 // So many repetitions of something cheap: fewer inside the simulated machine, which takes a hundred
