@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "bench/runner/machine.hpp"
@@ -46,7 +47,9 @@ static int repro_command(const repro_flags& flags) {
       "--seed",          std::to_string(parse_count("--seed", flags.seed, 0, UINT64_MAX)),
       "--out",           flags.out,
       "--jobs",          std::to_string(jobs)};
-  if (flags.native) command.emplace_back("--native");
+  if (flags.native) {
+    command.insert(command.end(), {"--native", "--facts", document_head().at("machine").dump()});
+  }
   if (!flags.machine.empty())
     command.insert(command.end(), {"--machine", machine_file(flags.machine).string()});
   if (!flags.answers.empty()) command.insert(command.end(), {"--answers", flags.answers});
@@ -68,17 +71,21 @@ void add_repro_command(command_parser& app) {
       .type_name("ID")
       .required();
   command.add_option("--scale", flags->scale, "smoke | full").type_name("S").shows_default();
-  command.add_option("--machine", flags->machine, "another machine than the paper's")
+  command
+      .add_option("--machine", flags->machine,
+                  "another machine than the paper's; not with --native")
       .type_name("M");
   command.add_flag("--native", flags->native,
                    "on this CPU's own hardware transactions, not on the simulated machine");
-  command.add_option("--seed", flags->seed, "equal seeds give equal results")
+  command.add_option("--seed", flags->seed, "equal seeds give equal results, but for --native")
       .type_name("N")
       .shows_default();
   command.add_option("--out", flags->out, "the directory for plots")
       .type_name("DIR")
       .shows_default();
-  command.add_option("--jobs", flags->jobs, "runs at the same time [the CPUs here]").type_name("N");
+  command
+      .add_option("--jobs", flags->jobs, "runs at the same time [the CPUs here]; 1 with --native")
+      .type_name("N");
   command
       .add_option("--answers", flags->answers,
                   "saves each run's result to FILE; results already there are reused")

@@ -17,7 +17,9 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -46,6 +48,9 @@ std::string cpu_name() {
 ordered_json here() {
   return {{"native", cpu_name()},
           {"cpus", allowed_cpus().size()},
+          {"cpu_order", allowed_cpus_by_core()},
+          {"allocator", allocator_name()},
+          {"hle_advertised", htm::capability().hle_advertised},
           {"rtm_commits", htm::capability().rtm_commits},
           {"htm", htm::capability().reason}};
 }
@@ -57,25 +62,47 @@ ordered_json listed() {
   return document;
 }
 
-native_request request_of(const ordered_json& request) {
-  native_request wanted{.index = request.at("index"),
-                        .workload = request.at("workload"),
-                        .dist = request.at("dist"),
-                        .keys = request.at("keys"),
-                        .threads = request.at("threads"),
-                        .operations = request.at("operations"),
-                        .seed = request.at("seed"),
-                        .retries = {},
-                        .version = {}};
-  if (request.contains("retries")) wanted.retries = request.at("retries").get<std::uint32_t>();
+constexpr std::uint64_t counts_max = 1'000'000'000;  // against slips; memory sets its own limit
+
+// A number of the request, or `otherwise` if it has none of this name.
+std::uint64_t count_in(const ordered_json& request, const char* name, std::uint64_t least,
+                       std::uint64_t most, std::optional<std::uint64_t> otherwise = {}) {
+  if (otherwise && !request.contains(name)) return *otherwise;
+  const ordered_json& value = request.at(name);
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() < least ||
+      value.get<std::uint64_t>() > most) {
+    throw bad_input(std::string(name) + ": invalid value " + value.dump() + " (expected " +
+                    std::to_string(least) + " to " + std::to_string(most) + ")");
+  }
+  return value.get<std::uint64_t>();
+}
+
+leaf_version version_in(const ordered_json& request) {
   const std::string version = request.value("leaf_version", "none");
-  if (version == "head") wanted.version = leaf_version::in_head;
-  if (version == "line") wanted.version = leaf_version::on_own_line;
+  if (version == "none") return leaf_version::none;
+  if (version == "head") return leaf_version::in_head;
+  if (version == "line") return leaf_version::on_own_line;
+  throw bad_input("leaf_version: invalid value '" + version + "' (expected none, head or line)");
+}
+
+native_request request_of(const ordered_json& request) {
+  native_request wanted{
+      .index = request.at("index"),
+      .workload = request.at("workload"),
+      .dist = request.at("dist"),
+      .keys = count_in(request, "keys", 1, counts_max),
+      .threads = static_cast<unsigned>(count_in(request, "threads", 1, allowed_cpus().size())),
+      .operations = count_in(request, "operations", 1, counts_max),
+      .seed = count_in(request, "seed", 0, UINT64_MAX),
+      .retries = {},
+      .version = version_in(request)};
+  if (request.contains("retries"))
+    wanted.retries = static_cast<std::uint32_t>(count_in(request, "retries", 0, UINT32_MAX));
   return wanted;
 }
 
-// What only the simulated machine can tell (cycles lost to aborts, where transactions met, accesses
-// to memory) is not there.
+// The document omits what only the simulated machine records: cycles lost to aborts, where
+// transactions met, accesses to memory.
 ordered_json document_of(const native_request& wanted, const native_result& result) {
   const run_outcome& outcome = result.outcome;
   const index_counters& counts = outcome.counters;
@@ -113,7 +140,7 @@ ordered_json answer(const ordered_json& request) {
   }
   ordered_json document = run_native_experiment(
       request.at("experiment"), request.value("full", false),
-      request.value("seed", std::uint64_t{1}), request.value("rounds", std::uint64_t{5}));
+      count_in(request, "seed", 0, UINT64_MAX, 1), count_in(request, "rounds", 1, 1'000, 5));
   document.update(here());
   return document;
 }
@@ -138,6 +165,9 @@ int main() {
   } catch (const ordered_json::exception& error) {
     std::fprintf(stderr, "elidex-native: invalid request: %s\n", error.what());
     return 2;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "out of memory\n");
+    return 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

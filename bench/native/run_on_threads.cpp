@@ -18,7 +18,7 @@ native_result run_with(const native_request& wanted, const key_set<key>& keys,
   const auto measured = streams_for(keys, shape, wanted.threads);
   const auto warm_ups = streams_for(keys, warm_up_shape(what, shape), wanted.threads);
   const auto index = make_index<key>(info);
-  const run_settings to_the_end{.drain = true};
+  const run_settings to_the_end{.drain = true, .cpus = allowed_cpus_by_core()};
   std::uint64_t added = run_threads<key>(*index, filling, to_the_end).added;
   if (!what.drains()) static_cast<void>(run_threads<key>(*index, warm_ups, to_the_end));
   native_result result{.outcome = run_threads<key>(*index, measured, to_the_end)};
@@ -39,11 +39,6 @@ native_result run_on_threads(const native_request& wanted) {
   if (what == nullptr || !where) throw bad_input("unknown workload or distribution");
   if (const auto why = why_not(*index, *what, wanted.threads, key_type::u64))
     throw bad_input("--index: " + *why);
-  const std::size_t cpus = allowed_cpus().size();
-  if (wanted.threads > cpus) {
-    throw bad_input("--threads: " + std::to_string(wanted.threads) + " is more than the " +
-                    std::to_string(cpus) + " CPUs here");
-  }
   conflict_retries_asked_for = wanted.retries;
   leaf_version_asked_for = wanted.version;
   return run_with(wanted, random_keys(wanted.keys, wanted.seed), *index, *what, *where);

@@ -6,9 +6,10 @@
 //                                           .dist = "uniform", .threads = 8});
 //
 // The map is filled, then each thread warms the caches with a tenth of its operations, then all
-// threads are released together. A workload that begins with an empty map has no warm-up.
+// threads are released together. A workload that loads or erases has no warm-up.
 //
-// Thread-safety: one run at a time in a process. Errors: bad_input for what cannot run.
+// Thread-safety: one run at a time in a process. Errors: bad_input for an unknown index or
+// workload, and for one that the index cannot run.
 
 #include <cstdint>
 #include <optional>

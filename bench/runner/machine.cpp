@@ -6,9 +6,11 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <fstream>
 #include <limits>
+#include <string>
 
 // Present only where the program is linked with jemalloc.
 extern "C" int mallctl(const char* name, void* old_value, size_t* old_bytes, void* new_value,
@@ -35,6 +37,33 @@ std::vector<int> allowed_cpus() {
     }
   }
   if (cpus.empty()) cpus.push_back(0);
+  return cpus;
+}
+
+std::vector<int> allowed_cpus_by_core() {
+  struct place {
+    std::size_t sibling = 0;  // how many CPUs of its core come before it
+    std::size_t socket = 0;
+    std::size_t core = 0;
+    int cpu = 0;
+    auto operator<=>(const place&) const = default;
+  };
+  std::vector<place> places;
+  for (const int cpu : allowed_cpus()) {
+    const std::string topology = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
+    place one{.socket = number_in((topology + "physical_package_id").c_str()),
+              .core = number_in((topology + "core_id").c_str()),
+              .cpu = cpu};
+    // Without a topology all CPUs look like one core, and stay in ascending order.
+    for (const place& other : places) {
+      if (other.socket == one.socket && other.core == one.core) ++one.sibling;
+    }
+    places.push_back(one);
+  }
+  std::sort(places.begin(), places.end());
+  std::vector<int> cpus;
+  cpus.reserve(places.size());
+  for (const place& one : places) cpus.push_back(one.cpu);
   return cpus;
 }
 

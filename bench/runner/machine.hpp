@@ -19,6 +19,10 @@ namespace elidex::bench {
 /// The CPUs of this process' affinity mask, ascending.
 [[nodiscard]] std::vector<int> allowed_cpus();
 
+/// The same CPUs, one of each core first, cores of one socket side by side. Equal to allowed_cpus()
+/// where the kernel does not tell.
+[[nodiscard]] std::vector<int> allowed_cpus_by_core();
+
 /// Binds the calling thread to one CPU; without effect where the system refuses.
 void pin_this_thread(int cpu);
 

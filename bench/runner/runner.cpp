@@ -106,7 +106,7 @@ run_outcome run_threads(any_index<Key>& index, std::span<const request_stream<Ke
   control.repeat = settings.repeat_streams;
   control.clock_ns = clock_ns;
 
-  const std::vector<int> cpus = allowed_cpus();
+  const std::vector<int> cpus = settings.cpus.empty() ? allowed_cpus() : settings.cpus;
   const index_counters before = index.counters();
   std::vector<worker_result> results(streams.size());
   std::vector<std::exception_ptr> failures(streams.size());

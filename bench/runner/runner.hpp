@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "bench/indexes/any_index.hpp"
 
@@ -25,6 +26,8 @@ struct run_settings {
   double warm_up_seconds = 0.1;
   bool drain = false;
   bool repeat_streams = true;
+  /// Thread t runs on CPU t of these, round robin; empty: all that the process may use.
+  std::vector<int> cpus = {};
   /// Called a few times a second with the share of the time that is over; not during drains.
   std::function<void(double)> tick = {};
 };

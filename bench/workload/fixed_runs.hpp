@@ -24,6 +24,7 @@ template <class Key>
                                                            const stream_shape& shape,
                                                            unsigned threads) {
   std::vector<request_stream<Key>> streams;
+  streams.reserve(threads);
   for (unsigned t = 0; t < threads; ++t) streams.push_back(make_stream(keys, shape, t, threads));
   return streams;
 }
@@ -38,8 +39,7 @@ template <class Key>
   return make_stream(keys, shape, 0, 1);
 }
 
-// Of another seed, and of reads and updates only: so that it changes no key that the measured part
-// counts on.
+// Has another seed and only reads and updates, so that the warm-up neither adds nor erases keys.
 [[nodiscard]] inline stream_shape warm_up_shape(const workload& what, stream_shape shape) {
   shape.what = find_workload(what.erases || what.loads() || what.inserts ? "c" : what.name);
   shape.requests = what.drains() ? 0 : shape.requests / warm_up_share;

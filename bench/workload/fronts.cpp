@@ -43,7 +43,7 @@ bool read_shape(std::string_view numbers, bool theta_only, front_shape& shape) {
 std::string description_of(const workload& one) {
   if (one.kind == workload_kind::put) return "50 % get, 50 % insert or update, into an empty map";
   const front_shape& f = one.fronts;
-  const std::string released = "paper 003's released benchmark";
+  std::string released = "paper 003's released benchmark";
   if (f.common_counters) return released + ", with common counters";
   if (f.grown) return released + ", into a tree of six levels";
   if (f.interleaved) return released + ", with interleaved keys and one hot front";

@@ -177,8 +177,8 @@ ROWS = [
     *(never("./dev elidex repro " + paper, WHOLE_PAPER) for paper in ("K", "E", "S")),
     never("./dev elidex repro E --scale full --answers full.jsonl", WHOLE_PAPER),
     # 1: no transaction commits on this CPU.
-    Row("./dev elidex repro all --native --json native.json", smaller=(("all", "S-3.8 S-3.12"),),
-        full=(), statuses=(0, 1)),
+    Row("./dev elidex repro all --native --answers native.jsonl --json native.json",
+        smaller=(("repro all", "repro S-3.8 S-3.12"),), full=None, statuses=(0, 1)),
     as_written("./dev example conflict"),
     # Building and testing.
     long_only("cmake -S . -B build/install -DCMAKE_BUILD_TYPE=Release -DELIDEX_BUILD_CLI=OFF "

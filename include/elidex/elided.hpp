@@ -220,7 +220,10 @@ class elided {
   template <class F>
   decltype(auto) run_at_most(std::uint32_t attempts, F&& fn) {
     const auto try_again = [&attempts](htm::status aborted) {
-      return aborted.is_lock_busy() || (attempts > 1 && --attempts != 0);
+      if (aborted.is_lock_busy()) return true;
+      if (attempts <= 1) return false;
+      --attempts;
+      return true;
     };
     std::uint32_t ignored = 0;
     enter(ignored, try_again);

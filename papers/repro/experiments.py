@@ -68,7 +68,8 @@ class Experiment:
     series: list = ()  # names of experiments that answer with series
     varied: bool = False  # these run again with one thing changed at a time
     formula: bool = False  # the judge evaluates the paper's own formula
-    simulated: str = ""  # what the judge needs and the simulated machine alone has
+    simulated: str = ""  # what the judge needs and a native run does not give
+    by_prefix: bool = False  # the judge reads series of locks that are elided by HLE's prefixes
 
 
 @dataclass

@@ -72,12 +72,11 @@ class Runs:
         return all(p in self for p in points)
 
     def tell(self, measure):
-        """Whether the runs have the measure: real threads do not have all that the simulated
-        machine has."""
+        """Returns whether the runs have `measure`; native runs lack some."""
         return measure in self.table
 
     def of_machine(self, note):
-        """What there is to say of the simulated machine: nothing of real threads."""
+        """Returns `note` for simulated runs, and nothing for native ones."""
         return "" if self.flags.host else note
 
     def values(self, points, measure="mops"):

@@ -4,8 +4,9 @@
         kept.answer_of(request)                        # None: not there
         kept.add(request, answer)                      # from any thread; on the disk on return
 
-The first line names the program by its SHA-256. Another program's answers are refused, because they
-may differ. An incomplete last line is dropped. A machine file's content is part of the key.
+The first line names the program by its SHA-256, and natively the machine. Another program's or
+machine's answers are refused, because they may differ. An incomplete last line is dropped. A
+machine file's content is part of the key.
 """
 
 import functools
@@ -33,9 +34,10 @@ def key_of(request):
 
 
 class KeptAnswers:
-    def __init__(self, path, program):
+    def __init__(self, path, program, host=None):
+        """host: what native.host_of() says of this machine; none for simulated runs."""
         self.path, self.lock, self.answers = path, threading.Lock(), {}
-        head = {MADE_BY: content(program)}
+        head = {MADE_BY: content(program)} | ({"host": host} if host else {})
         try:
             self.file = open(path, "a+b")
         except OSError as error:
@@ -72,8 +74,8 @@ class KeptAnswers:
         try:
             made = [json.loads(line) for line in lines]
             if made and made[0] != head:
-                raise self.refusal("written by another build" if MADE_BY in made[0]
-                                   else "not an --answers file")
+                raise self.refusal("written by another build or on another machine"
+                                   if MADE_BY in made[0] else "not an --answers file")
             self.answers = {one["key"]: one["answer"] for one in made[1:]}
         except (ValueError, TypeError, KeyError):
             raise self.refusal("not an --answers file") from None

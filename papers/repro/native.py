@@ -1,10 +1,12 @@
 """Runs on real threads: all claims with --native, and some figures beside their simulated ones."""
 
 import outputs
+from claims import BadInput
 from verdicts import number
 from worker import WorkerFailed, ask
 
 ROUNDS = {"smoke": 5, "full": 15}
+NOT_OF_HOST = ("indexes", "experiments")  # what the program can do, and not what the machine is
 # Of each thread: some 0.1 s a run. A native run costs little, and a short one measures its start.
 OPERATIONS = {"smoke": 100_000, "full": 400_000}
 
@@ -12,21 +14,37 @@ OPERATIONS = {"smoke": 100_000, "full": 400_000}
 def host_of(program, asking=ask):
     """What this machine is and what the program can run on it. Refuses a machine without hardware
     transactions."""
+    if not program:
+        raise BadInput("--native: needs --native-worker")
     host = asking(program, {"list": "all"})
     if not host["rtm_commits"]:
-        raise WorkerFailed(f"--native: no hardware transaction commits here: {host['htm']}")
+        raise WorkerFailed(f"--native: no hardware transaction commits here: {host['htm']}; "
+                           "see 'elidex doctor'")
     return host
 
 
+def machine_of(host):
+    return {name: value for name, value in host.items() if name not in NOT_OF_HOST}
+
+
+def broken(experiment, asked, failed):
+    """Why a run that the experiment needs failed; none if all ended."""
+    points = set(experiment.points)
+    return next((why for key, why in failed.items() if key in asked and
+                 (key in experiment.series or isinstance(key, tuple) and key[0] in points)), None)
+
+
 def unfit(experiment, host):
-    """Why this machine or the program cannot run it, in clauses."""
+    """Returns the reasons why this machine cannot run the experiment; empty if it can."""
     if experiment.formula:
         return ["it is a formula"]
     if experiment.simulated:
-        return [f"only the simulated machine has {experiment.simulated}"]
+        return [f"it needs {experiment.simulated}"]
+    if experiment.by_prefix and not host["hle_advertised"]:
+        return ["it needs HLE"]
     threads = max([*(p.threads for p in experiment.points),
                    *(host["experiments"].get(name, 0) for name in experiment.series)], default=0)
-    lacks = [f"{name} is not compiled for real threads" for name in experiment.series
+    lacks = [f"{name} has no native form" for name in experiment.series
              if name not in host["experiments"]]
     return lacks + ([f"it needs {threads} CPUs"] if threads > host["cpus"] else [])
 

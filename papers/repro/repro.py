@@ -7,6 +7,7 @@
 what they consist of. """
 
 import argparse
+import json
 import os
 import sys
 import textwrap
@@ -37,6 +38,7 @@ def arguments_of(given):
                         help="the program that runs on real threads of this machine")
     parser.add_argument("--native", action="store_true",
                         help="all runs on this machine, none on the simulated one")
+    parser.add_argument("--facts", default="{}", help="what is known of this machine, as JSON")
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("--scale", choices=("smoke", "full"), default="smoke")
     parser.add_argument("--seed", type=int, default=1)
@@ -77,7 +79,7 @@ def runnable(flags):
     ids = [i for i in ids if i not in lacking]
     if not ids:
         if flags.native:
-            raise BadInput(f"id: none runs natively: {named(lacking)}")
+            raise BadInput(f"id: no requested experiment runs natively: {named(lacking)}")
         needed = ", ".join(dict.fromkeys(index for lacks in lacking.values() for index in lacks))
         raise BadInput(f"id: {', '.join(lacking)} cannot run: the simulated machine has no index "
                        f"{needed}")
@@ -95,10 +97,11 @@ def named(missing):
     return ", ".join(i + why(lacks) for i, lacks in missing.items())
 
 
-def machine_document(plan, host):
-    """What the runs and the claims are of. The parameters at the top are of the first machine."""
+def machine_document(plan, host, facts):
+    """Describes the machine that produced the runs. The parameters at the top are of the first
+    machine."""
     if host:
-        return {name: host[name] for name in ("native", "cpus", "rtm_commits", "htm")}
+        return facts | native.machine_of(host)
     files, beside = [], []
     for family, _, asked in plan:
         runs, series = ([r for key, r in asked.items() if isinstance(key, str) == named]
@@ -175,9 +178,21 @@ class Outcome:
         return text
 
 
+def without_failed(ids, plan, missing, failed):
+    """The same without the experiments of which a run failed; these are missing."""
+    lost = {one.id: [why] for _, chosen, asked in plan for one in chosen
+            if (why := native.broken(one, asked, failed))}
+    left = [i for i in ids if i not in lost]
+    if not left:
+        raise WorkerFailed("; ".join(dict.fromkeys(failed.values())))
+    kept = [(family, some, asked) for family, chosen, asked in plan
+            if (some := [one for one in chosen if one.id not in lost])]
+    return left, kept, missing | lost
+
+
 def run(flags):
     if flags.native and flags.machine:
-        raise BadInput("--machine: not with --native")
+        raise BadInput("--machine: cannot be combined with --native")
     ids, missing, known = runnable(flags)
     # These take a second to load: after what is refused at once, before minutes of runs.
     with ending.put_off():
@@ -192,10 +207,17 @@ def run(flags):
     requests = {key: one for *_, asked in plan for key, one in asked.items()}
     # Native runs would disturb each other.
     program, jobs = (flags.native_worker, 1) if flags.native else (flags.worker, flags.jobs)
-    with KeptAnswers(flags.answers, program) if flags.answers else nullcontext() as kept:
-        answers = ask_all(program, requests, jobs, kept=kept) if requests else {}
+    machine = machine_document(plan, flags.host, json.loads(flags.facts))
+    failed = {} if flags.native else None
+    keeping = (KeptAnswers(flags.answers, program, flags.host and machine) if flags.answers
+               else nullcontext())
+    with keeping as kept:
+        answers = (ask_all(program, requests, jobs, kept=kept, failed=failed) if requests
+                   else {})
+    if failed:
+        ids, plan, missing = without_failed(ids, plan, missing, failed)
     natives = [] if flags.native else native.beside(plan, flags)
-    outcome, machine = Outcome(ids, plan, answers, flags, known), machine_document(plan, flags.host)
+    outcome = Outcome(ids, plan, answers, flags, known)
     files = outcome.plots(native.figures(plan, natives, flags))
     plots, document = list(files), ""
     if flags.json:

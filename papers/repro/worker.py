@@ -96,11 +96,11 @@ def ask(program, request, running=None):
         raise BadInput(said)
     if status != 0:
         raise WorkerFailed(
-            said or f"{name_of(request)}: the simulated run ended with status {status}")
+            said or f"{name_of(request)}: the run ended with status {status}")
     try:
         return json.loads(out)
     except ValueError:
-        raise WorkerFailed(f"{name_of(request)}: the simulated run gave no JSON") from None
+        raise WorkerFailed(f"{name_of(request)}: the run gave no JSON") from None
 
 
 def keeping(asking, kept):
@@ -115,10 +115,10 @@ def failures(futures):
     return [f.exception() for f in futures if f.done() and not f.cancelled() and f.exception()]
 
 
-def ask_all(program, requests, jobs, asking=None, kept=None):
+def ask_all(program, requests, jobs, asking=None, kept=None, failed=None):
     """key -> request becomes key -> answer. The first failure ends it; what has not begun by then
-    never does. A signal ends what runs, too. Requests already in `kept` do not
-    run."""
+    never does. With `failed`, a dictionary, a run that fails leaves its key and the reason there,
+    and the others go on. A signal ends what runs, too. Requests already in `kept` do not run."""
     check()
     there = {} if kept is None else {key: answer for key, request in requests.items()
                                      if (answer := kept.answer_of(request)) is not None}
@@ -138,13 +138,19 @@ def ask_all(program, requests, jobs, asking=None, kept=None):
             left = futures.values()
             while left and not came():
                 left = wait(left, timeout=SIGNAL_POLL_SECONDS, return_when=FIRST_EXCEPTION).not_done
-                for future in left if failures(futures.values()) else ():
+                for future in left if failed is None and failures(futures.values()) else ():
                     future.cancel()
             if came():
                 running.end()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
             progress.write("")
-    for failed in failures(futures.values()):
-        raise failed
-    return {key: there[key] if key in there else futures[key].result() for key in requests}
+    for error in failures(futures.values()):
+        if failed is None or not isinstance(error, WorkerFailed):
+            raise error
+    broken = {key: str(future.exception()) for key, future in futures.items()
+              if future.exception()}
+    if failed is not None:
+        failed |= broken
+    return {key: there[key] if key in there else futures[key].result() for key in requests
+            if key not in broken}

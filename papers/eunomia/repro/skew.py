@@ -28,7 +28,7 @@ OTHER_WORKLOADS = {PUT: "put, from an empty tree", PRELOADED: "updates of a mill
 TREE, EUNO, OUR, MASS, LIST, EUNO_SKIP = map(curve, (HTM_TREE, EUNO_TREE, OUR_TREE, MASSTREE,
                                                      HTM_LIST, EUNO_LIST))
 RECORDS = ("leaf", "node", "node head", "value")
-PLACES = "places of conflicts"  # what only the simulated machine tells
+PLACES = "places of conflicts"  # which a CPU does not tell
 
 
 def conflict_counts(run):

@@ -88,7 +88,7 @@ def warehouses(runs, other, *told):
                   f"{ours_told(runs, 'by warehouses', other)} With one warehouse, {runs_told}.")
 
 
-DATABASE = "TPC-C over these indexes"
+DATABASE = "TPC-C over these indexes, which is only simulated"
 TURNED = [tpcc(EUNO_DBX), tpcc(DBX)]
 
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Stands in for the program that runs on real threads: a machine whose RTM does what FAKE_RTM says. "commits": regions
 commit; the name of a cause: each region aborts for it once and then commits; "falls back": no region commits, and the
-fallback does all operations; "absent": the CPU has none. FAKE_CPUS: how many CPUs there are."""
+fallback does all operations; "absent": the CPU has none. The shares of aborted transactions in the thesis's figures are 0,
+the thesis's own, and 100 %. FAKE_CPUS: how many CPUs there are. FAKE_NO_HLE: there is no HLE. FAKE_FAILS names an
+experiment that fails."""
 
 import json
 import os
@@ -26,13 +28,19 @@ FOUR_THREADS = ("S-2.4", "S-2.5", "S-2.6", "S-2.7", "S-3.0", "S-3.12", "S-3.13",
                 "S-3.17", "S-3.18", "S-3.19", "S-C.7", "S-C.10", "S-D.5", "S-D.6")
 
 
+# Figures whose y is a share of transactions that abort.
+ABORTED = ("S-3.0", "S-3.1", "S-3.2", "S-3.5", "S-3.6", "S-3.7", "S-3.8", "S-C.1", "S-C.2")
+ABORTED_PCT = {"commits": 0, "falls back": 100}
+
+
 def script():
     return os.environ.get("FAKE_RTM", "commits")
 
 
 def host():
     absent = script() == "absent"
-    return {"native": "fake Xeon", "cpus": int(os.environ.get("FAKE_CPUS", "64")), "rtm_commits": not absent,
+    return {"native": "fake Xeon", "cpu_order": list(range(4)), "allocator": "none",
+            "hle_advertised": "FAKE_NO_HLE" not in os.environ, "cpus": int(os.environ.get("FAKE_CPUS", "64")), "rtm_commits": not absent,
             "htm": "it is a fake without RTM" if absent else "transactions commit", "indexes": fake_worker.indexes(),
             "experiments": {**dict.fromkeys(ONE_THREAD, 1), **dict.fromkeys(FOUR_THREADS, 4)}}
 
@@ -49,6 +57,8 @@ def run(request):
 def experiment(name):
     answer = fake_worker.experiment(name)
     series = [s for s in answer["series"] if not s["name"].endswith(SIMULATED)]
+    if name in ABORTED and script() in ABORTED_PCT:
+        series = [{**s, "points": [(x, ABORTED_PCT[script()]) for x, _ in s["points"]]} for s in series]
     return {"id": name, "rounds": 5, "series": series, **{n: host()[n] for n in ("native", "cpus", "htm")}}
 
 
@@ -59,4 +69,7 @@ def answer(request):
 
 
 if __name__ == "__main__":
-    print(json.dumps(answer(json.load(sys.stdin))))
+    asked = json.load(sys.stdin)
+    if asked.get("experiment", "none") == os.environ.get("FAKE_FAILS"):
+        sys.exit("a section did not commit")
+    print(json.dumps(answer(asked)))

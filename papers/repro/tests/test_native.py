@@ -89,7 +89,7 @@ class Native(unittest.TestCase):
         self.assertEqual(verdicts, {"commits": "0 %", "falls back": "100 %"})
 
     def test_a_program_of_its_own(self):
-        status, out, err = self.run_it("S-3.12", "S-3.8")
+        status, out, err = self.run_it("S-3.12", "S-3.8", FAKE_RTM="conflict")
         self.assertEqual((status, err), (0, ""))
         self.assertTrue(out.startswith("native: fake Xeon, 64 CPUs, medians of 5 rounds; smoke scale, seed 1"), out)
         self.assertRegex(out, r"S-3\.12 .*agrees")
@@ -110,7 +110,7 @@ class Native(unittest.TestCase):
         status, out, err = self.run_it("S-3.12", "--json", "-", FAKE_RTM="absent")
         self.assertEqual((status, out), (1, ""))
         self.assertEqual(err, "elidex: repro: --native: no hardware transaction commits here: "
-                              "it is a fake without RTM\n")
+                              "it is a fake without RTM; see 'elidex doctor'\n")
         self.assertEqual(self.plots(), [])
 
     def test_too_few_cpus(self):
@@ -121,12 +121,40 @@ class Native(unittest.TestCase):
         with at_once():
             status, out, err = self.run_it("S-3.12", "E-F3d", FAKE_CPUS="2")
         self.assertEqual((status, out), (2, ""))
-        self.assertEqual(err, "elidex: id: none runs natively: E-F3d (only the simulated machine has places of conflicts), "
+        self.assertEqual(err, "elidex: id: no requested experiment runs natively: E-F3d (it needs places of conflicts), "
                               "S-3.12 (it needs 4 CPUs)\n")
+
+    def test_without_hle_its_claims_are_not_judged(self):
+        with at_once():
+            status, out, err = self.run_it("S-3.8", "S-3.12", "S-3.0", FAKE_NO_HLE="1")
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("not run natively: S-3.12 (it needs HLE)", out)
+        self.assertRegex(out, r"S-3\.0 ")
+
+    def test_what_fails_is_listed_and_the_others_are_judged(self):
+        status, out, err = self.run_it("S-3.8", "S-3.12", FAKE_FAILS="S-3.12", FAKE_RTM="conflict")
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("not run natively: S-3.12 (a section did not commit)", out)
+        self.assertRegex(out, r"S-3\.8 .*agrees")
+        status, out, err = self.run_it("S-3.12", FAKE_FAILS="S-3.12")
+        self.assertEqual((status, out, err), (1, "", "elidex: repro: a section did not commit\n"))
+
+    def test_answers_of_another_machine_are_refused(self):
+        file = str(Path(self.directory.name) / "answers.jsonl")
+        self.assertEqual(self.run_it("S-3.8", "--answers", file)[0], 0)
+        self.assertEqual(self.run_it("S-3.8", "--answers", file)[0], 0)
+        status, out, err = self.run_it("S-3.8", "--answers", file, FAKE_CPUS="48")
+        self.assertEqual((status, out, err.count("\n")), (2, "", 1))
+        self.assertIn("another machine", err)
+
+    def test_the_document_says_what_the_machine_is(self):
+        out = self.run_it("S-3.8", "--json", "-", "--facts", '{"cpu": "a CPU", "cores": 4}')[1]
+        machine = json.loads(out)["machine"]
+        self.assertEqual((machine["cpu"], machine["cores"], machine["native"]), ("a CPU", 4, "fake Xeon"))
 
     def test_another_machine_is_none(self):
         status, out, err = self.run_it("S-3.1", "--machine", "icelake-sp")
-        self.assertEqual((status, out, err), (2, "", "elidex: --machine: not with --native\n"))
+        self.assertEqual((status, out, err), (2, "", "elidex: --machine: cannot be combined with --native\n"))
 
 
 @unittest.skipUnless(PROGRAM.exists(), "build/release has no elidex-native; ./dev build makes it")
@@ -159,9 +187,15 @@ class Program(unittest.TestCase):
             self.assertGreater(content["bytes_per_key"], 0)
 
     def test_it_refuses_in_one_line(self):
-        for request in ({}, {"experiment": "S-99"}, {"experiment": "S-3.12", "rounds": 0}, [], {"index": "none"},
-                        {"index": "masstree", "workload": "a", "dist": "uniform", "keys": 10, "threads": 100000,
-                         "operations": 1, "seed": 1}):
+        whole = {"index": "masstree", "workload": "a", "dist": "uniform", "keys": 10, "threads": 1, "operations": 1,
+                 "seed": 1}
+        self.assertEqual(self.ask(whole)[0], 0)
+        wrong = [{**whole, name: value} for name, values in (
+            ("keys", (0, -1, 10**30, "1", 1.5, True)), ("threads", (0, 100_000, 2**32 + 1, -1)),
+            ("operations", (0, 10**12)), ("retries", (-1,)), ("leaf_version", ("foo", 1)), ("index", ("none", 7)),
+            ("workload", ("none",)), ("dist", ("none",)), ("seed", (-1,))) for value in values]
+        for request in ({}, {"experiment": "S-99"}, {"experiment": "S-3.12", "rounds": 0},
+                        {"experiment": "S-3.12", "rounds": -1}, [], {"index": "none"}, *wrong):
             status, out, err = self.ask(request)
             self.assertEqual((status, out, err.count("\n")), (2, "", 1), request)
         if not json.loads(self.ask({"list": "all"})[1])["rtm_commits"]:

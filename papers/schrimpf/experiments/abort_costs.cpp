@@ -16,9 +16,8 @@ namespace elidex::bench {
 namespace {
 
 constexpr std::size_t line = 64;
-constexpr std::size_t array_bytes = 1024;                  // figure D.1
-constexpr std::size_t elements = array_bytes / line;       // one a line: 16
-constexpr std::size_t more_than_the_l3 = 8 * 1024 * 1024;  // of the thesis's machine, 6 MB
+constexpr std::size_t array_bytes = 1024;             // figure D.1
+constexpr std::size_t elements = array_bytes / line;  // one a line: 16
 
 struct alignas(line) element {
   volatile unsigned char byte;
@@ -41,11 +40,12 @@ std::uint64_t cycles_of(Body body) {
 // Figure D.1: writing an array of 1 KB after all caches hold something else, and once more.
 std::vector<series> figure_d_1(const host::machine& which, const experiment_scale& scale) {
   const auto array = std::make_unique<element[]>(elements);
-  const auto other = std::make_unique<element[]>(more_than_the_l3 / line);
+  const std::size_t others = more_than_the_caches() / line;
+  const auto other = std::make_unique<element[]>(others);
   std::uint64_t cold = 0, warm = 0;
   host::run(which, {.seed = scale.seed}, {[&] {
               write_all(array.get());  // its pages are there
-              for (std::size_t i = 0; i < more_than_the_l3 / line; ++i) other[i].byte = 1;
+              for (std::size_t i = 0; i < others; ++i) other[i].byte = 1;
               cold = cycles_of([&] { write_all(array.get()); });
               warm = cycles_of([&] { write_all(array.get()); });
             }});

@@ -1,7 +1,7 @@
 #pragma once
 // An experiment of the papers: one source file for each figure or group of figures, which registers
-// what it can run. The same sources run on the simulated machine and on this one: `host` is either
-// `sim` (machine/simulation.hpp) or `native` (native_machine.hpp).
+// what it can run. The same sources run on the simulated machine and on real threads. `host`
+// names `sim` (machine/simulation.hpp) or `native` (native_machine.hpp).
 //
 // An experiment gives named series of points, as the figure has them:
 // {"series":[{"name":..,"points":[[x,y],..]}]}. Thread-safety: one at a time in a process.
@@ -24,8 +24,14 @@ namespace elidex::bench {
 
 #if defined(ELIDEX_SIMULATED)
 namespace host = sim;
+inline constexpr std::uint64_t times_longer = 1;
+inline std::size_t more_than_the_caches() {
+  return 8 * 1024 * 1024;  // of the thesis's machine, 6 MB
+}
 #else
 namespace host = native;
+using native::more_than_the_caches;
+using native::times_longer;
 #endif
 
 struct experiment_scale {

@@ -100,7 +100,7 @@ std::vector<series> figure_c_3(const host::machine& which, const experiment_scal
   });
 }
 
-#if defined(ELIDEX_SIMULATED)  // a program is not told which elisions by prefix abort
+#if defined(ELIDEX_SIMULATED)  // a CPU does not tell the program which HLE elisions abort
 // So many locks held at once by one thread. y: aborted of transactional cycles, in per cent.
 template <class Lock>
 series held_together(const host::machine& which, const experiment_scale& scale,
@@ -188,7 +188,7 @@ double milliseconds(const host::machine& which, std::uint64_t seed, std::size_t 
   for (unsigned t = 0; t < spinners; ++t) {
     bodies.emplace_back([&, t] {
       std::uint64_t state = seed * 1'000 + t;
-      for (std::uint64_t i = 0; i < sections; ++i) {
+      for (std::uint64_t i = 0; i < sections * times_longer; ++i) {
         state = state * 6364136223846793005 + 1442695040888963407;
         Lock& lock = locks[(state >> 33) % count];
         lock.template lock<How>();
@@ -198,7 +198,8 @@ double milliseconds(const host::machine& which, std::uint64_t seed, std::size_t 
     });
   }
   const host::report r = host::run(which, {.seed = seed}, bodies);
-  return static_cast<double>(r.cycles) / (static_cast<double>(which.megahertz) * 1e3);
+  return static_cast<double>(r.cycles) /
+         (static_cast<double>(which.megahertz * times_longer) * 1e3);
 }
 
 template <class Lock>
@@ -275,7 +276,7 @@ std::vector<series> figure_c_7(const host::machine& which, const experiment_scal
         bodies.emplace_back([&, t] {
           constexpr std::size_t part = locks_count / spinners;
           std::uint64_t state = scale.seed * 1'000 + t;
-          for (std::uint64_t i = 0; i < sections; ++i) {
+          for (std::uint64_t i = 0; i < sections * times_longer; ++i) {
             state = state * 6364136223846793005 + 1442695040888963407;
             hle_spin& lock =
                 locks[partitioned ? t * part + (state >> 33) % part : (state >> 33) % locks_count];
@@ -286,7 +287,8 @@ std::vector<series> figure_c_7(const host::machine& which, const experiment_scal
       }
       const host::report r = host::run(which, {.seed = scale.seed}, bodies);
       both[partitioned ? 1 : 0].points.emplace_back(
-          sections, static_cast<double>(r.cycles) / (static_cast<double>(which.megahertz) * 1e3));
+          sections, static_cast<double>(r.cycles) /
+                        (static_cast<double>(which.megahertz * times_longer) * 1e3));
     }
   }
   return both;
@@ -301,6 +303,7 @@ std::vector<series> abort_cost(const host::machine& which, const experiment_scal
     double cycles = 0;
     host::run(which, {.seed = scale.seed}, {[&] {
                 constexpr int times = 100;
+                for (auto& one : lines) one[0] = 1;  // its page is there
                 const std::uint64_t begin = host::now();
                 for (int i = 0; i < times; ++i) {
                   if (!htm::begin().started()) continue;
@@ -317,7 +320,7 @@ std::vector<series> abort_cost(const host::machine& which, const experiment_scal
 // Section 3.1: half of the threads take the lock, half run regions. y: updates lost, in per cent.
 std::vector<series> necessity(const host::machine& which, const experiment_scale& scale) {
   std::vector<series> both{{"lock in the read set", {}}, {"lock not read", {}}};
-  constexpr std::uint64_t updates = 500;
+  constexpr std::uint64_t updates = 500 * times_longer;
   for (const bool reads_lock : {true, false}) {
     struct alignas(64) shared {
       spin_word<std::uint32_t> lock;

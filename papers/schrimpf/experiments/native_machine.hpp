@@ -1,6 +1,5 @@
 #pragma once
-// What the experiments ask of a machine, on real threads of this one. machine/simulation.hpp has
-// the same functions for the simulated machine; experiment.hpp chooses.
+// The part of machine/simulation.hpp that the experiments use, implemented with real threads.
 //
 //   const report r = run(this_machine(), {.seed = 1}, {[&] { spend(1'000); }});
 //   const double ms = r.cycles / (this_machine().megahertz * 1e3);
@@ -12,10 +11,12 @@
 // transaction.
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <barrier>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -51,6 +52,16 @@ inline void spend(std::uint64_t cycles) noexcept {
   for (std::uint64_t i = 0; i < cycles; ++i) asm volatile("nop");
 }
 
+// How many times as long experiments run here that measure a time or count rare events: on the
+// simulated machine a few microseconds are enough.
+inline constexpr std::uint64_t times_longer = 50;
+
+// More than the last level of the caches holds, and at least as much as the thesis used.
+[[nodiscard]] inline std::size_t more_than_the_caches() {
+  constexpr long of_the_thesis = 8L * 1024 * 1024;
+  return static_cast<std::size_t>(std::max(of_the_thesis, 2 * sysconf(_SC_LEVEL3_CACHE_SIZE)));
+}
+
 // The next access to each of these pages faults.
 inline void unmap_pages(void* from, std::size_t bytes) noexcept {
   madvise(from, bytes, MADV_DONTNEED);
@@ -65,8 +76,8 @@ inline void unmap_pages(void* from, std::size_t bytes) noexcept {
     const std::uint64_t cycles = now() - from;
     const double us =
         std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
-    return machine{std::max(std::uint64_t{1},
-                            static_cast<std::uint64_t>(static_cast<double>(cycles) / us + 0.5))};
+    const long rate = std::lround(static_cast<double>(cycles) / us);
+    return machine{static_cast<std::uint64_t>(std::max(1L, rate))};
   }();
   return measured;
 }
@@ -79,7 +90,7 @@ inline report run(const machine& /*which*/, const run_options& /*options*/,
     bodies.front()();
     return {now() - begin};
   }
-  const std::vector<int> cpus = allowed_cpus();
+  const std::vector<int> cpus = allowed_cpus_by_core();
   std::barrier start(static_cast<std::ptrdiff_t>(bodies.size()));
   std::vector<std::uint64_t> begins(bodies.size()), ends(bodies.size());
   {

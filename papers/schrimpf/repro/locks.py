@@ -10,7 +10,7 @@ L1D_KB = 32
 HALF = 50  # a size that most transactions still commit
 
 
-@claim("S-2.4")
+@claim("S-2.4", by_prefix=True)
 def lock_words(here, paper):
     """Unsigned, with 4 bytes, is the fastest type of a lock variable (thesis, section 2.4.1)."""
     ours, theirs = ([y / max(at(series[name], x) for name in series if name != "unsigned(4)")
@@ -22,7 +22,7 @@ def lock_words(here, paper):
         "elision always failed, which costs more than no elision.")
 
 
-@claim("S-2.5", "S-2.5", "S-2.6", shared=["S-2.6"])
+@claim("S-2.5", "S-2.5", "S-2.6", shared=["S-2.6"], by_prefix=True)
 def test_then_set(here, paper):
     """Test-then-set lock against test-and-set: equal when unlocked at once (within 25 %), far
     better when held: beyond that at every number of sections."""
@@ -38,7 +38,7 @@ def test_then_set(here, paper):
             *(at(whose["S-2.6"]["TAS-T"], 100) for whose in (here, paper))))
 
 
-@claim("S-2.7")
+@claim("S-2.7", by_prefix=True)
 def exchange(here, paper):
     """HLE is two times faster than the lock without it at 10^4 repeats (thesis, section 2.4.4)."""
     ours, theirs = (at(one["TAS"], 1e4) / at(one["HLE TAS"], 1e4) for one in (here, paper))
@@ -114,7 +114,7 @@ def heap_strides(here, paper):
     missing = [name for name in theirs if name not in ours]
     # On the static array step 2 leaves a half and step 4 a quarter; shrunk differences leave more.
     left = {"step size 2": 1 / 2, "step size 4": 1 / 4}
-    shrink = all(ours[name] / ours["step size 1"] > left[name] for name in shared if name in left)
+    shrink = all(ours[name] > left[name] * ours["step size 1"] for name in shared if name in left)
     verdict = worst([of_shape(shrink), *(of_ratio(ours[name], theirs[name]) for name in shared)])
     note = ("Objects lie 80 bytes apart here, one after the other; presumably the thesis's heap "
             "scattered them, which fills some sets earlier.")
@@ -177,7 +177,7 @@ def overheads(here, paper, note):
     return compared(ours, theirs, " %", note, said=f"{numbers(theirs)} % ({', '.join(LOCK_KINDS)})")
 
 
-claim("S-3.10")(lambda here, paper: overheads(
+claim("S-3.10", by_prefix=True)(lambda here, paper: overheads(
     here, paper, "Taking a TAS lock costs 34 cycles here, 24 there."))
 
 
@@ -204,7 +204,7 @@ def random_places(here, _):
                      of_shape(written < read))
 
 
-@claim("S-C.3")
+@claim("S-C.3", by_prefix=True)
 def array_overhead(here, paper):
     """As 3.10 around reading an array of 1 KB (thesis, appendix C.3): each overhead within 25 %."""
     ours, theirs = (at(one["no synchronization"], 0) for one in (here, paper))

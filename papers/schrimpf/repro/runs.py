@@ -79,7 +79,7 @@ FAMILY = Judged("structure_sensitivity", (MACHINE,), changes=variants, regions="
                 "(a smoke run: the first seed alone)")
 
 
-def claim(one, *figures, where="", shared=(), varied=False, simulated=""):
+def claim(one, *figures, where="", shared=(), varied=False, simulated="", by_prefix=False):
     """Registers a judge of (here, paper). What claims.csv has no claim for is judged by a sentence
     of the thesis's text: the judge's docstring."""
     figures, number = figures or (one,), one.removeprefix("S-")
@@ -101,7 +101,8 @@ def claim(one, *figures, where="", shared=(), varied=False, simulated=""):
             return without_evidence(made, CALIBRATION) if taken_from(file, here) else made
 
         FAMILY.claim(one, (), *(FIGURES[f] for f in figures), where=where, shared=shared,
-                     series=figures, varied=varied, simulated=simulated)(judged)
+                     series=figures, varied=varied, simulated=simulated,
+                     by_prefix=by_prefix)(judged)
         return judge
     return register
 

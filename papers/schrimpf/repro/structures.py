@@ -89,7 +89,7 @@ def nested_workaround(here, _):
                      of_shape(with_it < 1))
 
 
-@claim("S-3.12", varied=True)
+@claim("S-3.12", varied=True, by_prefix=True)
 def bank(here, _):
     """Closed bank, 4 threads, 50/50: HTM slightly ahead of POSIX and TAS; money conserved. Ahead:
     HLE and RTM both above the better of the two; slightly: by no more than a half. A run that loses
@@ -111,7 +111,7 @@ def one_counter(here, _):
                      worst([of_shape(max(ahead) <= 1.25), of_ratio(aborted, 37)]))
 
 
-@claim("S-3.15", "S-3.14", "S-3.15", varied=True, shared=["S-3.14"])
+@claim("S-3.15", "S-3.14", "S-3.15", varied=True, shared=["S-3.14"], by_prefix=True)
 def alignment(here, _):
     """Aligning per-core counters: speedup about 10 (HLE and RTM, 4 threads), and more with 4
     threads than with 2."""
@@ -124,7 +124,7 @@ def alignment(here, _):
                      worst([of_shape(scales), *(of_ratio(gain, 10) for gain in gains)]))
 
 
-@claim("S-3.16", "S-3.15", "S-3.16", varied=True)
+@claim("S-3.16", "S-3.15", "S-3.16", varied=True, by_prefix=True)
 def global_lock(here, _):
     """Per-core counters under one global lock: HLE keeps nearly all, POSIX and TAS collapse. With 4
     threads, of the throughput with a lock for each counter: HLE at least 80 %, POSIX and TAS at
@@ -138,7 +138,7 @@ def global_lock(here, _):
                                 "4 threads under the global lock"))
 
 
-@claim("S-3.17", varied=True)
+@claim("S-3.17", varied=True, by_prefix=True)
 def list_reads(here, _):
     """Doubly linked list, 2 threads: HTM ahead read-only; RTM without fallback behind TAS
     update-only. Ahead: HLE and RTM both more than a quarter above the better of POSIX and TAS."""
@@ -154,7 +154,7 @@ def list_reads(here, _):
 SIZES = (10, 100)
 
 
-claim("S-3.18a", "S-3.18", varied=True)(lambda here, _: compared(
+claim("S-3.18a", "S-3.18", varied=True, by_prefix=True)(lambda here, _: compared(
     [100 * (at(here["HLE"], n) / at(here["POSIX"], n) - 1) for n in SIZES], (130, 134), " % more",
     say("Table 3.4, 100 buckets over 10, POSIX, TAS, HLE, RTM: {} % (paper: 442; 427; 450; 476).",
         ratios(here, PLAIN + REGIONS, 100, 10))))
@@ -171,7 +171,7 @@ claim("S-3.19", varied=True, simulated=ELISIONS)(lambda here, _: compared(
         ratios(here, PLAIN + REGIONS, 1, 0)), said="5.81; 53.56 %"))
 
 
-@claim("S-C.10", where="appendix C.7")
+@claim("S-C.10", where="appendix C.7", by_prefix=True)
 def map_sizes(here, _):
     """Globally locked map, 4 threads: more buckets lead to a better throughput (thesis, section
     3.3.4), under every lock."""

@@ -103,7 +103,7 @@ ELSEWHERE = [Place("20 cores", how, MANY_CLIENTS, (MANY_CORES, cycles))
 # All claims look at the same runs.
 POINTS = [p for variant in (UNMODIFIED, *ELIDED) for p in HERE.points(variant)]
 ASKED = {
-    "simulated": "txbench",
+    "simulated": "txbench, which is only simulated",
     "elsewhere": [p for place in ELSEWHERE
                   for variant in (UNMODIFIED, *ELIDED, EXCHANGING[LOCK_MUTEX])
                   for p in place.points(variant)],

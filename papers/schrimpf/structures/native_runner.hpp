@@ -14,9 +14,6 @@
 //
 // Thread-safety: one measurement at a time. Throws what the use's check() throws.
 
-#include <pthread.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <barrier>
 #include <chrono>
@@ -27,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/runner/machine.hpp"
 #include "elidex/htm.hpp"
 #include "papers/schrimpf/structures/measurement.hpp"
 #include "papers/schrimpf/structures/use_cases.hpp"
@@ -36,14 +34,7 @@ namespace elidex::bench {
 class native_runner {
  public:
   native_runner(std::vector<unsigned> thread_counts, bool full, std::uint64_t seed)
-      : thread_counts_(std::move(thread_counts)), full_(full), seed_(seed) {
-    cpu_set_t allowed;
-    CPU_ZERO(&allowed);
-    sched_getaffinity(0, sizeof allowed, &allowed);
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (CPU_ISSET(static_cast<std::size_t>(cpu), &allowed)) cpus_.push_back(cpu);
-    }
-  }
+      : thread_counts_(std::move(thread_counts)), full_(full), seed_(seed) {}
 
   [[nodiscard]] const std::vector<unsigned>& thread_counts() const { return thread_counts_; }
   [[nodiscard]] std::size_t cpus() const { return cpus_.size(); }
@@ -70,7 +61,7 @@ class native_runner {
       running.reserve(threads);
       for (unsigned t = 0; t < threads; ++t) {
         running.emplace_back([&, t] {
-          pin(cpus_[t % cpus_.size()]);
+          pin_this_thread(cpus_[t % cpus_.size()]);
           const thread_draws draws(mix(seed_) + t);
           auto worker = use.worker(t, draws);
           try {
@@ -103,18 +94,10 @@ class native_runner {
   }
 
  private:
-  static void pin(int cpu) {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(static_cast<std::size_t>(cpu), &one);
-    // where it is refused the thread runs unpinned
-    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
-  }
-
   std::vector<unsigned> thread_counts_;
   bool full_;
   std::uint64_t seed_;
-  std::vector<int> cpus_;
+  std::vector<int> cpus_ = allowed_cpus_by_core();
 };
 
 }  // namespace elidex::bench
