@@ -204,7 +204,7 @@ double milliseconds(const host::machine& which, std::uint64_t seed, std::size_t 
 
 template <class Lock>
 std::vector<series> spinning(const host::machine& which, const experiment_scale& scale,
-                             std::size_t locks, std::vector<std::uint64_t> sections,
+                             std::size_t locks, const std::vector<std::uint64_t>& sections,
                              std::uint64_t held_cycles) {
   std::vector<series> both{{"TAS", {}}, {"TAS-T", {}}};
   for (const std::uint64_t n : sections) {

@@ -57,14 +57,17 @@ std::vector<series> run_once(const std::string& id, bool full, std::uint64_t see
 
 std::vector<std::pair<std::string, unsigned>> native_experiments() {
   std::vector<std::pair<std::string, unsigned>> all;
+  const std::vector<experiment> rest = others();
+  all.reserve(structure_figures.size() + rest.size());
   for (const structure_figure& one : structure_figures) all.emplace_back(one.id, thesis_cores);
-  for (const experiment& one : others()) all.emplace_back(one.id, one.threads);
+  for (const experiment& one : rest) all.emplace_back(one.id, one.threads);
   return all;
 }
 
 nlohmann::ordered_json run_native_experiment(const std::string& id, bool full, std::uint64_t seed,
                                              std::uint64_t rounds) {
   std::vector<std::vector<series>> all;
+  all.reserve(rounds);
   for (std::uint64_t round = 0; round < rounds; ++round)
     all.push_back(run_once(id, full, seed + round));
   nlohmann::ordered_json document{
