@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/runner/machine.hpp"
+#include "bench/runner/run_json.hpp"
 #include "cli/doctor.hpp"
 #include "cli/installation.hpp"
 #include "cli/process.hpp"
@@ -22,37 +23,20 @@ ordered_json machine_facts() {
 
 ordered_json run_document(const bench::bench_options& options, const bench::bench_result& result,
                           const bench::bench_run& run) {
-  const bench::index_counters& counts = run.counters;
-  ordered_json document{{"index", run.index->name},
-                        {"workload", run.what->name},
-                        {"dist", run.distribution_name},
-                        {"threads", run.threads},
-                        {"mops", run.mops},
-                        {"mops_min", run.mops_min},
-                        {"mops_max", run.mops_max},
-                        {"ns_p50", run.latency.percentile(50)},
-                        {"ns_p99", run.latency.percentile(99)},
-                        {"aborts_per_op", counts.aborts_per_request(run.counted_requests)},
-                        {"aborts",
-                         {{"conflict", counts.aborts_conflict},
-                          {"capacity", counts.aborts_capacity},
-                          {"explicit", counts.aborts_explicit},
-                          {"interrupt", counts.aborts_interrupt},
-                          {"other", counts.aborts_other}}},
-                        {"fallback_pct", counts.fallback_pct()},
-                        {"wasted_pct", counts.wasted_pct()},
-                        {"bytes_per_key", run.bytes_per_key},
-                        {"seed", options.seed},
-                        {"raw_mops", run.raw_mops},
-                        {"ratio_to_first", run.ratio_to_first},
-                        {"keys", result.keys},
-                        {"key_type", options.keys_are == bench::key_type::u64 ? "u64" : "string"},
-                        {"seconds", run.seconds},
-                        {"requests", run.requests},
-                        {"misses", run.misses},
-                        {"cpu_wait_pct", run.cpu_wait_pct},
-                        {"latency_samples", run.latency.samples()},
-                        {"own_bytes_per_key", run.own_bytes_per_key}};
+  ordered_json document = bench::measures_of(run);
+  document.update({{"wasted_pct", run.counters.wasted_pct()},
+                   {"bytes_per_key", run.bytes_per_key},
+                   {"seed", options.seed},
+                   {"raw_mops", run.raw_mops},
+                   {"ratio_to_first", run.ratio_to_first},
+                   {"keys", result.keys},
+                   {"key_type", options.keys_are == bench::key_type::u64 ? "u64" : "string"},
+                   {"seconds", run.seconds},
+                   {"requests", run.requests},
+                   {"misses", run.misses},
+                   {"cpu_wait_pct", run.cpu_wait_pct},
+                   {"latency_samples", run.latency.samples()},
+                   {"own_bytes_per_key", run.own_bytes_per_key}});
   if (run.what->scans) {
     document["scan_length"] = {options.scan_length_min, options.scan_length_max};
   }

@@ -6,7 +6,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 
+#include "bench/support/bad_input.hpp"
 #include "elidex/internal/sync/retry.hpp"
 
 namespace elidex::bench {
@@ -17,6 +20,15 @@ inline std::optional<std::uint32_t> conflict_retries_asked_for;
 /// Whether a leaf of btree/htm-dbx has a version that every write counts up, and where.
 enum class leaf_version : std::uint8_t { none, in_head, on_own_line };
 inline leaf_version leaf_version_asked_for = leaf_version::none;
+
+/// Throws bad_input for what is no version.
+[[nodiscard]] inline leaf_version parse_leaf_version(std::string_view name) {
+  if (name == "none") return leaf_version::none;
+  if (name == "head") return leaf_version::in_head;
+  if (name == "line") return leaf_version::on_own_line;
+  throw bad_input("leaf_version: invalid value '" + std::string(name) +
+                  "' (expected none, head or line)");
+}
 
 /// Such budgets, unless an experiment asks for another number of retries after conflicts.
 template <class Budgets>

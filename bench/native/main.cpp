@@ -26,6 +26,7 @@
 #include "bench/indexes/registry.hpp"
 #include "bench/native/run_on_threads.hpp"
 #include "bench/runner/machine.hpp"
+#include "bench/runner/run_json.hpp"
 #include "bench/support/bad_input.hpp"
 #include "elidex/htm.hpp"
 #include "papers/schrimpf/experiments/experiment.hpp"
@@ -58,7 +59,8 @@ ordered_json here() {
 ordered_json listed() {
   ordered_json document = here();
   for (const index_info& one : indexes()) document["indexes"].push_back(one.name);
-  for (const auto& [id, threads] : native_experiments()) document["experiments"][id] = threads;
+  for (const native_experiment& one : native_experiments())
+    document["experiments"][one.id] = one.threads;
   return document;
 }
 
@@ -77,14 +79,6 @@ std::uint64_t count_in(const ordered_json& request, const char* name, std::uint6
   return value.get<std::uint64_t>();
 }
 
-leaf_version version_in(const ordered_json& request) {
-  const std::string version = request.value("leaf_version", "none");
-  if (version == "none") return leaf_version::none;
-  if (version == "head") return leaf_version::in_head;
-  if (version == "line") return leaf_version::on_own_line;
-  throw bad_input("leaf_version: invalid value '" + version + "' (expected none, head or line)");
-}
-
 native_request request_of(const ordered_json& request) {
   native_request wanted{
       .index = request.at("index"),
@@ -95,7 +89,7 @@ native_request request_of(const ordered_json& request) {
       .operations = count_in(request, "operations", 1, counts_max),
       .seed = count_in(request, "seed", 0, UINT64_MAX),
       .retries = {},
-      .version = version_in(request)};
+      .version = parse_leaf_version(request.value("leaf_version", "none"))};
   if (request.contains("retries"))
     wanted.retries = static_cast<std::uint32_t>(count_in(request, "retries", 0, UINT32_MAX));
   return wanted;
@@ -104,32 +98,15 @@ native_request request_of(const ordered_json& request) {
 // The document omits what only the simulated machine records: cycles lost to aborts, where
 // transactions met, accesses to memory.
 ordered_json document_of(const native_request& wanted, const native_result& result) {
-  const run_outcome& outcome = result.outcome;
-  const index_counters& counts = outcome.counters;
-  return {{"index", wanted.index},
-          {"workload", wanted.workload},
-          {"dist", wanted.dist},
-          {"threads", wanted.threads},
-          {"mops", outcome.mops},
-          {"mops_min", outcome.mops},
-          {"mops_max", outcome.mops},
-          {"ns_p50", outcome.latency.percentile(50)},
-          {"ns_p99", outcome.latency.percentile(99)},
-          {"aborts_per_op", counts.aborts_per_request(outcome.counted_requests)},
-          {"aborts",
-           {{"conflict", counts.aborts_conflict},
-            {"capacity", counts.aborts_capacity},
-            {"explicit", counts.aborts_explicit},
-            {"interrupt", counts.aborts_interrupt},
-            {"other", counts.aborts_other}}},
-          {"fallback_pct", counts.fallback_pct()},
-          {"bytes_per_key", result.bytes_per_key},
-          {"seed", wanted.seed},
-          {"keys", result.keys},
-          {"operations_per_thread", wanted.operations},
-          {"requests", outcome.requests},
-          {"misses", outcome.misses},
-          {"cpu_wait_pct", outcome.cpu_wait_pct}};
+  ordered_json document = measures_of(result.run);
+  document.update({{"bytes_per_key", result.run.bytes_per_key},
+                   {"seed", wanted.seed},
+                   {"keys", result.keys},
+                   {"operations_per_thread", wanted.operations},
+                   {"requests", result.run.requests},
+                   {"misses", result.run.misses},
+                   {"cpu_wait_pct", result.run.cpu_wait_pct}});
+  return document;
 }
 
 ordered_json answer(const ordered_json& request) {

@@ -21,10 +21,19 @@ native_result run_with(const native_request& wanted, const key_set<key>& keys,
   const run_settings to_the_end{.drain = true, .cpus = allowed_cpus_by_core()};
   std::uint64_t added = run_threads<key>(*index, filling, to_the_end).added;
   if (!what.drains()) static_cast<void>(run_threads<key>(*index, warm_ups, to_the_end));
-  native_result result{.outcome = run_threads<key>(*index, measured, to_the_end)};
-  added += result.outcome.added;
-  result.keys = added > 0 ? added : keys.size();
-  result.bytes_per_key =
+  const run_outcome outcome = run_threads<key>(*index, measured, to_the_end);
+  added += outcome.added;
+  native_result result{.run = {.index = &info, .what = &what, .distribution_name = wanted.dist},
+                       .keys = added > 0 ? added : keys.size()};
+  result.run.threads = wanted.threads;
+  result.run.mops = result.run.mops_min = result.run.mops_max = outcome.mops;
+  result.run.latency = outcome.latency;
+  result.run.cpu_wait_pct = outcome.cpu_wait_pct;
+  result.run.requests = outcome.requests;
+  result.run.misses = outcome.misses;
+  result.run.counters = outcome.counters;
+  result.run.counted_requests = outcome.counted_requests;
+  result.run.bytes_per_key =
       static_cast<double>(index->memory_bytes()) / static_cast<double>(result.keys);
   return result;
 }

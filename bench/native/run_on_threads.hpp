@@ -16,7 +16,7 @@
 #include <string>
 
 #include "bench/indexes/asked_for.hpp"
-#include "bench/runner/runner.hpp"
+#include "bench/runner/bench.hpp"
 
 namespace elidex::bench {
 
@@ -33,9 +33,8 @@ struct native_request {
 };
 
 struct native_result {
-  run_outcome outcome;
+  bench_run run;  // of one round
   std::uint64_t keys = 0;
-  double bytes_per_key = 0;
 };
 
 [[nodiscard]] native_result run_on_threads(const native_request& wanted);

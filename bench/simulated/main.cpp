@@ -57,9 +57,7 @@ bench::sim_request request_of(const ordered_json& request) {
   wanted.seed = request.at("seed");
   wanted.quantum_cycles = request.value("quantum", std::uint64_t{0});
   if (request.contains("retries")) wanted.retries = request.at("retries").get<std::uint32_t>();
-  const std::string version = request.value("leaf_version", "none");
-  if (version == "head") wanted.version = bench::leaf_version::in_head;
-  if (version == "line") wanted.version = bench::leaf_version::on_own_line;
+  wanted.version = bench::parse_leaf_version(request.value("leaf_version", "none"));
   wanted.scan_length_min = request.value("scan_length_min", 100u);
   wanted.scan_length_max = request.value("scan_length_max", 100u);
   const std::string order = request.value("order", "random");

@@ -1,5 +1,7 @@
 """Runs on real threads: all claims with --native, and some figures beside their simulated ones."""
 
+from dataclasses import replace
+
 import outputs
 from claims import BadInput
 from verdicts import number
@@ -28,10 +30,12 @@ def machine_of(host):
 
 
 def broken(experiment, asked, failed):
-    """Why a run that the experiment needs failed; none if all ended."""
-    points = set(experiment.points)
-    return next((why for key, why in failed.items() if key in asked and
-                 (key in experiment.series or isinstance(key, tuple) and key[0] in points)), None)
+    """Why a run that the experiment needs failed; none if all ended. What is drawn beside it may
+    fail."""
+    needed = {*experiment.points, *experiment.once, *experiment.turned, *experiment.retried}
+    return next((why for key, why in failed.items() if key in asked and (
+        key in experiment.series if isinstance(key, str) else
+        key[0] in needed or replace(key[0], knobs=()) in needed)), None)
 
 
 def unfit(experiment, host):

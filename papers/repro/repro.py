@@ -12,6 +12,7 @@ import os
 import sys
 import textwrap
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import ending
@@ -146,9 +147,8 @@ class Outcome:
 
         made, scale = {}, f"{self.flags.scale} run, seed {self.flags.seed}"
         if host := self.flags.host:
-            for figure in self.figures:
-                figure.whose = "here, native"
-            native_figures = [(figure, f"native: {native.told_of(host, self.flags.scale)}")
+            told = f"native: {native.told_of(host, self.flags.scale)}"
+            native_figures = [(replace(figure, whose="here, native"), told)
                               for figure in self.figures]
         for figure in () if host else self.figures:
             own = [Path(m).stem for m in figure.machine]

@@ -14,7 +14,7 @@ inline std::uint64_t seed_or(std::uint64_t usual) {
   return wish != nullptr ? std::strtoull(wish, nullptr, 0) : usual;
 }
 
-// How many times longer than usual the tests shall run: ELIDEX_TEST_LONG=10 says ten.
+// How many times as long as usual the tests run; ELIDEX_TEST_LONG sets it.
 inline int effort() {
   const char* const wish = std::getenv("ELIDEX_TEST_LONG");
   return wish != nullptr ? std::max(1, std::atoi(wish)) : 1;

@@ -7,8 +7,8 @@ from panels import lines as line_panel
 from verdicts import (AGREES, DIFFERS, Judgement, above, below, compared, number, numbers, of_gain,
                       of_ratio, of_shape, say, within, worst)
 
-from .runs import (CATEGORIES, CAUSES, CONFLICT, DRAWN, EUNO_LIST, EUNO_TREE, FAMILY, FULL_THETAS, HOT_THETAS,
-                   HTM_LIST, HTM_MASSTREE, HTM_TREE, LABELS, LEAN, LEAN_LABEL, LISTS,
+from .runs import (CATEGORIES, CAUSES, CONFLICT, DRAWN, EUNO_LIST, EUNO_TREE, FAMILY, FULL_THETAS,
+                   HOT_THETAS, HTM_LIST, HTM_MASSTREE, HTM_TREE, LABELS, LEAN, LEAN_LABEL, LISTS,
                    LOCK_FREE_LIST, LOCK_LIST, MASSTREE, MOPS, OUR_TREE, OURS, PRELOADED, PUT,
                    THETAS, TREES, at, beside_retries, curve, ran, rest_of_curve, theta_of,
                    told_of_ours, whole_curve)
@@ -167,7 +167,8 @@ FAMILY.claim("E-F3b", LIST, FIGURE_3, turned=[LIST_HOTTEST], judge=lambda runs: 
     runs, LIST_COLD, LIST_HOTTEST, 22,
     f"At theta 0 {sum(runs[LIST_COLD].aborts.values())} aborts in the run. What theta means for the "
     "skip lists is our reading: the share of the hot front."))
-FAMILY.claim("E-F3d", [*TREE, *LIST], FIGURE_3, full=REST, simulated=PLACES, judge=lambda runs: compared(
+FAMILY.claim("E-F3d", [*TREE, *LIST], FIGURE_3, full=REST, simulated=PLACES,
+             judge=lambda runs: compared(
     [conflict_shares(runs[p])["leaf level"] for p in (HOTTEST, LIST_HOTTEST)], (90, 83), " %",
     "At theta 0.99, of all conflicts. For the list those on a record or on the links of its two "
     "lowest levels."))

@@ -92,7 +92,8 @@ DATABASE = "TPC-C over these indexes, which is only simulated"
 TURNED = [tpcc(EUNO_DBX), tpcc(DBX)]
 
 
-@FAMILY.claim("E-F18a", by("by warehouses", EUNO_DBX, DBX), FIGURE_18, simulated=DATABASE, turned=TURNED,
+@FAMILY.claim("E-F18a", by("by warehouses", EUNO_DBX, DBX), FIGURE_18, simulated=DATABASE,
+              turned=TURNED,
               beside=[*by("by warehouses", OUR_DBX), COPYING_EUNO, COPYING])
 def warehouses_over_dbx(runs):
     made = warehouses(runs, DBX, EUNO_DBX)
@@ -104,7 +105,8 @@ def warehouses_over_dbx(runs):
 
 FAMILY.claim("E-F18b", by("by warehouses", EUNO_DBX, SILO), FIGURE_18, simulated=DATABASE,
              beside=by("by warehouses", OUR_DBX), judge=lambda runs: warehouses(runs, SILO))
-FAMILY.claim("E-F18c", by("by threads", EUNO_DBX, DBX, SILO), FIGURE_18, simulated=DATABASE, turned=TURNED,
+FAMILY.claim("E-F18c", by("by threads", EUNO_DBX, DBX, SILO), FIGURE_18, simulated=DATABASE,
+             turned=TURNED,
              beside=by("by threads", OUR_DBX), judge=lambda runs: judged(
                  runs, "by threads", [DBX, SILO],
                  f"By threads, over DBX {points_told(runs, 'by threads', DBX)}; over Silo "

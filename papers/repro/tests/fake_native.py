@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Stands in for the program that runs on real threads: a machine whose RTM does what FAKE_RTM says. "commits": regions
+"""A substitute for the program that runs on real threads, with an RTM scripted by FAKE_RTM. "commits": regions
 commit; the name of a cause: each region aborts for it once and then commits; "falls back": no region commits, and the
 fallback does all operations; "absent": the CPU has none. The shares of aborted transactions in the thesis's figures are 0,
 the thesis's own, and 100 %. FAKE_CPUS: how many CPUs there are. FAKE_NO_HLE: there is no HLE. FAKE_FAILS names an
@@ -39,9 +39,10 @@ def script():
 
 def host():
     absent = script() == "absent"
-    return {"native": "fake Xeon", "cpu_order": list(range(4)), "allocator": "none",
-            "hle_advertised": "FAKE_NO_HLE" not in os.environ, "cpus": int(os.environ.get("FAKE_CPUS", "64")), "rtm_commits": not absent,
-            "htm": "it is a fake without RTM" if absent else "transactions commit", "indexes": fake_worker.indexes(),
+    return {"native": "fake Xeon", "cpus": int(os.environ.get("FAKE_CPUS", "64")), "cpu_order": list(range(4)),
+            "allocator": "none", "hle_advertised": "FAKE_NO_HLE" not in os.environ, "rtm_commits": not absent,
+            "htm": "it is a fake without RTM" if absent else "transactions commit",
+            "indexes": fake_worker.indexes(),
             "experiments": {**dict.fromkeys(ONE_THREAD, 1), **dict.fromkeys(FOUR_THREADS, 4)}}
 
 

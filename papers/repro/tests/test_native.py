@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import fake_native  # noqa: E402
 import native  # noqa: E402
 import repro  # noqa: E402
+from command_case import PNG, CommandCase  # noqa: E402
 
-PNG = b"\x89PNG\r\n"
 FAKE = Path(__file__).resolve().parent / "fake_native.py"
 PROGRAM = Path(__file__).resolve().parents[3] / "build" / "release" / "bench" / "native" / "elidex-native"
 
@@ -41,28 +41,15 @@ def native_host(program):
     return native_host_of(program, lambda _, request: fake_native.answer(request))
 
 
-class Native(unittest.TestCase):
-    def setUp(self):
-        self.directory = tempfile.TemporaryDirectory()
-        self.addCleanup(self.directory.cleanup)
-        self.out = Path(self.directory.name) / "plots"
-        self.program = Path(self.directory.name) / "worker"
-        self.program.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{FAKE}'\n")
-        self.program.chmod(0o755)
+class Native(CommandCase):
+    FAKE = FAKE
 
-    def run_it(self, *arguments, **environment):
-        out, err = io.StringIO(), io.StringIO()
-        with mock.patch.dict(os.environ, environment), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            status = repro.main(["--worker", "/nowhere", "--native-worker", str(self.program), "--native", "--out",
-                                 str(self.out), "--jobs", "2", "--commit", "abc", *arguments])
-        return status, out.getvalue(), err.getvalue()
-
-    def plots(self):
-        return sorted(p.name for p in self.out.iterdir()) if self.out.exists() else []
+    def workers(self):
+        return ["--worker", "/nowhere", "--native-worker", str(self.program), "--native"]
 
     def test_every_judge_gives_a_verdict_whatever_the_transactions_do(self):
         for script in fake_native.SCRIPTS:
-            # What is drawn hangs on the script only by its numbers.
+            # The figures depend on the script only through their numbers.
             undrawn = mock.patch("drawing.draw", lambda *_: PNG)
             with self.subTest(script), at_once(), undrawn if script != "conflict" else contextlib.nullcontext():
                 status, out, err = self.run_it("all", "--json", "-", FAKE_RTM=script)
@@ -139,6 +126,16 @@ class Native(unittest.TestCase):
         status, out, err = self.run_it("S-3.12", FAKE_FAILS="S-3.12")
         self.assertEqual((status, out, err), (1, "", "elidex: repro: a section did not commit\n"))
 
+    def test_a_claim_needs_its_points_and_what_is_turned_and_not_what_is_drawn_beside(self):
+        one = repro.EXPERIMENTS["E-F10a"]
+        needed = {*one.points, *one.turned, *one.retried}
+        beside = next(point for point in one.beside if point not in needed)
+        for point, why in ((one.points[0], "it failed"), (one.turned[0].turned("retries", 16), "it failed"),
+                           (one.retried[0].turned("retries", 128), "it failed"), (beside, None)):
+            key = point, 1
+            self.assertEqual(native.broken(one, {key: {}}, {key: "it failed"}), why)
+            self.assertIsNone(native.broken(one, {}, {key: "it failed"}))
+
     def test_answers_of_another_machine_are_refused(self):
         file = str(Path(self.directory.name) / "answers.jsonl")
         self.assertEqual(self.run_it("S-3.8", "--answers", file)[0], 0)
@@ -159,7 +156,7 @@ class Native(unittest.TestCase):
 
 @unittest.skipUnless(PROGRAM.exists(), "build/release has no elidex-native; ./dev build makes it")
 class Program(unittest.TestCase):
-    """The program that the others stand in for."""
+    """The real program."""
 
     def ask(self, request):
         ran = subprocess.run([PROGRAM], input=json.dumps(request), capture_output=True, text=True)

@@ -22,11 +22,11 @@ import fake_worker  # noqa: E402
 import machines  # noqa: E402
 import outputs  # noqa: E402
 import repro  # noqa: E402
+from command_case import PNG, CommandCase  # noqa: E402
 import worker  # noqa: E402
 from claims import BadInput  # noqa: E402
 
 FAKE = Path(__file__).resolve().parent / "fake_worker.py"
-PNG = b"\x89PNG\r\n"
 
 
 def answers_at_once():
@@ -41,25 +41,8 @@ def with_a_claim_more(name):
                              lambda: known | {name: claims.Claim(name, "paper 004, Fig 9.9", "invented", "1", "x")})
 
 
-class Command(unittest.TestCase):
-    def setUp(self):
-        self.directory = tempfile.TemporaryDirectory()
-        self.addCleanup(self.directory.cleanup)
-        self.out = Path(self.directory.name) / "plots"
-        # The stand-in runs under the Python that runs the tests.
-        self.program = Path(self.directory.name) / "worker"
-        self.program.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{FAKE}'\n")
-        self.program.chmod(0o755)
-
-    def run_it(self, *arguments, **environment):
-        out, err = io.StringIO(), io.StringIO()
-        with mock.patch.dict(os.environ, environment), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            status = repro.main(["--worker", str(self.program), "--out", str(self.out), "--jobs", "2",
-                                 "--commit", "abc", *arguments])
-        return status, out.getvalue(), err.getvalue()
-
-    def plots(self):
-        return sorted(p.name for p in self.out.iterdir()) if self.out.exists() else []
+class Command(CommandCase):
+    FAKE = FAKE
 
     def test_a_claim(self):
         status, out, err = self.run_it("S-3.8")

@@ -10,7 +10,6 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "bench/support/series.hpp"
@@ -61,8 +60,13 @@ struct experiment {
                                                     const sim::machine& which, bool full,
                                                     std::uint64_t seed);
 #else
-/// The ids of the experiments that run on this machine, each with its number of threads.
-[[nodiscard]] std::vector<std::pair<std::string, unsigned> > native_experiments();
+struct native_experiment {
+  std::string_view id;
+  unsigned threads;  // at a time
+};
+
+/// What runs on real threads.
+[[nodiscard]] std::vector<native_experiment> native_experiments();
 
 /// Each point is the median of `rounds` runs. Throws bad_input for an id that no experiment has.
 [[nodiscard]] nlohmann::ordered_json run_native_experiment(const std::string& id, bool full,

@@ -55,12 +55,12 @@ std::vector<series> run_once(const std::string& id, bool full, std::uint64_t see
 
 }  // namespace
 
-std::vector<std::pair<std::string, unsigned>> native_experiments() {
-  std::vector<std::pair<std::string, unsigned>> all;
+std::vector<native_experiment> native_experiments() {
+  std::vector<native_experiment> all;
   const std::vector<experiment> rest = others();
   all.reserve(structure_figures.size() + rest.size());
-  for (const structure_figure& one : structure_figures) all.emplace_back(one.id, thesis_cores);
-  for (const experiment& one : rest) all.emplace_back(one.id, one.threads);
+  for (const structure_figure& one : structure_figures) all.push_back({one.id, thesis_cores});
+  for (const experiment& one : rest) all.push_back({one.id, one.threads});
   return all;
 }
 

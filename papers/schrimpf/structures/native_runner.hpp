@@ -8,9 +8,9 @@
 // (native_experiments.cpp), so that variants are interleaved and a disturbance hits one round of
 // all of them.
 //
-// Threads are pinned round robin to the CPUs that the process may use, released together, and
-// measured until the last has ended. More threads than CPUs take turns, as in the thesis's figures
-// with eight threads on four cores.
+// Threads are pinned round robin to the CPUs that the process may use, one to a core first. They
+// are released together, and measured until the last has ended. More threads than CPUs take turns,
+// as in the thesis's figures with eight threads on four cores.
 //
 // Thread-safety: one measurement at a time. Throws what the use's check() throws.
 
