@@ -249,8 +249,8 @@ def is_list_of_runs(entries, field_name):
 def shape_of(content):
     """Which command wrote the document, by a field that the others lack."""
     for name, shape in (("gate", "gate"), ("queries", "queries"), ("series", "repro"),
-                        ("programs", "programs"),
-                        ("columns", "columns")):
+                        ("programs", "programs"), ("columns", "columns"),
+                        ("long_test", "long_test")):
         if name in content:
             return shape
     runs = content.get("runs")
@@ -280,6 +280,8 @@ def left_out(content, shape):
                 "elidex repro draws them"]
     if shape == "columns" and count("costs"):
         return [f"{plural(count('costs'), 'cost')} of single operations"]
+    if shape == "long_test":
+        return [f"{plural(count('long_test'), 'part')} of ./dev test --long"]
     if shape == "other":
         return ["no table for: " + ", ".join(name for name in content if count(name))]
     return []
