@@ -57,8 +57,6 @@ def main(words):
     if status != 0 or "-c" not in command:
         return status
     path = Path(command[command.index("-o") + 1])
-    if path.suffix == ".gch":  # a precompiled header is no object
-        return 0
     wanted = imports(path)
     renames = [f"--redefine-sym={name}=elidex_sim_{name}" for name in RENAMED if name in wanted]
     if renames:
