@@ -1,6 +1,5 @@
 #pragma once
-// The seed of a randomised test: fixed, unless ELIDEX_TEST_SEED replays another one. A test that
-// fails prints it.
+// A randomised test has a fixed seed, and prints it when it fails. ELIDEX_TEST_SEED replaces it.
 
 #include <algorithm>
 #include <cstdint>
@@ -20,11 +19,12 @@ inline int effort() {
   return wish != nullptr ? std::max(1, std::atoi(wish)) : 1;
 }
 
-// So many repetitions of something cheap: fewer inside the simulated machine, which takes a hundred
-// times as long and finds more in each.
+// So many repetitions of something cheap. Fewer where each takes longer and finds more.
 inline int repetitions(int natively) {
 #if defined(ELIDEX_SIMULATED)
   constexpr int share = 20;
+#elif defined(__SANITIZE_THREAD__)
+  constexpr int share = 2;
 #else
   constexpr int share = 1;
 #endif
