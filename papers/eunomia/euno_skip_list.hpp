@@ -249,6 +249,14 @@ class euno_skip_list {
     return insert_or_overwrite(key, value, true);
   }
 
+  // Adds `key` with `value` if it is absent. Returns the value that `key` has then, and whether it
+  // added the key.
+  std::pair<Value, bool> insert_or_get(key_argument key, value_argument value) {
+    Value there = value;
+    const bool added = insert_or_overwrite(key, value, false, &there);
+    return {there, added};
+  }
+
   // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the
   // key was there. fn(Value&) must not use the list, and should be short; it may run more than
   // once, with effects only of the last time. If it throws, the exception comes out of update() and
@@ -430,13 +438,14 @@ class euno_skip_list {
   }
 
   op_status try_put(const segment_ref& from, Key key, const Value& value, bool overwrite,
-                    papers::spare_node<euno_skip_list>& spare) noexcept {
+                    Value* there, papers::spare_node<euno_skip_list>& spare) noexcept {
     std::array<node*, low_levels> before;
     node* const found = is_first(from, key)
                             ? from.at->first
                             : if_equal(lower_bound(from.at->first, key, before), key);
     if (found != nullptr) {
       if (overwrite) found->value = value;
+      if (there != nullptr) *there = found->value;
       return op_status::no;
     }
     if (spare.get() == nullptr) return op_status::need_memory;
@@ -488,10 +497,12 @@ class euno_skip_list {
   }
 
   op_status insert_or_overwrite_with_tower(Key key, const Value& value, bool overwrite,
+                                           Value* there,
                                            papers::spare_node<euno_skip_list>& spare) noexcept {
     path way;
     if (node* const found = find_path(key, way); found != nullptr) {
       if (overwrite) found->value = value;
+      if (there != nullptr) *there = found->value;
       return op_status::no;
     }
     way.segment->sequence.invalidate();  // those behind the new key have another segment now
@@ -601,7 +612,8 @@ class euno_skip_list {
   void give_control(const segment_ref& from) const noexcept;
   void take_control(const segment_ref& from) const noexcept;
 
-  bool insert_or_overwrite(Key key, const Value& value, bool overwrite);
+  // A value that stays is copied to *there, unless `there` is null.
+  bool insert_or_overwrite(Key key, const Value& value, bool overwrite, Value* there = nullptr);
 
   mutable Sync sync_;
   papers::leveled_pools<layout> pools_;
@@ -619,7 +631,8 @@ class euno_skip_list {
 template <std::integral Key, class Value, class Sync, class Parts, unsigned BitsPerLevel>
 bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::insert_or_overwrite(Key key,
                                                                                 const Value& value,
-                                                                                bool overwrite) {
+                                                                                bool overwrite,
+                                                                                Value* there) {
   const epoch_pin pinned;
   papers::spare_node<euno_skip_list> spare(*this);
   if (!overwrite) spare.provide(key, value);  // will be needed, but for duplicates
@@ -627,7 +640,7 @@ bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::insert_or_overwrite(
     const tower* segment = nullptr;
     op_status s = on_segment<purpose::add>(key, [&](const segment_ref& from) noexcept {
       segment = from.at;
-      return try_put(from, key, value, overwrite, spare);
+      return try_put(from, key, value, overwrite, there, spare);
     });
     if (s == op_status::need_memory) {
       spare.provide(key, value);
@@ -636,7 +649,7 @@ bool euno_skip_list<Key, Value, Sync, Parts, BitsPerLevel>::insert_or_overwrite(
     if (s == op_status::restructured) {
       raise_levels(spare.get()->height - low_levels);
       const auto body = [&]() noexcept {
-        return insert_or_overwrite_with_tower(key, value, overwrite, spare);
+        return insert_or_overwrite_with_tower(key, value, overwrite, there, spare);
       };
       std::unique_lock<ttas_lock> turn;
       if (Parts::locks_segment_for != auxiliary_lock_use::none && !sync_.in_region())

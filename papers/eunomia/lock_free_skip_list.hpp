@@ -61,6 +61,7 @@
 #include <cstring>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
@@ -144,6 +145,14 @@ class lock_free_skip_list {
   // Adds `key` or overwrites its value; says whether it added it.
   bool upsert(key_argument key, value_argument value) {
     return insert_or_overwrite(key, value, true);
+  }
+
+  // Adds `key` with `value` if it is absent. Returns the value that `key` has then, and whether it
+  // added the key.
+  std::pair<Value, bool> insert_or_get(key_argument key, value_argument value) {
+    Value there = value;
+    const bool added = insert_or_overwrite(key, value, false, &there);
+    return {there, added};
   }
 
   // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the
@@ -388,13 +397,15 @@ class lock_free_skip_list {
     return next != nullptr && next->key == key ? next : nullptr;
   }
 
-  bool insert_or_overwrite(Key key, const Value& value, bool overwrite) {
+  // A value that stays is copied to *there, unless `there` is null.
+  bool insert_or_overwrite(Key key, const Value& value, bool overwrite, Value* there = nullptr) {
     const epoch_pin pinned;
     papers::spare_node<lock_free_skip_list> spare(*this);
     for (;;) {
       path way;
       node* const found = find(key, way);
       if (found != nullptr) {
+        if (there != nullptr) *there = value_in(found->payload.value.load());
         if (!overwrite) return false;
         replacement made(*this);
         made.provide(value);

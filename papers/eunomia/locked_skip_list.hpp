@@ -42,6 +42,7 @@
 //                              of the value, the load of the value or the moment before the node
 //                              went out: a value is written only under the node lock of a node that
 //                              is in the list
+//   insert of a key that is there   as get
 //   upsert, update that write  their store of the value, under the node lock
 //   erase that finds the node obsolete   the moment at which the other one took it out, which was
 //                                        after our search
@@ -68,6 +69,7 @@
 #include <cstdint>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
@@ -137,6 +139,14 @@ class locked_skip_list {
   // Adds `key` or overwrites its value; says whether it added it.
   bool upsert(key_argument key, value_argument value) {
     return insert_or_overwrite(key, value, true);
+  }
+
+  // Adds `key` with `value` if it is absent. Returns the value that `key` has then, and whether it
+  // added the key.
+  std::pair<Value, bool> insert_or_get(key_argument key, value_argument value) {
+    Value there = value;
+    const bool added = insert_or_overwrite(key, value, false, &there);
+    return {there, added};
   }
 
   // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the
@@ -345,7 +355,8 @@ class locked_skip_list {
     return true;
   }
 
-  bool insert_or_overwrite(Key key, const Value& value, bool overwrite) {
+  // A value that stays is copied to *there, unless `there` is null.
+  bool insert_or_overwrite(Key key, const Value& value, bool overwrite, Value* there = nullptr) {
     papers::spare_node<locked_skip_list> spare(*this);
     for (;;) {
       const epoch_pin pinned;
@@ -360,6 +371,7 @@ class locked_skip_list {
           return true;
         }
       }
+      if (there != nullptr) *there = value_of(*found);
       if (!overwrite || overwrite_value(*found, value)) return false;
       restarts_.add(1);
     }

@@ -27,6 +27,7 @@
 #include <exception>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
@@ -98,6 +99,14 @@ class skip_list {
   // Adds `key` or overwrites its value; says whether it added it.
   bool upsert(key_argument key, value_argument value) {
     return insert_or_overwrite(key, value, true);
+  }
+
+  // Adds `key` with `value` if it is absent. Returns the value that `key` has then, and whether it
+  // added the key.
+  std::pair<Value, bool> insert_or_get(key_argument key, value_argument value) {
+    Value there = value;
+    const bool added = insert_or_overwrite(key, value, false, &there);
+    return {there, added};
   }
 
   // Replaces the value v of `key` by what fn(v) makes of it, as one atomic step; says whether the
@@ -196,12 +205,13 @@ class skip_list {
     return at != nullptr && at->key == key ? at : nullptr;
   }
 
-  op_status try_put(Key key, const Value& value, bool overwrite,
+  op_status try_put(Key key, const Value& value, bool overwrite, Value* there,
                     papers::spare_node<skip_list>& spare) noexcept {
     predecessors before;
     node* const at = lower_bound(key, before);
     if (at != nullptr && at->key == key) {
       if (overwrite) at->payload = value;
+      if (there != nullptr) *there = at->payload;
       return op_status::no;
     }
     if (spare.get() == nullptr) return op_status::need_memory;
@@ -242,12 +252,13 @@ class skip_list {
 
   // --- outside ---
 
-  bool insert_or_overwrite(Key key, const Value& value, bool overwrite) {
+  // A value that stays is copied to *there, unless `there` is null.
+  bool insert_or_overwrite(Key key, const Value& value, bool overwrite, Value* there = nullptr) {
     papers::spare_node<skip_list> spare(*this);
     if (!overwrite) spare.provide(key, value);  // will be needed, but for duplicates
     for (;;) {
       const op_status s =
-          sync_.exclusive([&]() noexcept { return try_put(key, value, overwrite, spare); });
+          sync_.exclusive([&]() noexcept { return try_put(key, value, overwrite, there, spare); });
       if (s == op_status::yes) size_.add(1);
       if (s != op_status::need_memory) return s == op_status::yes;
       spare.provide(key, value);

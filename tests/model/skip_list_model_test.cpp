@@ -50,5 +50,19 @@ TYPED_TEST(SkipLists, GiveTheirNodesBack) {
   }
 }
 
+// The second value for a key finds the first one.
+TYPED_TEST(SkipLists, InsertOrGetFindsTheFirstValue) {
+  using key = typename TypeParam::key_type;
+  using value = typename TypeParam::mapped_type;
+  TypeParam map;
+  const auto value_of = [](int n) { return sample<value>::of(static_cast<u64>(n)); };
+  for (int n = 0; n < 100; ++n)
+    EXPECT_EQ(map.insert_or_get(static_cast<key>(n), value_of(n)), std::pair(value_of(n), true));
+  for (int n = 0; n < 100; ++n)
+    EXPECT_EQ(map.insert_or_get(static_cast<key>(n), value_of(n + 1)),
+              std::pair(value_of(n), false));
+  EXPECT_EQ(map.size(), 100u);
+}
+
 }  // namespace
 }  // namespace elidex::testing
