@@ -17,6 +17,7 @@ using namespace internal;
 // twice.
 template <class Map>
 struct in_order : Map {
+  static constexpr bool scan_is_of_the_test = true;
   template <class Fn>
   std::size_t scan(typename Map::key_argument from, std::size_t limit, Fn&& fn) const {
     std::map<typename Map::key_type, typename Map::mapped_type> all;
