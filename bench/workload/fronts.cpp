@@ -30,7 +30,7 @@ bool take_number(std::string_view& text, bool first, Number& number) {
 // The numbers behind a name's colon. Returns false if they are not what the name takes.
 bool read_shape(std::string_view numbers, bool theta_only, front_shape& shape) {
   if (!take_number(numbers, true, shape.theta)) return false;
-  const double theta_max = shape.interleaved ? 1 : zipf_theta_max;
+  const double theta_max = shape.hot_front ? 1 : zipf_theta_max;
   if (!(shape.theta >= 0 && shape.theta <= theta_max)) return false;
   if (theta_only || numbers.empty()) return numbers.empty();
   if (!take_number(numbers, false, shape.read_share)) return false;
@@ -46,7 +46,8 @@ std::string description_of(const workload& one) {
   std::string released = "paper 003's released benchmark";
   if (f.common_counters) return released + ", with common counters";
   if (f.grown) return released + ", into a tree of six levels";
-  if (f.interleaved) return released + ", with interleaved keys and one hot front";
+  if (f.hot_front) return released + ", with interleaved keys and one hot front";
+  if (f.interleaved) return released + ", with interleaved keys";
   return released;
 }
 
@@ -65,7 +66,8 @@ const workload* find_front_workload(std::string_view name) {
   const bool is_put = family == "put";
   front_shape shape{.common_counters = family == "eunomia-common",
                     .grown = family == "eunomia-grown",
-                    .interleaved = family == "eunomia-list"};
+                    .interleaved = family == "eunomia-list" || family == "eunomia-apart",
+                    .hot_front = family == "eunomia-list"};
   if (colon == name.npos ||
       !(is_put || family == "eunomia" || shape.common_counters || shape.grown || shape.interleaved))
     return nullptr;
@@ -81,7 +83,7 @@ const workload* find_front_workload(std::string_view name) {
   one.name = name;
   const std::string_view numbers = name.substr(colon + 1);
   one.distribution =
-      (shape.interleaved ? "hot:" : "zipf:") + std::string(numbers.substr(0, numbers.find(':')));
+      (shape.hot_front ? "hot:" : "zipf:") + std::string(numbers.substr(0, numbers.find(':')));
   one.what = {.kind = is_put ? workload_kind::put : workload_kind::fronts,
               .name = one.name,
               .description = {},
@@ -98,7 +100,7 @@ const workload* find_front_workload(std::string_view name) {
 request_stream<std::uint64_t> make_front_stream(const stream_shape& shape, unsigned thread,
                                                 unsigned threads, std::uint64_t seed) {
   const front_shape& fronts = shape.what->fronts;
-  const zipf_ranks entities(front_count, fronts.interleaved ? 0 : fronts.theta);
+  const zipf_ranks entities(front_count, fronts.hot_front ? 0 : fronts.theta);
   random_bits bits(seed);
   const std::uint64_t step = fronts.common_counters ? threads : 1;
   std::array<std::uint64_t, front_count> counters{};
@@ -111,7 +113,7 @@ request_stream<std::uint64_t> make_front_stream(const stream_shape& shape, unsig
       stream.append(request_kind::look, key_below_all_fronts);
       continue;
     }
-    const bool hot = fronts.interleaved && bits.unit() < fronts.theta;
+    const bool hot = fronts.hot_front && bits.unit() < fronts.theta;
     const auto front = hot ? hot_front : static_cast<unsigned>(entities.draw(bits));
     const std::uint64_t place = counters[front];
     counters[front] += step;

@@ -7,8 +7,8 @@
 
 namespace elidex::bench {
 
-/// Returns the workload of a name of eunomia, eunomia-common, eunomia-grown, eunomia-list or put,
-/// with its numbers, or null. Two calls with one name return the same object.
+/// Returns the workload of a name of eunomia, eunomia-common, eunomia-grown, eunomia-apart,
+/// eunomia-list or put, with its numbers, or null. Two calls with one name return the same object.
 [[nodiscard]] const workload* find_front_workload(std::string_view name);
 
 /// The key of one of a front's places, and the key below all others. A place has `place_keys` keys.

@@ -204,7 +204,7 @@ std::span<const numbered_kind> numbered_kinds() {
   constexpr std::string_view percent = "N from 0 to 100";
   constexpr std::string_view of_fronts =
       "THETA from 0 to 1.2, READS from 0 to 1, BYTES from 1 to 4096";
-  static constexpr std::array<numbered_kind, 8> all{{
+  static constexpr std::array<numbered_kind, 9> all{{
       {"multi-get:N", "N from 1 to 64", "100 % read, N keys with one call where the index has one"},
       {"mix:N", percent, "N % read, the rest update"},
       {"insert-mix:N", percent, "N % insert, the rest read"},
@@ -216,9 +216,10 @@ std::span<const numbered_kind> numbered_kinds() {
       {"eunomia-common:THETA[:READS[:BYTES]]", of_fronts,
        "as eunomia, with counters that the threads share"},
       {"eunomia-grown:THETA[:READS[:BYTES]]", of_fronts, "as eunomia, into a tree of six levels"},
+      {"eunomia-apart:THETA[:READS[:BYTES]]", of_fronts,
+       "as eunomia, with each key of one thread, and neighbouring keys of different threads"},
       {"eunomia-list:THETA[:READS[:BYTES]]", "THETA and READS from 0 to 1, BYTES from 1 to 4096",
-       "as eunomia, for skip lists: THETA is the share of one hot front, and neighbouring keys are "
-       "of different threads"},
+       "as eunomia-apart, for skip lists: THETA is the share of one hot front"},
   }};
   return all;
 }

@@ -34,26 +34,28 @@
 // the way to it is as long as to any other. This was our first reading of the input of paper 003's
 // skip lists, which now run on eunomia-list (below).
 //
-// Fronts: eunomia:THETA[:READS[:BYTES]], and eunomia-common, eunomia-grown and eunomia-list with
-// the same numbers. The map begins empty. There are 20 entities, each with a front of ascending
-// keys. A share of READS (0.2) of the requests looks for a key below all others. Each other
-// request takes an entity by Zipf(THETA) and appends 20 consecutive keys to its front. For each
-// key (request_kind::store) the thread inserts the key unless it is there, makes a value of
-// BYTES (100) bytes, inserts the key once more, and stores the value into the key's record,
-// outside of the map. A look counts as one operation, an append as 20.
+// Fronts: eunomia:THETA[:READS[:BYTES]], and eunomia-common, eunomia-grown, eunomia-apart and
+// eunomia-list with the same numbers. The map begins empty. There are 20 entities, each with a
+// front of ascending keys. A share of READS (0.2) of the requests looks for a key below all
+// others. Each other request takes an entity by Zipf(THETA) and appends 20 consecutive keys to
+// its front. For each key (request_kind::store) the thread inserts the key unless it is there,
+// makes a value of BYTES (100) bytes, inserts the key once more, and stores the value into the
+// key's record, outside of the map. A look counts as one operation, an append as 20.
 //   eunomia         Each thread has a counter for each entity. All counters begin at 0. So all
 //                   threads come to the same keys, and the first one inserts them.
 //   eunomia-common  The threads share the counters: thread t of T takes the places t, t + T, t + 2T
 //                   and so on. So each key has one thread.
 //   eunomia-grown   As eunomia. The map begins with `grown_places` places at each front, which is
 //                   six levels with 16 slots a node, and the counters begin behind them.
+//   eunomia-apart   As eunomia, but key i of thread t's batch is i * T + t. So each key has one
+//                   thread, and neighbours are of different threads. The paper takes accesses to
+//                   one record by several threads away in such a way, to count the aborts that
+//                   remain (section 3.2).
 //   eunomia-list    The input of the paper's skip lists as we read it; THETA is at most 1. A
 //                   request takes the hot front with probability THETA, and any front otherwise
 //                   (section 6.1: "Higher the theta, higher the probability that multiple
-//                   threads access the same hot region"). Key i of thread t's batch is i * T +
-//                   t, so that each key has one thread and neighbours are of different threads
-//                   (section 6.2: "the batch of keys processed by a thread interleave with each
-//                   other").
+//                   threads access the same hot region"). Keys are as in eunomia-apart (section
+//                   6.2: "the batch of keys processed by a thread interleave with each other").
 // The workload and both numbers are those of the released logs; the paper's text has READS 0.5 and
 // values of 8 bytes.
 //
@@ -102,7 +104,8 @@ struct front_shape {
   unsigned value_bytes = 100;
   bool common_counters = false;
   bool grown = false;
-  bool interleaved = false;  // eunomia-list
+  bool interleaved = false;  // each key has one thread, its neighbours have others
+  bool hot_front = false;    // theta is the share of one front
 };
 inline constexpr unsigned front_count = 20;
 inline constexpr unsigned front_batch = 20;

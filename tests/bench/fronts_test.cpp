@@ -64,6 +64,7 @@ TEST(fronts, names_are_read_strictly) {
   const auto* const list = find_workload("eunomia-list:1");
   ASSERT_NE(list, nullptr);
   EXPECT_TRUE(list->fronts.interleaved);
+  EXPECT_TRUE(list->fronts.hot_front);
   EXPECT_EQ(list->distribution_name(), "hot:1");
   ASSERT_NE(find_workload("put:0.9"), nullptr);
   EXPECT_EQ(find_workload("put:0.9")->distribution_name(), "zipf:0.9");
@@ -121,6 +122,26 @@ TEST(fronts, a_list_s_threads_interleave_at_the_hot_front) {
   EXPECT_EQ(owner.size(), batches * front_batch * threads);
   EXPECT_EQ(owner.rbegin()->first - owner.begin()->first, owner.size() - 1);
   for (const auto& [key, thread] : owner) EXPECT_EQ(key % threads, thread);
+}
+
+// Zipf's law chooses the front, as with eunomia; no two threads have a key in common.
+TEST(fronts, threads_apart_come_to_the_same_places_with_keys_of_their_own) {
+  constexpr unsigned threads = 4;
+  std::map<std::uint64_t, unsigned> owner;
+  std::map<std::uint64_t, std::size_t> keys;
+  for (unsigned thread = 0; thread < threads; ++thread) {
+    const u64_stream stream = stream_of("eunomia-apart:0.99:0", thread, threads, 40'000);
+    for (request_cursor<std::uint64_t> at(stream); at.remaining() > 0;) {
+      const std::uint64_t key = at.next().key;
+      EXPECT_TRUE(owner.emplace(key, thread).second);
+      EXPECT_EQ(key % threads, thread);
+      ++keys[key / threads / front_batch / 1'000'000];
+    }
+  }
+  EXPECT_EQ(keys.size(), front_count);
+  // "The hottest tenth is accessed by 41 percent" of the requests.
+  EXPECT_NEAR(static_cast<double>(keys.at(10) + keys.at(11)) / static_cast<double>(owner.size()),
+              0.41, 0.02);
 }
 
 TEST(fronts, a_list_s_theta_is_the_share_of_the_hot_front) {

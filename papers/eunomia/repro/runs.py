@@ -46,6 +46,7 @@ OPERATIONS = {"smoke": 1_000, "full": 4_000}  # of each core
 FRONT_OPERATIONS = {"smoke": 8_000, "full": 32_000}
 LIST_OPERATIONS = {"smoke": 4_000, "full": 32_000}
 PUT, PRELOADED = "put", "a"  # the workloads beside the judged one
+APART = "apart"  # eunomia-apart:THETA, on which no two threads access the same record
 # TPC-C: transactions of each core; customers of a district and items. The specification has 3,000
 # and 100,000.
 TRANSACTIONS = {"smoke": 60, "full": 400}
@@ -87,10 +88,12 @@ def is_list(index):
 
 
 def at(index, theta, threads=16, workload=None, knobs=()):
-    """workload: PUT, PRELOADED, or READS[:BYTES] of eunomia:THETA[:READS[:BYTES]]."""
+    """workload: PUT, PRELOADED, APART, or READS[:BYTES] of eunomia:THETA[:READS[:BYTES]]."""
     dist = f"{'hot' if is_list(index) else 'zipf'}:{theta}"
     if workload == PUT:
         workload = f"put:{theta}"
+    elif workload == APART:
+        workload = f"eunomia-apart:{theta}"
     elif workload != PRELOADED:
         family = "eunomia-list" if is_list(index) else "eunomia"
         workload = f"{family}:{theta}" + (f":{workload}" if workload else "")
@@ -140,7 +143,7 @@ def size(point, scale):
         return {"keys": 0, "operations": TRANSACTIONS[scale]}
     if point.workload.startswith("eunomia-list:"):
         return {"keys": 1, "operations": LIST_OPERATIONS[scale]}
-    if point.workload.startswith("eunomia:"):
+    if point.workload.startswith(("eunomia:", "eunomia-apart:")):
         return {"keys": 1, "operations": FRONT_OPERATIONS[scale]}
     if point.workload.startswith("put:"):
         return {"keys": KEYS, "operations": FRONT_OPERATIONS[scale]}

@@ -7,7 +7,7 @@ from panels import lines as line_panel
 from verdicts import (AGREES, DIFFERS, Judgement, above, below, compared, number, numbers, of_gain,
                       of_ratio, of_shape, say, within, worst)
 
-from .runs import (CATEGORIES, CAUSES, CONFLICT, DRAWN, EUNO_LIST, EUNO_TREE, FAMILY, FULL_THETAS,
+from .runs import (APART, CATEGORIES, CAUSES, CONFLICT, DRAWN, EUNO_LIST, EUNO_TREE, FAMILY, FULL_THETAS,
                    HOT_THETAS, HTM_LIST, HTM_MASSTREE, HTM_TREE, LABELS, LEAN, LEAN_LABEL, LISTS,
                    LOCK_FREE_LIST, LOCK_LIST, MASSTREE, MOPS, OUR_TREE, OURS, PRELOADED, PUT,
                    THETAS, TREES, at, beside_retries, curve, ran, rest_of_curve, theta_of,
@@ -22,6 +22,7 @@ LIST_COLD, LIST_HOTTEST = at(HTM_LIST, 0), at(HTM_LIST, 0.99)
 EUNO_HOTTEST, OUR_HOTTEST, EUNO_LIST_HOTTEST = (at(i, 0.99)
                                                 for i in (EUNO_TREE, OUR_TREE, EUNO_LIST))
 LEAN_HOTTEST = at(HTM_TREE, 0.99, knobs=LEAN)
+APART_HOTTEST = at(HTM_TREE, 0.99, workload=APART)
 LEAN_TREE = curve(HTM_TREE, knobs=LEAN)
 REST = rest_of_curve(HTM_TREE)
 OTHER_WORKLOADS = {PUT: "put, from an empty tree", PRELOADED: "updates of a million keys"}
@@ -190,23 +191,41 @@ def kinds(run, ranges):
     return [shares[kind] for kind in ranges]
 
 
+def ranges_told(ranges):
+    return "; ".join(f"{low}-{high}" for low, high in ranges.values()) + " %"
+
+
 def in_ranges(run, ranges, note):
     """ranges: kind of conflict -> the paper's least and most"""
     shares = kinds(run, ranges)
-    return Judgement("; ".join(f"{low}-{high}" for low, high in ranges.values()) + " %",
-                     f"{numbers(shares)} %",
+    return Judgement(ranges_told(ranges), f"{numbers(shares)} %",
                      worst(within(share, *ends) for share, ends in zip(shares, ranges.values())),
                      note)
 
 
 TREE_KINDS = {"different records": (87, 90), "shared metadata": (6, 10), "same record": (9, 12)}
-FAMILY.claim("E-F3e", [*TREE, LEAN_HOTTEST], FIGURE_3, full=REST, turned=[HOTTEST],
-             simulated=PLACES,
-             judge=lambda runs: in_ranges(runs[HOTTEST], TREE_KINDS, say(
-                 "The machine sorts each conflict by the bytes of its first clash, and a version "
-                 "is metadata; the paper took versions or shared records away and looked at what "
-                 "remained, so that its shares sum to more than 100. Without versions: {} %.",
-                 kinds(runs[LEAN_HOTTEST], TREE_KINDS))))
+
+
+@FAMILY.claim("E-F3e", [*TREE, LEAN_HOTTEST, APART_HOTTEST], FIGURE_3, full=REST, turned=[HOTTEST])
+def kinds_of_conflicts(runs):
+    """Section 3.2's own method: what is left without accesses to one record by several threads,
+    and what goes without versions, each as a share of all aborts."""
+    total, apart, lean_aborts = runs.values([HOTTEST, APART_HOTTEST, LEAN_HOTTEST], "aborts_per_op")
+    if total == 0:
+        return Judgement(ranges_told(TREE_KINDS), "no aborts", DIFFERS,
+                         "Nothing aborts at theta 0.99.")
+    shares = [100 * apart / total, 100 * (total - lean_aborts) / total,
+              100 * (total - apart) / total]
+    note = say("Aborts per operation at theta 0.99: {}; without accesses of several threads to one "
+               "record {}; without versions {}.", total, apart, lean_aborts)
+    if "conflicts" in runs[HOTTEST]:
+        note += say(" By the bytes of each conflict's first clash: {} %.",
+                    kinds(runs[HOTTEST], TREE_KINDS))
+    return Judgement(ranges_told(TREE_KINDS), f"{numbers(shares)} %",
+                     worst(within(share, *ends)
+                           for share, ends in zip(shares, TREE_KINDS.values())), note)
+
+
 FAMILY.claim("E-F3f", LIST, FIGURE_3, simulated=PLACES, judge=lambda runs: in_ranges(
     runs[LIST_HOTTEST], {"different records": (92, 99), "same record": (1, 7)},
     "At theta 0.99. No two threads ask for one record there: a clash on the same bytes is over a "
