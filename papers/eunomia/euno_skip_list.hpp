@@ -612,7 +612,7 @@ class euno_skip_list {
   void give_control(const segment_ref& from) const noexcept;
   void take_control(const segment_ref& from) const noexcept;
 
-  // A value that stays is copied to *there, unless `there` is null.
+  // Without `overwrite`, a value that is there already is copied to *there, unless that is null.
   bool insert_or_overwrite(Key key, const Value& value, bool overwrite, Value* there = nullptr);
 
   mutable Sync sync_;

@@ -26,13 +26,13 @@
 //   searches             absent: the load of the predecessor's unmarked link at level 0, which
 //                        leads past the key. present: the load of the node's own link at level 0,
 //                        unmarked
-//   get, update, upsert that read or write a value: the load or compare-and-swap of the value, if
-//   the node is unmarked then; otherwise the moment before it was marked, all such accesses in the
-//   order in which they happened. Each of them has found the node unmarked after it began, so that
-//   this moment is within all of them; they are later than every access before the mark; and one
-//   that ended before another began is earlier than it. So an erase needs not look at values, and
-//   is before or after every update. scan is not linearizable: it reports every key that is there
-//   all the time, none that never was, in ascending order.
+//   get, insert, update, upsert that read or write a value: the load or compare-and-swap of the
+//   value, if the node is unmarked then; otherwise the moment before it was marked, all such
+//   accesses in the order in which they happened. Each of them has found the node unmarked after
+//   it began, so that this moment is within all of them; they are later than every access before
+//   the mark; and one that ended before another began is earlier than it. So an erase needs not
+//   look at values, and is before or after every update. scan is not linearizable: it reports
+//   every key that is there all the time, none that never was, in ascending order.
 //
 // Values of up to a word are swapped in the node. Larger ones lie in a block of their own, which an
 // update replaces: the swap of its address is what is said above of the value, and addresses are
@@ -397,7 +397,7 @@ class lock_free_skip_list {
     return next != nullptr && next->key == key ? next : nullptr;
   }
 
-  // A value that stays is copied to *there, unless `there` is null.
+  // Without `overwrite`, a value that is there already is copied to *there, unless that is null.
   bool insert_or_overwrite(Key key, const Value& value, bool overwrite, Value* there = nullptr) {
     const epoch_pin pinned;
     papers::spare_node<lock_free_skip_list> spare(*this);
@@ -405,8 +405,10 @@ class lock_free_skip_list {
       path way;
       node* const found = find(key, way);
       if (found != nullptr) {
-        if (there != nullptr) *there = value_in(found->payload.value.load());
-        if (!overwrite) return false;
+        if (!overwrite) {
+          if (there != nullptr) *there = value_in(found->payload.value.load());
+          return false;
+        }
         replacement made(*this);
         made.provide(value);
         std::uint64_t seen = found->payload.value.load();

@@ -355,7 +355,7 @@ class locked_skip_list {
     return true;
   }
 
-  // A value that stays is copied to *there, unless `there` is null.
+  // Without `overwrite`, a value that is there already is copied to *there, unless that is null.
   bool insert_or_overwrite(Key key, const Value& value, bool overwrite, Value* there = nullptr) {
     papers::spare_node<locked_skip_list> spare(*this);
     for (;;) {
@@ -371,8 +371,11 @@ class locked_skip_list {
           return true;
         }
       }
-      if (there != nullptr) *there = value_of(*found);
-      if (!overwrite || overwrite_value(*found, value)) return false;
+      if (!overwrite) {
+        if (there != nullptr) *there = value_of(*found);
+        return false;
+      }
+      if (overwrite_value(*found, value)) return false;
       restarts_.add(1);
     }
   }

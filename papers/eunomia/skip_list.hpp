@@ -252,7 +252,7 @@ class skip_list {
 
   // --- outside ---
 
-  // A value that stays is copied to *there, unless `there` is null.
+  // Without `overwrite`, a value that is there already is copied to *there, unless that is null.
   bool insert_or_overwrite(Key key, const Value& value, bool overwrite, Value* there = nullptr) {
     papers::spare_node<skip_list> spare(*this);
     if (!overwrite) spare.provide(key, value);  // will be needed, but for duplicates

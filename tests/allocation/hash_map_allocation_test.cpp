@@ -27,7 +27,7 @@ TYPED_TEST_SUITE(HashMapAllocationFailure, maps);
 TYPED_TEST(HashMapAllocationFailure, LeavesTheMapUnchangedAndUsable) {
   allocation_failures failures;
   EXPECT_EQ(first_harm<TypeParam>(1'500 * effort(), 120, failures), "");
-  EXPECT_GT(failures.reported, 0);
+  EXPECT_GT(failures.reported, 10);
 }
 
 // Without memory the table stays as it is, and grows when there is some again.

@@ -7,8 +7,8 @@ from panels import lines as line_panel
 from verdicts import (AGREES, DIFFERS, Judgement, above, below, compared, number, numbers, of_gain,
                       of_ratio, of_shape, say, within, worst)
 
-from .runs import (APART, CATEGORIES, CAUSES, CONFLICT, DRAWN, EUNO_LIST, EUNO_TREE, FAMILY, FULL_THETAS,
-                   HOT_THETAS, HTM_LIST, HTM_MASSTREE, HTM_TREE, LABELS, LEAN, LEAN_LABEL, LISTS,
+from .runs import (APART, CATEGORIES, CAUSES, CONFLICT, DRAWN, EUNO_LIST, EUNO_TREE, FAMILY,
+                   FULL_THETAS, HOT_THETAS, HTM_LIST, HTM_MASSTREE, HTM_TREE, LABELS, LEAN, LEAN_LABEL, LISTS,
                    LOCK_FREE_LIST, LOCK_LIST, MASSTREE, MOPS, OUR_TREE, OURS, PRELOADED, PUT,
                    THETAS, TREES, at, beside_retries, curve, ran, rest_of_curve, theta_of,
                    told_of_ours, whole_curve)
