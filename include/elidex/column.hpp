@@ -1,34 +1,37 @@
-// A column of values that many threads add to and search at once. Old rows are compressed, new rows
-// are quick to add.
+// A column of values that many threads extend and search at the same time. Old rows are compressed.
+// New rows are fast to insert.
 //
 //   elidex::column<std::string> cities;
 //   const auto row = cities.insert("Oslo");      // the row's number, which never changes
 //   cities.get(row);                             // "Oslo"
 //   cities.find("Oslo");                         // the rows that have it, ascending
-//   cities.count("A", "N");                      // how many rows from "A" to "N", both included
+//   cities.count("A", "N");                      // the number of rows from "A" to "N", inclusive
 //   cities.erase(row);
 //   cities.merge_if_due();                       // by any thread, while others read and write
 //
 // Values are integers, float, double or std::string.
 //
-// Thread-safety: every function except constructor and destructor, from any thread at any time.
+// Thread-safety: any thread may call any function at any time, except constructor and destructor.
 // insert(), erase() and get() are linearizable. find(), range(), count(), distinct(), scan() and
 // scan_all() are linearizable for each row, but they are not snapshots. They see every row that
 // exists during the whole call, and no row twice. They may or may not see a row that is inserted or
 // erased during the call.
-// Complexity: get() and erase() take O(1). insert() takes O(log d), with d values in the delta, and
-// usually O(1) for a value that the delta has. find(), range(), count(), distinct(), scan() and
-// scan_all() read every row, and scan() does so for any limit. merge() rewrites every row.
+// Complexity: get() and erase() take O(1). insert() takes O(log d), with d different values in the
+// delta. For a value that the delta already has, it usually takes O(1). find(), range(), count(),
+// distinct(), scan() and scan_all() read every row, and scan() does so for any limit. merge()
+// rewrites every row.
 // Size: at most 2^42 rows.
-// Lifetime: values are copied in and out, and a row keeps its number. Not copyable, not movable.
+// Iterator validity: a column has no iterators. A row's number stays valid until the row is erased,
+// and is never used again.
+// Lifetime: values are copied in and out. A column cannot be copied or moved.
 // Errors:
 //   std::bad_alloc          The rows are unchanged.
 //   std::length_error       From insert(): the delta has as many different values as Id allows.
 //                           From merge(): main and delta together have more. The rows are
-//                           unchanged. Each later merge() tries again, and fails until enough
-//                           values have lost their rows. The next delta fills in the meantime.
-//   std::invalid_argument   A string over 64 KiB to insert, to find, or as the lower end of a
-//                           range.
+//                           unchanged. Each later merge() tries again. It fails until enough
+//                           values have no rows left. Meanwhile new rows fill the next delta.
+//   std::invalid_argument   A string of more than 64 KiB to insert, to find, or as the lower end
+//                           of a range.
 // fork(): a child has its own copy of the column. The child may use, merge and destroy the copy if
 // no other thread was inside a call of the column when the process forked. Otherwise locks that
 // such a thread held stay locked in the child, and a merge that it ran never ends there.
@@ -98,17 +101,17 @@ namespace elidex {
 struct column_options {
   // Whether the delta's index uses hardware transactions. Only for numbers. See ordered_map.hpp.
   elidex::synchronization synchronization = elidex::synchronization::automatic;
-  // A merge is due when the delta has at least merge_rows_min rows, and merge_ratio times the
-  // main's. Deletions alone never make a merge due. Both numbers are chosen. A row takes 4 bytes in
-  // a delta, and a new value takes 20 to 70. A merge rewrites the whole main, at 17 to 300 M rows a
-  // second.
+  // A merge is due when the delta has at least merge_rows_min rows, and at least merge_ratio times
+  // as many rows as the main. Deletions alone never make a merge due. Both defaults are heuristic.
+  // A row takes 4 bytes in a delta, and a new value takes 20 to 70. A merge rewrites the whole
+  // main, at 17 to 300 million rows a second.
   double merge_ratio = 0.1;
   std::size_t merge_rows_min = 65'536;
 };
 
 struct column_stats {
   struct part {
-    std::size_t rows = 0;      // deleted ones too
+    std::size_t rows = 0;      // including deleted rows
     std::size_t distinct = 0;  // values in the dictionary
     std::size_t bytes = 0;
   };
@@ -120,11 +123,13 @@ struct column_stats {
   std::size_t merges = 0;  // merges that have ended
 };
 
+// A column. Guarantees and errors: at the top of this header.
+//
 // T    std::string, float, double, or an integer type other than bool. Strings are passed as
 //      std::string_view, compared as unsigned bytes, and have at most 64 KiB. NaNs equal each other
 //      and are greater than all numbers. -0.0 is returned as 0.0.
-// Id   an unsigned integer type of at most 32 bits. Its greatest number limits the different values
-//      in the delta, and also those in the main.
+// Id   an unsigned integer type of at most 32 bits. Its maximum limits the number of different
+//      values in the delta, and also the number in the main.
 template <class T, class Id = std::uint32_t>
 class column {
   static_assert(std::unsigned_integral<Id> && sizeof(Id) <= sizeof(std::uint32_t));
@@ -149,20 +154,20 @@ class column {
   // at the same time, the one with the higher number may become visible first.
   row_number insert(argument value);
 
-  // Returns whether the row existed. Its number is never used again.
+  // Deletes the row. Returns whether it existed. Its number is never used again.
   bool erase(row_number row);
 
-  // Returns std::nullopt if the row does not exist or is deleted.
+  // Returns the row's value, or std::nullopt if the row does not exist or is deleted.
   std::optional<T> get(row_number row) const;
 
-  // --- Queries: a pass over the rows ---
+  // --- Queries. Each one reads all rows ---
 
   // Returns the rows that have the value, ascending.
   std::vector<row_number> find(argument value) const { return range(value, value); }
   // Returns the rows with values from `lowest` to `highest`, both included, ascending.
   std::vector<row_number> range(argument lowest, argument highest) const;
 
-  // Return the number of these rows.
+  // Return the number of rows that find() or range() would return.
   std::size_t count(argument value) const { return count(value, value); }
   std::size_t count(argument lowest, argument highest) const;
 
@@ -175,7 +180,7 @@ class column {
   // fn runs, no merge of any column of the process ends.
   template <class Fn>
   std::size_t scan(argument from, std::size_t limit, Fn&& fn) const;
-  // The same from the least value on.
+  // The same from the smallest value on, without a limit.
   template <class Fn>
   std::size_t scan_all(Fn&& fn) const;
 
@@ -183,30 +188,30 @@ class column {
 
   // Moves the delta into the main, without values that only deleted rows have. Other threads may
   // read and write at the same time. A second merge() waits for the first one. merge() calls
-  // progress(done, rows) from time to time from this thread. `done` and `rows` are numbers of rows.
-  // progress must not merge the column. Throws the exceptions of progress and the errors above.
-  // Throws std::logic_error inside a scan(), under an epoch_pin of the caller, and inside progress
-  // of the same column. The column stays usable.
+  // progress(done, rows) from time to time in the calling thread. `done` and `rows` are numbers of
+  // rows. progress must not merge the column. merge() throws the exceptions of progress and the
+  // errors at the top of this header. It throws std::logic_error inside a scan(), under an
+  // epoch_pin of the caller, and inside progress of the same column. The column stays usable.
   template <class Progress>
   void merge(Progress&& progress);
   void merge() {
     merge([](std::size_t, std::size_t) {});
   }
-  // Returns whether a merge is due by the options. It stays due while a merge runs, and after one
-  // fails.
+  // Returns whether a merge is due by the options. It stays due while a merge runs, and after a
+  // merge has failed.
   bool merge_is_due() const;
-  // Merges like merge() if a merge is due and no other thread is merging. Otherwise returns false
-  // at once. Inserting threads call it from time to time.
+  // Merges like merge(), and returns true, if a merge is due and no other thread is merging.
+  // Otherwise returns false at once. Inserting threads should call it from time to time.
   template <class Progress>
   bool merge_if_due(Progress&& progress);
   bool merge_if_due() {
     return merge_if_due([](std::size_t, std::size_t) {});
   }
 
-  // --- Figures ---
+  // --- Size and statistics ---
 
-  // Returns the number of rows that are not deleted. It is exact while no thread inserts or erases,
-  // and never misses a row that exists.
+  // Returns the number of rows that are not deleted. It is exact while no thread inserts or erases.
+  // It never misses a row that exists.
   std::size_t size() const;
   bool empty() const { return size() == 0; }
   // Returns the bytes obtained from the system, without the parts that a running merge builds.

@@ -6,32 +6,33 @@
 //   { std::lock_guard guard(lock); queue.push(x); }
 //   not_empty.notify_one();
 //
-// Any mutex works in the unique_lock. A recursive mutex must be held once, because waiting gives up
-// one level. Threads that wait at the same time must use the same mutex. Spurious wake-ups are
-// possible.
+// The unique_lock may hold a mutex of any type. A recursive mutex must be held at one level only,
+// because waiting releases one level. Threads that wait at the same time must use the same mutex.
+// Spurious wake-ups are possible.
 //
-// Thread-safety: all members, from any thread.
+// Thread-safety: any thread may call any member, except the destructor (see Lifetime).
 // Errors: waiting throws std::system_error (operation_not_permitted) if the unique_lock does not
 // hold its mutex, and whatever the predicate throws.
-// Destruction: allowed when all waiters have been notified, even if some have not returned yet. The
-// destructor sleeps until they have; they need no lock for that.
+// Lifetime: the object may be destroyed when all waiters have been notified, even if some have not
+// returned yet. The destructor sleeps until they no longer access the object. They need no lock for
+// that.
 // fork(): a child may use and destroy the object if no thread was waiting when the process forked.
 // Not offered: stop tokens, notify_all_at_thread_exit, native_handle().
 //
-// Performance: an elided section that waits commits first, and returns with the lock newly taken or
-// elided. Notifying makes no system call while no thread waits. While a thread waits, it aborts a
-// hardware transaction, so notify after unlock() where the program allows it.
+// Performance: an elided section that waits commits first. It continues with the lock newly taken
+// or elided. A notification makes no system call if no thread waits. If a thread waits, the system
+// call aborts the caller's transaction. So notify after unlock() where the program allows it.
 // std::condition_variable_any works with the mutexes, too, but aborts each transaction that waits
 // or notifies.
 //
 // Implementation notes
-// State: a sequence number, which each notification changes and on which waiters sleep, and the
-// number of waiters.
-// No notification is lost. A waiter counts itself and reads the number while it holds the lock. A
-// notification for a change that the waiter has not seen comes from a thread that took the lock
-// later. So that thread finds the waiter counted, and changes the number after the waiter has read
-// it. The futex call returns at once if the number has changed. In an elided section, counting and
-// reading belong to the transaction and take effect when it commits.
+// State: a sequence number and the number of waiters. Each notification changes the sequence
+// number, and waiters sleep on it.
+// No notification is lost. A waiter counts itself and reads the sequence number while it holds the
+// lock. A notification for a change that the waiter has not seen comes from a thread that took the
+// lock later. So that thread finds the waiter counted. It changes the sequence number after the
+// waiter has read it. The futex call returns at once if the sequence number has changed. In an
+// elided section, counting and reading belong to the transaction and take effect when it commits.
 #pragma once
 
 #include <atomic>
@@ -45,6 +46,7 @@
 
 namespace elidex {
 
+// A condition variable. Guarantees and errors: at the top of this header.
 class condition_variable {
  public:
   constexpr condition_variable() noexcept = default;

@@ -16,9 +16,9 @@
 //   });
 //
 // transact() runs the function, commits, and returns what the function returned. After a conflict
-// it backs off and runs the function again. So the function must be harmless to repeat, and must
-// keep nothing of what it has seen but its result. An exception rolls the transaction back and
-// passes through, unless the transaction had read outdated rows: then the function runs again.
+// it backs off and runs the function again. So the function must be safe to repeat, and must pass
+// on what it has read only through its result. An exception rolls the transaction back and passes
+// through. If the transaction had read outdated rows, the function runs again instead.
 // Transactions do not nest in one thread. What a transaction offers: internal/txn/transaction.hpp;
 // a read-only one: internal/txn/snapshot_transaction.hpp. Take both as `auto&`, so that one
 // function works under every commit protocol.
@@ -29,8 +29,8 @@
 //
 // Durability: a database lives in memory until open() gives it a directory.
 //
-//   auto& accounts = db.create_table<std::uint64_t, account>("accounts");  // the directory's, too
-//   db.open("bank", {.level = elidex::db::durability::sync});  // recovers what is there
+//   auto& accounts = db.create_table<std::uint64_t, account>("accounts");  // before open()
+//   db.open("bank", {.level = elidex::db::durability::sync});  // loads the directory's rows
 //   db.transact(...);                                          // sync: durable when it returns
 //   db.checkpoint();                                           // shortens the log
 //   db.close();                                                // async: makes the rest durable
@@ -47,6 +47,8 @@
 // Complexity: in a table of n rows, get(), insert(), upsert(), update() and erase() take O(log n)
 // and copy the row. A scan takes O(log n) and O(1) for each row. A commit takes time for each row
 // that the transaction read or wrote.
+// Iterator validity: there are no iterators. The references that a scan passes to its function are
+// valid until the function returns.
 // Lifetime: a table lives as long as its database. A transaction lives until the function that
 // received it returns. A reference or pointer to either must not be used afterwards; nothing checks
 // that. No transaction may be running when a database is destroyed. docs/MISUSE.md lists the
@@ -62,32 +64,35 @@
 //   std::invalid_argument  a key of more than 64 KiB
 //   std::logic_error       a transaction inside a transaction
 //   std::system_error      with a directory: the log failed, and nothing commits afterwards
-// All but the last leave the database unchanged. A transaction that throws std::system_error
-// because it could not be made durable is committed in memory, and may be on disk.
+// All but the last leave the database unchanged. If transact() throws std::system_error because it
+// cannot make the transaction durable, the transaction is committed in memory. Its writes may be on
+// disk.
 //
 // fork(): a child has its own copy of the database.
 //   in memory,     The child may use and destroy the copy if no other thread was inside a call of a
 //   level none     transaction or of the database when the process forked. A thread that was
 //                  running the function of a transact() or read_only() does not count as inside.
-//                  Its pin and snapshot end in the child. Its row locks, under two-phase locking,
-//                  do not: a transaction of the child that needs one of these rows retries for
-//                  ever. Nor does its turn as a deadlock's victim: a victim of the child then waits
-//                  for the whole time of wait_for() before it runs again.
+//                  Its pin and snapshot end in the child. Under two-phase locking, its row locks do
+//                  not: a transaction of the child that needs one of these rows retries for ever.
+//                  If the thread was a deadlock victim whose turn had come to run again, its turn
+//                  does not end either. A victim in the child then waits for the whole time of
+//                  wait_for() before it runs again.
 //   level async,   The log, its files and the directory's lock belong to the parent. In the child
 //   sync           transact(), create_table(), wait_durable(), checkpoint() and close() throw
 //                  db::forked_child at once. A transact() that forked throws it at its commit.
-//                  read_only() works, and the destructor too, if no other thread was inside a call
-//                  as above. At level sync it throws db::forked_child after its function returns,
-//                  if data that it read was not durable at the fork. The destructor touches no
-//                  file. The directory stays locked until the parent destroys the database. If the
-//                  parent is killed, it stays locked until its children end or call exec().
+//                  read_only() and the destructor work if no other thread was inside a call, as
+//                  above. At level sync, read_only() throws db::forked_child after its function
+//                  returns, if data that it read was not durable at the fork. The destructor
+//                  touches no file. The directory stays locked until the parent destroys the
+//                  database. If the parent is killed, it stays locked until its children end or
+//                  call exec().
 //
 // Implementation notes
 // `database` is basic_database<db::capability_commit>: DBX's transactions on CPUs that commit them,
 // Silo's locks elsewhere (internal/txn/commit_protocols.hpp).
 // basic_database<db::two_phase_locking<>> locks rows instead of validating
-// (internal/txn/two_phase_locking.hpp). `Indexes` chooses the tables' maps: ordered_map, or a set
-// of papers/eunomia/index_sets.hpp. Recovery: internal/log/redo_log.hpp.
+// (internal/txn/two_phase_locking.hpp). `Indexes` chooses the tables' maps: ordered_map, or one of
+// the sets in papers/eunomia/index_sets.hpp. Recovery: internal/log/redo_log.hpp.
 // Sources: paper 003, section 7 (DBX); Silo (Tu et al., SOSP 2013). Each part names its deviations.
 #pragma once
 
@@ -197,6 +202,11 @@ struct transaction_of<Commit> {
 };
 }  // namespace internal
 
+// A database. Guarantees and errors: at the top of this header.
+//
+// Commit   the commit protocol: db::capability_commit, silo_commit, dbx_commit<>,
+//          dbx_locking_commit<> or two_phase_locking<>
+// Indexes  the maps of the tables
 template <class Commit = db::capability_commit, class Indexes = ordered_map_indexes>
 class basic_database {
  public:
@@ -210,17 +220,19 @@ class basic_database {
   basic_database(const basic_database&) = delete;
   basic_database& operator=(const basic_database&) = delete;
 
-  // Throws schema_mismatch if a table of that name exists, and the exceptions of the log.
+  // Creates a table and returns it. Throws schema_mismatch if a table of that name exists, and the
+  // exceptions of the log.
   template <class Key, class Row>
   table<Key, Row>& create_table(std::string name) {
     return add<table<Key, Row>>(std::move(name));
   }
-  // With rows of a schema (internal/txn/schema.hpp).
+  // The same, for rows with a schema that is known only at run time (internal/txn/schema.hpp).
   template <class Key>
   schema_table<Key>& create_table(std::string name, const db::schema& columns) {
     return add<schema_table<Key>>(std::move(name), columns);
   }
-  // Throws unknown_table, or schema_mismatch if the table's keys or rows have other types.
+  // Returns the table of that name. Throws unknown_table, or schema_mismatch if the table's keys or
+  // rows have other types.
   template <class Key, class Row>
   table<Key, Row>& find_table(std::string_view name) {
     return find<table<Key, Row>>(name);
@@ -233,9 +245,9 @@ class basic_database {
   // Loads the tables from the directory, and logs later commits there. It creates a directory that
   // does not exist, except at level none. Call it once, alone, before the first transaction. Create
   // the directory's tables before the call. Other tables may be created later.
-  // Level none needs no write permission on the directory or its files. At this level other
-  // processes may read the directory while open() runs, but not write to it. open() then unlocks
-  // the directory when it returns.
+  // Level none needs no write permission on the directory or its files. At this level, other
+  // processes may read the directory while open() runs, but not write to it. open() unlocks the
+  // directory when it returns.
   // Throws db::log_error (damaged, or another version of the format), std::system_error (another
   // database has the directory open, or an error of the system), unknown_table or schema_mismatch.
   // The directory then has the same rows. It may have one more empty log file. The database must
@@ -252,6 +264,7 @@ class basic_database {
                                                               : internal::directory_use::write),
                 options);
   }
+  // The same, with a directory that the caller has opened. Tests pass one with faults.
   const db::recovered_log& open(std::unique_ptr<db::log_directory> directory,
                                 const db::storage_options& options = {}) {
     check_may_open();
@@ -260,7 +273,7 @@ class basic_database {
   }
   // Writes all tables to the directory while transactions run, and removes the earlier log. Throws
   // std::system_error, and then keeps the earlier log:
-  //   operation_in_progress    another thread's checkpoint() runs
+  //   operation_in_progress    another thread's checkpoint() is running
   //   operation_not_supported  there is no directory, or the level is none
   //   operation_canceled       after close()
   //   otherwise                the log failed, or an error of the system
@@ -293,9 +306,9 @@ class basic_database {
   // fn again, without limit. An exception from fn rolls back and passes through. If fn had read
   // outdated rows, fn runs again instead. At level sync, transact() returns when the writes, and
   // everything that fn read, are durable.
-  // Throws what fn throws and the errors above. std::logic_error: a transact() of this database is
-  // running in this thread, or open() has failed. std::system_error: the log failed, or the
-  // transaction writes after close().
+  // Throws what fn throws, and the errors at the top of this header. std::logic_error: a transact()
+  // of this database is running in this thread, or open() has failed. std::system_error: the log
+  // failed, or the transaction writes after close().
   template <class Fn>
   auto transact(isolation level, Fn&& fn) {
     using result = std::remove_cvref_t<std::invoke_result_t<Fn&, transaction&>>;
@@ -342,6 +355,7 @@ class basic_database {
       }
     }
   }
+  // The same at level serializable.
   template <class Fn>
   auto transact(Fn&& fn) {
     return transact(isolation::serializable, std::forward<Fn>(fn));
@@ -372,15 +386,16 @@ class basic_database {
     }
   }
 
-  // Unlinks erased rows as far as snapshots, running transactions and, at level sync, the disk
-  // allow it. That happens at the second call at the earliest. The database also collects by itself
-  // from time to time. A row's old versions are removed when the row is written again.
+  // Unlinks erased rows that no snapshot and no running transaction needs. At level sync the erase
+  // must also be durable. An erased row is unlinked at the second call at the earliest. The
+  // database also collects by itself from time to time. A row's old versions are removed when the
+  // row is written again.
   void collect() {
     const std::lock_guard guard(tables_mutex_);
     collect_locked();
   }
 
-  // Exact when nothing runs.
+  // Returns the counts of transactions. Exact when no transaction runs.
   database_stats stats() const noexcept { return {commits_.count(), conflicts_.count()}; }
   // Returns the commit protocol, for its settings (two_phase_locking::wait_for()).
   Commit& protocol() noexcept { return commit_; }

@@ -1,4 +1,4 @@
-// A lock whose critical sections run as hardware transactions: threads that touch different data do
+// A lock whose critical sections run as hardware transactions. Threads that touch different data do
 // not wait for each other.
 //
 //   elidex::elided<elidex::ttas_lock> lock;
@@ -7,14 +7,14 @@
 //   std::cout << lock.stats() << '\n';
 //
 // lock() begins a transaction and only reads the underlying lock; unlock() commits. After an abort,
-// control returns to lock(). It asks the retry policy (internal/sync/retry.hpp) whether to try
-// again, and takes the underlying lock in the end. On a CPU that commits no transaction, lock()
-// takes the lock at once, and the statistics say so.
+// control returns to lock(). lock() asks the retry policy (internal/sync/retry.hpp) whether to try
+// again, and eventually takes the underlying lock. On a CPU that commits no transactions, lock()
+// takes the lock at once, and the statistics count a fallback.
 //
 // Lock        has lock(), try_lock(), unlock() and is_locked() const. lock() must make is_locked()
 //             true for other threads before the holder's first access to the protected data.
-// RetryPolicy how often to try again, by abort cause. `adaptive<...>` also switches elision off for
-//             a while when it does not pay.
+// RetryPolicy decides how often to try again, by abort cause. `adaptive<...>` also switches elision
+//             off for a while when most attempts abort.
 // Htm         the machine: htm::native, or a scripted one in tests.
 //
 // A section may run several times. An abort undoes everything that the attempt wrote to memory. A
@@ -22,8 +22,8 @@
 // lock held. So I/O inside a section is correct, but the section is not elided. Exceptions work as
 // with any lock.
 //
-// Thread-safety: all members, from any thread.
-// Errors: lock() and try_lock() throw what the underlying lock's functions throw.
+// Thread-safety: any thread may call any member at any time.
+// Errors: lock(), try_lock() and run() throw what the underlying lock's functions throw.
 // Size: about 4.6 KiB, nearly all of it statistics.
 // Lifetime: the lock must outlive every call of unlock(), because unlock() updates statistics after
 // it has released the lock. elidex::mutex may be destroyed earlier.
@@ -40,11 +40,12 @@
 // 4. try_lock() inside a transaction aborts it. There is no record of which locks the transaction
 //    elides, so neither result could be correct.
 // 5. unlock() commits only inside a transaction and only if the underlying lock is free. Every
-//    other unlock() goes to the underlying lock, which treats a wrong one as it does without
-//    elision.
-// Order of locks: as with the underlying lock. Waiting happens outside transactions only.
-// Linearization: an elided section at its commit, any other at the underlying lock's.
-// From: papers/001 sections 3.1 to 3.3. Deviations: budgets by abort cause instead of one number of
+//    other unlock() goes to the underlying lock. So an unlock() without a lock() has the same
+//    effect as without elision.
+// Lock order: as with the underlying lock. Waiting happens outside transactions only.
+// Linearization points: of an elided section, its commit; of any other, that of the underlying
+// lock.
+// From: paper 001, sections 3.1 to 3.3. Deviations: budgets by abort cause instead of one number of
 // retries; the wait for a free lock is bounded; the bounds of adaptation are ours, since the paper
 // gives none.
 #pragma once
@@ -131,6 +132,8 @@ using internal::ttas_lock;
 // The counts of an elided lock.
 using internal::lock_counts;
 
+// A lock that is elided where possible. Parameters, guarantees and errors: at the top of this
+// header.
 template <class Lock, retry_policy RetryPolicy = default_retry, class Htm = htm::native>
 class elided {
   static_assert(
@@ -146,15 +149,18 @@ class elided {
   elided(const elided&) = delete;
   elided& operator=(const elided&) = delete;
 
+  // Begins a critical section: starts a transaction, or takes the lock. Waits while another thread
+  // holds the lock.
   void lock() {
     std::uint32_t ignored = 0;
     lock(ignored);
   }
-  // Adds to `aborts` the number of attempts that aborted before the caller's section began.
+  // The same. Adds to `aborts` the number of attempts that aborted before the one that runs the
+  // section.
   void lock(std::uint32_t& aborts) { enter(aborts, internal::always_retry); }
 
-  // Returns false if a thread holds the lock. Never waits. Elides if the lock is free and the
-  // policy allows it, and otherwise tries to take the lock. Inside a transaction, try_lock() aborts
+  // Returns false if a thread holds the lock. Never waits. Elides a free lock if the policy allows
+  // it, and otherwise tries to take the lock. Inside a transaction, try_lock() aborts
   // the transaction, and the outermost section runs again with its lock taken.
   bool try_lock() {
     if (Htm::test()) Htm::template abort<htm::code_nested_trylock>();
@@ -167,6 +173,7 @@ class elided {
     return true;
   }
 
+  // Ends the caller's section: commits its transaction, or releases the lock.
   void unlock() {
     if (Htm::test() && !lock_.is_locked()) {
       Htm::commit();
@@ -177,7 +184,9 @@ class elided {
     lock_.unlock();
   }
 
-  // Calls fn under the lock and returns its result. fn may run several times, see above.
+  // Calls fn in a critical section and returns its result. fn may run several times: an abort
+  // undoes everything that the attempt wrote to memory. The second form adds to `aborts` as lock()
+  // does.
   template <class F>
   decltype(auto) run(F&& fn) {
     std::uint32_t ignored = 0;
@@ -190,9 +199,9 @@ class elided {
     return std::forward<F>(fn)();
   }
 
-  // Inside a transaction: from now on the transaction commits only if no thread holds this lock.
-  // Aborts if a thread holds it now. Cheaper than lock() and unlock(), because it takes no nesting
-  // level. Calls without a transaction do nothing.
+  // Adds this lock to the caller's transaction, which then commits only if no thread holds the
+  // lock. Aborts the transaction if a thread holds it now. Cheaper than lock() and unlock(),
+  // because it takes no nesting level. Outside a transaction it has no effect.
   void subscribe() const {
     if (Htm::test() && lock_.is_locked()) Htm::template abort<htm::code_lock_busy>();
   }
@@ -216,7 +225,7 @@ class elided {
   }
 
   // Like run(fn), but makes at most `attempts` (at least one) attempts as a transaction, and then
-  // takes the lock. Attempts that find the lock held are not counted; the policy bounds them.
+  // takes the lock. Attempts that find the lock held do not count; the policy bounds them.
   template <class F>
   decltype(auto) run_at_most(std::uint32_t attempts, F&& fn) {
     const auto try_again = [&attempts](htm::status aborted) {
@@ -231,12 +240,12 @@ class elided {
     return std::forward<F>(fn)();
   }
 
-  // Returns whether the caller is in a transaction, of this lock or another. A section that begins
-  // there joins the transaction.
+  // Returns whether the caller is in a transaction, of this lock or of another. A section that
+  // begins there joins the transaction.
   static bool in_transaction() noexcept { return Htm::test(); }
 
-  // Returns the counts. Acquisitions that joined an enclosing transaction are part of it and not
-  // counted.
+  // Returns the counts. Acquisitions that joined an enclosing transaction are part of it and do not
+  // count.
   lock_counts stats() const noexcept { return counters_.read(); }
 
   // Returns whether adaptation has switched elision off at this moment.
@@ -265,8 +274,8 @@ class elided {
     internal::entry result = try_to_elide(internal::while_held::wait, aborts, on_abort);
     if constexpr (internal::leaves_convoys<RetryPolicy>) {
       if (result == internal::entry::waited_too_long) {
-        // Waits its turn in the lock's own way, and hands the lock on at once. A convoy of threads
-        // that do so ends; one of threads that work under the lock may last.
+        // Waits in the lock's queue, and releases the lock at once. A convoy of threads that do so
+        // ends. A convoy of threads that work under the lock may last.
         lock_.lock();
         lock_.unlock();
         result = try_to_elide(internal::while_held::wait, aborts, on_abort);

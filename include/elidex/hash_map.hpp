@@ -9,25 +9,29 @@
 //   map.multi_get(keys, values);                             // many look-ups at once
 //   map.for_each([](std::uint64_t key, std::uint64_t value) { ... });
 //
-// Thread-safety: every function but constructor and destructor, from any thread at any time. Every
-// operation is linearizable except for_each(), size(), empty(), memory_bytes() and stats(). The
-// last four are exact when no operation runs. multi_get() is not a snapshot. Readers write nothing
-// that threads share. They wait only for a thread that changes the same bucket.
-// Complexity: O(1) expected for one key. for_each() visits every bucket.
-// Lifetime: the map copies keys and values in and out. It cannot be copied or moved, and has no
-// iterators. The arguments of for_each()'s function are valid until the function returns.
+// Thread-safety: any thread may call any function at any time, except constructor and destructor.
+// Every operation is linearizable except for_each(), size(), empty(), memory_bytes() and stats().
+// The last four are exact when no operation runs. multi_get() is not a snapshot. Readers write
+// nothing that threads share. They wait only for a thread that changes the same bucket.
+// Complexity: O(1) expected for one key, and for each key of multi_get(). for_each() visits every
+// bucket.
+// Iterator validity: the map has no iterators.
+// Lifetime: the map copies keys and values in and out. It cannot be copied or moved. The arguments
+// of for_each()'s function are valid until the function returns.
 // Errors: std::invalid_argument for a key of more than 64 KiB, a value of 4 GiB or more, or a
 // result span of multi_get() that is too short. The map's contents are unchanged after
 // std::bad_alloc, which comes from
 //   * the constructor, reserve() and for_each(),
-//   * every function that changes something (for numbers: insert(), upsert() and get_or_insert()),
+//   * every function that changes the map (without strings, only insert(), upsert() and
+//     get_or_insert()),
 //   * every function that returns a std::string,
 //   * the first call of a thread.
-// A table that cannot grow for lack of memory continues with longer chains. Destructor, reclaim(),
-// size(), empty(), memory_bytes() and stats() never throw.
+// A table that cannot grow for lack of memory continues with longer chains. The destructor,
+// reclaim(), size(), empty(), memory_bytes() and stats() never throw.
 // Memory: the table doubles when its keys fill more than fill_percent_max of its slots. 8-byte keys
-// and values take 24 to 49 bytes each, and a few more for chained blocks. The table grows in place:
-// there is never a second one. It does not shrink. Later keys use the slots that erase() empties.
+// and values take 24 to 49 bytes for each pair, and a few more for chained blocks. The table grows
+// in place, without a second table. It does not shrink. Later keys reuse the slots that erase()
+// empties.
 // fork(): a child has its own copy of the map. The child may use and destroy the copy if no other
 // thread was inside a call of the map when the process forked. Otherwise a bucket or pool that such
 // a thread had locked stays locked in the child.
@@ -46,13 +50,14 @@
 //   * those of hash_table.hpp: at each moment one bucket has all keys of a hash.
 //   * A bucket's blocks are full but for the last one (hash_bucket.hpp), and no block but the
 //     bucket itself is empty.
-//   * A block behind a bucket is only ever used again as such, in this map, so that its fields can
-//     be read however late.
+//   * A chained block is reused only as a chained block of this map, so a late reader may still
+//     read its fields.
 //
-// Order of locks: a bucket's; inside it, none. Memory is obtained before and freed after.
+// Lock order: the holder of a bucket's lock takes no other lock. Memory is obtained before the lock
+// and freed after it.
 //
 // Linearization points
-//   get, contains      the reading of the bucket's word in find_home(). The validation proves that
+//   get, contains      the load of the bucket's word in find_home(). The validation proves that
 //                      the bucket then held what was read from it; its level proves that it was
 //                      then the bucket of the key.
 //   changes            the try_lock() of the bucket. Others that look for one of its keys wait
@@ -92,7 +97,7 @@ using internal::default_hash;
 
 // The parameters of a table. Only tests change them.
 struct hash_map_rules {
-  // most slots of a block (8-byte keys and values have as many)
+  // the maximum number of slots in a block (8-byte keys and values reach it)
   static constexpr unsigned slots_max = 7;
   static constexpr unsigned first_level = 2;  // 4 buckets: an empty map is small
   // chosen: at most one key in 11 lies in a chained block
@@ -112,11 +117,14 @@ struct hash_map_stats {
   std::size_t retired_objects = 0;  // blobs that wait for their epoch
 };
 
+// An unordered map. Guarantees and errors: at the top of this header.
+//
 // Key: an integer type of at most 64 bits except bool, or std::string (passed as std::string_view,
 // at most 64 KiB). Value: std::string (passed as std::string_view), or a trivially copyable type
 // that can be default-constructed and assigned. The table itself holds the values. Up to half of
 // its slots may be empty, so prefer std::string for values of more than some hundred bytes. Hash: a
-// function object that makes 64 well-mixed bits of a key (hash_mix.hpp).
+// function object that returns 64 well-mixed bits for a key (internal/hash/hash_mix.hpp). Threads
+// call it at the same time. Rules: for tests.
 template <class Key, class Value, class Hash = default_hash<Key>, class Rules = hash_map_rules>
 class hash_map {
   static_assert(internal::integer_key<Key> || std::same_as<Key, std::string>,
@@ -151,10 +159,10 @@ class hash_map {
   bool contains(key_argument key) const;
 
   // Looks up many keys, in any order: found[i] becomes the value of wanted[i], or std::nullopt.
-  // Each look-up is linearizable by itself. Together they are not a snapshot. Look-ups wait for
-  // memory together. Throws std::invalid_argument if `found` is shorter than `wanted`, before any
-  // look-up. Throws as get() does for a key that is too long. Other elements of `found` may have
-  // been set then.
+  // Each look-up is linearizable by itself. Together they are not a snapshot. The look-ups overlap
+  // their cache misses. Throws std::invalid_argument if `found` is shorter than `wanted`, before
+  // any look-up. Throws as get() does for a key that is too long. Other elements of `found` may
+  // have been set then.
   void multi_get(std::span<const key_argument> wanted, std::span<std::optional<Value>> found) const;
 
   // Adds `key` if it is absent. Returns whether it added the key.
@@ -168,8 +176,8 @@ class hash_map {
   }
 
   // Returns the value of `key` and whether it added the key. If the key is absent, adds it with the
-  // value that make() returns. The whole is one atomic step. make() must not use the map, and
-  // should be short: other operations on the bucket wait for it. If make() throws, get_or_insert()
+  // value that make() returns. The operation is atomic. make() must not use the map, and should
+  // be short: other operations on the bucket wait for it. If make() throws, get_or_insert()
   // passes the exception on and adds nothing. Not for values that are strings.
   template <class Make>
   std::pair<Value, bool> get_or_insert(key_argument key, Make&& make)
@@ -186,29 +194,30 @@ class hash_map {
   // Removes `key`. Returns whether the key was present.
   bool erase(key_argument key);
 
-  // Calls fn(key, value) for each record, in no order, and returns the number of calls. The visit
-  // is weakly consistent. A key that is present during the whole call is visited exactly once. A
-  // key that is inserted or erased during the call is visited at most once. Each value is one that
-  // the key had during the call. fn runs without locks, and may use and change the map. With string
-  // keys or values, no map of the process frees memory while fn runs. So fn should not block.
+  // Calls fn(key, value) for each record, in no particular order, and returns the number of calls.
+  // The visit is weakly consistent. A key that is present during the whole call is visited exactly
+  // once. A key that is inserted or erased during the call is visited at most once. Each value is
+  // one that the key had during the call. fn runs without locks, and may use and change the map.
+  // With string keys or values, no map of the process frees memory while fn runs. So fn should not
+  // block.
   template <class Fn>
   std::size_t for_each(Fn&& fn) const;
 
   // Grows the table so that `many` keys fit without further growth. Other threads may use the map
-  // during the call. Throws std::bad_alloc, and keeps what it has grown until then. It grows
-  // nothing if the table would be larger than the system's memory.
+  // during the call. Throws std::bad_alloc if memory runs out. The growth until then stays. If the
+  // table would be larger than the system's memory, reserve() throws at once and grows nothing.
   void reserve(std::size_t many);
 
+  // Returns the number of keys. Exact when no operation runs.
   std::size_t size() const noexcept { return size_.count(); }
   bool empty() const noexcept { return size() == 0; }
 
-  // All memory obtained from the system for the table, chained and free blocks, and blobs, in
-  // bytes.
+  // Returns the bytes obtained from the system for the table, chained and free blocks, and blobs.
   std::size_t memory_bytes() const noexcept;
   hash_map_stats stats() const noexcept;
 
-  // Frees now what was erased before this call, instead of at the next erasures. Memory that a
-  // reader may still reach is kept.
+  // Frees the memory of earlier erasures now, instead of at the next erasures. Keeps memory that a
+  // reader may still reach.
   void reclaim() noexcept { retire_list_.sweep_all(); }
 
  private:

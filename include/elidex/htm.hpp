@@ -10,12 +10,12 @@
 //   }
 //   std::puts(htm::capability().reason);
 //
-// begin() may run only while enabled() is true, and commit() only while test() is true: elsewhere
-// these instructions fault. abort() and test() are harmless everywhere. Transactions nest flatly:
+// begin() may run only while enabled() is true, and commit() only while test() is true. Elsewhere
+// these instructions fault. abort() and test() are safe everywhere. Nested transactions are flat:
 // an abort at any depth returns to the outermost begin(), and only the outermost commit()
 // publishes.
 //
-// Thread-safety: all functions, from any thread. The first call of enabled(), test() or
+// Thread-safety: any thread may call any function. The first call of enabled(), test() or
 // capability() in a process detects the machine. The detection runs trial transactions, so make
 // that call outside of transactions. Later calls of enabled() and test() are allowed inside. Never
 // call capability() or retest() inside a transaction.
@@ -23,9 +23,9 @@
 //
 // Which machine a build uses:
 //   x86-64                    Intel RTM and HLE, after the run-time check behind enabled()
-//   ELIDEX_SIMULATED defined  calls of the simulated machine (the elidex_sim_* functions below)
-//   other CPUs, real TSan     none: enabled() and test() are false, and begin() reports an abort.
-//                             TSan would see neither a transaction nor its rollback.
+//   ELIDEX_SIMULATED defined  the simulated machine (the elidex_sim_* functions below)
+//   ThreadSanitizer, other    none: enabled() and test() are false, and begin() reports an abort.
+//   CPUs                      ThreadSanitizer would see neither a transaction nor its rollback.
 // A program must not mix objects built with and without ELIDEX_SIMULATED.
 //
 // Implementation notes
@@ -33,7 +33,7 @@
 // that neither the library nor its users need -mrtm or -mhle.
 // Order: a transaction is atomic and totally ordered with other transactions. begin() and commit()
 // are compiler barriers.
-// From: papers/001 sections 3.1 and 3.3.1 (programming interface, abort causes). Detection follows
+// From: paper 001, sections 3.1 and 3.3.1 (programming interface, abort causes). Detection follows
 // Intel's manual. Deviation: the paper's one machine always committed, so it needed no run-time
 // check. Today microcode may abort every transaction while CPUID still shows RTM; hence the trial.
 #pragma once
@@ -80,12 +80,12 @@ bool elidex_sim_end_elision(std::uint32_t* word, std::uint32_t value) noexcept;
 
 namespace elidex::htm {
 
-// The cause for which a transaction ended without committing.
+// Why a transaction ended without committing.
 enum class abort_cause : std::uint8_t {
   conflict,   // another core accessed a line of the transaction
   capacity,   // the transaction's lines did not fit
   explicit_,  // abort() was called
-  // the hardware gave no reason: interrupts, page faults, system calls, unfriendly instructions
+  // the hardware gave no reason: interrupts, page faults, system calls, instructions that abort
   interrupt,
   other,  // a debugger's breakpoint, or a combination that the manual does not name
 };
@@ -149,8 +149,9 @@ struct status {
   }
   constexpr bool is_lock_busy() const noexcept { return is_explicit() && code() == code_lock_busy; }
 
-  // Returns the cause of an abort. If several bits are set: explicit, then capacity, then conflict,
-  // because the earlier ones outlast a retry. Returns `other` for a transaction that has started.
+  // Returns the cause of an abort. If several bits are set, returns the first of explicit, capacity
+  // and conflict, because earlier causes in this order are more likely to recur. Returns `other`
+  // for a transaction that has started.
   constexpr abort_cause cause() const noexcept {
     if (started()) return abort_cause::other;
     if (is_explicit()) return abort_cause::explicit_;
@@ -172,12 +173,12 @@ struct htm_capability {
   bool rtm_advertised;     // CPUID.7.EBX[11]
   bool rtm_always_aborts;  // CPUID.7.EDX[11]: microcode aborts every transaction
   bool hle_advertised;     // CPUID.7.EBX[4]: the elision prefixes may have an effect
-  const char* reason;      // the same in words, one clause without a full stop
+  const char* reason;      // the same as text: one clause without a full stop
 };
 
-// The number of trial transactions that must all abort before the machine counts as never
-// committing. Chosen: interrupts may abort a few of them, but not 64 in a row. On a machine that
-// always aborts they cost some microseconds, once.
+// If this many trial transactions all abort, the machine counts as one that never commits. Chosen:
+// interrupts may abort a few of them, but not 64 in a row. On a machine that always aborts they
+// cost some microseconds, once.
 inline constexpr unsigned trial_transactions = 64;
 
 // Detects the machine at the first call, then returns the stored answer.
@@ -208,7 +209,7 @@ inline std::uint8_t known_features() noexcept {
 }  // namespace detail
 
 // The machine on which this program runs, as a type. It is the default of every template with a
-// parameter `Htm`. Tests use a scripted machine instead.
+// parameter `Htm`. Tests use a scripted machine instead. The free functions below call its members.
 struct native {
   // Returns whether begin() may be called. Costs one load and a branch.
   static bool enabled() noexcept {
@@ -272,7 +273,7 @@ struct native {
   }
 };
 
-// A machine without hardware transactions: basic_mutex<htm::never> is a mutex that is always taken.
+// A machine without hardware transactions: basic_mutex<htm::never> is a mutex that never elides.
 struct never {
   static bool enabled() noexcept { return false; }
   [[nodiscard]] static status begin() noexcept { return {}; }
@@ -292,11 +293,11 @@ inline bool enabled() noexcept {
 [[nodiscard]] inline status begin() noexcept {
   return native::begin();
 }
-// Commits. Only inside a transaction.
+// Commits the transaction. Call it only inside a transaction.
 inline void commit() noexcept {
   native::commit();
 }
-// Aborts the transaction with Code. No effect outside of transactions.
+// Aborts the transaction with Code. Outside of transactions it has no effect.
 template <std::uint8_t Code>
 status abort() noexcept {
   return native::abort<Code>();
@@ -306,10 +307,10 @@ inline bool test() noexcept {
   return native::test();
 }
 
-// Hardware lock elision (papers/001 section 3.1): the usual exchange and store, with a prefix that
+// Hardware lock elision (paper 001, section 3.1): the usual exchange and store, with a prefix that
 // CPUs without HLE ignore. A CPU with HLE does not write the word. It begins a transaction at the
 // exchange and commits at the store, which must restore the value that the exchange found. Words
-// have 4 bytes, because other sizes always aborted in papers/004 figure 2.4.
+// have 4 bytes, because other sizes always aborted in paper 004, figure 2.4.
 
 // Exchanges with acquire order. Pairs with hle_store_release().
 inline std::uint32_t hle_exchange_acquire(std::atomic<std::uint32_t>& word,

@@ -4,27 +4,27 @@
 //   { std::lock_guard guard(lock); ++table[i]; }
 //   for (const auto& one : elidex::named_lock_stats()) std::cout << one << '\n';
 //
-// On a CPU that commits hardware transactions, a critical section runs as a transaction: threads
+// On a CPU that commits hardware transactions, a critical section runs as a transaction. Threads
 // that touch different data do not wait for each other. A lock whose transactions mostly abort
 // stops eliding for a time that depends on the cause and on how long the failures took. On any
-// other CPU, lock() takes the lock at once; a waiter spins briefly, then sleeps.
+// other CPU, lock() takes the lock at once. A waiter spins briefly, then sleeps.
 //
-// A critical section may do what it may do under a std::mutex. A transaction can be rolled back and
-// run again. The section does not notice, because everything it wrote to memory is undone. A system
+// A critical section may do whatever it may do under a std::mutex. An abort undoes everything that
+// the section wrote to memory, and the section runs again without noticing. A system
 // call, a page fault or output aborts the transaction, and the section runs again with the lock
 // taken. To wait inside a section, use elidex::condition_variable.
 //
-// What a call does (parentheses mark errors of the program, as with std::mutex):
+// What a call does (parentheses mark errors in the program, as with std::mutex):
 //
-//                                    caller holds it     another thread does   it is free
+//                                    caller holds it     another thread does   the lock is free
 //   lock()          mutex            (deadlock)          waits                 takes or elides
 //                   recursive_mutex  adds a level        waits                 takes or elides
 //   try_lock()      mutex            (false)             false                 true
 //                   recursive_mutex  adds a level, true  false                 true
 //   unlock()        any              ends the section    (frees it)            (nothing)
 //
-// Thread-safety: all members, from any thread. Sections of several locks may nest and overlap in
-// any order.
+// Thread-safety: any thread may call any member. unlock() is for the thread that locked. Sections
+// of several locks may nest and overlap in any order.
 // Errors: lock(), try_lock() and unlock() throw nothing. A constructor with a name throws
 // std::bad_alloc or std::system_error. The constructor copies the name, which must not be null.
 // Size: one cache line (recursive_mutex: two).
@@ -40,11 +40,12 @@
 // knows which locks it elides (internal/sync/region_locks.hpp), so elided and taken sections mix. A
 // lock fills its cache line, because a write beside the lock's word would abort the transactions
 // that read it. Waiting happens outside transactions only.
-// Linearization: an elided section at its commit; any other at the underlying lock's. See also
-// internal/sync/elision_pause.hpp (when a lock stops eliding) and internal/sync/sleeping_lock.hpp.
+// Linearization points: of an elided section, its commit; of any other, that of the underlying
+// lock. See also internal/sync/elision_pause.hpp (when a lock stops eliding) and
+// internal/sync/sleeping_lock.hpp.
 // Sources: paper 001, section 3.3; paper 004, sections 3.1, 3.2.4 (one transaction for nested
-// sections) and 3.4 (elision for programs that know nothing of it). Deviations: as in elided.hpp,
-// and in what is said above.
+// sections) and 3.4 (elision for unmodified programs). Deviations: those of elided.hpp, and the
+// invariants above.
 #pragma once
 
 #include <atomic>
@@ -70,6 +71,8 @@ using internal::named_lock_counts;
 using internal::named_lock_stats;
 using internal::record_of_unnamed_locks;
 
+// A mutex. Htm is htm::native (elidex::mutex), htm::never, or a scripted machine in tests.
+// Guarantees and errors: at the top of this header.
 template <class Htm>
 class alignas(64) basic_mutex {
  public:
@@ -146,6 +149,7 @@ class alignas(64) basic_recursive_mutex {
   basic_recursive_mutex(const basic_recursive_mutex&) = delete;
   basic_recursive_mutex& operator=(const basic_recursive_mutex&) = delete;
 
+  // Waits while another thread holds the lock.
   void lock() {
     if (!add_level()) {
       mutex_.lock();
@@ -161,6 +165,7 @@ class alignas(64) basic_recursive_mutex {
     return true;
   }
 
+  // Removes one level. Releases the lock, or commits, when the last level ends.
   void unlock() {
     if (is_mine()) {
       if (--levels_ != 0) return;

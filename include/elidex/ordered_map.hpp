@@ -9,17 +9,17 @@
 //   for (auto c = map.cursor(); ...)                          // internal/tree/cursor.hpp
 //
 // Keys are integers or std::string (passed as std::string_view, compared as unsigned bytes).
-// Values are trivially copyable types or std::string. The functions: at the class below.
+// Values are trivially copyable types or std::string. The comment of the class lists the functions.
 //
-// Thread-safety: every function but constructors and destructor, from any thread at any time.
+// Thread-safety: any thread may call any function at any time, except constructors and destructor.
 // Every operation is linearizable except size(), empty(), memory_bytes(), stats() and cursors.
 // A scan is a snapshot. multi_get() is not: each of its look-ups is linearizable by itself.
-// multi_get() takes a span of keys and a span of std::optional values, which it empties where a key
-// is absent.
-// Complexity: O(log n) for one key; a scan adds O(1) for each entry.
+// Complexity: O(log n) for one key, and for each key of multi_get(). A scan adds O(1) for each
+// entry. bulk_load() takes O(n).
+// Iterator validity: a cursor stays valid while other threads insert and erase, even if they erase
+// its key. The map must outlive it. A cursor's key() and value() are valid until the cursor moves.
 // Lifetime: the map copies keys and values in and out. A std::string_view that scan() passes to its
-// function is valid until the function returns; a cursor's key() and value() until the cursor
-// moves. The map cannot be copied or moved.
+// function is valid until the function returns. The map cannot be copied or moved.
 // Errors: std::bad_alloc leaves the map unchanged. An exception from the caller's function passes
 // through. Others:
 //   std::invalid_argument  a key of more than 64 KiB, a value of 4 GiB or more, a result span of
@@ -27,16 +27,16 @@
 //   std::logic_error       bulk_load() into a map that is not empty
 // fork(): a child has its own copy of the map. The child may use and destroy the copy if no other
 // thread was inside a call of the map when the process forked. Otherwise a node or pool that such a
-// thread had locked stays locked in the child. Cursors of other threads do not matter.
+// thread had locked stays locked in the child. Another thread's idle cursor does no harm.
 //
 // Implementation notes
-// Small values: Eunomia's B+tree with leaves that keep keys apart from values
+// Integer keys with small values: Eunomia's B+tree with leaves that keep keys apart from values
 // (internal/tree/fixed_key_btree.hpp, internal/tree/separated_leaf.hpp). Readers write nothing that
 // threads share. Two updates conflict only if their values lie on the same pair of cache lines. The
 // map uses hardware transactions where the CPU commits them, and optimistic versions elsewhere. A
 // constructor argument, synchronization::hardware or synchronization::optimistic, forces one of the
 // two. synchronization() returns which one is in use.
-// Other values: a B+tree under optimistic lock coupling (internal/tree/btree.hpp). Writers of the
+// All others: a B+tree under optimistic lock coupling (internal/tree/btree.hpp). Writers of the
 // same leaf wait for each other.
 // Why these trees and node sizes: docs/PERFORMANCE.md.
 #pragma once
@@ -60,8 +60,8 @@
 
 namespace elidex {
 
-// How a map isolates its operations. Only for integer keys with trivially copyable values of at
-// most 56 bytes.
+// How a map isolates its operations. Only maps from integer keys to trivially copyable values of at
+// most 56 bytes have this choice.
 enum class synchronization {
   automatic,   // hardware if htm::capability().rtm_commits, otherwise optimistic
   hardware,    // hardware transactions; one that does not commit takes a lock
@@ -82,7 +82,7 @@ class region_choosing_map {
   using key_argument = Key;
   using value_argument = const Value&;
 
-  // See internal/tree/cursor.hpp.
+  // A cursor of either tree. Guarantees and errors: internal/tree/cursor.hpp.
   class cursor_type {
    public:
     bool valid() const noexcept {
@@ -234,8 +234,8 @@ struct ordered_map_of {
                 "values are std::string, or trivially copyable and default-constructible");
   using type = btree<Key, Value, optimistic, node_bytes<1024, 1024>>;
 };
-// Two of them lie beside their lock on a pair of cache lines. Leaves of larger ones would be half
-// empty.
+// Two values of this size and their lock fit on a pair of cache lines. With larger values, leaves
+// would be half empty.
 inline constexpr std::size_t packed_value_bytes_max = 56;
 
 template <integer_key Key, plain_value Value>
@@ -249,22 +249,26 @@ struct ordered_map_of<Key, Value> {
 template <class Key, class Value>
 using ordered_map_base = typename internal::ordered_map_of<Key, Value>::type;
 
+// A sorted map. Guarantees and errors: at the top of this header.
+//
 // Key: an integer type of at most 64 bits except bool, or std::string. Value: std::string, or a
 // trivially copyable type that can be default-constructed and assigned.
 //
-//   get(key)                  the value, or std::nullopt
-//   contains(key)             whether the key is present
-//   multi_get(keys, values)   values[i] becomes the value of keys[i], or std::nullopt
+//   get(key)                  returns the value, or std::nullopt
+//   contains(key)             returns whether the key is present
+//   multi_get(keys, values)   sets values[i] to the value of keys[i], or to std::nullopt. The
+//                             arguments are spans; the values are std::optional<Value>
 //   insert(key, value)        adds an absent key; returns whether it did
-//   upsert(key, value)        adds or overwrites; returns whether the key was absent. The
+//   upsert(key, value)        adds or overwrites; returns whether the key was absent. Like the
 //                             standard's insert_or_assign()
-//   get_or_insert(key, make)  {value, was_added}; make() returns the value of an absent key. Not
-//                             for std::string values. The standard's try_emplace(), with a function
+//   get_or_insert(key, make)  returns {value, was_added}. Adds an absent key with the value that
+//                             make() returns. Not for std::string values. Like the standard's
+//                             try_emplace(), with a function for the value
 //   update(key, fn)           calls fn(Value&) atomically; returns whether the key is present
 //   erase(key)                returns whether the key was present
 //   scan(from, limit, fn)     calls fn(key, value) for up to `limit` keys >= from, ascending;
 //                             returns their number. A snapshot.
-//   cursor()                  a cursor without a position (internal/tree/cursor.hpp)
+//   cursor()                  returns a cursor without a position (internal/tree/cursor.hpp)
 //   bulk_load(range)          fills an empty map from pairs with ascending keys
 //   size(), empty(), memory_bytes(), stats()   exact when no operation runs
 //   reclaim()                 frees erased memory now, if no reader can reach it
@@ -273,8 +277,9 @@ using ordered_map_base = typename internal::ordered_map_of<Key, Value>::type;
 // synchronization(), htm_counts() and the constructor with a choice of synchronization.
 //
 // make() and the fn of update() must not use the map. They should be short, because other
-// operations on the leaf wait for them. They may run more than once. The fn of scan() may use the
-// map. With string keys or values, no map of the process frees memory while it runs.
+// operations on the leaf wait for them. They may run more than once.
+// The fn of scan() may use the map. With string keys or values, no map of the process frees memory
+// while fn runs, so fn should not block.
 template <class Key, class Value>
 class ordered_map : public ordered_map_base<Key, Value> {
  public:

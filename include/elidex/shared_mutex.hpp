@@ -4,14 +4,15 @@
 //   { std::shared_lock guard(lock); total = sum(table); }
 //   { std::lock_guard guard(lock); ++table[i]; }
 //
-// Everything that mutex.hpp says of critical sections, thread-safety, errors, size and fork()
-// applies here. In addition:
+// The rules of mutex.hpp for critical sections, thread-safety, errors, size, lifetime and fork()
+// apply here, too. In addition (parentheses mark errors in the program):
 //
-//                       caller holds it  another thread does                      it is free
-//   lock()              (deadlock)       waits                                    takes or elides
-//   lock_shared()       (may deadlock)   waits for a writer, or behind a waiting  takes or elides
-//                                        one; not for readers
-//   try_lock_shared()   (may be false)   false if a writer holds it or waits      true
+//                       caller holds it  another thread does                 the lock is free
+//   lock()              (deadlock)       waits                               takes or elides
+//   lock_shared()       (may deadlock)   waits if a writer holds the lock    takes or elides
+//                                        or waits; does not wait for readers
+//   try_lock_shared()   (may be false)   false if a writer holds the lock    true
+//                                        or waits
 //
 // Implementation notes
 // Invariants: a reader's transaction commits beside readers that hold the lock, but not beside a
@@ -33,7 +34,8 @@ using internal::named_lock_counts;
 using internal::named_lock_stats;
 using internal::record_of_unnamed_locks;
 
-// A reader's elided section runs beside readers that hold the lock. A writer's does not.
+// A reader-writer lock. A reader's elided section may run while other readers hold the lock; a
+// writer's may not. Htm as in basic_mutex. Guarantees and errors: at the top of this header.
 template <class Htm>
 class alignas(64) basic_shared_mutex {
  public:
@@ -42,18 +44,22 @@ class alignas(64) basic_shared_mutex {
   basic_shared_mutex(const basic_shared_mutex&) = delete;
   basic_shared_mutex& operator=(const basic_shared_mutex&) = delete;
 
+  // Locks for writing: elides or takes the lock. Waits while another thread holds it.
   void lock() { lock_as<exclusive>(); }
-  // Returns false if a thread holds the lock. Rarely it also fails on a free lock, while a reader
-  // that could not enter withdraws. Never waits.
+  // Returns false if a thread holds the lock. May also fail on a free lock, in the rare case that a
+  // reader that could not enter is withdrawing. Never waits.
   bool try_lock() { return try_lock_as<exclusive>(); }
+  // Ends the caller's writing section: commits its transaction, or releases the lock.
   void unlock() {
     if (Htm::enabled() && elision_.leave()) return;
     lock_.unlock();
   }
 
+  // Locks for reading: elides or takes the lock. Waits while a writer holds it or waits for it.
   void lock_shared() { lock_as<shared>(); }
   // Returns false if a writer holds the lock or waits for it. Never waits.
   bool try_lock_shared() { return try_lock_as<shared>(); }
+  // Ends the caller's reading section: commits its transaction, or releases the lock.
   void unlock_shared() {
     if (Htm::enabled() && elision_.leave()) return;
     lock_.unlock_shared();

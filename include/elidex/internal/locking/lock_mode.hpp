@@ -29,7 +29,7 @@
 // Invariants: compatibility is symmetric. must_wait() is not: an insert waits for a gap lock, and a
 // gap lock waits for nothing.
 //
-// Source: papers/004 section 4.1.1 and table 4.1. The kinds are InnoDB's own. The thesis does not
+// Source: paper 004 section 4.1.1 and table 4.1. The kinds are InnoDB's own. The thesis does not
 // describe them.
 #pragma once
 

@@ -11,7 +11,7 @@
 //   t.end();                                                       // releases all locks
 //
 // See lock_mode.hpp for modes, kinds and conflicts, lock_queue.hpp for the objects and queues, and
-// lock_latches.hpp for the latches that papers/004 section 4.2 varies.
+// lock_latches.hpp for the latches that paper 004 section 4.2 varies.
 //
 // Implicit locks. The last writer of a record holds it exclusively without a lock object. The
 // record names its writer, and is locked until that transaction ends. So every request for a record
@@ -98,7 +98,7 @@
 //   that waits for the heir. That is sufficient. If the cycle's other edges exist, L searched
 //   before, and everything that L saw is visible. If not, L has yet to search.
 //
-// Source: papers/004 sections 4.1 and 4.2. Deviations:
+// Source: paper 004 sections 4.1 and 4.2. Deviations:
 // - The wait slots and their mutex (lock_sys->wait_mutex) are a futex for each transaction.
 // - A transaction may upgrade its lock past a waiter for that lock (lock_queue.hpp).
 // - The victim is the cheapest of the whole cycle. MySQL 5.6 compares two of its transactions. The

@@ -11,8 +11,8 @@
 //   take_the_lock();
 //
 // `is_free` returns whether the underlying lock is free. Inside the region, the call adds the lock
-// to the read set. So a thread that takes the lock aborts the region (papers/001 section 3.3.2,
-// papers/004 section 3.1).
+// to the read set. So a thread that takes the lock aborts the region (paper 001 section 3.3.2,
+// paper 004 section 3.1).
 // Counters has prepare_this_thread() and count_abort(abort_cause). prepare_this_thread() is called
 // before the first region, because allocating a thread's record inside a region would abort it.
 //

@@ -31,7 +31,7 @@
 // A record has two cache lines. An attempt reads the first one, and commits write the second one. A
 // thread writes the second one for one commit in commits_per_sample.
 //
-// From: papers/001 section 3.3.3. There, a lock decides by its own aborts for how long not to
+// From: paper 001 section 3.3.3. There, a lock decides by its own aborts for how long not to
 // elide, and the paper does not give the bounds. Deviation: elision pauses for a time instead of a
 // number of acquisitions, and the pause depends on the cause.
 #pragma once
@@ -52,7 +52,7 @@ class elision_pause {
   //   share of acquisitions    windows that pause elision
   //   that commit
   //   25 %                     0.4 % (28 % with a window of 64). Elision must not pause here: the
-  //                            lock of papers/001 section 4.3 gains where 75 % take it. 85 commits
+  //                            lock of paper 001 section 4.3 gains where 75 % take it. 85 commits
   //                            and 5.3 samples accompany a window.
   //   50 %                     none
   //   1 %                      85 %

@@ -4,7 +4,7 @@
 //
 // A pause lets a hyperthread sibling run, saves power and softens the memory-order flush when the
 // loop ends. Inside a hardware region it aborts on some CPUs, so wait outside of regions.
-// Papers/001 section 3.3.2 relies on that abort for HLE.
+// Paper 001 section 3.3.2 relies on that abort for HLE.
 //
 // Thread-safety: any thread. A pause orders no memory access.
 // Errors: nothing throws.

@@ -20,12 +20,12 @@
 // entries that the region has written.
 //
 // The first lock is announced before the region begins. A line that a region has written must stay
-// in the L1. A section that reads much would evict it (papers/004 figures 3.1 and 3.2). A
+// in the L1. A section that reads much would evict it (paper 004 figures 3.1 and 3.2). A
 // signal handler may elide locks of its own between the announcement and the region's begin. It
 // then withdraws the announcement that it finds. make_sure_of() repairs that.
 //
 // All nested sections form one region. Only the first lock begins a level of the hardware's
-// nesting, which has seven levels (papers/004 figure 3.8). The last lock to leave commits it.
+// nesting, which has seven levels (paper 004 figure 3.8). The last lock to leave commits it.
 #pragma once
 
 #include <array>

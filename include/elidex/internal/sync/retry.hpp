@@ -11,7 +11,7 @@
 //
 // A policy is a small value. A lock calls its start() after the first abort of an acquisition, and
 // retry_after(htm::status) of the result after each abort. True means: retry. False means: take the
-// lock. `adaptive` adds the bounds by which a lock switches elision off for a while (papers/001
+// lock. `adaptive` adds the bounds by which a lock switches elision off for a while (paper 001
 // section 3.3.3).
 // A policy may also define `leaves_convoys` (elision.hpp).
 // A policy does not decide about waiting for a free lock (3.3.2), because `elided` always waits.
@@ -21,10 +21,10 @@
 //
 // Implementation notes
 // Invariants: every budget is finite, so an acquisition takes the lock in the end. The policies
-// ignore the hardware's retry hint. Papers/001 section 4.3 retries without the hint too, since even
+// ignore the hardware's retry hint. Paper 001 section 4.3 retries without the hint too, since even
 // capacity aborts pass.
 //
-// From: papers/001 section 3.3, with budgets by cause as in DBX, oneTBB and tsx-tools. The paper
+// From: paper 001 section 3.3, with budgets by cause as in DBX, oneTBB and tsx-tools. The paper
 // gives no numbers for TSX-R, so the numbers of retry_budgets are chosen.
 #pragma once
 
@@ -46,7 +46,7 @@ struct retry_budgets {
   // oneTBB's 10 attempts and tsx-tools' 3.
   std::uint32_t conflict = 8;
   // Chosen: a region at the edge of the cache may fit the second time, above all beside a busy
-  // hyperthread sibling (papers/001 section 4.3). A region that is too large never fits.
+  // hyperthread sibling (paper 001 section 4.3). A region that is too large never fits.
   std::uint32_t capacity = 2;
   // The body aborted explicitly because it needs the lock, so the lock is taken at once.
   std::uint32_t explicit_abort = 0;
@@ -103,7 +103,7 @@ constexpr retry_budgets::remaining retry_budgets::start() const noexcept {
   return remaining(*this);
 }
 
-// Takes the lock after the first abort: MariaDB's policy, and "TSX-R-no-retries" of papers/001
+// Takes the lock after the first abort: MariaDB's policy, and "TSX-R-no-retries" of paper 001
 // figure 6.
 struct no_retry {
   struct remaining {
@@ -150,14 +150,14 @@ constexpr nesting_dbx_budgets::remaining nesting_dbx_budgets::start() const noex
   return remaining(*this);
 }
 
-// The bounds by which a lock switches elision off for a while. All are chosen: papers/001 gives no
+// The bounds by which a lock switches elision off for a while. All are chosen: paper 001 gives no
 // numbers, and reports that adaptation never started in its experiments.
 struct adaptation_bounds {
   // The period of evaluation: the number of fallbacks caused by aborts before the lock reads its
   // counters. Reading them sums some forty cache lines, less than one line for each fallback.
   std::uint32_t window_fallbacks = 64;
   // Elision is switched off when a larger share of the window's acquisitions fell back. The bound
-  // is high, because papers/001 section 4.3 still gains where 75 % take the lock in the end.
+  // is high, because paper 001 section 4.3 still gains where 75 % take the lock in the end.
   std::uint32_t fallback_pct_max = 90;
   // The number of acquisitions for which elision stays off. Then a new window begins. A failing
   // window wastes some 600 regions at the default budgets (64 fallbacks after 9 conflicts each), so

@@ -1,4 +1,4 @@
-// Two spin locks of one word, without a queue or an owner. They are the plain locks that papers/001
+// Two spin locks of one word, without a queue or an owner. They are the plain locks that paper 001
 // elides.
 //
 //   elidex::ttas_lock lock;
@@ -19,7 +19,7 @@
 // that it protects. x86 is the only supported CPU that commits regions. There the exchange is a
 // full barrier with any C++ order.
 // Linearization: lock() and a successful try_lock() at the exchange, unlock() at the store.
-// From: papers/001 section 3.3.2 (test before taking), papers/004 figures 2.7 (exchange) and 2.4 (a
+// From: paper 001 section 3.3.2 (test before taking), paper 004 figures 2.7 (exchange) and 2.4 (a
 // 4-byte word). Deviation: a long wait ends in a sleep (parking.hpp), because the papers had a core
 // for each thread.
 #pragma once

@@ -18,7 +18,7 @@
 //
 // A sequence number in the leaf tells the lower region whether the descent still leads to this
 // leaf. A conflict over records then repeats only the leaf's part. Nearly every conflict is one
-// over records (papers/003 section 3.2: 90 % in a B+tree).
+// over records (paper 003 section 3.2: 90 % in a B+tree).
 //
 // Lock is any lock. An elided lock makes hardware regions. A plain lock serves machines and tests
 // without hardware transactions.
@@ -43,7 +43,7 @@
 // by epochs.
 //
 // Linearization: that of the lock's regions (elided.hpp).
-// From: papers/003 sections 4.2 and 5.1.
+// From: paper 003 sections 4.2 and 5.1.
 #pragma once
 
 #include <cstdint>

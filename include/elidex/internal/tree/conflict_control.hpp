@@ -16,7 +16,7 @@
 //
 // Implementation notes
 // A control has lock bits, mark bits (a Bloom filter with one hash function over the keys of the
-// leaf) and the split lock. The bit vectors have Bits bits each, twice the leaf's slots (papers/003
+// leaf) and the split lock. The bit vectors have Bits bits each, twice the leaf's slots (paper 003
 // section 5.1). They lie in one word, because their cache line moves from core to core with each
 // request. A request waits for no other cache line.
 //
@@ -40,7 +40,7 @@
 //
 // Order of locks: a thread that holds one of these locks waits for no other.
 //
-// From: papers/003 sections 4.2 and 5.1, algorithm 1. Deviation: a request waits for the split lock
+// From: paper 003 sections 4.2 and 5.1, algorithm 1. Deviation: a request waits for the split lock
 // before it takes its lock bit, not while it holds it. It must not believe marks that a split is
 // about to clear.
 #pragma once

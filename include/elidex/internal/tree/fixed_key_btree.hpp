@@ -4,7 +4,7 @@
 //   fixed_key_btree<std::uint64_t, std::uint64_t, optimistic, separated_fan_out<>> tree;
 //   tree.insert(7, 70);
 //
-// The tree is the Euno-B+Tree of papers/003. The kind of leaf and the control of leaves are
+// The tree is the Euno-B+Tree of paper 003. The kind of leaf and the control of leaves are
 // parameters. papers/eunomia/euno_btree.hpp has the paper's own leaf.
 //
 // Thread-safety: every function but constructor and destructor, from any thread at any time. Every
@@ -18,7 +18,7 @@
 // stats() never throw.
 //
 // Implementation notes
-// The four principles of papers/003 section 4.2, and where each is:
+// The four principles of paper 003 section 4.2, and where each is:
 //   splitting regions     The policy's descend() leads to a leaf, its in_leaf() works in the leaf:
 //                         at_leaf(). Between the two the leaf may be split or removed. The leaf's
 //                         version (`optimistic`) or sequence number (split_regions.hpp) then
@@ -36,7 +36,7 @@
 // Splits, redistributions and merges are operations of their own, under the policy's whole()
 // (try_split(), try_redistribute(), try_merge()). They leave the contents as they were. An insert
 // that finds its leaf full has the leaf split, or redistributed with a sibling, and begins again.
-// An erase leaves its leaf as it is, and merges the leaf afterwards if it is sparse (papers/003
+// An erase leaves its leaf as it is, and merges the leaf afterwards if it is sparse (paper 003
 // section 5.3).
 //
 // Invariants
@@ -95,7 +95,7 @@
 //                   Both validate the leaf's version afterwards.
 //   scan            range_collector.hpp, under whole().
 //
-// Deviations from papers/003 section 5: a split is a region of its own. Scans sort in private
+// Deviations from paper 003 section 5: a split is a region of its own. Scans sort in private
 // memory instead of moving what they read to the reserved keys, so that reading never writes.
 // Leaves have no links (btree.hpp). See also conflict_control.hpp.
 #pragma once

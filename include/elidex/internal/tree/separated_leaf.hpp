@@ -17,7 +17,7 @@
 // wait for each other, and the lock comes with the line that is written anyway.
 //
 // A new key goes behind the others without moving them (the reserved keys and the append area of
-// papers/003 section 5.1 with a single segment). A scan that passes puts the leaf in order, so that
+// paper 003 section 5.1 with a single segment). A scan that passes puts the leaf in order, so that
 // the next scan finds it in order (as in the paper).
 //
 // The shape chooses how keys are stored:
@@ -29,7 +29,7 @@
 // one that another thread may write. A thread that moves values, or makes slots, first takes the
 // leaf's lock. A new value in a slot behind `count` needs the leaf's lock only.
 //
-// From: papers/003 section 4.2, "partitioning data layout", carried further. The idea that reads of
+// From: paper 003 section 4.2, "partitioning data layout", carried further. The idea that reads of
 // keys should not conflict with writes of values is ours.
 #pragma once
 
@@ -109,7 +109,7 @@ struct never_controlled {
 };
 
 // The first part of each leaf of a fixed_key_btree (separated_leaf.hpp).
-// From: papers/003 section 5.
+// From: paper 003 section 5.
 template <class Sync, class Shape, unsigned Capacity>
 struct controlled_leaf : btree_node<Sync> {
   using control_type = typename Shape::template control<std::min(2 * Capacity, 32u)>;

@@ -20,7 +20,7 @@
 // A region and a fallback may run at once. A region reads the stamps of all records that it
 // touches. It aborts when one of them is locked later, and fails when one is locked already. So
 // regions need not read a global lock. DBX has a global lock all the same, so that the fallback
-// runs alone and ends. See papers/003 section 7.1 and the budgets of its code (dbx_budgets,
+// runs alone and ends. See paper 003 section 7.1 and the budgets of its code (dbx_budgets,
 // internal/sync/retry.hpp).
 //
 // No deadlock: locks are taken in one order, and a transaction waits for nothing else while it
@@ -29,7 +29,7 @@
 // commit, or failed to lock or validate at the same time. The backoff of transact() separates
 // those.
 //
-// Sources: Silo, section 4.4; DBX (Wang et al., EuroSys 2014), as papers/003 section 7 uses it.
+// Sources: Silo, section 4.4; DBX (Wang et al., EuroSys 2014), as paper 003 section 7 uses it.
 // Deviation: versions for snapshots are allocated before anything is locked. A region may run
 // again, and an allocation would abort it.
 #pragma once

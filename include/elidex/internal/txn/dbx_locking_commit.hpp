@@ -25,7 +25,7 @@
 // locks in the order of addresses, and only one fallback runs at a time. Every other holder of a
 // lock only has to copy its rows.
 //
-// Sources: papers/003 section 7.1; DBX (Wang et al., EuroSys 2014).
+// Sources: paper 003 section 7.1; DBX (Wang et al., EuroSys 2014).
 // Deviations:
 // - Rows stay in place (see above).
 // - Phantoms are detected by looking again (transaction_context.hpp), where DBX compares versions

@@ -24,7 +24,7 @@
 // word afterwards. It finds the word locked or dead, or the rule has seen its lock
 // (two_phase_transaction.hpp).
 //
-// Source: papers/004 section 4.1. Deviations:
+// Source: paper 004 section 4.1. Deviations:
 // - Rows are written at the commit. So there is nothing to undo, and no uncommitted row is visible.
 // - The transaction's function runs again after a deadlock or a timeout, where InnoDB returns an
 //   error.

@@ -81,7 +81,7 @@
 // one of those that wait. A record that was committed once and is absent now is locked itself by
 // every reader that passes it. So inserting it again needs only its own lock.
 //
-// Sources: papers/004 section 4.1 and InnoDB's isolation levels. Deviations:
+// Sources: paper 004 section 4.1 and InnoDB's isolation levels. Deviations:
 // - A read view is a commit group (commit_clock.hpp), and a thread has one at a time. The order of
 //   commits decides which of them a view contains, not a list of running transactions. read_only()
 //   inside a transaction that has a view is refused.
