@@ -21,8 +21,10 @@ std::string_view variable(const char* name) noexcept {
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
-void refuse(const char* name, const char* takes) noexcept {
-  say(name, ": it takes ", takes);
+void refuse(const char* name, const char* expected) noexcept {
+  text_buffer out(STDERR_FILENO);
+  out << "elidex: " << name << ": invalid value (expected " << expected << ")\n";
+  out.flush();
 }
 
 void read_switch(const char* name, bool& into) noexcept {

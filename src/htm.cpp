@@ -8,7 +8,7 @@
 
 namespace elidex::htm {
 
-constinit std::atomic<std::uint8_t> detail::features{0};
+constinit std::atomic<std::uint8_t> internal::features{0};
 
 namespace {
 
@@ -105,18 +105,18 @@ constinit std::atomic<std::size_t> current_answer{answer_count};
 
 std::size_t look_and_remember() noexcept {
   const std::size_t bits = look();
-  std::uint8_t found = detail::feature_known;
+  std::uint8_t found = internal::feature_known;
   // XTEST is there with either extension, also where all transactions abort.
-  if ((bits & (bit_rtm | bit_hle)) != 0) found |= detail::feature_xtest;
-  if ((bits & bit_commits) != 0) found |= detail::feature_commits;
-  detail::features.store(found);
+  if ((bits & (bit_rtm | bit_hle)) != 0) found |= internal::feature_xtest;
+  if ((bits & bit_commits) != 0) found |= internal::feature_commits;
+  internal::features.store(found);
   current_answer.store(bits);
   return bits;
 }
 
 }  // namespace
 
-std::uint8_t detail::detect() noexcept {
+std::uint8_t internal::detect() noexcept {
   look_and_remember();
   return features.load();
 }

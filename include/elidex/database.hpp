@@ -19,13 +19,33 @@
 // it backs off and runs the function again. So the function must be safe to repeat, and must pass
 // on what it has read only through its result. An exception rolls the transaction back and passes
 // through. If the transaction had read outdated rows, the function runs again instead.
-// Transactions do not nest in one thread. What a transaction offers: internal/txn/transaction.hpp;
-// a read-only one: internal/txn/snapshot_transaction.hpp. Take both as `auto&`, so that one
-// function works under every commit protocol.
+// Transactions do not nest in one thread. Take a transaction as `auto&`, so that one function
+// works under every commit protocol. It offers:
 //
-// Isolation: serializable by default; internal/txn/transaction.hpp lists what each level permits.
-// Commits are strictly serializable: transact() and read_only() see what was committed before they
-// were called. read_only() sees a snapshot. It never aborts, and no writer waits for it.
+//   get(table, key)             returns std::optional<row>, a copy
+//   insert(table, key, row)     throws db::duplicate_key if the key is present
+//   upsert(table, key, row)     writes the row whether or not the key is present
+//   update(table, key, fn)      calls fn(row&); returns whether the key is present
+//   erase(table, key)           returns whether the key was present
+//   scan(table, from, to, fn)   calls fn(key, row) for keys in [from, to) in ascending order, until
+//                               fn returns false; fn may return nothing. Without `to`, the scan
+//                               ends with the last key
+//
+// The transaction of read_only() offers get() and scan().
+//
+// Isolation: serializable by default. Commits are strictly serializable: transact() and read_only()
+// see what was committed before they were called. read_only() sees a snapshot. It never aborts, and
+// no writer waits for it. Weaker levels leave out some checks, and permit:
+//
+//   repeatable_read    phantoms, and write skew through them
+//   read_committed     also non-repeatable reads, lost updates of get() and upsert(), read skew and
+//                      write skew
+//   read_uncommitted   the same as read_committed: uncommitted rows are never visible
+//
+// update() of one row is atomic at every level. A transaction sees its own writes. Other
+// transactions see them after the commit. A transaction reads committed rows, each of them whole,
+// but possibly from different moments; the commit finds that out. So the function may see an
+// inconsistent state. Its loops must terminate even then.
 //
 // Durability: a database lives in memory until open() gives it a directory.
 //
@@ -57,7 +77,13 @@
 // its first use in a transaction or snapshot. The call changes nothing, so a function may catch the
 // error and continue. Transactions of two databases may run inside one another, each with its own
 // tables.
-// Errors: those of internal/txn/errors.hpp, and
+// Errors: classes of namespace elidex::db, all derived from db::error (a std::runtime_error):
+//   duplicate_key          insert() of a key that is present
+//   unknown_table          no table has that name
+//   schema_mismatch        the table exists with other key or row types
+//   row_too_large          a row exceeds its table's row size
+//   forked_child           see fork() below
+// Others:
 //   std::bad_alloc
 //   std::length_error      more than 512 threads
 //   std::out_of_range      a key outside the table's key type
@@ -216,7 +242,7 @@ class basic_database {
   template <class Key>
   using schema_table = internal::schema_table<Key, typename Indexes::template map<Key>>;
 
-  basic_database() { internal::name_memory(&clock_, sizeof clock_, "epochs"); }
+  basic_database() { internal::name_memory(&clock_, sizeof clock_, "commit clock"); }
   basic_database(const basic_database&) = delete;
   basic_database& operator=(const basic_database&) = delete;
 

@@ -189,7 +189,7 @@ const htm_capability& capability() noexcept;
 // this call fault if the new CPU lacks RTM. So call it from the hook that announces the migration.
 const htm_capability& retest() noexcept;
 
-namespace detail {
+namespace internal {
 
 inline constexpr std::uint8_t feature_known = 1;    // detection has run
 inline constexpr std::uint8_t feature_xtest = 2;    // XTEST may be executed
@@ -206,7 +206,7 @@ inline std::uint8_t known_features() noexcept {
   return found != 0 ? found : detect();
 }
 
-}  // namespace detail
+}  // namespace internal
 
 // The machine on which this program runs, as a type. It is the default of every template with a
 // parameter `Htm`. Tests use a scripted machine instead. The free functions below call its members.
@@ -216,7 +216,7 @@ struct native {
 #if defined(ELIDEX_HTM_SIMULATED)
     return elidex_sim_enabled();
 #elif defined(ELIDEX_HTM_X86)
-    return (detail::known_features() & detail::feature_commits) != 0;
+    return (internal::known_features() & internal::feature_commits) != 0;
 #else
     return false;
 #endif
@@ -263,7 +263,7 @@ struct native {
 #if defined(ELIDEX_HTM_SIMULATED)
     return elidex_sim_test();
 #elif defined(ELIDEX_HTM_X86)
-    if ((detail::known_features() & detail::feature_xtest) == 0) return false;
+    if ((internal::known_features() & internal::feature_xtest) == 0) return false;
     bool inside = false;
     asm volatile(".byte 0x0f, 0x01, 0xd6" : "=@ccnz"(inside) : : "memory");  // XTEST
     return inside;

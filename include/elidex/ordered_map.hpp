@@ -6,7 +6,7 @@
 //   map.update(7, [](std::uint64_t& v) { ++v; });             // atomic
 //   map.multi_get(keys, values);                              // many look-ups at once
 //   map.scan(5, 100, [](std::uint64_t key, std::uint64_t value) { ... });
-//   for (auto c = map.cursor(); ...)                          // internal/tree/cursor.hpp
+//   for (auto c = map.cursor(); ...)                          // below
 //
 // Keys are integers or std::string (passed as std::string_view, compared as unsigned bytes).
 // Values are trivially copyable types or std::string. The comment of the class lists the functions.
@@ -165,6 +165,7 @@ class region_choosing_map {
   std::pair<Value, bool> get_or_insert(Key key, Make&& make) {
     return of_tree([&](auto& t) { return t.get_or_insert(key, make); });
   }
+  // For the column's dictionary: make(key) returns an optional, and adds nothing if it is empty.
   template <class Make>
   std::optional<std::pair<Value, bool>> get_or_insert_if_made(Key key, Make&& make) {
     return of_tree([&](auto& t) { return t.get_or_insert_if_made(key, make); });
@@ -268,7 +269,11 @@ using ordered_map_base = typename internal::ordered_map_of<Key, Value>::type;
 //   erase(key)                returns whether the key was present
 //   scan(from, limit, fn)     calls fn(key, value) for up to `limit` keys >= from, ascending;
 //                             returns their number. A snapshot.
-//   cursor()                  returns a cursor without a position (internal/tree/cursor.hpp)
+//   cursor()                  returns a cursor without a position. It has seek(key),
+//                             seek_before(key), seek_first(), seek_last(), valid(), key(),
+//                             value(), next() and prev().
+//                             It visits each key that is present during the whole walk exactly
+//                             once, and may miss keys that are inserted or erased meanwhile
 //   bulk_load(range)          fills an empty map from pairs with ascending keys
 //   size(), empty(), memory_bytes(), stats()   exact when no operation runs
 //   reclaim()                 frees erased memory now, if no reader can reach it

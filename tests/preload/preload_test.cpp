@@ -146,18 +146,20 @@ TEST_F(Preload, BadValuesAreOneLineEachAndTheProgramRuns) {
   EXPECT_EQ(got.status, 0);
   EXPECT_EQ(
       got.err,
-      "elidex: ELIDEX_STATS: it takes - for standard error, or a file that can be written or made\n"
-      "elidex: ELIDEX_ELISION: it takes on or off\n"
-      "elidex: ELIDEX_VERBOSE: it takes on or off\n"
-      "elidex: ELIDEX_SIGNAL: it takes USR1, USR2 or none\n"
-      "elidex: ELIDEX_RETRIES: it takes a number from 0 to 1000\n"
-      "elidex: ELIDEX_SITES: it takes a number from 1 to 1000\n");
+      "elidex: ELIDEX_STATS: invalid value (expected - for standard error, or a file that can be "
+      "written or made)\n"
+      "elidex: ELIDEX_ELISION: invalid value (expected on or off)\n"
+      "elidex: ELIDEX_VERBOSE: invalid value (expected on or off)\n"
+      "elidex: ELIDEX_SIGNAL: invalid value (expected USR1, USR2 or none)\n"
+      "elidex: ELIDEX_RETRIES: invalid value (expected a number from 0 to 1000)\n"
+      "elidex: ELIDEX_SITES: invalid value (expected a number from 1 to 1000)\n");
 }
 
 TEST_F(Preload, StatisticsThatCannotBeWrittenAreOneLine) {
-  EXPECT_EQ(run(in_front + "ELIDEX_STATS=/tmp", "true").err,
-            "elidex: ELIDEX_STATS: it takes - for standard error, or a file that can be written or "
-            "made\n");
+  EXPECT_EQ(
+      run(in_front + "ELIDEX_STATS=/tmp", "true").err,
+      "elidex: ELIDEX_STATS: invalid value (expected - for standard error, or a file that can be "
+      "written or made)\n");
   const outcome got = run(in_front + "ELIDEX_STATS=/dev/full", programs + "counted_sections");
   EXPECT_EQ(got.status, 0);
   EXPECT_EQ(got.err, "elidex: ELIDEX_STATS: it could not be written to /dev/full\n");

@@ -223,7 +223,7 @@ template <class Key, class Value, class Hash, class Rules>
 void hash_map<Key, Value, Hash, Rules>::multi_get(std::span<const key_argument> wanted_keys,
                                                   std::span<std::optional<Value>> found) const {
   if (found.size() < wanted_keys.size())
-    throw std::invalid_argument("elidex: multi_get: fewer values than keys");
+    throw std::invalid_argument("elidex: multi_get: fewer values than keys (expected as many)");
   constexpr std::size_t together = 16;  // chosen: as many as a core's requests for memory
   std::array<wanted_key, together> which;
   for (std::size_t first = 0; first < wanted_keys.size(); first += together) {

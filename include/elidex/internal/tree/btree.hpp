@@ -468,7 +468,7 @@ template <class Key, class Value, class Sync, class Shape>
 void btree<Key, Value, Sync, Shape>::multi_get(std::span<const key_argument> wanted,
                                                std::span<std::optional<Value>> found) const {
   if (found.size() < wanted.size())
-    throw std::invalid_argument("elidex: multi_get: fewer values than keys");
+    throw std::invalid_argument("elidex: multi_get: fewer values than keys (expected as many)");
   const auto read = [&](std::size_t i, const search_key& key, const position& p,
                         unsigned /*slot*/) {
     const found_slot f = find(p, key);

@@ -685,7 +685,7 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 void fixed_key_btree<Key, Value, Sync, Shape, Control>::multi_get(
     std::span<const Key> wanted, std::span<std::optional<Value>> found) const {
   if (found.size() < wanted.size())
-    throw std::invalid_argument("elidex: multi_get: fewer values than keys");
+    throw std::invalid_argument("elidex: multi_get: fewer values than keys (expected as many)");
   const auto read = [&](std::size_t i, Key key, const position& at, unsigned slot) {
     const leaf_ref p = leaf_ref_of(at);
     if (Control::enabled && p.controlled_by != nullptr) return false;

@@ -191,7 +191,8 @@ class indexed_table {
   template <class Value, class Fn>
   index_of<Value> add(std::string name, Fn value_of, bool unique) {
     if (table_.has_rows())
-      throw std::logic_error(name + ": an index is made before the first row of its table");
+      throw std::logic_error(name +
+                             ": the table has rows (expected an index before the first row)");
     auto& entries = db_.template create_table<std::string, entry>(std::move(name));
     entries.set_indexed(table_);
     indexes_.push_back({&entries,

@@ -9,19 +9,9 @@
 //     t.scan(accounts, 10, 20, [](std::uint64_t key, const account& row) { return true; });
 //   });
 //
-// No other transaction sees the writes of a transaction before it commits. The transaction itself
-// sees them. It reads committed rows, each of them whole, but possibly from different moments. The
-// commit validates that they belong together. So the function may see an inconsistent state. Its
-// loops must terminate even then. An exception that the function throws is passed on only if
-// everything that it has read is still valid.
-//
-// Isolation levels leave out some checks:
-//   serializable      leaves out none
-//   repeatable_read   allows phantoms, and write skew through them
-//   read_committed    also allows non-repeatable reads, lost updates of get() and upsert(), read
-//                     skew and write skew
-//   read_uncommitted  as read_committed: uncommitted rows are never visible
-// update() of one row is atomic at every level.
+// database.hpp says what each isolation level permits. The commit validates that everything that
+// the transaction has read belongs together. An exception that the function throws is passed on
+// only if everything that it has read is still valid.
 //
 // Thread-safety: belongs to one thread.
 // Lifetime: the transaction ends when its function returns. Keep no pointer to it.
