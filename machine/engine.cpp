@@ -159,6 +159,7 @@ void engine::go_on_with(hardware_thread& next) {
 
 // The current thread has ended or waits: somebody else, or nobody, goes on.
 void engine::leave() {
+  charge_instructions();
   hardware_thread& me = *now_running_;
   hardware_thread* next = nullptr;
   if (options_.schedule == nullptr) {
@@ -281,6 +282,7 @@ report engine::run(const std::vector<std::function<void()>>& bodies) {
   while (now_running_ != nullptr) {
     turn_ends_ = end_of_turn();
     pending_write_ = {};
+    *instruction_counter = 0;  // of what ran outside
     running = this;
     set_thread_pointer(now_running_->runs->thread_pointer);
     elidex_sim_switch(outside_, now_running_->runs->at);
@@ -348,6 +350,7 @@ thread_report report::total() const noexcept {
     sum.accesses += t.accesses;
     sum.begun += t.begun;
     sum.committed += t.committed;
+    sum.instructions += t.instructions;
     sum.committed_lines += t.committed_lines;
     for (std::size_t i = 0; i < abort_reasons; ++i) sum.aborts[i] += t.aborts[i];
     sum.transactional_cycles += t.transactional_cycles;

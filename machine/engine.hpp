@@ -13,6 +13,7 @@
 // return to the program may have a destructor to run.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -58,24 +59,31 @@ class engine {
   void visit_both(std::uint64_t first, bool write_first, std::uint64_t second, std::uint64_t bytes);
   // A locked instruction. The caller makes the access before any other thread runs.
   void access_atomically(std::uint64_t address, std::uint64_t bytes, bool write) {
-    now_running_->clock += write ? machine_.atomic_cycles : 0;
-    visit(address, bytes, write, true);
+    if (write) spend_fence();
+    visit(address, bytes, write, true, write);
   }
   // A store that others must not overtake costs as much as a locked instruction.
   void store_atomically(std::uint64_t address, std::uint64_t bytes, bool sequentially_consistent) {
-    now_running_->clock += sequentially_consistent ? machine_.atomic_cycles : 0;
-    visit(address, bytes, true, true);
+    if (sequentially_consistent) spend_fence();
+    visit(address, bytes, true, true, sequentially_consistent);
   }
 
   // --- time ---
   void spend(std::uint64_t cycles);
-  void spend_fence() noexcept { now_running_->clock += machine_.atomic_cycles; }
+  void spend_fence() {
+    charge_instructions();
+    wait_for_misses(*now_running_);
+    now_running_->clock += machine_.atomic_cycles;
+  }
   void pause();
   void yield();
   void sleep(std::uint64_t cycles);
-  std::uint64_t now() const noexcept { return now_running_->clock; }
-  std::uint64_t nanoseconds() const noexcept {
-    const std::uint64_t clock = now_running_->clock;
+  std::uint64_t now() {
+    charge_instructions();
+    return now_running_->clock;
+  }
+  std::uint64_t nanoseconds() {
+    const std::uint64_t clock = now();
     return clock / machine_.megahertz * 1000 +
            clock % machine_.megahertz * 1000 / machine_.megahertz;
   }
@@ -151,6 +159,14 @@ class engine {
     unsigned passes = 0;     // choices by same_socket_first while this request was the oldest
   };
 
+  // An access whose line has not arrived, while the thread runs on.
+  struct outstanding_miss {
+    std::uint64_t arrives = 0;
+    std::uint64_t issued = 0;     // hardware_thread::instructions then
+    std::uint64_t points_to = 0;  // what it loads, if that may be an address
+    fetch_report* counted_in = nullptr;
+  };
+
   struct hardware_thread {
     unsigned number = 0;
     unsigned core = 0;
@@ -162,6 +178,10 @@ class engine {
     std::uint64_t random = 0;
     unsigned place = 0;  // in the queue
     line_wait awaits;
+    std::uint64_t instructions = 0;      // executed so far
+    std::uint64_t instruction_part = 0;  // of a cycle, in 1/instruction_parts
+    std::array<outstanding_miss, 17> misses;
+    unsigned miss_count = 0;
     std::unique_ptr<fiber> runs;
     std::uint64_t stack_low = 0;  // of the fiber
     std::uint64_t stack_bytes = 0;
@@ -187,7 +207,8 @@ class engine {
     std::uint64_t begin = 0;
     std::uint64_t bytes = 0;
   };
-  void visit(std::uint64_t address, std::uint64_t bytes, bool write, bool atomic);
+  void visit(std::uint64_t address, std::uint64_t bytes, bool write, bool atomic,
+             bool waits_for_line = false);
   void touch_all(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
   void touch(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
   void wait_for_lines(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
@@ -202,6 +223,19 @@ class engine {
   void abort_owner_of_stack(hardware_thread& me, std::uint64_t address);
   void line_left_l1(unsigned core, line& l);
   void page_fault(page& p, std::uint64_t address);
+  void charge_instructions();
+  void charge_access() {
+    charge_instructions();
+    if (machine_.instructions_per_100_cycles == 0)
+      now_running_->clock += machine_.instruction_cycles;
+  }
+  void wait_for_misses(hardware_thread& me) {
+    while (me.miss_count != 0) wait_for_miss(me, 0);
+  }
+  void wait_for_miss(hardware_thread& me, unsigned which);
+  void wait_for_first_miss(hardware_thread& me);
+  void wait_for_dependences(hardware_thread& me, std::uint64_t address, bool write);
+  void run_on_behind(hardware_thread& me, const outstanding_miss& miss);
   void warm_l3();
   bool all_ready_to_count() const noexcept;
   void count_from_here();
@@ -263,6 +297,7 @@ class engine {
   std::uint64_t line_order_random_ = 0;
   std::vector<unsigned> queue_;
   address_range pending_write_;
+  bool waits_for_line_ = false;  // the access that is being made
 
   registers outside_;
   std::uint64_t outside_thread_pointer_ = 0;
@@ -282,6 +317,9 @@ class engine {
   };
   std::vector<noted_event> events_;
 };
+
+// What the program counts its instructions in (instrument.py, program_memory.cpp).
+extern std::uint32_t* instruction_counter;
 
 // Forgets all locks that a previous run has left locked.
 void forget_locks() noexcept;

@@ -18,24 +18,109 @@ std::uint64_t byte_mask(std::uint64_t address, std::uint64_t bytes) noexcept {
 
 }  // namespace
 
-void engine::visit(std::uint64_t address, std::uint64_t bytes, bool write, bool atomic) {
+// --- instructions, and the accesses that a thread does not wait for ---
+
+namespace {
+std::uint32_t no_counter = 0;
+// A cycle has this many parts, so that a few instructions take part of one.
+constexpr std::uint64_t instruction_parts = 1024;
+// A load that is followed by an access this close behind the loaded value has loaded its address.
+constexpr std::uint64_t node_bytes_max = 4096;
+}  // namespace
+
+std::uint32_t* instruction_counter = &no_counter;
+
+// The time of the instructions that the thread has executed since its last call of the machine.
+void engine::charge_instructions() {
+  const std::uint64_t executed = *instruction_counter;
+  if (executed == 0) return;
+  *instruction_counter = 0;
+  hardware_thread& me = *now_running_;
+  me.instructions += executed;
+  me.counts.instructions += executed;
+  if (machine_.instructions_per_100_cycles == 0) return;
+  std::uint64_t parts = executed * (100 * instruction_parts) / machine_.instructions_per_100_cycles;
+  if (machine_.shared_core_percent != 100) {
+    const auto cores = static_cast<unsigned>(machine_.cores());
+    for (unsigned n = me.core; n < threads_.size(); n += cores) {
+      if (n != me.number && threads_[n].is == state::able) {
+        parts = parts * 100 / machine_.shared_core_percent;
+        break;
+      }
+    }
+  }
+  parts += me.instruction_part;
+  me.clock += parts / instruction_parts;
+  me.instruction_part = parts % instruction_parts;
+}
+
+void engine::wait_for_miss(hardware_thread& me, unsigned which) {
+  const outstanding_miss awaited = me.misses[which];
+  me.misses[which] = me.misses[--me.miss_count];
+  if (awaited.arrives <= me.clock) return;
+  if (awaited.counted_in != nullptr) {
+    awaited.counted_in->cycles += awaited.arrives - me.clock;
+    if (me.tx.active()) me.tx.fetches.push_back({awaited.counted_in, me.clock, awaited.arrives});
+  }
+  me.clock = awaited.arrives;
+}
+
+// Waits for what the next access needs: its address, a place in the window behind the oldest access
+// that is outstanding, and a place among these if it has to leave the core.
+void engine::wait_for_dependences(hardware_thread& me, std::uint64_t address, bool write) {
+  for (unsigned i = 0; i < me.miss_count;) {
+    const outstanding_miss& m = me.misses[i];
+    if (m.arrives <= me.clock || address - m.points_to < node_bytes_max ||
+        me.instructions - m.issued > machine_.window_instructions) {
+      wait_for_miss(me, i);
+      i = 0;
+    } else {
+      ++i;
+    }
+  }
+  while (me.miss_count >= machine_.window_misses &&
+         caches::needs_others(me.core, memory_.at(address), write)) {
+    wait_for_first_miss(me);
+  }
+}
+
+void engine::wait_for_first_miss(hardware_thread& me) {
+  unsigned first = 0;
+  for (unsigned i = 1; i < me.miss_count; ++i) {
+    if (me.misses[i].arrives < me.misses[first].arrives) first = i;
+  }
+  wait_for_miss(me, first);
+}
+
+void engine::run_on_behind(hardware_thread& me, const outstanding_miss& miss) {
+  me.misses[me.miss_count++] = miss;
+  // An access that the core's own L2 serves has not waited for a place before.
+  if (me.miss_count == me.misses.size()) wait_for_first_miss(me);
+}
+
+void engine::visit(std::uint64_t address, std::uint64_t bytes, bool write, bool atomic,
+                   bool waits_for_line) {
   hardware_thread& me = *now_running_;
   // What lies on the thread's own stack would be in registers but for the compiler's bookkeeping of
   // atomics and the like: it costs nothing. A loop on an atomic there must let the others run all
   // the same.
   if (atomic || !me.has_on_stack(address)) {
-    me.clock += machine_.instruction_cycles;
+    charge_access();
+    wait_for_dependences(me, address, write);
     take_turn();
     wait_for_lines(me, address, bytes, write);
   }
   pending_write_ = {};
+  waits_for_line_ = waits_for_line;
   touch_all(me, address, bytes, write);
 }
 
 void engine::visit_both(std::uint64_t first, bool write_first, std::uint64_t second,
                         std::uint64_t bytes) {
   hardware_thread& me = *now_running_;
-  me.clock += machine_.instruction_cycles;
+  charge_access();
+  wait_for_dependences(me, first, write_first);
+  wait_for_dependences(me, second, false);
   take_turn();
   wait_for_lines(me, first, bytes, write_first);
   wait_for_lines(me, second, bytes, false);
@@ -93,13 +178,21 @@ void engine::touch(hardware_thread& me, std::uint64_t address, std::uint64_t byt
   ++me.counts.accesses;
   const access_cost cost = caches_.access(me.core, l, write, taken, me.clock);
   if (me.awaits.of == &l) stop_waiting(me);
-  me.clock += cost.cycles;
+  fetch_report* counted_in = nullptr;
   if (cost.outside) {
-    fetch_report& fetched = fetches_[names_.place_of(address)];
-    ++fetched.accesses;
-    fetched.met_others += cost.met_others ? 1 : 0;
-    fetched.cycles += cost.cycles;
-    if (me.tx.active()) me.tx.fetches.push_back({&fetched, me.clock - cost.cycles, me.clock});
+    counted_in = &fetches_[names_.place_of(address)];
+    ++counted_in->accesses;
+    counted_in->met_others += cost.met_others ? 1 : 0;
+  }
+  const std::uint64_t arrives = me.clock + cost.cycles;
+  if (cost.cycles <= machine_.l1_cycles) {
+    me.clock = arrives;
+  } else {
+    std::uint64_t points_to = 0;
+    if (!write && bytes == sizeof points_to)
+      std::memcpy(&points_to, reinterpret_cast<const void*>(address), sizeof points_to);
+    run_on_behind(me, {arrives, me.instructions, points_to, counted_in});
+    if (waits_for_line_ || machine_.window_instructions == 0) wait_for_misses(me);
   }
   if (cost.left_l1 != nullptr) line_left_l1(me.core, *cost.left_l1);
 }
@@ -237,6 +330,7 @@ void engine::count_from_here() {
 
 void* engine::allocate(std::size_t bytes, std::size_t alignment) {
   hardware_thread& me = *now_running_;
+  charge_instructions();
   me.clock += machine_.allocate_cycles;
   // New pages come from the system, which a transaction cannot call.
   if (options_.schedule == nullptr && heap::would_grow(bytes, alignment, me.number)) {
@@ -249,6 +343,7 @@ void* engine::allocate(std::size_t bytes, std::size_t alignment) {
 
 void engine::free(void* at) {
   hardware_thread& me = *now_running_;
+  charge_instructions();
   me.clock += machine_.allocate_cycles;
   if (me.tx.active()) {
     me.tx.to_free.push_back(at);
@@ -280,11 +375,13 @@ void engine::interrupt() {
 
 void engine::spend(std::uint64_t cycles) {
   pending_write_ = {};
+  charge_instructions();
   now_running_->clock += cycles;
   take_turn();
 }
 
 void engine::pause() {
+  charge_instructions();
   // Intel lets a pause abort a transaction, and paper 001 section 3.3.2 relies on it.
   if (now_running_->tx.active()) abort_myself({abort_reason::system_call});
   now_running_->clock += machine_.pause_cycles;
@@ -304,6 +401,8 @@ void engine::sleep(std::uint64_t cycles) {
 
 void engine::unfriendly(std::uint64_t cycles) {
   pending_write_ = {};
+  charge_instructions();
+  wait_for_misses(*now_running_);
   if (now_running_->tx.active()) abort_myself({abort_reason::system_call});
   now_running_->clock += cycles;
 }

@@ -63,6 +63,7 @@ std::uint32_t engine::begin(const registers& back) {
   hardware_thread& me = *now_running_;
   if (!has_rtm()) stop("thread %llu begins a transaction on a machine without RTM", me.number);
   pending_write_ = {};
+  charge_instructions();
   me.clock += machine_.begin_cycles;
   take_turn();
   if (me.tx.active()) {
@@ -78,6 +79,8 @@ void engine::commit() {
   hardware_thread& me = *now_running_;
   if (!me.tx.active()) stop("thread %llu commits outside of a transaction", me.number);
   pending_write_ = {};
+  charge_instructions();
+  wait_for_misses(me);
   me.clock += machine_.commit_cycles;
   take_turn();
   if (--me.tx.depth > 0) return;
@@ -85,6 +88,7 @@ void engine::commit() {
 }
 
 void engine::abort(std::uint8_t code) {
+  charge_instructions();
   if (now_running_->tx.active()) abort_myself({abort_reason::explicit_, code});
 }
 
@@ -94,6 +98,7 @@ std::uint32_t engine::begin_elision(const registers& back, std::uint32_t& word,
   if (machine_.hle == 0) return 0;
   pending_write_ = {};
   if (me.tx.active()) abort_myself(elision_of(word));  // inside RTM, or a second lock
+  charge_instructions();
   me.clock += machine_.begin_cycles + machine_.elision_cycles;
   take_turn();
   save_point(me, back);
@@ -177,6 +182,7 @@ std::uint32_t engine::roll_back(hardware_thread& victim, const abort_cause& caus
         e.address >= victim.runs->stack_low && e.address < victim.runs->stack_high;
     if (!on_own_stack) put_back(e);
   }
+  victim.miss_count = 0;
   if (&victim != now_running_) cut_short(victim);
   if (victim.awaits.of != nullptr) stop_waiting(victim);
   end_transaction(victim, &cause);

@@ -87,6 +87,10 @@ extern "C" {
 
 void __tsan_init() {}
 
+void elidex_sim_count_instructions_in(std::uint32_t* counter) noexcept {
+  instruction_counter = counter;
+}
+
 #define ELIDEX_SIM_PLAIN(BYTES)                  \
   void __tsan_read##BYTES(void* at) {            \
     plain(at, BYTES, false);                     \

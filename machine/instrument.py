@@ -5,6 +5,8 @@ The compiler calls the machine at accesses that it sees; those inside the C libr
 So calls of them get other names, under which the machine has its own. Whatever else the object wants from outside must
 be known not to touch the program's shared data behind the machine's back: with --strict, an import that is not on the
 list below is an error.
+
+The program also counts its instructions, for the machine to charge (count_instructions()).
 """
 
 import re
@@ -44,6 +46,82 @@ ALLOWED = [re.compile(pattern + r"\Z") for pattern in (
 )]
 
 
+COUNTER = "elidex_sim_instructions"
+# They write all flags of the condition and read none: in front of them no flag is needed any more.
+SETS_ALL_FLAGS = re.compile(r"(cmp|test|add|sub|and|or|xor|neg)[bwlq]?\Z")
+LABEL = re.compile(r"[.\w$]+:")
+# Labels in the middle of a block, at which nothing arrives.
+NO_TARGET = re.compile(r"\.L(EH[BE]|FB|FE|VL|BB|BE|COLD|HOT)\w*:")
+# A call of the machine is not the program's, nor are the instructions that pass its arguments. An atomic access is made
+# by the call.
+PASSES = [(re.compile(pattern), count) for pattern, count in (
+    (r"__tsan_(unaligned_|volatile_)?(read|write)", 1), (r"__tsan_vptr", 1),
+    (r"__tsan_atomic\d+_load", 1), (r"__tsan_atomic\d+_(store|exchange)", 1), (r"__tsan_atomic\d+_fetch", 2),
+    (r"__tsan_atomic\d+_compare", 4), (r"__tsan_atomic_\w+_fence", 1),
+)]
+
+
+def count_instructions(lines):
+    """Adds to the counter, once in each block of instructions without a branch, how many there are.
+
+    An addition changes the flags. So it is put in front of a call or a return, or of the last instruction that sets all
+    flags anyway. A block without such a place is not counted: nearly all of these are a jump, or moves between registers.
+    """
+    out, pending, place, in_asm = [], 0, None, False
+
+    def add_at(where):
+        nonlocal pending, place
+        if pending > 0 and where is not None:
+            out[where] = f"\taddl\t${pending}, {COUNTER}(%rip)\n" + out[where]
+        pending, place = 0, None
+
+    for line in lines:
+        if line.startswith("#"):
+            in_asm = line.startswith("#APP") or (in_asm and not line.startswith("#NO_APP"))
+            out.append(line)
+        elif LABEL.match(line):
+            if not NO_TARGET.match(line):
+                add_at(place)
+            out.append(line)
+        elif not line.startswith("\t") or line.startswith("\t."):
+            out.append(line)
+        else:
+            words = line.split(None, 2)
+            name, operand = words[0], words[1] if len(words) > 1 else ""
+            out.append(line)
+            here = len(out) - 1
+            if in_asm:
+                pending += 1
+            elif name == "call":
+                passed = next((count for pattern, count in PASSES if pattern.match(operand)), -1)
+                pending -= passed
+                add_at(here)
+            elif name == "ret" or (name == "jmp" and not operand.startswith((".L", "*"))):
+                pending += 1
+                add_at(here)
+            elif name.startswith("j"):
+                pending += 1
+                add_at(place)
+            else:
+                if SETS_ALL_FLAGS.match(name):
+                    place = here
+                pending += 1
+    return out
+
+
+def compile_counted(command):
+    """Runs the compiler, and the assembler on what it has written with the counting added; returns the status."""
+    at = command.index("-o") + 1
+    assembly = Path(command[at] + ".s")
+    status = subprocess.run([*("-S" if word == "-c" else word for word in command[:at]), assembly,
+                             *("-S" if word == "-c" else word for word in command[at + 1:])]).returncode
+    if status == 0:
+        assembly.write_text("".join(count_instructions(assembly.read_text().splitlines(keepends=True))))
+        status = subprocess.run([command[0], "-c", "-o", command[at], assembly]).returncode
+    assembly.unlink(missing_ok=True)
+    return status
+
+
 def imports(path):
     listing = subprocess.run(["nm", "--undefined-only", "--format=posix", path], check=True, capture_output=True,
                              text=True).stdout
@@ -53,8 +131,10 @@ def imports(path):
 def main(words):
     strict = words[0] == "--strict"
     command = words[1:] if strict else words
-    status = subprocess.run(command).returncode
-    if status != 0 or "-c" not in command:
+    if "-c" not in command:
+        return subprocess.run(command).returncode
+    status = compile_counted(command)
+    if status != 0:
         return status
     path = Path(command[command.index("-o") + 1])
     wanted = imports(path)

@@ -50,7 +50,18 @@ struct machine {
   std::uint64_t l3_ways = 16;
 
   // --- costs of an access ---
-  std::uint64_t instruction_cycles = 1;  // the work between two accesses, per access
+  // The work between two accesses, per access, unless instructions are charged.
+  std::uint64_t instruction_cycles = 1;
+  // How many instructions of a thread take 100 cycles, as long as it waits for no memory. 0: they
+  // are not charged. instrument.py counts them.
+  std::uint64_t instructions_per_100_cycles = 0;
+  // The speed of a thread while the other thread of its core runs too.
+  std::uint64_t shared_core_percent = 100;
+  // A thread runs on behind an access that is not served by its L1, until one of these: so many
+  // instructions have followed, so many such accesses are outstanding, the next address comes from
+  // the one that is awaited. With 0 instructions it waits for each access.
+  std::uint64_t window_instructions = 0;
+  std::uint64_t window_misses = 10;
   std::uint64_t l1_cycles = 4;
   std::uint64_t l2_cycles = 12;
   std::uint64_t l3_cycles = 40;

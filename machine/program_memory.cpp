@@ -1,7 +1,8 @@
-// operator new and delete of the simulated program, and its thrown objects: linked into its
-// executable, not into the machine, whose own memory comes from the system. Null, aligned and sized
-// forms all end here.
+// operator new and delete of the simulated program, its thrown objects, and the counter of its
+// instructions: linked into its executable, not into the machine, whose own memory comes from the
+// system. Null, aligned and sized forms all end here.
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -9,9 +10,19 @@
 extern "C" {
 void* elidex_sim_allocate(std::size_t bytes, std::size_t alignment) noexcept;
 void elidex_sim_free(void* at) noexcept;
+void elidex_sim_count_instructions_in(std::uint32_t* counter) noexcept;
+
+// The instrumented code adds the instructions that it executes (instrument.py).
+extern std::uint32_t elidex_sim_instructions;
+std::uint32_t elidex_sim_instructions = 0;
 }
 
 namespace {
+
+[[maybe_unused]] const bool counted = [] {
+  elidex_sim_count_instructions_in(&elidex_sim_instructions);
+  return true;
+}();
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
   void* const at = elidex_sim_allocate(bytes, alignment);

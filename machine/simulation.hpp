@@ -89,6 +89,7 @@ std::string_view to_string(abort_reason reason) noexcept;
 struct thread_report {
   std::uint64_t cycles = 0;  // the thread's clock at its end
   std::uint64_t accesses = 0;
+  std::uint64_t instructions = 0;
   std::uint64_t begun = 0;
   std::uint64_t committed = 0;
   std::uint64_t committed_lines =

@@ -215,6 +215,7 @@ ordered_json document_of(const bench::sim_request& wanted, const bench::sim_resu
           {"clocks", clocks_of(result.machine)},
           {"accesses", all.accesses},
           {"accesses_per_op", share(static_cast<double>(all.accesses), operations)},
+          {"instructions_per_op", share(static_cast<double>(all.instructions), operations)},
           {"hits", hits_of(result.machine)},
           {"aborts_by_reason", aborts_by_reason_of(all)},
           {"conflicts", conflicts_of(result.machine)},

@@ -160,7 +160,8 @@ def run(request):
             "machine": Path(request["machine_file"]).stem, "mops": throughput(index, theta, request["threads"]), "aborts_per_op": aborts_of(index, theta, request),
             "wasted_pct": 95 if theta > 0.9 else 50, "fallback_pct": 1, "seed": request["seed"],
             "transactional_pct": 60, "aborted_pct_of_all": 50,
-            "aborts": {"conflict": 100}, "accesses_per_op": 210 if index == er.MASSTREE else 100,
+            "aborts": {"conflict": 100}, "accesses_per_op": 90,
+            "instructions_per_op": 210 if index == er.MASSTREE else 100,
             "bytes_per_key": memory_of(index, theta, request["workload"]), "conflicts": conflicts}
 
 

@@ -48,7 +48,7 @@ BENT = [
     ("E-F10b", at(er.MASSTREE, 0.5), {"mops": 14}, "near"),
     ("E-F10b", at(er.MASSTREE, 0.5), {"mops": 30}, "differs"),
     ("E-F10c", at(er.EUNO_TREE, 0.99), {"mops": 0.5}, "differs"),
-    ("E-F10d", at(er.MASSTREE, 0.5), {"accesses_per_op": 90}, "differs"),
+    ("E-F10d", at(er.MASSTREE, 0.5), {"instructions_per_op": 90}, "differs"),
     ("E-F11", at(er.EUNO_TREE, 0.99), {"aborts_per_op": 9}, "differs"),
     ("E-F12a", at(er.LOCK_LIST, 0), {"mops": 100}, "differs"),
     ("E-F12b", LIST, {"mops": 100}, "differs"),

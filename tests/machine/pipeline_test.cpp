@@ -1,0 +1,204 @@
+// What a thread's instructions cost, and the accesses that it does not wait for.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+
+#include "elidex/htm.hpp"
+#include "machine/regions.hpp"
+#include "machine/simulation.hpp"
+
+namespace elidex::sim {
+namespace {
+
+machine with_instructions(u64 per_100_cycles) {
+  machine m = here();
+  set_parameter(m, "instructions_per_100_cycles", per_100_cycles);
+  return m;
+}
+machine with_window(u64 instructions) {
+  machine m = with_instructions(400);
+  set_parameter(m, "window_instructions", instructions);
+  return m;
+}
+
+// Some instructions for each round: an addition, and what the loop takes.
+void compute(unsigned rounds) {
+  for (unsigned i = 0; i < rounds; ++i) asm volatile("" : "+r"(i));
+}
+
+template <class Body>
+u64 cycles_on(const machine& m, Body body) {
+  u64 cycles = 0;
+  run(m, {}, {[&] {
+        const u64 from = now();
+        body();
+        cycles = now() - from;
+      }});
+  return cycles;
+}
+
+constexpr unsigned rounds = 10'000;
+
+TEST(Instructions, TakeTheTimeThatTheMachineSays) {
+  report counted;
+  run(with_instructions(100), {}, {[] { compute(rounds); }});
+  const u64 slow = cycles_on(with_instructions(100), [] { compute(rounds); });
+  const u64 fast = cycles_on(with_instructions(400), [] { compute(rounds); });
+  EXPECT_GE(slow, 2 * rounds);
+  EXPECT_LE(slow, 8 * rounds);
+  EXPECT_NEAR(static_cast<double>(slow), 4.0 * static_cast<double>(fast), 10);
+}
+
+TEST(Instructions, AreCountedWhereTheyAreNotCharged) {
+  machine m = here();
+  ASSERT_EQ(m.instructions_per_100_cycles, 0U);
+  const report few = run(m, {}, {[] { compute(rounds); }});
+  const report many = run(m, {}, {[] { compute(2 * rounds); }});
+  EXPECT_GE(few.total().instructions, 2 * rounds);
+  EXPECT_NEAR(static_cast<double>(many.total().instructions),
+              2.0 * static_cast<double>(few.total().instructions), 100);
+  EXPECT_LT(cycles_on(m, [] { compute(rounds); }), rounds);
+}
+
+TEST(Instructions, OfTwoThreadsOfACoreTakeLonger) {
+  machine m = with_instructions(100);
+  set_parameter(m, "shared_core_percent", 50);
+  const auto slowest = [&m](unsigned threads) {
+    return run(m, {}, bodies(threads, [] { compute(rounds); })).cycles;
+  };
+  const u64 alone = slowest(1);
+  EXPECT_NEAR(static_cast<double>(slowest(20)), static_cast<double>(alone), 100);  // a core each
+  EXPECT_NEAR(static_cast<double>(slowest(21)), 2.0 * static_cast<double>(alone), 100);
+}
+
+// Lines that no core has.
+struct far_lines {
+  struct alignas(64) line_with_link {
+    line_with_link* next = nullptr;
+    u64 other = 0;
+  };
+  static constexpr unsigned count = 8;
+  std::array<line_with_link, count> lines{};
+  far_lines() {
+    for (unsigned i = 0; i + 1 < count; ++i) lines[i].next = &lines[i + 1];
+  }
+};
+
+u64 independent_loads(const machine& m) {
+  static far_lines far;
+  return cycles_on(m, [] {
+    for (const auto& one : far.lines)
+      static_cast<void>(*const_cast<const volatile u64*>(&one.other));
+  });
+}
+u64 dependent_loads(const machine& m) {
+  static far_lines far;
+  return cycles_on(m, [] {
+    auto* volatile first = &far.lines[0];
+    for (auto* at = first; at != nullptr;
+         at = *const_cast<far_lines::line_with_link* const volatile*>(&at->next)) {
+    }
+  });
+}
+
+TEST(Window, IndependentLoadsOverlap) {
+  const u64 one = here().dram_cycles;
+  EXPECT_GE(independent_loads(with_window(0)), far_lines::count * one);
+  EXPECT_LT(independent_loads(with_window(192)), 2 * one);
+}
+
+TEST(Window, ALoadWaitsForItsAddress) {
+  const u64 one = here().dram_cycles;
+  EXPECT_GE(dependent_loads(with_window(0)), far_lines::count * one);
+  EXPECT_GE(dependent_loads(with_window(192)), (far_lines::count - 1) * one);
+}
+
+TEST(Window, HasSoManyInstructions) {
+  static far_lines far;
+  const auto with_work_between = [](u64 window) {
+    return cycles_on(with_window(window), [] {
+      for (const auto& one : far.lines) {
+        static_cast<void>(*const_cast<const volatile u64*>(&one.other));
+        compute(50);
+      }
+    });
+  };
+  EXPECT_GE(with_work_between(30), (far_lines::count - 1) * here().dram_cycles);
+  EXPECT_LT(with_work_between(5000), 3 * here().dram_cycles);
+}
+
+TEST(Window, HasSoManyMisses) {
+  machine m = with_window(1000);
+  set_parameter(m, "window_misses", 2);
+  EXPECT_GE(independent_loads(m), (far_lines::count / 2 - 1) * m.dram_cycles);
+}
+
+TEST(Window, ALockedInstructionWaitsForWhatIsOutstanding) {
+  static far_lines far;
+  static cell near_by;
+  const u64 cycles = cycles_on(with_window(192), [] {
+    for (const auto& one : far.lines) {
+      static_cast<void>(*const_cast<const volatile u64*>(&one.other));
+      near_by.value.fetch_add(1);
+    }
+  });
+  EXPECT_GE(cycles, far_lines::count * here().dram_cycles);
+}
+
+TEST(Window, ACommitWaitsForWhatIsOutstanding) {
+  static far_lines far;
+  const machine m = with_window(192);
+  const u64 cycles = cycles_on(m, [] {
+    for (auto& one : far.lines) {
+      static_cast<void>(region([&] { *const_cast<volatile u64*>(&one.other) = 1; }));
+    }
+  });
+  EXPECT_GE(cycles, far_lines::count * m.dram_cycles);
+}
+
+// What a thread waits for is counted where the line is, and no time twice.
+TEST(Window, WaitsSumUpToNoMoreThanTheRun) {
+  static std::array<cell, 32> shared;
+  for (const u64 window : {u64{0}, u64{192}}) {
+    const report r = run(
+        with_window(window), {}, bodies(16, [] {
+          for (unsigned i = 0; i < 500; ++i) {
+            for (unsigned at = 0; at < shared.size(); at += 4)
+              shared[(at + i) % shared.size()].value.store(i, std::memory_order_relaxed);
+            static_cast<void>(region([&] {
+              shared[i % shared.size()].value.store(shared[(i + 7) % shared.size()].value.load());
+            }));
+          }
+        }));
+    u64 waited = 0;
+    for (const fetch_report& f : r.fetches) waited += f.cycles;
+    u64 all = 0;
+    for (const thread_report& t : r.threads) all += t.cycles;
+    EXPECT_LE(waited, all) << window;
+    EXPECT_GT(waited, 0U);
+  }
+}
+
+TEST(Window, EqualRunsAreEqual) {
+  static std::array<cell, 4> shared;
+  const auto once = [] {
+    for (cell& c : shared) c.value = 0;
+    return run(with_window(192), {.seed = 3}, bodies(8, [] {
+                 for (unsigned i = 0; i < 300; ++i) {
+                   static_cast<void>(region([&] {
+                     cell& c = shared[i % shared.size()];
+                     c.value.store(c.value.load() + 1);
+                   }));
+                 }
+               }));
+  };
+  const report first = once();
+  const report second = once();
+  EXPECT_EQ(first.cycles, second.cycles);
+  EXPECT_EQ(first.total().instructions, second.total().instructions);
+  EXPECT_EQ(first.total().aborted(), second.total().aborted());
+}
+
+}  // namespace
+}  // namespace elidex::sim
