@@ -165,7 +165,7 @@ TEST(Window, WaitsSumUpToNoMoreThanTheRun) {
         with_window(window), {}, bodies(16, [] {
           for (unsigned i = 0; i < 500; ++i) {
             for (unsigned at = 0; at < shared.size(); at += 4)
-              shared[(at + i) % shared.size()].value.store(i, std::memory_order_relaxed);
+              shared[(at + i) % shared.size()].value.store(i);
             static_cast<void>(region([&] {
               shared[i % shared.size()].value.store(shared[(i + 7) % shared.size()].value.load());
             }));
