@@ -178,8 +178,9 @@ class engine {
     std::uint64_t random = 0;
     unsigned place = 0;  // in the queue
     line_wait awaits;
-    std::uint64_t instructions = 0;      // executed so far
-    std::uint64_t instruction_part = 0;  // of a cycle, in 1/instruction_parts
+    std::uint64_t instructions = 0;        // executed so far
+    std::uint64_t instruction_part = 0;    // of a cycle, in 1/instruction_parts
+    std::uint64_t predicted_branches = 0;  // up to the next one that is mispredicted
     std::array<outstanding_miss, 17> misses;
     unsigned miss_count = 0;
     std::unique_ptr<fiber> runs;
@@ -224,6 +225,7 @@ class engine {
   void line_left_l1(unsigned core, line& l);
   void page_fault(page& p, std::uint64_t address);
   void charge_instructions();
+  void mispredict(hardware_thread& me, std::uint64_t branches);
   void charge_access() {
     charge_instructions();
     if (machine_.instructions_per_100_cycles == 0)
@@ -319,7 +321,7 @@ class engine {
 };
 
 // What the program counts its instructions in (instrument.py, program_memory.cpp).
-extern std::uint32_t* instruction_counter;
+extern std::uint64_t* instruction_counter;
 
 // Forgets all locks that a previous run has left locked.
 void forget_locks() noexcept;

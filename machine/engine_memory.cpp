@@ -21,20 +21,22 @@ std::uint64_t byte_mask(std::uint64_t address, std::uint64_t bytes) noexcept {
 // --- instructions, and the accesses that a thread does not wait for ---
 
 namespace {
-std::uint32_t no_counter = 0;
+std::uint64_t no_counter = 0;
 // A cycle has this many parts, so that a few instructions take part of one.
 constexpr std::uint64_t instruction_parts = 1024;
+constexpr unsigned branches_at = 24;  // as in instrument.py
 // A load that is followed by an access this close behind the loaded value has loaded its address.
 constexpr std::uint64_t node_bytes_max = 4096;
 }  // namespace
 
-std::uint32_t* instruction_counter = &no_counter;
+std::uint64_t* instruction_counter = &no_counter;
 
 // The time of the instructions that the thread has executed since its last call of the machine.
 void engine::charge_instructions() {
-  const std::uint64_t executed = *instruction_counter;
-  if (executed == 0) return;
+  const std::uint64_t counted = *instruction_counter;
+  if (counted == 0) return;
   *instruction_counter = 0;
+  const std::uint64_t executed = counted & ((std::uint64_t{1} << branches_at) - 1);
   hardware_thread& me = *now_running_;
   me.instructions += executed;
   me.counts.instructions += executed;
@@ -52,6 +54,21 @@ void engine::charge_instructions() {
   parts += me.instruction_part;
   me.clock += parts / instruction_parts;
   me.instruction_part = parts % instruction_parts;
+  if (machine_.mispredicted_per_1000_branches != 0) mispredict(me, counted >> branches_at);
+}
+
+// The branch cannot be decided before the loads that are outstanding have arrived.
+void engine::mispredict(hardware_thread& me, std::uint64_t branches) {
+  while (branches > me.predicted_branches) {
+    branches -= me.predicted_branches + 1;
+    wait_for_misses(me);
+    me.clock += machine_.misprediction_cycles;
+    const double uniform = (static_cast<double>(next_random(me.random) >> 11) + 1) * 0x1p-53;
+    me.predicted_branches = static_cast<std::uint64_t>(
+        std::log(uniform) /
+        std::log1p(-static_cast<double>(machine_.mispredicted_per_1000_branches) / 1000));
+  }
+  me.predicted_branches -= branches;
 }
 
 void engine::wait_for_miss(hardware_thread& me, unsigned which) {

@@ -87,7 +87,7 @@ extern "C" {
 
 void __tsan_init() {}
 
-void elidex_sim_count_instructions_in(std::uint32_t* counter) noexcept {
+void elidex_sim_count_instructions_in(std::uint64_t* counter) noexcept {
   instruction_counter = counter;
 }
 

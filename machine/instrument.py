@@ -47,6 +47,7 @@ ALLOWED = [re.compile(pattern + r"\Z") for pattern in (
 
 
 COUNTER = "elidex_sim_instructions"
+BRANCHES_AT = 24  # the counter's bits from here on count conditional branches
 # They write all flags of the condition and read none: in front of them no flag is needed any more.
 SETS_ALL_FLAGS = re.compile(r"(cmp|test|add|sub|and|or|xor|neg)[bwlq]?\Z")
 LABEL = re.compile(r"[.\w$]+:")
@@ -62,17 +63,18 @@ PASSES = [(re.compile(pattern), count) for pattern, count in (
 
 
 def count_instructions(lines):
-    """Adds to the counter, once in each block of instructions without a branch, how many there are.
+    """Adds to the counter, once in each block of instructions without a branch, how many there are, and the branch that
+    ends it if it has a condition.
 
     An addition changes the flags. So it is put in front of a call or a return, or of the last instruction that sets all
     flags anyway. A block without such a place is not counted: nearly all of these are a jump, or moves between registers.
     """
     out, pending, place, in_asm = [], 0, None, False
 
-    def add_at(where):
+    def add_at(where, branches=0):
         nonlocal pending, place
         if pending > 0 and where is not None:
-            out[where] = f"\taddl\t${pending}, {COUNTER}(%rip)\n" + out[where]
+            out[where] = f"\taddq\t${pending + (branches << BRANCHES_AT)}, {COUNTER}(%rip)\n" + out[where]
         pending, place = 0, None
 
     for line in lines:
@@ -101,7 +103,7 @@ def count_instructions(lines):
                 add_at(here)
             elif name.startswith("j"):
                 pending += 1
-                add_at(place)
+                add_at(place, 0 if name == "jmp" else 1)
             else:
                 if SETS_ALL_FLAGS.match(name):
                     place = here

@@ -27,6 +27,8 @@ constexpr std::array table{
     parameter{"shared_core_percent", &machine::shared_core_percent, 1, 100},
     parameter{"window_instructions", &machine::window_instructions, 0, 10000},
     parameter{"window_misses", &machine::window_misses, 1, 16},
+    parameter{"mispredicted_per_1000_branches", &machine::mispredicted_per_1000_branches, 0, 999},
+    parameter{"misprediction_cycles", &machine::misprediction_cycles, 0, 1000},
     parameter{"l1_cycles", &machine::l1_cycles, 1, 1000},
     parameter{"l2_cycles", &machine::l2_cycles, 1, 1000},
     parameter{"l3_cycles", &machine::l3_cycles, 1, 10'000},

@@ -62,6 +62,9 @@ struct machine {
   // the one that is awaited. With 0 instructions it waits for each access.
   std::uint64_t window_instructions = 0;
   std::uint64_t window_misses = 10;
+  // Of the conditional branches, at random. One waits for all accesses that are outstanding.
+  std::uint64_t mispredicted_per_1000_branches = 0;
+  std::uint64_t misprediction_cycles = 16;
   std::uint64_t l1_cycles = 4;
   std::uint64_t l2_cycles = 12;
   std::uint64_t l3_cycles = 40;

@@ -10,11 +10,11 @@
 extern "C" {
 void* elidex_sim_allocate(std::size_t bytes, std::size_t alignment) noexcept;
 void elidex_sim_free(void* at) noexcept;
-void elidex_sim_count_instructions_in(std::uint32_t* counter) noexcept;
+void elidex_sim_count_instructions_in(std::uint64_t* counter) noexcept;
 
 // The instrumented code adds the instructions that it executes (instrument.py).
-extern std::uint32_t elidex_sim_instructions;
-std::uint32_t elidex_sim_instructions = 0;
+extern std::uint64_t elidex_sim_instructions;
+std::uint64_t elidex_sim_instructions = 0;
 }
 
 namespace {

@@ -13,8 +13,8 @@ def counted(text):
     return "".join(instrument.count_instructions(text.splitlines(keepends=True)))
 
 
-def added(count):
-    return f"\taddl\t${count}, elidex_sim_instructions(%rip)\n"
+def added(count, branches=0):
+    return f"\taddq\t${count + branches * 2 ** 24}, elidex_sim_instructions(%rip)\n"
 
 
 class Counting(unittest.TestCase):
@@ -23,7 +23,7 @@ class Counting(unittest.TestCase):
 
     def test_a_block_that_ends_with_a_branch_is_counted_in_front_of_the_comparison(self):
         self.assertEqual(counted("\tmovl\t(%rdi), %eax\n\tcmpl\t$3, %eax\n\tjne\t.L2\n.L1:\n\tret\n"),
-                         "\tmovl\t(%rdi), %eax\n" + added(3) + "\tcmpl\t$3, %eax\n\tjne\t.L2\n.L1:\n" + added(1) + "\tret\n")
+                         "\tmovl\t(%rdi), %eax\n" + added(3, 1) + "\tcmpl\t$3, %eax\n\tjne\t.L2\n.L1:\n" + added(1) + "\tret\n")
 
     def test_flags_that_are_still_needed_are_not_changed(self):
         for flags_live in ("\tsbbl\t%eax, %eax\n\tjmp\t.L1\n", "\taddsd\t%xmm0, %xmm1\n\tje\t.L1\n",

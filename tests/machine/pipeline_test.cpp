@@ -157,6 +157,33 @@ TEST(Window, ACommitWaitsForWhatIsOutstanding) {
   EXPECT_GE(cycles, far_lines::count * m.dram_cycles);
 }
 
+TEST(Window, AMispredictedBranchWaitsForWhatIsOutstanding) {
+  static far_lines far;
+  machine m = with_window(10'000);
+  const auto loads_with_branches = [&m] {
+    return cycles_on(m, [] {
+      for (const auto& one : far.lines) {
+        static_cast<void>(*const_cast<const volatile u64*>(&one.other));
+        compute(100);
+      }
+    });
+  };
+  const u64 predicted = loads_with_branches();
+  set_parameter(m, "mispredicted_per_1000_branches", 100);
+  EXPECT_LT(predicted, 3 * m.dram_cycles);
+  EXPECT_GE(loads_with_branches(), (far_lines::count - 1) * m.dram_cycles);
+}
+
+TEST(Instructions, MispredictedBranchesCostTheirCycles) {
+  machine m = with_instructions(100);
+  const u64 predicted = cycles_on(m, [] { compute(rounds); });
+  set_parameter(m, "mispredicted_per_1000_branches", 100);
+  set_parameter(m, "misprediction_cycles", 50);
+  const u64 mispredicted = cycles_on(m, [] { compute(rounds); });
+  EXPECT_NEAR(static_cast<double>(mispredicted - predicted), 0.1 * 50 * rounds,
+              0.2 * 50 * rounds / 5);
+}
+
 // What a thread waits for is counted where the line is, and no time twice.
 TEST(Window, WaitsSumUpToNoMoreThanTheRun) {
   static std::array<cell, 32> shared;
