@@ -8,7 +8,7 @@
 // A new record goes to a free slot of a segment that the write scheduler draws at random. When
 // several draws hit full segments, all records are moved to the reserved keys, which makes what is
 // left free again for all segments (paper 003 figure 9). After a split both leaves have nothing
-// but reserved keys, and so has each leaf that a scan has visited (section 5.1).
+// but reserved keys.
 //
 // Invariants: reserved keys ascend. A slot behind them is free if it holds the leaf's `free_key`,
 // which is never the key of a record in this leaf. So a segment needs no count: all that an insert
@@ -135,21 +135,8 @@ class partitioned_leaf
     }
   }
 
-  // Whether all records are reserved keys, as sort_in() leaves them.
-  bool is_in_order() const noexcept {
-    const Key free = free_key();
-    for (unsigned i = this->count(); i < capacity; ++i) {
-      if (key(i) != free) return false;
-    }
-    return true;
-  }
+  bool is_in_order() const noexcept { return false; }
   void order(ordered_view& view) const noexcept { copy_in_order(view); }
-  // Moves all records to the reserved keys. A scan does so, and the next one finds them in order.
-  void sort_in() noexcept {
-    ordered_copy all;
-    copy_in_order(all);
-    fill(all, 0, all.count());
-  }
 
   // Makes records [first, last) the reserved keys and frees all other slots.
   void fill(const ordered_copy& records, unsigned first, unsigned last) noexcept {
@@ -178,9 +165,11 @@ class partitioned_leaf
       const unsigned segment = static_cast<unsigned>(random & 0xFFU) % segments;
       if (insert_into(segment, k, v)) return true;
     }
-    if (used() == capacity) return false;
-    sort_in();
-    set(this->count(), k, v);
+    ordered_copy all;
+    copy_in_order(all);
+    if (all.count() == capacity) return false;
+    fill(all, 0, all.count());
+    set(all.count(), k, v);
     return true;
   }
 

@@ -280,8 +280,6 @@ class range_collector {
       l.for_each_value_lock([&](node_lock& values) {
         visited_.push({&values, locking_ ? values.lock() : values.read()});
       });
-    } else {
-      sort_if_worthwhile(p);
     }
     if constexpr (leaf::in_order) {
       return copy_records<Forward>(from, p, l);
@@ -297,9 +295,7 @@ class range_collector {
   static bool sort_if_worthwhile(position& p) noexcept {
     if constexpr (requires(leaf& l) { l.sort_in(); }) {
       leaf& l = p.as_leaf();
-      if constexpr (!racing) {
-        if (!l.is_in_order()) l.sort_in();
-      } else if (!l.is_in_order() && l.lock.try_upgrade(p.seen)) {
+      if (!l.is_in_order() && l.lock.try_upgrade(p.seen)) {
         l.sort_in();
         l.lock.unlock();
         p.seen = l.lock.read();
