@@ -67,8 +67,8 @@
 // Complexity: in a table of n rows, get(), insert(), upsert(), update() and erase() take O(log n)
 // and copy the row. A scan takes O(log n) and O(1) for each row. A commit takes time for each row
 // that the transaction read or wrote.
-// Iterator validity: there are no iterators. The references that a scan passes to its function are
-// valid until the function returns.
+// Iterator validity: there are no iterators. A scan passes its function references to const that
+// are valid until the function returns.
 // Lifetime: a table lives as long as its database. A transaction lives until the function that
 // received it returns. A reference or pointer to either must not be used afterwards; nothing checks
 // that. No transaction may be running when a database is destroyed. docs/MISUSE.md lists the
@@ -80,10 +80,15 @@
 // Errors: classes of namespace elidex::db, all derived from db::error (a std::runtime_error):
 //   duplicate_key          insert() of a key that is present
 //   unknown_table          no table has that name
-//   schema_mismatch        the table exists with other key or row types
+//   schema_mismatch        the table exists with other key or row types. open() compares sizes
+//                          only, and whether keys are strings
 //   row_too_large          a row exceeds its table's row size
 //   forked_child           see fork() below
 // Others:
+//   log_error              of elidex::db, from open(): a damaged directory or another version of
+//                          the format; problem() says which (a db::log_problem)
+//   lock_refused           of elidex::db: a transaction under two-phase locking must end
+//                          (docs/DATABASE.md). Not a std::exception
 //   std::bad_alloc
 //   std::length_error      more than 512 threads
 //   std::out_of_range      a key outside the table's key type
@@ -195,6 +200,7 @@ using internal::error;
 using internal::forked_child;
 using internal::lock_refused;
 using internal::log_error;
+using internal::log_problem;
 using internal::row_too_large;
 using internal::schema_mismatch;
 using internal::unknown_table;

@@ -128,7 +128,7 @@ struct hash_map_stats {
 template <class Key, class Value, class Hash = default_hash<Key>, class Rules = hash_map_rules>
 class hash_map {
   static_assert(internal::integer_key<Key> || std::same_as<Key, std::string>,
-                "keys are integers of at most 64 bits, or std::string");
+                "keys are integers of at most 64 bits but not bool, or std::string");
   static_assert(internal::plain_value<Value> || std::same_as<Value, std::string>,
                 "values are std::string, or trivially copyable and default-constructible");
   using keys = internal::key_codec<Key>;

@@ -6,7 +6,8 @@
 //   map.update(7, [](std::uint64_t& v) { ++v; });             // atomic
 //   map.multi_get(keys, values);                              // many look-ups at once
 //   map.scan(5, 100, [](std::uint64_t key, std::uint64_t value) { ... });
-//   for (auto c = map.cursor(); ...)                          // below
+//   auto c = map.cursor();
+//   for (c.seek(5); c.valid(); c.next()) use(c.key(), c.value());
 //
 // Keys are integers or std::string (passed as std::string_view, compared as unsigned bytes).
 // Values are trivially copyable types or std::string. The comment of the class lists the functions.
@@ -230,7 +231,7 @@ using ordered_map_shape = packed_node_bytes<1152, 1024>;
 template <class Key, class Value>
 struct ordered_map_of {
   static_assert(integer_key<Key> || std::same_as<Key, std::string>,
-                "keys are integers of at most 64 bits, or std::string");
+                "keys are integers of at most 64 bits but not bool, or std::string");
   static_assert(plain_value<Value> || std::same_as<Value, std::string>,
                 "values are std::string, or trivially copyable and default-constructible");
   using type = btree<Key, Value, optimistic, node_bytes<1024, 1024>>;
@@ -268,9 +269,10 @@ using ordered_map_base = typename internal::ordered_map_of<Key, Value>::type;
 //   update(key, fn)           calls fn(Value&) atomically; returns whether the key is present
 //   erase(key)                returns whether the key was present
 //   scan(from, limit, fn)     calls fn(key, value) for up to `limit` keys >= from, ascending;
-//                             returns their number. A snapshot.
-//   cursor()                  returns a cursor without a position. It has seek(key),
-//                             seek_before(key), seek_first(), seek_last(), valid(), key(),
+//                             returns their number. A snapshot. What fn returns is ignored
+//   cursor()                  returns a cursor without a position, for one thread at a time. It
+//                             has seek(key), to the first key >= `key`; seek_before(key), to the
+//                             last key < `key`; seek_first(), seek_last(), valid(), key(),
 //                             value(), next() and prev().
 //                             It visits each key that is present during the whole walk exactly
 //                             once, and may miss keys that are inserted or erased meanwhile

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "support/databases.hpp"
@@ -66,6 +67,26 @@ TYPED_TEST(ScanToTheLast, ReachesTheLargestKey) {
   for (const isolation level : {isolation::read_uncommitted, isolation::read_committed,
                                 isolation::repeatable_read, isolation::serializable})
     this->db_.transact(level, look);
+  this->db_.read_only(look);
+}
+
+// What a caller writes: literals of any type, and a row as `auto&`.
+TYPED_TEST(ScanToTheLast, TakesBoundsOfTwoTypesAndPassesReferencesToConst) {
+  this->insert(3);
+  this->db_.transact([&](auto& t) { t.insert(this->named_, "b", account{2}); });
+  const auto look = [&](auto& t) {
+    std::vector<u64> found;
+    const u64 end = 10;
+    t.scan(this->numbered_, 0, end, [&](auto key, auto& row) {
+      static_assert(std::is_const_v<std::remove_reference_t<decltype(row)>>);
+      found.push_back(key);
+    });
+    t.scan(this->named_, "a", "bcd", [&](auto, auto& /*row*/) { found.push_back(0); });
+    t.scan(this->named_, std::string("a"), "b", [&](auto, auto& /*row*/) { found.push_back(1); });
+    EXPECT_EQ(found, (std::vector<u64>{3, 0}));
+  };
+  this->db_.transact(look);
+  this->db_.transact(isolation::read_committed, look);
   this->db_.read_only(look);
 }
 

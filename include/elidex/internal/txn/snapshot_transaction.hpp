@@ -43,8 +43,8 @@ class snapshot_transaction {
 
   // Calls fn(key, row) in the order of keys for keys in [from, to), or from `from` to the last one.
   // Stops when fn returns false. fn may return nothing. Memory is not reclaimed while fn runs.
-  template <class Table, class Key, class Fn>
-  void scan(const Table& table, const Key& from, const Key& to, Fn&& fn) {
+  template <class Table, class From, class To, class Fn>
+  void scan(const Table& table, const From& from, const To& to, Fn&& fn) {
     using key_type = typename Table::key_type;
     scan_up_to(table, from, std::optional<key_type>(key_words<key_type>::argument_of(to)), fn);
   }

@@ -145,8 +145,8 @@ class transaction : private transaction_context {
 
   // Calls fn(key, row) in the order of keys for keys in [from, to), or from `from` to the last one.
   // Stops when fn returns false. fn may return nothing.
-  template <class Table, class Key, class Fn>
-  void scan(Table& table, const Key& from, const Key& to, Fn&& fn) {
+  template <class Table, class From, class To, class Fn>
+  void scan(Table& table, const From& from, const To& to, Fn&& fn) {
     scan_up_to(table, argument<Table>(from),
                std::optional<typename Table::key_type>(argument<Table>(to)), fn);
   }
