@@ -31,7 +31,8 @@ namespace elidex::cli {
 
 struct sim_flags : workload_flags {
   std::string machine = "haswell-ep-2x10";
-  std::string cores = "1";
+  std::string cores;
+  std::string threads;
   std::string operations = "2000";
   std::string retries;
   std::string leaf_version = "none";
@@ -50,6 +51,34 @@ constexpr std::uint64_t cycles_max = 1'000'000'000;
 constexpr std::uint64_t retries_max = 1'000'000'000;
 constexpr std::uint64_t jobs_max = 256;
 constexpr std::uint64_t sim_keys_default = 1'000'000;
+
+struct threads_on_cores {
+  unsigned threads;
+  unsigned cores;
+};
+
+// What --cores and --threads ask for together.
+std::vector<threads_on_cores> places_of(const sim_flags& flags, std::uint64_t cores_max) {
+  const auto counts = [](const char* flag, const std::string& list, std::uint64_t max) {
+    std::vector<unsigned> result;
+    for (const std::string& one : list_of(flag, list))
+      result.push_back(static_cast<unsigned>(parse_count(flag, one, 1, max)));
+    return result;
+  };
+  std::vector<threads_on_cores> places;
+  if (flags.threads.empty()) {
+    const std::string cores = flags.cores.empty() ? "1" : flags.cores;
+    for (const unsigned n : counts("--cores", cores, cores_max)) places.push_back({n, n});
+    return places;
+  }
+  for (const unsigned n : counts("--threads", flags.threads, sim::threads_max)) {
+    if (flags.cores.empty()) places.push_back({n, std::min(n, static_cast<unsigned>(cores_max))});
+    if (flags.cores.empty()) continue;
+    for (const unsigned cores : counts("--cores", flags.cores, cores_max))
+      places.push_back({n, cores});
+  }
+  return places;
+}
 
 ordered_json parameter_changes(const std::vector<std::string>& settings, sim::machine& which) {
   ordered_json changes = ordered_json::object();
@@ -104,19 +133,15 @@ std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which
   base["scan_length_min"] = choice.scan_length_min;
   base["scan_length_max"] = choice.scan_length_max;
   base["order"] = bench::to_string(choice.order);
-  std::vector<unsigned> cores;
-  for (const std::string& one : list_of("--cores", flags.cores)) {
-    cores.push_back(
-        static_cast<unsigned>(parse_count("--cores", one, 1, which.hardware_threads())));
-  }
+  const std::vector<threads_on_cores> places = places_of(flags, which.hardware_threads());
   std::vector<ordered_json> requests;
   for (const bench::workload* what : choice.workloads) {
     for (const bench::distribution& where : choice.distributions) {
-      for (const unsigned n : cores) {
+      for (const auto [n, cores] : places) {
         for (const bench::index_info* index : choice.indexes) {
           if (auto why = bench::why_not(*index, *what, n, choice.keys_are)) {
             skipped.push_back(*why + " (workload " + std::string(what->name) + ", " +
-                              std::to_string(n) + " cores)");
+                              std::to_string(n) + " threads)");
             continue;
           }
           ordered_json request = base;
@@ -124,6 +149,7 @@ std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which
           request["workload"] = what->name;
           request["dist"] = what->drains() ? std::string(what->distribution_name()) : where.name;
           request["threads"] = n;
+          if (cores < n) request["cpus"] = cores;
           requests.push_back(std::move(request));
         }
       }
@@ -380,10 +406,13 @@ void add_sim_command(command_parser& app) {
       .type_name("M")
       .shows_default();
   command
-      .add_option("--cores,--threads", flags->cores,
-                  "threads, each on a hardware thread of its own")
-      .type_name("N,M")
-      .shows_default();
+      .add_option("--cores", flags->cores,
+                  "hardware threads that the program uses [as --threads, or 1]")
+      .type_name("N,M");
+  command
+      .add_option("--threads", flags->threads,
+                  "threads, which take turns if they are more [as --cores]")
+      .type_name("N,M");
   command.add_option("--ops", flags->operations, "operations of each thread")
       .type_name("N")
       .shows_default();

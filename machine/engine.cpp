@@ -32,16 +32,22 @@ engine::engine(const machine& which, const run_options& options, memory& where)
       options_(options),
       memory_(where),
       caches_(machine_, mixed(options.seed)),
-      threads_(which.hardware_threads()),
+      threads_(options.schedule == nullptr ? threads_max : which.hardware_threads()),
+      cpus_(options.cpus == 0 ? which.hardware_threads() : options.cpus),
       line_order_random_(options.seed) {
-  if (machine_.cores() > 64 || threads_.size() > hardware_threads_max) {
+  if (machine_.cores() > 64 || machine_.hardware_threads() > threads_max) {
     throw std::invalid_argument("a machine takes up to 64 cores");
   }
-  for (unsigned i = 0; i < machine_.hardware_threads(); ++i) {
-    hardware_thread& t = threads_[i];
+  if (cpus_.size() > machine_.hardware_threads()) {
+    throw std::invalid_argument("the machine has " + std::to_string(machine_.hardware_threads()) +
+                                " hardware threads, not " + std::to_string(cpus_.size()));
+  }
+  for (unsigned i = 0; i < threads_.size(); ++i) {
+    program_thread& t = threads_[i];
     t.number = i;
-    t.core = static_cast<unsigned>(machine_.core_of(i));
-    t.random = (options_.seed * hardware_threads_max + i) * 0x9e3779b97f4a7c15;
+    t.cpu = i % static_cast<unsigned>(cpus_.size());
+    t.core = static_cast<unsigned>(machine_.core_of(t.cpu));
+    t.random = (options_.seed * threads_max + i) * 0x9e3779b97f4a7c15;
     // The cores' timers tick at different times.
     t.next_timer = next_random(t.random) % machine_.timer_period_cycles;
     expect_stray(t);
@@ -80,19 +86,19 @@ void engine::sift_down(unsigned place) {
   threads_[queue_[place]].place = place;
 }
 
-void engine::push(hardware_thread& t) {
+void engine::push(program_thread& t) {
   t.queued = true;
   queue_.push_back(t.number);
   sift_up(static_cast<unsigned>(queue_.size() - 1));
 }
 
-void engine::enqueue(hardware_thread& t) {
+void engine::enqueue(program_thread& t) {
   t.is = state::able;
   push(t);
 }
 
-engine::hardware_thread& engine::dequeue() {
-  hardware_thread& first = threads_[queue_.front()];
+engine::program_thread& engine::dequeue() {
+  program_thread& first = threads_[queue_.front()];
   first.queued = false;
   queue_.front() = queue_.back();
   queue_.pop_back();
@@ -100,21 +106,30 @@ engine::hardware_thread& engine::dequeue() {
   return first;
 }
 
-void engine::moved(hardware_thread& t) {
+void engine::moved(program_thread& t) {
   sift_up(t.place);
   sift_down(t.place);
 }
 
+void engine::unqueue(program_thread& t) {
+  const unsigned hole = t.place;
+  queue_[hole] = queue_.back();
+  threads_[queue_[hole]].place = hole;
+  queue_.pop_back();
+  t.queued = false;
+  if (hole < queue_.size()) moved(threads_[queue_[hole]]);
+}
+
 // Lets others run until the current thread is the furthest behind again.
 void engine::next_turn(bool waits) {
-  hardware_thread& me = *now_running_;
+  program_thread& me = *now_running_;
   ++steps_;
   if (me.clock > options_.cycles_max) stop("no end after %llu cycles", options_.cycles_max);
   if (options_.schedule != nullptr) {
-    hardware_thread& next = by_schedule(me.number, waits);
+    program_thread& next = by_schedule(me.number, waits);
     if (&next != &me) go_on_with(next);
   } else if (!queue_.empty() && before(queue_.front(), me.number)) {
-    hardware_thread& next = threads_[queue_.front()];
+    program_thread& next = threads_[queue_.front()];
     next.queued = false;
     queue_.front() = me.number;
     me.queued = true;
@@ -126,10 +141,10 @@ void engine::next_turn(bool waits) {
   }
 }
 
-engine::hardware_thread& engine::by_schedule(unsigned current, bool waits) {
-  std::array<unsigned, hardware_threads_max> able;
+engine::program_thread& engine::by_schedule(unsigned current, bool waits) {
+  std::array<unsigned, threads_max> able;
   unsigned count = 0;
-  for (const hardware_thread& t : threads_) {
+  for (const program_thread& t : threads_) {
     if (t.is == state::able) able[count++] = t.number;
   }
   return threads_[options_.schedule->choose(able.data(), count, current, waits)];
@@ -137,8 +152,8 @@ engine::hardware_thread& engine::by_schedule(unsigned current, bool waits) {
 
 // Saves the current thread and runs another one; returns when the current one's turn has come
 // again.
-void engine::go_on_with(hardware_thread& next) {
-  hardware_thread& me = *now_running_;
+void engine::go_on_with(program_thread& next) {
+  program_thread& me = *now_running_;
   const address_range pending = pending_write_;
   now_running_ = &next;
   turn_ends_ = end_of_turn();
@@ -160,8 +175,8 @@ void engine::go_on_with(hardware_thread& next) {
 // The current thread has ended or waits: somebody else, or nobody, goes on.
 void engine::leave() {
   charge_instructions();
-  hardware_thread& me = *now_running_;
-  hardware_thread* next = nullptr;
+  program_thread& me = *now_running_;
+  program_thread* next = nullptr;
   if (options_.schedule == nullptr) {
     if (!queue_.empty()) next = &dequeue();
   } else if (std::any_of(threads_.begin(), threads_.end(),
@@ -169,7 +184,7 @@ void engine::leave() {
     next = &by_schedule(me.number, false);
   } else {
     // Time passes when nobody can do anything else.
-    for (hardware_thread& t : threads_) {
+    for (program_thread& t : threads_) {
       if (t.is != state::waiting || t.deadline == no_deadline) continue;
       if (next == nullptr || t.deadline < next->deadline) next = &t;
     }
@@ -197,7 +212,7 @@ void engine::stop(const char* format, std::uint64_t number) {
   std::array<char, 200> why;
   std::snprintf(why.data(), why.size(), format, static_cast<unsigned long long>(number));
   stuck_ = std::string(why.data()) + "\n" + state_of_all();
-  hardware_thread& me = *now_running_;
+  program_thread& me = *now_running_;
   now_running_ = nullptr;
   set_thread_pointer(outside_thread_pointer_);
   elidex_sim_switch(me.runs->at, outside_);
@@ -206,11 +221,13 @@ void engine::stop(const char* format, std::uint64_t number) {
 
 std::string engine::state_of_all() const {
   std::ostringstream out;
-  for (const hardware_thread& t : threads_) {
+  for (const program_thread& t : threads_) {
     if (t.is == state::free || t.is == state::ended) continue;
     out << "thread " << t.number << " at cycle " << t.clock << ": ";
     if (t.is == state::waiting) {
       out << "waits for " << t.why << ' ' << t.waits_for;
+    } else if (t.is == state::ready) {
+      out << "waits for a CPU";
     } else {
       out << "runs";
     }
@@ -230,7 +247,7 @@ int engine::start_thread(std::function<void()> body) {
   const auto place = std::find_if(threads_.begin(), threads_.end(),
                                   [](const auto& t) { return t.is == state::free; });
   if (place == threads_.end()) return -1;
-  hardware_thread& t = *place;
+  program_thread& t = *place;
   t.forgotten = false;
   t.runs = std::make_unique<fiber>(t.number, [this, &t, run_body = std::move(body)] {
     try {
@@ -246,6 +263,7 @@ int engine::start_thread(std::function<void()> body) {
       destroy(object);
     }
     t.is = t.forgotten ? state::free : state::ended;
+    if (options_.schedule == nullptr) give_up_cpu(t);
     wake(&t, ~0u);
     if (all_ready_to_count()) count_from_here();
     leave();
@@ -254,11 +272,9 @@ int engine::start_thread(std::function<void()> body) {
   t.stack_bytes = t.runs->stack_high - t.runs->stack_low;
   if (now_running_ != nullptr) t.clock = std::max(t.clock, now_running_->clock);
   if (options_.schedule != nullptr) {
-    t.is = state::able;
+    put_on(t, t.cpu);
   } else {
-    enqueue(t);
-    if (now_running_ != nullptr)
-      turn_ends_ = std::min(turn_ends_, t.clock + options_.quantum_cycles);
+    make_able(t, t.clock);
   }
   return static_cast<int>(t.number);
 }
@@ -268,8 +284,8 @@ report engine::run(const std::vector<std::function<void()>>& bodies) {
     // Not a copy: what the functions have captured is read by the program, so it must not lie in
     // the machine's memory.
     if (start_thread([&body] { body(); }) < 0) {
-      throw std::invalid_argument("the machine has " + std::to_string(threads_.size()) +
-                                  " hardware threads, not " + std::to_string(bodies.size()));
+      throw std::invalid_argument("a run takes up to " + std::to_string(threads_.size()) +
+                                  " threads, not " + std::to_string(bodies.size()));
     }
   }
   outside_thread_pointer_ = thread_pointer();
@@ -293,7 +309,7 @@ report engine::run(const std::vector<std::function<void()>>& bodies) {
     }
     if (!stuck_.empty()) break;
   }
-  for (hardware_thread& t : threads_) {
+  for (program_thread& t : threads_) {
     if (t.thrown != nullptr) std::rethrow_exception(t.thrown);
   }
   return make_report();
@@ -302,7 +318,7 @@ report engine::run(const std::vector<std::function<void()>>& bodies) {
 report engine::make_report() {
   report r;
   r.stuck = stuck_;
-  for (hardware_thread& t : threads_) {
+  for (program_thread& t : threads_) {
     if (t.runs == nullptr) continue;
     t.counts.cycles = t.clock - counting_from_;
     r.cycles = std::max(r.cycles, t.counts.cycles);
@@ -351,6 +367,7 @@ thread_report report::total() const noexcept {
     sum.begun += t.begun;
     sum.committed += t.committed;
     sum.instructions += t.instructions;
+    sum.ready_cycles += t.ready_cycles;
     sum.committed_lines += t.committed_lines;
     for (std::size_t i = 0; i < abort_reasons; ++i) sum.aborts[i] += t.aborts[i];
     sum.transactional_cycles += t.transactional_cycles;

@@ -124,10 +124,10 @@ class engine {
   void free(void* at);
 
   // --- threads and waiting ---
-  // Returns the new hardware thread's number, or -1 if all are taken.
+  // Returns the new thread's number, or -1 if there are threads_max already.
   int start_thread(std::function<void()> body);
   void wait_for_end(unsigned thread);
-  // Allows another thread to use its place, at once or when the thread ends.
+  // Allows another thread to use its number, at once or when the thread ends.
   void forget_thread(unsigned thread) noexcept;
   pthread_t handle_of(unsigned thread) const noexcept;
   int thread_of(pthread_t handle) const noexcept;
@@ -146,7 +146,8 @@ class engine {
   void at_thread_end(void (*destroy)(void*), void* object);
 
  private:
-  enum class state : std::uint8_t { free, able, waiting, ended };
+  // `ready`: able to run, but without a CPU.
+  enum class state : std::uint8_t { free, able, ready, waiting, ended };
 
   // A request that waits for a line.
   struct line_wait {
@@ -162,14 +163,18 @@ class engine {
   // An access whose line has not arrived, while the thread runs on.
   struct outstanding_miss {
     std::uint64_t arrives = 0;
-    std::uint64_t issued = 0;     // hardware_thread::instructions then
+    std::uint64_t issued = 0;     // program_thread::instructions then
     std::uint64_t points_to = 0;  // what it loads, if that may be an address
     fetch_report* counted_in = nullptr;
   };
 
-  struct hardware_thread {
+  // A thread of the program (engine_scheduler.cpp).
+  struct program_thread {
     unsigned number = 0;
+    unsigned cpu = 0;  // the one it has, or had last
     unsigned core = 0;
+    std::uint64_t slice_began = 0;  // when it got its CPU
+    bool gives_way = false;         // as soon as it is not in a transaction
     state is = state::free;
     std::uint64_t clock = 0;
     std::uint64_t next_timer = 0;
@@ -204,45 +209,57 @@ class engine {
     bool forgotten = false;
   };
 
+  struct cpu {
+    program_thread* runs = nullptr;  // null: idle
+    std::uint64_t free_at = 0;
+  };
+  void make_able(program_thread& t, std::uint64_t at);
+  int idle_cpu_for(const program_thread& t) const noexcept;
+  void put_on(program_thread& t, unsigned number);
+  void give_up_cpu(program_thread& me);
+  void take_cpu(program_thread& me);
+  void give_way();
+  bool slice_has_ended(const program_thread& me) const noexcept;
+
   struct address_range {
     std::uint64_t begin = 0;
     std::uint64_t bytes = 0;
   };
   void visit(std::uint64_t address, std::uint64_t bytes, bool write, bool atomic,
              bool waits_for_line = false);
-  void touch_all(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
-  void touch(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
-  void wait_for_lines(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
-  bool must_wait(const hardware_thread& me, std::uint64_t address, bool write);
-  void wait_for_line(hardware_thread& me, std::uint64_t address, bool write);
-  static bool is_anothers(const hardware_thread& me, const line& l);
-  static std::uint64_t free_at(const hardware_thread& me, const line& l, bool write);
-  void stop_waiting(hardware_thread& t);
-  hardware_thread& next_served(const line& l);
-  void abort_others(hardware_thread& me, line& l, std::uint64_t address, std::uint64_t bytes,
+  void touch_all(program_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
+  void touch(program_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
+  void wait_for_lines(program_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
+  bool must_wait(const program_thread& me, std::uint64_t address, bool write);
+  void wait_for_line(program_thread& me, std::uint64_t address, bool write);
+  static bool is_anothers(const program_thread& me, const line& l);
+  static std::uint64_t free_at(const program_thread& me, const line& l, bool write);
+  void stop_waiting(program_thread& t);
+  program_thread& next_served(const line& l);
+  void abort_others(program_thread& me, line& l, std::uint64_t address, std::uint64_t bytes,
                     bool write);
-  void abort_owner_of_stack(hardware_thread& me, std::uint64_t address);
+  void abort_owner_of_stack(program_thread& me, std::uint64_t address);
   void line_left_l1(unsigned core, line& l);
   void page_fault(page& p, std::uint64_t address);
   void charge_instructions();
-  void mispredict(hardware_thread& me, std::uint64_t branches);
+  void mispredict(program_thread& me, std::uint64_t branches);
   void charge_access() {
     charge_instructions();
     if (machine_.instructions_per_100_cycles == 0)
       now_running_->clock += machine_.instruction_cycles;
   }
-  void wait_for_misses(hardware_thread& me) {
+  void wait_for_misses(program_thread& me) {
     while (me.miss_count != 0) wait_for_miss(me, 0);
   }
-  void wait_for_miss(hardware_thread& me, unsigned which);
-  void wait_for_first_miss(hardware_thread& me);
-  void wait_for_dependences(hardware_thread& me, std::uint64_t address, bool write);
-  void run_on_behind(hardware_thread& me, const outstanding_miss& miss);
+  void wait_for_miss(program_thread& me, unsigned which);
+  void wait_for_first_miss(program_thread& me);
+  void wait_for_dependences(program_thread& me, std::uint64_t address, bool write);
+  void run_on_behind(program_thread& me, const outstanding_miss& miss);
   void warm_l3();
   bool all_ready_to_count() const noexcept;
   void count_from_here();
   void interrupt();
-  void expect_stray(hardware_thread& t);
+  void expect_stray(program_thread& t);
 
   void take_turn(bool waits = false) {
     if (now_running_->clock > turn_ends_ || waits) next_turn(waits);
@@ -260,30 +277,31 @@ class engine {
                           : threads_[queue_.front()].clock + options_.quantum_cycles;
   }
   void leave();  // the current thread cannot continue now
-  void go_on_with(hardware_thread& next);
-  hardware_thread& by_schedule(unsigned current, bool waits);
+  void go_on_with(program_thread& next);
+  program_thread& by_schedule(unsigned current, bool waits);
   // `format` has one conversion, for the number.
   void stop(const char* format, std::uint64_t number);
-  void abort_thread(hardware_thread& victim, const abort_cause& cause);
+  void abort_thread(program_thread& victim, const abort_cause& cause);
   [[noreturn]] void abort_myself(const abort_cause& cause);
   void put_back(const transaction::entry& e);
-  std::uint32_t roll_back(hardware_thread& victim, const abort_cause& cause);
-  void cut_short(hardware_thread& victim) noexcept;
-  void save_point(hardware_thread& me, const registers& back);
+  std::uint32_t roll_back(program_thread& victim, const abort_cause& cause);
+  void cut_short(program_thread& victim) noexcept;
+  void save_point(program_thread& me, const registers& back);
   // `aborted_for` is null if the transaction has committed.
-  void end_transaction(hardware_thread& t, const abort_cause* aborted_for);
-  void note_event(const hardware_thread& t, const abort_cause* aborted_for);
-  void abort_for(hardware_thread& victim, const line& l, address_range at, bool write);
-  bool count_conflict(hardware_thread& victim, const line& l, address_range at, bool write);
+  void end_transaction(program_thread& t, const abort_cause* aborted_for);
+  void note_event(const program_thread& t, const abort_cause* aborted_for);
+  void abort_for(program_thread& victim, const line& l, address_range at, bool write);
+  bool count_conflict(program_thread& victim, const line& l, address_range at, bool write);
   std::string state_of_all() const;
   report make_report();
 
   // A heap with the smallest clock first. It holds the threads that are able to run but do not run,
   // and the threads that wait with a deadline.
-  void push(hardware_thread& t);
-  void enqueue(hardware_thread& t);
-  hardware_thread& dequeue();
-  void moved(hardware_thread& t);  // its clock has changed
+  void push(program_thread& t);
+  void enqueue(program_thread& t);
+  program_thread& dequeue();
+  void moved(program_thread& t);  // its clock has changed
+  void unqueue(program_thread& t);
   bool before(unsigned a, unsigned b) const noexcept;
   void sift_up(unsigned place);
   void sift_down(unsigned place);
@@ -292,8 +310,10 @@ class engine {
   const run_options options_;
   memory& memory_;
   caches caches_;
-  std::vector<hardware_thread> threads_;
-  hardware_thread* now_running_ = nullptr;
+  std::vector<program_thread> threads_;
+  std::vector<cpu> cpus_;
+  std::deque<unsigned> ready_;
+  program_thread* now_running_ = nullptr;
   std::uint64_t turn_ends_ = 0;
   std::uint64_t steps_ = 0;
   std::uint64_t line_order_random_ = 0;
@@ -303,7 +323,7 @@ class engine {
 
   registers outside_;
   std::uint64_t outside_thread_pointer_ = 0;
-  hardware_thread* ending_ = nullptr;  // the thread that has ended and still has a host
+  program_thread* ending_ = nullptr;  // the thread that has ended and still has a host
   std::string stuck_;
   unsigned ready_to_count_ = 0;
   std::uint64_t counting_from_ = 0;

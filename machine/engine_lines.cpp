@@ -24,7 +24,7 @@
 
 namespace elidex::sim {
 
-bool engine::must_wait(const hardware_thread& me, std::uint64_t address, bool write) {
+bool engine::must_wait(const program_thread& me, std::uint64_t address, bool write) {
   const page& p = memory_.page_of(address);
   if (p.exempt || me.has_on_stack(address)) return false;
   const line& l = p.lines[address % page_bytes / line_bytes];
@@ -34,17 +34,17 @@ bool engine::must_wait(const hardware_thread& me, std::uint64_t address, bool wr
 }
 
 // Returns whether the line is in the write set of another thread, maybe one of the same core.
-bool engine::is_anothers(const hardware_thread& me, const line& l) {
+bool engine::is_anothers(const program_thread& me, const line& l) {
   return l.writer >= 0 && l.writer != static_cast<int>(me.number);
 }
 
 // The clock from which the thread's request can be served, if it is not a hit.
-std::uint64_t engine::free_at(const hardware_thread& me, const line& l, bool write) {
+std::uint64_t engine::free_at(const program_thread& me, const line& l, bool write) {
   return is_anothers(me, l) ? std::max(l.busy_until, l.arrived_at)
                             : caches::free_at(me.core, l, write);
 }
 
-void engine::wait_for_lines(hardware_thread& me, std::uint64_t address, std::uint64_t bytes,
+void engine::wait_for_lines(program_thread& me, std::uint64_t address, std::uint64_t bytes,
                             bool write) {
   // With a schedule, clocks do not order the threads. There the caches add the wait to the clock.
   if (options_.schedule != nullptr) return;
@@ -54,7 +54,7 @@ void engine::wait_for_lines(hardware_thread& me, std::uint64_t address, std::uin
   }
 }
 
-void engine::wait_for_line(hardware_thread& me, std::uint64_t address, bool write) {
+void engine::wait_for_line(program_thread& me, std::uint64_t address, bool write) {
   if (me.awaits.of != nullptr) stop_waiting(me);
   line& l = memory_.at(address);
   me.awaits = {.of = &l,
@@ -88,7 +88,7 @@ void engine::wait_for_line(hardware_thread& me, std::uint64_t address, bool writ
 }
 
 // Ends the wait, served or not, and calls the next request.
-void engine::stop_waiting(hardware_thread& t) {
+void engine::stop_waiting(program_thread& t) {
   line& l = *t.awaits.of;
   if (t.clock > t.awaits.began) t.awaits.counted_in->cycles += t.clock - t.awaits.began;
   std::int16_t* link = &l.first_waiter;
@@ -98,7 +98,7 @@ void engine::stop_waiting(hardware_thread& t) {
   const bool was_called = t.awaits.called;
   t.awaits = {};
   if (!was_called || l.first_waiter < 0) return;
-  hardware_thread& next = next_served(l);
+  program_thread& next = next_served(l);
   next.awaits.called = true;
   next.clock = std::max({next.clock, free_at(next, l, next.awaits.write), now_running_->clock});
   enqueue(next);
@@ -106,15 +106,15 @@ void engine::stop_waiting(hardware_thread& t) {
 }
 
 // Returns the waiting request to serve next, chosen by machine::line_order.
-engine::hardware_thread& engine::next_served(const line& l) {
-  hardware_thread& first = threads_[static_cast<std::size_t>(l.first_waiter)];
-  const auto after = [this](const hardware_thread& t) {
+engine::program_thread& engine::next_served(const line& l) {
+  program_thread& first = threads_[static_cast<std::size_t>(l.first_waiter)];
+  const auto after = [this](const program_thread& t) {
     return t.awaits.next < 0 ? nullptr : &threads_[static_cast<std::size_t>(t.awaits.next)];
   };
   if (machine_.line_order == machine::random_order) {
     std::uint64_t waiters = 0;
-    for (const hardware_thread* t = &first; t != nullptr; t = after(*t)) ++waiters;
-    hardware_thread* chosen = &first;
+    for (const program_thread* t = &first; t != nullptr; t = after(*t)) ++waiters;
+    program_thread* chosen = &first;
     for (std::uint64_t n = next_random(line_order_random_) % waiters; n > 0; --n)
       chosen = after(*chosen);
     return *chosen;
@@ -123,7 +123,7 @@ engine::hardware_thread& engine::next_served(const line& l) {
   if (machine_.line_order == machine::same_socket_first && l.owner >= 0 &&
       first.awaits.passes++ < passes_max) {
     const unsigned here = caches_.socket_of(static_cast<unsigned>(l.owner));
-    for (hardware_thread* t = &first; t != nullptr; t = after(*t)) {
+    for (program_thread* t = &first; t != nullptr; t = after(*t)) {
       if (caches_.socket_of(t->core) == here) return *t;
     }
   }

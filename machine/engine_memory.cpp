@@ -37,15 +37,15 @@ void engine::charge_instructions() {
   if (counted == 0) return;
   *instruction_counter = 0;
   const std::uint64_t executed = counted & ((std::uint64_t{1} << branches_at) - 1);
-  hardware_thread& me = *now_running_;
+  program_thread& me = *now_running_;
   me.instructions += executed;
   me.counts.instructions += executed;
   if (machine_.instructions_per_100_cycles == 0) return;
   std::uint64_t parts = executed * (100 * instruction_parts) / machine_.instructions_per_100_cycles;
   if (machine_.shared_core_percent != 100) {
     const auto cores = static_cast<unsigned>(machine_.cores());
-    for (unsigned n = me.core; n < threads_.size(); n += cores) {
-      if (n != me.number && threads_[n].is == state::able) {
+    for (unsigned n = me.core; n < cpus_.size(); n += cores) {
+      if (n != me.cpu && cpus_[n].runs != nullptr && cpus_[n].runs->is == state::able) {
         parts = parts * 100 / machine_.shared_core_percent;
         break;
       }
@@ -58,7 +58,7 @@ void engine::charge_instructions() {
 }
 
 // The branch cannot be decided before the loads that are outstanding have arrived.
-void engine::mispredict(hardware_thread& me, std::uint64_t branches) {
+void engine::mispredict(program_thread& me, std::uint64_t branches) {
   while (branches > me.predicted_branches) {
     branches -= me.predicted_branches + 1;
     wait_for_misses(me);
@@ -71,7 +71,7 @@ void engine::mispredict(hardware_thread& me, std::uint64_t branches) {
   me.predicted_branches -= branches;
 }
 
-void engine::wait_for_miss(hardware_thread& me, unsigned which) {
+void engine::wait_for_miss(program_thread& me, unsigned which) {
   const outstanding_miss awaited = me.misses[which];
   me.misses[which] = me.misses[--me.miss_count];
   if (awaited.arrives <= me.clock) return;
@@ -84,7 +84,7 @@ void engine::wait_for_miss(hardware_thread& me, unsigned which) {
 
 // Waits for what the next access needs: its address, a place in the window behind the oldest access
 // that is outstanding, and a place among these if it has to leave the core.
-void engine::wait_for_dependences(hardware_thread& me, std::uint64_t address, bool write) {
+void engine::wait_for_dependences(program_thread& me, std::uint64_t address, bool write) {
   for (unsigned i = 0; i < me.miss_count;) {
     const outstanding_miss& m = me.misses[i];
     if (m.arrives <= me.clock || address - m.points_to < node_bytes_max ||
@@ -101,7 +101,7 @@ void engine::wait_for_dependences(hardware_thread& me, std::uint64_t address, bo
   }
 }
 
-void engine::wait_for_first_miss(hardware_thread& me) {
+void engine::wait_for_first_miss(program_thread& me) {
   unsigned first = 0;
   for (unsigned i = 1; i < me.miss_count; ++i) {
     if (me.misses[i].arrives < me.misses[first].arrives) first = i;
@@ -109,7 +109,7 @@ void engine::wait_for_first_miss(hardware_thread& me) {
   wait_for_miss(me, first);
 }
 
-void engine::run_on_behind(hardware_thread& me, const outstanding_miss& miss) {
+void engine::run_on_behind(program_thread& me, const outstanding_miss& miss) {
   me.misses[me.miss_count++] = miss;
   // An access that the core's own L2 serves has not waited for a place before.
   if (me.miss_count == me.misses.size()) wait_for_first_miss(me);
@@ -117,7 +117,7 @@ void engine::run_on_behind(hardware_thread& me, const outstanding_miss& miss) {
 
 void engine::visit(std::uint64_t address, std::uint64_t bytes, bool write, bool atomic,
                    bool waits_for_line) {
-  hardware_thread& me = *now_running_;
+  program_thread& me = *now_running_;
   // What lies on the thread's own stack would be in registers but for the compiler's bookkeeping of
   // atomics and the like: it costs nothing. A loop on an atomic there must let the others run all
   // the same.
@@ -134,7 +134,7 @@ void engine::visit(std::uint64_t address, std::uint64_t bytes, bool write, bool 
 
 void engine::visit_both(std::uint64_t first, bool write_first, std::uint64_t second,
                         std::uint64_t bytes) {
-  hardware_thread& me = *now_running_;
+  program_thread& me = *now_running_;
   charge_access();
   wait_for_dependences(me, first, write_first);
   wait_for_dependences(me, second, false);
@@ -146,8 +146,7 @@ void engine::visit_both(std::uint64_t first, bool write_first, std::uint64_t sec
   touch_all(me, first, bytes, write_first);
 }
 
-void engine::touch_all(hardware_thread& me, std::uint64_t address, std::uint64_t bytes,
-                       bool write) {
+void engine::touch_all(program_thread& me, std::uint64_t address, std::uint64_t bytes, bool write) {
   const std::uint64_t end = address + bytes;
   for (;;) {
     const std::uint64_t next = (address / line_bytes + 1) * line_bytes;
@@ -157,7 +156,7 @@ void engine::touch_all(hardware_thread& me, std::uint64_t address, std::uint64_t
   }
 }
 
-void engine::touch(hardware_thread& me, std::uint64_t address, std::uint64_t bytes, bool write) {
+void engine::touch(program_thread& me, std::uint64_t address, std::uint64_t bytes, bool write) {
   page& p = memory_.page_of(address);
   if (!p.mapped) page_fault(p, address);
   if (p.exempt) {
@@ -216,10 +215,10 @@ void engine::touch(hardware_thread& me, std::uint64_t address, std::uint64_t byt
 
 // Requester wins: the access that is about to be made throws out whoever has the line in a way that
 // it excludes.
-void engine::abort_others(hardware_thread& me, line& l, std::uint64_t address, std::uint64_t bytes,
+void engine::abort_others(program_thread& me, line& l, std::uint64_t address, std::uint64_t bytes,
                           bool write) {
   if (l.writer >= 0 && l.writer != static_cast<int>(me.number)) {
-    hardware_thread& victim = threads_[static_cast<std::size_t>(l.writer)];
+    program_thread& victim = threads_[static_cast<std::size_t>(l.writer)];
     abort_for(victim, l, {address, bytes}, write);
   }
   if (!write) return;
@@ -227,24 +226,24 @@ void engine::abort_others(hardware_thread& me, line& l, std::uint64_t address, s
     std::uint64_t left = l.readers[word];
     if (word == me.number / 64) left &= ~(std::uint64_t{1} << me.number % 64);
     for (; left != 0; left &= left - 1) {
-      hardware_thread& victim =
+      program_thread& victim =
           threads_[word * std::size_t{64} + static_cast<std::size_t>(__builtin_ctzll(left))];
       abort_for(victim, l, {address, bytes}, write);
     }
   }
 }
 
-void engine::abort_for(hardware_thread& victim, const line& l, address_range at, bool write) {
+void engine::abort_for(program_thread& victim, const line& l, address_range at, bool write) {
   abort_cause cause{.why = abort_reason::conflict, .address = at.begin, .write = write};
   cause.same_bytes = count_conflict(victim, l, at, write);
   abort_thread(victim, cause);
 }
 
 // A saved stack is put back whole: who writes into it ends the transaction that saved it.
-void engine::abort_owner_of_stack(hardware_thread& me, std::uint64_t address) {
+void engine::abort_owner_of_stack(program_thread& me, std::uint64_t address) {
   const std::uint64_t owner = (address - stacks_begin) / stack_bytes;
   if (owner == me.number || owner >= threads_.size()) return;
-  hardware_thread& victim = threads_[owner];
+  program_thread& victim = threads_[owner];
   if (victim.tx.active() && address >= victim.tx.back.rsp && address < victim.runs->stack_high) {
     abort_thread(victim, {.why = abort_reason::conflict, .address = address, .write = true});
   }
@@ -253,12 +252,13 @@ void engine::abort_owner_of_stack(hardware_thread& me, std::uint64_t address) {
 void engine::line_left_l1(unsigned core, line& l) {
   bool mine_too_large = false;
   abort_cause mine{abort_reason::write_capacity};
-  for (unsigned n = core; n < threads_.size(); n += static_cast<unsigned>(machine_.cores())) {
-    hardware_thread& t = threads_[n];
+  for (unsigned n = core; n < cpus_.size(); n += static_cast<unsigned>(machine_.cores())) {
+    if (cpus_[n].runs == nullptr) continue;
+    program_thread& t = *cpus_[n].runs;
     if (!t.tx.active()) continue;
     abort_cause cause{abort_reason::write_capacity};
-    if (l.writer != static_cast<int>(n)) {
-      if (!l.in_read_set_of(n)) continue;
+    if (l.writer != static_cast<int>(t.number)) {
+      if (!l.in_read_set_of(t.number)) continue;
       bool& counted = t.tx.of(l, 0).in_read_table;
       if (counted) continue;  // it has left before
       counted = true;
@@ -279,7 +279,7 @@ void engine::line_left_l1(unsigned core, line& l) {
 }
 
 void engine::page_fault(page& p, std::uint64_t address) {
-  hardware_thread& me = *now_running_;
+  program_thread& me = *now_running_;
   if (me.tx.active()) abort_myself({.why = abort_reason::page_fault, .address = address});
   p.mapped = true;
   me.clock += machine_.page_fault_cycles;
@@ -320,7 +320,7 @@ void engine::start_counting() {
 bool engine::all_ready_to_count() const noexcept {
   const auto alive =
       static_cast<unsigned>(std::count_if(threads_.begin(), threads_.end(), [](const auto& t) {
-        return t.is == state::able || t.is == state::waiting;
+        return t.is == state::able || t.is == state::ready || t.is == state::waiting;
       }));
   return ready_to_count_ != 0 && ready_to_count_ >= alive;
 }
@@ -328,25 +328,25 @@ bool engine::all_ready_to_count() const noexcept {
 void engine::count_from_here() {
   ready_to_count_ = 0;
   std::uint64_t latest = 0;
-  for (const hardware_thread& t : threads_)
+  for (const program_thread& t : threads_)
     latest = std::max(latest, t.is == state::free ? 0 : t.clock);
   counting_from_ = latest;
-  for (hardware_thread& t : threads_) {
+  for (program_thread& t : threads_) {
     t.clock = latest;
     t.counts = {};
   }
   caches_.reset_counts();
   conflicts_.clear();
   fetches_.clear();
-  for (hardware_thread& t : threads_) t.tx.fetches.clear();  // they refer to what was cleared
+  for (program_thread& t : threads_) t.tx.fetches.clear();  // they refer to what was cleared
   events_.clear();
   wake(&ready_to_count_, ~0u);
-  for (hardware_thread& t : threads_) t.clock = latest;
+  for (program_thread& t : threads_) t.clock = latest;
   turn_ends_ = latest;
 }
 
 void* engine::allocate(std::size_t bytes, std::size_t alignment) {
-  hardware_thread& me = *now_running_;
+  program_thread& me = *now_running_;
   charge_instructions();
   me.clock += machine_.allocate_cycles;
   // New pages come from the system, which a transaction cannot call.
@@ -359,7 +359,7 @@ void* engine::allocate(std::size_t bytes, std::size_t alignment) {
 }
 
 void engine::free(void* at) {
-  hardware_thread& me = *now_running_;
+  program_thread& me = *now_running_;
   charge_instructions();
   me.clock += machine_.allocate_cycles;
   if (me.tx.active()) {
@@ -372,7 +372,7 @@ void engine::free(void* at) {
 // --- time ---
 
 // Exponentially distributed: at random, independent of the last one.
-void engine::expect_stray(hardware_thread& t) {
+void engine::expect_stray(program_thread& t) {
   const double uniform = (static_cast<double>(next_random(t.random) >> 11) + 1) * 0x1p-53;
   t.next_stray =
       t.clock + 1 +
@@ -382,11 +382,20 @@ void engine::expect_stray(hardware_thread& t) {
 }
 
 void engine::interrupt() {
-  hardware_thread& me = *now_running_;
+  program_thread& me = *now_running_;
+  if (me.gives_way) {  // the transaction that the interrupt has met is aborted
+    me.next_interrupt = std::min(me.next_timer, me.next_stray);
+    give_way();
+    return;
+  }
   while (me.next_timer <= me.clock) me.next_timer += machine_.timer_period_cycles;
   if (me.next_stray <= me.clock) expect_stray(me);
   me.next_interrupt = std::min(me.next_timer, me.next_stray);
   me.clock += machine_.timer_cycles;
+  if (slice_has_ended(me)) {
+    me.gives_way = true;
+    me.next_interrupt = me.clock;
+  }
   if (me.tx.active()) abort_myself({abort_reason::interrupt});
 }
 
@@ -407,6 +416,7 @@ void engine::pause() {
 
 void engine::yield() {
   unfriendly(machine_.system_call_cycles);
+  if (options_.schedule == nullptr) give_way();
   take_turn(options_.schedule != nullptr);
 }
 
@@ -425,7 +435,7 @@ void engine::unfriendly(std::uint64_t cycles) {
 }
 
 // Whether the access uses the same bytes as the victim, and not only the same line.
-bool engine::count_conflict(hardware_thread& victim, const line& l, address_range at, bool write) {
+bool engine::count_conflict(program_thread& victim, const line& l, address_range at, bool write) {
   const auto& lines = victim.tx.lines();
   const auto found =
       std::find_if(lines.begin(), lines.end(), [&](const auto& e) { return e.at == &l; });

@@ -48,7 +48,7 @@ std::uint32_t status_word(abort_reason reason, std::uint8_t code, bool nested) n
   return word;
 }
 
-void engine::save_point(hardware_thread& me, const registers& back) {
+void engine::save_point(program_thread& me, const registers& back) {
   transaction& tx = me.tx;
   tx.depth = 1;
   tx.began = me.clock;
@@ -60,7 +60,7 @@ void engine::save_point(hardware_thread& me, const registers& back) {
 }
 
 std::uint32_t engine::begin(const registers& back) {
-  hardware_thread& me = *now_running_;
+  program_thread& me = *now_running_;
   if (!has_rtm()) stop("thread %llu begins a transaction on a machine without RTM", me.number);
   pending_write_ = {};
   charge_instructions();
@@ -76,7 +76,7 @@ std::uint32_t engine::begin(const registers& back) {
 }
 
 void engine::commit() {
-  hardware_thread& me = *now_running_;
+  program_thread& me = *now_running_;
   if (!me.tx.active()) stop("thread %llu commits outside of a transaction", me.number);
   pending_write_ = {};
   charge_instructions();
@@ -94,7 +94,7 @@ void engine::abort(std::uint8_t code) {
 
 std::uint32_t engine::begin_elision(const registers& back, std::uint32_t& word,
                                     std::uint32_t value) {
-  hardware_thread& me = *now_running_;
+  program_thread& me = *now_running_;
   if (machine_.hle == 0) return 0;
   pending_write_ = {};
   if (me.tx.active()) abort_myself(elision_of(word));  // inside RTM, or a second lock
@@ -110,14 +110,14 @@ std::uint32_t engine::begin_elision(const registers& back, std::uint32_t& word,
 }
 
 bool engine::end_elision(std::uint32_t& word, std::uint32_t value) {
-  hardware_thread& me = *now_running_;
+  program_thread& me = *now_running_;
   if (me.tx.elided_word != &word) return false;
   if (value != me.tx.elided_before) abort_myself(elision_of(word));
   commit();
   return true;
 }
 
-void engine::end_transaction(hardware_thread& t, const abort_cause* aborted_for) {
+void engine::end_transaction(program_thread& t, const abort_cause* aborted_for) {
   const bool committed = aborted_for == nullptr;
   for (const transaction::entry& e : t.tx.lines()) {
     e.at->remove_reader(t.number);
@@ -140,7 +140,7 @@ void engine::end_transaction(hardware_thread& t, const abort_cause* aborted_for)
   t.tx.clear();
 }
 
-void engine::note_event(const hardware_thread& t, const abort_cause* aborted_for) {
+void engine::note_event(const program_thread& t, const abort_cause* aborted_for) {
   noted_event noted{{.what = aborted_for == nullptr ? event::kind::commit : event::kind::abort,
                      .thread = static_cast<std::uint16_t>(t.number),
                      .begin_cycles = t.tx.began,
@@ -160,7 +160,7 @@ void engine::note_event(const hardware_thread& t, const abort_cause* aborted_for
 
 // Ends the victim's transaction now, even during one of its accesses. The remaining cycles of that
 // access are not counted.
-void engine::cut_short(hardware_thread& victim) noexcept {
+void engine::cut_short(program_thread& victim) noexcept {
   victim.clock = std::max(victim.tx.began, now_running_->clock);
   const auto& fetches = victim.tx.fetches;
   for (auto last = fetches.rbegin(); last != fetches.rend() && last->end > victim.clock; ++last) {
@@ -171,7 +171,7 @@ void engine::cut_short(hardware_thread& victim) noexcept {
 }
 
 // Undoes all but the registers and the stack; returns what begin() shall answer.
-std::uint32_t engine::roll_back(hardware_thread& victim, const abort_cause& cause) {
+std::uint32_t engine::roll_back(program_thread& victim, const abort_cause& cause) {
   const bool nested = victim.tx.depth > 1;
   const bool elides = victim.tx.elided_word != nullptr;
   const std::uint32_t status = elides ? 0 : status_word(cause.why, cause.code, nested);
@@ -214,7 +214,7 @@ void engine::put_back(const transaction::entry& e) {
   }
 }
 
-void engine::abort_thread(hardware_thread& victim, const abort_cause& cause) {
+void engine::abort_thread(program_thread& victim, const abort_cause& cause) {
   const registers back = victim.tx.back;
   const std::uint32_t status = roll_back(victim, cause);
   // It stands in one of our calls, from which it will never return: its stack is free to be put
@@ -238,7 +238,7 @@ void engine::abort_thread(hardware_thread& victim, const abort_cause& cause) {
 }
 
 void engine::abort_myself(const abort_cause& cause) {
-  hardware_thread& me = *now_running_;
+  program_thread& me = *now_running_;
   pending_write_ = {};
   static registers back;
   back = me.tx.back;

@@ -12,27 +12,29 @@ constexpr std::size_t held_locks_max = 64;  // of a thread, remembered for repor
 
 bool engine::wait(const void* key, const char* why, std::uint64_t deadline) {
   unfriendly(machine_.system_call_cycles);
-  hardware_thread& me = *now_running_;
+  program_thread& me = *now_running_;
   me.waits_for = key;
   me.why = why;
   me.deadline = deadline;
   me.woken = false;
   me.is = state::waiting;
   waiting_[key].push_back(me.number);
+  if (options_.schedule == nullptr) give_up_cpu(me);
   if (deadline != no_deadline && options_.schedule == nullptr) {
     // Its turn comes at the deadline, or when it is woken.
     me.clock = std::max(me.clock, deadline);
     push(me);
   }
   leave();
-  me.is = state::able;
   me.waits_for = nullptr;
   me.deadline = no_deadline;
   if (me.woken) return true;
   me.clock = std::max(me.clock, deadline);
+  me.is = state::able;
   const auto others = waiting_.find(key);
   std::erase(others->second, me.number);
   if (others->second.empty()) waiting_.erase(others);
+  if (options_.schedule == nullptr) take_cpu(me);
   return false;
 }
 
@@ -42,21 +44,14 @@ unsigned engine::wake(const void* key, unsigned count) {
   const std::uint64_t now = now_running_->clock + machine_.system_call_cycles;
   unsigned woken = 0;
   while (woken < count && !found->second.empty()) {
-    hardware_thread& t = threads_[found->second.front()];
+    program_thread& t = threads_[found->second.front()];
     found->second.pop_front();
     t.woken = true;
-    t.is = state::able;
     if (options_.schedule != nullptr) {
+      t.is = state::able;
       t.clock = std::max(t.clock, now);
     } else {
-      // queued: its clock stands at its deadline
-      t.clock = t.queued ? now : std::max(t.clock, now);
-      if (t.queued) {
-        moved(t);
-      } else {
-        push(t);
-      }
-      turn_ends_ = std::min(turn_ends_, t.clock + options_.quantum_cycles);
+      make_able(t, now);
     }
     ++woken;
   }
@@ -80,12 +75,12 @@ void engine::note_lock(const void* lock, bool held) {
 }
 
 void engine::wait_for_end(unsigned thread) {
-  hardware_thread& t = threads_[thread];
+  program_thread& t = threads_[thread];
   while (t.is != state::ended) wait(&t, "the end of thread");
 }
 
 void engine::forget_thread(unsigned thread) noexcept {
-  hardware_thread& t = threads_[thread];
+  program_thread& t = threads_[thread];
   t.forgotten = true;
   if (t.is == state::ended) t.is = state::free;
 }
@@ -95,7 +90,7 @@ pthread_t engine::handle_of(unsigned thread) const noexcept {
 }
 
 int engine::thread_of(pthread_t handle) const noexcept {
-  for (const hardware_thread& t : threads_) {
+  for (const program_thread& t : threads_) {
     if (t.runs != nullptr && t.is != state::free &&
         ::pthread_equal(t.runs->host_handle(), handle) != 0) {
       return static_cast<int>(t.number);

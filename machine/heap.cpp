@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t small_max = 32 * 1024;
 constexpr std::size_t chunk_bytes = 64 * 1024;  // of one size class and thread
 constexpr unsigned classes = 64;
-constexpr unsigned lists = hardware_threads_max + 1;
+constexpr unsigned lists = threads_max + 1;
 
 // Four classes for each power of two, all multiples of 16.
 std::size_t class_bytes(unsigned c) noexcept {

@@ -45,6 +45,8 @@ constexpr std::array table{
     parameter{"pause_cycles", &machine::pause_cycles, 1, 10'000},
     parameter{"page_fault_cycles", &machine::page_fault_cycles, 0, cycles_max},
     parameter{"system_call_cycles", &machine::system_call_cycles, 0, cycles_max},
+    parameter{"slice_cycles", &machine::slice_cycles, 0, 100'000'000'000},
+    parameter{"context_switch_cycles", &machine::context_switch_cycles, 0, 10'000'000},
     parameter{"allocate_cycles", &machine::allocate_cycles, 0, cycles_max},
     parameter{"timer_period_cycles", &machine::timer_period_cycles, 10'000, 100 * cycles_max},
     parameter{"timer_cycles", &machine::timer_cycles, 0, 9'999},

@@ -27,6 +27,8 @@
 
 namespace elidex::sim {
 
+inline constexpr unsigned threads_max = 128;  // of a run
+
 // An error in a machine file: "FILE:LINE: what is wrong".
 class bad_machine : public std::runtime_error {
  public:
@@ -90,6 +92,10 @@ struct machine {
   std::uint64_t page_fault_cycles = 2500;
   std::uint64_t system_call_cycles = 500;
   std::uint64_t allocate_cycles = 60;
+  // With more threads than hardware threads: how long a thread runs before another one gets its
+  // turn at a timer interrupt, and what the switch costs.
+  std::uint64_t slice_cycles = 9'000'000;
+  std::uint64_t context_switch_cycles = 5000;
 
   // --- interrupts ---
   std::uint64_t timer_period_cycles = 9'000'000;

@@ -19,17 +19,18 @@
 #include <cstdint>
 #include <unordered_map>
 
+#include "machine/machine.hpp"
+
 namespace elidex::sim {
 
 inline constexpr std::uint64_t line_bytes = 64;
 inline constexpr std::uint64_t page_bytes = 4096;
-inline constexpr unsigned hardware_threads_max = 128;
 
 inline constexpr std::uint64_t arena_begin = 0x2000'0000'0000;
 inline constexpr std::uint64_t arena_bytes = std::uint64_t{64} << 30;
 inline constexpr std::uint64_t stacks_begin = arena_begin + arena_bytes;
 inline constexpr std::uint64_t stack_bytes = std::uint64_t{1} << 20;
-inline constexpr std::uint64_t stacks_bytes = stack_bytes * hardware_threads_max;
+inline constexpr std::uint64_t stacks_bytes = stack_bytes * threads_max;
 
 struct line {
   // a bit for each core whose L1 or L2 holds it
@@ -39,7 +40,7 @@ struct line {
   // the clock at which the latest copy that was fetched without a change of hands arrives
   std::uint64_t arrived_at = 0;
   // a bit for each hardware thread that has it in its read set
-  std::array<std::uint64_t, hardware_threads_max / 64> readers{};
+  std::array<std::uint64_t, threads_max / 64> readers{};
   // the hardware thread that has it in its write set
   std::int16_t writer = -1;
   // the core that has the only copy

@@ -45,7 +45,7 @@ class pct_strategy final : public strategy {
 
  private:
   std::uint64_t state_;
-  std::array<std::int64_t, hardware_threads_max> priority_{};
+  std::array<std::int64_t, threads_max> priority_{};
   std::int64_t lowest_ = 0;
   std::vector<std::uint64_t> falls_at_;
   std::uint64_t steps_ = 0;

@@ -61,7 +61,10 @@ struct run_options {
   std::uint64_t quantum_cycles = 0;
   // A run that takes more cycles than this ends, and report::stuck explains why.
   std::uint64_t cycles_max = std::uint64_t{1} << 50;
-  // Chooses the threads instead of the clocks, unless null.
+  // How many of the machine's hardware threads the program may use; 0: all. Further threads take
+  // turns (engine_scheduler.cpp).
+  unsigned cpus = 0;
+  // Chooses the threads instead of the clocks, unless null. Each thread then has a CPU.
   strategy* schedule = nullptr;
   bool record_events = false;  // for a timeline
   // The run begins with the program's heap in the L3 caches, as if the program had just written it.
@@ -90,6 +93,7 @@ struct thread_report {
   std::uint64_t cycles = 0;  // the thread's clock at its end
   std::uint64_t accesses = 0;
   std::uint64_t instructions = 0;
+  std::uint64_t ready_cycles = 0;  // of `cycles`: without a CPU, able to run
   std::uint64_t begun = 0;
   std::uint64_t committed = 0;
   std::uint64_t committed_lines =

@@ -53,6 +53,7 @@ bench::sim_request request_of(const ordered_json& request) {
   wanted.string_keys = request.value("string_keys", false);
   wanted.key_file = request.value("key_file", "");
   wanted.threads = request.at("threads");
+  wanted.cpus = request.value("cpus", 0u);
   wanted.operations = request.at("operations");
   wanted.seed = request.at("seed");
   wanted.quantum_cycles = request.value("quantum", std::uint64_t{0});
@@ -190,43 +191,49 @@ ordered_json document_of(const bench::sim_request& wanted, const bench::sim_resu
   const auto transactional = static_cast<double>(all.transactional_cycles);
   const auto aborted = static_cast<double>(all.aborted_cycles);
   const auto cycles = static_cast<double>(all.cycles);
-  return {{"index", wanted.index},
-          {"workload", wanted.workload},
-          {"dist", wanted.dist},
-          {"threads", wanted.threads},
-          {"mops", result.mops},
-          {"mops_min", result.mops},
-          {"mops_max", result.mops},
-          {"ns_p50", result.latency.percentile(50)},
-          {"ns_p99", result.latency.percentile(99)},
-          {"aborts_per_op", share(static_cast<double>(all.aborted()), operations)},
-          {"aborts", aborts_of(all)},
-          {"fallback_pct", result.counters.fallback_pct()},
-          {"wasted_pct", 100 * share(aborted + static_cast<double>(all.aborting_cycles), cycles)},
-          {"bytes_per_key", result.bytes_per_key},
-          {"seed", wanted.seed},
-          {"machine", wanted.machine.name},
-          {"keys", result.keys},
-          {"key_type", wanted.string_keys ? "string" : "u64"},
-          {"operations_per_thread", wanted.operations},
-          {"requests", result.operations},
-          {"misses", result.misses},
-          {"cycles", result.machine.cycles},
-          {"clocks", clocks_of(result.machine)},
-          {"accesses", all.accesses},
-          {"accesses_per_op", share(static_cast<double>(all.accesses), operations)},
-          {"instructions_per_op", share(static_cast<double>(all.instructions), operations)},
-          {"hits", hits_of(result.machine)},
-          {"aborts_by_reason", aborts_by_reason_of(all)},
-          {"conflicts", conflicts_of(result.machine)},
-          {"fetches", fetches_of(result.machine)},
-          {"fetched", fetched_of(result.machine)},
-          {"perf", perf_of(all)},
-          {"lines_per_commit",
-           share(static_cast<double>(all.committed_lines), static_cast<double>(all.committed))},
-          {"transactional_pct", 100 * share(transactional, cycles)},
-          {"aborted_pct_of_all", 100 * share(aborted, cycles)},
-          {"aborted_pct_of_transactional", 100 * share(aborted, transactional)}};
+  ordered_json document{
+      {"index", wanted.index},
+      {"workload", wanted.workload},
+      {"dist", wanted.dist},
+      {"threads", wanted.threads},
+      {"mops", result.mops},
+      {"mops_min", result.mops},
+      {"mops_max", result.mops},
+      {"ns_p50", result.latency.percentile(50)},
+      {"ns_p99", result.latency.percentile(99)},
+      {"aborts_per_op", share(static_cast<double>(all.aborted()), operations)},
+      {"aborts", aborts_of(all)},
+      {"fallback_pct", result.counters.fallback_pct()},
+      {"wasted_pct", 100 * share(aborted + static_cast<double>(all.aborting_cycles), cycles)},
+      {"bytes_per_key", result.bytes_per_key},
+      {"seed", wanted.seed},
+      {"machine", wanted.machine.name},
+      {"keys", result.keys},
+      {"key_type", wanted.string_keys ? "string" : "u64"},
+      {"operations_per_thread", wanted.operations},
+      {"requests", result.operations},
+      {"misses", result.misses},
+      {"cycles", result.machine.cycles},
+      {"clocks", clocks_of(result.machine)},
+      {"accesses", all.accesses},
+      {"accesses_per_op", share(static_cast<double>(all.accesses), operations)},
+      {"instructions_per_op", share(static_cast<double>(all.instructions), operations)},
+      {"hits", hits_of(result.machine)},
+      {"aborts_by_reason", aborts_by_reason_of(all)},
+      {"conflicts", conflicts_of(result.machine)},
+      {"fetches", fetches_of(result.machine)},
+      {"fetched", fetched_of(result.machine)},
+      {"perf", perf_of(all)},
+      {"lines_per_commit",
+       share(static_cast<double>(all.committed_lines), static_cast<double>(all.committed))},
+      {"transactional_pct", 100 * share(transactional, cycles)},
+      {"aborted_pct_of_all", 100 * share(aborted, cycles)},
+      {"aborted_pct_of_transactional", 100 * share(aborted, transactional)}};
+  if (wanted.cpus != 0) {
+    document["cpus"] = wanted.cpus;
+    document["ready_pct"] = 100 * share(static_cast<double>(all.ready_cycles), cycles);
+  }
+  return document;
 }
 
 ordered_json counts_of(const elidex::lock_counts& counts) {

@@ -66,6 +66,7 @@ sim_result run_with(const sim_request& wanted, const key_set<Key>& keys, const i
   outcome.machine = sim::run(wanted.machine,
                              {.seed = wanted.seed,
                               .quantum_cycles = wanted.quantum_cycles,
+                              .cpus = wanted.cpus,
                               .record_events = wanted.record_events,
                               .warm_l3 = true},
                              bodies);
@@ -99,10 +100,11 @@ sim_result run_on_machine(const sim_request& wanted) {
   const key_type keys_are = wanted.string_keys ? key_type::string : key_type::u64;
   if (const auto why = why_not(*index, *what, wanted.threads, keys_are))
     throw bad_input("--index: " + *why);
-  if (wanted.threads > wanted.machine.hardware_threads()) {
+  const unsigned cpus = wanted.cpus == 0 ? wanted.threads : wanted.cpus;
+  if (cpus > wanted.machine.hardware_threads()) {
     throw bad_input("--cores: " + wanted.machine.name + " has " +
                     std::to_string(wanted.machine.hardware_threads()) + " hardware threads, not " +
-                    std::to_string(wanted.threads));
+                    std::to_string(cpus));
   }
   conflict_retries_asked_for = wanted.retries;
   leaf_version_asked_for = wanted.version;

@@ -37,6 +37,7 @@ struct sim_request {
   bool string_keys = false;
   std::filesystem::path key_file;  // of strings; none: URLs
   unsigned threads = 1;
+  unsigned cpus = 0;                 // hardware threads for them; 0: one each
   std::uint64_t operations = 2'000;  // of each thread
   std::uint64_t seed = 1;
   std::uint64_t quantum_cycles = 0;

@@ -382,6 +382,20 @@ TEST_F(elidex_tool, lists_and_diagnoses) {
 constexpr const char* small_sim =
     "sim --index btree/htm-dbx,btree/optimistic --keys 2000 --dist zipf:0.99 --cores 4 --ops 100";
 
+TEST_F(elidex_tool, simulates_more_threads_than_cores) {
+  const auto runs_of = [&](const std::string& flags) {
+    const outcome got = run("sim --index btree/spin --keys 1000 --ops 100 --json - " + flags);
+    return nlohmann::json::parse(got.out).at("runs");
+  };
+  const auto both = runs_of("--cores 2 --threads 1,4");
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_FALSE(both[0].contains("cpus"));
+  EXPECT_EQ(both[1].at("threads"), 4);
+  EXPECT_EQ(both[1].at("cpus"), 2);
+  EXPECT_GT(both[1].at("ready_pct"), 0);
+  EXPECT_EQ(runs_of("--threads 3")[0].at("mops"), runs_of("--cores 3")[0].at("mops"));
+}
+
 TEST_F(elidex_tool, simulates_the_same_each_time) {
   ASSERT_EQ(run(std::string(small_sim) + " --json first.json").status, 0);
   ASSERT_EQ(run("sim --json again.json --jobs 1 " + std::string(small_sim).substr(4)).status, 0);
@@ -423,6 +437,7 @@ TEST_F(elidex_tool, refuses_what_a_machine_cannot_do) {
           "a machine that 'elidex list' prints, or a machine file");
   refused("sim --cores 0", "--cores: invalid value '0'");
   refused("sim --cores 100000", "--cores: invalid value '100000'");
+  refused("sim --threads 129", "--threads: invalid value '129'");
   refused("sim --leaf-version both", "--leaf-version: invalid value 'both'");
   refused("sim --ops none", "--ops: invalid value 'none'");
   refused("sim --index absl+mutex", "--index", "not compiled for the simulated machine");

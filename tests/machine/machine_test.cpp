@@ -645,7 +645,9 @@ TEST(Threads, ALivelockStops) {
 
 TEST(Threads, TooManyAreRefused) {
   machine m = here();
-  EXPECT_THROW(run(m, {}, bodies(m.hardware_threads() + 1, [] {})), std::invalid_argument);
+  EXPECT_THROW(run(m, {}, bodies(129, [] {})), std::invalid_argument);
+  EXPECT_THROW(run(m, {.cpus = static_cast<unsigned>(m.hardware_threads()) + 1}, {[] {}}),
+               std::invalid_argument);
 }
 
 }  // namespace

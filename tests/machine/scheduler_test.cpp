@@ -1,0 +1,193 @@
+// More threads than hardware threads: who runs, for how long, and what a wait gives to others.
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "elidex/htm.hpp"
+#include "machine/regions.hpp"
+#include "machine/simulation.hpp"
+
+namespace elidex::sim {
+namespace {
+
+constexpr u64 slice = 100'000;
+
+// Timers interrupt ten times in a slice.
+machine with_slices() {
+  machine m = here();
+  set_parameter(m, "timer_period_cycles", slice / 10);
+  set_parameter(m, "timer_cycles", 0);
+  set_parameter(m, "slice_cycles", slice);
+  set_parameter(m, "context_switch_cycles", 1000);
+  return m;
+}
+
+void compute_for(u64 cycles) {
+  for (u64 left = cycles; left > 0; left -= std::min<u64>(left, 100)) spend(100);
+}
+
+TEST(Scheduler, ThreadsTakeTurns) {
+  std::vector<unsigned> ended;
+  bodies all;
+  for (unsigned i = 0; i < 3; ++i) {
+    all.emplace_back([&ended, i] {
+      compute_for((i + 1) * 3 * slice);
+      ended.push_back(i);
+    });
+  }
+  const report one = run(with_slices(), {.cpus = 1}, all);
+  EXPECT_EQ(ended, (std::vector<unsigned>{0, 1, 2}));
+  EXPECT_GE(one.cycles, 18 * slice);
+  EXPECT_LE(one.cycles, 18 * slice + 20 * 1000 + slice / 2);
+  // The first one has run for a third of the time in which it was there.
+  EXPECT_NEAR(static_cast<double>(one.threads[0].ready_cycles),
+              2.0 / 3 * static_cast<double>(one.threads[0].cycles), 2.0 * slice);
+
+  const report three = run(with_slices(), {.cpus = 3}, all);
+  EXPECT_LE(three.cycles, 10 * slice);
+  EXPECT_EQ(three.total().ready_cycles, 0U);
+}
+
+TEST(Scheduler, AThreadThatWaitsGivesItsCpuAway) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool set = false;
+  const report r = run(with_slices(), {.cpus = 1},
+                       {[&] {
+                          std::unique_lock lock(mutex);
+                          changed.wait(lock, [&] { return set; });
+                        },
+                        [&] {
+                          const std::lock_guard lock(mutex);
+                          set = true;
+                          changed.notify_one();
+                        }});
+  EXPECT_TRUE(r.stuck.empty()) << r.stuck;
+  EXPECT_LT(r.cycles, slice);
+}
+
+TEST(Scheduler, AWaitThatEndsByItsDeadlineTakesACpuAgain) {
+  std::mutex mutex;
+  std::condition_variable never;
+  bool came_back = false;
+  const report r = run(with_slices(), {.cpus = 1},
+                       {[&] {
+                          std::unique_lock lock(mutex);
+                          never.wait_for(lock, std::chrono::microseconds(10));
+                          came_back = true;
+                        },
+                        [] { compute_for(3 * slice); }});
+  EXPECT_TRUE(came_back);
+  EXPECT_GE(r.cycles, 3 * slice);
+  EXPECT_GT(r.threads[0].ready_cycles, slice / 2);
+}
+
+TEST(Scheduler, AWakeUpBeforeTheDeadlineQueuesForACpu) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool set = false;
+  bool in_time = false;
+  run(with_slices(), {.cpus = 1},
+      {[&] {
+         std::unique_lock lock(mutex);
+         in_time = changed.wait_for(lock, std::chrono::seconds(1), [&] { return set; });
+       },
+       [&] {
+         {
+           const std::lock_guard lock(mutex);
+           set = true;
+         }
+         changed.notify_one();
+         compute_for(3 * slice);
+       }});
+  EXPECT_TRUE(in_time);
+}
+
+TEST(Scheduler, AYieldLetsAnotherRun) {
+  std::atomic<bool> set{false};
+  const report r = run(with_slices(), {.cpus = 1},
+                       {[&] {
+                          while (!set.load()) ::sched_yield();
+                        },
+                        [&] { set.store(true); }});
+  EXPECT_LT(r.cycles, slice);
+}
+
+TEST(Scheduler, ATransactionEndsBeforeItsThreadGivesWay) {
+  static cell counted;
+  counted.value = 0;
+  constexpr unsigned threads = 5;
+  constexpr unsigned increments = 200;
+  const report r = run(with_slices(), {.cpus = 2}, bodies(threads, [] {
+                         for (unsigned i = 0; i < increments; ++i) {
+                           while (!region([] {
+                                     const u64 before = counted.value.load();
+                                     compute_for(slice / 50);
+                                     counted.value.store(before + 1);
+                                   }).started()) {
+                           }
+                         }
+                       }));
+  EXPECT_TRUE(r.stuck.empty()) << r.stuck;
+  EXPECT_EQ(counted.value.load(), threads * increments);
+  EXPECT_GT(r.total().ready_cycles, 0U);
+  EXPECT_GT(r.total().aborts[static_cast<std::size_t>(abort_reason::interrupt)], 0U);
+}
+
+TEST(Scheduler, ThreadsThatThreadsStartQueueToo) {
+  std::atomic<unsigned> ran{0};
+  run(with_slices(), {.cpus = 2}, {[&] {
+        std::vector<std::thread> started;
+        for (unsigned i = 0; i < 20; ++i) {
+          started.emplace_back([&] {
+            compute_for(slice / 4);
+            ran.fetch_add(1);
+          });
+        }
+        for (std::thread& t : started) t.join();
+      }});
+  EXPECT_EQ(ran.load(), 20U);
+}
+
+TEST(Scheduler, TheLastThreadStartsTheCounting) {
+  const report r = run(with_slices(), {.cpus = 2}, bodies(7, [] {
+                         compute_for(slice / 3);
+                         start_counting();
+                         compute_for(slice);
+                       }));
+  EXPECT_TRUE(r.stuck.empty()) << r.stuck;
+  EXPECT_GE(r.cycles, 3 * slice);
+  EXPECT_LE(r.cycles, 5 * slice);
+}
+
+TEST(Scheduler, EqualRunsAreEqual) {
+  static std::array<cell, 4> shared;
+  const auto once = [] {
+    for (cell& c : shared) c.value = 0;
+    return run(with_slices(), {.seed = 7, .cpus = 3}, bodies(9, [] {
+                 for (unsigned i = 0; i < 200; ++i) {
+                   static_cast<void>(region([&] {
+                     cell& c = shared[i % shared.size()];
+                     c.value.store(c.value.load() + 1);
+                     compute_for(500);
+                   }));
+                 }
+               }));
+  };
+  const report first = once();
+  const report second = once();
+  EXPECT_EQ(first.cycles, second.cycles);
+  EXPECT_EQ(first.total().ready_cycles, second.total().ready_cycles);
+  EXPECT_EQ(first.total().aborted(), second.total().aborted());
+}
+
+}  // namespace
+}  // namespace elidex::sim
