@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 struct thrown_by_callback {};
 
 constexpr std::string_view mutex_header = "elidex/mutex.hpp";
-constexpr std::string_view errors_of_the_program = "errors of the program, as with std::mutex";
+constexpr std::string_view errors_of_the_program = "errors in the program, as with std::mutex";
 
 template <class Fn>
 void on_another_thread(Fn&& fn) {
@@ -193,7 +193,8 @@ TEST(ConditionVariableMisuse, WaitingWithoutTheLock) {
                   "Threads that wait at the same time must use the same mutex");
     undefined_row("condition_variable::" + std::string(function), misuse::reentrance,
                   "a recursive_mutex that is held twice: the other threads stay locked out",
-                  "elidex/condition_variable.hpp", "A recursive mutex must be held once");
+                  "elidex/condition_variable.hpp",
+                  "A recursive mutex must be held at one level only");
   }
 }
 
@@ -254,7 +255,7 @@ TEST(ConditionVariableMisuse, NotifyingWithoutWaiters) {
   undefined_row("condition_variable::~condition_variable", misuse::closed_object,
                 "destroyed while a thread waits that was not notified",
                 "elidex/condition_variable.hpp",
-                "Destruction: allowed when all waiters have been notified");
+                "the object may be destroyed when all waiters have been notified");
 }
 
 // --- hardware transactions ---
