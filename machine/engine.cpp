@@ -42,6 +42,8 @@ engine::engine(const machine& which, const run_options& options, memory& where)
     throw std::invalid_argument("the machine has " + std::to_string(machine_.hardware_threads()) +
                                 " hardware threads, not " + std::to_string(cpus_.size()));
   }
+  if (options_.schedule != nullptr && options_.cpus != 0)
+    throw std::invalid_argument("a schedule gives each thread a CPU (expected no cpus)");
   for (unsigned i = 0; i < threads_.size(); ++i) {
     program_thread& t = threads_[i];
     t.number = i;
@@ -262,6 +264,8 @@ int engine::start_thread(std::function<void()> body) {
       t.at_end.pop_back();
       destroy(object);
     }
+    charge_instructions();
+    wait_for_misses(t);
     t.is = t.forgotten ? state::free : state::ended;
     if (options_.schedule == nullptr) give_up_cpu(t);
     wake(&t, ~0u);
@@ -298,7 +302,7 @@ report engine::run(const std::vector<std::function<void()>>& bodies) {
   while (now_running_ != nullptr) {
     turn_ends_ = end_of_turn();
     pending_write_ = {};
-    *instruction_counter = 0;  // of what ran outside
+    *counted_by_program = {};  // of what ran outside
     running = this;
     set_thread_pointer(now_running_->runs->thread_pointer);
     elidex_sim_switch(outside_, now_running_->runs->at);

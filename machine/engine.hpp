@@ -211,6 +211,7 @@ class engine {
 
   struct cpu {
     program_thread* runs = nullptr;  // null: idle
+    const program_thread* ran_last = nullptr;
     std::uint64_t free_at = 0;
   };
   void make_able(program_thread& t, std::uint64_t at);
@@ -243,6 +244,7 @@ class engine {
   void page_fault(page& p, std::uint64_t address);
   void charge_instructions();
   void mispredict(program_thread& me, std::uint64_t branches);
+  void wait_for_place(program_thread& me, const line& l, bool write);
   void charge_access() {
     charge_instructions();
     if (machine_.instructions_per_100_cycles == 0)
@@ -340,8 +342,12 @@ class engine {
   std::vector<noted_event> events_;
 };
 
-// What the program counts its instructions in (instrument.py, program_memory.cpp).
-extern std::uint64_t* instruction_counter;
+// What the program counts in (instrument.py, program_memory.cpp).
+struct instruction_counts {
+  std::uint64_t instructions = 0;
+  std::uint64_t branches = 0;  // with a condition
+};
+extern instruction_counts* counted_by_program;
 
 // Forgets all locks that a previous run has left locked.
 void forget_locks() noexcept;

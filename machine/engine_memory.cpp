@@ -21,25 +21,24 @@ std::uint64_t byte_mask(std::uint64_t address, std::uint64_t bytes) noexcept {
 // --- instructions, and the accesses that a thread does not wait for ---
 
 namespace {
-std::uint64_t no_counter = 0;
+instruction_counts no_counts;
 // A cycle has this many parts, so that a few instructions take part of one.
 constexpr std::uint64_t instruction_parts = 1024;
-constexpr unsigned branches_at = 24;  // as in instrument.py
 // A load that is followed by an access this close behind the loaded value has loaded its address.
 constexpr std::uint64_t node_bytes_max = 4096;
 }  // namespace
 
-std::uint64_t* instruction_counter = &no_counter;
+instruction_counts* counted_by_program = &no_counts;
 
 // The time of the instructions that the thread has executed since its last call of the machine.
 void engine::charge_instructions() {
-  const std::uint64_t counted = *instruction_counter;
-  if (counted == 0) return;
-  *instruction_counter = 0;
-  const std::uint64_t executed = counted & ((std::uint64_t{1} << branches_at) - 1);
+  const auto [executed, branches] = *counted_by_program;
+  if (executed == 0) return;
+  *counted_by_program = {};
   program_thread& me = *now_running_;
   me.instructions += executed;
   me.counts.instructions += executed;
+  if (machine_.mispredicted_per_1000_branches != 0) mispredict(me, branches);
   if (machine_.instructions_per_100_cycles == 0) return;
   std::uint64_t parts = executed * (100 * instruction_parts) / machine_.instructions_per_100_cycles;
   if (machine_.shared_core_percent != 100) {
@@ -54,7 +53,6 @@ void engine::charge_instructions() {
   parts += me.instruction_part;
   me.clock += parts / instruction_parts;
   me.instruction_part = parts % instruction_parts;
-  if (machine_.mispredicted_per_1000_branches != 0) mispredict(me, counted >> branches_at);
 }
 
 // The branch cannot be decided before the loads that are outstanding have arrived.
@@ -95,10 +93,13 @@ void engine::wait_for_dependences(program_thread& me, std::uint64_t address, boo
       ++i;
     }
   }
-  while (me.miss_count >= machine_.window_misses &&
-         caches::needs_others(me.core, memory_.at(address), write)) {
+  if (me.miss_count != 0) wait_for_place(me, memory_.at(address), write);
+}
+
+// An access that leaves the core waits for a place among those that are outstanding.
+void engine::wait_for_place(program_thread& me, const line& l, bool write) {
+  while (me.miss_count >= machine_.window_misses && caches::needs_others(me.core, l, write))
     wait_for_first_miss(me);
-  }
 }
 
 void engine::wait_for_first_miss(program_thread& me) {
@@ -142,6 +143,7 @@ void engine::visit_both(std::uint64_t first, bool write_first, std::uint64_t sec
   wait_for_lines(me, first, bytes, write_first);
   wait_for_lines(me, second, bytes, false);
   pending_write_ = {};
+  waits_for_line_ = false;
   touch_all(me, second, bytes, false);
   touch_all(me, first, bytes, write_first);
 }
@@ -192,6 +194,7 @@ void engine::touch(program_thread& me, std::uint64_t address, std::uint64_t byte
   }
   if (own_stack) return;
   ++me.counts.accesses;
+  if (me.miss_count != 0) wait_for_place(me, l, write);
   const access_cost cost = caches_.access(me.core, l, write, taken, me.clock);
   if (me.awaits.of == &l) stop_waiting(me);
   fetch_report* counted_in = nullptr;
@@ -341,7 +344,11 @@ void engine::count_from_here() {
   for (program_thread& t : threads_) t.tx.fetches.clear();  // they refer to what was cleared
   events_.clear();
   wake(&ready_to_count_, ~0u);
-  for (program_thread& t : threads_) t.clock = latest;
+  for (program_thread& t : threads_) {
+    t.clock = latest;
+    t.slice_began = std::min(t.slice_began, latest);
+  }
+  for (cpu& c : cpus_) c.free_at = std::min(c.free_at, latest);
   turn_ends_ = latest;
 }
 
@@ -384,6 +391,7 @@ void engine::expect_stray(program_thread& t) {
 void engine::interrupt() {
   program_thread& me = *now_running_;
   if (me.gives_way) {  // the transaction that the interrupt has met is aborted
+    if (me.tx.active()) abort_myself({abort_reason::interrupt});
     me.next_interrupt = std::min(me.next_timer, me.next_stray);
     give_way();
     return;
@@ -421,9 +429,16 @@ void engine::yield() {
 }
 
 void engine::sleep(std::uint64_t cycles) {
+  if (options_.schedule == nullptr) {
+    unfriendly(0);
+    program_thread& me = *now_running_;
+    wait(&me.deadline, "a sleep", me.clock + machine_.system_call_cycles + cycles);
+    take_turn();
+    return;
+  }
   unfriendly(machine_.system_call_cycles);
   now_running_->clock += cycles;
-  take_turn(options_.schedule != nullptr);
+  take_turn(true);
 }
 
 void engine::unfriendly(std::uint64_t cycles) {

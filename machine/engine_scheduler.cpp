@@ -21,14 +21,17 @@ namespace elidex::sim {
 void engine::make_able(program_thread& t, std::uint64_t at) {
   const int idle = idle_cpu_for(t);
   if (idle < 0) {
+    t.clock = t.queued ? at : std::max(t.clock, at);
     if (t.queued) unqueue(t);  // it has waited with a deadline
-    t.clock = at;
     t.is = state::ready;
     ready_.push_back(t.number);
     return;
   }
+  // A thread that waits with a deadline is queued with the deadline's clock.
   const bool queued = t.queued;
   t.clock = queued ? at : std::max(t.clock, at);
+  if (cpu& mine = cpus_[static_cast<unsigned>(idle)]; queued && mine.ran_last == &t)
+    mine.free_at = std::min(mine.free_at, at);
   put_on(t, static_cast<unsigned>(idle));
   if (queued) {
     moved(t);
@@ -49,17 +52,22 @@ int engine::idle_cpu_for(const program_thread& t) const noexcept {
 void engine::put_on(program_thread& t, unsigned number) {
   cpus_[number].runs = &t;
   const std::uint64_t from = std::max(t.clock, cpus_[number].free_at);
-  if (t.is == state::ready) t.counts.ready_cycles += from - std::min(from, t.clock);
+  const bool was_ready = t.is == state::ready;
+  if (was_ready) t.counts.ready_cycles += from - t.clock;
   t.clock = from;
   t.slice_began = from;
   t.cpu = number;
   t.core = static_cast<unsigned>(machine_.core_of(number));
   t.is = state::able;
+  // The timer belongs to the CPU: it has interrupted others meanwhile.
+  while (was_ready && t.next_timer <= t.clock) t.next_timer += machine_.timer_period_cycles;
+  t.gives_way = false;
+  t.next_interrupt = std::min(t.next_timer, t.next_stray);
 }
 
 // The running thread no longer needs its CPU, and the first ready thread gets it.
 void engine::give_up_cpu(program_thread& me) {
-  cpus_[me.cpu] = {.runs = nullptr, .free_at = me.clock};
+  cpus_[me.cpu] = {.runs = nullptr, .ran_last = &me, .free_at = me.clock};
   if (ready_.empty()) return;
   program_thread& next = threads_[ready_.front()];
   ready_.pop_front();
@@ -85,6 +93,7 @@ void engine::give_way() {
   program_thread& me = *now_running_;
   me.gives_way = false;
   if (ready_.empty()) return;
+  if (me.clock > options_.cycles_max) stop("no end after %llu cycles", options_.cycles_max);
   me.is = state::ready;
   ready_.push_back(me.number);
   give_up_cpu(me);

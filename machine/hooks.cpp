@@ -87,8 +87,8 @@ extern "C" {
 
 void __tsan_init() {}
 
-void elidex_sim_count_instructions_in(std::uint64_t* counter) noexcept {
-  instruction_counter = counter;
+void elidex_sim_count_instructions_in(std::uint64_t* counters) noexcept {
+  counted_by_program = reinterpret_cast<instruction_counts*>(counters);
 }
 
 #define ELIDEX_SIM_PLAIN(BYTES)                  \

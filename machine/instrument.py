@@ -46,8 +46,7 @@ ALLOWED = [re.compile(pattern + r"\Z") for pattern in (
 )]
 
 
-COUNTER = "elidex_sim_instructions"
-BRANCHES_AT = 24  # the counter's bits from here on count conditional branches
+COUNTER = "elidex_sim_instructions"  # 8 bytes; behind them 8 that count conditional branches
 # They write all flags of the condition and read none: in front of them no flag is needed any more.
 SETS_ALL_FLAGS = re.compile(r"(cmp|test|add|sub|and|or|xor|neg)[bwlq]?\Z")
 LABEL = re.compile(r"[.\w$]+:")
@@ -74,7 +73,8 @@ def count_instructions(lines):
     def add_at(where, branches=0):
         nonlocal pending, place
         if pending > 0 and where is not None:
-            out[where] = f"\taddq\t${pending + (branches << BRANCHES_AT)}, {COUNTER}(%rip)\n" + out[where]
+            more = f"\taddq\t${branches}, {COUNTER}+8(%rip)\n" if branches else ""
+            out[where] = f"\taddq\t${pending}, {COUNTER}(%rip)\n" + more + out[where]
         pending, place = 0, None
 
     for line in lines:
@@ -94,6 +94,8 @@ def count_instructions(lines):
             here = len(out) - 1
             if in_asm:
                 pending += 1
+            elif name == "call" and "__tls_get_addr" in operand:
+                pending += 1  # the linker knows the whole sequence: nothing goes between
             elif name == "call":
                 passed = next((count for pattern, count in PASSES if pattern.match(operand)), -1)
                 pending -= passed

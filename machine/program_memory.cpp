@@ -10,17 +10,17 @@
 extern "C" {
 void* elidex_sim_allocate(std::size_t bytes, std::size_t alignment) noexcept;
 void elidex_sim_free(void* at) noexcept;
-void elidex_sim_count_instructions_in(std::uint64_t* counter) noexcept;
+void elidex_sim_count_instructions_in(std::uint64_t* counters) noexcept;
 
-// The instrumented code adds the instructions that it executes (instrument.py).
-extern std::uint64_t elidex_sim_instructions;
-std::uint64_t elidex_sim_instructions = 0;
+// The instrumented code adds the instructions and the branches that it executes (instrument.py).
+extern std::uint64_t elidex_sim_instructions[2];
+std::uint64_t elidex_sim_instructions[2] = {};
 }
 
 namespace {
 
 [[maybe_unused]] const bool counted = [] {
-  elidex_sim_count_instructions_in(&elidex_sim_instructions);
+  elidex_sim_count_instructions_in(elidex_sim_instructions);
   return true;
 }();
 

@@ -307,7 +307,7 @@ void trace(const ordered_json& request, const bench::sim_request& wanted,
            const sim::report& report) {
   if (!request.contains("trace_file")) return;
   const std::string title = wanted.index + ", " + wanted.workload + ", " + wanted.dist;
-  bench::write_trace(request.at("trace_file"), wanted.machine, title, report);
+  bench::write_trace(request.at("trace_file"), wanted.machine, title, report, wanted.cpus != 0);
 }
 
 int answer(const ordered_json& request) {

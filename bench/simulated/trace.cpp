@@ -20,7 +20,8 @@ ordered_json metadata(const char* what, ordered_json args) {
   return {{"name", what}, {"ph", "M"}, {"pid", process_id}, {"args", std::move(args)}};
 }
 
-std::string name_of(std::size_t thread, const sim::machine& which) {
+std::string name_of(std::size_t thread, const sim::machine& which, bool takes_turns) {
+  if (takes_turns) return "thread " + std::to_string(thread);
   const std::uint64_t core = which.core_of(thread);
   const std::uint64_t socket = core / which.cores_per_socket;
   std::string name = "thread " + std::to_string(thread);
@@ -71,13 +72,14 @@ ordered_json bar_of(const sim::event& e, const sim::machine& which) {
 }  // namespace
 
 void write_trace(const std::string& file, const sim::machine& which, const std::string& title,
-                 const sim::report& report) {
+                 const sim::report& report, bool threads_take_turns) {
   std::ofstream out(file);
   out << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
   out << metadata("process_name", {{"name", title + " on " + which.name}}).dump();
   for (std::size_t thread = 0; thread < report.threads.size(); ++thread) {
-    for (ordered_json named : {metadata("thread_name", {{"name", name_of(thread, which)}}),
-                               metadata("thread_sort_index", {{"sort_index", thread}})}) {
+    for (ordered_json named :
+         {metadata("thread_name", {{"name", name_of(thread, which, threads_take_turns)}}),
+          metadata("thread_sort_index", {{"sort_index", thread}})}) {
       named["tid"] = thread;
       out << ",\n" << named.dump();
     }

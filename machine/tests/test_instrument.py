@@ -14,7 +14,8 @@ def counted(text):
 
 
 def added(count, branches=0):
-    return f"\taddq\t${count + branches * 2 ** 24}, elidex_sim_instructions(%rip)\n"
+    more = f"\taddq\t${branches}, elidex_sim_instructions+8(%rip)\n" if branches else ""
+    return f"\taddq\t${count}, elidex_sim_instructions(%rip)\n" + more
 
 
 class Counting(unittest.TestCase):
@@ -40,6 +41,10 @@ class Counting(unittest.TestCase):
 
     def test_other_calls_are_counted_and_tail_calls_too(self):
         self.assertEqual(counted("\tcall\tg\n\tjmp\tg\n"), added(1) + "\tcall\tg\n" + added(1) + "\tjmp\tg\n")
+
+    def test_the_sequence_of_a_thread_local_address_stays_whole(self):
+        text = "\tdata16\tleaq\tx@tlsgd(%rip), %rdi\n\trex64\n\tcall\t__tls_get_addr@PLT\n"
+        self.assertEqual(counted(text + "\tret\n"), text + added(4) + "\tret\n")
 
     def test_labels_of_exceptions_do_not_end_a_block(self):
         self.assertEqual(counted("\tmovl\t%eax, %ebx\n.LEHB0:\n\tcall\tg\n.LEHE0:\n"),

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstring>
 
 #include "elidex/htm.hpp"
 #include "machine/regions.hpp"
@@ -132,6 +133,17 @@ TEST(Window, HasSoManyMisses) {
   machine m = with_window(1000);
   set_parameter(m, "window_misses", 2);
   EXPECT_GE(independent_loads(m), (far_lines::count / 2 - 1) * m.dram_cycles);
+}
+
+TEST(Window, ALongAccessHasSoManyMissesToo) {
+  static std::array<unsigned char, 16 * 1024> bytes{};
+  const auto search_with = [](u64 misses) {
+    machine m = with_window(192);
+    set_parameter(m, "window_misses", misses);
+    return cycles_on(m, [] { asm volatile("" ::"r"(std::memchr(bytes.data(), 1, bytes.size()))); });
+  };
+  EXPECT_GE(search_with(1), 255 * here().dram_cycles);
+  EXPECT_LE(search_with(16), 40 * here().dram_cycles);
 }
 
 TEST(Window, ALockedInstructionWaitsForWhatIsOutstanding) {

@@ -168,6 +168,48 @@ TEST(Scheduler, TheLastThreadStartsTheCounting) {
   EXPECT_LE(r.cycles, 5 * slice);
 }
 
+TEST(Scheduler, ASleepGivesItsCpuAway) {
+  u64 ended = 0;
+  run(with_slices(), {.cpus = 1},
+      {[] { std::this_thread::sleep_for(std::chrono::milliseconds(10)); },
+       [&] {
+         compute_for(1000);
+         ended = now();
+       }});
+  EXPECT_LT(ended, slice);
+}
+
+// A timer that was due while the thread had no CPU has interrupted others.
+TEST(Scheduler, SlicesAsShortAsAnInterruptEnd) {
+  machine m = with_slices();
+  set_parameter(m, "slice_cycles", 0);
+  set_parameter(m, "timer_cycles", 4000);
+  const report r =
+      run(m, {.cycles_max = 100'000'000, .cpus = 1}, bodies(3, [] { compute_for(slice); }));
+  EXPECT_TRUE(r.stuck.empty()) << r.stuck;
+}
+
+TEST(Scheduler, InstructionsBeforeTheEndAreTheThreadsOwn) {
+  machine m = with_slices();
+  set_parameter(m, "instructions_per_100_cycles", 100);
+  const report r = run(m, {.cpus = 1},
+                       {[] {
+                          for (unsigned i = 0; i < 20'000; ++i) asm volatile("" : "+r"(i));
+                        },
+                        [] {}});
+  EXPECT_GE(r.threads[1].cycles, 2 * 20'000U);
+}
+
+TEST(Scheduler, TheFirstSliceOfTheCountedPartIsWhole) {
+  machine m = with_slices();
+  set_parameter(m, "system_call_cycles", 20'000);
+  const report r = run(m, {.cpus = 2}, bodies(5, [] {
+                         start_counting();
+                         compute_for(slice / 2);
+                       }));
+  EXPECT_LE(r.threads[0].ready_cycles, slice / 2);
+}
+
 TEST(Scheduler, EqualRunsAreEqual) {
   static std::array<cell, 4> shared;
   const auto once = [] {
