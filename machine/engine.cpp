@@ -302,7 +302,7 @@ report engine::run(const std::vector<std::function<void()>>& bodies) {
   while (now_running_ != nullptr) {
     turn_ends_ = end_of_turn();
     pending_write_ = {};
-    *counted_by_program = {};  // of what ran outside
+    counted_by_program[0] = counted_by_program[1] = 0;  // of what ran outside
     running = this;
     set_thread_pointer(now_running_->runs->thread_pointer);
     elidex_sim_switch(outside_, now_running_->runs->at);

@@ -342,12 +342,9 @@ class engine {
   std::vector<noted_event> events_;
 };
 
-// What the program counts in (instrument.py, program_memory.cpp).
-struct instruction_counts {
-  std::uint64_t instructions = 0;
-  std::uint64_t branches = 0;  // with a condition
-};
-extern instruction_counts* counted_by_program;
+// The program's two counters: instructions, and branches with a condition (instrument.py,
+// program_memory.cpp).
+extern std::uint64_t* counted_by_program;
 
 // Forgets all locks that a previous run has left locked.
 void forget_locks() noexcept;

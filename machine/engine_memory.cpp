@@ -21,20 +21,21 @@ std::uint64_t byte_mask(std::uint64_t address, std::uint64_t bytes) noexcept {
 // --- instructions, and the accesses that a thread does not wait for ---
 
 namespace {
-instruction_counts no_counts;
+std::uint64_t no_counts[2] = {};
 // A cycle has this many parts, so that a few instructions take part of one.
 constexpr std::uint64_t instruction_parts = 1024;
 // A load that is followed by an access this close behind the loaded value has loaded its address.
 constexpr std::uint64_t node_bytes_max = 4096;
 }  // namespace
 
-instruction_counts* counted_by_program = &no_counts;
+std::uint64_t* counted_by_program = no_counts;
 
 // The time of the instructions that the thread has executed since its last call of the machine.
 void engine::charge_instructions() {
-  const auto [executed, branches] = *counted_by_program;
+  const std::uint64_t executed = counted_by_program[0];
+  const std::uint64_t branches = counted_by_program[1];
   if (executed == 0) return;
-  *counted_by_program = {};
+  counted_by_program[0] = counted_by_program[1] = 0;
   program_thread& me = *now_running_;
   me.instructions += executed;
   me.counts.instructions += executed;

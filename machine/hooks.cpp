@@ -88,7 +88,7 @@ extern "C" {
 void __tsan_init() {}
 
 void elidex_sim_count_instructions_in(std::uint64_t* counters) noexcept {
-  counted_by_program = reinterpret_cast<instruction_counts*>(counters);
+  counted_by_program = counters;
 }
 
 #define ELIDEX_SIM_PLAIN(BYTES)                  \

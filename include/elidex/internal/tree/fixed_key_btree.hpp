@@ -95,8 +95,9 @@
 //                   Both validate the leaf's version afterwards.
 //   scan            range_collector.hpp, under whole().
 //
-// Deviations from paper 003 section 5: a split is a region of its own. Scans sort in private
-// memory instead of moving what they read to the reserved keys, so that reading never writes.
+// Deviations from paper 003 section 5: a split is a region of its own. Under regions, scans
+// sort in private memory instead of moving what they read to the reserved keys. So they write
+// nothing, and abort no reader.
 // Leaves have no links (btree.hpp). See also conflict_control.hpp.
 #pragma once
 
