@@ -103,6 +103,12 @@ class engine {
   // An operation that a transaction cannot contain. It aborts a transaction, and costs `cycles`
   // outside.
   void unfriendly(std::uint64_t cycles);
+  void system_call() {
+    unfriendly(machine_.system_call_cycles);
+    take_turn();
+  }
+  // The hardware threads that the program may use.
+  unsigned cpu_count() const noexcept { return static_cast<unsigned>(cpus_.size()); }
   // HLE: begins an elision and returns region_started. If it returns 0, the caller must make the
   // exchange.
   std::uint32_t begin_elision(const registers& back, std::uint32_t& word, std::uint32_t value);
@@ -166,6 +172,7 @@ class engine {
     std::uint64_t issued = 0;     // program_thread::instructions then
     std::uint64_t points_to = 0;  // what it loads, if that may be an address
     fetch_report* counted_in = nullptr;
+    bool write = false;
   };
 
   // A thread of the program (engine_scheduler.cpp).
@@ -251,8 +258,10 @@ class engine {
       now_running_->clock += machine_.instruction_cycles;
   }
   void wait_for_misses(program_thread& me) {
+    wait_for_loads(me);
     while (me.miss_count != 0) wait_for_miss(me, 0);
   }
+  void wait_for_loads(program_thread& me);
   void wait_for_miss(program_thread& me, unsigned which);
   void wait_for_first_miss(program_thread& me);
   void wait_for_dependences(program_thread& me, std::uint64_t address, bool write);

@@ -24,6 +24,8 @@ namespace {
 std::uint64_t no_counts[2] = {};
 // A cycle has this many parts, so that a few instructions take part of one.
 constexpr std::uint64_t instruction_parts = 1024;
+// Intel optimization manual, Haswell: at most four a cycle.
+constexpr std::uint64_t retired_per_cycle = 4;
 // A load that is followed by an access this close behind the loaded value has loaded its address.
 constexpr std::uint64_t node_bytes_max = 4096;
 }  // namespace
@@ -60,7 +62,7 @@ void engine::charge_instructions() {
 void engine::mispredict(program_thread& me, std::uint64_t branches) {
   while (branches > me.predicted_branches) {
     branches -= me.predicted_branches + 1;
-    wait_for_misses(me);
+    wait_for_loads(me);
     me.clock += machine_.misprediction_cycles;
     const double uniform = (static_cast<double>(next_random(me.random) >> 11) + 1) * 0x1p-53;
     me.predicted_branches = static_cast<std::uint64_t>(
@@ -68,6 +70,20 @@ void engine::mispredict(program_thread& me, std::uint64_t branches) {
         std::log1p(-static_cast<double>(machine_.mispredicted_per_1000_branches) / 1000));
   }
   me.predicted_branches -= branches;
+}
+
+// And until what has been executed behind them has retired, which is in order.
+void engine::wait_for_loads(program_thread& me) {
+  for (unsigned i = 0; i < me.miss_count;) {
+    if (me.misses[i].write) {
+      ++i;
+    } else {
+      const std::uint64_t behind = me.instructions - me.misses[i].issued;
+      const std::uint64_t retired = me.misses[i].arrives + behind / retired_per_cycle;
+      wait_for_miss(me, i);
+      me.clock = std::max(me.clock, retired);
+    }
+  }
 }
 
 void engine::wait_for_miss(program_thread& me, unsigned which) {
@@ -211,7 +227,7 @@ void engine::touch(program_thread& me, std::uint64_t address, std::uint64_t byte
     std::uint64_t points_to = 0;
     if (!write && bytes == sizeof points_to)
       std::memcpy(&points_to, reinterpret_cast<const void*>(address), sizeof points_to);
-    run_on_behind(me, {arrives, me.instructions, points_to, counted_in});
+    run_on_behind(me, {arrives, me.instructions, points_to, counted_in, write});
     if (waits_for_line_ || machine_.window_instructions == 0) wait_for_misses(me);
   }
   if (cost.left_l1 != nullptr) line_left_l1(me.core, *cost.left_l1);

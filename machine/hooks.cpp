@@ -264,6 +264,10 @@ bool elidex_sim_end_elision(std::uint32_t* word, std::uint32_t value) noexcept {
   return running != nullptr && running->end_elision(*word, value);
 }
 
+__attribute__((visibility("hidden"), used)) void elidex_sim_system_call_here() {
+  if (running != nullptr) running->system_call();
+}
+
 }  // extern "C"
 
 // Both come back a second time when the transaction aborts, so they hand on where their caller goes
@@ -315,4 +319,54 @@ elidex_sim_begin_elision:
     ret
     .cfi_endproc
     .size elidex_sim_begin_elision, .-elidex_sim_begin_elision
+
+    # In front of a call of the C or C++ library that makes a system call (instrument.py): keeps
+    # the registers in which its arguments are.
+    .globl elidex_sim_system_call
+    .type elidex_sim_system_call, @function
+elidex_sim_system_call:
+    .cfi_startproc
+    pushq %rbp
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rbp, 0
+    movq %rsp, %rbp
+    .cfi_def_cfa_register %rbp
+    subq $192, %rsp
+    andq $-16, %rsp
+    movq %rax, 0(%rsp)
+    movq %rdi, 8(%rsp)
+    movq %rsi, 16(%rsp)
+    movq %rdx, 24(%rsp)
+    movq %rcx, 32(%rsp)
+    movq %r8, 40(%rsp)
+    movq %r9, 48(%rsp)
+    movaps %xmm0, 64(%rsp)
+    movaps %xmm1, 80(%rsp)
+    movaps %xmm2, 96(%rsp)
+    movaps %xmm3, 112(%rsp)
+    movaps %xmm4, 128(%rsp)
+    movaps %xmm5, 144(%rsp)
+    movaps %xmm6, 160(%rsp)
+    movaps %xmm7, 176(%rsp)
+    call elidex_sim_system_call_here
+    movq 0(%rsp), %rax
+    movq 8(%rsp), %rdi
+    movq 16(%rsp), %rsi
+    movq 24(%rsp), %rdx
+    movq 32(%rsp), %rcx
+    movq 40(%rsp), %r8
+    movq 48(%rsp), %r9
+    movaps 64(%rsp), %xmm0
+    movaps 80(%rsp), %xmm1
+    movaps 96(%rsp), %xmm2
+    movaps 112(%rsp), %xmm3
+    movaps 128(%rsp), %xmm4
+    movaps 144(%rsp), %xmm5
+    movaps 160(%rsp), %xmm6
+    movaps 176(%rsp), %xmm7
+    leave
+    .cfi_def_cfa %rsp, 8
+    ret
+    .cfi_endproc
+    .size elidex_sim_system_call, .-elidex_sim_system_call
 )");

@@ -47,6 +47,7 @@ ALLOWED = [re.compile(pattern + r"\Z") for pattern in (
 
 
 COUNTER = "elidex_sim_instructions"  # 8 bytes; behind them 8 that count conditional branches
+SYSTEM_CALL = "\tcall\telidex_sim_system_call\n"
 # They write all flags of the condition and read none: in front of them no flag is needed any more.
 SETS_ALL_FLAGS = re.compile(r"(cmp|test|add|sub|and|or|xor|neg)[bwlq]?\Z")
 LABEL = re.compile(r"[.\w$]+:")
@@ -61,7 +62,7 @@ PASSES = [(re.compile(pattern), count) for pattern, count in (
 )]
 
 
-def count_instructions(lines):
+def count_instructions(lines, system_calls=None):
     """Adds to the counter, once in each block of instructions without a branch, how many there are, and the branch that
     ends it if it has a condition.
 
@@ -69,6 +70,9 @@ def count_instructions(lines):
     flags anyway. A block without such a place is not counted: nearly all of these are a jump, or moves between registers.
     """
     out, pending, place, in_asm = [], 0, None, False
+
+    def calls_system(operand):
+        return system_calls is not None and system_calls.match(operand.split("@")[0])
 
     def add_at(where, branches=0):
         nonlocal pending, place
@@ -100,9 +104,13 @@ def count_instructions(lines):
                 passed = next((count for pattern, count in PASSES if pattern.match(operand)), -1)
                 pending -= passed
                 add_at(here)
+                if calls_system(operand):
+                    out[here] = SYSTEM_CALL + out[here]
             elif name == "ret" or (name == "jmp" and not operand.startswith((".L", "*"))):
                 pending += 1
                 add_at(here)
+                if name == "jmp" and calls_system(operand):
+                    out[here] = SYSTEM_CALL + out[here]
             elif name.startswith("j"):
                 pending += 1
                 add_at(place, 0 if name == "jmp" else 1)
@@ -113,14 +121,15 @@ def count_instructions(lines):
     return out
 
 
-def compile_counted(command):
+def compile_counted(command, system_calls=None):
     """Runs the compiler, and the assembler on what it has written with the counting added; returns the status."""
     at = command.index("-o") + 1
     assembly = Path(command[at] + ".s")
     status = subprocess.run([*("-S" if word == "-c" else word for word in command[:at]), assembly,
                              *("-S" if word == "-c" else word for word in command[at + 1:])]).returncode
     if status == 0:
-        assembly.write_text("".join(count_instructions(assembly.read_text().splitlines(keepends=True))))
+        lines = assembly.read_text().splitlines(keepends=True)
+        assembly.write_text("".join(count_instructions(lines, system_calls)))
         status = subprocess.run([command[0], "-c", "-o", command[at], assembly]).returncode
     assembly.unlink(missing_ok=True)
     return status
@@ -132,29 +141,39 @@ def imports(path):
     return [line.split()[0] for line in listing.splitlines() if line.strip()]
 
 
+def rename(path, renames):
+    if renames:
+        subprocess.run(["objcopy", *(f"--redefine-sym={old}={new}" for old, new in renames), path], check=True)
+
+
+def readable(names):
+    answer = subprocess.run(["c++filt", *names], capture_output=True, text=True, check=True).stdout
+    return answer.rstrip("\n").split("\n")
+
+
+def compile_for_machine(command, strict):
+    """One file of the library or of our own programs; returns the status."""
+    status = compile_counted(command)
+    if status != 0:
+        return status
+    path = Path(command[command.index("-o") + 1])
+    rename(path, [(name, f"elidex_sim_{name}") for name in RENAMED if name in imports(path)])
+    unknown = [name for name in imports(path) if not any(pattern.match(name) for pattern in ALLOWED)]
+    if strict and unknown:
+        path.unlink()
+        for name in readable(unknown):
+            print(f"{path.name}: the simulated program must not call {name}: the machine would not see what it touches"
+                  " (machine/instrument.py)", file=sys.stderr)
+        return 1
+    return 0
+
+
 def main(words):
     strict = words[0] == "--strict"
     command = words[1:] if strict else words
     if "-c" not in command:
         return subprocess.run(command).returncode
-    status = compile_counted(command)
-    if status != 0:
-        return status
-    path = Path(command[command.index("-o") + 1])
-    wanted = imports(path)
-    renames = [f"--redefine-sym={name}=elidex_sim_{name}" for name in RENAMED if name in wanted]
-    if renames:
-        subprocess.run(["objcopy", *renames, path], check=True)
-        wanted = imports(path)
-    strangers = [name for name in wanted if not any(pattern.match(name) for pattern in ALLOWED)]
-    if strict and strangers:
-        path.unlink()
-        readable = subprocess.run(["c++filt", *strangers], capture_output=True, text=True).stdout.split("\n")
-        for name in filter(None, readable):
-            print(f"{path.name}: the simulated program must not call {name}: the machine would not see what it touches"
-                  " (machine/instrument.py)", file=sys.stderr)
-        return 1
-    return 0
+    return compile_for_machine(command, strict)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-PROGRAMS = ("./dev", "elidex", "cmake", "ctest", "ninja", "make", "git", "sudo", "apt", "apt-get",
+PROGRAMS = ("./dev", "elidex", "elidex-c++", "cmake", "ctest", "ninja", "make", "git", "sudo", "apt", "apt-get",
             "pip", "python3", "sh",
             "bash", "export", "addr2line", "redis-server")
 SHELL_LINE = re.compile(rf"(?:\w+=\S+ )*(?:{'|'.join(map(re.escape, PROGRAMS))})(?= |$)")
@@ -115,6 +115,7 @@ BRIEF = "--seconds 0.05 --repeat 1"
 ITSELF = "these tests are a part of it"
 WHOLE_PAPER = ("takes up to an hour; --long runs the figures that the pages name, and "
                "papers/repro/tests the judgement of all")
+OWN_PROGRAM = "tests/machine/elidex_cxx_test.py compiles and runs such programs"
 # Servers run until they are stopped: a program that ends runs in place of them.
 PROGRAM = ("redis-server --port 7777", "xz --version")
 INSTALL = (("build/install", "{directory}/install"), ("-S .", "-S {root}"),
@@ -182,6 +183,9 @@ ROWS = [
     Row("./dev elidex repro all --native --answers native.jsonl --json native.json",
         smaller=(("repro all", "repro S-3.8 S-3.12"),), full=None, statuses=(0, 1)),
     as_written("./dev example conflict"),
+    as_written("./dev example machine"),
+    never("elidex-c++ -O2 examples/machine.cpp -o bank", OWN_PROGRAM),
+    never('ELIDEX_SIM="machine=haswell-i5-4670t locks=elided cpus=4 seed=2" ./bank', OWN_PROGRAM),
     # Building and testing.
     long_only("cmake -S . -B build/install -DCMAKE_BUILD_TYPE=Release -DELIDEX_BUILD_CLI=OFF "
               "-DELIDEX_BUILD_MACHINE=OFF "

@@ -167,7 +167,26 @@ TEST(Window, ACommitWaitsForWhatIsOutstanding) {
   EXPECT_GE(cycles, far_lines::count * m.dram_cycles);
 }
 
-TEST(Window, AMispredictedBranchWaitsForWhatIsOutstanding) {
+// Instructions retire in order, four a cycle: what ran ahead of a load retires after it.
+TEST(Window, WhatRanAheadOfALoadRetiresBehindIt) {
+  static far_lines far;
+  static cell near_by;
+  const auto load_and_compute = [](unsigned rounds_behind) {
+    machine m = with_window(10'000);
+    set_parameter(m, "dram_cycles", 5000);  // longer than all that is computed behind it
+    return cycles_on(m, [rounds_behind] {
+      static_cast<void>(*const_cast<const volatile u64*>(&far.lines[0].other));
+      compute(rounds_behind);
+      near_by.value.fetch_add(1);
+    });
+  };
+  const u64 nothing = load_and_compute(0);
+  const u64 much = load_and_compute(1000);  // at least 2000 instructions
+  EXPECT_GE(much, nothing + 2000 / 4 - 10);
+  EXPECT_LE(much, nothing + 4000 / 4 + 10);
+}
+
+TEST(Window, AMispredictedBranchWaitsForTheLoads) {
   static far_lines far;
   machine m = with_window(10'000);
   const auto loads_with_branches = [&m] {

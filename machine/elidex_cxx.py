@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""Compiles C++ programs for the simulated machine, as g++ does for this one: elidex-c++ [OPTIONS] FILES
+
+    elidex-c++ -O2 bank.cpp -o bank
+    ELIDEX_SIM="machine=haswell-i5-4670t locks=elided" ./bank
+
+Options are those of g++. Sources become objects, and objects a program, in two commands (-c) or one. The program runs
+on the machine: its accesses, locks, threads and clocks take simulated time. docs/MACHINE.md, "Your own program", says
+what such a program may do and what ELIDEX_SIM sets. A call that the machine cannot run is refused by its name.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+# In the source tree's build, instrument.py and these settings lie elsewhere than in an installation.
+HERE = Path(__file__).resolve().parent
+CONFIG = json.loads((HERE / "elidex-c++.json").read_text())
+
+
+def place(text):
+    """Paths of the settings are relative to this file."""
+    return str((HERE / text).resolve())
+
+
+sys.path.insert(0, place(CONFIG["scripts"]))
+import instrument  # noqa: E402
+
+# What computes from its arguments alone, or from state that no simulated thread shares; what the program is linked with.
+COMPUTES = [re.compile(pattern + r"\Z") for pattern in (
+    r"(sin|cos|tan|asin|acos|atan|atan2|exp|exp2|log|log2|log10|log1p|expm1|pow|sqrt|cbrt|hypot|floor|ceil|round|trunc|fmod)f?",
+    r"l?l?round", r"(ato[ifl]l?|strto[dfl]|strtoull?|strtoll?|__isoc23_strto\w+)", r"s?rand(_r|om)?", r"[ed]rand48", r"srand48",
+    r"getenv", r"elidex_program.*",
+    r"_ZNK?St7__cxx111\dbasic_\w?string(stream|buf).*", r"_ZNKSt8__detail20_Prime_rehash_policy.*", r"_ZSt20__throw.*", r"_ZSt25__throw.*", r"_ZNK?St6locale.*", r"_ZNKSt5ctype.*",
+    r"_ZNSt18condition_variable.*", r"(clock_)?nanosleep", r"_ZNSt11this_thread.*",
+    r"pthread_(equal|attr_\w+|mutexattr_\w+|condattr_\w+|rwlockattr_\w+)", r"std(in|out|err)",
+    r"_ZSt[34](cin|cout|cerr|clog)", r"_ZNSt8ios_base.*", r"_ZNK?St9basic_ios.*", r"__cxa_atexit", r"_ZSt17__istream_extract.*",
+    r"_ZT[VTIS].*", r"vsnprintf",
+)]
+# And what makes a system call, or may: the machine charges one in front of it, which a transaction cannot contain.
+SYSTEM_CALLS = re.compile(
+    r"(open|close|read|write|pread|pwrite|lseek|fsync|fdatasync|ftruncate|unlink|rename|mkdir|stat|fstat|access|mkstemp)(64)?\Z"
+    r"|(f?open|fclose|fread|fwrite|f?gets|f?puts|f?putc|f?getc|getline|fflush|fseeko?|ftello?|rewind|setvbuf|fileno)(64)?\Z"
+    r"|_?(tmpfile|putchar|puts|printf|fprintf|dprintf|vprintf|vfprintf|scanf|fscanf|perror|remove)\Z"
+    r"|_ZNS[oi].*|_ZStls.*|_ZStrs.*|_ZSt16__ostream_insert.*|_ZSt4endl.*|_ZSt5flush.*|_ZSt7getline.*"
+    r"|_ZNSt(13basic_fstream|14basic_(of|if)stream|13basic_filebuf|15basic_streambuf|12__basic_file).*")
+# What is refused for a reason of its own; everything else is refused because the machine would not see what it does.
+REFUSED = [(re.compile(pattern + r"\Z"), why) for pattern, why in (
+    (r"v?fork|exec\w+|posix_spawnp?|system|popen", "a run has one process"),
+    (r"signal|sigaction|raise|kill|pthread_kill|sig\w+|alarm|setitimer", "a run has no signals"),
+    (r"exit|_exit|_Exit|quick_exit", "a run ends when main() returns"),
+    (r"(sig)?setjmp|_setjmp|__sigsetjmp|(sig)?longjmp|__longjmp_chk", "jumps between functions are not simulated"),
+    (r"mmap|munmap|mprotect|shm\w+", "memory must come from new"),
+    (r"malloc|calloc|realloc|free|posix_memalign|aligned_alloc", "memory must come from new"),
+    (r"pthread_exit|pthread_cancel", "a thread ends when its function returns"),
+    (r"sem_\w+|pthread_barrier_\w+", "the machine has std::counting_semaphore and std::barrier"),
+    (r"time|gettimeofday", "the machine's clocks are std::chrono's and clock_gettime()"),
+    (r"u?sleep", "the machine has std::this_thread::sleep_for() and nanosleep()"),
+    (r"_ZNSt13random_device.*", "equal runs are equal"),
+    (r"socket|connect|accept|bind|listen|send\w*|recv\w*|select|poll|epoll_\w+", "a run has no network"),
+)]
+
+# The work of std::map, std::set and std::list on their nodes, which is in the C++ library, where the machine uses it too:
+# programs have their own, by other names (containers.cpp, which this script compiles).
+CONTAINERS = re.compile(r"_ZSt(18_Rb_tree_(in|de)crement|29_Rb_tree_insert|28_Rb_tree_rebalance).*|_ZNSt8__detail15_List_node_base.*")
+COUNTED = instrument.COUNTER  # every object that we have compiled wants it
+SOURCES = (".cpp", ".cc", ".cxx", ".c++", ".C")
+WITH_VALUE = ("-o", "-I", "-L", "-D", "-U", "-include", "-isystem", "-MF", "-MT", "-MQ", "-x", "-l")
+NOT_SUPPORTED = ("-shared", "-static", "-pie", "-fPIE", "-fpie", "-fPIC", "-fpic", "-flto", "-S", "-E", "-m32")
+
+
+class Refused(Exception):
+    pass
+
+
+def why_refused(name):
+    plain = name.split("@")[0]
+    return next((why for pattern, why in REFUSED if pattern.match(plain)),
+                "the machine would not see what it reads and writes")
+
+
+def compile_source(source, options, out):
+    """Returns the compiler's status."""
+    command = [CONFIG["compiler"], *CONFIG["compile"], "-O2", f"-I{place(CONFIG['include'])}", *options, "-c", source, "-o", out]
+    status = instrument.compile_counted(command, SYSTEM_CALLS)
+    if status == 0:
+        wanted, defined = symbols(out)
+        instrument.rename(out, [*((name, f"elidex_sim_{name}") for name in instrument.RENAMED if name in wanted),
+                                *((name, f"elidex_program{name}") for name in wanted | defined if CONTAINERS.match(name)),
+                                ("main", "elidex_program_main")])
+    return status
+
+
+def symbols(path):
+    """What an object or archive wants from outside, and what it defines. A weak symbol may stay undefined."""
+    listing = subprocess.run(["nm", "--format=posix", path], check=True, capture_output=True, text=True).stdout
+    wanted, defined = set(), set()
+    for name, kind in re.findall(r"^(\S+) (\w)", listing, re.MULTILINE):
+        if kind == "U":
+            wanted.add(name)
+        elif kind != "w":
+            defined.add(name)
+    return wanted - defined, defined
+
+
+def check(objects):
+    """Refuses what the machine cannot run. `objects` are pairs: a file, and what the user calls it."""
+    wanted, defined = {}, set()
+    for path, shown in objects:
+        names, here = symbols(path)
+        if COUNTED not in names:
+            raise Refused(f"{shown}: was not compiled by elidex-c++")
+        defined |= here
+        wanted |= {name: shown for name in names if name not in wanted}
+    if "elidex_program_main" not in defined:
+        raise Refused("no file has a main()")
+    known = [*instrument.ALLOWED, *COMPUTES, SYSTEM_CALLS]
+    unknown = [name for name in wanted if name not in defined and not any(pattern.match(name) for pattern in known)]
+    if unknown:
+        raise Refused("\n".join(f"{wanted[name]}: cannot run {shown}: {why_refused(name)}"
+                                for name, shown in zip(unknown, instrument.readable(unknown))))
+
+
+def link(objects, options, out):
+    libraries = Path(place(CONFIG["libraries"]))
+    return subprocess.run([CONFIG["compiler"], "-no-pie", *objects, *options, "-o", out,
+                           "-Wl,--whole-archive", libraries / "libelidex-program.a", "-Wl,--no-whole-archive",
+                           libraries / "libelidex_simulated.a", libraries / "libelidex_machine.so",
+                           f"-Wl,-rpath,{libraries}", "-ldl"]).returncode
+
+
+def split(words):
+    """The command line's sources, objects, other options, and what -o and -c say."""
+    sources, objects, options, out, compile_only = [], [], [], None, False
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word in NOT_SUPPORTED:
+            raise Refused(f"{word}: is not supported")
+        if word in WITH_VALUE:
+            if at == len(words):
+                raise Refused(f"{word}: expected a value behind it")
+            if word == "-o":
+                out = words[at]
+            else:
+                options += [word, words[at]]
+            at += 1
+        elif word == "-c":
+            compile_only = True
+        elif word.startswith("-"):
+            options.append(word)
+        elif word.endswith(SOURCES):
+            sources.append(word)
+        elif word.endswith((".o", ".a")):
+            objects.append(word)
+        else:
+            raise Refused(f"{word}: unknown kind of file (expected {', '.join(SOURCES)}, .o or .a)")
+    return sources, objects, options, out, compile_only
+
+
+def main(words):
+    if not words or words[0] in ("-h", "--help"):
+        print(__doc__.strip())
+        return 0
+    try:
+        sources, objects, options, out, compile_only = split(words)
+        if not sources and not objects:
+            raise Refused("expected a file to compile")
+        if missing := [name for name in [*sources, *objects] if not Path(name).is_file()]:
+            raise Refused(f"{missing[0]}: no such file")
+        if compile_only:
+            if out is not None and len(sources) != 1:
+                raise Refused("-o: expected one source file with -c")
+            for source in sources:
+                if status := compile_source(source, options, out or Path(source).stem + ".o"):
+                    return status
+            return 0
+        with tempfile.TemporaryDirectory() as directory:
+            compiled = [str(Path(directory) / f"{number}.o") for number in range(len(sources))]
+            for source, made in zip(sources, compiled):
+                if status := compile_source(source, options, made):
+                    return status
+            check([*zip(compiled, sources), *((name, name) for name in objects)])
+            return link([*compiled, *objects], options, out or "a.out")
+    except Refused as refused:
+        for line in str(refused).split("\n"):
+            print(f"elidex-c++: {line}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,373 @@
+"""elidex-c++: programs run on the machine, and what it refuses: elidex_cxx_test.py ELIDEX_CXX"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+COMPILER = Path(sys.argv.pop(1)).resolve()
+
+
+class Programs(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.directory = Path(holder.name)
+
+    def compiler(self, *words):
+        return subprocess.run([sys.executable, COMPILER, *words], cwd=self.directory, capture_output=True, text=True)
+
+    def write(self, name, text):
+        (self.directory / name).write_text(text)
+        return name
+
+    def compile(self, text, *options):
+        answer = self.compiler("-O2", *options, self.write("program.cpp", text), "-o", "program")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+
+    def start(self, settings="", arguments=()):
+        return subprocess.run([self.directory / "program", *arguments], cwd=self.directory, capture_output=True, text=True,
+                              env={**os.environ, "ELIDEX_SIM": settings}, timeout=120)
+
+    def refusal(self, text):
+        answer = self.compiler("-O2", self.write("program.cpp", text), "-o", "program")
+        self.assertEqual(answer.returncode, 2, answer.stderr)
+        self.assertFalse((self.directory / "program").exists())
+        return answer.stderr
+
+
+COUNTER = """
+#include <mutex>
+#include <thread>
+#include <vector>
+#include <cstdio>
+std::mutex mutex;
+struct alignas(64) cell { long value = 0; } cells[64];
+int main() {
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t)
+    threads.emplace_back([t] {
+      for (unsigned i = 0; i < 500; ++i) {
+        std::lock_guard guard(mutex);
+        ++cells[(i * 7 + t * 16) % 64].value;
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  long sum = 0;
+  for (auto& cell : cells) sum += cell.value;
+  std::printf("%ld\\n", sum);
+}
+"""
+
+
+class Runs(Programs):
+    def report(self, settings):
+        answer = self.start(settings + " report=report.json")
+        self.assertEqual((answer.returncode, answer.stdout), (0, "2000\n"), answer.stderr)
+        return json.loads((self.directory / "report.json").read_text())
+
+    def test_locks_are_plain_or_elided(self):
+        self.compile(COUNTER)
+        plain = self.report("machine=haswell-ep-2x10")
+        elided = self.report("machine=haswell-ep-2x10 locks=elided")
+        self.assertEqual(plain["total"]["begun"], 0)
+        self.assertGreater(elided["total"]["committed"], 1500)
+        self.assertLess(elided["cycles"], plain["cycles"])
+
+    def test_equal_settings_give_equal_runs(self):
+        self.compile(COUNTER)
+        self.assertEqual(self.report("locks=elided seed=3"), self.report("locks=elided seed=3"))
+        self.assertNotEqual(self.report("locks=elided seed=3"), self.report("locks=elided seed=4"))
+
+    def test_parameters_of_the_machine_can_be_set(self):
+        self.compile(COUNTER)
+        self.assertLess(self.report("dirty_near_cycles=10")["cycles"], self.report("dirty_near_cycles=900")["cycles"])
+        self.assertEqual(self.report("rtm=0 locks=elided")["total"]["begun"], 0)
+
+    def test_wrong_settings_are_named(self):
+        self.compile(COUNTER)
+        for settings, said in (("machine=pdp11", "unknown machine 'pdp11'"), ("locks=maybe", "unknown value 'maybe'"),
+                               ("cpus=0", "at least 1"), ("cpus=900", "cpus: haswell-ep-2x10 has 40"),
+                               ("nonsense", "expected KEY=VALUE"), ("seed=x", "'x' is not a number"),
+                               ("no_such_parameter=1", "no_such_parameter"), ("report=/no/such/file", "cannot write")):
+            answer = self.start(settings)
+            self.assertEqual((answer.returncode, answer.stdout), (2, ""), settings)
+            self.assertEqual(answer.stderr.count("\n"), 1, answer.stderr)
+            self.assertIn(said, answer.stderr)
+
+    def test_a_system_call_aborts_and_is_made_once(self):
+        self.compile("""
+#include <cstdio>
+#include <iostream>
+#include <mutex>
+std::mutex mutex;
+int main() {
+  for (int i = 0; i < 3; ++i) {
+    std::lock_guard guard(mutex);
+    std::printf("%d %s %.1f\\n", i, "x", 0.5);
+    std::fflush(stdout);
+    std::cout << i << std::endl;
+  }
+}
+""")
+        answer = self.start("locks=elided")
+        self.assertEqual(answer.stdout, "".join(f"{i} x 0.5\n{i}\n" for i in range(3)), answer.stderr)
+        self.assertIn("system call", answer.stderr)
+
+    def test_files_conditions_arguments_and_the_status(self):
+        self.compile("""
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+#include <queue>
+#include <string>
+#include <thread>
+std::mutex mutex;
+std::condition_variable filled;
+std::queue<std::string> lines;
+bool done = false;
+int main(int argc, char** argv) {
+  if (argc != 2) return 9;
+  int count = 0;
+  std::thread reader([&] {
+    std::ifstream in(argv[1]);
+    for (std::string line; std::getline(in, line);) {
+      std::lock_guard guard(mutex);
+      lines.push(line);
+      filled.notify_one();
+    }
+    std::lock_guard guard(mutex);
+    done = true;
+    filled.notify_all();
+  });
+  for (;;) {
+    std::unique_lock guard(mutex);
+    filled.wait(guard, [] { return done || !lines.empty(); });
+    if (lines.empty()) break;
+    count += static_cast<int>(lines.front().size());
+    lines.pop();
+  }
+  reader.join();
+  return count;
+}
+""")
+        self.write("input.txt", "one\nthree\n\nfive\n")
+        for locks in ("plain", "elided"):
+            answer = self.start("locks=" + locks, ["input.txt"])
+            self.assertEqual(answer.returncode, 12, answer.stderr)
+        self.assertEqual(self.start().returncode, 9)
+
+    def test_readers_and_writers_share_a_lock(self):
+        self.compile("""
+#include <mutex>
+#include <shared_mutex>
+#include <thread>
+#include <vector>
+std::shared_mutex mutex;
+long value = 0;
+thread_local long seen = 0;
+int main() {
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < std::thread::hardware_concurrency(); ++t)
+    threads.emplace_back([t] {
+      for (int i = 0; i < 100; ++i) {
+        if (t == 0) {
+          std::unique_lock guard(mutex);
+          ++value;
+        } else {
+          std::shared_lock guard(mutex);
+          if (value < seen) throw 1;
+          seen = value;
+        }
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  return value == 100 && threads.size() == 8 ? 0 : 1;
+}
+""")
+        for locks in ("plain", "elided"):
+            answer = self.start(f"cpus=8 locks={locks}")
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+
+    def test_a_program_that_waits_for_ever_is_named(self):
+        self.compile("""
+#include <mutex>
+#include <thread>
+std::mutex mutex;
+int main() {
+  mutex.lock();
+  std::thread([] { std::lock_guard guard(mutex); }).join();
+}
+""")
+        answer = self.start()
+        self.assertEqual(answer.returncode, 1)
+        self.assertIn("mutex", answer.stderr)
+
+    def test_an_exception_ends_the_program(self):
+        self.compile("#include <stdexcept>\nint main() { throw std::runtime_error(\"too far\"); }\n")
+        answer = self.start()
+        self.assertEqual(answer.returncode, 1)
+        self.assertIn("too far", answer.stderr)
+
+    def test_the_library_runs_there_too(self):
+        self.compile("""
+#include <elidex/ordered_map.hpp>
+#include <thread>
+int main() {
+  elidex::ordered_map<unsigned, unsigned> map;
+  std::thread other([&] { for (unsigned i = 0; i < 100; ++i) map.insert(2 * i, i); });
+  for (unsigned i = 0; i < 100; ++i) map.insert(2 * i + 1, i);
+  other.join();
+  return map.size() == 200 ? 0 : 1;
+}
+""")
+        answer = self.start()
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+
+
+    def test_trees_and_lists_of_the_c_plus_plus_library(self):
+        self.compile(CONTAINERS)
+        answer = self.start("cpus=1")
+        self.assertEqual((answer.returncode, answer.stdout), (0, ""), answer.stderr)
+
+
+# Against a sorted vector, with the rules of red-black trees; every way round.
+CONTAINERS = """
+#include <algorithm>
+#include <list>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <vector>
+using node = std::_Rb_tree_node_base;
+void expect(bool holds, int line) { if (!holds) throw line; }
+#define EXPECT(...) expect(__VA_ARGS__, __LINE__)
+int black_height(const node* x, const node* parent) {
+  if (x == nullptr) return 0;
+  EXPECT(x->_M_parent == parent);
+  const bool red = x->_M_color == std::_S_red;
+  for (const node* child : {x->_M_left, x->_M_right})
+    EXPECT(!red || child == nullptr || child->_M_color == std::_S_black);
+  const int height = black_height(x->_M_left, x);
+  EXPECT(black_height(x->_M_right, x) == height);
+  return height + (red ? 0 : 1);
+}
+void check(const std::set<int>& set, const std::vector<int>& sorted) {
+  const node* const header = set.end()._M_node;
+  if (const node* const root = header->_M_parent; root != nullptr) {
+    EXPECT(root->_M_color == std::_S_black);
+    black_height(root, header);
+  }
+  EXPECT(std::equal(set.begin(), set.end(), sorted.begin(), sorted.end()));
+  EXPECT(std::equal(set.rbegin(), set.rend(), sorted.rbegin(), sorted.rend()));
+}
+void trees() {
+  unsigned random = 1;
+  for (int size : {1, 2, 3, 7, 40, 300}) {
+    std::set<int> set;
+    std::vector<int> sorted;
+    for (int step = 0; step < 8 * size; ++step) {
+      random = random * 1664525 + 1013904223;
+      const int key = static_cast<int>((random >> 16) % static_cast<unsigned>(size));
+      const auto at = std::lower_bound(sorted.begin(), sorted.end(), key);
+      if (at != sorted.end() && *at == key) {
+        sorted.erase(at);
+        EXPECT(set.erase(key) == 1);
+      } else {
+        sorted.insert(at, key);
+        EXPECT(set.insert(key).second);
+      }
+      if (size <= 40 || step % 50 == 0) check(set, sorted);
+    }
+    while (!sorted.empty()) {
+      const auto at = sorted.begin() + static_cast<long>(sorted.size()) / 3;
+      set.erase(*at);
+      sorted.erase(at);
+      if (size <= 40) check(set, sorted);
+    }
+    check(set, sorted);
+  }
+  std::map<int, int> map;
+  for (int i = 0; i < 100; ++i) map[(i * 37) % 101] = i;
+  EXPECT(map.size() == 100 && map.rbegin()->first == 100 && std::prev(map.end())->first == 100);
+}
+void lists() {
+  std::list<int> a{1, 2, 3, 4}, b{9}, empty, none;
+  a.reverse();
+  EXPECT(a == std::list<int>{4, 3, 2, 1});
+  a.splice(std::next(a.begin()), b);
+  EXPECT(a == std::list<int>{4, 9, 3, 2, 1} && b.empty());
+  a.splice(a.begin(), a, std::prev(a.end()));
+  a.sort();
+  EXPECT(a == std::list<int>{1, 2, 3, 4, 9});
+  a.swap(empty);
+  EXPECT(a.empty() && empty.size() == 5 && empty.back() == 9);
+  a.swap(none);
+  b.push_back(7);
+  b.swap(empty);
+  EXPECT(b.front() == 1 && b.back() == 9 && empty == std::list<int>{7});
+  b.remove(3);
+  b.erase(b.begin());
+  EXPECT(b == std::list<int>{2, 4, 9});
+  b.reverse();
+  none.reverse();
+  EXPECT(b == std::list<int>{9, 4, 2} && none.empty());
+}
+int main() {
+  try {
+    trees();
+    lists();
+  } catch (int line) {
+    return line % 256;
+  }
+}
+"""
+
+
+class Commands(Programs):
+    def test_objects_are_linked(self):
+        self.write("a.cpp", "int twice(int); int main() { return twice(4); }\n")
+        self.write("b.cpp", "int twice(int x) { return 2 * x; }\n")
+        for name in ("a", "b"):
+            self.assertEqual(self.compiler("-c", name + ".cpp").returncode, 0)
+        self.assertEqual(self.compiler("a.o", "b.o", "-o", "program").returncode, 0)
+        self.assertEqual(self.start().returncode, 8)
+
+    def test_a_foreign_object_is_refused(self):
+        self.write("a.cpp", "int main() {}\n")
+        subprocess.run(["c++", "-c", "a.cpp", "-o", "a.o"], cwd=self.directory, check=True)
+        answer = self.compiler("a.o", "-o", "program")
+        self.assertEqual((answer.returncode, answer.stderr), (2, "elidex-c++: a.o: was not compiled by elidex-c++\n"))
+
+    def test_the_compiler_s_errors_are_its_own(self):
+        answer = self.compiler(self.write("a.cpp", "int main() { return nothing; }\n"), "-o", "program")
+        self.assertEqual(answer.returncode, 1)
+        self.assertIn("nothing", answer.stderr)
+
+    def test_wrong_words_are_named(self):
+        self.write("a.cpp", "int f() { return 1; }\n")
+        for words, said in ((["a.cpp"], "no file has a main()"), (["b.cpp"], "b.cpp: no such file"), (["-o"], "expected a value"),
+                            (["a.cpp", "-shared"], "-shared: is not supported"), (["a.txt"], "unknown kind of file"),
+                            (["-O2"], "expected a file")):
+            answer = self.compiler(*words)
+            self.assertEqual((answer.returncode, answer.stderr.count("\n")), (2, 1), answer.stderr)
+            self.assertIn(said, answer.stderr)
+
+    def test_what_the_machine_cannot_run_is_named_with_the_reason(self):
+        for text, said in (
+                ("#include <unistd.h>\nint main() { return fork(); }\n", "cannot run fork: a run has one process"),
+                ("#include <cstdlib>\nint main() { std::exit(3); }\n", "cannot run exit: a run ends when main() returns"),
+                ("#include <csignal>\nint main() { std::raise(3); }\n", "cannot run raise: a run has no signals"),
+                ("#include <cstdlib>\nint main() { return std::malloc(9) != nullptr; }\n", "cannot run malloc: memory must come from new"),
+                ("#include <semaphore.h>\nint main() { sem_t s; return sem_wait(&s); }\n", "cannot run sem_wait: the machine has std::"),
+                ("#include <cstring>\nint main(int, char** v) { return strcmp(v[0], v[1]); }\n",
+                 "cannot run strcmp: the machine would not see what it reads and writes"),
+                ("#include <random>\nint main() { return static_cast<int>(std::random_device()()); }\n", "equal runs are equal")):
+            self.assertIn(said, self.refusal(text))
+
+
+if __name__ == "__main__":
+    unittest.main()
