@@ -11,7 +11,7 @@ constexpr std::size_t held_locks_max = 64;  // of a thread, remembered for repor
 }  // namespace
 
 bool engine::wait(const void* key, const char* why, std::uint64_t deadline) {
-  unfriendly(machine_.system_call_cycles);
+  unfriendly(machine_.futex_wait_cycles);
   program_thread& me = *now_running_;
   me.waits_for = key;
   me.why = why;
@@ -41,7 +41,7 @@ bool engine::wait(const void* key, const char* why, std::uint64_t deadline) {
 unsigned engine::wake(const void* key, unsigned count) {
   const auto found = waiting_.find(key);
   if (found == waiting_.end()) return 0;
-  const std::uint64_t now = now_running_->clock + machine_.system_call_cycles;
+  std::uint64_t runs_at = now_running_->clock + machine_.wake_up_cycles;
   unsigned woken = 0;
   while (woken < count && !found->second.empty()) {
     program_thread& t = threads_[found->second.front()];
@@ -49,11 +49,13 @@ unsigned engine::wake(const void* key, unsigned count) {
     t.woken = true;
     if (options_.schedule != nullptr) {
       t.is = state::able;
-      t.clock = std::max(t.clock, now);
+      t.clock = std::max(t.clock, runs_at);
     } else {
-      make_able(t, now);
+      make_able(t, runs_at);
     }
     ++woken;
+    runs_at += machine_.futex_wake_cycles;
+    now_running_->clock += machine_.futex_wake_cycles;
   }
   if (found->second.empty()) waiting_.erase(found);
   return woken;

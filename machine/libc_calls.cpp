@@ -205,7 +205,7 @@ long futex(std::uint32_t* word, int operation, std::uint32_t value, const timesp
     }
     case FUTEX_WAKE:
     case FUTEX_WAKE_BITSET:
-      e.unfriendly(e.cycles_of(100));  // assumed
+      e.unfriendly(e.cycles_of(100));  // assumed: a system call that finds nobody
       return e.wake(word, value);
     default:
       errno = ENOSYS;

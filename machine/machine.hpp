@@ -91,6 +91,11 @@ struct machine {
   std::uint64_t pause_cycles = 10;
   std::uint64_t page_fault_cycles = 2500;
   std::uint64_t system_call_cycles = 500;
+  // Of a thread that goes to sleep; of one that wakes another; from the beginning of the call that
+  // wakes a thread until it runs.
+  std::uint64_t futex_wait_cycles = 500;
+  std::uint64_t futex_wake_cycles = 0;
+  std::uint64_t wake_up_cycles = 500;
   std::uint64_t allocate_cycles = 60;
   // With more threads than hardware threads: how long a thread runs before another one gets its
   // turn at a timer interrupt, and what the switch costs.

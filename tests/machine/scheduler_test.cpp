@@ -231,5 +231,67 @@ TEST(Scheduler, EqualRunsAreEqual) {
   EXPECT_EQ(first.total().aborted(), second.total().aborted());
 }
 
+// What a sleep costs: the sleeper, who wakes it, and the time between.
+TEST(Sleeping, CostsWhatTheMachineSays) {
+  machine m = here();
+  set_parameter(m, "futex_wait_cycles", 2'000);
+  set_parameter(m, "futex_wake_cycles", 3'000);
+  set_parameter(m, "wake_up_cycles", 7'000);
+  static std::atomic<std::uint32_t> word;
+  constexpr unsigned sleepers = 3;
+  static std::array<u64, sleepers> runs_at;
+  static u64 began;
+  static u64 ended;
+  word = 0;
+  std::vector<std::function<void()>> all = bodies(sleepers, [] {});
+  for (unsigned i = 0; i < sleepers; ++i) {
+    all[i] = [i] {
+      word.wait(0);
+      runs_at[i] = now();
+    };
+  }
+  all.emplace_back([] {
+    spend(1'000'000);
+    word.store(1);
+    began = now();
+    word.notify_all();
+    ended = now();
+  });
+  run(m, {}, all);
+  std::sort(runs_at.begin(), runs_at.end());
+  constexpr u64 little = 1'000;  // accesses, and the call itself
+  for (unsigned i = 0; i < sleepers; ++i) {
+    EXPECT_GE(runs_at[i], began + 7'000 + i * 3'000);
+    EXPECT_LE(runs_at[i], began + 7'000 + i * 3'000 + little);
+  }
+  EXPECT_GE(ended, began + sleepers * 3'000);
+  EXPECT_LE(ended, began + sleepers * 3'000 + little);
+}
+
+TEST(Sleeping, TakesTheTimeOfItsCall) {
+  static u64 slept_until;
+  const auto sleep_until_woken = [](u64 wait_cycles) {
+    machine m = here();
+    set_parameter(m, "futex_wait_cycles", wait_cycles);
+    set_parameter(m, "wake_up_cycles", 0);
+    static std::atomic<std::uint32_t> word;
+    word = 0;
+    run(m, {},
+        {[] {
+           word.wait(0);
+           slept_until = now();
+         },
+         [] {
+           spend(3'000);
+           word.store(1);
+           word.notify_all();
+         }});
+    return slept_until;
+  };
+  // The call is still on its way to sleep when it is woken: it ends first.
+  EXPECT_GE(sleep_until_woken(50'000), 50'000U);
+  EXPECT_LT(sleep_until_woken(500), 10'000U);
+}
+
 }  // namespace
 }  // namespace elidex::sim
